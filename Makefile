@@ -361,8 +361,6 @@ $(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c clock.c l
 names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
 $(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))
 $(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) $(addprefix src/fuse/process/,options.c values.c))
-$(B)/tests/test_pace: $(B)/obj/src/fuse/process/pace.o
-$(B)/tests/test_turns: $(call obj,src/fuse/base/clock.c $(addprefix src/fuse/process/,pace.c turns.c))
 $(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
 $(B)/tests/test_cells $(B)/tests/test_gauge: unit_libs = -lm
 # Sums of what passes when it is staged.

@@ -103,7 +103,6 @@ static const struct error_entry table[] = {
     {LIMEFILE_E_VOLUME_PART, "volume-part",
      "a record is of a part of the lattice, and cannot be joined"},
     {LIMEFILE_E_VOLUME_NONE, "volume-none", "not a volume of a set"},
-    {LIMEFILE_E_VOLUME_MANY, "volume-many", "more volumes than can be open at a time"},
     {LIMEFILE_E_OUTPUT_EXISTS, "output-exists", "exists already; use -f to replace it"},
     {LIMEFILE_E_OUTPUT_INPUT, "output-input", "is also the input; choose another name"},
     {LIMEFILE_E_OUTPUT_LOCKED, "output-locked",

@@ -14,6 +14,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import faults
 import limetest
+import scidac
+import volumelib
 from limetest import record, run
 
 CONTAINER = "tm_clime_gauge_4444_p64_n1.lime"
@@ -176,6 +178,23 @@ class Formats(limetest.TestCase):
             for name, kind in (("a.nersc", "nersc"), ("b.milc", "milc"), ("c.openqcd", "openqcd")):
                 self.assert_shows(mount.join(name), kind,
                                   single(self.data) if kind == "milc" else self.data)
+
+    def test_volumes_of_a_set(self):
+        """Each is the container that it is, and which sites it has is not known."""
+        folder, dims = self.tempdir(), (L,) * 4
+        volumes = volumelib.Set(dims, [(576, self.data)], volumelib.blocks(dims, (1, 1, 1, 2)),
+                                ildg=scidac.ildg_format(dims, 64))
+        first = volumes.write(folder, "conf")
+        for source, at in ((folder, "conf.vol0000"), (first, "")):
+            with limetest.Mount(source, opts="formats") as mount:
+                if at:
+                    self.assertEqual(sorted(os.listdir(mount.path)), sorted(os.listdir(folder)))
+                self.assertEqual(self.read(mount.join(at, "scidac-sitelist")), volumes.sitelist(0))
+                data = mount.join(at, "ildg-binary-data")
+                self.assertEqual(self.read(data), volumes.of_field(0, 0))
+                self.assertEqual(os.getxattr(data, "user.lime.checksum"), b"unverified")
+                self.assertEqual(os.getxattr(data, "user.lime.reason"),
+                                 b"which sites of the lattice it has is not known")
 
     def test_what_takes_a_look_at_all_of_it_stays_a_file(self):
         """Nobody waits for that who only looks a name up."""

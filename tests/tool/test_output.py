@@ -189,15 +189,6 @@ class IsInput(OutputCase):
                 self.refused(run(["lime_unpack", "inner.lime"], cwd=self.dir), IS_INPUT)
         self.assertEqual(listing(self.dir), before)
 
-    @limetest.needs_fuse
-    def test_mounted_set(self):
-        """A file made of several."""
-        with limetest.Mount(self.dir, opts="formats") as mount:
-            for number in range(2):
-                at = f"set.vol000{number}"
-                self.check("pack", at, instead={"a.txt": mount.join("set", "001-scidac-private-"
-                                                                    "file-xml")})
-
     def test_unpack(self):
         for name in ("001-first", "manifest.tsv"):
             shutil.copy(self.path("inner.lime"), self.path("parts", name))

@@ -264,7 +264,7 @@ int limefs_face_attr(struct limefs *fs, struct limefs_face *face, uint64_t ordin
         err = limefs_face_check(fs, face);
     if (!err) {
         fill(fs, face, ordinal, &entry, out);
-        if (limefs_view_fstat(face->view, &st) == 0) { /* as of a record */
+        if (fstat(face->view->fd, &st) == 0) { /* as of a record */
             out->st_uid = st.st_uid;
             out->st_gid = st.st_gid;
             out->st_mtim = st.st_mtim;

@@ -1,7 +1,6 @@
 /* awake.c - views that are awake, put to sleep, let go and freed */
 #define _GNU_SOURCE
-#include "guise.h"
-#include "joined.h"
+#include "limegauge.h"
 #include "views.h"
 
 #include <stdlib.h>
@@ -27,21 +26,14 @@ static void list_insert(struct limefs *fs, struct limefs_view *view)
 
 static uint64_t memory_of(const struct limefs_view *view)
 {
-    size_t guise = view->guise ? limefs_guise_memory(view->guise) : 0;
+    size_t guise = view->guise ? limefile_gauge_guise_memory(view->guise) : 0;
     return limefile_index_memory(view->index) + guise;
-}
-
-static size_t volumes_of(const struct limefs_view *view)
-{
-    const struct limefs_joined *set = limefs_guise_set(view->guise);
-    return set ? limefs_joined_volumes(set) : 0;
 }
 
 void limefs_view_awake(struct limefs *fs, struct limefs_view *view)
 {
     list_insert(fs, view);
     fs->views_open++;
-    fs->volumes_open += volumes_of(view);
     fs->index_memory += memory_of(view);
 }
 
@@ -62,7 +54,6 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
         return false;
     list_remove(fs, view);
     fs->views_open--;
-    fs->volumes_open -= volumes_of(view);
     fs->index_memory -= memory_of(view);
     fs->leaving[fs->leaving_count++] =
         (struct limefs_opened){.fd = view->fd, .index = view->index, .guise = view->guise};
@@ -142,8 +133,7 @@ void limefs_view_retire_gone(struct limefs *fs, struct limefs_node *node)
 static bool is_too_much(const struct limefs *fs, const struct limefs_view *view)
 {
     return fs->views_open > fs->options.max_open ||
-           ((fs->index_memory > LIMEFS_INDEX_MEMORY || fs->volumes_open > fs->volumes_most) &&
-            view != fs->newest);
+           (fs->index_memory > LIMEFS_INDEX_MEMORY && view != fs->newest);
 }
 
 void limefs_views_evict(struct limefs *fs)

@@ -186,7 +186,7 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
     if (node->kind != kind)
         return false;
     if (kind == LIMEFS_CONTAINER)
-        return node->joined ? S_ISDIR(stamp->type) : S_ISREG(stamp->type);
+        return S_ISREG(stamp->type);
     if (node->stamp.type != stamp->type) /* a number may be used again */
         return false;
     if (S_ISLNK(stamp->type) && !limefs_stamp_equal(&node->stamp, stamp))
@@ -220,7 +220,7 @@ bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
                         const struct stat *st)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
-    if (S_ISDIR(st->st_mode) != (node->kind == LIMEFS_DIRECTORY || node->joined))
+    if (S_ISDIR(st->st_mode) != (node->kind == LIMEFS_DIRECTORY))
         return false;
     limefs_lock(&fs->lock);
     bool same = !node->parent || is_same(fs, node, node->kind, &stamp);
@@ -286,7 +286,6 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
         node = new_node(fs, parent, name, kind);
         if (node) {
             limefs_name_put(fs, node);
-            node->joined = kind == LIMEFS_CONTAINER && S_ISDIR(stamp.type);
             node->told_bytes = stamp.size;
             limefs_told_first(node, &stamp);
         }

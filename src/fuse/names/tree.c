@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "tree.h"
 #include "caller.h"
-#include "joined.h"
 #include "descriptor.h"
 #include "limefile.h"
 #include "limegauge.h"
@@ -157,7 +156,7 @@ int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
     if (node == fs->root)
         return open_own(fs->source_fd, fs->container ? fs->container : ".", 0);
     int folder = open_parent(fs, node, &place);
-    if (folder < 0 || node->joined)
+    if (folder < 0)
         return folder;
     int fd = open_own(folder, place.name, 0);
     close(folder);
@@ -169,11 +168,7 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
     int fd = limefs_tree_find(fs, node);
     if (fd < 0)
         return fd;
-    limefs_own_begin();
-    int err = node->joined         ? limefs_joined_stat(fs, fd, node->name, st)
-              : fstat(fd, st) == 0 ? 0
-                                   : -errno;
-    limefs_own_end();
+    int err = fstat(fd, st) == 0 ? 0 : -errno;
     close(fd);
     return err;
 }
@@ -271,18 +266,6 @@ int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_
     return begins < 0 ? begins : err;
 }
 
-/* There is no such file: volumes that are one together, perhaps. */
-static int look_for_set(struct limefs *fs, struct limefs_node *parent, int folder,
-                        const char *name, struct limefs_found *found)
-{
-    char path[PATH_MAX];
-    found->kind = LIMEFS_CONTAINER;
-    if (!fs->options.formats)
-        return -ENOENT;
-    const char *label = limefs_tree_label(fs, parent, path, sizeof path);
-    return limefs_joined_look(fs, folder, label, name, &found->st);
-}
-
 int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *name,
                      struct limefs_found *found)
 {
@@ -295,8 +278,6 @@ int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *
     found->sure = !err && limefs_tree_is_sure_link(&found->st, &seen);
     if (!err && !is_plain(fs, parent, name, found))
         err = limefs_tree_sniff(fs->options.formats, folder, name, found);
-    else if (err == -ENOENT)
-        err = look_for_set(fs, parent, folder, name, found);
     close(folder);
     return err;
 }

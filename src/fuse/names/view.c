@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "views.h"
 #include "caller.h"
-#include "joined.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -37,14 +36,13 @@ bool limefs_view_has_told(int err)
            err == -ENOMEM;
 }
 
-/* Once for each state of the file, as faults are; of sets joined.c tells. */
+/* Once for each state of the file, as faults are. */
 static void report_error(struct limefs *fs, struct limefs_node *node, const struct stat *st,
                          int err)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
     char path[PATH_MAX];
-    if (node->joined || !limefs_view_has_told(err) ||
-        limefs_stamp_same_data(&node->told, &stamp))
+    if (!limefs_view_has_told(err) || limefs_stamp_same_data(&node->told, &stamp))
         return;
     node->told = stamp;
     limefs_log(LOG_ERR, "%s: open: %s", limefs_tree_label(fs, node, path, sizeof path),
@@ -65,26 +63,19 @@ static void show(struct limefs_view *view, const struct limefs_opened *opened)
     view->guise = opened->guise;
 }
 
-static int open_now(struct limefs *fs, struct limefs_node *node, int file,
-                    const struct limefs_stamp *want, struct limefs_opened *out, struct stat *st)
-{
-    return node->joined ? limefs_view_open_set(fs, node, file, want, out, st)
-                        : limefs_view_open(file, want, out, st);
-}
-
 /* In a tree another file has come, which the kernel is to look up. One that is empty may be a
  * container again soon. */
 static bool has_become_plain(const struct limefs_node *node, const struct limefs_opened *opened,
                              const struct stat *st)
 {
-    return node->parent && !node->joined && !opened->guise && st->st_size > 0 &&
+    return node->parent && !opened->guise && st->st_size > 0 &&
            !limefs_index_unread(opened->index) && !limefile_index_is_container(opened->index);
 }
 
 static int open_new(struct limefs *fs, struct limefs_node *node, int file,
                     struct limefs_opened *out, struct stat *st)
 {
-    int err = open_now(fs, node, file, NULL, out, st);
+    int err = limefs_view_open(file, NULL, out, st);
     if (err) {
         report_error(fs, node, st, err);
     } else if (has_become_plain(node, out, st)) {
@@ -176,7 +167,7 @@ static bool shows(struct limefs_view *view, const struct found *found)
     if (view->written)
         return limefs_stamp_same_file(&view->stamp, &stamp);
     bool equal = limefs_stamp_equal(&view->stamp, &stamp);
-    bool moving = equal && limefs_view_is_moving(view, &st->st_ctim);
+    bool moving = equal && view->fd >= 0 && limefs_stamp_is_moving(view->fd, &st->st_ctim);
     view->sure = equal && !moving && !limefs_time_is_racy(&st->st_ctim, &found->seen);
     /* Once the tick and the change are over, a new view will tell. */
     return equal && (!view->racy || moving || limefs_time_is_racy(&st->st_mtim, &found->seen));
@@ -239,7 +230,7 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
         limefs_unlock(&fs->lock);
         return 0;
     }
-    int err = open_now(fs, view->node, file, &view->stamp, &opened, &st);
+    int err = limefs_view_open(file, &view->stamp, &opened, &st);
     if (err)
         return err;
     limefs_lock(&fs->lock);
@@ -270,17 +261,14 @@ static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_nod
     return NULL;
 }
 
-/* What its name leads to: an O_PATH descriptor, of a set's folder, and the attributes. */
+/* What its name leads to: an O_PATH descriptor, and the attributes. */
 static int find_now(struct limefs *fs, struct limefs_node *container, struct found *found)
 {
     found->seen = now();
     int file = limefs_tree_find(fs, container);
     if (file < 0)
         return file;
-    struct stat *st = &found->st;
-    int err = container->joined ? limefs_joined_stat(fs, file, container->name, st)
-              : fstat(file, st) ? -errno
-                                : 0;
+    int err = fstat(file, &found->st) == 0 ? 0 : -errno;
     if (!err)
         return file;
     close(file);
@@ -353,7 +341,7 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
     int err = *out ? 0 : look_by_name(fs, container, out);
     if (err)
         return err;
-    err = limefs_view_may_read(*out);
+    err = limefs_caller_may((*out)->fd, R_OK);
     if (err)
         limefs_view_unpin(fs, *out);
     return err;

@@ -56,7 +56,7 @@ static void note_look(struct limefs_view *view, const struct stat *st)
 void limefs_view_look_again(struct limefs *fs, struct limefs_view *view)
 {
     struct stat st;
-    bool told = limefs_view_fstat(view, &st) == 0;
+    bool told = fstat(view->fd, &st) == 0;
     limefs_lock(&fs->lock);
     note_look(view, told ? &st : NULL);
     limefs_unlock(&fs->lock);

@@ -2,16 +2,12 @@
 #define _GNU_SOURCE
 #include "caller.h"
 #include "descriptor.h"
-#include "guise.h"
-#include "joined.h"
-#include "tree.h"
+#include "limegauge.h"
 #include "view.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
-#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,14 +36,14 @@ void limefs_view_close(const struct limefs_opened *opened)
 {
     close(opened->fd);
     limefile_index_free(opened->index);
-    limefs_guise_close(opened->guise);
+    limefile_gauge_guise_close(opened->guise);
 }
 
 struct limefile_source *limefs_view_source(const struct limefs_view *view,
                                            struct limefile_fd *fd)
 {
     limefile_fd_init(fd, view->fd);
-    return view->guise ? limefs_guise_source(view->guise) : &fd->source;
+    return view->guise ? limefile_gauge_guise_source(view->guise) : &fd->source;
 }
 
 /* A container, or else what can be shown as one; what is neither has an index that says so. A
@@ -59,12 +55,12 @@ static int index_file(struct limefs_opened *opened)
     int err = limefile_index_build(&file.source, &opened->index);
     if (err || limefile_index_is_container(opened->index))
         return err;
-    err = limefs_guise_of_file(opened->fd, &opened->guise);
+    err = limefile_gauge_guise_open(opened->fd, &opened->guise);
     if (err)
         return err == LIMEFILE_E_GAUGE_UNKNOWN ? 0 : err;
     limefile_index_free(opened->index);
     opened->index = NULL;
-    return limefile_index_build(limefs_guise_source(opened->guise), &opened->index);
+    return limefile_index_build(limefile_gauge_guise_source(opened->guise), &opened->index);
 }
 
 /* Whoever asks first, all readers share it: with the daemon's own rights. */
@@ -90,71 +86,6 @@ int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_op
     if (err)
         limefs_view_close(out);
     return err;
-}
-
-/* Takes over the set, also after an error. */
-static int index_set(struct limefs_joined *set, bool moving, struct limefs_opened *opened)
-{
-    int fd = fcntl(limefs_joined_fd(set, 0), F_DUPFD_CLOEXEC, 0);
-    if (fd < 0) {
-        int err = -errno;
-        limefs_joined_close(set);
-        return err;
-    }
-    *opened = (struct limefs_opened){.fd = fd, .moving = moving};
-    int err = limefs_guise_of_set(set, &opened->guise);
-    if (!err)
-        err = limefile_index_build(limefs_guise_source(opened->guise), &opened->index);
-    if (err)
-        limefs_view_close(opened);
-    return err;
-}
-
-int limefs_view_open_set(struct limefs *fs, struct limefs_node *node, int folder,
-                         const struct limefs_stamp *want, struct limefs_opened *out,
-                         struct stat *st)
-{
-    char path[PATH_MAX];
-    struct limefs_joined *set;
-    bool moving;
-    const char *label = limefs_tree_label(fs, node->parent, path, sizeof path);
-    int err = limefs_joined_open(fs, folder, label, node->name, want, &set, st, &moving);
-    return err ? err : index_set(set, moving, out);
-}
-
-/* ---- what is open ---- */
-
-int limefs_view_fstat(const struct limefs_view *view, struct stat *st)
-{
-    const struct limefs_joined *set = limefs_guise_set(view->guise);
-    return set ? limefs_joined_fstat(set, st) : fstat(view->fd, st) == 0 ? 0 : -errno;
-}
-
-bool limefs_view_is_moving(const struct limefs_view *view, const struct timespec *ctime)
-{
-    const struct limefs_joined *set = limefs_guise_set(view->guise);
-    return set ? limefs_joined_is_moving(set, ctime)
-               : view->fd >= 0 && limefs_stamp_is_moving(view->fd, ctime);
-}
-
-int limefs_view_may_read(const struct limefs_view *view)
-{
-    const struct limefs_joined *set = limefs_guise_set(view->guise);
-    if (!set)
-        return limefs_caller_may(view->fd, R_OK);
-    int err = 0;
-    for (size_t i = 0; !err && i < limefs_joined_volumes(set); i++)
-        err = limefs_caller_may(limefs_joined_fd(set, i), R_OK);
-    return err;
-}
-
-ssize_t limefs_view_acl(const struct limefs_view *view, const char *name, char *buf, size_t cap)
-{
-    const struct limefs_joined *set = limefs_guise_set(view->guise);
-    if (set)
-        return limefs_joined_acl(set, name, buf, cap);
-    ssize_t len = fgetxattr(view->fd, name, buf, cap);
-    return len < 0 ? (errno == EOPNOTSUPP ? -ENODATA : -errno) : len;
 }
 
 /* ---- is it still what it was? ---- */
@@ -210,21 +141,19 @@ static bool records_stand(struct limefile_source *source, const struct limefile_
     return i == count;
 }
 
-/* All headers say what the index of a pinned view does. Of a set there is no telling without
- * its names: it is taken for the same. */
+/* All headers say what the index of a pinned view does. */
 static bool index_stands(struct limefs *fs, struct limefs_view *view)
 {
-    struct limefs_guise *guise = NULL;
+    struct limefile_gauge_guise *guise = NULL;
     struct limefile_fd file;
-    if (limefs_guise_set(view->guise))
-        return true;
-    if (view->guise && limefs_guise_of_file(view->fd, &guise) != 0)
+    if (view->guise && limefile_gauge_guise_open(view->fd, &guise) != 0)
         return false;
     limefile_fd_init(&file, view->fd);
     struct limefile_index *index = limefs_view_index(fs, view);
-    bool stands = records_stand(guise ? limefs_guise_source(guise) : &file.source, index);
+    bool stands =
+        records_stand(guise ? limefile_gauge_guise_source(guise) : &file.source, index);
     limefile_index_free(index);
-    limefs_guise_close(guise);
+    limefile_gauge_guise_close(guise);
     return stands;
 }
 
@@ -242,9 +171,8 @@ struct look {
 static int look_at(struct limefs *fs, const struct limefs_view *view, struct look *look)
 {
     clock_gettime(CLOCK_REALTIME, &look->seen);
-    int err = limefs_view_fstat(view, &look->st);
-    if (err)
-        return err;
+    if (fstat(view->fd, &look->st) != 0)
+        return -errno;
     look->stamp = limefs_stamp_of(&look->st);
     limefs_lock(&fs->lock);
     look->known = view->written || limefs_stamp_equal(&look->stamp, &view->settled);
@@ -259,7 +187,7 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
 static void look_for_writers(const struct limefs_view *view, struct look *look)
 {
     look->settled = !limefs_time_is_racy(&look->st.st_ctim, &look->seen) &&
-                    !limefs_view_is_moving(view, &look->st.st_ctim);
+                    !limefs_stamp_is_moving(view->fd, &look->st.st_ctim);
 }
 
 /* The ctime alone is another one, or so young that the next change might leave the same. Who
@@ -303,8 +231,6 @@ struct limefs_stamp limefs_view_settled(struct limefs *fs, const struct limefs_v
 bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
 {
     struct stat st;
-    if (limefs_guise_set(view->guise)) /* another volume may have come, or a file of the name */
-        return false;
     if (fstat(view->fd, &st) != 0)
         return false;
     struct limefs_stamp stamp = limefs_stamp_of(&st);

@@ -210,8 +210,6 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
                     int which, const struct stat *st)
 {
     bool opened = file && file->fd >= 0;
-    if (node->joined)
-        return -EROFS;
     int fd = opened ? file->fd : hold(fs, node);
     if (fd < 0)
         return fd;

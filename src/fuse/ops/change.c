@@ -314,7 +314,7 @@ int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name
         return err;
     struct limefs_node *child = limefs_inode_node(fs, entry.ino);
     bool container = child && child->kind == LIMEFS_CONTAINER;
-    int folder = child && child->joined ? -EROFS : limefs_tree_folder(fs, node);
+    int folder = limefs_tree_folder(fs, node);
     err = folder < 0 ? folder : container ? is_empty(fs, node, folder, name, child) : 0;
     if (!err && unlinkat(folder, name, container ? 0 : AT_REMOVEDIR) != 0)
         err = -errno;
@@ -354,16 +354,6 @@ static void tell_name(struct limefs *fs, struct limefs_node *directory, int fold
     struct stat st;
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
         limefs_node_named(fs, directory, name, &st);
-}
-
-/* Volumes that are shown joined have no such name below. */
-static bool is_joined(struct limefs *fs, struct limefs_node *directory, const char *name)
-{
-    limefs_lock(&fs->lock);
-    const struct limefs_node *node = limefs_node_find(fs, directory, name);
-    bool joined = node && node->joined;
-    limefs_unlock(&fs->lock);
-    return joined;
 }
 
 /* A container is a directory here, and one that is not empty is never replaced by another. */
@@ -413,7 +403,7 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
     if (!err && !(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)))
         err = check_makes_way(fs, folder, name, to, new_folder, new_name);
     if (!err && renameat2(folder, name, new_folder, new_name, flags) != 0)
-        err = errno == ENOENT && is_joined(fs, from, name) ? -EROFS : -errno;
+        err = -errno;
     if (!err)
         err = limefs_node_moved(fs, from, name, to, new_name, flags & RENAME_EXCHANGE);
     if (!err)

@@ -27,8 +27,6 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
     close(folder);
     if (fd < 0)
         return fd;
-    struct stat st;
-    dir->shows_sets = fs->options.formats && fstatat(fd, ".", &st, AT_SYMLINK_NOFOLLOW) == 0;
     limefs_lock(&fs->lock);
     dir->dev = dir->node->stamp.dev; /* which the folder was compared with */
     limefs_unlock(&fs->lock);
@@ -73,7 +71,6 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
         limefs_view_unpin(fs, dir->view);
     if (dir->face)
         limefs_face_leave(fs, dir->face);
-    limefs_dir_forget_sets(dir);
     if (dir->stream)
         closedir(dir->stream);
     limefs_lock_destroy(&dir->lock);
@@ -249,7 +246,6 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
     if (offset == 0) { /* a new list, of what is there now */
         limefs_fields_release(dir->faces);
         dir->faces = NULL;
-        limefs_dir_forget_sets(dir);
         dir->plus_left = 0;
         dir->asked = dir->view ? limefs_view_asked(fs, dir->view, 0) : 0;
     }

@@ -113,11 +113,7 @@ static int list_names(struct limefs *fs, struct limefs_dir *dir, struct limefs_l
         dir->offset = dir->entry->d_off;
         dir->entry = NULL;
     }
-    if (errno)
-        return list->used == 0 ? -errno : 0;
-    dir->end = dir->offset;
-    limefs_dir_list_sets(fs, dir, list, 0);
-    return 0;
+    return errno && list->used == 0 ? -errno : 0;
 }
 
 /* ---- names that are looked up ---- */
@@ -163,7 +159,7 @@ static void recall(struct limefs *fs, struct limefs_dir *dir)
             name->wanted ? limefs_node_find(fs, dir->node, name->name) : NULL;
         if (!node)
             continue;
-        name->wanted = !node->fresh && !node->writers && !node->joined;
+        name->wanted = !node->fresh && !node->writers;
         name->known = true;
         name->was = node->kind;
         name->sure = node->sure;
@@ -225,10 +221,6 @@ static int list_ahead(struct limefs *fs, struct limefs_dir *dir, struct limefs_l
 int limefs_dir_list_folder(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list, off_t offset)
 {
-    if (limefs_dir_is_at_sets(dir, offset)) {
-        limefs_dir_list_sets(fs, dir, list, offset);
-        return 0;
-    }
     if (offset != dir->offset) {
         seekdir(dir->stream, offset);
         dir->entry = NULL;

@@ -7,7 +7,6 @@
 
 #include "dir.h"
 #include "faces.h"
-#include "joined.h"
 
 #include <dirent.h>
 
@@ -21,12 +20,8 @@ struct limefs_dir {
     struct limefs_view *view;    /* pinned; NULL for a directory of the tree, or of a face */
     struct limefs_fields *faces; /* of the view, that are listed; NULL: not yet */
     uint64_t records;            /* that are listed before them, then */
-    bool shows_sets;             /* to who has opened it, and may search it */
-    bool ended;                  /* it has been read to its end, and the sets in it are these */
-    off_t end;                   /* then: that of the stream, before the first of them */
-    struct limefs_joined_name *sets;
-    uint64_t asked;     /* limefs_view_asked() at the last reply */
-    uint64_t plus_left; /* more records are listed with their attributes */
+    uint64_t asked;              /* limefs_view_asked() at the last reply */
+    uint64_t plus_left;          /* more records are listed with their attributes */
     DIR *stream;
     uint64_t dev;               /* of the directory */
     off_t offset;               /* where the stream stands */
@@ -54,14 +49,6 @@ void limefs_listing_add_plus(struct limefs_listing *, const char *name,
  */
 void limefs_listing_add_name(struct limefs_listing *, const char *name, ino_t shown,
                              mode_t type, off_t next);
-
-/* ---- dirset.c: sets of volumes in a directory of the tree (-o formats) ---- */
-
-/* Whether an offset is of one of them: they come last. */
-bool limefs_dir_is_at_sets(const struct limefs_dir *, off_t offset);
-void limefs_dir_list_sets(struct limefs *, struct limefs_dir *, struct limefs_listing *,
-                          off_t offset);
-void limefs_dir_forget_sets(struct limefs_dir *);
 
 /* ---- dirtree.c ---- */
 

@@ -178,7 +178,7 @@ static int ask_cksum(struct limefs *fs, const struct limefs_errand *errand,
 static int answer_or_send(struct limefs *fs, struct limefs_errand *errand, size_t size)
 {
     char answer[ANSWER_MAX];
-    int got = limefs_view_may_read(errand->view);
+    int got = limefs_caller_may(errand->view->fd, R_OK);
     if (got == 0)
         got = errand->run == run_cksum ? ask_cksum(fs, errand, answer)
                                        : ask_verify(fs, errand, answer);

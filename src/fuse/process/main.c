@@ -151,7 +151,6 @@ static void arrange_open_files(struct limefs *fs)
     setrlimit(RLIMIT_NOFILE, &limit);
     if (fs->options.max_open > limit.rlim_max / 2)
         fs->options.max_open = (unsigned)(limit.rlim_max / 2);
-    fs->volumes_most = limit.rlim_max / 4;
 }
 
 enum {

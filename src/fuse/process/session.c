@@ -1,7 +1,9 @@
 /*
- * session.c - how requests are read and answered, and what libfuse before 3.17 cannot ask for
+ * session.c - how threads wait for requests, and what libfuse before 3.17 cannot ask for
  *
- * Threads take turns at reading (turns.h).
+ * Threads wait in epoll_wait(2), which wakes the one that began to wait last. In read(2) the
+ * kernel wakes the one that has waited longest: each request of a program that asks for one
+ * thing after the other would wake another thread, mostly on another processor.
  *
  * The answer to the first request, FUSE_INIT, is changed on its way, for four things.
  *
@@ -23,7 +25,6 @@
 #define _GNU_SOURCE
 #include "session.h"
 #include "limefs.h"
-#include "turns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -95,11 +97,28 @@ static void change_reply(struct limefs *fs, const struct iovec *iov, int count)
     fs->maps_around = offers2 & ALLOW_MMAP2;
 }
 
+static int epoll_fd; /* of /dev/fuse, whose requests are the same by each thread's descriptor */
+
+/* One thread that waits is woken as soon as there is a request, and none until the next call.
+ */
+static int arm_wakeup(struct fuse_session *session, int operation)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+    return epoll_ctl(epoll_fd, operation, fuse_session_fd(session), &event) == 0 ? 0 : -errno;
+}
+
 static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)
 {
-    ssize_t got = limefs_turns_read(fd, buf, n);
+    struct limefs *fs = userdata;
+    struct epoll_event event;
+    if (epoll_wait(epoll_fd, &event, 1, -1) < 0)
+        return -1;
+    ssize_t got = read(fd, buf, n);
+    int err = errno;
+    arm_wakeup(fs->session, EPOLL_CTL_MOD);
+    errno = err;
     if (got > 0 && state == UNSEEN)
-        look_at_request(userdata, buf, (size_t)got);
+        look_at_request(fs, buf, (size_t)got);
     return got;
 }
 
@@ -143,6 +162,9 @@ int limefs_session_adjust(struct fuse_session *session)
 {
     struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
     state = UNSEEN;
-    int err = limefs_turns_begin();
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_fd < 0)
+        return -errno;
+    int err = arm_wakeup(session, EPOLL_CTL_ADD);
     return err ? err : use(session, &io);
 }

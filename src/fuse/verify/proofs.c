@@ -1,7 +1,6 @@
 /* proofs.c - find what the data of each field can be compared with, in its container's metadata
  */
 #include "proofs.h"
-#include "guise.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -96,7 +95,8 @@ static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limef
     struct limefile_index *index = limefs_view_index(fs, view);
     int err = limefile_fields_build(limefs_view_source(view, &file), index, &fields);
     if (!err) {
-        *out = proofs_of_fields(&fields, limefs_guise_gauge(view->guise));
+        *out = proofs_of_fields(&fields,
+                                view->guise ? limefile_gauge_guise_file(view->guise) : NULL);
         err = *out ? 0 : -ENOMEM;
         for (size_t i = 0; !err && i < (*out)->count; i++)
             if ((*out)->proof[i].verdict == LIMEFS_BAD)

@@ -1,7 +1,6 @@
 /* verify.c - verdicts on the data of records */
 #define _GNU_SOURCE
 #include "proofs.h"
-#include "guise.h"
 #include "job.h"
 #include "tree.h"
 #include "writer.h"
@@ -290,7 +289,7 @@ static int verify_header(struct limefs *fs, struct limefs_view *view,
                          struct limefs_proofs *proofs, struct limefs_proof *proof,
                          const atomic_bool *stop)
 {
-    const struct limefile_gauge *gauge = limefs_guise_gauge(view->guise);
+    const struct limefile_gauge *gauge = limefile_gauge_guise_file(view->guise);
     struct limefile_gauge_totals totals;
     struct reading reading = {.proof = proof, .stop = stop};
     char text[LIMEFILE_GAUGE_DIFFERENCE_MAX] = "";

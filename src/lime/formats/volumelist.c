@@ -23,9 +23,6 @@ static int add(struct limefile_volumes *set, uint64_t rank, uint64_t at, uint32_
         return LIMEFILE_E_VOLUME_TWICE; /* a hole would be that all along */
     if (set->runs == set->capacity) {
         size_t more = set->capacity + set->capacity / 2 + 64;
-        if (set->runs == set->runs_max)
-            return -ENOMEM;
-        more = more < set->runs_max ? more : set->runs_max;
         void *bigger = reallocarray(set->run, more, sizeof *set->run);
         if (!bigger)
             return -ENOMEM;

@@ -326,23 +326,12 @@ int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
 {
     struct limefile_volumes *set = NULL;
     int err = begin(volumes, count, options, &set, bad);
-    if (!err) {
-        set->runs_max = (options->memory ? options->memory : SIZE_MAX) / sizeof *set->run;
+    if (!err)
         err = take_lists(set, bad);
-    }
     if (err)
         limefile_volumes_close(set);
     else
         *out = set;
-    return err;
-}
-
-int limefile_volumes_look(struct limefile_source *const *volumes, size_t count, size_t *bad)
-{
-    static const struct limefile_volumes_options all;
-    struct limefile_volumes *set = NULL;
-    int err = begin(volumes, count, &all, &set, bad);
-    limefile_volumes_close(set);
     return err;
 }
 
@@ -362,16 +351,6 @@ void limefile_volumes_close(struct limefile_volumes *set)
     free(set->record);
     free(set->text);
     free(set);
-}
-
-size_t limefile_volumes_memory(const struct limefile_volumes *set)
-{
-    size_t bytes = sizeof *set + set->count * sizeof *set->volume +
-                   set->capacity * sizeof *set->run + set->records * sizeof *set->record +
-                   set->parts * sizeof *set->part + set->text_bytes;
-    for (size_t i = 0; i < set->count; i++)
-        bytes += limefile_index_memory(set->volume[i].index) + set->fields * sizeof(uint64_t);
-    return bytes;
 }
 
 struct limefile_source *limefile_volumes_source(struct limefile_volumes *set)

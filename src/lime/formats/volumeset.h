@@ -47,7 +47,7 @@ struct limefile_volumes {
     size_t parts;
     struct limefile_volumes_options options;
     struct run *run;
-    size_t runs, capacity, runs_max;
+    size_t runs, capacity;
     struct joined *record;
     size_t records;
     uint64_t size;

@@ -98,7 +98,6 @@ enum limefile_error {
     LIMEFILE_E_VOLUME_RECORDS, /* volumes with different records, or of other lengths */
     LIMEFILE_E_VOLUME_PART,    /* a record of a hypercube */
     LIMEFILE_E_VOLUME_NONE,    /* a container that is not a volume of a set */
-    LIMEFILE_E_VOLUME_MANY,    /* more than can be open at a time */
 
     LIMEFILE_E_OUTPUT_EXISTS,  /* (limeoutput.h) the output exists already */
     LIMEFILE_E_OUTPUT_INPUT,   /* the output is also an input */

@@ -28,7 +28,7 @@
 #include <sys/types.h>
 
 /* An attribute of every file and directory in a limefs mount: "DEVICE:INODE", in decimal, of
- * each file of which the mount makes it, separated by spaces. It is not listed. */
+ * the file of which the mount makes it. It is not listed. */
 #define LIMEFILE_OUTPUT_FILES "user.limefs.files"
 
 struct limefile_output {

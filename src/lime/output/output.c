@@ -107,7 +107,7 @@ bool limefile_output_is(const struct limefile_output *out, int fd)
     if (!out->identity || !*out->identity)
         return false;
     char *identity = limefile_identity(fd, false);
-    bool is = identity && limefile_identity_meets(out->identity, identity);
+    bool is = identity && strcmp(out->identity, identity) == 0;
     free(identity);
     return is;
 }

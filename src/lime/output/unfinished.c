@@ -201,7 +201,7 @@ void limefile_output_clean(int dir_fd)
 
 /* ---- identity of a file ---- */
 
-static char *read_files(const char *path)
+static char *read_mounted_identity(const char *path)
 {
     ssize_t n = getxattr(path, LIMEFILE_OUTPUT_FILES, NULL, 0);
     char *text = n > 0 ? malloc((size_t)n + 1) : NULL;
@@ -221,7 +221,7 @@ char *limefile_identity(int fd, bool only_mounted)
     struct stat st;
     char path[LIMEFILE_FD_PATH_MAX], *text;
     limefile_fd_path(fd, path);
-    text = read_files(path);
+    text = read_mounted_identity(path);
     if (text)
         return text;
     if (only_mounted)
@@ -232,24 +232,10 @@ char *limefile_identity(int fd, bool only_mounted)
                                                                                       : text;
 }
 
-bool limefile_identity_meets(const char *one, const char *other)
-{
-    for (size_t n; *one; one += n + strspn(one + n, " ")) {
-        n = strcspn(one, " ");
-        for (const char *at = other; *at;) {
-            size_t m = strcspn(at, " ");
-            if (m == n && memcmp(at, one, n) == 0)
-                return true;
-            at += m + strspn(at + m, " ");
-        }
-    }
-    return false;
-}
-
 bool limefile_output_same(int fd, int other)
 {
     char *one = limefile_identity(fd, false), *two = limefile_identity(other, false);
-    bool same = one && two && limefile_identity_meets(one, two);
+    bool same = one && two && strcmp(one, two) == 0;
     free(one);
     free(two);
     return same;

@@ -11,12 +11,9 @@
  * limits. Returns a descriptor, O_RDWR, or -errno; *name is the caller's to free. */
 int limefile_unfinished_create(int dir_fd, const char *target, mode_t mode, char **name);
 
-/* Returns "DEVICE:INODE ..." of the file that fd, O_PATH perhaps, has open, or of the files of
- * which a limefs mount makes it. only_mounted: "" for a file that is not in a limefs mount. The
+/* Returns "DEVICE:INODE" of the file that fd, O_PATH perhaps, has open, or of the file of which
+ * a limefs mount makes it. only_mounted: "" for a file that is not in a limefs mount. The
  * caller frees it. NULL: out of memory. */
 char *limefile_identity(int fd, bool only_mounted);
-
-/* Returns true if the two identities have a file in common. */
-bool limefile_identity_meets(const char *one, const char *other);
 
 #endif

@@ -55,16 +55,14 @@ struct limefs_options {
 enum {
     LIMEFS_WATCHES_MAX = 4,
     LIMEFS_LEAVING_MAX = 64,
-    LIMEFS_LOOK_ROWS = 512, /* of looks at sets of volumes, that are remembered */
-    LIMEFS_LOOKS_IN_ROW = 8,
 };
 
 /* A container's file that is open, and what it is. */
 struct limefs_opened {
     int fd;
     struct limefile_index *index;
-    struct limefs_guise *guise; /* or NULL */
-    bool moving;                /* it may have been changed meanwhile, with the same times */
+    struct limefile_gauge_guise *guise; /* or NULL */
+    bool moving; /* it may have been changed meanwhile, with the same times */
 };
 
 /* What tells that a file is still the one that was seen. */
@@ -74,14 +72,6 @@ struct limefs_stamp {
     off_t size;
     struct timespec mtime, ctime;
     mode_t type; /* S_IFREG, S_IFLNK ... */
-};
-
-/* Whether volumes that were like this are a set: 0, or the code of what is wrong. */
-struct limefs_look {
-    struct limefs_stamp stamp;
-    int err;
-    bool racy;   /* look again, */
-    bool listed; /* at the lists of sites, too: the error came of them */
 };
 
 struct limefs {
@@ -112,8 +102,6 @@ struct limefs {
     /* view.c: views with an open container, most recently used first. */
     struct limefs_view *newest, *oldest;
     unsigned views_open;
-    size_t volumes_open, volumes_most; /* of sets that are joined; most: of one, too */
-    struct limefs_look looks[LIMEFS_LOOK_ROWS][LIMEFS_LOOKS_IN_ROW]; /* joined.c */
     struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* closed once the lock is given back */
     unsigned leaving_count;
     uint64_t index_memory;

@@ -57,9 +57,8 @@ struct limefs_node {
     uint64_t id; /* never used twice; a slot is */
     enum limefs_kind kind;
     struct limefs_node *parent; /* NULL for the root */
-    bool joined;      /* LIMEFS_CONTAINER: no file's, but a set's (joined.h); never changes */
-    const char *name; /* in parent: of several, the one that was looked up last */
-    struct limefs_name *names; /* that it has, or had */
+    const char *name;           /* in parent: of several, the one that was looked up last */
+    struct limefs_name *names;  /* that it has, or had */
     uint64_t lookups;
     unsigned references; /* children and views */
     bool hashed;         /* its name still leads to it */

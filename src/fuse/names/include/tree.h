@@ -15,7 +15,7 @@
 #include "inode.h"
 
 /* Whatever has the node's name now, in the folder that the kernel knows: an O_PATH descriptor
- * or -errno, -ESTALE if another folder is there. Of a set of volumes: that folder. */
+ * or -errno, -ESTALE if another folder is there. */
 int limefs_tree_find(struct limefs *, const struct limefs_node *);
 
 /* What the kernel knows by this node, -ESTALE if its name leads to something else by now: an

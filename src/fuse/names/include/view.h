@@ -68,9 +68,9 @@ struct limefs_view {
     /* Set while it is awake. */
     int fd;
     struct limefile_index *index; /* under fs->lock, too: limefs_view_index() */
-    /* NULL, or it is no container, but shown as the one that it would be (guise.h): that is
-     * what the index is of. It is never written to. Of a set fd is one volume's. */
-    struct limefs_guise *guise;
+    /* NULL, or it is a configuration in another format, shown as the container that it would
+     * be (limegauge.h): that is what the index is of. It is never written to. */
+    struct limefile_gauge_guise *guise;
 };
 
 /* The container as it is now, pinned. -errno: also when it is a container no longer. */
@@ -189,21 +189,6 @@ bool limefs_view_has_told(int err);
 int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_opened *out,
                      struct stat *st);
 void limefs_view_close(const struct limefs_opened *);
-
-/* The same of a joined node (inode.h), whose volumes are in `folder`. */
-int limefs_view_open_set(struct limefs *, struct limefs_node *, int folder,
-                         const struct limefs_stamp *want, struct limefs_opened *,
-                         struct stat *st);
-
-/* limefs_stamp_is_moving() of what a view has open, of any volume where it is a set; false if
- * it is asleep. */
-bool limefs_view_is_moving(const struct limefs_view *, const struct timespec *ctime);
-
-/* Of what a pinned view has open, all volumes where it is a set: the attributes as they are
- * now; whether the caller may read it, 0 or -errno; and its access list, -ENODATA if none. */
-int limefs_view_fstat(const struct limefs_view *, struct stat *);
-int limefs_view_may_read(const struct limefs_view *);
-ssize_t limefs_view_acl(const struct limefs_view *, const char *name, char *buf, size_t cap);
 
 /* Where the bytes of a pinned view's container are read; `fd` is room for it. */
 struct limefile_source *limefs_view_source(const struct limefs_view *, struct limefile_fd *fd);

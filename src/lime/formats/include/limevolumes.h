@@ -17,11 +17,8 @@
 
 struct limefile_volumes;
 
-/* Which records are joined, and at what cost. */
+/* Which records are joined. */
 struct limefile_volumes_options {
-    /* Bytes that the runs of sites may take: more is -ENOMEM. 0: no limit. */
-    size_t memory;
-
     /* Leave out messages with a record of a part of the lattice (a hypercube), which cannot be
      * joined. Without it such a record is LIMEFILE_E_VOLUME_PART. */
     bool skips_parts;
@@ -43,13 +40,6 @@ int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
                           const struct limefile_volumes_options *,
                           struct limefile_volumes **out, size_t *bad);
 void limefile_volumes_close(struct limefile_volumes *);
-
-/* Whether they look like a whole set: metadata, lengths and the number of sites fit together.
- * The lists are not read. 0, or what limefile_volumes_open() would return. */
-int limefile_volumes_look(struct limefile_source *const *volumes, size_t count, size_t *bad);
-
-/* Bytes that it takes. */
-size_t limefile_volumes_memory(const struct limefile_volumes *);
 
 /* The joined container: to be read only, by any number of threads; lives as long as the set. */
 struct limefile_source *limefile_volumes_source(struct limefile_volumes *);
