@@ -125,68 +125,42 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
 
 /* Of `total` bytes at the kernel's position, what is left of the record; 0: leave it to the
  * mount, also at the end. */
-static size_t left_of(int fd, const struct limefs_run_record *record, size_t total, off_t *from)
+static size_t left_of(int fd, const struct limefs_run_record *record, size_t total)
 {
     uint64_t end = record->head + record->bytes;
-    off_t at = *from = lseek(fd, 0, SEEK_CUR);
+    off_t at = lseek(fd, 0, SEEK_CUR);
     uint64_t left = at >= 0 && (uint64_t)at < end ? end - (uint64_t)at : 0;
     if (total <= left)
         return total;
     return total == LIMEFS_RUN_MOST || record->tail ? 0 : (size_t)left;
 }
 
-/* By what the position is moved: fd has that entry as long as it is the record; 0: it is our
- * own. */
+/* Which descriptor moves the position: fd is the record as long as it has that entry. An entry
+ * of 0 means a descriptor of the library's own. */
 struct mover {
     int fd;
     uint64_t entry;
-    uint64_t turn; /* of the read */
 };
 
-/* A handler has jumped in the middle of it, but not away: the read is made once more, from
- * `at`. If the position is where it was moved meanwhile, nobody has given that back. */
-static void go_back(const struct mover *by, off_t at, off_t moved)
+/* Moves the position by n bytes before they are read, so that a thread or process that reads at
+ * the same time by the same open file gets other bytes. Returns where they begin, or -1. */
+static off_t reserve(const struct mover *by, size_t n)
 {
-    if (lseek(by->fd, 0, SEEK_CUR) == moved)
-        lseek(by->fd, at - moved, SEEK_CUR);
-}
-
-/* At the kernel's position, which it moves first: who reads at the same time by the same open
- * file, in this process or another, gets other bytes. `from` is where it seems to be: a handler
- * that jumps away as soon as it is moved moves it back. -1: it cannot be moved. */
-static off_t reserve(const struct mover *by, off_t from, size_t n)
-{
-    if (!limefs_run_reading_goes_on(by->turn))
-        return -1;
-    limefs_run_reading_moves(by->turn, by->fd, by->entry, from + (off_t)n, n);
     off_t end = lseek(by->fd, (off_t)n, SEEK_CUR);
-    off_t at = end < (off_t)n ? -1 : end - (off_t)n;
-    if (end != from + (off_t)n)
-        limefs_run_reading_moves(by->turn, by->fd, by->entry, end, at < 0 ? 0 : n);
-    if (at < 0 || limefs_run_reading_goes_on(by->turn))
-        return at;
-    go_back(by, at, end);
-    return -1;
+    return end < (off_t)n ? -1 : end - (off_t)n;
 }
 
-/* What was reserved from there, and is not used after all, is given back in the same way. NULL:
- * fd is another file by now; it may be that the position of this one was moved, or of the
- * former. */
-static void take(const struct mover *by, struct limefs_run_record *record, size_t reserved,
-                 off_t at, ssize_t got)
+/* Moves the position back by the bytes that were reserved at `at` and not read. If fd is
+ * another file by now (record is NULL), the position of either may have been moved. */
+static void give_back(const struct mover *by, struct limefs_run_record *record, size_t reserved,
+                      off_t at, ssize_t got)
 {
     size_t n = got > 0 ? (size_t)got : 0;
-    if (!limefs_run_reading_goes_on(by->turn))
-        return;
     if (record)
         atomic_store_explicit(&record->position, (uint64_t)at + n, memory_order_relaxed);
     if (n == reserved || (!record && lseek(by->fd, 0, SEEK_CUR) != at + (off_t)reserved))
         return;
-    off_t now = lseek(by->fd, (off_t)n - (off_t)reserved, SEEK_CUR);
-    if (limefs_run_reading_goes_on(by->turn))
-        limefs_run_reading_moves(by->turn, by->fd, by->entry, 0, 0);
-    else if (now >= 0)
-        go_back(by, at, now);
+    lseek(by->fd, (off_t)n - (off_t)reserved, SEEK_CUR);
 }
 
 /* Bytes that were reserved and the container does not give are the mount's from there, and not
@@ -206,13 +180,12 @@ static bool read_on(int fd, const struct mover *by, struct limefs_run_record *re
                     struct limefs_run_got *got)
 {
     struct iovec parts[LIMEFS_RUN_PARTS];
-    off_t from;
-    size_t left = left_of(by->fd, record, total, &from);
+    size_t left = left_of(by->fd, record, total);
     if (left < total) {
         count = limefs_run_cut(iov, count, 0, left, parts);
         iov = parts;
     }
-    off_t at = count > 0 && left > 0 ? reserve(by, from, left) : -1;
+    off_t at = count > 0 && left > 0 ? reserve(by, left) : -1;
     if (at < 0)
         return false;
     bool ours = by->entry == 0 || limefs_run_entry(fd) == by->entry;
@@ -220,7 +193,7 @@ static bool read_on(int fd, const struct mover *by, struct limefs_run_record *re
     got->round = ours && read_file(by->fd, record, iov, count, left, (uint64_t)at, &got->bytes);
     if (ours && !got->round)
         read_by_mount(by->fd, iov, count, at, got);
-    take(by, ours ? record : NULL, left, at, got->bytes);
+    give_back(by, ours ? record : NULL, left, at, got->bytes);
     return ours;
 }
 
@@ -244,12 +217,12 @@ static bool can_be_read(int container, const struct iovec *iov, int count)
 /* At the position, which is not asked for first: if it is not where it was last, the end may be
  * nearer. What was reserved is given back in that case alone: others may have read behind it.
  */
-static bool read_on_told(const struct mover *by, off_t from, struct limefs_run_record *record,
+static bool read_on_told(const struct mover *by, struct limefs_run_record *record,
                          const struct iovec *iov, struct limefs_run_got *got)
 {
     size_t n = iov->iov_len;
     int fd = by->fd;
-    off_t at = reserve(by, from, n);
+    off_t at = reserve(by, n);
     if (at < 0)
         return false;
     bool inside = limefs_run_is_inside(record, at, n);
@@ -260,7 +233,7 @@ static bool read_on_told(const struct mover *by, off_t from, struct limefs_run_r
     ours = ours && limefs_run_entry(fd) == by->entry;
     if (ours && inside && !got->round)
         read_by_mount(fd, iov, 1, at, got);
-    take(by, ours ? record : NULL, n, at, got->bytes);
+    give_back(by, ours ? record : NULL, n, at, got->bytes);
     return ours && inside;
 }
 
@@ -272,12 +245,12 @@ static bool look_and_read_on(int fd, const struct iovec *iov, struct limefs_run_
     if (!record || !limefs_run_may_be_told(record))
         return false;
     off_t at = (off_t)atomic_load_explicit(&record->position, memory_order_relaxed);
-    struct mover by = {.fd = fd, .entry = entry, .turn = limefs_run_reading_begin()};
+    struct mover by = {.fd = fd, .entry = entry};
     bool before = limefs_run_look_at_told(true);
     bool done = limefs_run_is_inside(record, at, iov->iov_len) &&
-                limefs_run_told_is(fd, record) && read_on_told(&by, at, record, iov, got);
+                limefs_run_told_is(fd, record) && read_on_told(&by, record, iov, got);
     limefs_run_look_at_told(before);
-    return limefs_run_reading_end(by.turn, NULL) && done;
+    return done;
 }
 
 /* By which the record is to be read, at its position or not; -1: by none. */
@@ -294,7 +267,7 @@ static int look_at(int fd, struct limefs_run_record *record, bool at_position)
     return is ? by : -1;
 }
 
-static bool read_held(int fd, uint64_t entry, uint64_t turn, struct limefs_run_record *record,
+static bool read_held(int fd, uint64_t entry, struct limefs_run_record *record,
                       const struct iovec *iov, int count, bool vector, off_t at,
                       struct limefs_run_got *got)
 {
@@ -302,7 +275,7 @@ static bool read_held(int fd, uint64_t entry, uint64_t turn, struct limefs_run_r
         (vector && !can_be_read(atomic_load(&record->container), iov, count)))
         return false;
     size_t total = sum(iov, count);
-    struct mover by = {.fd = total > 0 ? look_at(fd, record, at < 0) : -1, .turn = turn};
+    struct mover by = {.fd = total > 0 ? look_at(fd, record, at < 0) : -1};
     by.entry = by.fd == fd ? entry : 0;
     if (by.fd < 0)
         return false;
@@ -320,10 +293,11 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
     limefs_run_may_be_cancelled();
     bool done = !vector && at < 0 && look_and_read_on(fd, iov, got);
     if (!done) {
-        uint64_t turn = limefs_run_reading_begin(), entry = limefs_run_entry(fd);
-        struct limefs_run_record *record = limefs_run_reading_hold(turn, fd);
-        done = record && read_held(fd, entry, turn, record, iov, count, vector, at, got);
-        done = limefs_run_reading_end(turn, record) && done;
+        uint64_t entry = limefs_run_entry(fd);
+        struct limefs_run_record *record = limefs_run_hold(fd);
+        done = record && read_held(fd, entry, record, iov, count, vector, at, got);
+        if (record)
+            limefs_run_let_go(record);
     }
     if (done)
         limefs_run_count(got->bytes, got->round);
@@ -357,19 +331,16 @@ static bool cut_range(const struct limefs_run_record *record, off_t *at, off_t *
 
 bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err)
 {
-    uint64_t turn = limefs_run_reading_begin();
-    struct limefs_run_record *record = limefs_run_reading_hold(turn, fd);
-    if (!record) {
-        limefs_run_reading_end(turn, NULL);
+    struct limefs_run_record *record = limefs_run_hold(fd);
+    if (!record)
         return false;
-    }
     int kept = errno, container = atomic_load(&record->container);
     bool ours = container >= 0 && !atomic_load(&record->changed) &&
                 cut_range(record, &at, &bytes) && limefs_run_is(fd, record);
     if (ours)
         *err = limefs_run_real()->posix_fadvise(container, (off_t)record->offset + at, bytes,
                                                 advice);
-    limefs_run_reading_end(turn, record);
+    limefs_run_let_go(record);
     errno = kept;
     return ours;
 }

@@ -33,6 +33,30 @@ EXPORTED int close_range(unsigned first, unsigned last, int flags)
     return (int)syscall(SYS_close_range, first, last, flags);
 }
 
+/* The C library closes a stream's descriptor by a call of its own. */
+static void forget_stream(FILE *file)
+{
+    int kept = errno;
+    limefs_run_forget(fileno(file));
+    errno = kept;
+}
+
+EXPORTED int fclose(FILE *file)
+{
+    forget_stream(file);
+    return limefs_run_real()->fclose(file);
+}
+
+#define FREOPEN(name)                                                   \
+    EXPORTED FILE *name(const char *path, const char *mode, FILE *file) \
+    {                                                                   \
+        forget_stream(file);                                            \
+        return limefs_run_real()->freopen(path, mode, file);            \
+    }
+
+FREOPEN(freopen)
+FREOPEN(freopen64)
+
 EXPORTED void closefrom(int first)
 {
     limefs_run_forget_range(first < 0 ? 0 : (unsigned)first, UINT_MAX);

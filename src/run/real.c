@@ -14,29 +14,16 @@ static atomic_bool ready;
 
 #define FIND(member, name) *(void **)&real.member = dlsym(RTLD_NEXT, name)
 
-static void find_streams(void)
-{
-    FIND(fopen, "fopen");
-    FIND(fdopen, "fdopen");
-    FIND(freopen, "freopen");
-    FIND(fclose, "fclose");
-    FIND(fileno, "fileno");
-    FIND(doallocbuf, "_IO_doallocbuf");
-    FIND(fread, "fread");
-    FIND(fread_unlocked, "fread_unlocked");
-    FIND(fread_chk, "__fread_chk");
-    FIND(fread_unlocked_chk, "__fread_unlocked_chk");
-}
-
 /* The same pointers, whoever stores them first. */
 static void find(void)
 {
-    find_streams();
     FIND(open, "open");
     FIND(open_2, "__open_2");
     FIND(openat, "openat");
     FIND(openat_2, "__openat_2");
     FIND(close, "close");
+    FIND(fclose, "fclose");
+    FIND(freopen, "freopen");
     FIND(close_range, "close_range");
     FIND(closefrom, "closefrom");
     FIND(dup, "dup");
@@ -65,8 +52,6 @@ static void find(void)
     FIND(vfork, "vfork");
     FIND(_Fork, "_Fork");
     FIND(prctl, "prctl");
-    FIND(longjmp, "siglongjmp");
-    FIND(longjmp_chk, "__longjmp_chk");
     atomic_store(&ready, true);
 }
 
@@ -102,7 +87,6 @@ __attribute__((constructor)) static void begin(void)
 {
     int kept = errno;
     find();
-    limefs_run_fread_begin();
     limefs_run_table_begin();
     limefs_run_notice_begin();
     limefs_run_report_begin();

@@ -17,7 +17,6 @@
 
 #include "limerange.h"
 
-#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -50,21 +49,14 @@ struct limefs_run_real {
     ssize_t (*preadv2)(int, const struct iovec *, int, off_t, int);
     int (*posix_fadvise)(int, off_t, off_t, int);
     ssize_t (*readahead)(int, off64_t, size_t);
-    FILE *(*fopen)(const char *, const char *), *(*fdopen)(int, const char *);
+    int (*fclose)(FILE *);
     FILE *(*freopen)(const char *, const char *, FILE *);
-    int (*fclose)(FILE *), (*fileno)(FILE *);
-    void (*doallocbuf)(FILE *); /* gives a stream its buffer */
-    size_t (*fread)(void *, size_t, size_t, FILE *);
-    size_t (*fread_unlocked)(void *, size_t, size_t, FILE *);
-    size_t (*fread_chk)(void *, size_t, size_t, size_t, FILE *);
-    size_t (*fread_unlocked_chk)(void *, size_t, size_t, size_t, FILE *);
     limefs_run_spawn *posix_spawn, *posix_spawnp, *pidfd_spawn, *pidfd_spawnp;
     int (*system)(const char *), (*wordexp)(const char *, wordexp_t *, int);
     FILE *(*popen)(const char *, const char *);
     int (*clone)(int (*)(void *), void *, int, void *, ...);
     pid_t (*vfork)(void), (*_Fork)(void);
     int (*prctl)(int, ...);
-    void (*longjmp)(struct __jmp_buf_tag *, int), (*longjmp_chk)(struct __jmp_buf_tag *, int);
 };
 
 const struct limefs_run_real *limefs_run_real(void);
@@ -324,22 +316,6 @@ void limefs_run_client_forked(void);
 
 /* A child may be left that reads nothing of a mount: now and then. */
 void limefs_run_client_look(void);
-
-/* ---- calls_jump.c: of a read, what a handler that jumps out of it gives back ---- */
-
-/* The read's own number. It holds what fd is open on (limefs_run_hold()). It is about to move
- * the position of fd (our own, or as long as it has the entry) to there, by n. */
-uint64_t limefs_run_reading_begin(void);
-struct limefs_run_record *limefs_run_reading_hold(uint64_t turn, int fd);
-void limefs_run_reading_moves(uint64_t turn, int fd, uint64_t entry, off_t to, size_t n);
-
-/* The second also lets go what is held. False: all of it was given back, and the read is to be
- * made once more. */
-bool limefs_run_reading_goes_on(uint64_t turn);
-bool limefs_run_reading_end(uint64_t turn, struct limefs_run_record *);
-
-/* calls_fread.c */
-void limefs_run_fread_begin(void);
 
 /* ---- report.c ---- */
 

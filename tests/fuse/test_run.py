@@ -115,7 +115,7 @@ class Calls(limetest.TestCase):
         self.check("signals")
 
     def test_streams(self):
-        self.check("streams")
+        self.check("streams", False)
 
     def test_by_the_kernel(self):
         self.check("kernel")
@@ -147,9 +147,8 @@ class Calls(limetest.TestCase):
                 self.assertGreater(done.round, 0)
 
     def test_what_comes_in_between(self):
-        """tests/helpers/run-races.c: other threads, and handlers that jump, between any two
-        system calls of a read."""
-        for what in ("replaced", "taken", "closed", "jumps"):
+        """tests/helpers/run-races.c: other threads between any two system calls of a read."""
+        for what in ("replaced", "taken", "closed"):
             with self.subTest(what), limetest.Mount(self.container) as mount:
                 args = ["run-races", what, mount.join("data"), self.plain]
                 self.run_ok(args, timeout=120)
@@ -185,10 +184,8 @@ class Programs(limetest.TestCase):
         return done.stdout
 
     def test_programs(self):
-        digest = hashlib.md5(self.data).hexdigest().encode()
         with limetest.Mount(self.folder) as mount:
             record, other = mount.join("a", "data"), mount.join("b", "002-data")
-            self.assertIn(digest, self.check("md5sum", record))
             self.check("cmp", record, self.plain)
             self.assertEqual(self.check("cmp", record, other), b"")
             self.assertEqual(self.check("cat", record), self.data)
@@ -577,14 +574,14 @@ class Changes(Rewritten, limetest.TestCase):
                 self.assertGreater(done.round, 0)
                 self.assertGreater(done.through, 0)
 
-    def test_digests(self):
+    def test_whole_records(self):
         """Of a container that is replaced all the time."""
-        digests = {hashlib.md5(words(1)).hexdigest().encode()}
+        digest = hashlib.md5(words(1)).digest()
         with limetest.Mount(self.folder) as mount:
             for turn in range(1, 20):
                 self.replaced(turn)
-                done = run(["md5sum", mount.join("c.lime", "one")])
-                self.assertIn(done.stdout.split()[0], digests)
+                done = run(["cat", mount.join("c.lime", "one")])
+                self.assertEqual(hashlib.md5(done.stdout).digest(), digest)
 
 
 @limetest.needs_fuse

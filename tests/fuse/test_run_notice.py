@@ -140,9 +140,6 @@ class Descriptors(Case):
     def test_kept_elsewhere(self):
         self.check("kept")
 
-    def test_jumps(self):
-        self.check("jumps", False)
-
     def test_urgent(self):
         self.check("urgent", False)
 

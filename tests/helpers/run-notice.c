@@ -16,7 +16,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -526,41 +525,6 @@ static void urgent(void)
     MUST(atomic_load(&looks) > 0);
 }
 
-static sigjmp_buf away;
-
-static void jump(int number)
-{
-    (void)number;
-    siglongjmp(away, 1);
-}
-
-static int descriptors(void)
-{
-    volatile int n = 0;
-    for (int fd = 0; fd < 400; fd++)
-        n = n + (fcntl(fd, F_GETFD) >= 0);
-    return n;
-}
-
-static void jumps(void)
-{
-    struct sigaction action = {.sa_handler = jump};
-    MUST(sigaction(SIGALRM, &action, NULL) == 0);
-    int before = descriptors();
-    for (volatile int turn = 0; turn < 4000; turn++) {
-        volatile int fd = opened();
-        reads(fd, 60);
-        if (sigsetjmp(away, 1) == 0) {
-            struct itimerval soon = {{0, 0}, {0, (suseconds_t)(1 + dice(60))}};
-            MUST(setitimer(ITIMER_REAL, &soon, NULL) == 0);
-            reads(fd, ENOUGH);
-            pause();
-        }
-        MUST(syscall(SYS_close, fd) == 0);
-    }
-    MUST(descriptors() == before);
-}
-
 static int rings(void)
 {
     char line[PATH_MAX];
@@ -1066,7 +1030,6 @@ int main(int argc, char **argv)
                                       {"zeros", zeros},
                                       {"waits", waits},
                                       {"urgent", urgent},
-                                      {"jumps", jumps},
                                       {"children", children},
                                       {"inotifies", inotifies},
                                       {"kept", kept},
