@@ -8,18 +8,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum {
+    PARTS = 64, /* of a vector that is cut */
+};
+
 #define BEHIND ((uint64_t)1 << 62) /* the end of any file */
 
-int limefs_run_cut(const struct iovec *iov, int count, size_t skip, size_t n,
-                   struct iovec out[LIMEFS_RUN_PARTS])
+/* The parts that hold the first n bytes, the last one cut. Returns how many; 0: too many. */
+static int cut(const struct iovec *iov, int count, size_t n, struct iovec out[PARTS])
 {
     int used = 0;
-    for (int i = 0; i < count && used < LIMEFS_RUN_PARTS && n > 0; i++) {
-        size_t left = skip < iov[i].iov_len ? iov[i].iov_len - skip : 0;
-        out[used] = (struct iovec){(char *)iov[i].iov_base + skip, left < n ? left : n};
-        skip -= iov[i].iov_len - left;
+    for (int i = 0; i < count && used < PARTS && n > 0; i++) {
+        out[used] = (struct iovec){iov[i].iov_base, iov[i].iov_len < n ? iov[i].iov_len : n};
         n -= out[used].iov_len;
-        used += left > 0;
+        used += out[used].iov_len > 0;
     }
     return n == 0 ? used : 0;
 }
@@ -66,31 +68,24 @@ static bool are_right(const struct limefs_run_record *record, const struct iovec
 
 /* Afterwards the container must be what it was: what was read is then the record's, as it was
  * when the mount looked at it. */
-static bool read_container(int fd, struct limefs_run_record *record, const struct iovec *iov,
-                           int count, size_t n, uint64_t at)
+static bool read_container(struct limefs_run_record *record, const struct iovec *iov, int count,
+                           size_t n, uint64_t at)
 {
     int container = atomic_load(&record->container);
-    enum limefs_run_source source =
-        container < 0 ? LIMEFS_RUN_MOUNT : limefs_run_fetch(fd, record, iov, count, n, at);
-    if (source == LIMEFS_RUN_MOUNT ||
-        (source == LIMEFS_RUN_CONTAINER &&
-         limefs_run_read_parts(container, iov, count, record->offset + at) != (ssize_t)n))
+    uint64_t place = record->offset + at;
+    if (container < 0 || limefs_run_read_parts(container, iov, count, place) != (ssize_t)n)
         return false;
-    bool unchanged = source == LIMEFS_RUN_CONTAINER
-                         ? are_right(record, iov, count, n, record->offset + at)
-                         : limefs_run_is_unchanged(record);
+    bool unchanged = are_right(record, iov, count, n, place);
     if (!unchanged)
         atomic_store(&record->changed, true);
-    else if (source == LIMEFS_RUN_JOB)
-        limefs_run_count_by_job(n);
     return unchanged;
 }
 
 /* Of `total` bytes at `at` in the container's range, those that it has. */
-static bool read_range(int fd, struct limefs_run_record *record, const struct iovec *iov,
-                       int count, size_t total, uint64_t at, ssize_t *got)
+static bool read_range(struct limefs_run_record *record, const struct iovec *iov, int count,
+                       size_t total, uint64_t at, ssize_t *got)
 {
-    struct iovec parts[LIMEFS_RUN_PARTS];
+    struct iovec parts[PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
     if (total > left && (total == LIMEFS_RUN_MOST || record->tail || at >= BEHIND))
         return false; /* the kernel also looks at the addresses behind the end */
@@ -99,11 +94,11 @@ static bool read_range(int fd, struct limefs_run_record *record, const struct io
         at = BEHIND - record->offset;
     } else if (total > left) {
         total = (size_t)left;
-        count = limefs_run_cut(iov, count, 0, total, parts);
+        count = cut(iov, count, total, parts);
         iov = parts;
     }
     *got = (ssize_t)total;
-    return count > 0 && read_container(fd, record, iov, count, total, at);
+    return count > 0 && read_container(record, iov, count, total, at);
 }
 
 /* The same of the mount's file, whose head comes from there. */
@@ -111,13 +106,13 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
                       int count, size_t total, uint64_t at, ssize_t *got)
 {
     if (at >= record->head)
-        return read_range(fd, record, iov, count, total, at - record->head, got);
+        return read_range(record, iov, count, total, at - record->head, got);
     uint64_t n = record->head - at;
     if (count != 1 || n >= total)
         return false;
     struct iovec head = {iov->iov_base, n}, rest = {(char *)iov->iov_base + n, total - n};
     if (limefs_run_read_parts(fd, &head, 1, at) != (ssize_t)n ||
-        !read_range(fd, record, &rest, 1, total - n, 0, got))
+        !read_range(record, &rest, 1, total - n, 0, got))
         return false;
     *got += (ssize_t)n;
     return true;
@@ -179,10 +174,10 @@ static bool read_on(int fd, const struct mover *by, struct limefs_run_record *re
                     const struct iovec *iov, int count, size_t total,
                     struct limefs_run_got *got)
 {
-    struct iovec parts[LIMEFS_RUN_PARTS];
+    struct iovec parts[PARTS];
     size_t left = left_of(by->fd, record, total);
     if (left < total) {
-        count = limefs_run_cut(iov, count, 0, left, parts);
+        count = cut(iov, count, left, parts);
         iov = parts;
     }
     off_t at = count > 0 && left > 0 ? reserve(by, left) : -1;

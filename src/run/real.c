@@ -82,6 +82,20 @@ void limefs_run_cancel_back(int before)
         pthread_setcancelstate(before, NULL);
 }
 
+void limefs_run_quiet_begin(struct limefs_run_quiet *quiet)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &quiet->signals);
+    quiet->cancel = limefs_run_cancel_off();
+}
+
+void limefs_run_quiet_end(const struct limefs_run_quiet *quiet)
+{
+    limefs_run_cancel_back(quiet->cancel);
+    sigprocmask(SIG_SETMASK, &quiet->signals, NULL);
+}
+
 /* A program begins with an errno of 0 (C11 7.5). */
 __attribute__((constructor)) static void begin(void)
 {
@@ -90,8 +104,6 @@ __attribute__((constructor)) static void begin(void)
     limefs_run_table_begin();
     limefs_run_notice_begin();
     limefs_run_report_begin();
-    limefs_run_client_begin();
-    limefs_run_fetch_begin();
     limefs_run_ask_begin();
     errno = kept;
 }

@@ -67,7 +67,7 @@ void limefs_run_may_be_cancelled(void);
 int limefs_run_cancel_off(void);
 void limefs_run_cancel_back(int before);
 
-/* client.c: without signals that a handler could jump away by, and without cancellation. */
+/* real.c: without signals that a handler could jump away by, and without cancellation. */
 struct limefs_run_quiet {
     sigset_t signals;
     int cancel;
@@ -76,17 +76,6 @@ void limefs_run_quiet_begin(struct limefs_run_quiet *);
 void limefs_run_quiet_end(const struct limefs_run_quiet *);
 
 /* ---- table.c: which descriptor is which record ---- */
-
-enum {
-    LIMEFS_RUN_FLOWS = 4,  /* readers of a record that are told from each other */
-    LIMEFS_RUN_PARTS = 64, /* of a vector that is cut */
-};
-
-/* Reads that go on from each other. */
-struct limefs_run_flow {
-    _Atomic uint64_t next, run; /* where, and for how many bytes */
-    _Atomic uint64_t turn;      /* when; 0: none */
-};
 
 /* A record that is open, for all descriptors that share it. */
 struct limefs_run_record {
@@ -104,14 +93,6 @@ struct limefs_run_record {
     _Atomic uint64_t life;       /* table.c */
 
     _Atomic uint64_t position; /* where the last read(2) ended, by any descriptor */
-
-    /* Of the mount's job (fetch.c). Places are in the container, times ns. */
-    uint64_t job_from; /* bytes after which a reader is its; 0: there is none */
-    struct limefs_run_flow flow[LIMEFS_RUN_FLOWS];
-    _Atomic uint64_t turns;
-    _Atomic uint64_t warm_from, warm_to; /* in memory, when it was looked at */
-    _Atomic uint64_t rests;              /* until then the mount has no job, */
-    _Atomic uint64_t leaves;             /* or the job is not to be had */
 };
 
 enum {
@@ -203,9 +184,6 @@ int limefs_run_position(int fd, struct limefs_run_record *);
 void limefs_run_look(int fd, int flags);
 void limefs_run_ask_begin(void);
 
-/* What the mount tells of the record; false: nothing. */
-bool limefs_run_ask(int fd, char text[LIMEFILE_RANGE_TEXT_MAX], struct limefile_range *);
-
 /* fd still is the record. */
 bool limefs_run_is(int fd, const struct limefs_run_record *);
 
@@ -281,46 +259,13 @@ ssize_t limefs_run_count(ssize_t got, bool round);
 /* Whether advice on a range of the record was passed on to the container. */
 bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err);
 
-/* As many parts as hold n bytes after the first `skip`, the last one cut; 0: too many. */
-int limefs_run_cut(const struct iovec *, int count, size_t skip, size_t n,
-                   struct iovec out[LIMEFS_RUN_PARTS]);
-
 /* Bare system calls, which are no points of cancellation. */
 ssize_t limefs_run_read_parts(int fd, const struct iovec *, int count, uint64_t at);
 int limefs_run_stat(int fd, struct stat *);
 
-/* ---- fetch.c: by the mount's job ---- */
-
-enum limefs_run_source {
-    LIMEFS_RUN_CONTAINER,
-    LIMEFS_RUN_JOB,
-    LIMEFS_RUN_MOUNT,
-};
-
-/* n bytes at `at` in the container's range: copied from where the job has put them; or where
- * they are to be read, for who reads little or what is in memory, or cannot have the job. */
-enum limefs_run_source limefs_run_fetch(int fd, struct limefs_run_record *,
-                                        const struct iovec *, int count, size_t n, uint64_t at);
-void limefs_run_fetch_begin(void);
-
-/* link.c: how many records more of mounts with a job are open; with the last one the connection
- * ends. */
-void limefs_run_link_count(int more);
-
-/* client.c: fd is of the connection; the program gets its number; this is a child of who had
- * it. */
-void limefs_run_client_begin(void);
-bool limefs_run_client_has(int fd);
-void limefs_run_client_give_up(int fd);
-void limefs_run_client_forked(void);
-
-/* A child may be left that reads nothing of a mount: now and then. */
-void limefs_run_client_look(void);
-
 /* ---- report.c ---- */
 
 void limefs_run_count_round(size_t);
-void limefs_run_count_by_job(size_t); /* of these */
 void limefs_run_count_through(size_t);
 void limefs_run_report_begin(void);
 bool limefs_run_is_report(int fd);

@@ -49,7 +49,7 @@ static inline bool limefs_run_may_be_told(const struct limefs_run_record *record
 {
     return __libc_single_threaded &&
            atomic_load_explicit(&record->notice, memory_order_relaxed) != 0 &&
-           !record->job_from && !atomic_load_explicit(&record->changed, memory_order_relaxed);
+           !atomic_load_explicit(&record->changed, memory_order_relaxed);
 }
 
 /* As much as the kernel moves at once, and not nothing. */

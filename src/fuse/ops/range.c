@@ -19,22 +19,6 @@ static bool is_open_to_all(const struct limefs *fs, const struct limefs_view *vi
     return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !view->guise;
 }
 
-/* The container's path, as /proc/mounts tells it, too, and names in the mount; and the job.
- * False if the path is too long. */
-static bool tell(struct limefs *fs, const struct limefs_view *view,
-                 char path[LIMEFILE_RANGE_PATH_MAX], char socket[LIMEFILE_RANGE_SOCKET_MAX],
-                 struct limefile_range_job *job)
-{
-    size_t root;
-    if (!limefs_job_name(fs, view, path, LIMEFILE_RANGE_PATH_MAX, &root))
-        return false;
-    if (limefs_job_tell(fs, job, socket))
-        job->root = root;
-    else
-        job->socket = NULL;
-    return true;
-}
-
 /* What a face's file has of the record as it is stored, all in one piece, and its own bytes
  * before; `range` is the record's. */
 static bool stored_part(const struct limefile_face *files, uint64_t number,
@@ -61,19 +45,23 @@ static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                   char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_record record;
-    char path[LIMEFILE_RANGE_PATH_MAX], socket[LIMEFILE_RANGE_SOCKET_MAX];
+    char path[LIMEFILE_RANGE_PATH_MAX]; /* as /proc/mounts shows it, and names in the mount */
+    size_t root;
     struct limefile_index *index = limefs_view_index(fs, view);
     int err = limefile_index_get(index, ordinal, &record);
     limefile_index_free(index);
     if (err)
         return -ESTALE;
-    struct limefile_range range = {
-        .offset = record.data_offset, .bytes = record.bytes, .path = path};
+    struct limefile_range range = {.offset = record.data_offset,
+                                   .bytes = record.bytes,
+                                   .has_job = fs->job != NULL,
+                                   .path = path};
     struct stat st = limefs_view_stat(fs, view);
     limefile_state_of(&st, &range.state);
     if (files && !stored_part(files, number, &range))
         return -ENODATA;
-    if (!tell(fs, view, path, socket, &range.job) || !limefs_view_is_unchanged(fs, view))
+    if (!limefs_job_name(fs, view, path, sizeof path, &root) ||
+        !limefs_view_is_unchanged(fs, view))
         return -ENODATA;
     return limefile_range_encode(&range, text);
 }
