@@ -1,6 +1,6 @@
 /* bytes.c - reads a record out of its container */
 #define _GNU_SOURCE
-#include "told.h"
+#include "run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 enum {
-    PARTS = 64, /* of a vector that is cut */
+    PARTS = 64,        /* of a vector that is cut */
+    MOST = 0x7ffff000, /* bytes that the kernel moves at once */
 };
 
 #define BEHIND ((uint64_t)1 << 62) /* the end of any file */
@@ -28,7 +29,7 @@ static int cut(const struct iovec *iov, int count, size_t n, struct iovec out[PA
 
 /* Not libc's functions, by which a thread can be cancelled: it would leave the record held, and
  * the position moved. */
-ssize_t limefs_run_read_parts(int fd, const struct iovec *iov, int count, uint64_t at)
+static ssize_t read_parts(int fd, const struct iovec *iov, int count, uint64_t at)
 {
     return count == 1 ? syscall(SYS_pread64, fd, iov->iov_base, iov->iov_len, at)
                       : syscall(SYS_preadv, fd, iov, (long)count, at, 0L);
@@ -36,7 +37,7 @@ ssize_t limefs_run_read_parts(int fd, const struct iovec *iov, int count, uint64
 
 /* fstat() of today's libc asks by an empty name, which takes the kernel 2 us more after a large
  * read. */
-int limefs_run_stat(int fd, struct stat *st)
+static int bare_fstat(int fd, struct stat *st)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
     return (int)syscall(SYS_fstat, fd, st); /* where libc's structure is the kernel's */
@@ -45,25 +46,17 @@ int limefs_run_stat(int fd, struct stat *st)
 #endif
 }
 
-bool limefs_run_is_unchanged(const struct limefs_run_record *record)
+static bool is_unchanged(const struct limefs_run_record *record)
 {
     struct stat st;
     struct limefile_state state;
     int kept = errno;
-    if (limefs_run_stat(atomic_load(&record->container), &st) != 0) {
+    if (bare_fstat(atomic_load(&record->container), &st) != 0) {
         errno = kept;
         return false;
     }
     limefile_state_of(&st, &state);
     return limefile_state_equal(&state, &record->state);
-}
-
-/* So are these bytes, which were read from there in it. */
-static bool are_right(const struct limefs_run_record *record, const struct iovec *iov,
-                      int count, size_t n, uint64_t place)
-{
-    return (count == 1 && limefs_run_told_nothing(record, iov->iov_base, n, place)) ||
-           limefs_run_is_unchanged(record);
 }
 
 /* Afterwards the container must be what it was: what was read is then the record's, as it was
@@ -73,9 +66,9 @@ static bool read_container(struct limefs_run_record *record, const struct iovec 
 {
     int container = atomic_load(&record->container);
     uint64_t place = record->offset + at;
-    if (container < 0 || limefs_run_read_parts(container, iov, count, place) != (ssize_t)n)
+    if (container < 0 || read_parts(container, iov, count, place) != (ssize_t)n)
         return false;
-    bool unchanged = are_right(record, iov, count, n, place);
+    bool unchanged = is_unchanged(record);
     if (!unchanged)
         atomic_store(&record->changed, true);
     return unchanged;
@@ -87,7 +80,7 @@ static bool read_range(struct limefs_run_record *record, const struct iovec *iov
 {
     struct iovec parts[PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
-    if (total > left && (total == LIMEFS_RUN_MOST || record->tail || at >= BEHIND))
+    if (total > left && (total == MOST || record->tail || at >= BEHIND))
         return false; /* the kernel also looks at the addresses behind the end */
     if (left == 0) {  /* it still looks at the addresses */
         total = 0;
@@ -111,7 +104,7 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
     if (count != 1 || n >= total)
         return false;
     struct iovec head = {iov->iov_base, n}, rest = {(char *)iov->iov_base + n, total - n};
-    if (limefs_run_read_parts(fd, &head, 1, at) != (ssize_t)n ||
+    if (read_parts(fd, &head, 1, at) != (ssize_t)n ||
         !read_range(record, &rest, 1, total - n, 0, got))
         return false;
     *got += (ssize_t)n;
@@ -127,7 +120,7 @@ static size_t left_of(int fd, const struct limefs_run_record *record, size_t tot
     uint64_t left = at >= 0 && (uint64_t)at < end ? end - (uint64_t)at : 0;
     if (total <= left)
         return total;
-    return total == LIMEFS_RUN_MOST || record->tail ? 0 : (size_t)left;
+    return total == MOST || record->tail ? 0 : (size_t)left;
 }
 
 /* Which descriptor moves the position: fd is the record as long as it has that entry. An entry
@@ -146,14 +139,12 @@ static off_t reserve(const struct mover *by, size_t n)
 }
 
 /* Moves the position back by the bytes that were reserved at `at` and not read. If fd is
- * another file by now (record is NULL), the position of either may have been moved. */
-static void give_back(const struct mover *by, struct limefs_run_record *record, size_t reserved,
-                      off_t at, ssize_t got)
+ * another file by now (is_record is false), the position of either may have been moved. */
+static void give_back(const struct mover *by, bool is_record, size_t reserved, off_t at,
+                      ssize_t got)
 {
     size_t n = got > 0 ? (size_t)got : 0;
-    if (record)
-        atomic_store_explicit(&record->position, (uint64_t)at + n, memory_order_relaxed);
-    if (n == reserved || (!record && lseek(by->fd, 0, SEEK_CUR) != at + (off_t)reserved))
+    if (n == reserved || (!is_record && lseek(by->fd, 0, SEEK_CUR) != at + (off_t)reserved))
         return;
     lseek(by->fd, (off_t)n - (off_t)reserved, SEEK_CUR);
 }
@@ -164,7 +155,7 @@ static void read_by_mount(int fd, const struct iovec *iov, int count, off_t at,
                           struct limefs_run_got *got)
 {
     got->round = false;
-    got->bytes = limefs_run_read_parts(fd, iov, count, (uint64_t)at);
+    got->bytes = read_parts(fd, iov, count, (uint64_t)at);
     got->error = errno;
 }
 
@@ -188,7 +179,7 @@ static bool read_on(int fd, const struct mover *by, struct limefs_run_record *re
     got->round = ours && read_file(by->fd, record, iov, count, left, (uint64_t)at, &got->bytes);
     if (ours && !got->round)
         read_by_mount(by->fd, iov, count, at, got);
-    give_back(by, ours ? record : NULL, left, at, got->bytes);
+    give_back(by, ours, left, at, got->bytes);
     return ours;
 }
 
@@ -199,7 +190,7 @@ static size_t sum(const struct iovec *iov, int count)
     for (int i = 0; i < count; i++)
         if (__builtin_add_overflow(total, iov[i].iov_len, &total) || total > SSIZE_MAX)
             return 0;
-    return total < LIMEFS_RUN_MOST ? total : LIMEFS_RUN_MOST;
+    return total < MOST ? total : MOST;
 }
 
 /* The vector is the program's memory: the kernel is asked about it first, by a read that finds
@@ -209,56 +200,13 @@ static bool can_be_read(int container, const struct iovec *iov, int count)
     return syscall(SYS_preadv, container, iov, (long)count, BEHIND, 0L) == 0;
 }
 
-/* At the position, which is not asked for first: if it is not where it was last, the end may be
- * nearer. What was reserved is given back in that case alone: others may have read behind it.
- */
-static bool read_on_told(const struct mover *by, struct limefs_run_record *record,
-                         const struct iovec *iov, struct limefs_run_got *got)
-{
-    size_t n = iov->iov_len;
-    int fd = by->fd;
-    off_t at = reserve(by, n);
-    if (at < 0)
-        return false;
-    bool inside = limefs_run_is_inside(record, at, n);
-    bool ours = limefs_run_told_is(fd, record) || limefs_run_is(fd, record);
-    got->round =
-        ours && inside && limefs_run_take_told(fd, by->entry, record, iov->iov_base, n, at);
-    got->bytes = got->round ? (ssize_t)n : 0;
-    ours = ours && limefs_run_entry(fd) == by->entry;
-    if (ours && inside && !got->round)
-        read_by_mount(fd, iov, 1, at, got);
-    give_back(by, ours ? record : NULL, n, at, got->bytes);
-    return ours && inside;
-}
-
-/* Where it was last, that seems to be inside. */
-static bool look_and_read_on(int fd, const struct iovec *iov, struct limefs_run_got *got)
-{
-    uint64_t entry = limefs_run_entry(fd);
-    struct limefs_run_record *record = limefs_run_peek(entry);
-    if (!record || !limefs_run_may_be_told(record))
-        return false;
-    off_t at = (off_t)atomic_load_explicit(&record->position, memory_order_relaxed);
-    struct mover by = {.fd = fd, .entry = entry};
-    bool before = limefs_run_look_at_told(true);
-    bool done = limefs_run_is_inside(record, at, iov->iov_len) &&
-                limefs_run_told_is(fd, record) && read_on_told(&by, record, iov, got);
-    limefs_run_look_at_told(before);
-    return done;
-}
-
 /* By which the record is to be read, at its position or not; -1: by none. */
 static int look_at(int fd, struct limefs_run_record *record, bool at_position)
 {
-    if (limefs_run_told_is(fd, record))
-        return fd;
     int by = at_position ? limefs_run_position(fd, record) : fd;
     bool is = (at_position && by >= 0) || limefs_run_is(fd, record);
     if (!is)
         limefs_run_forget(fd); /* closed unseen: it is another file */
-    else if (by >= 0)
-        limefs_run_notice_try(fd, record);
     return is ? by : -1;
 }
 
@@ -286,14 +234,11 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
 {
     int kept = errno;
     limefs_run_may_be_cancelled();
-    bool done = !vector && at < 0 && look_and_read_on(fd, iov, got);
-    if (!done) {
-        uint64_t entry = limefs_run_entry(fd);
-        struct limefs_run_record *record = limefs_run_hold(fd);
-        done = record && read_held(fd, entry, record, iov, count, vector, at, got);
-        if (record)
-            limefs_run_let_go(record);
-    }
+    uint64_t entry = limefs_run_entry(fd);
+    struct limefs_run_record *record = limefs_run_hold(fd);
+    bool done = record && read_held(fd, entry, record, iov, count, vector, at, got);
+    if (record)
+        limefs_run_let_go(record);
     if (done)
         limefs_run_count(got->bytes, got->round);
     errno = done && got->bytes < 0 ? got->error : kept;

@@ -98,7 +98,6 @@ EXPORTED int dup3(int fd, int other, int flags)
 
 static int control(int fd, int command, void *argument)
 {
-    limefs_run_marks_end(fd, command);
     int result = limefs_run_real()->fcntl(fd, command, argument);
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
         return duplicated(result, fd);

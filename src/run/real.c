@@ -39,18 +39,6 @@ static void find(void)
     FIND(preadv2, "preadv2");
     FIND(posix_fadvise, "posix_fadvise");
     FIND(readahead, "readahead");
-    FIND(posix_spawn, "posix_spawn");
-    FIND(posix_spawnp, "posix_spawnp");
-#if __GLIBC_PREREQ(2, 39)
-    FIND(pidfd_spawn, "pidfd_spawn");
-    FIND(pidfd_spawnp, "pidfd_spawnp");
-#endif
-    FIND(system, "system");
-    FIND(wordexp, "wordexp");
-    FIND(popen, "popen");
-    FIND(clone, "clone");
-    FIND(vfork, "vfork");
-    FIND(_Fork, "_Fork");
     FIND(prctl, "prctl");
     atomic_store(&ready, true);
 }
@@ -102,7 +90,6 @@ __attribute__((constructor)) static void begin(void)
     int kept = errno;
     find();
     limefs_run_table_begin();
-    limefs_run_notice_begin();
     limefs_run_report_begin();
     limefs_run_ask_begin();
     errno = kept;

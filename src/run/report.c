@@ -1,6 +1,6 @@
 /* report.c - how many bytes went which way, at the program's end */
 #define _GNU_SOURCE
-#include "told.h"
+#include "run.h"
 #include "text.h"
 
 #include <errno.h>
@@ -56,8 +56,7 @@ static bool is_still_there(void)
 __attribute__((destructor)) static void print(void)
 {
     char name[64], line[256];
-    uint64_t round = atomic_load(&went_round) + limefs_run_told.bytes,
-             through = atomic_load(&went_through);
+    uint64_t round = atomic_load(&went_round), through = atomic_load(&went_through);
     if (!is_still_there() || (round == 0 && through == 0)) /* shells run many others */
         return;
     snprintf(name, sizeof name, "%s", program_invocation_short_name);

@@ -8,9 +8,8 @@
  * What is known of a descriptor is a hint. Programs close descriptors in ways that nobody sees
  * (system calls of their own, libc's inside, children of vfork()); so each read asks the kernel
  * whether the descriptor still is the record, and afterwards whether the container is as it
- * was; or the kernel has promised to tell of that (notice.c). The record's descriptor stays the
- * mount's, with the kernel's file position: whoever gets it by dup(), fork(), exec() or a
- * socket goes on where it is.
+ * was. The record's descriptor stays the mount's, with the kernel's file position: a process
+ * that gets it by dup(), fork(), exec() or a socket goes on where it is.
  */
 #ifndef LIMEFS_RUN_H
 #define LIMEFS_RUN_H
@@ -18,21 +17,16 @@
 #include "limerange.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 #include <sys/uio.h>
-#include <wordexp.h>
 
 _Static_assert(sizeof(off_t) == 8, "one function has both names, as pread and pread64");
 
 /* ---- real.c: the functions that ours stand before ---- */
-
-typedef int limefs_run_spawn(pid_t *, const char *, const posix_spawn_file_actions_t *,
-                             const posix_spawnattr_t *, char *const[], char *const[]);
 
 struct limefs_run_real {
     int (*open)(const char *, int, ...), (*open_2)(const char *, int);
@@ -51,11 +45,6 @@ struct limefs_run_real {
     ssize_t (*readahead)(int, off64_t, size_t);
     int (*fclose)(FILE *);
     FILE *(*freopen)(const char *, const char *, FILE *);
-    limefs_run_spawn *posix_spawn, *posix_spawnp, *pidfd_spawn, *pidfd_spawnp;
-    int (*system)(const char *), (*wordexp)(const char *, wordexp_t *, int);
-    FILE *(*popen)(const char *, const char *);
-    int (*clone)(int (*)(void *), void *, int, void *, ...);
-    pid_t (*vfork)(void), (*_Fork)(void);
     int (*prctl)(int, ...);
 };
 
@@ -67,7 +56,7 @@ void limefs_run_may_be_cancelled(void);
 int limefs_run_cancel_off(void);
 void limefs_run_cancel_back(int before);
 
-/* real.c: without signals that a handler could jump away by, and without cancellation. */
+/* Without signals that a handler could jump away by, and without cancellation. */
 struct limefs_run_quiet {
     sigset_t signals;
     int cancel;
@@ -88,11 +77,7 @@ struct limefs_run_record {
     atomic_int container;        /* our own descriptor of it; -1: taken from us */
     atomic_int own;              /* position.c: our descriptor of its open file, if any */
     atomic_bool changed;         /* it is left to the mount for good */
-    atomic_int notice;           /* notice.c: its place there, from 1; 0: none */
-    atomic_uint looks, tries;    /* of the former since the last of the latter */
     _Atomic uint64_t life;       /* table.c */
-
-    _Atomic uint64_t position; /* where the last read(2) ended, by any descriptor */
 };
 
 enum {
@@ -128,17 +113,13 @@ static inline bool limefs_run_is_known(int fd)
 struct limefs_run_record *limefs_run_hold(int fd);
 void limefs_run_let_go(struct limefs_run_record *);
 
-/* The same of an entry, without being held, for who has no threads and afterwards asks whether
- * the descriptor still has the entry; until then it may be another. */
+/* The same of an entry, without being held: it may become another record at any time. */
 static inline struct limefs_run_record *limefs_run_peek(uint64_t entry)
 {
     return entry % LIMEFS_RUN_PER_RECORD == LIMEFS_RUN_PER_RECORD - 1
                ? &limefs_run_records[entry / LIMEFS_RUN_PER_RECORD % LIMEFS_RUN_RECORDS]
                : NULL;
 }
-
-/* It has one descriptor, and nobody reads it but who asks. */
-bool limefs_run_is_alone(const struct limefs_run_record *);
 
 /* From now on, fd is this record, or (NULL) one that is read by the mount. `container` is taken
  * over, also if there is no room. False: not noted. */
@@ -197,48 +178,6 @@ enum limefs_run_mount {
 };
 enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
 
-/* ---- notice.c: looks that need no system call ---- */
-
-/* calls_child.c stands before vfork(). */
-#if defined(__x86_64__) || defined(__aarch64__)
-#define LIMEFS_RUN_SEES_VFORK 1
-#else
-#define LIMEFS_RUN_SEES_VFORK 0
-#endif
-
-void limefs_run_notice_begin(void);
-
-/* Now and then, where it is: makes the kernel tell. */
-void limefs_run_notice_try(int fd, struct limefs_run_record *);
-
-/* The program is about to have a filter of system calls: what was asked for is still told. */
-void limefs_run_notice_try_no_more(void);
-
-/* What was found is relied on no longer: of any record; nobody reads this one any more. */
-void limefs_run_notice_stop(void);
-void limefs_run_notice_end(struct limefs_run_record *);
-
-/* Nor will it be: a child is about to be made that has our descriptors, too. And in it, if it
- * has memory of its own. */
-void limefs_run_notice_no_more(void);
-void limefs_run_notice_in_child(void);
-
-/* marks.c: gives fd a mark, or has it already; whether it has it. */
-bool limefs_run_mark(int fd, int *mark);
-bool limefs_run_has_mark(int fd, int mark);
-
-/* The program is about to do that to fd; if it is of the same kind, there are no marks. */
-void limefs_run_marks_end(int fd, int command);
-
-/* ---- told.c: reads of records of which the kernel tells ---- */
-
-/* pread(), round the mount; false: not so. */
-bool limefs_run_pread_told(int fd, void *, size_t, off_t at);
-
-/* The same of bytes that are inside of the record, which fd was before, as nothing was told. */
-bool limefs_run_take_told(int fd, uint64_t entry, const struct limefs_run_record *, void *,
-                          size_t, off_t at);
-
 /* ---- bytes.c: reads ---- */
 
 struct limefs_run_got {
@@ -246,9 +185,6 @@ struct limefs_run_got {
     int error;     /* errno, if that is -1 */
     bool round;    /* the mount */
 };
-
-/* The container is as it was when the mount looked at it. */
-bool limefs_run_is_unchanged(const struct limefs_run_record *);
 
 /* Whether it was read. If not, the call is to be made to the mount, and its result counted.
  * `at` < 0: where the descriptor is; `vector`: iov is the program's. */
@@ -258,10 +194,6 @@ ssize_t limefs_run_count(ssize_t got, bool round);
 
 /* Whether advice on a range of the record was passed on to the container. */
 bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err);
-
-/* Bare system calls, which are no points of cancellation. */
-ssize_t limefs_run_read_parts(int fd, const struct iovec *, int count, uint64_t at);
-int limefs_run_stat(int fd, struct stat *);
 
 /* ---- report.c ---- */
 

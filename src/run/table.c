@@ -60,10 +60,7 @@ bool limefs_run_is_ours(void)
         atomic_store(&owner, self);
         atomic_store(same, 1);
     }
-    bool ours = atomic_load(&owner) == self;
-    if (!ours)
-        limefs_run_notice_stop();
-    return ours;
+    return atomic_load(&owner) == self;
 }
 
 /* ---- records ---- */
@@ -92,11 +89,6 @@ static struct limefs_run_record *hold(uint64_t entry)
 struct limefs_run_record *limefs_run_hold(int fd)
 {
     return hold(limefs_run_entry(fd));
-}
-
-bool limefs_run_is_alone(const struct limefs_run_record *record)
-{
-    return (atomic_load(&record->life) & USERS) == 2; /* the entry, and who asks */
 }
 
 /* Somebody may have closed it behind our back, and opened something else. */
@@ -142,10 +134,7 @@ static void fill(struct limefs_run_record *record, const struct limefs_run_recor
     record->bytes = found->bytes;
     record->head = found->head;
     record->tail = found->tail;
-    atomic_store(&record->position, 0);
     atomic_store(&record->changed, false);
-    atomic_store(&record->looks, 0);
-    atomic_store(&record->tries, 0);
     atomic_store(&record->own, LIMEFS_RUN_NO_POSITION);
     atomic_store(&record->container, container);
     atomic_fetch_add(&containers, 1);
@@ -161,7 +150,6 @@ void limefs_run_let_go(struct limefs_run_record *record)
     if ((life & USERS) == 1) {
         struct limefs_run_quiet quiet; /* who jumped away would leave descriptors open */
         limefs_run_quiet_begin(&quiet);
-        limefs_run_notice_end(record);
         close_position(record);
         close_container(record);
         atomic_store(&record->life, ((life >> 32) + 1) << 32);

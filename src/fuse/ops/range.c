@@ -1,15 +1,12 @@
 /* range.c - where a record's bytes are, for programs that read them by themselves */
 #include "caller.h"
 #include "faces.h"
-#include "file.h"
 #include "job.h"
 #include "limerange.h"
-#include "ops.h"
 #include "view.h"
 #include "xattr.h"
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Bytes that are looked at on their way must come this way, and what nobody has stored lies
@@ -94,22 +91,4 @@ int limefs_range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
                      text);
     limefs_face_leave(fs, face);
     return len;
-}
-
-void limefs_op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
-                     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_bytes,
-                     size_t out_bytes)
-{
-    (void)ino, (void)arg, (void)out_bytes;
-    struct limefile_closing container;
-    int err = -ENOTTY;
-    if (cmd == LIMEFILE_CLOSING && !(flags & FUSE_IOCTL_DIR) && in_bytes == sizeof container) {
-        memcpy(&container, in, sizeof container);
-        err = limefs_file_ask_closing(fuse_req_userdata(req),
-                                      (struct limefs_file *)(uintptr_t)fi->fh, &container);
-    }
-    if (err < 0)
-        fuse_reply_err(req, -err);
-    else
-        fuse_reply_ioctl(req, err, NULL, 0);
 }

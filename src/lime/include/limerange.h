@@ -13,7 +13,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -23,19 +22,6 @@
 enum { /* handlers of signals have small stacks, and may open files */
        LIMEFILE_RANGE_PATH_MAX = 2048,                         /* with its end */
        LIMEFILE_RANGE_TEXT_MAX = LIMEFILE_RANGE_PATH_MAX + 512 /* of the value */
-};
-
-/* Asked of a record that is open to be read, by ioctl(2): from now on whoever watches the
- * container by inotify(7) or fanotify(7) sees that it is opened or closed before a close(2) of
- * one of the record's descriptors is over. Asking may be seen, too, but not if the answer is
- * LIMEFILE_CLOSING_ASKED: it was asked for already. Else 0, or ENOTTY: it is not told of this
- * one; ESTALE: it is in another container. */
-struct limefile_closing {
-    uint64_t dev, ino; /* of the container */
-};
-#define LIMEFILE_CLOSING _IOW('L', 1, struct limefile_closing)
-enum {
-    LIMEFILE_CLOSING_ASKED = 1,
 };
 
 /* A file at one moment. */
@@ -50,7 +36,7 @@ struct limefile_range {
     uint64_t offset, bytes;      /* within its size */
     uint64_t head;               /* bytes of the mount's file before them */
     int has_job;                 /* 1: the mount has a job, which reads what is not in memory */
-    const char *path; /* absolute, as the daemon sees it */
+    const char *path;            /* absolute, as the daemon sees it */
 };
 
 void limefile_state_of(const struct stat *, struct limefile_state *);
