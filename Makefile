@@ -64,7 +64,7 @@ INC_md := -Isrc/mpi/checkpoint/md/include -Isrc/mpi/series/include $(INC_molecul
 INC_stage := -Isrc/lime/stage/include $(INC_cells) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_field := -Isrc/lime/tool/field/include $(INC_shared)
-INC_run := $(INC_lime) $(INC_wire)
+INC_run := $(INC_lime)
 INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
 # Of the daemon, from below.
 fuse_rooms := base names job write verify faces file ops process
@@ -219,7 +219,6 @@ $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -
     $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon \
     $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_faces) $(INC_formats) $(INC_physics)))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
-$(B)/obj/tests/unit/test_run_plan.o: INC_first := -Isrc/run
 $(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics
 $(B)/obj/tests/unit/test_gauge.o: INC_first := -Isrc/lime/formats
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
@@ -330,14 +329,10 @@ $(B)/bin/limefs-run: $(call obj,$(wildcard src/run/program/*.c) src/lime/text.c)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^
 
-# Its own objects of what it needs of the format and the wire, as it has no sanitizers.
-run_other_obj := $(patsubst %,$(B)/obj/src/run/%.o,lime/range lime/cached lime/text \
-    $(addprefix mpi/wire/,channel client identity packet window))
+# Its own objects of what it needs of the format, as it has no sanitizers.
+run_other_obj := $(patsubst %,$(B)/obj/src/run/%.o,lime/range lime/cached lime/text)
 run_other = $(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_run) -fPIC -fvisibility=hidden -fno-sanitize=all -MMD -MP
 $(B)/obj/src/run/lime/%.o: src/lime/%.c $(B)/flags
-	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')
-	$(Q)$(run_other) -c -o $@ $<
-$(B)/obj/src/run/mpi/wire/%.o: src/mpi/wire/%.c $(B)/flags
 	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')
 	$(Q)$(run_other) -c -o $@ $<
 
@@ -349,7 +344,6 @@ $(liblimefs_run): $(call obj,$(run_src)) $(run_other_obj) src/run/run.map
 $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
 
-$(B)/tests/test_run_plan: $(call obj,src/run/plan.c)
 # Units of the daemon that need no FUSE.
 $(B)/tests/test_stream: $(call obj,src/fuse/file/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/job/forward.c)

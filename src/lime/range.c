@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VERSION 3
+#define VERSION 4
 
 void limefile_state_of(const struct stat *st, struct limefile_state *state)
 {
@@ -30,19 +30,14 @@ int limefile_state_equal(const struct limefile_state *a, const struct limefile_s
 int limefile_range_encode(const struct limefile_range *range,
                           char text[LIMEFILE_RANGE_TEXT_MAX])
 {
-    static const struct limefile_range_job none = {.socket = ""};
     const struct limefile_state *s = &range->state;
-    const struct limefile_range_job *job = range->job.socket ? &range->job : &none;
-    size_t bytes = strlen(job->socket); /* a path may have spaces: its length comes first */
-    int n = snprintf(text, LIMEFILE_RANGE_TEXT_MAX,
-                     "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu32 " %" PRId64
-                     " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                     " %" PRIu64 " %" PRIu64 " %zu %s %s",
-                     VERSION, s->dev, s->ino, s->size, s->mtime, s->mtime_ns, s->ctime,
-                     s->ctime_ns, range->offset, range->bytes, range->head, job->root,
-                     job->extent, job->from, job->timeout, bytes, job->socket, range->path);
-    return n < 0 || n >= LIMEFILE_RANGE_TEXT_MAX || bytes >= LIMEFILE_RANGE_SOCKET_MAX ? -ERANGE
-                                                                                       : n;
+    int n =
+        snprintf(text, LIMEFILE_RANGE_TEXT_MAX,
+                 "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu32 " %" PRId64
+                 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %s",
+                 VERSION, s->dev, s->ino, s->size, s->mtime, s->mtime_ns, s->ctime, s->ctime_ns,
+                 range->offset, range->bytes, range->head, range->has_job, range->path);
+    return n < 0 || n >= LIMEFILE_RANGE_TEXT_MAX ? -ERANGE : n;
 }
 
 /* ---- read again: scanf() must not be called by handlers of signals ---- */
@@ -86,30 +81,10 @@ static uint32_t nanoseconds(struct reader *reader)
 }
 
 /* An absolute path of that many bytes. */
-static int is_path(const char *path, size_t bytes, size_t most)
+static int is_path(const char *path, size_t bytes)
 {
-    return bytes > 0 && bytes < most && *path == '/' && !memchr(path, '\0', bytes);
-}
-
-/* The socket's path ends at a space, which becomes its end. */
-static void read_job(struct reader *reader, char *text, struct limefile_range_job *job)
-{
-    job->root = unsigned_number(reader);
-    job->extent = unsigned_number(reader);
-    job->from = unsigned_number(reader);
-    job->timeout = unsigned_number(reader);
-    uint64_t bytes = unsigned_number(reader);
-    job->socket = NULL;
-    if (reader->bad || bytes >= (uint64_t)(reader->end - reader->at) ||
-        reader->at[bytes] != ' ' ||
-        (bytes && !is_path(reader->at, (size_t)bytes, LIMEFILE_RANGE_SOCKET_MAX))) {
-        reader->bad = 1;
-        return;
-    }
-    if (bytes)
-        job->socket = reader->at;
-    reader->at += bytes;
-    text[reader->at++ - text] = '\0';
+    return bytes > 0 && bytes < LIMEFILE_RANGE_PATH_MAX && *path == '/' &&
+           !memchr(path, '\0', bytes);
 }
 
 int limefile_range_decode(char *text, size_t len, struct limefile_range *range)
@@ -128,13 +103,13 @@ int limefile_range_decode(char *text, size_t len, struct limefile_range *range)
     range->offset = unsigned_number(&reader);
     range->bytes = unsigned_number(&reader);
     range->head = unsigned_number(&reader);
-    read_job(&reader, text, &range->job);
-    if (reader.bad || s->size > INT64_MAX || range->offset > s->size ||
+    uint64_t has_job = unsigned_number(&reader);
+    range->has_job = has_job == 1;
+    if (reader.bad || has_job > 1 || s->size > INT64_MAX || range->offset > s->size ||
         range->bytes > s->size - range->offset || range->head > INT64_MAX)
         return -EPROTO;
     size_t left = (size_t)(reader.end - reader.at);
-    if (!is_path(reader.at, left, LIMEFILE_RANGE_PATH_MAX) ||
-        (range->job.socket && range->job.root >= left))
+    if (!is_path(reader.at, left))
         return -EPROTO;
     text[len] = '\0';
     range->path = reader.at;

@@ -1,5 +1,6 @@
 /* ask.c - asks the mount where a record's bytes are, and opens the container */
 #define _GNU_SOURCE
+#include "limefile.h"
 #include "run.h"
 
 #include <errno.h>
@@ -82,25 +83,31 @@ static int open_container(const struct limefile_range *range)
     return -1;
 }
 
-bool limefs_run_ask(int fd, char text[LIMEFILE_RANGE_TEXT_MAX], struct limefile_range *range)
+/* False if the kernel does not tell: before Linux 6.5, or of another user's file. */
+static bool is_in_memory(int container, const struct limefile_range *range)
 {
-    ssize_t len = fgetxattr(fd, LIMEFILE_RANGE_XATTR, text, LIMEFILE_RANGE_TEXT_MAX - 1);
-    return len > 0 && limefile_range_decode(text, (size_t)len, range) == 0;
+    return limefile_cached_bytes(container, range->offset, range->bytes) >=
+           (int64_t)range->bytes;
 }
 
+/* Returns -1 if the mount is to read the record for as long as it is open: also if it has a
+ * job, which reads faster what is not in this host's memory. */
 static int find_container(int fd, struct limefs_run_record *record)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
     struct limefile_range range;
-    if (!limefs_run_ask(fd, text, &range))
+    ssize_t len = fgetxattr(fd, LIMEFILE_RANGE_XATTR, text, LIMEFILE_RANGE_TEXT_MAX - 1);
+    if (len <= 0 || limefile_range_decode(text, (size_t)len, &range) != 0)
         return -1;
     record->state = range.state;
     record->offset = range.offset;
     record->bytes = range.bytes;
     record->head = range.head;
-    if (range.job.socket && range.bytes >= range.job.from)
-        record->job_from = range.job.from ? range.job.from : 1;
-    return open_container(&range);
+    int container = open_container(&range);
+    if (container < 0 || !range.has_job || is_in_memory(container, &range))
+        return container;
+    limefs_run_real()->close(container);
+    return -1;
 }
 
 static void look_closer(int fd, int flags)
@@ -131,7 +138,6 @@ static void look_closer(int fd, int flags)
 void limefs_run_look(int fd, int flags)
 {
     int kept = errno, cancel = limefs_run_cancel_off();
-    limefs_run_client_look();
     limefs_run_forget(fd); /* what was closed unseen */
     if (fd >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & (O_PATH | O_DIRECTORY)))
         look_closer(fd, flags);

@@ -1,6 +1,6 @@
 /* bytes.c - reads a record out of its container */
 #define _GNU_SOURCE
-#include "told.h"
+#include "run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,25 +8,28 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum {
+    PARTS = 64,        /* of a vector that is cut */
+    MOST = 0x7ffff000, /* bytes that the kernel moves at once */
+};
+
 #define BEHIND ((uint64_t)1 << 62) /* the end of any file */
 
-int limefs_run_cut(const struct iovec *iov, int count, size_t skip, size_t n,
-                   struct iovec out[LIMEFS_RUN_PARTS])
+/* The parts that hold the first n bytes, the last one cut. Returns how many; 0: too many. */
+static int cut(const struct iovec *iov, int count, size_t n, struct iovec out[PARTS])
 {
     int used = 0;
-    for (int i = 0; i < count && used < LIMEFS_RUN_PARTS && n > 0; i++) {
-        size_t left = skip < iov[i].iov_len ? iov[i].iov_len - skip : 0;
-        out[used] = (struct iovec){(char *)iov[i].iov_base + skip, left < n ? left : n};
-        skip -= iov[i].iov_len - left;
+    for (int i = 0; i < count && used < PARTS && n > 0; i++) {
+        out[used] = (struct iovec){iov[i].iov_base, iov[i].iov_len < n ? iov[i].iov_len : n};
         n -= out[used].iov_len;
-        used += left > 0;
+        used += out[used].iov_len > 0;
     }
     return n == 0 ? used : 0;
 }
 
 /* Not libc's functions, by which a thread can be cancelled: it would leave the record held, and
  * the position moved. */
-ssize_t limefs_run_read_parts(int fd, const struct iovec *iov, int count, uint64_t at)
+static ssize_t read_parts(int fd, const struct iovec *iov, int count, uint64_t at)
 {
     return count == 1 ? syscall(SYS_pread64, fd, iov->iov_base, iov->iov_len, at)
                       : syscall(SYS_preadv, fd, iov, (long)count, at, 0L);
@@ -34,7 +37,7 @@ ssize_t limefs_run_read_parts(int fd, const struct iovec *iov, int count, uint64
 
 /* fstat() of today's libc asks by an empty name, which takes the kernel 2 us more after a large
  * read. */
-int limefs_run_stat(int fd, struct stat *st)
+static int bare_fstat(int fd, struct stat *st)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
     return (int)syscall(SYS_fstat, fd, st); /* where libc's structure is the kernel's */
@@ -43,12 +46,12 @@ int limefs_run_stat(int fd, struct stat *st)
 #endif
 }
 
-bool limefs_run_is_unchanged(const struct limefs_run_record *record)
+static bool is_unchanged(const struct limefs_run_record *record)
 {
     struct stat st;
     struct limefile_state state;
     int kept = errno;
-    if (limefs_run_stat(atomic_load(&record->container), &st) != 0) {
+    if (bare_fstat(atomic_load(&record->container), &st) != 0) {
         errno = kept;
         return false;
     }
@@ -56,54 +59,39 @@ bool limefs_run_is_unchanged(const struct limefs_run_record *record)
     return limefile_state_equal(&state, &record->state);
 }
 
-/* So are these bytes, which were read from there in it. */
-static bool are_right(const struct limefs_run_record *record, const struct iovec *iov,
-                      int count, size_t n, uint64_t place)
-{
-    return (count == 1 && limefs_run_told_nothing(record, iov->iov_base, n, place)) ||
-           limefs_run_is_unchanged(record);
-}
-
 /* Afterwards the container must be what it was: what was read is then the record's, as it was
  * when the mount looked at it. */
-static bool read_container(int fd, struct limefs_run_record *record, const struct iovec *iov,
-                           int count, size_t n, uint64_t at)
+static bool read_container(struct limefs_run_record *record, const struct iovec *iov, int count,
+                           size_t n, uint64_t at)
 {
     int container = atomic_load(&record->container);
-    enum limefs_run_source source =
-        container < 0 ? LIMEFS_RUN_MOUNT : limefs_run_fetch(fd, record, iov, count, n, at);
-    if (source == LIMEFS_RUN_MOUNT ||
-        (source == LIMEFS_RUN_CONTAINER &&
-         limefs_run_read_parts(container, iov, count, record->offset + at) != (ssize_t)n))
+    uint64_t place = record->offset + at;
+    if (container < 0 || read_parts(container, iov, count, place) != (ssize_t)n)
         return false;
-    bool unchanged = source == LIMEFS_RUN_CONTAINER
-                         ? are_right(record, iov, count, n, record->offset + at)
-                         : limefs_run_is_unchanged(record);
+    bool unchanged = is_unchanged(record);
     if (!unchanged)
         atomic_store(&record->changed, true);
-    else if (source == LIMEFS_RUN_JOB)
-        limefs_run_count_by_job(n);
     return unchanged;
 }
 
 /* Of `total` bytes at `at` in the container's range, those that it has. */
-static bool read_range(int fd, struct limefs_run_record *record, const struct iovec *iov,
-                       int count, size_t total, uint64_t at, ssize_t *got)
+static bool read_range(struct limefs_run_record *record, const struct iovec *iov, int count,
+                       size_t total, uint64_t at, ssize_t *got)
 {
-    struct iovec parts[LIMEFS_RUN_PARTS];
+    struct iovec parts[PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
-    if (total > left && (total == LIMEFS_RUN_MOST || record->tail || at >= BEHIND))
+    if (total > left && (total == MOST || record->tail || at >= BEHIND))
         return false; /* the kernel also looks at the addresses behind the end */
     if (left == 0) {  /* it still looks at the addresses */
         total = 0;
         at = BEHIND - record->offset;
     } else if (total > left) {
         total = (size_t)left;
-        count = limefs_run_cut(iov, count, 0, total, parts);
+        count = cut(iov, count, total, parts);
         iov = parts;
     }
     *got = (ssize_t)total;
-    return count > 0 && read_container(fd, record, iov, count, total, at);
+    return count > 0 && read_container(record, iov, count, total, at);
 }
 
 /* The same of the mount's file, whose head comes from there. */
@@ -111,13 +99,13 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
                       int count, size_t total, uint64_t at, ssize_t *got)
 {
     if (at >= record->head)
-        return read_range(fd, record, iov, count, total, at - record->head, got);
+        return read_range(record, iov, count, total, at - record->head, got);
     uint64_t n = record->head - at;
     if (count != 1 || n >= total)
         return false;
     struct iovec head = {iov->iov_base, n}, rest = {(char *)iov->iov_base + n, total - n};
-    if (limefs_run_read_parts(fd, &head, 1, at) != (ssize_t)n ||
-        !read_range(fd, record, &rest, 1, total - n, 0, got))
+    if (read_parts(fd, &head, 1, at) != (ssize_t)n ||
+        !read_range(record, &rest, 1, total - n, 0, got))
         return false;
     *got += (ssize_t)n;
     return true;
@@ -125,68 +113,40 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
 
 /* Of `total` bytes at the kernel's position, what is left of the record; 0: leave it to the
  * mount, also at the end. */
-static size_t left_of(int fd, const struct limefs_run_record *record, size_t total, off_t *from)
+static size_t left_of(int fd, const struct limefs_run_record *record, size_t total)
 {
     uint64_t end = record->head + record->bytes;
-    off_t at = *from = lseek(fd, 0, SEEK_CUR);
+    off_t at = lseek(fd, 0, SEEK_CUR);
     uint64_t left = at >= 0 && (uint64_t)at < end ? end - (uint64_t)at : 0;
     if (total <= left)
         return total;
-    return total == LIMEFS_RUN_MOST || record->tail ? 0 : (size_t)left;
+    return total == MOST || record->tail ? 0 : (size_t)left;
 }
 
-/* By what the position is moved: fd has that entry as long as it is the record; 0: it is our
- * own. */
+/* Which descriptor moves the position: fd is the record as long as it has that entry. An entry
+ * of 0 means a descriptor of the library's own. */
 struct mover {
     int fd;
     uint64_t entry;
-    uint64_t turn; /* of the read */
 };
 
-/* A handler has jumped in the middle of it, but not away: the read is made once more, from
- * `at`. If the position is where it was moved meanwhile, nobody has given that back. */
-static void go_back(const struct mover *by, off_t at, off_t moved)
+/* Moves the position by n bytes before they are read, so that a thread or process that reads at
+ * the same time by the same open file gets other bytes. Returns where they begin, or -1. */
+static off_t reserve(const struct mover *by, size_t n)
 {
-    if (lseek(by->fd, 0, SEEK_CUR) == moved)
-        lseek(by->fd, at - moved, SEEK_CUR);
-}
-
-/* At the kernel's position, which it moves first: who reads at the same time by the same open
- * file, in this process or another, gets other bytes. `from` is where it seems to be: a handler
- * that jumps away as soon as it is moved moves it back. -1: it cannot be moved. */
-static off_t reserve(const struct mover *by, off_t from, size_t n)
-{
-    if (!limefs_run_reading_goes_on(by->turn))
-        return -1;
-    limefs_run_reading_moves(by->turn, by->fd, by->entry, from + (off_t)n, n);
     off_t end = lseek(by->fd, (off_t)n, SEEK_CUR);
-    off_t at = end < (off_t)n ? -1 : end - (off_t)n;
-    if (end != from + (off_t)n)
-        limefs_run_reading_moves(by->turn, by->fd, by->entry, end, at < 0 ? 0 : n);
-    if (at < 0 || limefs_run_reading_goes_on(by->turn))
-        return at;
-    go_back(by, at, end);
-    return -1;
+    return end < (off_t)n ? -1 : end - (off_t)n;
 }
 
-/* What was reserved from there, and is not used after all, is given back in the same way. NULL:
- * fd is another file by now; it may be that the position of this one was moved, or of the
- * former. */
-static void take(const struct mover *by, struct limefs_run_record *record, size_t reserved,
-                 off_t at, ssize_t got)
+/* Moves the position back by the bytes that were reserved at `at` and not read. If fd is
+ * another file by now (is_record is false), the position of either may have been moved. */
+static void give_back(const struct mover *by, bool is_record, size_t reserved, off_t at,
+                      ssize_t got)
 {
     size_t n = got > 0 ? (size_t)got : 0;
-    if (!limefs_run_reading_goes_on(by->turn))
+    if (n == reserved || (!is_record && lseek(by->fd, 0, SEEK_CUR) != at + (off_t)reserved))
         return;
-    if (record)
-        atomic_store_explicit(&record->position, (uint64_t)at + n, memory_order_relaxed);
-    if (n == reserved || (!record && lseek(by->fd, 0, SEEK_CUR) != at + (off_t)reserved))
-        return;
-    off_t now = lseek(by->fd, (off_t)n - (off_t)reserved, SEEK_CUR);
-    if (limefs_run_reading_goes_on(by->turn))
-        limefs_run_reading_moves(by->turn, by->fd, by->entry, 0, 0);
-    else if (now >= 0)
-        go_back(by, at, now);
+    lseek(by->fd, (off_t)n - (off_t)reserved, SEEK_CUR);
 }
 
 /* Bytes that were reserved and the container does not give are the mount's from there, and not
@@ -195,7 +155,7 @@ static void read_by_mount(int fd, const struct iovec *iov, int count, off_t at,
                           struct limefs_run_got *got)
 {
     got->round = false;
-    got->bytes = limefs_run_read_parts(fd, iov, count, (uint64_t)at);
+    got->bytes = read_parts(fd, iov, count, (uint64_t)at);
     got->error = errno;
 }
 
@@ -205,14 +165,13 @@ static bool read_on(int fd, const struct mover *by, struct limefs_run_record *re
                     const struct iovec *iov, int count, size_t total,
                     struct limefs_run_got *got)
 {
-    struct iovec parts[LIMEFS_RUN_PARTS];
-    off_t from;
-    size_t left = left_of(by->fd, record, total, &from);
+    struct iovec parts[PARTS];
+    size_t left = left_of(by->fd, record, total);
     if (left < total) {
-        count = limefs_run_cut(iov, count, 0, left, parts);
+        count = cut(iov, count, left, parts);
         iov = parts;
     }
-    off_t at = count > 0 && left > 0 ? reserve(by, from, left) : -1;
+    off_t at = count > 0 && left > 0 ? reserve(by, left) : -1;
     if (at < 0)
         return false;
     bool ours = by->entry == 0 || limefs_run_entry(fd) == by->entry;
@@ -220,7 +179,7 @@ static bool read_on(int fd, const struct mover *by, struct limefs_run_record *re
     got->round = ours && read_file(by->fd, record, iov, count, left, (uint64_t)at, &got->bytes);
     if (ours && !got->round)
         read_by_mount(by->fd, iov, count, at, got);
-    take(by, ours ? record : NULL, left, at, got->bytes);
+    give_back(by, ours, left, at, got->bytes);
     return ours;
 }
 
@@ -231,7 +190,7 @@ static size_t sum(const struct iovec *iov, int count)
     for (int i = 0; i < count; i++)
         if (__builtin_add_overflow(total, iov[i].iov_len, &total) || total > SSIZE_MAX)
             return 0;
-    return total < LIMEFS_RUN_MOST ? total : LIMEFS_RUN_MOST;
+    return total < MOST ? total : MOST;
 }
 
 /* The vector is the program's memory: the kernel is asked about it first, by a read that finds
@@ -241,60 +200,17 @@ static bool can_be_read(int container, const struct iovec *iov, int count)
     return syscall(SYS_preadv, container, iov, (long)count, BEHIND, 0L) == 0;
 }
 
-/* At the position, which is not asked for first: if it is not where it was last, the end may be
- * nearer. What was reserved is given back in that case alone: others may have read behind it.
- */
-static bool read_on_told(const struct mover *by, off_t from, struct limefs_run_record *record,
-                         const struct iovec *iov, struct limefs_run_got *got)
-{
-    size_t n = iov->iov_len;
-    int fd = by->fd;
-    off_t at = reserve(by, from, n);
-    if (at < 0)
-        return false;
-    bool inside = limefs_run_is_inside(record, at, n);
-    bool ours = limefs_run_told_is(fd, record) || limefs_run_is(fd, record);
-    got->round =
-        ours && inside && limefs_run_take_told(fd, by->entry, record, iov->iov_base, n, at);
-    got->bytes = got->round ? (ssize_t)n : 0;
-    ours = ours && limefs_run_entry(fd) == by->entry;
-    if (ours && inside && !got->round)
-        read_by_mount(fd, iov, 1, at, got);
-    take(by, ours ? record : NULL, n, at, got->bytes);
-    return ours && inside;
-}
-
-/* Where it was last, that seems to be inside. */
-static bool look_and_read_on(int fd, const struct iovec *iov, struct limefs_run_got *got)
-{
-    uint64_t entry = limefs_run_entry(fd);
-    struct limefs_run_record *record = limefs_run_peek(entry);
-    if (!record || !limefs_run_may_be_told(record))
-        return false;
-    off_t at = (off_t)atomic_load_explicit(&record->position, memory_order_relaxed);
-    struct mover by = {.fd = fd, .entry = entry, .turn = limefs_run_reading_begin()};
-    bool before = limefs_run_look_at_told(true);
-    bool done = limefs_run_is_inside(record, at, iov->iov_len) &&
-                limefs_run_told_is(fd, record) && read_on_told(&by, at, record, iov, got);
-    limefs_run_look_at_told(before);
-    return limefs_run_reading_end(by.turn, NULL) && done;
-}
-
 /* By which the record is to be read, at its position or not; -1: by none. */
 static int look_at(int fd, struct limefs_run_record *record, bool at_position)
 {
-    if (limefs_run_told_is(fd, record))
-        return fd;
     int by = at_position ? limefs_run_position(fd, record) : fd;
     bool is = (at_position && by >= 0) || limefs_run_is(fd, record);
     if (!is)
         limefs_run_forget(fd); /* closed unseen: it is another file */
-    else if (by >= 0)
-        limefs_run_notice_try(fd, record);
     return is ? by : -1;
 }
 
-static bool read_held(int fd, uint64_t entry, uint64_t turn, struct limefs_run_record *record,
+static bool read_held(int fd, uint64_t entry, struct limefs_run_record *record,
                       const struct iovec *iov, int count, bool vector, off_t at,
                       struct limefs_run_got *got)
 {
@@ -302,7 +218,7 @@ static bool read_held(int fd, uint64_t entry, uint64_t turn, struct limefs_run_r
         (vector && !can_be_read(atomic_load(&record->container), iov, count)))
         return false;
     size_t total = sum(iov, count);
-    struct mover by = {.fd = total > 0 ? look_at(fd, record, at < 0) : -1, .turn = turn};
+    struct mover by = {.fd = total > 0 ? look_at(fd, record, at < 0) : -1};
     by.entry = by.fd == fd ? entry : 0;
     if (by.fd < 0)
         return false;
@@ -318,13 +234,11 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
 {
     int kept = errno;
     limefs_run_may_be_cancelled();
-    bool done = !vector && at < 0 && look_and_read_on(fd, iov, got);
-    if (!done) {
-        uint64_t turn = limefs_run_reading_begin(), entry = limefs_run_entry(fd);
-        struct limefs_run_record *record = limefs_run_reading_hold(turn, fd);
-        done = record && read_held(fd, entry, turn, record, iov, count, vector, at, got);
-        done = limefs_run_reading_end(turn, record) && done;
-    }
+    uint64_t entry = limefs_run_entry(fd);
+    struct limefs_run_record *record = limefs_run_hold(fd);
+    bool done = record && read_held(fd, entry, record, iov, count, vector, at, got);
+    if (record)
+        limefs_run_let_go(record);
     if (done)
         limefs_run_count(got->bytes, got->round);
     errno = done && got->bytes < 0 ? got->error : kept;
@@ -357,19 +271,16 @@ static bool cut_range(const struct limefs_run_record *record, off_t *at, off_t *
 
 bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err)
 {
-    uint64_t turn = limefs_run_reading_begin();
-    struct limefs_run_record *record = limefs_run_reading_hold(turn, fd);
-    if (!record) {
-        limefs_run_reading_end(turn, NULL);
+    struct limefs_run_record *record = limefs_run_hold(fd);
+    if (!record)
         return false;
-    }
     int kept = errno, container = atomic_load(&record->container);
     bool ours = container >= 0 && !atomic_load(&record->changed) &&
                 cut_range(record, &at, &bytes) && limefs_run_is(fd, record);
     if (ours)
         *err = limefs_run_real()->posix_fadvise(container, (off_t)record->offset + at, bytes,
                                                 advice);
-    limefs_run_reading_end(turn, record);
+    limefs_run_let_go(record);
     errno = kept;
     return ours;
 }

@@ -33,6 +33,30 @@ EXPORTED int close_range(unsigned first, unsigned last, int flags)
     return (int)syscall(SYS_close_range, first, last, flags);
 }
 
+/* The C library closes a stream's descriptor by a call of its own. */
+static void forget_stream(FILE *file)
+{
+    int kept = errno;
+    limefs_run_forget(fileno(file));
+    errno = kept;
+}
+
+EXPORTED int fclose(FILE *file)
+{
+    forget_stream(file);
+    return limefs_run_real()->fclose(file);
+}
+
+#define FREOPEN(name)                                                   \
+    EXPORTED FILE *name(const char *path, const char *mode, FILE *file) \
+    {                                                                   \
+        forget_stream(file);                                            \
+        return limefs_run_real()->freopen(path, mode, file);            \
+    }
+
+FREOPEN(freopen)
+FREOPEN(freopen64)
+
 EXPORTED void closefrom(int first)
 {
     limefs_run_forget_range(first < 0 ? 0 : (unsigned)first, UINT_MAX);
@@ -74,7 +98,6 @@ EXPORTED int dup3(int fd, int other, int flags)
 
 static int control(int fd, int command, void *argument)
 {
-    limefs_run_marks_end(fd, command);
     int result = limefs_run_real()->fcntl(fd, command, argument);
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
         return duplicated(result, fd);

@@ -1,4 +1,5 @@
-/* calls_prctl.c - a program that forbids itself all system calls but a few (seccomp(2)) */
+/* calls_prctl.c - a program that forbids itself all system calls but read(2) and its like
+ * (seccomp(2)) */
 #define _GNU_SOURCE
 #include "run.h"
 
@@ -7,11 +8,7 @@
 #include <sys/prctl.h>
 
 /* In strict mode read(2) is allowed, and none of those that we read by: from now on all is left
- * to the mount. It opens nothing any more.
- *
- * A filter may end who asks whether there is one, so nothing more is told to programs that
- * could have one. Most set it by a system call that is not seen; but, but for root, they give
- * up privileges before, and libseccomp does so for root as well. */
+ * to the mount. It opens nothing any more. */
 EXPORTED int prctl(int option, ...)
 {
     va_list list;
@@ -22,7 +19,5 @@ EXPORTED int prctl(int option, ...)
     va_end(list);
     if (option == PR_SET_SECCOMP && value[0] == SECCOMP_MODE_STRICT)
         limefs_run_forget_all();
-    if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
-        limefs_run_notice_try_no_more();
     return limefs_run_real()->prctl(option, value[0], value[1], value[2], value[3]);
 }

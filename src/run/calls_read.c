@@ -22,8 +22,8 @@ static bool read_many(int fd, const struct iovec *iov, int count, off_t at,
 }
 
 /* Round the mount, or else by libc's function, which is counted if the file is a mount's. */
-#define CALL(scope, name, parameters, round, by_libc)                                     \
-    scope ssize_t name parameters                                                         \
+#define CALL(name, parameters, round, by_libc)                                            \
+    EXPORTED ssize_t name parameters                                                      \
     {                                                                                     \
         struct limefs_run_got got;                                                        \
         if (!limefs_run_is_known(fd))                                                     \
@@ -31,37 +31,29 @@ static bool read_many(int fd, const struct iovec *iov, int count, off_t at,
         return (round) ? got.bytes : limefs_run_count(limefs_run_real()->by_libc, false); \
     }
 
-CALL(EXPORTED, read, (int fd, void *buf, size_t n), read_one(fd, buf, n, -1, &got),
-     read(fd, buf, n))
+CALL(read, (int fd, void *buf, size_t n), read_one(fd, buf, n, -1, &got), read(fd, buf, n))
 
-CALL(EXPORTED, readv, (int fd, const struct iovec *iov, int count),
-     read_many(fd, iov, count, -1, &got), readv(fd, iov, count))
+CALL(readv, (int fd, const struct iovec *iov, int count), read_many(fd, iov, count, -1, &got),
+     readv(fd, iov, count))
 
-CALL(static, pread_else, (int fd, void *buf, size_t n, off_t at),
-     at >= 0 && read_one(fd, buf, n, at, &got), pread(fd, buf, n, at))
-
-/* The shortest way first. */
-#define PREAD(name)                                                                \
-    EXPORTED ssize_t name(int fd, void *buf, size_t n, off_t at)                   \
-    {                                                                              \
-        return limefs_run_pread_told(fd, buf, n, at) ? (ssize_t)n                  \
-                                                     : pread_else(fd, buf, n, at); \
-    }
+#define PREAD(name)                                     \
+    CALL(name, (int fd, void *buf, size_t n, off_t at), \
+         at >= 0 && read_one(fd, buf, n, at, &got), pread(fd, buf, n, at))
 
 PREAD(pread)
 PREAD(pread64)
 
-#define PREADV(name)                                                             \
-    CALL(EXPORTED, name, (int fd, const struct iovec *iov, int count, off_t at), \
+#define PREADV(name)                                                   \
+    CALL(name, (int fd, const struct iovec *iov, int count, off_t at), \
          at >= 0 && read_many(fd, iov, count, at, &got), preadv(fd, iov, count, at))
 
 PREADV(preadv)
 PREADV(preadv64)
 
 /* -1 is the descriptor's position here. What flags ask for, the mount is asked. */
-#define PREADV2(name)                                                                       \
-    CALL(EXPORTED, name, (int fd, const struct iovec *iov, int count, off_t at, int flags), \
-         flags == 0 && at >= -1 && read_many(fd, iov, count, at, &got),                     \
+#define PREADV2(name)                                                             \
+    CALL(name, (int fd, const struct iovec *iov, int count, off_t at, int flags), \
+         flags == 0 && at >= -1 && read_many(fd, iov, count, at, &got),           \
          preadv2(fd, iov, count, at, flags))
 
 PREADV2(preadv2)

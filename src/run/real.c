@@ -14,29 +14,16 @@ static atomic_bool ready;
 
 #define FIND(member, name) *(void **)&real.member = dlsym(RTLD_NEXT, name)
 
-static void find_streams(void)
-{
-    FIND(fopen, "fopen");
-    FIND(fdopen, "fdopen");
-    FIND(freopen, "freopen");
-    FIND(fclose, "fclose");
-    FIND(fileno, "fileno");
-    FIND(doallocbuf, "_IO_doallocbuf");
-    FIND(fread, "fread");
-    FIND(fread_unlocked, "fread_unlocked");
-    FIND(fread_chk, "__fread_chk");
-    FIND(fread_unlocked_chk, "__fread_unlocked_chk");
-}
-
 /* The same pointers, whoever stores them first. */
 static void find(void)
 {
-    find_streams();
     FIND(open, "open");
     FIND(open_2, "__open_2");
     FIND(openat, "openat");
     FIND(openat_2, "__openat_2");
     FIND(close, "close");
+    FIND(fclose, "fclose");
+    FIND(freopen, "freopen");
     FIND(close_range, "close_range");
     FIND(closefrom, "closefrom");
     FIND(dup, "dup");
@@ -52,21 +39,7 @@ static void find(void)
     FIND(preadv2, "preadv2");
     FIND(posix_fadvise, "posix_fadvise");
     FIND(readahead, "readahead");
-    FIND(posix_spawn, "posix_spawn");
-    FIND(posix_spawnp, "posix_spawnp");
-#if __GLIBC_PREREQ(2, 39)
-    FIND(pidfd_spawn, "pidfd_spawn");
-    FIND(pidfd_spawnp, "pidfd_spawnp");
-#endif
-    FIND(system, "system");
-    FIND(wordexp, "wordexp");
-    FIND(popen, "popen");
-    FIND(clone, "clone");
-    FIND(vfork, "vfork");
-    FIND(_Fork, "_Fork");
     FIND(prctl, "prctl");
-    FIND(longjmp, "siglongjmp");
-    FIND(longjmp_chk, "__longjmp_chk");
     atomic_store(&ready, true);
 }
 
@@ -97,17 +70,27 @@ void limefs_run_cancel_back(int before)
         pthread_setcancelstate(before, NULL);
 }
 
+void limefs_run_quiet_begin(struct limefs_run_quiet *quiet)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &quiet->signals);
+    quiet->cancel = limefs_run_cancel_off();
+}
+
+void limefs_run_quiet_end(const struct limefs_run_quiet *quiet)
+{
+    limefs_run_cancel_back(quiet->cancel);
+    sigprocmask(SIG_SETMASK, &quiet->signals, NULL);
+}
+
 /* A program begins with an errno of 0 (C11 7.5). */
 __attribute__((constructor)) static void begin(void)
 {
     int kept = errno;
     find();
-    limefs_run_fread_begin();
     limefs_run_table_begin();
-    limefs_run_notice_begin();
     limefs_run_report_begin();
-    limefs_run_client_begin();
-    limefs_run_fetch_begin();
     limefs_run_ask_begin();
     errno = kept;
 }

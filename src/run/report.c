@@ -1,6 +1,6 @@
 /* report.c - how many bytes went which way, at the program's end */
 #define _GNU_SOURCE
-#include "told.h"
+#include "run.h"
 #include "text.h"
 
 #include <errno.h>
@@ -11,18 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static _Atomic uint64_t went_round, came_by_job, went_through;
+static _Atomic uint64_t went_round, went_through;
 static int report = -1; /* programs close stderr before they end */
 static struct stat target;
 
 void limefs_run_count_round(size_t n)
 {
     atomic_fetch_add_explicit(&went_round, n, memory_order_relaxed);
-}
-
-void limefs_run_count_by_job(size_t n)
-{
-    atomic_fetch_add_explicit(&came_by_job, n, memory_order_relaxed);
 }
 
 void limefs_run_count_through(size_t n)
@@ -60,20 +55,16 @@ static bool is_still_there(void)
 
 __attribute__((destructor)) static void print(void)
 {
-    char name[64], line[256], by_job[64] = "";
-    uint64_t round = atomic_load(&went_round) + limefs_run_told.bytes,
-             through = atomic_load(&went_through);
+    char name[64], line[256];
+    uint64_t round = atomic_load(&went_round), through = atomic_load(&went_through);
     if (!is_still_there() || (round == 0 && through == 0)) /* shells run many others */
         return;
     snprintf(name, sizeof name, "%s", program_invocation_short_name);
     limefile_text_defuse(name, "");
-    uint64_t job = atomic_load(&came_by_job);
-    if (job)
-        snprintf(by_job, sizeof by_job, " of these %" PRIu64 " by its job,", job);
     int n = snprintf(line, sizeof line,
-                     "limefs-run: %s: %" PRIu64 " bytes round the mount,%s %" PRIu64
+                     "limefs-run: %s: %" PRIu64 " bytes round the mount, %" PRIu64
                      " bytes through it\n",
-                     name, round, by_job, through);
+                     name, round, through);
     if (n > 0 && write(report, line, (size_t)n) < 0)
         return; /* nobody to tell */
 }

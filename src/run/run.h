@@ -8,32 +8,25 @@
  * What is known of a descriptor is a hint. Programs close descriptors in ways that nobody sees
  * (system calls of their own, libc's inside, children of vfork()); so each read asks the kernel
  * whether the descriptor still is the record, and afterwards whether the container is as it
- * was; or the kernel has promised to tell of that (notice.c). The record's descriptor stays the
- * mount's, with the kernel's file position: whoever gets it by dup(), fork(), exec() or a
- * socket goes on where it is.
+ * was. The record's descriptor stays the mount's, with the kernel's file position: a process
+ * that gets it by dup(), fork(), exec() or a socket goes on where it is.
  */
 #ifndef LIMEFS_RUN_H
 #define LIMEFS_RUN_H
 
 #include "limerange.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 #include <sys/uio.h>
-#include <wordexp.h>
 
 _Static_assert(sizeof(off_t) == 8, "one function has both names, as pread and pread64");
 
 /* ---- real.c: the functions that ours stand before ---- */
-
-typedef int limefs_run_spawn(pid_t *, const char *, const posix_spawn_file_actions_t *,
-                             const posix_spawnattr_t *, char *const[], char *const[]);
 
 struct limefs_run_real {
     int (*open)(const char *, int, ...), (*open_2)(const char *, int);
@@ -50,21 +43,9 @@ struct limefs_run_real {
     ssize_t (*preadv2)(int, const struct iovec *, int, off_t, int);
     int (*posix_fadvise)(int, off_t, off_t, int);
     ssize_t (*readahead)(int, off64_t, size_t);
-    FILE *(*fopen)(const char *, const char *), *(*fdopen)(int, const char *);
+    int (*fclose)(FILE *);
     FILE *(*freopen)(const char *, const char *, FILE *);
-    int (*fclose)(FILE *), (*fileno)(FILE *);
-    void (*doallocbuf)(FILE *); /* gives a stream its buffer */
-    size_t (*fread)(void *, size_t, size_t, FILE *);
-    size_t (*fread_unlocked)(void *, size_t, size_t, FILE *);
-    size_t (*fread_chk)(void *, size_t, size_t, size_t, FILE *);
-    size_t (*fread_unlocked_chk)(void *, size_t, size_t, size_t, FILE *);
-    limefs_run_spawn *posix_spawn, *posix_spawnp, *pidfd_spawn, *pidfd_spawnp;
-    int (*system)(const char *), (*wordexp)(const char *, wordexp_t *, int);
-    FILE *(*popen)(const char *, const char *);
-    int (*clone)(int (*)(void *), void *, int, void *, ...);
-    pid_t (*vfork)(void), (*_Fork)(void);
     int (*prctl)(int, ...);
-    void (*longjmp)(struct __jmp_buf_tag *, int), (*longjmp_chk)(struct __jmp_buf_tag *, int);
 };
 
 const struct limefs_run_real *limefs_run_real(void);
@@ -75,7 +56,7 @@ void limefs_run_may_be_cancelled(void);
 int limefs_run_cancel_off(void);
 void limefs_run_cancel_back(int before);
 
-/* client.c: without signals that a handler could jump away by, and without cancellation. */
+/* Without signals that a handler could jump away by, and without cancellation. */
 struct limefs_run_quiet {
     sigset_t signals;
     int cancel;
@@ -84,17 +65,6 @@ void limefs_run_quiet_begin(struct limefs_run_quiet *);
 void limefs_run_quiet_end(const struct limefs_run_quiet *);
 
 /* ---- table.c: which descriptor is which record ---- */
-
-enum {
-    LIMEFS_RUN_FLOWS = 4,  /* readers of a record that are told from each other */
-    LIMEFS_RUN_PARTS = 64, /* of a vector that is cut */
-};
-
-/* Reads that go on from each other. */
-struct limefs_run_flow {
-    _Atomic uint64_t next, run; /* where, and for how many bytes */
-    _Atomic uint64_t turn;      /* when; 0: none */
-};
 
 /* A record that is open, for all descriptors that share it. */
 struct limefs_run_record {
@@ -107,19 +77,7 @@ struct limefs_run_record {
     atomic_int container;        /* our own descriptor of it; -1: taken from us */
     atomic_int own;              /* position.c: our descriptor of its open file, if any */
     atomic_bool changed;         /* it is left to the mount for good */
-    atomic_int notice;           /* notice.c: its place there, from 1; 0: none */
-    atomic_uint looks, tries;    /* of the former since the last of the latter */
     _Atomic uint64_t life;       /* table.c */
-
-    _Atomic uint64_t position; /* where the last read(2) ended, by any descriptor */
-
-    /* Of the mount's job (fetch.c). Places are in the container, times ns. */
-    uint64_t job_from; /* bytes after which a reader is its; 0: there is none */
-    struct limefs_run_flow flow[LIMEFS_RUN_FLOWS];
-    _Atomic uint64_t turns;
-    _Atomic uint64_t warm_from, warm_to; /* in memory, when it was looked at */
-    _Atomic uint64_t rests;              /* until then the mount has no job, */
-    _Atomic uint64_t leaves;             /* or the job is not to be had */
 };
 
 enum {
@@ -155,17 +113,13 @@ static inline bool limefs_run_is_known(int fd)
 struct limefs_run_record *limefs_run_hold(int fd);
 void limefs_run_let_go(struct limefs_run_record *);
 
-/* The same of an entry, without being held, for who has no threads and afterwards asks whether
- * the descriptor still has the entry; until then it may be another. */
+/* The same of an entry, without being held: it may become another record at any time. */
 static inline struct limefs_run_record *limefs_run_peek(uint64_t entry)
 {
     return entry % LIMEFS_RUN_PER_RECORD == LIMEFS_RUN_PER_RECORD - 1
                ? &limefs_run_records[entry / LIMEFS_RUN_PER_RECORD % LIMEFS_RUN_RECORDS]
                : NULL;
 }
-
-/* It has one descriptor, and nobody reads it but who asks. */
-bool limefs_run_is_alone(const struct limefs_run_record *);
 
 /* From now on, fd is this record, or (NULL) one that is read by the mount. `container` is taken
  * over, also if there is no room. False: not noted. */
@@ -211,9 +165,6 @@ int limefs_run_position(int fd, struct limefs_run_record *);
 void limefs_run_look(int fd, int flags);
 void limefs_run_ask_begin(void);
 
-/* What the mount tells of the record; false: nothing. */
-bool limefs_run_ask(int fd, char text[LIMEFILE_RANGE_TEXT_MAX], struct limefile_range *);
-
 /* fd still is the record. */
 bool limefs_run_is(int fd, const struct limefs_run_record *);
 
@@ -227,48 +178,6 @@ enum limefs_run_mount {
 };
 enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
 
-/* ---- notice.c: looks that need no system call ---- */
-
-/* calls_child.c stands before vfork(). */
-#if defined(__x86_64__) || defined(__aarch64__)
-#define LIMEFS_RUN_SEES_VFORK 1
-#else
-#define LIMEFS_RUN_SEES_VFORK 0
-#endif
-
-void limefs_run_notice_begin(void);
-
-/* Now and then, where it is: makes the kernel tell. */
-void limefs_run_notice_try(int fd, struct limefs_run_record *);
-
-/* The program is about to have a filter of system calls: what was asked for is still told. */
-void limefs_run_notice_try_no_more(void);
-
-/* What was found is relied on no longer: of any record; nobody reads this one any more. */
-void limefs_run_notice_stop(void);
-void limefs_run_notice_end(struct limefs_run_record *);
-
-/* Nor will it be: a child is about to be made that has our descriptors, too. And in it, if it
- * has memory of its own. */
-void limefs_run_notice_no_more(void);
-void limefs_run_notice_in_child(void);
-
-/* marks.c: gives fd a mark, or has it already; whether it has it. */
-bool limefs_run_mark(int fd, int *mark);
-bool limefs_run_has_mark(int fd, int mark);
-
-/* The program is about to do that to fd; if it is of the same kind, there are no marks. */
-void limefs_run_marks_end(int fd, int command);
-
-/* ---- told.c: reads of records of which the kernel tells ---- */
-
-/* pread(), round the mount; false: not so. */
-bool limefs_run_pread_told(int fd, void *, size_t, off_t at);
-
-/* The same of bytes that are inside of the record, which fd was before, as nothing was told. */
-bool limefs_run_take_told(int fd, uint64_t entry, const struct limefs_run_record *, void *,
-                          size_t, off_t at);
-
 /* ---- bytes.c: reads ---- */
 
 struct limefs_run_got {
@@ -276,9 +185,6 @@ struct limefs_run_got {
     int error;     /* errno, if that is -1 */
     bool round;    /* the mount */
 };
-
-/* The container is as it was when the mount looked at it. */
-bool limefs_run_is_unchanged(const struct limefs_run_record *);
 
 /* Whether it was read. If not, the call is to be made to the mount, and its result counted.
  * `at` < 0: where the descriptor is; `vector`: iov is the program's. */
@@ -289,62 +195,9 @@ ssize_t limefs_run_count(ssize_t got, bool round);
 /* Whether advice on a range of the record was passed on to the container. */
 bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err);
 
-/* As many parts as hold n bytes after the first `skip`, the last one cut; 0: too many. */
-int limefs_run_cut(const struct iovec *, int count, size_t skip, size_t n,
-                   struct iovec out[LIMEFS_RUN_PARTS]);
-
-/* Bare system calls, which are no points of cancellation. */
-ssize_t limefs_run_read_parts(int fd, const struct iovec *, int count, uint64_t at);
-int limefs_run_stat(int fd, struct stat *);
-
-/* ---- fetch.c: by the mount's job ---- */
-
-enum limefs_run_source {
-    LIMEFS_RUN_CONTAINER,
-    LIMEFS_RUN_JOB,
-    LIMEFS_RUN_MOUNT,
-};
-
-/* n bytes at `at` in the container's range: copied from where the job has put them; or where
- * they are to be read, for who reads little or what is in memory, or cannot have the job. */
-enum limefs_run_source limefs_run_fetch(int fd, struct limefs_run_record *,
-                                        const struct iovec *, int count, size_t n, uint64_t at);
-void limefs_run_fetch_begin(void);
-
-/* link.c: how many records more of mounts with a job are open; with the last one the connection
- * ends. */
-void limefs_run_link_count(int more);
-
-/* client.c: fd is of the connection; the program gets its number; this is a child of who had
- * it. */
-void limefs_run_client_begin(void);
-bool limefs_run_client_has(int fd);
-void limefs_run_client_give_up(int fd);
-void limefs_run_client_forked(void);
-
-/* A child may be left that reads nothing of a mount: now and then. */
-void limefs_run_client_look(void);
-
-/* ---- calls_jump.c: of a read, what a handler that jumps out of it gives back ---- */
-
-/* The read's own number. It holds what fd is open on (limefs_run_hold()). It is about to move
- * the position of fd (our own, or as long as it has the entry) to there, by n. */
-uint64_t limefs_run_reading_begin(void);
-struct limefs_run_record *limefs_run_reading_hold(uint64_t turn, int fd);
-void limefs_run_reading_moves(uint64_t turn, int fd, uint64_t entry, off_t to, size_t n);
-
-/* The second also lets go what is held. False: all of it was given back, and the read is to be
- * made once more. */
-bool limefs_run_reading_goes_on(uint64_t turn);
-bool limefs_run_reading_end(uint64_t turn, struct limefs_run_record *);
-
-/* calls_fread.c */
-void limefs_run_fread_begin(void);
-
 /* ---- report.c ---- */
 
 void limefs_run_count_round(size_t);
-void limefs_run_count_by_job(size_t); /* of these */
 void limefs_run_count_through(size_t);
 void limefs_run_report_begin(void);
 bool limefs_run_is_report(int fd);

@@ -57,14 +57,10 @@ bool limefs_run_is_ours(void)
 {
     pid_t self = getpid();
     if (same && atomic_load(same) == 0) {
-        limefs_run_client_forked();
         atomic_store(&owner, self);
         atomic_store(same, 1);
     }
-    bool ours = atomic_load(&owner) == self;
-    if (!ours)
-        limefs_run_notice_stop();
-    return ours;
+    return atomic_load(&owner) == self;
 }
 
 /* ---- records ---- */
@@ -93,11 +89,6 @@ static struct limefs_run_record *hold(uint64_t entry)
 struct limefs_run_record *limefs_run_hold(int fd)
 {
     return hold(limefs_run_entry(fd));
-}
-
-bool limefs_run_is_alone(const struct limefs_run_record *record)
-{
-    return (atomic_load(&record->life) & USERS) == 2; /* the entry, and who asks */
 }
 
 /* Somebody may have closed it behind our back, and opened something else. */
@@ -143,22 +134,10 @@ static void fill(struct limefs_run_record *record, const struct limefs_run_recor
     record->bytes = found->bytes;
     record->head = found->head;
     record->tail = found->tail;
-    record->job_from = found->job_from;
-    for (int i = 0; i < LIMEFS_RUN_FLOWS; i++)
-        atomic_store(&record->flow[i].turn, 0);
-    atomic_store(&record->turns, 0);
-    atomic_store(&record->warm_to, 0);
-    atomic_store(&record->rests, 0);
-    atomic_store(&record->leaves, 0);
-    atomic_store(&record->position, 0);
     atomic_store(&record->changed, false);
-    atomic_store(&record->looks, 0);
-    atomic_store(&record->tries, 0);
     atomic_store(&record->own, LIMEFS_RUN_NO_POSITION);
     atomic_store(&record->container, container);
     atomic_fetch_add(&containers, 1);
-    if (record->job_from)
-        limefs_run_link_count(1);
 }
 
 void limefs_run_let_go(struct limefs_run_record *record)
@@ -171,11 +150,8 @@ void limefs_run_let_go(struct limefs_run_record *record)
     if ((life & USERS) == 1) {
         struct limefs_run_quiet quiet; /* who jumped away would leave descriptors open */
         limefs_run_quiet_begin(&quiet);
-        limefs_run_notice_end(record);
         close_position(record);
         close_container(record);
-        if (record->job_from)
-            limefs_run_link_count(-1);
         atomic_store(&record->life, ((life >> 32) + 1) << 32);
         limefs_run_quiet_end(&quiet);
     }
@@ -304,8 +280,8 @@ static bool is_of(int fd, const struct limefs_run_record *record)
 bool limefs_run_is_own(int fd)
 {
     int kept = errno;
-    bool own = limefs_run_is_report(fd) || limefs_run_client_has(fd) ||
-               (limefs_run_entry(fd) == OWN && is_of(fd, whose(fd)));
+    bool own =
+        limefs_run_is_report(fd) || (limefs_run_entry(fd) == OWN && is_of(fd, whose(fd)));
     errno = kept;
     return own;
 }
@@ -327,7 +303,6 @@ void limefs_run_give_up(int fd)
         return;
     if (report)
         limefs_run_move_report();
-    limefs_run_client_give_up(fd);
     struct limefs_run_record *record = report ? NULL : whose(fd);
     if (record)
         give_up(fd, record);

@@ -175,80 +175,6 @@ static void other_flags(const char *record)
     }
 }
 
-/* ---- streams whose first read is a large one ---- */
-
-/* Mapped by libc, which keeps a position of its own then. */
-static void read_stream(FILE *file, const char *mode, size_t piece)
-{
-    size_t got, total = 0;
-    uint64_t sum = 0;
-    for (int i = 0; i < 100 && (got = fread(room, 1, piece, file)) > 0; i++) {
-        total += got;
-        sum = sum * 31 + digest(room, (ssize_t)got);
-        if (i % 4 == 0)
-            sum = sum * 31 + (uint64_t)fgetc(file);
-    }
-    printf("%s by %zu: %zu, %016lx, at %ld, end %d", mode, piece, total, (unsigned long)sum,
-           ftell(file), feof(file) != 0);
-    printf(", to the end: %d", fseek(file, -5000, SEEK_END));
-    printf(", %zu\n", fread(room, 1, ROOM, file));
-}
-
-static void mapped_streams(const char *record)
-{
-    const char *const modes[] = {"rm", "r", "rme"};
-    const size_t pieces[] = {16384, 70001, ROOM};
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-        for (size_t k = 0; k < sizeof pieces / sizeof pieces[0]; k++) {
-            FILE *file = fopen(record, modes[i]);
-            read_stream(file, modes[i], pieces[k]);
-            fclose(file);
-            file = freopen(record, modes[i], fopen("/dev/null", "r"));
-            read_stream(file, modes[i], pieces[k]);
-            fclose(file);
-            file = fdopen(open(record, O_RDONLY), modes[i]);
-            read_stream(file, modes[i], pieces[k]);
-            fclose(file);
-        }
-    }
-}
-
-/* Where a stream is that has had no buffer before its first read, a large one. */
-static void given_back(FILE *file, const char *how)
-{
-    size_t got = fread(room, 1, 100000, file);
-    int last = (unsigned char)room[got - 1];
-    printf("%s: %zu, %d", how, got, ungetc(last, file));
-    printf(", at %ld", ftell(file));
-    printf(", %d", fgetc(file) == last);
-    printf(", at %ld, %d", ftell(file), ungetc('x', file));
-    printf(", %d", fseek(file, 0, SEEK_CUR));
-    printf(", at %ld", ftell(file));
-    printf(", %d\n", fgetc(file));
-    fclose(file);
-}
-
-static void first_reads(const char *record)
-{
-    const int modes[] = {_IOFBF, _IOLBF, _IONBF};
-    given_back(fopen(record, "r"), "fopen");
-    given_back(fdopen(open(record, O_RDONLY), "r"), "fdopen");
-    FILE *again = freopen(record, "r", fopen("/dev/null", "r"));
-    given_back(again, "freopen");
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-        FILE *file = fopen(record, "r");
-        fgetc(file);
-        setvbuf(file, NULL, modes[i], 0);
-        given_back(file, "setvbuf");
-        file = fopen(record, "r");
-        setvbuf(file, NULL, modes[i], 0);
-        given_back(file, "setvbuf before");
-        file = fopen(record, "r");
-        fgetc(file);
-        given_back(freopen(record, "r", file), "freopen after");
-    }
-}
-
 /* ---- threads that are cancelled, handlers that jump, and children ---- */
 
 static int shared;
@@ -392,8 +318,6 @@ int main(int argc, char **argv)
         close(fd);
     }
     other_flags(argv[1]);
-    mapped_streams(argv[1]);
-    first_reads(argv[1]);
     cancelled(argv[1]);
 #ifndef __SANITIZE_THREAD__ /* a handler that jumps away is its last one */
     jumps(argv[1]);

@@ -10,8 +10,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 
@@ -183,95 +181,10 @@ static void closed(void)
     MUST(sem_post(&goes_on) == 0 && pthread_join(thread, NULL) == 0);
 }
 
-/* ---- a handler of a signal jumps away ---- */
-
-static sigjmp_buf away;
-static bool inside; /* of the handler, which then returns */
-
-static void jump(int number)
-{
-    sigjmp_buf here;
-    (void)number;
-    bool was = counts;
-    counts = false;
-    if (!inside)
-        siglongjmp(away, 1);
-    if (sigsetjmp(here, 1) == 0)
-        siglongjmp(here, 1);
-    counts = was;
-}
-
-static void send_signal(void)
-{
-    MUST(raise(SIGUSR1) == 0);
-}
-
-/* What was read is gone with the position, or neither. */
-static bool jumps_once(int fd, size_t n)
-{
-    static volatile bool jumped;
-    ssize_t done = -1;
-    MUST(lseek(fd, PLACE - (off_t)n, SEEK_SET) > 0 && read(fd, got, n) == (ssize_t)n);
-    memset(got, 0, sizeof got);
-    jumped = true;
-    calls = 0;
-    if (sigsetjmp(away, 1) == 0) {
-        counts = true;
-        done = read(fd, got, n);
-        counts = false;
-        jumped = false;
-        MUST(done == (ssize_t)n);
-    }
-    counts = false;
-    off_t at = lseek(fd, 0, SEEK_CUR);
-    MUST(at == PLACE + (off_t)n || (jumped && at == PLACE));
-    MUST(at == PLACE || memcmp(got, bytes + PLACE, n) == 0);
-    return calls >= wanted;
-}
-
-static void jump_between(int reads, size_t n)
-{
-    struct sigaction action = {.sa_handler = jump};
-    MUST(sigaction(SIGUSR1, &action, NULL) == 0);
-    comes = send_signal;
-    bool more = true;
-    for (wanted = 1; more && wanted < MOST; wanted++) {
-        int fd = opened();
-        for (int i = 0; i < reads; i++)
-            MUST(pread(fd, got, n, (off_t)n * (i % 10)) == (ssize_t)n);
-        more = jumps_once(fd, n);
-        MUST(lseek(fd, PLACE, SEEK_SET) == PLACE && read(fd, got, n) == (ssize_t)n);
-        MUST(memcmp(got, bytes + PLACE, n) == 0 && close(fd) == 0);
-    }
-    MUST(wanted < MOST && (wanted > 3 || !getenv("LD_PRELOAD")));
-}
-
-/* Little, which the kernel tells of after some reads, and much; with and without a thread. */
-static void jump_in_all_ways(void)
-{
-    pthread_t thread;
-    int before = descriptors();
-    jump_between(0, MUCH);
-    jump_between(200, PIECE);
-    MUST(descriptors() == before);
-    MUST(sem_init(&goes_on, 0, 0) == 0);
-    MUST(pthread_create(&thread, NULL, wait_for_end, NULL) == 0);
-    jump_between(0, MUCH);
-    MUST(descriptors() == before);
-    MUST(sem_post(&goes_on) == 0 && pthread_join(thread, NULL) == 0);
-}
-
-static void jumps(void)
-{
-    jump_in_all_ways();
-    inside = true;
-    jump_in_all_ways();
-}
-
 int main(int argc, char **argv)
 {
     static const struct step all[] = {
-        {"replaced", replaced}, {"taken", taken}, {"closed", closed}, {"jumps", jumps}};
+        {"replaced", replaced}, {"taken", taken}, {"closed", closed}};
     if (argc != 4)
         return 2;
     record = argv[2];

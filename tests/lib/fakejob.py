@@ -4,9 +4,6 @@
         job.delay = 0.1            # before each answer to a read
         job.reads                  # (offset, bytes) of those that were served
         job.writes                 # (offset, bytes, gate, until, uid)
-        job.requests               # (connection, opcode) of all, as they came
-        job.clients(16 << 20)      # connections with a window of that size
-        job.asked(READ, 16 << 20)  # requests by these
 
 It reads and writes by the descriptors that come with OPEN and OPEN_WRITE. The protocol is in
 docs/protocol.md. `handle` may be replaced: handle(job, connection, opcode, tag, payload) returns
@@ -57,7 +54,6 @@ class FakeJob:
         self.files, self.last, self._here = {}, 0, threading.local()
         self.windows, self.window = {}, None  # by connection; the last one
         self.connections, self.ended = [], False
-        self.requests = []
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
         self.listener.listen()
@@ -93,17 +89,6 @@ class FakeJob:
             except OSError:
                 pass
 
-    def clients(self, window):
-        """Also those that have ended."""
-        return [connection for connection, memory in list(self.windows.items())
-                if len(memory) == window]
-
-    def asked(self, opcode, window):
-        """How often by connections with a window of that size."""
-        clients = self.clients(window)
-        return sum(code == opcode and connection in clients
-                   for connection, code in list(self.requests))
-
     def _listen(self):
         while not self.ended:
             try:
@@ -135,7 +120,6 @@ class FakeJob:
                 if opcode == HELLO and fds:
                     self.window = mmap.mmap(fds[0], struct.unpack("<Q", payload)[0])
                     self.windows[connection] = self.window
-                self.requests.append((connection, opcode))
                 reply = self.handle(self, connection, opcode, tag, payload)
                 for fd in fds:
                     os.close(fd)

@@ -17,13 +17,7 @@ static void there_and_back(void **unused)
          .bytes = 856,
          .head = 7,
          .path = "/a b\n c"},
-        {.state = {1, 2, 1000, 5, 6, 7, 8},
-         .bytes = 5,
-         .job = {"/s 1\n /x", 2, 32 << 20, 4 << 20, 5000},
-         .path = "/a b\n c"},
-        {.state = {1, 2, 1000, 5, 6, 7, 8},
-         .job = {"/", 1, UINT64_MAX, UINT64_MAX, UINT64_MAX},
-         .path = "/1 /a"},
+        {.state = {1, 2, 1000, 5, 6, 7, 8}, .bytes = 5, .has_job = 1, .path = "/1 /a"},
         {.state = {UINT64_MAX, UINT64_MAX, INT64_MAX, -1, INT64_MAX, 999999999, 0},
          .offset = INT64_MAX,
          .path = "/"},
@@ -39,13 +33,7 @@ static void there_and_back(void **unused)
         assert_true(range.offset == all[i].offset && range.bytes == all[i].bytes);
         assert_true(range.head == all[i].head);
         assert_string_equal(range.path, all[i].path);
-        assert_int_equal(range.job.socket != NULL, all[i].job.socket != NULL);
-        if (range.job.socket) {
-            assert_string_equal(range.job.socket, all[i].job.socket);
-            assert_true(
-                range.job.root == all[i].job.root && range.job.extent == all[i].job.extent &&
-                range.job.from == all[i].job.from && range.job.timeout == all[i].job.timeout);
-        }
+        assert_int_equal(range.has_job, all[i].has_job);
         for (int cut = 0; cut < len - (int)strlen(all[i].path) + 1; cut++)
             assert_int_equal(decode(text, (size_t)cut, &range), -EPROTO);
     }
@@ -59,12 +47,7 @@ static void too_long(void **unused)
     memset(path, '/', sizeof path);
     path[sizeof path - 1] = '\0';
     assert_int_equal(limefile_range_encode(&range, text), -ERANGE);
-    range = (struct limefile_range){.path = "/a", .job = {.socket = path}};
-    path[LIMEFILE_RANGE_SOCKET_MAX] = '\0';
-    assert_int_equal(limefile_range_encode(&range, text), -ERANGE);
-    path[LIMEFILE_RANGE_SOCKET_MAX - 1] = '\0';
-    assert_true(limefile_range_encode(&range, text) > 0);
-    int head = snprintf(text, sizeof text, "3 1 1 1 1 1 1 1 0 1 0 0 0 0 0 0  ");
+    int head = snprintf(text, sizeof text, "4 1 1 1 1 1 1 1 0 1 0 0 ");
     memset(text + head, '/', LIMEFILE_RANGE_PATH_MAX);
     assert_int_equal(decode(text, (size_t)head + LIMEFILE_RANGE_PATH_MAX - 1, &range), 0);
     assert_int_equal(decode(text, (size_t)head + LIMEFILE_RANGE_PATH_MAX, &range), -EPROTO);
@@ -73,36 +56,30 @@ static void too_long(void **unused)
 static void wrong(void **unused)
 {
     static const char *const all[] = {
-        "4 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 0  /a", /* a later version */
-        "2 1 2 1000 5 6 7 8 144 856 0 /a",
-        "3 1 2 1000 5 6 7 8 145 856 0 0 0 0 0 0  /a", /* beyond the end */
-        "3 1 2 1000 5 6 7 8 1001 0 0 0 0 0 0 0  /a",
-        "3 1 2 18446744073709551615 5 6 7 8 0 0 0 0 0 0 0 0  /a",
-        "3 18446744073709551616 2 1000 5 6 7 8 144 856 0 0 0 0 0 0  /a",
-        "3 1 2 1000 9223372036854775808 6 7 8 144 856 0 0 0 0 0 0  /a",
-        "3 1 2 1000 5 1000000000 7 8 144 856 0 0 0 0 0 0  /a",
-        "3 1 -2 1000 5 6 7 8 144 856 0 0 0 0 0 0  /a",
-        "3 1 2 1000 --5 6 7 8 144 856 0 0 0 0 0 0  /a",
-        "3 1  2 1000 5 6 7 8 144 856 0 0 0 0 0 0  /a",
-        "3 1 2 0x10 5 6 7 8 0 1 0 0 0 0 0 0  /a",
-        "3 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 0  a", /* not absolute */
-        "3 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 0  ",
-        "3 1 2 1000 5 6 7 8 144 18446744073709551615 0 0 0 0 0 0  /a",
-        "3 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 3 /s /a", /* another length */
-        "3 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 1 /s /a",
-        "3 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 5 /s /a",
-        "3 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 99 /s /a",
-        "3 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 18446744073709551615 /s /a",
-        "3 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 1 s /a",
-        "3 1 2 1000 5 6 7 8 144 856 0 0 0 0 0 0 /a",
-        "3 1 2 1000 5 6 7 8 144 856 0 2 0 0 0 2 /s /a", /* its root is all of the path */
-        "3 1 2 1000 5 6 7 8 144 856 9223372036854775808 0 0 0 0 0  /a",
+        "5 1 2 1000 5 6 7 8 144 856 0 0 /a", /* a later version */
+        "3 1 2 1000 5 6 7 8 144 856 0 /a",
+        "4 1 2 1000 5 6 7 8 145 856 0 0 /a", /* beyond the end */
+        "4 1 2 1000 5 6 7 8 1001 0 0 0 /a",
+        "4 1 2 18446744073709551615 5 6 7 8 0 0 0 0 /a",
+        "4 18446744073709551616 2 1000 5 6 7 8 144 856 0 0 /a",
+        "4 1 2 1000 9223372036854775808 6 7 8 144 856 0 0 /a",
+        "4 1 2 1000 5 1000000000 7 8 144 856 0 0 /a",
+        "4 1 -2 1000 5 6 7 8 144 856 0 0 /a",
+        "4 1 2 1000 --5 6 7 8 144 856 0 0 /a",
+        "4 1  2 1000 5 6 7 8 144 856 0 0 /a",
+        "4 1 2 0x10 5 6 7 8 0 1 0 0 /a",
+        "4 1 2 1000 5 6 7 8 144 856 0 0 a", /* not absolute */
+        "4 1 2 1000 5 6 7 8 144 856 0 0 ",
+        "4 1 2 1000 5 6 7 8 144 18446744073709551615 0 0 /a",
+        "4 1 2 1000 5 6 7 8 144 856 0 2 /a", /* neither with a job nor without */
+        "4 1 2 1000 5 6 7 8 144 856 0  /a",
+        "4 1 2 1000 5 6 7 8 144 856 9223372036854775808 0 /a",
     };
     struct limefile_range range;
     (void)unused;
     for (size_t i = 0; i < COUNT(all); i++)
         assert_int_equal(decode(all[i], strlen(all[i]), &range), -EPROTO);
-    assert_int_equal(decode("3 1 2 9 5 6 7 8 0 9 0 0 0 0 0 0  /a\0b", 37, &range), -EPROTO);
+    assert_int_equal(decode("4 1 2 9 5 6 7 8 0 9 0 0 /a\0b", 28, &range), -EPROTO);
 }
 
 int main(void)

@@ -46,8 +46,8 @@ static _Thread_local unsigned held; /* a bit a rank */
 static const char *name_of(unsigned rank)
 {
     static const char *const names[] = {"dir",  "ahead",  "node",    "describing", "append",
-                                        "life", "writer", "parting", "file",       "closing",
-                                        "job",  "fs",     "proofs",  "errands",    "log"};
+                                        "life", "writer", "parting", "file",       "job",
+                                        "fs",   "proofs", "errands", "log"};
     _Static_assert(sizeof names / sizeof names[0] == LIMEFS_LOCK_COUNT, "one for each rank");
     return names[rank];
 }

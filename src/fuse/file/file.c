@@ -356,8 +356,6 @@ static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
     limefs_verify_detach(&file->reader);
     if (file->target)
         limefs_target_close(fs, file->target, forced);
-    if (file->tells)
-        limefs_file_ask_no_more(file);
     if (file->view)
         limefs_view_unpin(fs, file->view);
     if (file->face)

@@ -291,29 +291,6 @@ static void *run(void *data)
     return NULL;
 }
 
-/* ---- for other clients of the same job ---- */
-
-/* While it serves, the thread leaves the socket's path alone. */
-bool limefs_job_tell(struct limefs *fs, struct limefile_range_job *told,
-                     char socket[LIMEFILE_RANGE_SOCKET_MAX])
-{
-    const struct limefs_options *options = &fs->options;
-    struct limefs_job *job = fs->job;
-    int n = -1;
-    if (!job)
-        return false;
-    limefs_lock(&job->lock);
-    if (job->state == LIMEFS_JOB_SERVING && !job->broken)
-        n = snprintf(socket, LIMEFILE_RANGE_SOCKET_MAX, "%s",
-                     is_own(job) ? job->launch.socket : options->job);
-    limefs_unlock(&job->lock);
-    *told = (struct limefile_range_job){.socket = socket,
-                                        .extent = options->extent,
-                                        .from = options->forward_from,
-                                        .timeout = (uint64_t)(options->job_timeout * 1000)};
-    return n > 0 && n < LIMEFILE_RANGE_SOCKET_MAX;
-}
-
 /* ---- begin and end ---- */
 
 int limefs_job_start(struct limefs *fs)

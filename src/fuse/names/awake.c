@@ -89,7 +89,6 @@ static void free_view(struct limefs *fs, struct limefs_view *view)
         if (fs->watches[i]->freed)
             fs->watches[i]->freed(view);
     limefs_lock_destroy(&view->describing);
-    limefs_lock_destroy(&view->closing);
     free(view->mtimes.times);
     free(view);
 }

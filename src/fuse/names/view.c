@@ -115,8 +115,6 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     view->node = node;
     view->pins = 1;
     limefs_lock_init(&view->describing, LIMEFS_LOCK_DESCRIBING);
-    limefs_lock_init(&view->closing, LIMEFS_LOCK_CLOSING);
-    view->kept = -1;
     report_fault(fs, node, view);
 
     limefs_lock(&fs->lock);
@@ -133,7 +131,6 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     if (err) {
         limefs_view_close(&opened);
         limefs_lock_destroy(&view->describing);
-        limefs_lock_destroy(&view->closing);
         free(view);
         return err;
     }

@@ -133,7 +133,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     file->uncached = file->around ||
                      (fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file));
     fi->direct_io = file->uncached;
-    fi->noflush = reads && !limefs_file_tells_closing(file);
+    fi->noflush = reads;
     if (file->node && file->node->backing)
         limefs_reply_passed(req, file);
     else
@@ -394,13 +394,6 @@ static void changes_or_moves_setattr(fuse_req_t req, fuse_ino_t ino, struct stat
     limefs_caller_end();
 }
 
-/* Whatever comes of it. */
-static void told_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-    limefs_file_tell_closing((struct limefs_file *)(uintptr_t)fi->fh);
-    moves_limefs_op_flush(req, ino, fi);
-}
-
 /* The others act on what is open, or tell what the kernel knows: with the daemon's own. */
 const struct fuse_lowlevel_ops limefs_ops = {
     .init = op_init,
@@ -421,8 +414,7 @@ const struct fuse_lowlevel_ops limefs_ops = {
     .getxattr = may_ask_getxattr,
     .listxattr = asks_op_listxattr,
     .write = moves_limefs_op_write,
-    .flush = told_flush,
-    .ioctl = limefs_op_ioctl,
+    .flush = moves_limefs_op_flush,
     .fsync = moves_limefs_op_fsync,
     .fallocate = moves_limefs_op_fallocate,
     .setattr = changes_or_moves_setattr,

@@ -1,15 +1,12 @@
 /* range.c - where a record's bytes are, for programs that read them by themselves */
 #include "caller.h"
 #include "faces.h"
-#include "file.h"
 #include "job.h"
 #include "limerange.h"
-#include "ops.h"
 #include "view.h"
 #include "xattr.h"
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Bytes that are looked at on their way must come this way, and what nobody has stored lies
@@ -17,22 +14,6 @@
 static bool is_open_to_all(const struct limefs *fs, const struct limefs_view *view)
 {
     return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !view->guise;
-}
-
-/* The container's path, as /proc/mounts tells it, too, and names in the mount; and the job.
- * False if the path is too long. */
-static bool tell(struct limefs *fs, const struct limefs_view *view,
-                 char path[LIMEFILE_RANGE_PATH_MAX], char socket[LIMEFILE_RANGE_SOCKET_MAX],
-                 struct limefile_range_job *job)
-{
-    size_t root;
-    if (!limefs_job_name(fs, view, path, LIMEFILE_RANGE_PATH_MAX, &root))
-        return false;
-    if (limefs_job_tell(fs, job, socket))
-        job->root = root;
-    else
-        job->socket = NULL;
-    return true;
 }
 
 /* What a face's file has of the record as it is stored, all in one piece, and its own bytes
@@ -61,19 +42,23 @@ static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                   char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_record record;
-    char path[LIMEFILE_RANGE_PATH_MAX], socket[LIMEFILE_RANGE_SOCKET_MAX];
+    char path[LIMEFILE_RANGE_PATH_MAX]; /* as /proc/mounts shows it, and names in the mount */
+    size_t root;
     struct limefile_index *index = limefs_view_index(fs, view);
     int err = limefile_index_get(index, ordinal, &record);
     limefile_index_free(index);
     if (err)
         return -ESTALE;
-    struct limefile_range range = {
-        .offset = record.data_offset, .bytes = record.bytes, .path = path};
+    struct limefile_range range = {.offset = record.data_offset,
+                                   .bytes = record.bytes,
+                                   .has_job = fs->job != NULL,
+                                   .path = path};
     struct stat st = limefs_view_stat(fs, view);
     limefile_state_of(&st, &range.state);
     if (files && !stored_part(files, number, &range))
         return -ENODATA;
-    if (!tell(fs, view, path, socket, &range.job) || !limefs_view_is_unchanged(fs, view))
+    if (!limefs_job_name(fs, view, path, sizeof path, &root) ||
+        !limefs_view_is_unchanged(fs, view))
         return -ENODATA;
     return limefile_range_encode(&range, text);
 }
@@ -106,22 +91,4 @@ int limefs_range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
                      text);
     limefs_face_leave(fs, face);
     return len;
-}
-
-void limefs_op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
-                     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_bytes,
-                     size_t out_bytes)
-{
-    (void)ino, (void)arg, (void)out_bytes;
-    struct limefile_closing container;
-    int err = -ENOTTY;
-    if (cmd == LIMEFILE_CLOSING && !(flags & FUSE_IOCTL_DIR) && in_bytes == sizeof container) {
-        memcpy(&container, in, sizeof container);
-        err = limefs_file_ask_closing(fuse_req_userdata(req),
-                                      (struct limefs_file *)(uintptr_t)fi->fh, &container);
-    }
-    if (err < 0)
-        fuse_reply_err(req, -err);
-    else
-        fuse_reply_ioctl(req, err, NULL, 0);
 }

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "ahead.h"
 #include "dir.h"
-#include "ending.h"
 #include "errand.h"
 #include "faces.h"
 #include "file.h"
@@ -238,18 +237,6 @@ static unsigned most_threads(const struct limefs *fs, const struct fuse_cmdline_
                                                                         : threads;
 }
 
-static int serve_requests(struct fuse_session *session, struct fuse_loop_config *config,
-                          const struct fuse_cmdline_opts *opts)
-{
-    int err = limefs_ending_begin();
-    if (err)
-        return err;
-    err =
-        opts->singlethread ? fuse_session_loop(session) : fuse_session_loop_mt(session, config);
-    limefs_ending_end();
-    return err;
-}
-
 static int loop(struct fuse_session *session, struct limefs *fs,
                 const struct fuse_cmdline_opts *opts)
 {
@@ -264,7 +251,8 @@ static int loop(struct fuse_session *session, struct limefs *fs,
     fuse_loop_cfg_set_max_threads(config, fs->threads);
     int err = limefs_thread_start(&thread, NULL, settle, &what);
     if (!err) {
-        err = serve_requests(session, config, opts);
+        err = opts->singlethread ? fuse_session_loop(session)
+                                 : fuse_session_loop_mt(session, config);
         limefs_ahead_end(fs);          /* what it gives goes there, too */
         limefs_errands_end(fs);        /* their replies go where unmounting closes */
         fuse_session_unmount(session); /* wakes the thread, should it still wait */
@@ -289,13 +277,9 @@ static int mount_session(struct fuse_session *session, const char *mountpoint)
 static int serve(struct limefs *fs, struct fuse_session *session,
                  const struct fuse_cmdline_opts *opts)
 {
-    limefs_files_begin_closing();
-    int err = limefs_ending_catch(fs, session);
-    if (!err && fuse_set_signal_handlers(session) != 0) /* of SIGPIPE, which is left */
-        err = -errno;
-    if (err)
-        return fail(opts->mountpoint, "set signal handlers", err);
-    err = -EINVAL; /* libfuse says why it could not mount */
+    if (fuse_set_signal_handlers(session) != 0)
+        return fail(opts->mountpoint, "set signal handlers", -errno);
+    int err = -EINVAL; /* libfuse says why it could not mount */
     if (mount_session(session, opts->mountpoint) == 0) {
         fs->threads = most_threads(fs, opts);
         fs->session = session;
@@ -317,7 +301,6 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     limefs_job_stop(fs);
     fs->session = NULL;
     fuse_remove_signal_handlers(session);
-    limefs_ending_release();
     return err;
 }
 

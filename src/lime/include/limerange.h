@@ -13,7 +13,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -22,21 +21,7 @@
 
 enum { /* handlers of signals have small stacks, and may open files */
        LIMEFILE_RANGE_PATH_MAX = 2048,                         /* with its end */
-       LIMEFILE_RANGE_SOCKET_MAX = 108,                        /* the same: as long as any */
        LIMEFILE_RANGE_TEXT_MAX = LIMEFILE_RANGE_PATH_MAX + 512 /* of the value */
-};
-
-/* Asked of a record that is open to be read, by ioctl(2): from now on whoever watches the
- * container by inotify(7) or fanotify(7) sees that it is opened or closed before a close(2) of
- * one of the record's descriptors is over. Asking may be seen, too, but not if the answer is
- * LIMEFILE_CLOSING_ASKED: it was asked for already. Else 0, or ENOTTY: it is not told of this
- * one; ESTALE: it is in another container. */
-struct limefile_closing {
-    uint64_t dev, ino; /* of the container */
-};
-#define LIMEFILE_CLOSING _IOW('L', 1, struct limefile_closing)
-enum {
-    LIMEFILE_CLOSING_ASKED = 1,
 };
 
 /* A file at one moment. */
@@ -46,33 +31,22 @@ struct limefile_state {
     uint32_t mtime_ns, ctime_ns;
 };
 
-/* The job that the mount has now, for a program that would rather be its client than read a
- * container that is not in memory. */
-struct limefile_range_job {
-    const char *socket; /* absolute, as the daemon sees it; NULL: none */
-    uint64_t root;      /* bytes of the container's path that name a folder which only the
-                           administrator changes */
-    uint64_t extent;    /* bytes that it should be asked for at once */
-    uint64_t from;      /* bytes for which a reader has gone on before it is asked */
-    uint64_t timeout;   /* ms to wait for an answer */
-};
-
 struct limefile_range {
     struct limefile_state state; /* of the container */
     uint64_t offset, bytes;      /* within its size */
     uint64_t head;               /* bytes of the mount's file before them */
-    struct limefile_range_job job;
-    const char *path; /* absolute, as the daemon sees it */
+    int has_job;                 /* 1: the mount has a job, which reads what is not in memory */
+    const char *path;            /* absolute, as the daemon sees it */
 };
 
 void limefile_state_of(const struct stat *, struct limefile_state *);
 int limefile_state_equal(const struct limefile_state *, const struct limefile_state *);
 
 /* The value, without an end; its length, or -ERANGE if it is longer than
- * LIMEFILE_RANGE_TEXT_MAX, or the socket's path than any. */
+ * LIMEFILE_RANGE_TEXT_MAX. */
 int limefile_range_encode(const struct limefile_range *, char text[LIMEFILE_RANGE_TEXT_MAX]);
 
-/* Of a value of that length, which has room for one byte more; the paths are there. 0, or
+/* Of a value of that length, which has room for one byte more; the path is there. 0, or
  * -EPROTO: it is not such a value. Safe in handlers of signals. */
 int limefile_range_decode(char *text, size_t len, struct limefile_range *);
 

@@ -21,13 +21,14 @@ bool limejob_peer_is_ours(int socket)
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
 }
 
-int limejob_dial(const char *path, int flags)
+/* A socket that is connected to a job of this user, or -errno; -EPERM: it is another user's. */
+static int dial(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path)
         return -ENAMETOOLONG;
     strcpy(address.sun_path, path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
     /* Where many wait already, connecting takes as long as sending. */
@@ -108,7 +109,7 @@ int limejob_connect(struct limejob_channel *channel, const char *path, int windo
                     uint64_t window_bytes, int timeout_ms, struct limejob_greeting *greeting,
                     char *text)
 {
-    int fd = limejob_dial(path, 0);
+    int fd = dial(path);
     if (fd == -EPERM)
         return say(text, fd, "it belongs to another user");
     if (fd < 0)

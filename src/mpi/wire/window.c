@@ -52,7 +52,8 @@ void limejob_window_prepare(struct limejob_window *window, const atomic_bool *st
     }
 }
 
-int limejob_window_memory(uint64_t bytes)
+/* A memfd that no process can make shorter, or -errno. */
+static int create_memory(uint64_t bytes)
 {
     if (bytes == 0 || bytes > LIMEJOB_WINDOW_MAX)
         return -EINVAL;
@@ -70,7 +71,7 @@ int limejob_window_memory(uint64_t bytes)
 int limejob_window_create(struct limejob_window *window, uint64_t bytes)
 {
     *window = (struct limejob_window){.bytes = bytes};
-    window->fd = limejob_window_memory(bytes);
+    window->fd = create_memory(bytes);
     if (window->fd < 0)
         return window->fd;
     int err = map(window);

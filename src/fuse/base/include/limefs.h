@@ -120,7 +120,6 @@ struct limefs {
     atomic_uint_least64_t requests, local_bytes; /* reads so far */
     atomic_uint_least64_t local_written_bytes;
     atomic_uint_least64_t verified_bytes, verified_ok, verified_bad; /* records */
-    atomic_bool ends;                                                /* closing.c */
     struct limefs_errands *errands;                                  /* errand.h */
     struct limefs_faces *faces; /* faces.h; under the lock */
     struct limefs_ahead *ahead; /* ahead.h; NULL: nothing is */

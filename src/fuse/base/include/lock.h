@@ -24,7 +24,6 @@ enum limefs_rank {
     LIMEFS_LOCK_WRITER,     /* shared: bytes are moved; alone: records are */
     LIMEFS_LOCK_PARTING,    /* who waits for a record to be closed */
     LIMEFS_LOCK_FILE,       /* an open file's stream and last check */
-    LIMEFS_LOCK_CLOSING,    /* what tells that a view's files are closed */
     LIMEFS_LOCK_JOB,        /* from here on no I/O */
     LIMEFS_LOCK_FS,
     LIMEFS_LOCK_PROOFS,

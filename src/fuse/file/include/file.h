@@ -52,7 +52,6 @@ struct limefs_file {
     bool appends;             /* nothing else (append.h) */
     uid_t uid;                /* who has opened it */
     gid_t gid;
-    atomic_bool tells; /* that a descriptor is closed: somebody asked for it (closing.c) */
     struct limefs_verify_reader reader; /* what is served is looked at */
     struct limefs_lock lock;            /* guards what follows */
     struct limefs_stream stream;
@@ -92,23 +91,6 @@ ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf
 int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);
 int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64_t offset,
                          uint64_t bytes);
-
-/* closing.c: a record that is open to be read, and large, so that it is told when one of its
- * descriptors is closed, if somebody asks for it. That gives LIMEFILE_CLOSING_ASKED if it was
- * asked for, else 0 or -errno; -ENOTTY: it is not told of this one. */
-struct limefile_closing;
-bool limefs_file_tells_closing(const struct limefs_file *);
-int limefs_file_ask_closing(struct limefs *, struct limefs_file *,
-                            const struct limefile_closing *container);
-void limefs_file_ask_no_more(struct limefs_file *); /* one that was asked of */
-void limefs_file_tell_closing(struct limefs_file *);
-
-/* While there are no other threads: makes the process's list of descriptors long enough for
- * what is kept. Later the kernel takes 12 ms for it, as it waits for all threads. */
-void limefs_files_begin_closing(void);
-
-/* Soon no request is served any more: all who have asked are told, and no more may ask. */
-void limefs_files_end_closing(struct limefs *);
 
 /* A record that is worth being forwarded or read around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);

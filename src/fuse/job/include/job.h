@@ -12,7 +12,6 @@
 #include "forward.h"
 #include "limefs.h"
 #include "limeildg.h"
-#include "limerange.h"
 
 #include <sys/uio.h>
 
@@ -75,10 +74,6 @@ int limefs_job_sum(struct limefs *, const struct limefs_view *, const struct lim
  * administrator changes: what is mounted, or its folder. False: it is longer than cap. */
 bool limefs_job_name(struct limefs *, const struct limefs_view *, char *path, size_t cap,
                      size_t *root);
-
-/* What other clients of the job, if it serves now, have to know; all but the root. */
-bool limefs_job_tell(struct limefs *, struct limefile_range_job *,
-                     char socket[LIMEFILE_RANGE_SOCKET_MAX]);
 
 /* The attribute of the mount's root that shows them; it is not listed, as it is not the
  * container's. */

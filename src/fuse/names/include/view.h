@@ -60,11 +60,6 @@ struct limefs_view {
     /* Taken by whoever reads what describes its records: one at a time. */
     struct limefs_lock describing;
 
-    /* Guards a descriptor of the container (closing.c), or -1, for so many files. */
-    struct limefs_lock closing;
-    atomic_int kept;
-    unsigned keepers;
-
     /* Set while it is awake. */
     int fd;
     struct limefile_index *index; /* under fs->lock, too: limefs_view_index() */

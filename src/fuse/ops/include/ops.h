@@ -18,13 +18,6 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *, struct fuse_file
  * of. */
 bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 
-/* ---- range.c ---- */
-
-/* LIMEFILE_CLOSING. */
-void limefs_op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
-                     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_bytes,
-                     size_t out_bytes);
-
 /* ---- ops_change.c ---- */
 
 void limefs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t offset,

@@ -212,10 +212,6 @@ int limejob_send(struct limejob_channel *, const struct limejob_packet *, int ti
 
 /* ---- clients (client.c) ---- */
 
-/* A socket that is connected to a job of this user, with these flags of socket(2), or -errno;
- * -EPERM: it is somebody else's. By itself for who must not wait, or has a small stack. */
-int limejob_dial(const char *path, int flags);
-
 /* Connects to a job of this user: -EPERM if it is somebody else's. Says HELLO with the window
  * (fd -1: none) and waits for the answer; *text (LIMEJOB_TEXT_MAX) says what went wrong. */
 struct limejob_greeting {
@@ -242,8 +238,7 @@ struct limejob_window {
     uint64_t bytes;
 };
 
-/* A memfd that nobody can make shorter, or -errno; and one that is mapped. */
-int limejob_window_memory(uint64_t bytes);
+/* Creates a memfd that no process can make shorter, and maps it. */
 int limejob_window_create(struct limejob_window *, uint64_t bytes);
 
 /* Makes it of huge pages where the kernel can (Linux 6.1): a disk reads faster into memory in
