@@ -9,7 +9,7 @@ from mpitest import MPICH, RANKS, TestCase
 
 
 class Threads(TestCase):
-    def threads(self, who_opens, *options, few=(1, 2, 3)):
+    def threads(self, who_opens, *options, few=(1, 3)):
         rounds = 100 if limetest.STRESS else 6
         # Open MPI puts all threads of 1 or 2 ranks on one processor each.
         free = [] if MPICH else ["--bind-to", "none"]
