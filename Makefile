@@ -141,7 +141,7 @@ compat      := lime_contents lime_extract_record lime_extract_type lime_pack lim
 units       := $(patsubst tests/unit/%.c,$(B)/tests/%,$(unit_src))
 helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src)) $(B)/helpers/fault.so
 
-.PHONY: all check run-check demo bench run-bench stress fuzz fuzz-short lint format install \
+.PHONY: all check check-all run-check demo bench run-bench stress fuzz fuzz-short lint format install \
         uninstall clean help deps tests
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -157,8 +157,12 @@ help: ## list these targets
 deps: ## install from Debian what is missing (scripts/install-deps)
 	$(Q)scripts/install-deps
 
-check: ## set everything up and run all tests (scripts/check)
+check: ## set everything up and run the tests (scripts/check)
 	+$(Q)scripts/check B=$(B)
+
+check-all: deps ## and those with MPICH, CMake, valgrind and Debian's mirror
+	$(Q)$(MAKE) --no-print-directory tests fuzz-short
+	$(Q)B=$(abspath $(B)) SAN=$(SAN) tests/run
 
 demo: ## set everything up, mount a sample configuration and look into it (scripts/demo)
 	+$(Q)B=$(abspath $(B)) scripts/demo
@@ -398,7 +402,7 @@ $(B)/helpers/fault.so: tests/helpers/fault.c $(B)/flags
 tests: all $(units) $(helpers) $(if $(HAVE_MPI),$(mpi_tests))
 
 run-check: tests fuzz-short
-	$(Q)B=$(abspath $(B)) SAN=$(SAN) tests/run
+	$(Q)B=$(abspath $(B)) SAN=$(SAN) SHORT=1 tests/run
 
 stress: deps ## the long runs: many kills, mutations and mounts
 	$(Q)$(MAKE) --no-print-directory tests

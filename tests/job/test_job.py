@@ -818,7 +818,7 @@ class Ending(jobtest.TestCase):
         return job
 
     def test_rank_killed(self):
-        for victim in range(3):
+        for victim in (0, 2):
             job = self.busy_job()
             os.kill(job.rank_pids_by_rank()[victim], signal.SIGKILL)
             self.assertGone(job, 5 * limetest.SLOWNESS, killed=victim == 0)
@@ -843,7 +843,7 @@ class Ending(jobtest.TestCase):
 
     def test_rank_terminated(self):
         """The whole job ends, in order."""
-        for victim in range(3):
+        for victim in (0, 2):
             job = self.busy_job()
             os.kill(sorted(job.rank_pids())[victim], signal.SIGTERM)
             self.assertGone(job, 5 * limetest.SLOWNESS)
@@ -883,7 +883,7 @@ class Ending(jobtest.TestCase):
 
     def test_killed_at_any_moment(self):
         """Also while ranks start and open."""
-        for i in range(100 if limetest.STRESS else 6):
+        for i in range(100 if limetest.STRESS else 4):
             job = jobtest.Job(3).launch()
             time.sleep(random.random() * 1.0)
             ranks = job.rank_pids()

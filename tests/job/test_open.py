@@ -4,11 +4,11 @@
 import ctypes
 import errno
 import os
-import random
 import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import faults
 import jobclient
 import jobtest
 import limetest
@@ -28,8 +28,11 @@ class TestCase(jobtest.TestCase):
     def setUp(self):
         super().setUp()
         self.path, self.data = self.data_file(100_000)
-        self.server = self.job(2)
+        self.server = self.start_job()
         self.client = self.server.client(MIB)
+
+    def start_job(self):
+        return self.job(2)
 
     def descriptor(self, path, flags):
         fd = os.open(path, flags)
@@ -171,10 +174,14 @@ class Descriptors(TestCase):
 
 
 class Exchanged(TestCase):
-    """The owner of a folder exchanges the container's name for a link to somebody else's file,
-    which the job's user may read and write."""
+    """The owner of a folder exchanges the container's name for a link to another user's file,
+    which the job's user may read and write: before each call that a rank makes on the file, while
+    this rank waits for it (tests/lib/faults.py)."""
 
-    turns = 10_000
+    def start_job(self):
+        self.faults = faults.Faults(os.path.dirname(self.path))
+        self.addCleanup(self.faults.disarm)
+        return self.job(2, env=self.faults.environment())
 
     def setUp(self):
         super().setUp()
@@ -182,39 +189,59 @@ class Exchanged(TestCase):
         self.link = self.path + "-link"
         os.symlink(self.secret, self.link)
 
-    def exchange_some(self):
-        """While the job is on it; the name is what it was, then."""
-        for _ in range(2 * random.randrange(3)):
-            exchange(self.path, self.link)
+    def calls(self, start, *args):
+        """(rank, call, nth) of each call that a rank makes while it opens the file."""
+        found = []
+        for rank in 0, 1:
+            before = self.fds_of_ranks()
+            self.faults.count(1 + rank)
+            file = int.from_bytes(self.client.finish(start(*args)), "little")
+            found += [(rank, call, nth) for call, count in self.faults.counts().items()
+                      for nth in range(1, count + 1)]
+            self.client.close_file(file)
+            self.assertFds(before)
+        self.assertEqual({rank for rank, call, _ in found if call == "fstat"}, {0, 1})
+        return found
+
+    def opened(self, start, *args):
+        """The replies to start(): a rank was stopped before one of its calls, and meanwhile the
+        name was exchanged, once, or once and back."""
+        before = self.fds_of_ranks()
+        for rank, call, nth in self.calls(start, *args):
+            for exchanges in 1, 2:
+                with self.subTest(rank=rank, call=call, nth=nth, exchanges=exchanges):
+                    self.faults.arm(1 + rank, call, nth, 0, faults.HANG)
+                    tag = start(*args)
+                    self.assertTrue(jobtest.wait_until(lambda: self.faults.struck))
+                    for _ in range(exchanges):
+                        exchange(self.path, self.link)
+                    self.faults.disarm()
+                    yield self.client.reply(tag)
+                    for _ in range(exchanges % 2):
+                        exchange(self.path, self.link)
+                    self.assertFds(before)
 
     def test_reading(self):
         """Each exchange sets ctime: so the job refuses it, or reads the client's file."""
-        fd, opened = self.descriptor(self.path, os.O_RDONLY), 0
-        for turn in range(self.turns):
-            tag = self.client.start_open(self.path, fd)
-            if turn % 10:
-                self.exchange_some()
-            reply = self.client.reply(tag)
+        fd, codes = self.descriptor(self.path, os.O_RDONLY), set()
+        for reply in self.opened(self.client.start_open, self.path, fd):
             code, _ = jobclient.code_of(reply)
             self.assertIn(code, (0, errno.ESTALE))
-            if code:
-                self.assertTrue(turn % 10, "refused, though nobody has touched it")
-                continue
-            opened += 1
-            file = int.from_bytes(reply.payload[4:], "little")
-            self.client.read(file, 0, 4096, 0)
-            self.assertTrue(self.client.window[:4096] == self.data[:4096])
-            self.client.close_file(file)
-        self.assertGreaterEqual(opened, self.turns // 10)
+            codes.add(code)
+            if not code:
+                file = int.from_bytes(reply.payload[4:], "little")
+                self.assertReads(self.client, file, self.data, 0, 4096, 0)
+                self.client.close_file(file)
+        self.assertEqual(codes, {0, errno.ESTALE})
 
     def test_writing(self):
         fd, model = self.descriptor(self.path, os.O_WRONLY), bytearray(self.data)
-        for _ in range(self.turns):
-            tag = self.client.start_open_for_writing(self.path, fd)
-            self.exchange_some()
-            file = int.from_bytes(self.client.finish(tag), "little")
-            self.write_all(self.client, file, model, random.randrange(90_000), 1000, 0)
+        for i, reply in enumerate(self.opened(self.client.start_open_for_writing, self.path, fd)):
+            file = int.from_bytes(reply.payload[4:], "little")
+            self.assertEqual(jobclient.code_of(reply)[0], 0)
+            self.write_all(self.client, file, model, i * 1000, 1000, 0)
             self.client.close_file(file)
+        self.assertFalse(os.path.islink(self.path))
         self.assertHolds(self.path, model)
         self.assertHolds(self.secret, self.secret_data)
 

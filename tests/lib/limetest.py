@@ -14,7 +14,8 @@ A test file is
         limetest.main()
 
 Environment: B (build directory, absolute; default <repo>/build), SAN (sanitizers it was built
-with), STRESS (non-empty: the long runs), LIMETEST_TIMEOUT (seconds for one test).
+with), STRESS (non-empty: the long runs), SHORT (non-empty: without what is decorated with
+check_all), LIMETEST_TIMEOUT (seconds for one test).
 """
 
 import atexit
@@ -266,6 +267,11 @@ def can_mount():
 def needs_fuse(test):
     """Decorates a test method or class: skipped, and counted by tests/run, without /dev/fuse."""
     return unittest.skipUnless(can_mount(), NO_FUSE)(test)
+
+
+def check_all(test):
+    """Decorates a test method or class that `make check` leaves to `make check-all`."""
+    return unittest.skipIf(os.environ.get("SHORT"), "make check-all")(test)
 
 
 def _detach(point):

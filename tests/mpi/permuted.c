@@ -201,23 +201,25 @@ static void set_grid(struct geometry *g, int turn)
         g->grid[i] = grid[(i + turn) % g->dims];
 }
 
-/* All orders of memory; of the mappings, all or as many as there are given. */
-static void all_orders(int dims, const int (*mappings)[DIMS], int count)
+/* With each of the mappings each step-th order of memory, from another one on each time. */
+static void all_orders(int dims, const int (*mappings)[DIMS], int count, int step)
 {
     static const int extents[DIMS] = {5, 7, 4, 6}, site_bytes[] = {1, 8, 24, 5};
-    int bad = 0, tried = 0;
+    int bad = 0, tried = 0, order = 0;
     struct geometry g = {.dims = dims};
     for (int i = 0; i < count; i++) {
         memcpy(g.mapping, mappings[i], sizeof g.mapping);
         memcpy(g.memory, identity, sizeof g.memory);
-        do {
+        for (bool more = true; more; more = next_permutation(g.memory, dims)) {
+            if (order++ % step != 0)
+                continue;
             set_grid(&g, tried);
             for (int d = 0; d < dims; d++)
                 g.lattice[d] = extents[(d + tried) % dims];
             g.site = site_bytes[tried % 4];
             bad += !is_good(&g, tried);
             tried++;
-        } while (next_permutation(g.memory, dims));
+        }
     }
     tap_ok(bad == 0, "%d geometries of %d dimensions, %d wrong", tried, dims, bad);
 }
@@ -352,10 +354,10 @@ int main(int argc, char *argv[])
     static const int of_2[][DIMS] = {{0, 1}, {1, 0}}, of_1[][DIMS] = {{0}};
     tap_begin(&argc, &argv);
     path = argv[1];
-    all_orders(1, of_1, 1);
-    all_orders(2, of_2, 2);
-    all_orders(3, of_3, 6);
-    all_orders(4, of_4, 5);
+    all_orders(1, of_1, 1, 1);
+    all_orders(2, of_2, 2, 1);
+    all_orders(3, of_3, 6, 1);
+    all_orders(4, of_4, 5, argc > 2 ? 1 : 5); /* 24 orders: 5 visits each of them once */
     as_programs_have_it();
     arguments();
     if (!ADDRESS_SANITIZER)

@@ -94,6 +94,7 @@ int main(int argc, char **argv)
 """
 
 
+@limetest.check_all
 class Install(mpitest.TestCase):
     def setUp(self):
         super().setUp()

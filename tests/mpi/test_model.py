@@ -95,7 +95,7 @@ class Model(limetest.TestCase):
         """All particles are written once by each way, and Lemon's messages arrive."""
         for options in (["--ranks", "1"], ["--ranks", "12", "--particles", "1M"],
                         ["--ranks", "64", "--particles", "3M", "--decomposition", "kd"],
-                        ["--ranks", "100", "--particles", "40M", "--particle-bytes", "56",
+                        ["--ranks", "100", "--particles", "4M", "--particle-bytes", "56",
                          "--cells", "30x20x10", "--decomposition", "kd", "--distribution",
                          "cluster"],
                         ["--ranks", "50", "--particles", "70", "--cells", "3x4x5"],

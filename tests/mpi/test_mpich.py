@@ -31,6 +31,7 @@ def build():
                  timeout=250, check=True, env=env)
 
 
+@limetest.check_all
 class Mpich(TestCase):
     @classmethod
     def setUpClass(cls):

@@ -9,14 +9,12 @@ from mpitest import MPICH, RANKS, TestCase
 
 
 class Threads(TestCase):
-    def threads(self, who_opens, *options, few=(1, 2, 3)):
+    def threads(self, who_opens, *options, few=(1, 3)):
         rounds = 100 if limetest.STRESS else 6
-        # Open MPI puts all threads of 1 or 2 ranks on one processor each.
-        free = [] if MPICH else ["--bind-to", "none"]
         for ranks in RANKS if limetest.STRESS else few:
             with self.subTest(ranks=ranks):
                 self.tap(ranks, "threads", os.path.join(self.tempdir(), "file"), rounds,
-                         who_opens, options=[*free, *options])
+                         who_opens, options=options)
 
     def test_files_of_the_main_thread(self):
         self.threads("main")

@@ -21,6 +21,7 @@ def suppressions_of_open_mpi():
     return path if os.path.exists(path) else None
 
 
+@limetest.check_all
 class Valgrind(TestCase):
     def setUp(self):
         super().setUp()

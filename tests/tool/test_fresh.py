@@ -65,6 +65,7 @@ class Headers(limetest.TestCase):
         if done.returncode != 0:
             self.skipTest(f"apt-get {words[0]}: {done.stderr.decode().splitlines()[-1:]}")
 
+    @limetest.check_all
     def test_the_next_debian(self):
         uri, root = shutil.which("apt-get") and mirror(), self.tempdir()
         if not uri or not os.path.exists(self.KEYS):
@@ -82,6 +83,7 @@ class Headers(limetest.TestCase):
         self.compile(*(f"-isystem{folder}" for folder in found))
 
 
+@limetest.check_all
 @limetest.needs_fuse
 class Fresh(limetest.TestCase):
     def setUp(self):
