@@ -226,12 +226,14 @@ class FullTmpfs(Faults):
         for then in ("nothing", "less", "remove"):
             put(self.path, limetest.container([A, B, C]))
             with self.rw(self.path) as mount:
+                filler = self.fs.fill(4 * MIB)
                 self.failed(attempt(mount.join("third"), GO_ON, self.big), FULL)
                 until(lambda: os.path.getsize(self.path) < MIB)
                 if then == "less":
                     os.truncate(mount.join("third"), 10)
                 elif then == "remove":
                     os.unlink(mount.join("third"))
+            os.unlink(filler)
             kept = {"nothing": [C], "less": [("third", C[1][:10])], "remove": []}[then]
             self.assertHolds(self.path, [A, B, *kept])
 
@@ -435,7 +437,7 @@ class FullXfs(FullTmpfs):
 
     def setUp(self):
         super().setUp()
-        self.big *= 32
+        self.big *= 4
 
 
 class FullBtrfs(FullXfs):

@@ -92,8 +92,8 @@ enum how {
     HOW_SHORT,  /* half of it is done, which is no error */
     HOW_TORN,   /* half of it is done, and that is an error */
     HOW_HANG,   /* nothing is done until the test disarms it; then all of it is */
-    HOW_RENAME, /* two names change places, or a file gets another name; then all of it is done
-                 */
+    HOW_RENAME, /* two names change places, or one is given; then all of it is done */
+    HOW_CHANGE, /* a byte of a file is changed; then all of it is done */
 };
 
 #define WHO_ANY (-2)
@@ -205,6 +205,18 @@ static void rename_once(void)
     errno = before;
 }
 
+/* The byte at 1000, of the first name. */
+static void change_once(void)
+{
+    static const char *const bytes = "ab";
+    int before = errno;
+    uint64_t count = __atomic_add_fetch(&control->struck, 1, __ATOMIC_SEQ_CST);
+    long fd = syscall(SYS_openat, AT_FDCWD, control->rename.names[0], O_WRONLY | O_CLOEXEC);
+    syscall(SYS_pwrite64, fd, bytes + count % 2, (size_t)1, (off_t)1000);
+    syscall(SYS_close, fd);
+    errno = before;
+}
+
 /* True: the call fails, and errno says how. *n, where something can be done by half, is what is
  * to be done of it all the same; 0: nothing. */
 static bool strikes(enum call call, bool ours, size_t *n)
@@ -221,6 +233,10 @@ static bool strikes(enum call call, bool ours, size_t *n)
         return false;
     if (control->how == HOW_RENAME) {
         rename_once();
+        return false;
+    }
+    if (control->how == HOW_CHANGE) {
+        change_once();
         return false;
     }
     if (control->how == HOW_HANG) {

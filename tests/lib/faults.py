@@ -8,8 +8,8 @@ import struct
 import limetest
 
 # How: nothing is done, half of it and no error, half of it and one, nothing before it is disarmed,
-# all of it after renames() has renamed.
-FAIL, SHORT, TORN, HANG, RENAME = range(5)
+# all of it after renames() has renamed, or after the file `rename[0]` has been changed.
+FAIL, SHORT, TORN, HANG, RENAME, CHANGE = range(6)
 DAEMON, LIME, ANYBODY = 0, -1, -2  # who; a rank is 1 + its number
 EACH = "*"  # call
 _HEAD = struct.Struct("=24siiiiQQQ512s512sq")

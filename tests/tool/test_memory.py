@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest  # noqa: E402
 
 MILLION = 10 ** 6
+SHARE = 1 if limetest.STRESS else 50 if limetest.SANITIZED else 5  # of the records of a sample
 LIMIT_MB, BASE_MB = 200, 30
 TIMEOUT = 600 * limetest.SLOWNESS
 CHUNK = 1000  # cycles of records that are written at once: see Measured
@@ -159,8 +160,7 @@ class Commands(Measured):
     def test_sample(self):
         changing = [command for command, _ in CHANGING]
         for kind, records, commands in SAMPLE:
-            if limetest.SANITIZED:
-                records //= 50
+            records //= SHARE
             path = os.path.join(self.tempdir(), "c.lime")
             make(path, KINDS[kind], records)
             for command in commands:
@@ -240,7 +240,7 @@ class SeveralProcesses(Measured):
 
     def test_several(self):
         """Large files are looked at one after the other."""
-        records = MILLION // (50 if limetest.SANITIZED else 1)
+        records = MILLION // SHARE
         paths = [os.path.join(self.tempdir(), "c.lime")]
         make(paths[0], KINDS["long types"], records)
         for i in range(3):
@@ -289,7 +289,7 @@ class Mounts(Measured):
                     self.assert_small(self.daemon_mb(mount), records, f"limefs: {kind}")
 
     def test_sample(self):
-        self.verify("data and checksums", MILLION // (50 if limetest.SANITIZED else 1),
+        self.verify("data and checksums", MILLION // SHARE,
                     "001-ildg-binary-data")
 
     @unittest.skipUnless(limetest.STRESS, "long: make stress")

@@ -311,7 +311,10 @@ class Several(limetest.TestCase):
             paths.append(path + str(i))
             os.link(path, paths[-1])
         self.assertLessEqual(self.threads_at_once(paths, 8), 8)
-        self.assertIn(self.threads_at_once(paths[:2], 8), range(4, 9))
+        most = 0
+        while most < 4:  # they may all have begun and ended between two looks
+            most = self.threads_at_once(paths[:2], 8)
+            self.assertLessEqual(most, 8)
 
     def test_usage(self):
         name = self.put("f", record("t", b"", 1, 1))
