@@ -289,7 +289,7 @@ class Mounts(Measured):
                     self.assert_small(self.daemon_mb(mount), records, f"limefs: {kind}")
 
     def test_sample(self):
-        self.verify("data and checksums", MILLION // SHARE,
+        self.verify("data and checksums", MILLION // (50 if limetest.SANITIZED else 1),
                     "001-ildg-binary-data")
 
     @unittest.skipUnless(limetest.STRESS, "long: make stress")
