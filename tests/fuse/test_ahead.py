@@ -173,9 +173,11 @@ class Ahead(limetest.TestCase):
                 return [kept(mount, names, size) for size in sizes]
         some, every = [True] * 2 + [False] * 5, [True] * 7
         # While the container is so young that a change might not show, its files are new ones.
-        writelib.until(lambda: passes([1 << 20] * 2) == [some, every])
-        self.assertEqual(passes([4 << 20, 1 << 20, 1 << 12]), [some, every, every])
-        self.assertEqual(passes([128 << 10]), [every])
+        # Under memory pressure the kernel may also drop pages in the middle of a pass.
+        for sizes, want in (([1 << 20] * 2, [some, every]),
+                            ([4 << 20, 1 << 20, 1 << 12], [some, every, every]),
+                            ([128 << 10], [every])):
+            writelib.until(lambda s=sizes, w=want: passes(s) == w)
 
     def test_mapped_with_direct_io(self):
         aheadlib.need_linux(self, 6, 6)

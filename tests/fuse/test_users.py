@@ -3,11 +3,15 @@
 The tree is a file system like any other: below the mount its users rename and exchange what they
 may. The victim owns what nobody else may read or write, ann is the one who wants it. Nothing that
 is kept may be read, changed, or given to anybody; what ann was told is written is in her own files.
+
+Races are forced: names change places before each call of the daemon and of the ranks in turn
+(faults.renames()). With STRESS others rename as fast as they can, too.
 """
 
 import contextlib
 import errno
 import fcntl
+import itertools
 import json
 import mmap
 import os
@@ -19,24 +23,22 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import faults
 import limetest
 import mpitest
 import users
 import writelib
+from pairs import pairwise
 from writelib import MIB
 
 VICTIM, ANN, GROUP = 54321, 54322, 54400  # ann is in GROUP
 MARK = b"SECRET"
 SECRET = MARK * 2000
 SMALL = bytes(range(ord("a"), ord("z") + 1))
-BIG = 4 * MIB
 JOB = ("ranks=2", "forward_from=1M", "extent=1M", "window=8M", "job_timeout=30")
 
-# A job that opened files by their names was caught within 100 opens, a daemon that did within 500
-# tries, or the first round. Something changes places ten times as often, and more.
-OPENS = 1500 if limetest.STRESS else 200
-TRIES = 30000 if limetest.STRESS else 2500
-ROUNDS = 20 if limetest.STRESS else 3
+# Beside others that rename: how many opens, and calls.
+OPENS, TRIES = 1500, 30000
 
 
 def secret_container():
@@ -131,46 +133,41 @@ def write_through(fd, data):
     return True
 
 
-def opens(name, flags, most, when):
-    """Descriptors of a record of the container that is held as `mount`. Before each, the one held
-    as `own` below it is touched: then everything about it is looked at and opened again. when: the
+def touched(name, flags, when):
+    """A descriptor of a record of the container that is held as `mount`. Before, the one held as
+    `own` below it is touched: then everything about it is looked at and opened again. when: the
     time that it gets; None: now."""
-    count = 0
-    for _ in range(most * 500):
-        if count == most:
-            break
-        os.utime(_held["own"], **({"ns": (when, when)} if when else {}))
-        with contextlib.suppress(OSError):
-            fd = os.open(name, flags, dir_fd=_held["mount"])
-            count += 1
-            yield fd
+    os.utime(_held["own"], **({"ns": (when, when)} if when else {}))
+    return os.open(name, flags, dir_fd=_held["mount"])
 
 
-def read_beside(name, most, when):
-    """How often she has opened a record, and how often read others' bytes then."""
-    count = foreign = 0
-    for fd in opens(name, os.O_RDONLY, most, when):
-        count += 1
-        if count % 3 == 0:
-            fcntl.fcntl(fd, fcntl.F_SETFL, os.O_DIRECT)
-        foreign += not read_through(fd)
+def read_beside(name, flags, when):
+    """Whether she reads others' bytes; OSError."""
+    fd = touched(name, os.O_RDONLY | flags, when)
+    try:
+        return not read_through(fd)
+    finally:
         os.close(fd)
-        if foreign:
-            break
-    return count, foreign
 
 
-def write_beside(name, most, when):
-    """The same for writing, and how often what was acknowledged is not in her own file."""
-    count = lost = 0
-    for fd in opens(name, os.O_WRONLY, most, when):
-        count += 1
-        data = bytes([ord("a") + count % 20]) * BIG
-        if write_through(fd, data):
-            lost += os.pread(_held["own"], BIG, limetest.HEADER_BYTES) != data
-        if lost:
+def write_beside(name, flags, when):
+    """Whether what is acknowledged is not in her own file; OSError."""
+    nbytes = os.fstat(_held["own"]).st_size - limetest.HEADER_BYTES
+    data = random.choice(SMALL).to_bytes(1, "big") * nbytes
+    acknowledged = write_through(touched(name, os.O_WRONLY | flags, when), data)
+    return acknowledged and os.pread(_held["own"], nbytes, limetest.HEADER_BYTES) != data
+
+
+def often(function, name, flags, most, when):
+    """One of these until that has been done so often: how often then, and how often to harm."""
+    done = harm = 0
+    for _ in range(most * 500):
+        with contextlib.suppress(OSError):
+            harm += function(name, flags, when)
+            done += 1
+        if done == most or harm:
             break
-    return count, lost
+    return done, harm
 
 
 def exchanging_slowly(one, other):
@@ -233,6 +230,7 @@ class TestCase(limetest.TestCase):
             self.skipTest("needs MPI")
         self.top = users.open_folder()
         users.reach(self, self.top)
+        self.faults = None  # of the mount: those of the last one
         self.keeps = []
         self.addCleanup(self.forget)
         self.ann = users.User(self, ANN, groups=[GROUP], name="ann")
@@ -248,7 +246,9 @@ class TestCase(limetest.TestCase):
         return os.path.basename(users.folder(self.under(f"both{self.count}"), 0, mode))
 
     def mounted(self, *opts, source=None):
-        mount = writelib.Mount(source or self.top, timeout=60, env=mpitest.environment(),
+        self.faults = faults.Faults(self.top)
+        mount = writelib.Mount(source or self.top, timeout=60,
+                               env=self.faults.environment(mpitest.environment()),
                                opts=["allow_other", *self.OPTS, *opts]).start()
         self.addCleanup(mount.stop)
         self.addCleanup(self.ann.attempt, let_go)
@@ -296,24 +296,37 @@ class Large(TestCase):
 
     def scene(self, inside=False, elsewhere=None):
         """Her container, as path, and root's file; elsewhere: in another file system."""
+        self.big = 2 * MIB if self.job else 128 * 1024
         users.folder(self.under("ann"), ANN)
         outside = self.under("root") if inside else (elsewhere or users.open_folder())
         if inside:
             users.folder(outside, 0, 0o755)
-        self.path = users.put(self.under("ann/big"), limetest.container([("data", b"m" * BIG)]),
+        self.path = users.put(self.under("ann/big"), limetest.container([("data", b"m" * self.big)]),
                               ANN)
-        self.secret = users.put(os.path.join(outside, "secret"), MARK * BIG, 0, 0o600)
+        self.secret = users.put(os.path.join(outside, "secret"), MARK * self.big, 0, 0o600)
         os.truncate(self.secret, os.stat(self.path).st_size)
 
-    def attacked(self, mount, name, one, other, function, most=OPENS, when=None):
+    def attacked(self, mount, name, one, other, function, when=None):
         """What comes of it, while two names change places."""
         self.keep(self.secret)
         self.ann.call(hold, "own", self.path, os.O_RDWR)
         self.ann.call(hold, "mount", mount.join(name), os.O_RDONLY)
-        with self.accomplice.busy(exchanging_slowly, one, other) as exchanges:
-            count, bad = self.ann.call(function, "data", most, when)
+        bad = tries = 0
+        flags = os.O_DIRECT if self.job else 0  # the kernel asks for all of it at once
+        for _ in self.faults.renames(one, other, users.RENAME_EXCHANGE):
+            bad += self.ann.batch([(function, "data", flags, when)])[0][1] or 0
+            self.faults.disarm()
+            if self.faults.struck % 2:
+                users.exchange(one, other)
+            tries += 1
+        self.assertGreater(tries, 20, "names were exchanged before hardly any call")
+        if limetest.STRESS:
+            with self.accomplice.busy(exchanging_slowly, one, other) as exchanges:
+                most = OPENS if function == read_beside else OPENS // 4
+                count, more = self.ann.call(often, function, "data", 0, most, when)
+            print(f"# {self.id()}: {function.__name__}: {count} opens, {exchanges[0]} exchanges")
+            bad += more
         self.ann.call(let_go)
-        print(f"# {self.id()}: {function.__name__}: {count} opens, {exchanges[0]} exchanges")
         with self.subTest(mount.opts, function=function.__name__):
             self.assertKept(function.__name__, ["bytes that are not in ann's file"] * bad)
 
@@ -323,7 +336,7 @@ class Large(TestCase):
             self.attacked(mount, name, one, other, read_beside)
         with self.mounted("rw", source=source) as mount:
             self.attacked(mount, name, one, other, read_beside)
-            self.attacked(mount, name, one, other, write_beside, OPENS // 4)
+            self.attacked(mount, name, one, other, write_beside)
             self.assertWritten(mount)
 
     def read_by_the_job(self, mount, name):
@@ -376,10 +389,10 @@ class Large(TestCase):
         os.rename(self.path, self.under(both, "big"))
         self.path = self.under(both, "big")
         self.secret = users.put(self.under(both, "theirs"),
-                                limetest.container([("data", (MARK * BIG)[:BIG])]), VICTIM, 0o600)
+                                limetest.container([("data", (MARK * self.big)[:self.big])]), VICTIM, 0o600)
         with self.mounted("rw") as mount:
-            for function, most in ((read_beside, OPENS), (write_beside, OPENS // 4)):
-                self.attacked(mount, f"{both}/big", self.path, self.secret, function, most)
+            for function in (read_beside, write_beside):
+                self.attacked(mount, f"{both}/big", self.path, self.secret, function)
             self.assertWritten(mount)
 
     def test_a_file_of_the_same_number(self):
@@ -392,12 +405,10 @@ class Large(TestCase):
         self.scene(elsewhere=there.path)
         self.assertEqual(os.stat(self.path).st_ino, os.stat(self.secret).st_ino)
         os.symlink(self.secret, self.under("ann/link"))
-        for _ in range(ROUNDS + 1):  # a job that has a file, whichever, keeps it
-            for opts, function in (((), read_beside), (("rw",), read_beside),
-                                   (("rw",), write_beside)):
-                with self.mounted(*opts) as mount:
-                    self.attacked(mount, "ann/big", self.path, self.under("ann/link"), function, 5,
-                                  os.stat(self.secret).st_mtime_ns)
+        for opts, function in (((), read_beside), (("rw",), read_beside), (("rw",), write_beside)):
+            with self.mounted(*opts) as mount:
+                self.attacked(mount, "ann/big", self.path, self.under("ann/link"), function,
+                              os.stat(self.secret).st_mtime_ns)
 
 
 class LargeWithJob(Large):
@@ -547,13 +558,10 @@ class Stale(Pairs):
 
     def attack(self, mount, kind, others, calls, ways):
         found = []
-        for other in others:
-            for way in ways:
-                for call in calls:
-                    harm = [line for _ in range(ROUNDS)
-                            for line in self.attack_once(mount, kind, other, call, way)]
-                    found += [f"{words(call)}: by {way}, of a {kind}, now a {other}: {line}"
-                              for line in harm[:1]]
+        for call, other, way, job in pairwise(calls, others, ways, (False, True)):
+            if job == self.job:
+                found += [f"{words(call)}: by {way}, of a {kind}, now a {other}: {line}"
+                          for line in self.attack_once(mount, kind, other, call, way)[:1]]
         self.assertNone(found, f"{len(found)} kinds of harm")
 
     def attack_once(self, mount, kind, other, call, way):
@@ -607,17 +615,19 @@ class Stale(Pairs):
         """Ann's mkdir, of which the mount remembers the name."""
         mount = self.mounted("rw")
         found = []
-        for other in ("file", "container", "link", "folder"):
-            for call in CALLS["container"]:
-                both = self.pair("file", other)
-                os.unlink(self.under(both, "own"))
-                self.ann.call(os.mkdir, mount.join(both, "own"))
-                self.swap(both)
-                _, value = self.ann.batch([(call[0], mount.join(both, "own"), *call[1:])])[0]
-                harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
-                found += [f"{words(call)}: of a new container, now a {other}: {line}"
-                          for line in harm[:1]]
-                self.forget()
+        for call, other, job in pairwise(CALLS["container"],
+                                         ("file", "container", "link", "folder"), (False, True)):
+            if job != self.job:
+                continue
+            both = self.pair("file", other)
+            os.unlink(self.under(both, "own"))
+            self.ann.call(os.mkdir, mount.join(both, "own"))
+            self.swap(both)
+            _, value = self.ann.batch([(call[0], mount.join(both, "own"), *call[1:])])[0]
+            harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
+            found += [f"{words(call)}: of a new container, now a {other}: {line}"
+                      for line in harm[:1]]
+            self.forget()
         self.assertNone(found, f"{len(found)} kinds of harm")
 
     def test_records_that_are_open(self):
@@ -654,16 +664,17 @@ class Alone(Pairs):
     def test_a_container_mounted_alone(self):
         """In a folder of all: the mount is of a name, too."""
         found = []
-        for other in ("container", "file", "link", "folder"):
-            for call in CALLS["container"]:
-                both = self.pair("container", other)
-                with self.mounted("rw", source=self.under(both, "own")) as mount:
-                    self.ann.batch([(os.stat, mount.path), (os.stat, mount.join("002-data"))])
-                    self.swap(both)
-                    _, value = self.ann.batch([(call[0], mount.path, *call[1:])])[0]
-                    harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
-                found += [f"{words(call)}: now a {other}: {line}" for line in harm[:1]]
-                self.forget()
+        others = ("container", "file", "link", "folder")
+        for call, other in pairwise(CALLS["container"], others) if limetest.STRESS else \
+                zip(CALLS["container"], itertools.cycle(others)):
+            both = self.pair("container", other)
+            with self.mounted("rw", source=self.under(both, "own")) as mount:
+                self.ann.batch([(os.stat, mount.path), (os.stat, mount.join("002-data"))])
+                self.swap(both)
+                _, value = self.ann.batch([(call[0], mount.path, *call[1:])])[0]
+                harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
+            found += [f"{words(call)}: now a {other}: {line}" for line in harm[:1]]
+            self.forget()
         self.assertNone(found, f"{len(found)} kinds of harm")
 
 
@@ -692,9 +703,31 @@ def gone(path):
 @limetest.needs_fuse
 class Races(Pairs):
     def beside(self, user, loop, names, calls):
-        """What ann reads of others by calls, over and over, while something changes places."""
-        with user.busy(loop, *names):
-            return self.ann.call(over_and_over, TRIES, *calls)
+        """What ann reads of others by calls while something changes places. With each call, the
+        names change places before each call of the daemon in turn."""
+        theirs, flags = os.stat(names[0], follow_symlinks=False).st_ino, \
+            users.RENAME_EXCHANGE if loop == users.exchanging else 0
+        found = []
+        for call in calls:
+            for _ in self.faults.renames(*names, flags):
+                found += self.ann.call(over_and_over, 1, call)
+                self.faults.disarm()
+                self.put_back(*names, theirs, flags)
+        if limetest.STRESS:
+            with user.busy(loop, *names):
+                found += self.ann.call(over_and_over, TRIES, *calls)
+        return found[:1]
+
+    def put_back(self, one, other, number, flags):
+        """What had the name `one`, by that inode number, has it again; `other` is free, then, if
+        it was."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.lstat(other).st_ino == number:
+                users.rename2(other, one, flags)
+            elif not flags and stat.S_ISDIR(os.lstat(other).st_mode):
+                os.rmdir(other)
+            elif not flags:
+                os.unlink(other)
 
     def names_that_are_made(self, mode, loop, user):
         """A file of the victim's gets the name just then; nobody may hand it to ann. Without a
@@ -723,17 +756,21 @@ class Races(Pairs):
 
     def test_things_that_change_places(self):
         mount = self.mounted("rw")
+        natively = (os.rmdir, rename_in, rename_out)  # could be done below as well
         for kind, other in (("file", "file"), ("file", "link"), ("container", "container"),
                             ("container", "file"), ("folder", "folder"), ("file", "container")):
-            with self.subTest(f"{kind} and {other}"):
-                both = self.pair(kind, other)
-                self.ann.call(hold, "it", mount.join(both, "own"))
-                natively = (os.rmdir, rename_in, rename_out)  # could be done below as well
-                calls = [(by_held, *call) for call in CALLS[kind] if call[0] not in natively]
-                names = self.under(both, "own"), self.under(both, "theirs")
-                found = self.beside(self.accomplice, users.exchanging, names, calls)
-                self.ann.call(let_go)
-                self.assertKept("a race", found)
+            calls = [call for call in CALLS[kind] if call[0] not in natively]
+            if not limetest.STRESS:  # the others with a job, or without
+                calls = calls[self.job::2]
+            for call in calls:
+                with self.subTest(f"{kind} and {other}", call=words(call)):
+                    both = self.pair(kind, other)
+                    self.ann.call(hold, "it", mount.join(both, "own"))
+                    names = self.under(both, "own"), self.under(both, "theirs")
+                    found = self.beside(self.accomplice, users.exchanging, names,
+                                        [(by_held, *call)])
+                    self.ann.call(let_go)
+                    self.assertKept("a race", found)
 
 
 class RacesWithJob(Races):

@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -87,21 +88,30 @@ static const char *const names[] = {
 };
 
 enum how {
-    HOW_FAIL,  /* nothing is done */
-    HOW_SHORT, /* half of it is done, which is no error */
-    HOW_TORN,  /* half of it is done, and that is an error */
-    HOW_HANG,  /* nothing is done until the test disarms it; then all of it is */
+    HOW_FAIL,   /* nothing is done */
+    HOW_SHORT,  /* half of it is done, which is no error */
+    HOW_TORN,   /* half of it is done, and that is an error */
+    HOW_HANG,   /* nothing is done until the test disarms it; then all of it is */
+    HOW_RENAME, /* two names change places, or one is given; then all of it is done */
+    HOW_CHANGE, /* a byte of a file is changed; then all of it is done */
 };
+
+#define WHO_ANY (-2)
 
 /* As tests/lib/faults.py has it. */
 struct control {
-    char call[24]; /* that is to fail */
-    int32_t who;   /* 0: the daemon, 1 + r: rank r, -1: lime; only theirs are counted */
-    int32_t code;  /* errno */
+    char call[24]; /* that is to fail; "*": each */
+    int32_t who;  /* 0: the daemon, 1 + r: rank r, -1: lime, -2: any; only theirs are counted */
+    int32_t code; /* errno */
     int32_t how;
     int32_t lasts;   /* so do all that follow */
     uint64_t nth;    /* from 1; 0: none */
     uint64_t struck; /* so often */
+    uint64_t total;  /* calls of all kinds */
+    struct {
+        char names[2][512];
+        int64_t flags; /* of renameat2() */
+    } rename;
     struct {
         char name[24];
         uint64_t count;
@@ -183,16 +193,52 @@ static bool is_our_path(int dir, const char *path)
 
 /* ---- is it the one? ---- */
 
+/* Renames as root, whoever this thread acts for: back, every other time. */
+static void rename_once(void)
+{
+    int before = errno;
+    int back = __atomic_add_fetch(&control->struck, 1, __ATOMIC_SEQ_CST) % 2 == 0;
+    uid_t uid = (uid_t)setfsuid(0);
+    syscall(SYS_renameat2, AT_FDCWD, control->rename.names[back], AT_FDCWD,
+            control->rename.names[!back], (unsigned)control->rename.flags);
+    setfsuid(uid);
+    errno = before;
+}
+
+/* The byte at 1000, of the first name. */
+static void change_once(void)
+{
+    static const char *const bytes = "ab";
+    int before = errno;
+    uint64_t count = __atomic_add_fetch(&control->struck, 1, __ATOMIC_SEQ_CST);
+    long fd = syscall(SYS_openat, AT_FDCWD, control->rename.names[0], O_WRONLY | O_CLOEXEC);
+    syscall(SYS_pwrite64, fd, bytes + count % 2, (size_t)1, (off_t)1000);
+    syscall(SYS_close, fd);
+    errno = before;
+}
+
 /* True: the call fails, and errno says how. *n, where something can be done by half, is what is
  * to be done of it all the same; 0: nothing. */
 static bool strikes(enum call call, bool ours, size_t *n)
 {
-    if (!ours || control->who != self)
+    if (!ours || (control->who != self && control->who != WHO_ANY))
         return false;
     uint64_t count = __atomic_add_fetch(&control->calls[call].count, 1, __ATOMIC_SEQ_CST);
-    if (control->nth == 0 || strcmp(control->call, names[call]) != 0 ||
+    uint64_t total = __atomic_add_fetch(&control->total, 1, __ATOMIC_SEQ_CST);
+    bool each = strcmp(control->call, "*") == 0;
+    if (each)
+        count = total;
+    if (control->nth == 0 || !(each || strcmp(control->call, names[call]) == 0) ||
         (control->lasts ? count < control->nth : count != control->nth))
         return false;
+    if (control->how == HOW_RENAME) {
+        rename_once();
+        return false;
+    }
+    if (control->how == HOW_CHANGE) {
+        change_once();
+        return false;
+    }
     if (control->how == HOW_HANG) {
         __atomic_add_fetch(&control->struck, 1, __ATOMIC_SEQ_CST);
         while (__atomic_load_n(&control->nth, __ATOMIC_SEQ_CST))

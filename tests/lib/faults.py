@@ -1,5 +1,5 @@
 """faults - the test's side of tests/helpers/fault.c: which call of which process is to fail, and
-how often each was made."""
+how often each was made; or before which call a name comes to lead elsewhere."""
 
 import mmap
 import os
@@ -7,10 +7,13 @@ import struct
 
 import limetest
 
-# How: nothing is done, half of it and no error, half of it and one, nothing before it is disarmed.
-FAIL, SHORT, TORN, HANG = range(4)
-DAEMON, LIME = 0, -1  # who; a rank is 1 + its number
-_HEAD = struct.Struct("=24siiiiQQ")
+# How: nothing is done, half of it and no error, half of it and one, nothing before it is disarmed,
+# all of it after renames() has renamed, or after the file `rename[0]` has been changed.
+FAIL, SHORT, TORN, HANG, RENAME, CHANGE = range(6)
+DAEMON, LIME, ANYBODY = 0, -1, -2  # who; a rank is 1 + its number
+EACH = "*"  # call
+_HEAD = struct.Struct("=24siiiiQQQ512s512sq")
+_STRUCK, _NTH = (struct.calcsize("=24siiii") + 8, struct.calcsize("=24siiii"))
 _CALL = struct.Struct("=24sQ")
 _CALLS = 64
 
@@ -39,19 +42,34 @@ class Faults:
         """From now on, its calls, and none fails."""
         self.arm(who, "", 0, 0)
 
-    def arm(self, who, call, nth, code, how=FAIL, lasts=False):
+    def arm(self, who, call, nth, code, how=FAIL, lasts=False, rename=(b"", b"", 0)):
         """The nth call from now on fails, and (lasts) those that follow."""
         self.disarm()
         for i in range(_CALLS):
             struct.pack_into("=Q", self._map, _HEAD.size + i * _CALL.size + 24, 0)
-        _HEAD.pack_into(self._map, 0, call.encode(), who, code, how, lasts, nth, 0)
+        _HEAD.pack_into(self._map, 0, call.encode(), who, code, how, lasts, nth, 0, 0, *rename)
 
     def disarm(self):
-        struct.pack_into("=Q", self._map, _HEAD.size - 16, 0)
+        struct.pack_into("=Q", self._map, _NTH, 0)
+
+    def renames(self, one, other, flags, who=ANYBODY, most=1000):
+        """Each time that the body of the loop does something, `one` gets the name `other`
+        (renameat2() with these flags) one call of the daemon or a rank later; until there are no
+        more calls. Then again, and back again before the call that follows, and so on."""
+        names = (os.fsencode(one), os.fsencode(other), flags)
+        for lasts in (False, True):
+            for nth in range(1, most):
+                self.arm(who, EACH, nth, 0, RENAME, lasts, names)
+                yield nth
+                self.disarm()
+                if not self.struck:
+                    break
+            else:
+                raise AssertionError(f"more than {most} calls")
 
     @property
     def struck(self):
-        return _HEAD.unpack_from(self._map, 0)[-1]
+        return struct.unpack_from("=Q", self._map, _STRUCK)[0]
 
     def counts(self):
         """{call: how often}, of those that were made."""

@@ -449,6 +449,11 @@ class SmallFs:
         """All but so many bytes are used by a file; its path."""
         path = self.join("filler")
         with open(path, "ab", buffering=0) as file:
+            most = self.free() - leave - 16 * MIB
+            if most > 0:
+                with contextlib.suppress(OSError):
+                    os.posix_fallocate(file.fileno(), 0, most)
+                    file.seek(0, os.SEEK_END)
             for block in (MIB, 4096):
                 with contextlib.suppress(OSError):
                     while self.free() >= leave + block:

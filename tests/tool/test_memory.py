@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest  # noqa: E402
 
 MILLION = 10 ** 6
+SHARE = 1 if limetest.STRESS else 50 if limetest.SANITIZED else 5  # of the records of a sample
 LIMIT_MB, BASE_MB = 200, 30
 TIMEOUT = 600 * limetest.SLOWNESS
 CHUNK = 1000  # cycles of records that are written at once: see Measured
@@ -158,8 +159,7 @@ class Commands(Measured):
     def test_sample(self):
         changing = [command for command, _ in CHANGING]
         for kind, records, commands in SAMPLE:
-            if limetest.SANITIZED:
-                records //= 50
+            records //= SHARE
             path = os.path.join(self.tempdir(), "c.lime")
             make(path, KINDS[kind], records)
             for command in commands:

@@ -11,7 +11,6 @@ import socket
 import stat
 import subprocess
 import sys
-import threading
 import time
 import zlib
 
@@ -282,21 +281,11 @@ class Bad(TestCase):
 
     def test_source_that_changes(self):
         path = large(self.at_source("c"), 24, 1)
-        ended = threading.Event()
-
-        def change():
-            with open(path, "r+b") as file:
-                while not ended.is_set():
-                    file.seek(random.randrange(1000, 20 * MIB))
-                    file.write(b"!")
-                    file.flush()
-        thread = threading.Thread(target=change)
-        thread.start()
-        try:
-            self.assertFails("changes all the time", path, self.target)
-        finally:
-            ended.set()
-            thread.join()
+        harm = faults.Faults(os.path.dirname(path))
+        harm.arm(faults.LIME, faults.EACH, 1, 0, faults.CHANGE, lasts=True,
+                 rename=(os.fsencode(path), b"", 0))
+        self.assertFails("changes all the time", path, self.target, env=harm.environment())
+        self.assertGreater(harm.struck, 10)
         self.assertNothingLeft()
         self.stage(path, self.target)
         self.assertSame("c")

@@ -31,8 +31,11 @@ class Fake(limetest.TestCase):
         self.folder = self.tempdir()
         self.out = os.path.join(self.folder, "out")
         os.mkdir(os.path.join(self.folder, "bin"))
+        with open(FAKE, encoding="utf-8") as file:
+            program = file.read().partition("\n")[2]
         for name in ("bin/lime-bench", "mpirun"):
-            shutil.copy(FAKE, os.path.join(self.folder, name))
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+                file.write(f"#!{sys.executable} -SE\n{program}")  # which starts in half the time
             os.chmod(os.path.join(self.folder, name), 0o755)
         self.calls = os.path.join(self.folder, "calls")
         self.tell()
@@ -363,7 +366,7 @@ class Structure(html.parser.HTMLParser):
 class Page(Fake):
     def test_well_formed(self):
         """All studies, in one page that needs nothing else."""
-        self.study("--scale", "0.05", "--ranks", "1,2,4", "--rounds", "2")
+        self.study("--scale", "0.05", "--ranks", "1,2", "--rounds", "2")
         page = self.page()
         found = Structure()
         found.feed(page)

@@ -2,6 +2,7 @@
 arguments, and what other programs say, on all ways to stdout and stderr."""
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -376,9 +377,11 @@ class Limefs(Harmless):
             file.write(b"#!/bin/sh\ncat \"$0.words\"; exit 1\n")
         with open(program + ".words", "wb") as file:
             file.write(HOSTILE.replace(b"\n", b"_"))
+        make = os.path.join(built, "make")  # all is built
+        os.symlink(shutil.which("true"), make)
         os.chmod(program, 0o755)
-        self.tame(os.path.join(limetest.REPO, "scripts", "demo"), env={**os.environ, "B": built},
-                  status=1, shows=(b"_FORGED",))
+        self.tame(os.path.join(limetest.REPO, "scripts", "demo"), status=1, shows=(b"_FORGED",),
+                  env={**os.environ, "B": built, "PATH": f"{built}:{os.environ['PATH']}"})
 
 
 class LimefsIo(Harmless):
