@@ -21,6 +21,7 @@ import celllib
 import cellslib
 import limetest
 import mpitest
+import users
 from mpitest import RANKS
 
 PROGRAM = os.path.join(limetest.BIN, "lime-checkpoint")
@@ -550,6 +551,41 @@ class Names(TestCase):
         self.call(1, "generate", "-n", 5, "-o", "K", "-q")
         os.unlink(self.path("K"))
         return not self.hidden()
+
+    def test_killed_at_random_moments(self):
+        """The old file or the new one; the next run removes what is left."""
+        self.call(1, "generate", "-n", "20k", "-o", "C", "-q")
+        begun = time.monotonic()
+        self.call(1, "export", "C", "T", "-q")
+        took, new, draw = time.monotonic() - begun, self.get("T"), random.Random(45)
+        for _ in range(500 if limetest.STRESS else 10):
+            self.put("T", b"old")
+            with subprocess.Popen([PROGRAM, "export", "-f", "C", "T", "-q"], cwd=self.folder,
+                                  env=mpitest.environment_of_one(), stdin=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as process:
+                time.sleep(draw.uniform(0, 1.1 * took))
+                process.kill()
+            self.assertIn(self.get("T"), (b"old", new))
+        self.wait_for(self.next_run_removes_them)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["C", "T"])
+
+    def test_directory_of_another_user(self):
+        """Nobody may write there: the files are as they were."""
+        users.reach(self, self.folder)
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        self.call(1, "generate", "-n", 20, "-o", "C", "-q")
+        self.call(1, "export", "C", "T", "-q")
+        os.chmod(self.folder, 0o755)
+        before = self.get("C"), self.get("T")
+        for args in (("export", "-f", "C", "T"), ("import", "-f", "T", "C"),
+                     ("generate", "-n", "5", "-o", "new")):
+            done = limetest.run([PROGRAM, *args, "-q"], env=mpitest.environment_of_one(),
+                                cwd=self.folder, user=54321, group=54321, extra_groups=[])
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(b"Permission denied", done.stderr)
+        self.assertEqual((self.get("C"), self.get("T")), before)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["C", "T"])
 
     def test_made_meanwhile(self):
         """A file that another process has made since then stays, with --force too."""
