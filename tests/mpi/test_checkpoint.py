@@ -577,13 +577,15 @@ class Names(TestCase):
         self.call(1, "generate", "-n", 20, "-o", "C", "-q")
         self.call(1, "export", "C", "T", "-q")
         os.chmod(self.folder, 0o755)
-        before = self.get("C"), self.get("T")
+        before, theirs = (self.get("C"), self.get("T")), self.tempdir()
+        os.chmod(theirs, 0o777)
         for args in (("export", "-f", "C", "T"), ("import", "-f", "T", "C"),
                      ("generate", "-n", "5", "-o", "new")):
-            done = limetest.run([PROGRAM, *args, "-q"], env=mpitest.environment_of_one(),
+            done = limetest.run([PROGRAM, *args, "-q"], env=mpitest.environment({"TMPDIR": theirs}),
                                 cwd=self.folder, user=54321, group=54321, extra_groups=[])
             self.assertEqual(done.returncode, 1, done)
-            self.assertIn(b"Permission denied", done.stderr)
+            self.assertIn(f"lime-checkpoint: {args[-1]}: create: Permission denied",
+                          done.stderr.decode())
         self.assertEqual((self.get("C"), self.get("T")), before)
         self.assertEqual(sorted(os.listdir(self.folder)), ["C", "T"])
 
