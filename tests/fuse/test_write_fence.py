@@ -53,16 +53,16 @@ class TestCase(writelib.TestCase):
     OPTS = ("extent=1M", "window=16M", "forward_from=1M", f"job_timeout={TIMEOUT}")
 
     def write_around(self, path, data, at=0, written=None):
-        """Around the kernel's cache: when it returns, it is the daemon's. written: an event, set
-        when only closing is left."""
+        """Around the kernel's cache: when it returns, it is the daemon's. written: a list, for
+        what has been written so far."""
         fd = os.open(path, os.O_WRONLY | os.O_DIRECT)
         try:
             with mmap.mmap(-1, len(data)) as buffer:
                 buffer[:] = data
                 for i in range(0, len(data), MIB):
                     pwrite_all(fd, memoryview(buffer)[i:i + MIB], at + i)
-            if written:
-                written.set()
+                    if written is not None:
+                        written.append(i)
         finally:
             os.close(fd)
 
@@ -131,7 +131,7 @@ class Killed(WithMpi):
         mount = serving(self.rw(path, f"job={socket}", "job_timeout=60"))
         faults.arm(1, "pwrite", 1, 0, HANG)
 
-        written = threading.Event()
+        written = []
 
         def write():
             with contextlib.suppress(OSError):
@@ -139,8 +139,7 @@ class Killed(WithMpi):
 
         writer = threading.Thread(target=write)
         writer.start()
-        until(lambda: faults.struck)
-        self.assertTrue(written.wait(60 * limetest.SLOWNESS))  # the window has room for all of it
+        until(lambda: faults.struck and len(written) > 4)  # (the last waits for the first)
         os.kill(mount.pid, signal.SIGKILL)
         limetest.run(["fusermount3", "-u", "-z", mount.path])
         writer.join(60)
