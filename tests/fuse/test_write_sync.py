@@ -163,7 +163,7 @@ class Patience(TestCase):
         self.assertEqual((job["state"], job["connections"]), ("serving", 1))
 
     def synced(self):
-        return sum(opcode == SYNC for _, opcode in list(self.job.requests))
+        return self.job.requests.count(SYNC)
 
     def test_after_a_quiet_minute(self):
         """Nothing was heard of the job for long, as it was asked for nothing."""

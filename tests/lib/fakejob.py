@@ -4,6 +4,7 @@
         job.delay = 0.1            # before each answer to a read
         job.reads                  # (offset, bytes) of those that were served
         job.writes                 # (offset, bytes, gate, until, uid)
+        job.requests               # the opcode of each, as they came
 
 It reads and writes by the descriptors that come with OPEN and OPEN_WRITE. The protocol is in
 docs/protocol.md. `handle` may be replaced: handle(job, connection, opcode, tag, payload) returns
@@ -53,7 +54,7 @@ class FakeJob:
         self.handle = FakeJob.answer
         self.files, self.last, self._here = {}, 0, threading.local()
         self.windows, self.window = {}, None  # by connection; the last one
-        self.connections, self.ended = [], False
+        self.connections, self.ended, self.requests = [], False, []
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
         self.listener.listen()
@@ -120,6 +121,7 @@ class FakeJob:
                 if opcode == HELLO and fds:
                     self.window = mmap.mmap(fds[0], struct.unpack("<Q", payload)[0])
                     self.windows[connection] = self.window
+                self.requests.append(opcode)
                 reply = self.handle(self, connection, opcode, tag, payload)
                 for fd in fds:
                     os.close(fd)
