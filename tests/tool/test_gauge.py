@@ -316,9 +316,8 @@ class Mounted(GaugeCase):
         for name, writer in ("usqcd", WRITERS[0]), ("quda", WRITERS[8]), ("abc", WRITERS[-2]):
             with open(os.path.join(folder, name), "wb") as file:
                 file.write(container([[scidac.private_file(DIMS)], field(private(*writer), raw, 288)]))
-        GaugeSet(DIMS, [(288, raw)], volumelib.blocks(DIMS, (1, 2, 1, 1))).write(folder, "set")
         mount = self.mount(folder, opts="formats,faces")
-        for name in ("usqcd", "quda", "abc", "set"):
+        for name in ("usqcd", "quda", "abc"):
             with self.subTest(name=name):
                 self.assert_mounted(mount.join(name), raw)
 
