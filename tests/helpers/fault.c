@@ -193,14 +193,18 @@ static bool is_our_path(int dir, const char *path)
 
 /* ---- is it the one? ---- */
 
-/* Renames as root, whoever this thread acts for: back, every other time. */
+/* Renames as root, whoever this thread acts for: back, every other time. Two threads may do it
+ * in the other order: what is renamed back replaces nothing. */
 static void rename_once(void)
 {
     int before = errno;
     int back = __atomic_add_fetch(&control->struck, 1, __ATOMIC_SEQ_CST) % 2 == 0;
+    unsigned flags = (unsigned)control->rename.flags;
+    if (back && flags == 0)
+        flags = RENAME_NOREPLACE;
     uid_t uid = (uid_t)setfsuid(0);
     syscall(SYS_renameat2, AT_FDCWD, control->rename.names[back], AT_FDCWD,
-            control->rename.names[!back], (unsigned)control->rename.flags);
+            control->rename.names[!back], flags);
     setfsuid(uid);
     errno = before;
 }
