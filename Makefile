@@ -57,7 +57,6 @@ INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_series := -Isrc/mpi/series/include $(INC_lemon)
 INC_backend := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
-INC_bench := -Isrc/mpi/bench/cells/include $(INC_backend)
 INC_molecule := -Isrc/mpi/checkpoint/molecule/include $(INC_lemon)
 INC_molecules := -Isrc/mpi/checkpoint/shared/include $(INC_molecule)
 INC_md := -Isrc/mpi/checkpoint/md/include -Isrc/mpi/series/include $(INC_molecules)
@@ -119,11 +118,11 @@ is_open_mpi := $(if $(HAVE_MPI),$(findstring Open MPI,$(shell $(MPICC) --showme:
 have_rivals := $(if $(is_open_mpi),$(foreach r,$(rivals),$(shell $(PKG) --exists $($(r)_PKG) 2>/dev/null && echo $(r))))
 rival_files_HDF5    := backend_hdf5.c
 rival_files_NETCDF4 := backend_netcdf4.c
-rival_files_PNETCDF := backend_pnetcdf.c pnetcdffile.c way_pnetcdf.c
+rival_files_PNETCDF := backend_pnetcdf.c
 lacking      = $(filter-out $(have_rivals),$(rivals))
 why_lacking  = $(if $(is_open_mpi),pkg-config finds no $($(1)_PKG),built with $(MPICC)$(comma) not Open MPI)
 comma       := ,
-backend_src := $(filter-out $(foreach r,$(lacking),$(addprefix %/,$(rival_files_$(r)))),$(wildcard src/mpi/bench/*/*.c))
+backend_src := $(filter-out $(foreach r,$(lacking),$(addprefix %/,$(rival_files_$(r)))),$(wildcard src/mpi/bench/backend/*.c))
 # netcdf-mpi.pc names a folder that has no netcdf.h. Others' headers: no warnings of them.
 rival_cflags := $(patsubst -I%,-isystem %,$(if $(have_rivals),$(call pkg_cflags,$(foreach r,$(have_rivals),$($(r)_PKG))))) \
     $(if $(filter NETCDF4,$(have_rivals)),-isystem $(shell $(PKG) --variable=prefix $(NETCDF4_PKG))/include) \
@@ -226,7 +225,6 @@ $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics
 $(B)/obj/tests/unit/test_gauge.o: INC_first := -Isrc/lime/formats
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
-$(B)/obj/tests/unit/test_bench_particle.o: INC_first := -Isrc/mpi/bench/cells/include
 $(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime) $$(helper_cflags)))
 
@@ -245,8 +243,7 @@ $(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire)))
 bench_cflags := $(call pkg_cflags,jansson) $(rival_cflags) \
     -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'
 $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags)))
-$(eval $(call compile_mpi,src/mpi/bench/cells,$(INC_bench) $$(bench_cflags)))
-$(eval $(call compile_mpi,src/mpi/bench,$(INC_bench) $$(bench_cflags)))
+$(eval $(call compile_mpi,src/mpi/bench,$(INC_backend) $$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
 $(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_md) $(call pkg_cflags,jansson)))
 $(eval $(call compile_mpi,src/mpi/checkpoint/shared,$(INC_molecules)))
@@ -263,7 +260,6 @@ endef
 $(eval $(call compile_no_mpi,src/mpi/move))
 $(eval $(call compile_no_mpi,src/mpi/lemon))
 $(eval $(call compile_no_mpi,src/mpi/bench/backend,-Isrc/mpi/bench/backend/include))
-$(eval $(call compile_no_mpi,src/mpi/bench/cells,-Isrc/mpi/bench/cells/include))
 
 $(B)/lib/liblemon.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
@@ -372,8 +368,6 @@ $(B)/tests/test_runs: $(B)/obj/no-mpi/runs.o $(B)/obj/no-mpi/share.o
 $(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan pieces schedule share)
 $(B)/tests/test_permute: $(patsubst %,$(B)/obj/no-mpi/%.o,permute box grid)
 $(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
-$(B)/tests/test_bench_particle: $(B)/obj/no-mpi/particle.o
-$(B)/tests/test_bench_particle: unit_libs = -lm
 $(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o data.o dataset.o)
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)

@@ -1,10 +1,9 @@
 /* measure.c - repetitions of writing and reading, by one back end after another */
 #include "measure.h"
 #include "cache.h"
-#include "compute.h"
-#include "datafile.h"
-#include "report.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,15 +51,21 @@ static void say_refusals(const struct bench_run *run)
         bench_say("%s: %s", run->skipped[i].backend->name, run->skipped[i].reason);
 }
 
-/* Only rank 0 checks. */
+/* Refuses to overwrite a file that lime-bench has not made. An empty file counts, too, as the
+ * measurement would remove it. Only rank 0 checks. */
 static bool is_free(const struct bench_run *run)
 {
     for (int i = 0; i < run->entries * run->options->outputs; i++) {
         char path[BENCH_PATH_BYTES];
         bench_output_path(run, &run->entry[i / run->options->outputs],
                           (int)(i % run->options->outputs), path);
-        if (!bench_datafile_is_free(path))
+        struct stat st;
+        if (lstat(path, &st) == 0 || errno != ENOENT) {
+            bench_say("%s: write: it exists and would be overwritten; remove it, or name "
+                      "another file",
+                      path);
             return false;
+        }
     }
     return true;
 }
@@ -78,14 +83,20 @@ static bool make_results(struct bench_run *run)
     return true;
 }
 
-/* The data, and room for the results. */
-static bool make_room(struct bench_run *run)
+static bool make_data(struct bench_run *run)
 {
-    char error[BENCH_ERROR_BYTES] = "";
-    run->content->make(run, error);
-    if (!error[0] && !make_results(run))
-        snprintf(error, sizeof error, "out of memory");
-    return bench_world_report(run->world, run->options->path, "prepare", error);
+    const struct bench_pattern *p = &run->options->task.pattern;
+    int writer, reader;
+    MPI_Comm_rank(run->writers, &writer);
+    MPI_Comm_rank(run->readers, &reader);
+    int64_t bytes = bench_pattern_rank_bytes(p, writer);
+    int64_t others = bench_pattern_rank_bytes(p, reader);
+    bytes = bytes > others ? bytes : others;
+    if (posix_memalign((void **)&run->data, 4096, bytes ? (size_t)bytes : 1) != 0)
+        run->data = NULL;
+    if (run->data)
+        memset(run->data, 0, (size_t)bytes); /* the pages are there before the clock runs */
+    return run->data != NULL;
 }
 
 /* Readers are moved by as many ranks as a host has, so that each reads what another host has
@@ -108,9 +119,7 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
     run->options = options;
     run->world = world;
     run->writers = run->readers = MPI_COMM_NULL;
-    run->content =
-        options->command == BENCH_CELLS ? &bench_content_cells : &bench_content_bytes;
-    run->bytes = run->content->bytes(options) * options->outputs;
+    run->bytes = bench_pattern_bytes(&options->task.pattern) * options->outputs;
     if (!choose(run)) {
         if (world->rank == 0)
             bench_say("%.200s...: the name is too long", options->path);
@@ -124,7 +133,8 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
         return BENCH_USAGE;
     run->cache = options->cold ? bench_cache_method(world, options->cold_file) : "none";
     make_comms(run);
-    if (!make_room(run))
+    bool good = make_data(run) && make_results(run);
+    if (!bench_world_report(world, options->path, "prepare", good ? "" : "out of memory"))
         return BENCH_FAILED;
     if (options->compute > 0)
         run->unit = bench_compute_unit(MPI_COMM_WORLD);
@@ -142,7 +152,7 @@ void bench_run_free(struct bench_run *run)
         MPI_Comm_free(&run->writers);
     if (run->readers != MPI_COMM_NULL)
         MPI_Comm_free(&run->readers);
-    run->content->free(run);
+    free(run->data);
 }
 
 /* ---- measuring ---- */
@@ -167,7 +177,8 @@ static bool measure_one(struct bench_run *run, struct bench_entry *entry,
     bool wrong = false;
     if (!(operation == BENCH_WRITE ? o->writes : o->reads))
         return true;
-    bench_progress(run, entry, operation, repetition);
+    bench_progress("repetition %d of %d: %s: %s", repetition + 1, (int)o->repetitions,
+                   entry->backend->name, operation == BENCH_WRITE ? "write" : "read");
     if (!bench_operate(run, entry, operation, repetition, &result->seconds[result->n],
                        &wrong)) {
         snprintf(entry->failure, sizeof entry->failure, "%s failed in repetition %d",

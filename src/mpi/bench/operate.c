@@ -1,11 +1,12 @@
 /* operate.c - one operation: a file, or several outputs, written or read once */
 #define _GNU_SOURCE
 #include "cache.h"
-#include "compute.h"
+#include "data.h"
 #include "guard.h"
 #include "measure.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,11 @@ struct batch {
     int n;
     struct bench_io *io;
     char (*paths)[BENCH_PATH_BYTES];
+    bool is_prepared;
+};
+
+enum {
+    CALIBRATION = 100, /* units of computing */
 };
 
 static bool is_abandoned;
@@ -53,6 +59,13 @@ static void make_batch(struct batch *b, enum bench_operation operation, int firs
         MPI_Comm_rank(comm, &io->rank);
         io->writing = operation == BENCH_WRITE;
         io->path = b->paths[i];
+        io->data = run->data;
+        io->fd = -1;
+        io->file = MPI_FILE_NULL;
+        size_t bytes = io->backend->state_bytes;
+        io->state = bytes ? calloc(1, bytes) : NULL;
+        if (bytes && !io->state)
+            snprintf(io->error, sizeof io->error, "prepare: out of memory");
     }
 }
 
@@ -94,6 +107,7 @@ static void clear(const struct batch *b)
 
 static bool prepare(struct batch *b)
 {
+    b->is_prepared = true;
     for (int i = 0; i < b->n; i++)
         if (b->entry->backend->prepare)
             b->entry->backend->prepare(&b->io[i]);
@@ -105,27 +119,48 @@ static void release(struct batch *b)
     for (int i = 0; b->io && b->paths && i < b->n; i++) {
         if (b->io[i].abandoned)
             return; /* some library may still use all this */
-        if (b->entry->backend->release)
+        if (b->is_prepared && b->entry->backend->release)
             b->entry->backend->release(&b->io[i]);
+        free(b->io[i].state);
         json_decref(b->io[i].hints);
     }
     free(b->io);
     free(b->paths);
     b->io = NULL;
     b->paths = NULL;
+    b->is_prepared = false;
 }
 
 /* ---- while the clock runs ---- */
 
-static void compute(const struct bench_run *run)
+static volatile double sink;
+
+/* Arithmetic without memory. */
+static void compute(double units)
 {
-    const struct bench_options *o = run->options;
-    if (o->compute <= 0)
-        return;
-    for (int phase = 0; phase < o->phases; phase++) {
-        bench_compute(o->compute / (double)o->phases / run->unit);
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
+    double x = sink;
+    for (long i = 0; i < (long)(units * 1e6); i++)
+        x = x * 0.999999 + 1e-6;
+    sink = x;
+}
+
+double bench_compute_unit(MPI_Comm comm)
+{
+    MPI_Barrier(comm);
+    double seconds = MPI_Wtime();
+    compute(CALIBRATION);
+    MPI_Barrier(comm);
+    seconds = MPI_Wtime() - seconds;
+    MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, comm);
+    return seconds / CALIBRATION;
+}
+
+/* Whether no rank has failed. Collective. */
+static bool all_moved(const struct bench_io *io)
+{
+    int good = io->error[0] == '\0';
+    MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, io->comm);
+    return good;
 }
 
 /* Closes the file, unless that could take for ever. */
@@ -143,15 +178,17 @@ static bool move_one(struct bench_run *run, struct bench_io *io, struct bench_se
 {
     double times[5];
     times[0] = MPI_Wtime();
-    if (io->writing)
-        compute(run);
+    if (io->writing && run->options->compute > 0) {
+        compute(run->options->compute / run->unit);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     times[1] = MPI_Wtime();
     io->backend->open(io);
-    bool open = bench_io_all(io), good = open;
+    bool open = all_moved(io), good = open;
     times[2] = MPI_Wtime();
     if (open) {
         io->backend->transfer(io);
-        good = bench_io_all(io);
+        good = all_moved(io);
     }
     if (good && io->writing && io->task->fsync)
         io->backend->sync(io);
@@ -196,23 +233,42 @@ static uint64_t seed_of(const struct bench_run *run, enum bench_operation operat
     return (uint64_t)o->seed + (written ? (uint64_t)(o->repetitions - 1 - repetition) : 0);
 }
 
-/* What a write or a read begins with. */
-static bool set_data(const struct batch *b, uint64_t seed)
+/* Fills this rank's data, or compares them with what must be there. */
+static void walk(const struct batch *b, uint64_t seed, struct bench_wrong *wrong)
 {
-    char error[BENCH_ERROR_BYTES] = "";
+    const struct bench_pattern *p = &b->io->task->pattern;
+    int64_t pieces = bench_pattern_pieces(p, b->io->rank);
+    for (int64_t i = 0; i < pieces; i++) {
+        struct bench_piece piece;
+        bench_pattern_piece(p, b->io->rank, i, &piece);
+        char *data = b->run->data + piece.memory;
+        if (wrong)
+            bench_data_check(seed, piece.at, data, piece.bytes, wrong);
+        else
+            bench_data_fill(seed, piece.at, data, piece.bytes);
+    }
+}
+
+/* What a write or a read begins with: what is not read must not look like what was written. */
+static void set_data(const struct batch *b, uint64_t seed)
+{
     if (b->io->writing)
-        b->run->content->fill(b->run, b->io, seed, error);
+        walk(b, seed, NULL);
     else
-        b->run->content->spoil(b->run, b->io);
-    for (int i = 0; i < b->n; i++)
-        b->run->content->lend(b->run, &b->io[i]);
-    return bench_world_report(b->run->world, b->io->path, b->entry->backend->name, error);
+        memset(b->run->data, 0,
+               (size_t)bench_pattern_rank_bytes(&b->io->task->pattern, b->io->rank));
 }
 
 static bool verify(const struct batch *b, uint64_t seed)
 {
     char error[BENCH_ERROR_BYTES] = "";
-    b->run->content->verify(b->run, b->io, seed, error);
+    struct bench_wrong wrong = {0};
+    walk(b, seed, &wrong);
+    if (wrong.bytes)
+        snprintf(error, sizeof error,
+                 "verify: wrong byte at offset %" PRId64 " of the data: expected 0x%02x, "
+                 "found 0x%02x; %" PRId64 " of its bytes are wrong",
+                 wrong.at, wrong.expected, wrong.found, wrong.bytes);
     return bench_world_report(b->run->world, b->io->path, b->entry->backend->name, error);
 }
 
@@ -234,7 +290,8 @@ static bool operate_on(struct batch *b, enum bench_operation operation, int firs
         return false;
     if (operation == BENCH_WRITE)
         clear(b);
-    bool good = set_data(b, seed) && prepare(b);
+    set_data(b, seed);
+    bool good = prepare(b);
     int drops = bench_cache_is_whole(b->run->cache) ? 1 : n;
     for (int i = 0; good && o->cold && i < drops; i++)
         bench_cache_drop(b->run->world, b->run->cache, b->paths[i]);
