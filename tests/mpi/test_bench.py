@@ -93,25 +93,22 @@ class BackEnds(TestCase):
             self.assertRegex(one["reason"], "^(--[a-z]+: |not available: |it cannot do)")
 
     def test_lattices(self):
-        """Grids that divide the fastest dimension, extents that are not divided evenly, extents
-        of alltoallv from one run to half of the lattice."""
-        for i, (component, options) in enumerate(COMPONENTS.items()):
-            for extent in ("1k", "8k", "100k") if limetest.STRESS else ("1k", "8k", "100k")[i::2]:
-                with self.subTest(component=component, extent=extent):
-                    result = self.measure(4, *LATTICE, "--extent-size", extent, "--warm",
-                                          "--repetitions", 2, "--reorder", "-b",
-                                          "posix,subarray,alltoallv,lime,gather,mpiio,"
-                                          + ",".join(DATASETS), options=options)
-                    self.assertTrue(all(one["verified"] for one in result["results"]))
-                    self.assertTrue(result["parameters"]["reorder"])
-                    self.assertEqual(len(result["results"][0]["seconds"]), 2)
+        """A grid that divides the fastest dimension, extents that are not divided evenly."""
+        for component, options in COMPONENTS.items():
+            with self.subTest(component=component):
+                result = self.measure(4, *LATTICE, "--warm", "--repetitions", 2, "--reorder", "-b",
+                                      "posix,subarray,lime,gather,mpiio," + ",".join(DATASETS),
+                                      options=options)
+                self.assertTrue(all(one["verified"] for one in result["results"]))
+                self.assertTrue(result["parameters"]["reorder"])
+                self.assertEqual(len(result["results"][0]["seconds"]), 2)
 
     def test_other_options(self):
         for args in (("-b", "lime", "--checksum"), ("-b", "posix,mpiio,gather", "--no-fsync"),
                      ("-b", "lime", "--checksum", "-p", "disjoint", "--reorder"),
                      ("-b", "lime", "--checksum", "-p", "interleaved"),
                      ("-b", "posix", "--cold"), ("-b", "posix", "-p", "random", "--seed", "7"),
-                     ("-b", "lime,posix", "--outputs", "3", "--compute", "0.01", "--phases", "2")):
+                     ("-b", "lime,posix", "--outputs", "3", "--compute", "0.01")):
             with self.subTest(args=args):
                 result = self.measure(2, *SMALL, *args)
                 self.assertTrue(all(one["verified"] for one in result["results"]))
@@ -245,10 +242,8 @@ class Files(TestCase):
                      lambda: os.symlink("nowhere", path), lambda: os.mkfifo(path)):
             make()
             before = os.lstat(path)
-            for args in (("-b", "posix", *SMALL), ("overlap", *LATTICE[:2])):
-                words = self.run_bench(2, *args, status=2, where=folder).words
-                self.assertIn(f"lime-bench: {path}: write: it exists and would be overwritten",
-                              words)
+            words = self.run_bench(2, "-b", "posix", *SMALL, status=2, where=folder).words
+            self.assertIn(f"lime-bench: {path}: write: it exists and would be overwritten", words)
             self.assertEqual(os.lstat(path)[:-3], before[:-3])
             self.assertEqual(os.listdir(folder), ["f"])
             os.unlink(path)
@@ -269,7 +264,6 @@ class Files(TestCase):
         names = sorted(os.listdir(folder))
         small = ("-b", "posix", *SMALL)
         cases = [((*small, "--json", "c", "f"), "c: exists already; use -f"),
-                 (("checksum", *LATTICE[:2], "--json", "c", "f"), "c: exists already; use -f"),
                  ((*small, "--json", "c", "-f", "f"), "c: lock: another process has this"),
                  ((*small, "--json", "f", "f"), "f: is also the file of data"),
                  (("-b", "posix,lime", *SMALL, "--json", "d/../f.lime", "f"),
@@ -408,9 +402,6 @@ class Output(TestCase):
         self.assertEqual((done.returncode, words.count("\nusage: ") + words.startswith("usage: ")),
                          (0, 1))
         self.assertTrue(all(len(line) <= 80 for line in words.splitlines()))
-        for word in ("overlap", "checksum"):
-            done = mpitest.mpirun(1, BENCH, word, "--help")
-            self.assertIn(f"lime-bench {word} [OPTION]".encode(), done.stdout)
         self.assertIn(b"lime-bench (limefs) ", mpitest.mpirun(2, BENCH, "--version").stdout)
 
     def test_usage(self):
@@ -437,7 +428,6 @@ class Output(TestCase):
             (("-b", "lime", "-p", "random", file), "lime: it cannot do the random pattern"),
             (("-b", "lime", "--alignment", "100", file), "lime: --alignment: "),
             (("-b", "subarray", "-p", "disjoint", file), "subarray: it cannot do"),
-            (("overlap", "--chunk", "4k", file), "not for this sub-command"),
         ]
         def run(case):
             return limetest.run([BENCH, *case[0]], env=mpitest.environment())
@@ -450,16 +440,6 @@ class Output(TestCase):
                 self.assertIn(words, mpitest.without_noise(done.stderr.decode()))
                 self.assertEqual(done.stdout, b"")
         self.assertFalse(os.path.exists(file))
-
-    def test_overlap_and_checksum(self):
-        for command, count in (("overlap", 2), ("checksum", 3)):
-            with self.subTest(command=command):
-                result = self.measure(2, command, "--size", "64k", "--repetitions", 2)
-                self.assertEqual(len(result[command]), count)
-                self.assertEqual(result["parameters"]["ranks"], 2)
-                for one in result[command]:
-                    self.assertGreater(one["ratio"], 0)
-                    self.assertTrue(all(len(values) == 2 for values in one["seconds"].values()))
 
 
 class Interruption(TestCase):
