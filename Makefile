@@ -97,7 +97,7 @@ LEMON_MAJOR := 1
 LEMON_VERSION := 1.1.0
 lemon_src := $(wildcard src/mpi/lemon/*.c src/mpi/series/*.c src/mpi/move/*.c)
 move_src  := $(wildcard src/mpi/move/*.c)
-benchmark_src := $(wildcard src/mpi/programs/*.c)
+benchmark_src := $(wildcard src/mpi/programs/*.c) $(addprefix src/mpi/bench/backend/,data.c pattern.c)
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
@@ -244,7 +244,7 @@ bench_cflags := $(call pkg_cflags,jansson) $(rival_cflags) \
     -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'
 $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/bench,$(INC_backend) $$(bench_cflags)))
-$(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
+$(eval $(call compile_mpi,src/mpi/programs,$(INC_backend)))
 $(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_md) $(call pkg_cflags,jansson)))
 $(eval $(call compile_mpi,src/mpi/checkpoint/shared,$(INC_molecules)))
 $(eval $(call compile_mpi,src/mpi/checkpoint/molecule,$(INC_molecule)))
@@ -379,8 +379,6 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	$(Q)$(LINK) $^ $(helper_libs) $(call pkg_libs,libisal expat) -lm -pthread
 
 $(B)/obj/tests/helpers/face-speed.o: helper_cflags = $(INC_faces)
-$(B)/obj/tests/helpers/striped.o: helper_cflags = $(call pkg_cflags,fuse3)
-$(B)/helpers/striped: helper_libs = $(call pkg_libs,fuse3)
 $(B)/obj/tests/helpers/long-names.o: helper_cflags = $(call pkg_cflags,fuse3)
 $(B)/helpers/long-names: helper_libs = $(call pkg_libs,fuse3)
 
@@ -432,7 +430,7 @@ c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 lint: ## cppcheck, shellcheck, man pages and formatting
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem $(INC_lime) src tests
-	$(Q)shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run scripts/striped \
+	$(Q)shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
 	    src/mpi/package/install
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)mandoc -T lint -W warning docs/man/*
