@@ -146,21 +146,6 @@ static void test_random_order(void **state)
 
 /* ---- data ---- */
 
-static void test_data_are_a_function_of_the_place(void **state)
-{
-    (void)state;
-    static unsigned char whole[5000], part[5000];
-    bench_data_fill(7, 0, whole, sizeof whole);
-    for (int i = 0; i < chance_times(500); i++) {
-        int64_t at = (int64_t)chance_below(4900), n = up_to(5000 - (uint64_t)at);
-        struct bench_wrong wrong = {0};
-        bench_data_fill(7, at, part, n);
-        assert_memory_equal(part, whole + at, (size_t)n);
-        bench_data_check(7, at, part, n, &wrong);
-        assert_int_equal(wrong.bytes, 0);
-    }
-}
-
 static void test_each_wrong_byte_is_found(void **state)
 {
     (void)state;
@@ -310,7 +295,6 @@ int main(void)
         cmocka_unit_test(test_lattice_order),
         cmocka_unit_test(test_known_places),
         cmocka_unit_test(test_random_order),
-        cmocka_unit_test(test_data_are_a_function_of_the_place),
         cmocka_unit_test(test_each_wrong_byte_is_found),
         cmocka_unit_test(test_data_differ),
         cmocka_unit_test(test_datasets),

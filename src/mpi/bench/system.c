@@ -50,59 +50,19 @@ static bool is_loaded(const char *prefix, char *name, size_t cap)
     return found;
 }
 
-/* Open MPI's components have variables such as io_romio321_priority; without any wish of the
- * user the highest is taken. */
-static int priority(int variable, const char *name, const char *end)
-{
-    MPI_T_cvar_handle handle;
-    int count, value = -1;
-    if (strncmp(name, "io_", 3) != 0 || !end || strcmp(end, "_priority") != 0 ||
-        strchr(name + 3, '_') != end)
-        return -1;
-    if (MPI_T_cvar_handle_alloc(variable, NULL, &handle, &count) != MPI_SUCCESS)
-        return -1;
-    if (count != 1 || MPI_T_cvar_read(handle, &value) != MPI_SUCCESS)
-        value = -1;
-    MPI_T_cvar_handle_free(&handle);
-    return value;
-}
-
-static void find_by_priority(char *component, size_t cap)
-{
-    int provided, n = 0, highest = -1;
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
-        return;
-    MPI_T_cvar_get_num(&n);
-    for (int i = 0; i < n; i++) {
-        char name[256], text[2];
-        int length = sizeof name, text_length = sizeof text, verbosity, bind, scope;
-        MPI_Datatype type;
-        MPI_T_enum values;
-        if (MPI_T_cvar_get_info(i, name, &length, &verbosity, &type, &values, text,
-                                &text_length, &bind, &scope) != MPI_SUCCESS)
-            continue;
-        const char *end = strrchr(name, '_');
-        int value = type == MPI_INT ? priority(i, name, end) : -1;
-        if (value > highest) {
-            highest = value;
-            snprintf(component, cap, "%.*s", (int)(end - name - 3), name + 3);
-        }
-    }
-    MPI_T_finalize();
-}
-
 /* Of an Open MPI whose file is open. OMPIO then has loaded what it needs for a file system; a
- * ROMIO is there under its name. Where components are in one library nothing is seen of them.
- */
+ * ROMIO is there under its name. Where components are in one library only what the user has
+ * chosen is known. */
 static void find_component(char *component, size_t cap)
 {
     char name[64];
+    const char *chosen = getenv("OMPI_MCA_io");
     if (is_loaded("/mca_fs_", name, sizeof name))
         snprintf(component, cap, "ompio");
-    else if (!is_loaded("/mca_io_romio", name, sizeof name))
-        find_by_priority(component, cap);
-    else
+    else if (is_loaded("/mca_io_romio", name, sizeof name))
         snprintf(component, cap, "romio%.20s", name);
+    else if (chosen && !strpbrk(chosen, "^,"))
+        snprintf(component, cap, "%s", chosen);
 }
 
 static int64_t number_in(MPI_Info info, const char *key)
