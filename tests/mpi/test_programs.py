@@ -253,17 +253,6 @@ class Benchmark(TestCase):
         self.assertEqual(words.count("usage: lemon_benchmark"), 1)
         self.assertTrue(all(len(line) <= 96 for line in words.splitlines()))
 
-    def test_more_than_2_gib_on_a_rank(self):
-        if not limetest.STRESS:
-            self.skipTest("a long run")
-        where = self.tempdir() if not os.path.isdir("/dev/shm") else "/dev/shm"
-        path = os.path.join(where, f"lemon_benchmark-{os.getpid()}")
-        self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
-        for ranks, L in ((1, 38), (2, 46)):
-            with self.subTest(ranks=ranks):
-                words = self.benchmark(ranks, "-f", path, str(L), "1")
-                self.assertIn("All data were read back correctly.", words)
-
 
 if __name__ == "__main__":
     limetest.main()

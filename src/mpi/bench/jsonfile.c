@@ -51,10 +51,10 @@ bool bench_json_meets(const struct bench_json *json, const char *path)
     if (!json->name || json->to == stdout)
         return false;
     const char *slash = strrchr(json->name, '/'), *end = strrchr(json->file.temporary, '/');
-    size_t folder = (size_t)(end - json->file.temporary) + 1;
+    size_t directory = (size_t)(end - json->file.temporary) + 1;
     int fd = open(path, O_PATH | O_CLOEXEC);
-    bool same = fd < 0 ? strncmp(json->file.temporary, path, folder) == 0 &&
-                             strcmp(slash ? slash + 1 : json->name, path + folder) == 0
+    bool same = fd < 0 ? strncmp(json->file.temporary, path, directory) == 0 &&
+                             strcmp(slash ? slash + 1 : json->name, path + directory) == 0
                        : limefile_output_is(&json->file, fd);
     if (fd >= 0)
         close(fd);

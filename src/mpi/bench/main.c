@@ -52,7 +52,7 @@ static void answer(const struct bench_options *o)
 
 /* ---- with a file ---- */
 
-/* Rank 0's: absolute, the folder without links. False: errno, on all ranks. */
+/* Rank 0's: absolute, the directory without links. False: errno, on all ranks. */
 static bool make_absolute(const struct bench_world *world, struct bench_options *o,
                           char path[BENCH_PATH_BYTES])
 {
@@ -60,18 +60,18 @@ static bool make_absolute(const struct bench_world *world, struct bench_options 
     if (world->rank == 0) {
         char *slash = strrchr(o->path, '/');
         const char *name = slash ? slash + 1 : o->path;
-        char *folder = NULL;
+        char *directory = NULL;
         if (slash && slash > o->path) {
             *slash = '\0';
-            folder = realpath(o->path, NULL);
+            directory = realpath(o->path, NULL);
             *slash = '/';
         } else {
-            folder = realpath(slash ? "/" : ".", NULL);
+            directory = realpath(slash ? "/" : ".", NULL);
         }
-        good = folder && *name &&
-               snprintf(path, BENCH_PATH_BYTES, "%s/%s", folder[1] ? folder : "", name) <
+        good = directory && *name &&
+               snprintf(path, BENCH_PATH_BYTES, "%s/%s", directory[1] ? directory : "", name) <
                    BENCH_PATH_BYTES;
-        free(folder);
+        free(directory);
         if (!good)
             bench_say("%s: open: %s", o->path, *name ? strerror(errno) : "no file name");
     }

@@ -7,7 +7,7 @@
 #include "options.h"
 #include "world.h"
 
-/* Of the slowest rank each; of all outputs together. */
+/* Each time is that of the slowest rank, for all outputs together. */
 struct bench_seconds {
     double compute, open, transfer, close, total;
 };

@@ -95,11 +95,12 @@ static void clear(const struct batch *b)
     if (b->run->world->rank == 0) {
         char *slash = strrchr(b->paths[0], '/');
         *slash = '\0';
-        int folder = open(*b->paths[0] ? b->paths[0] : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int directory =
+            open(*b->paths[0] ? b->paths[0] : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         *slash = '/';
-        if (folder >= 0) {
-            syncfs(folder);
-            close(folder);
+        if (directory >= 0) {
+            syncfs(directory);
+            close(directory);
         }
     }
     MPI_Barrier(MPI_COMM_WORLD);

@@ -42,7 +42,7 @@ static struct statistics statistics_of(double *values, int n)
     return s;
 }
 
-/* Of the speeds of a result in bytes a second. */
+/* Speeds are in bytes a second. */
 static struct statistics speeds_of(const struct bench_run *run,
                                    const struct bench_result *result)
 {

@@ -50,9 +50,9 @@ static bool is_loaded(const char *prefix, char *name, size_t cap)
     return found;
 }
 
-/* Of an Open MPI whose file is open. OMPIO then has loaded what it needs for a file system; a
- * ROMIO is there under its name. Where components are in one library only what the user has
- * chosen is known. */
+/* Finds the component of an Open MPI whose file is open. OMPIO then has loaded what it needs
+ * for a file system; a ROMIO is there under its name. Where components are in one library only
+ * what the user has chosen is known. */
 static void find_component(char *component, size_t cap)
 {
     char name[64];
@@ -107,17 +107,17 @@ static void probe(struct bench_system *s, const char *path)
 
 /* ---- the file system ---- */
 
-/* Whether the mount point is the folder or above it. */
-static bool is_above(const char *point, const char *folder)
+/* Whether the mount point is the directory or above it. */
+static bool is_above(const char *point, const char *directory)
 {
     size_t n = strlen(point);
     return strcmp(point, "/") == 0 ||
-           (strncmp(point, folder, n) == 0 && (folder[n] == '/' || folder[n] == '\0'));
+           (strncmp(point, directory, n) == 0 && (directory[n] == '/' || directory[n] == '\0'));
 }
 
 /* The type of the innermost mount point, out of lines such as
  * "36 35 98:0 / /mnt rw,noatime shared:1 - ext3 /dev/root rw". */
-static void set_type(struct bench_system *s, const char *folder)
+static void set_type(struct bench_system *s, const char *directory)
 {
     char line[2 * BENCH_PATH_BYTES], point[BENCH_PATH_BYTES], type[64];
     size_t longest = 0;
@@ -128,7 +128,7 @@ static void set_type(struct bench_system *s, const char *folder)
         if (!rest || sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1 ||
             sscanf(rest, " - %63s", type) != 1)
             continue;
-        if (is_above(point, folder) && strlen(point) >= longest) {
+        if (is_above(point, directory) && strlen(point) >= longest) {
             longest = strlen(point);
             strcpy(s->file_system, type);
         }
@@ -139,13 +139,13 @@ static void set_type(struct bench_system *s, const char *folder)
 
 static void set_file_system(struct bench_system *s, const char *path)
 {
-    char folder[BENCH_PATH_BYTES];
+    char directory[BENCH_PATH_BYTES];
     struct stat st;
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    slash[slash == folder] = '\0';
-    set_type(s, folder);
-    s->block_bytes = stat(folder, &st) == 0 ? st.st_blksize : 0;
+    snprintf(directory, sizeof directory, "%s", path);
+    char *slash = strrchr(directory, '/');
+    slash[slash == directory] = '\0';
+    set_type(s, directory);
+    s->block_bytes = stat(directory, &st) == 0 ? st.st_blksize : 0;
 }
 
 void bench_system_set(struct bench_system *s, const char *path)

@@ -36,7 +36,8 @@ __attribute__((format(printf, 1, 2))) void bench_progress(const char *format, ..
 void bench_progress_clear(void);
 
 /* Collective. Rank 0 says what the lowest rank with an error has met: "lime-bench: path: where:
- * rank N: error". An empty error is none. Returns whether nobody has one. */
+ * rank N: error". "" means no error. Returns whether no rank has an
+ * error. */
 bool bench_world_report(const struct bench_world *, const char *path, const char *where,
                         const char *error);
 

@@ -35,8 +35,8 @@ enum {
 };
 
 struct limefs {
-    pid_t daemon;                  /* 0: none; rank 0's, as the folder */
-    char folder[BENCH_PATH_BYTES]; /* "": none */
+    pid_t daemon;                     /* 0: none; rank 0's, as the directory */
+    char directory[BENCH_PATH_BYTES]; /* "": none */
     char record[BENCH_PATH_BYTES];
 };
 
@@ -47,11 +47,11 @@ static void pause_briefly(void)
 
 /* ---- the program ---- */
 
-static bool is_program(char *path, size_t cap, const char *folder, size_t n)
+static bool is_program(char *path, size_t cap, const char *directory, size_t n)
 {
     if (n == 0 || n + sizeof "/limefs" > cap)
         return false;
-    snprintf(path, cap, "%.*s/limefs", (int)n, folder);
+    snprintf(path, cap, "%.*s/limefs", (int)n, directory);
     return access(path, X_OK) == 0;
 }
 
@@ -64,12 +64,12 @@ static bool find_limefs(char *path, size_t cap)
     char *slash = strrchr(self, '/');
     if (slash && is_program(path, cap, self, (size_t)(slash - self)))
         return true;
-    const char *folder = getenv("PATH");
-    while (folder && *folder) {
-        size_t length = strcspn(folder, ":");
-        if (is_program(path, cap, folder, length))
+    const char *directory = getenv("PATH");
+    while (directory && *directory) {
+        size_t length = strcspn(directory, ":");
+        if (is_program(path, cap, directory, length))
             return true;
-        folder += length + (folder[length] == ':');
+        directory += length + (directory[length] == ':');
     }
     return false;
 }
@@ -156,20 +156,20 @@ static int spawn(pid_t *pid, const char *program, char *const argv[], int log)
     return err;
 }
 
-static bool is_mounted(const char *folder)
+static bool is_mounted(const char *directory)
 {
     char parent[BENCH_PATH_BYTES + 4];
     struct stat inside, outside;
-    snprintf(parent, sizeof parent, "%s/..", folder);
-    return stat(folder, &inside) == 0 && stat(parent, &outside) == 0 &&
+    snprintf(parent, sizeof parent, "%s/..", directory);
+    return stat(directory, &inside) == 0 && stat(parent, &outside) == 0 &&
            inside.st_dev != outside.st_dev;
 }
 
-static bool job_serves(const char *folder)
+static bool job_serves(const char *directory)
 {
     bool serves = false;
     char *text = malloc(STATUS_BYTES);
-    ssize_t n = text ? getxattr(folder, "user.limefs.stats", text, STATUS_BYTES) : -1;
+    ssize_t n = text ? getxattr(directory, "user.limefs.stats", text, STATUS_BYTES) : -1;
     json_t *status = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
     const char *state =
         json_string_value(json_object_get(json_object_get(status, "job"), "state"));
@@ -205,8 +205,8 @@ static int wait_until_usable(struct bench_io *io, struct limefs *l, bool job, in
             l->daemon = 0;
             return explain(io, log, status);
         }
-        mounted = mounted || is_mounted(l->folder);
-        if (mounted && (!job || job_serves(l->folder)))
+        mounted = mounted || is_mounted(l->directory);
+        if (mounted && (!job || job_serves(l->directory)))
             return 0;
         pause_briefly();
     }
@@ -215,17 +215,17 @@ static int wait_until_usable(struct bench_io *io, struct limefs *l, bool job, in
                          WAIT_SECONDS);
 }
 
-/* An empty folder beside the file, which the guard knows of. */
+/* Makes an empty directory next to the file, which the guard removes. */
 static int make_folder(struct bench_io *io, struct limefs *l)
 {
     errno = ENAMETOOLONG;
-    if (snprintf(l->folder, sizeof l->folder, "%s.mnt-XXXXXX", io->path) >=
-            (int)sizeof l->folder ||
-        !mkdtemp(l->folder)) {
-        l->folder[0] = '\0';
+    if (snprintf(l->directory, sizeof l->directory, "%s.mnt-XXXXXX", io->path) >=
+            (int)sizeof l->directory ||
+        !mkdtemp(l->directory)) {
+        l->directory[0] = '\0';
         return bench_io_errno(io, "make mount point");
     }
-    bench_guard_mount(l->folder);
+    bench_guard_mount(l->directory);
     return 0;
 }
 
@@ -241,7 +241,7 @@ static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ra
     int n = snprintf(options, sizeof options, "%s", io->writing ? "rw" : "ro");
     if (job_ranks)
         snprintf(options + n, sizeof options - (size_t)n, ",ranks=%d", (int)job_ranks);
-    char *argv[] = {"limefs", "-f", "-o", options, (char *)io->path, l->folder, NULL};
+    char *argv[] = {"limefs", "-f", "-o", options, (char *)io->path, l->directory, NULL};
     int log = memfd_create("limefs", MFD_CLOEXEC), code = -1;
     errno = spawn(&l->daemon, program, argv, log);
     if (errno != 0)
@@ -268,8 +268,8 @@ static bool ends(pid_t daemon)
 /* Unmounts the container and waits for the daemon's end. */
 static void unmount_container(struct limefs *l)
 {
-    for (int ms = 0; l->folder[0] && is_mounted(l->folder); ms += PAUSE_MS) {
-        if (bench_guard_unmount(l->folder, ms > BUSY_SECONDS * 1000) || errno != EBUSY)
+    for (int ms = 0; l->directory[0] && is_mounted(l->directory); ms += PAUSE_MS) {
+        if (bench_guard_unmount(l->directory, ms > BUSY_SECONDS * 1000) || errno != EBUSY)
             break;
         pause_briefly();
     }
@@ -277,8 +277,8 @@ static void unmount_container(struct limefs *l)
         kill(l->daemon, SIGKILL);
         waitpid(l->daemon, NULL, 0);
     }
-    if (l->folder[0])
-        bench_guard_remove(l->folder);
+    if (l->directory[0])
+        bench_guard_remove(l->directory);
 }
 
 /* ---- the back ends ---- */
@@ -322,7 +322,7 @@ static int prepare_with(struct bench_io *io, int64_t job_ranks)
         return -1;
     if (io->rank == 0)
         snprintf(l->record, sizeof l->record, "%.*s/%s",
-                 (int)(sizeof l->record - sizeof "/" BENCH_RECORD_TYPE), l->folder,
+                 (int)(sizeof l->record - sizeof "/" BENCH_RECORD_TYPE), l->directory,
                  BENCH_RECORD_TYPE);
     MPI_Bcast(l->record, sizeof l->record, MPI_CHAR, 0, io->comm);
     return 0;

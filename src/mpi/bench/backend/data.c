@@ -6,7 +6,7 @@
 
 enum {
     WORD = 8,
-    BLOCK = 512, /* words that are compared before anybody looks */
+    BLOCK = 512, /* words that are compared at once */
 };
 
 static uint64_t key_of(uint64_t seed)

@@ -30,14 +30,14 @@ struct thing {
 
 /* ---- mounts ---- */
 
-bool bench_guard_unmount(const char *folder, bool lazily)
+bool bench_guard_unmount(const char *directory, bool lazily)
 {
     pid_t pid;
     int status;
-    char *argv[] = {"fusermount3", "-u", lazily ? "-z" : "-q", (char *)folder, NULL};
+    char *argv[] = {"fusermount3", lazily ? "-uz" : "-u", "-q", (char *)directory, NULL};
     posix_spawnattr_t attributes;
     if (geteuid() == 0)
-        return umount2(folder, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0)) == 0;
+        return umount2(directory, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0)) == 0;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); /* ^C is not for fusermount3 */
     errno = posix_spawnp(&pid, argv[0], NULL, &attributes, argv, environ);
@@ -48,12 +48,13 @@ bool bench_guard_unmount(const char *folder, bool lazily)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-void bench_guard_remove(const char *folder)
+void bench_guard_remove(const char *directory)
 {
-    if (rmdir(folder) == 0 || errno == ENOENT) /* of a mount point: EBUSY, without its daemon */
+    if (rmdir(directory) == 0 ||
+        errno == ENOENT) /* of a mount point: EBUSY, without its daemon */
         return;
-    bench_guard_unmount(folder, true);
-    rmdir(folder);
+    bench_guard_unmount(directory, true);
+    rmdir(directory);
 }
 
 /* ---- the guard ---- */

@@ -21,7 +21,7 @@ enum {
     BENCH_PATH_BYTES = 4096,
 };
 
-/* Of the record in a LIME container: what SciDAC checksums belong to. */
+/* The record's type in a LIME container: SciDAC checksums belong to it. */
 #define BENCH_RECORD_TYPE "scidac-binary-data"
 
 struct bench_io;

@@ -2,8 +2,8 @@
  * guard.h - a process that removes what the benchmark has made, however it ends
  *
  * mpirun gives ranks a second after a signal, which a rank may spend in one system call. So
- * what is made on disk is told to a child of rank 0, which waits for the other end of a pipe to
- * be closed: by the end of the program, in whatever way that comes.
+ * what is made on disk is reported to a child of rank 0, which waits for the other end of a
+ * pipe to be closed: by the end of the program, in whatever way that comes.
  */
 #ifndef BENCH_GUARD_H
 #define BENCH_GUARD_H
@@ -25,9 +25,9 @@ void bench_guard_signals(void);
 void bench_guard_end(void);
 
 /* Unmounts a directory; lazily: as soon as no process uses it. False: errno, perhaps EBUSY. */
-bool bench_guard_unmount(const char *folder, bool lazily);
+bool bench_guard_unmount(const char *directory, bool lazily);
 
 /* Unmounts and removes a directory, now or as soon as no process uses it. */
-void bench_guard_remove(const char *folder);
+void bench_guard_remove(const char *directory);
 
 #endif
