@@ -192,7 +192,7 @@ struct rule {
     const char *(*take)(struct bench_options *, char *value);
 };
 
-#define AT(member) offsetof(struct bench_options, member)
+#define AT(member) .where = offsetof(struct bench_options, member)
 
 static const struct rule rules[] = {
     {HEADING, .help = "what to measure"},
