@@ -97,7 +97,7 @@ LEMON_MAJOR := 1
 LEMON_VERSION := 1.1.0
 lemon_src := $(wildcard src/mpi/lemon/*.c src/mpi/series/*.c src/mpi/move/*.c)
 move_src  := $(wildcard src/mpi/move/*.c)
-benchmark_src := $(wildcard src/mpi/programs/*.c) $(addprefix src/mpi/bench/backend/,data.c pattern.c)
+benchmark_src := $(wildcard src/mpi/programs/*.c) src/mpi/bench/backend/pattern.c
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
@@ -368,7 +368,7 @@ $(B)/tests/test_runs: $(B)/obj/no-mpi/runs.o $(B)/obj/no-mpi/share.o
 $(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan pieces schedule share)
 $(B)/tests/test_permute: $(patsubst %,$(B)/obj/no-mpi/%.o,permute box grid)
 $(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
-$(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o data.o dataset.o)
+$(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o dataset.o)
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'

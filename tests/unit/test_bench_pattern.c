@@ -2,7 +2,6 @@
  * the file once; the data tell whether they are at their place */
 #include "lattice.h"
 
-#include "data.h"
 #include "dataset.h"
 
 #include <stdio.h>
@@ -269,7 +268,7 @@ static void test_large_parts_are_cut(void **state)
     struct bench_task task = {.pattern = {.kind = BENCH_LATTICE,
                                           .ranks = 2,
                                           .transfer = 1 << 20,
-                                          .lattice = {3, 700, 500, 900},
+                                          .lattice = {700, 50, 60, 90},
                                           .grid = {1, 1, 1, 2},
                                           .site_bytes = 576}};
     struct bench_dataset set;
@@ -286,6 +285,9 @@ static void test_large_parts_are_cut(void **state)
     struct bench_slab none;
     bench_dataset_slab(&set, 1, bench_dataset_rounds(&set), &none);
     assert_int_equal(none.bytes, 0);
+    assert_null(bench_dataset_refuses(&task));
+    task.pattern.lattice[1] = 5000;
+    assert_non_null(bench_dataset_refuses(&task)); /* a slice is too large */
 }
 
 int main(void)

@@ -58,13 +58,6 @@ void bench_run_free(struct bench_run *);
 /* BENCH_GOOD, or BENCH_FAILED after messages. Collective. */
 int bench_run_measure(struct bench_run *);
 
-/* One operation of one entry; false after a message. *wrong: some byte was. Collective. */
-bool bench_operate(struct bench_run *, struct bench_entry *, enum bench_operation,
-                   int repetition, struct bench_seconds *, bool *wrong);
-
-/* How long a unit of computing takes when all ranks compute, the same on each. Collective. */
-double bench_compute_unit(MPI_Comm);
-
 /* Whether a library was left with an open file, so that MPI_Finalize() may wait for ever. */
 bool bench_is_abandoned(void);
 

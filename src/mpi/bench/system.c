@@ -1,8 +1,10 @@
-/* system.c - the machine and the libraries that are measured */
+/* system.c - the machine and the libraries that are measured, and its page cache */
+#define _GNU_SOURCE
 #include "system.h"
 #include "backend.h"
 #include "guard.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,4 +177,59 @@ json_t *bench_system_json(const struct bench_system *s)
         "cpus", (json_int_t)s->cpus, "memory_bytes", (json_int_t)s->memory_bytes, "file_system",
         "type", s->file_system, "block_bytes", number_or_null(s->block_bytes), "stripe_bytes",
         number_or_null(s->stripe_bytes), "stripe_count", number_or_null(s->stripe_count));
+}
+
+/* ---- the page cache ---- */
+
+#define CONTROL "/proc/sys/vm/drop_caches"
+
+static const char whole_cache[] = "drop_caches", file_pages[] = "posix_fadvise";
+
+const char *bench_cache_method(const struct bench_world *world, bool file_only)
+{
+    int good = !file_only;
+    if (world->host_rank == 0 && good) {
+        int fd = open(CONTROL, O_WRONLY | O_CLOEXEC);
+        good = fd >= 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    return good ? whole_cache : file_pages;
+}
+
+bool bench_cache_is_whole(const char *method)
+{
+    return strcmp(method, whole_cache) == 0;
+}
+
+static void drop_all(void)
+{
+    sync();
+    int fd = open(CONTROL, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (write(fd, "3\n", 2) != 2)
+        bench_say(CONTROL ": write: %m");
+    close(fd);
+}
+
+static void drop_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return; /* not made yet */
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+}
+
+void bench_cache_drop(const struct bench_world *world, const char *method, const char *path)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world->host_rank == 0 && bench_cache_is_whole(method))
+        drop_all();
+    else if (world->host_rank == 0)
+        drop_file(path);
+    MPI_Barrier(MPI_COMM_WORLD);
 }

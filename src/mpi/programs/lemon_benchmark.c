@@ -3,7 +3,6 @@
  *
  * Every step is agreed on by all processes: they go on together or end together.
  */
-#include "data.h"
 #include "lemon.h"
 #include "limeoutput.h"
 #include "pattern.h"
