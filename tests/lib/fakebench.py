@@ -64,14 +64,8 @@ def parameters(options):
     site = int(options.get("site-bytes", 576))
     nbytes = math.prod(lattice) * site // ranks if lattice else size(options["size"])
     return {"ranks": ranks, "pattern": options["pattern"], "block_bytes": nbytes,
-            "transfer_bytes": size(options.get("transfer-size", "1M")), "segments": 1,
-            "lattice": lattice, "grid": [ranks, 1, 1, 1] if lattice else None,
-            "site_bytes": site, "collective": "collective" in options,
-            "alignment": size(options.get("alignment", "0")),
-            "chunk": size(options.get("chunk", "0")), "unlimited": False, "shape": "1d",
-            "fsync": True, "reorder": "reorder" in options, "cold": True, "hints": {},
-            "repetitions": int(options.get("repetitions", 5)), "seed": int(options["seed"])
-            if "seed" in options else 1, "checksum": False}
+            "collective": "collective" in options,
+            "repetitions": int(options.get("repetitions", 5))}
 
 
 def skipped(backend, told, given):
@@ -100,11 +94,8 @@ def measured(backend, operation, told, given, options):
         io = nbytes / (speed * dice.uniform(1 - noise, 1 + noise))
         seconds.append({"open": 0.001, "transfer": io, "close": 0.0,
                         "compute": compute, "total": io + compute})
-    rates = [nbytes / run["total"] for run in seconds]
-    return {"backend": backend, "operation": operation, "bytes": nbytes, "hints": {},
-            "seconds": seconds, "verified": True, "bytes_per_second": {
-                "mean": sum(rates) / len(rates), "min": min(rates), "max": max(rates),
-                "deviation": 0.0, "median": sorted(rates)[len(rates) // 2]}}
+    return {"backend": backend, "operation": operation, "bytes": nbytes, "seconds": seconds,
+            "verified": True}
 
 
 def hang(started, path):
