@@ -46,7 +46,7 @@ static struct statistics statistics_of(double *values, int n)
 static struct statistics speeds_of(const struct bench_run *run,
                                    const struct bench_result *result)
 {
-    double speeds[BENCH_REPETITIONS_MAX];
+    double speeds[BENCH_REPETITIONS_MAX] = {0};
     for (int i = 0; i < result->n; i++)
         speeds[i] = (double)run->bytes / result->seconds[i].total;
     return statistics_of(speeds, result->n);
@@ -162,7 +162,7 @@ static void show_heading(bool computes, FILE *to)
 /* The median of one phase, in seconds. */
 static double phase_median(const struct bench_result *result, enum column column)
 {
-    double values[BENCH_REPETITIONS_MAX];
+    double values[BENCH_REPETITIONS_MAX] = {0};
     for (int i = 0; i < result->n; i++) {
         const struct bench_seconds *s = &result->seconds[i];
         const double all[] = {s->compute, s->open, s->transfer, s->close};
