@@ -30,7 +30,7 @@ struct limefs_ahead {
     char *memory; /* of all blocks; NULL while no file is read ahead */
     struct {
         struct limefs_file *file;
-        struct limefs_stamp stamp; /* of the container before the block was read */
+        struct limefile_identity stamp; /* of the container before the block was read */
     } block[BLOCKS];
     int queue[BLOCKS]; /* blocks that no thread has begun to read, oldest first */
     int queue_length;
@@ -55,9 +55,9 @@ static bool read_block(struct limefs_ahead *ahead, int number)
     struct timespec now;
     struct stat st;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (fstat(file->view->fd, &st) != 0 || limefs_time_is_racy(&st.st_ctim, &now))
+    if (fstat(file->view->fd, &st) != 0 || limefile_time_is_racy(&st.st_ctim, &now))
         return false;
-    ahead->block[number].stamp = limefs_stamp_of(&st);
+    ahead->block[number].stamp = limefile_identity_of(&st);
     return limefs_local_read(file, to, n, block->from, &bytes) == (ssize_t)n;
 }
 
@@ -148,9 +148,9 @@ static bool are_current(const struct limefs_ahead *ahead, const struct limefs_fi
     struct stat st;
     if (fstat(file->view->fd, &st) != 0)
         return false;
-    struct limefs_stamp now = limefs_stamp_of(&st);
+    struct limefile_identity now = limefile_identity_of(&st);
     for (int i = 0; i < count; i++)
-        if (!limefs_stamp_equal(&now, &ahead->block[blocks[i]].stamp))
+        if (!limefile_identity_equal(&now, &ahead->block[blocks[i]].stamp))
             return false;
     return true;
 }

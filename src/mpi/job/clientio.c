@@ -70,7 +70,7 @@ static const char *check_file_range(const struct job_server *server,
 {
     *code = ENXIO;
     if (!file->writing)
-        return is_inside(move->offset, move->bytes, file->identity.bytes)
+        return is_inside(move->offset, move->bytes, (uint64_t)file->identity.size)
                    ? NULL
                    : "outside of the file";
     *code = EFBIG;

@@ -42,7 +42,7 @@ struct limefs_file {
     struct limefs_verify_reader reader; /* what is served is looked at */
     struct limefs_lock lock;            /* guards what follows */
     int direct;                         /* the container with O_DIRECT; -1: cannot be had */
-    struct limefs_stamp checked;        /* the container when the record was last found good */
+    struct limefile_identity checked;   /* the container when the record was last found good */
     struct limefs_sample sample;        /* of the last read */
 };
 
