@@ -4,7 +4,6 @@
 #include "append.h"
 #include "caller.h"
 #include "descriptor.h"
-#include "passthrough.h"
 #include "told.h"
 #include "tree.h"
 
@@ -207,16 +206,13 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     struct limefile_identity stamp = limefile_identity_of(&st);
     bool reads = (flags & O_ACCMODE) == O_RDONLY;
     bool moving = reads && limefile_is_being_written(file->fd, &stamp.ctime);
-    int backing = limefs_passthrough_prepare(fs, node, file->fd);
     limefs_lock(&fs->lock);
     *keep = keeps_pages(node, &stamp, moving);
     file->node = node; /* the kernel keeps it as long as the file is open */
     node->opened = true;
     if (!reads)
         take_writer(file, flags, &stamp);
-    backing = limefs_passthrough_opened(fs, node, backing);
     limefs_unlock(&fs->lock);
-    limefs_passthrough_drop(fs, backing);
     return 0;
 }
 
@@ -286,7 +282,6 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     file->node = node;
     node->opened = true;
     take_writer(file, flags, &stamp);
-    limefs_passthrough_opened(fs, node, 0);
     limefs_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
@@ -301,7 +296,6 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     if (file->writes)
         limefs_told_note(fs, file->node, file->fd);
     limefs_lock(&fs->lock);
-    int backing = limefs_passthrough_closed(file->node);
     if (file->writes)
         limefs_append_closed(file->node, file->appends);
     if (known) {
@@ -309,7 +303,6 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
         file->node->cached_is_ours = true;
     }
     limefs_unlock(&fs->lock);
-    limefs_passthrough_drop(fs, backing);
     close(file->fd);
 }
 

@@ -116,8 +116,6 @@ struct limefs {
     struct limefs_faces *faces; /* faces.h; under the lock */
     struct limefs_ahead *ahead; /* ahead.h; NULL: nothing is */
     atomic_bool reads_far;      /* the kernel reads ahead as far as it was told */
-    atomic_bool passes;         /* it reads files of the tree itself (file/passthrough.h); so */
-    atomic_uint_least64_t passed_files; /* many were opened */
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */
