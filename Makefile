@@ -353,7 +353,7 @@ $(B)/tests/test_forward: $(call obj,src/fuse/job/forward.c)
 $(B)/tests/test_spans: $(call obj,src/fuse/job/spans.c)
 $(B)/tests/test_stall: $(call obj,src/fuse/job/stall.c)
 $(B)/tests/test_tally: $(call obj,src/fuse/verify/tally.c src/fuse/job/spans.c)
-$(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c clock.c lock.c))
+$(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c lock.c))
 # A room, with those below it; libfuse3 is there for what it tells the kernel.
 names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
 $(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))

@@ -569,7 +569,7 @@ class WhileRead(Files):
         with open(words, encoding="ascii") as file:
             lines = file.read().splitlines()
         self.assertEqual(len(lines), 1, lines)
-        self.assertIn("record 2: verify: what was read has the checksum", lines[0])
+        self.assertIn("record 2: verify: bad: checksum ", lines[0])
 
 
 class WhileReadDirect(WhileRead):

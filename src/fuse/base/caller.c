@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 #include "caller.h"
-#include "clock.h"
 #include "descriptor.h"
 
 #include <errno.h>

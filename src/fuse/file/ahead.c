@@ -1,8 +1,6 @@
 /* ahead.c - the threads that read ahead, and the blocks that they read */
 #define _GNU_SOURCE
 #include "ahead.h"
-#include "clock.h"
-#include "thread.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

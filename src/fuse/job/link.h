@@ -5,7 +5,6 @@
 #ifndef LIMEFS_LINK_H
 #define LIMEFS_LINK_H
 
-#include "clock.h"
 #include "forward.h"
 #include "job.h"
 #include "launch.h"
@@ -17,6 +16,7 @@
 
 enum {
     LIMEFS_JOB_FILES_MAX = 64, /* containers that the job has open for us */
+    LIMEFS_JOB_LINE_MAX = 512, /* bytes of a line that the job's processes print */
 };
 
 enum limefs_job_file_state {
@@ -145,8 +145,8 @@ struct limefs_job {
     uint64_t forwarded_bytes, failed_loads, connections;
     char trouble[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
 
-    struct limefs_launch launch; /* of the thread alone */
-    char words[512];
+    struct limefs_launch launch;     /* of the thread alone */
+    char words[LIMEFS_JOB_LINE_MAX]; /* that were printed and not taken yet */
     size_t words_len;
 };
 

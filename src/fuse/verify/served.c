@@ -1,5 +1,4 @@
 /* served.c - verdicts from what readers are served (-o verify=stream) */
-#include "clock.h"
 #include "proofs.h"
 
 #include <errno.h>
@@ -187,6 +186,6 @@ int limefs_verify_leave(struct limefs *fs, const struct limefs_verify_reader *re
     pthread_cond_broadcast(&reader->proofs->changed);
     limefs_unlock(&reader->proofs->lock);
     if (judged)
-        limefs_proof_report(fs, reader->view, reader->proof, &sum, "what was read has");
+        limefs_proof_report(fs, reader->view, reader->proof, &sum);
     return err;
 }
