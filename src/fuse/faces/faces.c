@@ -155,11 +155,11 @@ void limefs_faces_release(struct limefs *fs)
 {
     if (!fs->faces)
         return;
-    for (uint32_t i = 0; i < fs->slot_count; i++)
-        if (fs->slots[i].use == LIMEFS_SLOT_FACE) {
-            if (fs->slots[i].face->files)
-                limefile_face_close(fs->slots[i].face->files);
-            free(fs->slots[i].face);
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
+        if (fs->inodes.slots[i].use == LIMEFS_SLOT_FACE) {
+            if (fs->inodes.slots[i].face->files)
+                limefile_face_close(fs->inodes.slots[i].face->files);
+            free(fs->inodes.slots[i].face);
         }
     free(fs->faces->buckets);
     free(fs->faces);
@@ -225,7 +225,7 @@ static int put_face(struct limefs *fs, struct limefs_face *face)
     face->next = *at;
     *at = face;
     face->found = true;
-    face->id = ++fs->ids;
+    face->id = ++fs->inodes.ids;
     faces->count++;
     return 0;
 }

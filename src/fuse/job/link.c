@@ -310,7 +310,7 @@ void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *vie
 static int descriptor_of(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
-    const struct limefs_view *view = fs->newest;
+    const struct limefs_view *view = fs->snapshots.newest;
     while (view && view->id != id)
         view = view->older;
     int fd = view ? fcntl(view->fd, F_DUPFD_CLOEXEC, 3) : -1;

@@ -114,7 +114,7 @@ static void report_ready(int exit_code)
 static int try_container(struct limefs *fs)
 {
     struct limefs_view *view;
-    int err = limefs_view_current(fs, fs->root, &view);
+    int err = limefs_view_current(fs, fs->inodes.root, &view);
     if (err)
         return limefs_view_has_told(err) ? err : fail(fs->source, "open", err);
     if (fs->options.rw)

@@ -93,7 +93,7 @@ static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
         limefs_tally_sum(tally, at, bytes + (at - from), (size_t)(end - at), &part);
         limefs_lock(&proofs->lock);
         limefs_tally_merge(tally, &part);
-        atomic_fetch_add_explicit(&fs->verified_bytes, part.n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&fs->stats.verified_bytes, part.n, memory_order_relaxed);
         at = end;
         end = from + n;
     }

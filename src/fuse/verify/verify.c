@@ -33,8 +33,8 @@ void limefs_proof_conclude(struct limefs *fs, struct limefs_proofs *proofs,
     proof->error = 0;
     proof->verdict = is_right ? LIMEFS_OK : LIMEFS_BAD;
     pthread_cond_broadcast(&proofs->changed);
-    atomic_fetch_add_explicit(proof->verdict == LIMEFS_OK ? &fs->verified_ok
-                                                          : &fs->verified_bad,
+    atomic_fetch_add_explicit(proof->verdict == LIMEFS_OK ? &fs->stats.verified_ok
+                                                          : &fs->stats.verified_bad,
                               1, memory_order_relaxed);
 }
 
@@ -42,9 +42,8 @@ static void explain_sum(const struct limefs_proof *proof, const struct limefile_
                         char reason[LIMEFS_REASON_MAX])
 {
     const struct limefile_checksum *want = &proof->field.checksum;
-    snprintf(reason, LIMEFS_REASON_MAX,
-             "checksum %08x %08x, not %08x %08x as in the container", have->suma, have->sumb,
-             want->suma, want->sumb);
+    snprintf(reason, LIMEFS_REASON_MAX, "checksum %08x %08x, not %08x %08x as in the container",
+             have->suma, have->sumb, want->suma, want->sumb);
 }
 
 void limefs_proof_report(struct limefs *fs, const struct limefs_view *view,
@@ -223,7 +222,7 @@ static bool is_read(struct limefs *fs, struct limefs_proofs *proofs, struct lime
     if (!*err && proofs->dropped)
         *err = -ESTALE;
     if (!*err)
-        atomic_fetch_add_explicit(&fs->verified_bytes, proof->field.record.bytes,
+        atomic_fetch_add_explicit(&fs->stats.verified_bytes, proof->field.record.bytes,
                                   memory_order_relaxed);
     else if (*err == -EIO || *err == LIMEFILE_E_SHRUNK)
         proof->error = *err;
