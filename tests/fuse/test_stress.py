@@ -208,11 +208,6 @@ class Starting(limetest.TestCase):
                 self.assertTrue([line for line in table
                                  if mount.path in line and "max_read=131072" in line])
 
-    def test_times_that_are_none(self):
-        for option in ("attr_timeout=nan", "attr_timeout=-1", "entry_timeout=-0.1"):
-            done = limetest.run(["limefs", "-o", option, self.path, self.tempdir()])
-            self.assertEqual(done.returncode, 2, option)
-
     def test_inherited_descriptors_are_closed(self):
         reading, writing = os.pipe()
         process = subprocess.Popen([limetest.program("limefs"), self.path, self.tempdir()],

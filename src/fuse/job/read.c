@@ -97,12 +97,12 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
     int loads[LIMEFS_SLOTS_MAX];
     bool follows;
     struct limefs_job_file *file = limefs_job_file_of(job, view);
-    if (file && file->state == LIMEFS_JOB_FILE_OPENING) {
+    if (file && limefs_job_file_is_opening(file)) {
         limefs_forward_note(&job->forward, want, 0, loads, &follows);
         if (!limefs_forward_is_stream(&job->forward, want))
             return follows;
         while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
-               file->state == LIMEFS_JOB_FILE_OPENING) /* not for long */
+               limefs_job_file_is_opening(file)) /* not for long */
             wait_a_while(job);
         if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
             return follows;
