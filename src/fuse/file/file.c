@@ -241,8 +241,6 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
     limefs_handle_add(fs, &fs->files, &file->handle);
     if (file->view && !file->target)
         limefs_verify_attach(fs, file->view, file->record.ordinal, &file->reader);
-    if (limefs_file_is_large(fs, file) && !file->view->guise)
-        limefs_job_prepare(fs, file->view);
     *out = file;
     return 0;
 }

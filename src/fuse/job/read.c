@@ -9,17 +9,6 @@ enum {
     REST_SECONDS = 5, /* a container is not asked for after a read that failed */
 };
 
-void limefs_job_prepare(struct limefs *fs, const struct limefs_view *view)
-{
-    struct limefs_job *job = fs->job;
-    if (!job)
-        return;
-    limefs_lock(&job->lock);
-    if (job->state == LIMEFS_JOB_SERVING)
-        limefs_job_file_of(job, view);
-    limefs_unlock(&job->lock);
-}
-
 static struct limefs_want want_of(const struct limefs_range *range)
 {
     return (struct limefs_want){.view = range->view->id,
