@@ -19,16 +19,12 @@ import limetest
 import scidac
 import users
 import writelib
+from writelib import read
 
 FIELDS = ("ildg-binary-data", "scidac-binary-data")
 DIMS = (4, 3, 2, 5)  # x, y, z, t
 LISTED = (".npy", ".h5", ".zarr", ".t", ".le.npy", ".f4.npy", ".f8.npy", ".eo.npy", ".nersc", ".milc",
           ".openqcd")
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def fails(code, function, *args):

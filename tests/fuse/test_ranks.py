@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import test_content
 from mpitest import MPIRUN, environment
+from writelib import until
 
 MIB = 1 << 20
 TIMEOUT = 2.0  # job_timeout, where jobs fail
@@ -31,14 +32,6 @@ def stats(mount):
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
-
-
-def until(what, timeout=20):
-    end = time.monotonic() + timeout * limetest.SLOWNESS
-    while not what():
-        if time.monotonic() > end:
-            raise AssertionError("it does not happen")
-        time.sleep(0.01)
 
 
 def serving(mount):

@@ -12,6 +12,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+from writelib import read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 100000)])
 
@@ -21,11 +22,6 @@ def put(path, data):
     with open(path, "wb") as file:
         file.write(data)
     return path
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def replace(path, data):

@@ -22,7 +22,8 @@ bool limefs_spans_add(struct limefs_spans *, uint64_t from, uint64_t to);
 
 bool limefs_spans_cover(const struct limefs_spans *, uint64_t from, uint64_t to);
 
-/* [*from, *to) becomes the first part of it that is not there. Returns false if there is none. */
+/* [*from, *to) becomes the first part of it that is not there. Returns false if there is none.
+ */
 bool limefs_spans_gap(const struct limefs_spans *, uint64_t *from, uint64_t *to);
 
 #endif
