@@ -11,7 +11,6 @@
 #include "gauge.h"
 #include "imagekept.h"
 #include "openqcd.h"
-#include "piecepass.h"
 #include "threads.h"
 
 #include <errno.h>
@@ -21,7 +20,7 @@
 
 enum {
     SLICES = 3,
-    PIECE_BYTES = 512 * 1024, /* that are read, or written, at a time */
+    PIECE_BYTES = 512 * 1024, /* that are read at a time */
     OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY = 512 << 20,
@@ -426,13 +425,11 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
                image->form.precision == pass->sites->precision;
     w.threads = pass->threads ? pass->threads : limefile_processors();
     w.threads = w.threads < THREADS_MAX ? w.threads : THREADS_MAX;
-    int err = plan(&w);
-    if (err == -ENOMEM) {
-        release(&w);
-        return piecepass_run(pass, out);
-    }
+    unsigned precision = pass->sites->precision;
+    bool is_valid = gauge_count_sites(w.extent) && (precision == 32 || precision == 64);
+    int err = is_valid ? plan(&w) : -EINVAL;
     if (!err)
-        err = limefile_physics_planes_new(w.extent, pass->sites->precision, &w.figures);
+        err = limefile_physics_planes_new(w.extent, precision, &w.figures);
     if (!err)
         err = run_all(&w);
     if (!err) {

@@ -193,6 +193,9 @@ struct limefile_gauge_totals {
     struct limefile_gauge_sums image;  /* of what the image stores */
 };
 
+/* Memory for a pass that makes no image: what is read stays in the processors' caches. */
+#define LIMEFILE_GAUGE_CHECK_BYTES ((size_t)64 << 20)
+
 struct limefile_gauge_pass {
     const struct limefile_sites *sites;
     const struct limefile_gauge *source;      /* whose sums are taken; or NULL */
@@ -205,12 +208,14 @@ struct limefile_gauge_pass {
     bool without_plaquette; /* nobody wants it */
     unsigned threads;       /* 0: as many as there are processors */
     /* Bytes that it may take, roughly; 0: 512 MiB. Where that is too little for a few planes of
-     * the lattice it takes more, up to 640 MiB; a lattice that needs more yet, one that is long
-     * in x, is read twice in small pieces. */
+     * the lattice it takes more, up to 640 MiB. */
     size_t memory;
 };
 
-/* Reads each site once, but for those at the edges of what fits into memory. */
+/* Reads each site once, but for those at the edges of what fits into memory. The figures have
+ * the same bits for any number of threads, on any machine. -EINVAL: no such extents or
+ * precision; -ENOMEM, also for a lattice of which no few planes fit into memory; -EINTR; what
+ * the functions of the pass return. */
 int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge_totals *out);
 
 /* The plaquettes and link traces that the header states, ILDG: the container's records. Returns
