@@ -194,7 +194,7 @@ struct limefile_gauge_totals {
 };
 
 /* Memory for a pass that makes no image: what is read stays in the processors' caches. */
-#define LIMEFILE_GAUGE_CHECK_BYTES ((size_t)64 << 20)
+#define LIMEFILE_GAUGE_CHECK_BYTES ((size_t)48 << 20)
 
 struct limefile_gauge_pass {
     const struct limefile_sites *sites;
