@@ -136,7 +136,7 @@ class Index(CellsCase):
                 ({"entries_crc": 1},
                  "the cells' entries do not have the checksum that the header says"),
                 ({"flags": 16}, "it has flags that are not known"),
-                ({"particles": 21}, "the cells have fewer particles than there are"),
+                ({"particles": 21}, "the cells overlap, or leave particles out"),
                 ({"particles": big}, "there are more particles than a file can hold"),
                 ({"particles": 0}, "cell (0, 0, 0): it reaches beyond the data"),
                 ({"particle_bytes": 63}, "a field reaches beyond the particle"),
@@ -165,7 +165,7 @@ class Index(CellsCase):
         for entry, reason in (
                 ((0, 99, 0), "cell (0, 1, 1): it reaches beyond the data"),
                 ((0, 0, 5), "cell (0, 1, 1): it has no particles, but a place or a checksum"),
-                ((0, 2, 0), "cell (0, 1, 1): it begins with particles of another cell")):
+                ((0, 2, 0), "the cells overlap, or leave particles out")):
             c = Checkpoint(20, (2, 2, 2), seed=4)
             c.entry[3] = entry
             self.assertIn(reason, self.words(c.container())[0])
