@@ -195,8 +195,7 @@ $(eval $(call compile,src/lime/edit,$(INC_lime)))
 $(eval $(call compile,src/lime/output,$(INC_lime)))
 $(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
 $(eval $(call compile,src/lime/checkpoint,$(INC_checkpoint)))
-# Loops over numbers want vectors, also where it is not known how many there are.
-$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags) $$(if $$(filter %/kernel.c,$$<),$(filter -O3,$(CFLAGS:-O2=-O3)))))
+$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags)))
 # No fused multiply-add, for the same bits on every machine; loops over sites become vectors.
 $(eval $(call compile,src/lime/formats,$(INC_formats) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))

@@ -15,6 +15,11 @@ struct work {
     _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 };
 
+static void copy_bytes(void *out, const void *in, size_t count)
+{
+    memcpy(out, in, count);
+}
+
 int face_compute_init(struct face_compute *c, const struct face_layout *layout,
                       const struct limefile_facename *name)
 {
@@ -28,7 +33,9 @@ int face_compute_init(struct face_compute *c, const struct face_layout *layout,
         .even_odd = name->even_odd,
     };
     c->to = name->precision && a->precision ? name->precision / 8 : c->from;
-    c->kernel = face_kernel(c->from, c->to, name->little);
+    c->kernel = a->precision
+                    ? limefile_reals_kernel(8 * c->from, false, 8 * c->to, name->little)
+                    : copy_bytes;
     if (__builtin_mul_overflow(c->site_bytes / c->from, c->to, &c->out_bytes) ||
         __builtin_mul_overflow(c->out_bytes, sites, &c->bytes) ||
         c->bytes > LIMEFILE_BYTES_MAX / 2)

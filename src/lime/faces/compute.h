@@ -10,14 +10,7 @@
 #define LIMEFILE_COMPUTE_H
 
 #include "layout.h"
-
-/* ---- kernel.c ---- */
-
-/* `count` numbers from `in` to `out`, which do not overlap and lie anywhere. */
-typedef void face_kernel_fn(void *out, const void *in, size_t count);
-
-/* From big-endian numbers of `from` bytes to others of `to`; 1 to 1: bytes. */
-face_kernel_fn *face_kernel(unsigned from, unsigned to, bool little);
+#include "limegauge.h"
 
 /* ---- evenodd.c ---- */
 
@@ -42,7 +35,7 @@ struct face_compute {
     uint64_t site_bytes; /* in the record, */
     uint64_t out_bytes;  /* and computed */
     uint64_t bytes;      /* of all that is computed */
-    face_kernel_fn *kernel;
+    limefile_reals_fn *kernel;
     bool even_odd;
     struct face_evenodd order;
 };

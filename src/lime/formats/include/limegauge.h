@@ -101,6 +101,15 @@ enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uin
 uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned precision,
                                   unsigned rows);
 
+/* ---- numbers (links.c) --------------------------------------------------------------- */
+
+/* Converts `count` numbers from `in` to `out`, which lie anywhere. */
+typedef void limefile_reals_fn(void *out, const void *in, size_t count);
+
+/* From real numbers of so many bits (32, 64) and that byte order to others. */
+limefile_reals_fn *limefile_reals_kernel(unsigned from, bool from_little, unsigned to,
+                                         bool to_little);
+
 /* ---- what a file would be (image.c) -------------------------------------------------- */
 
 /* Texts may be NULL; they are copied, in printable ASCII and as far as the format has room. */
@@ -161,7 +170,7 @@ ssize_t limefile_gauge_image_read_by(const struct limefile_gauge_image *,
                                      void *context, void *buf, size_t n, uint64_t offset);
 bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *);
 
-/* ---- a file in another format as a container (guise.c) ------------------------------- */
+/* ---- a file in another format as a container (image.c) ------------------------------- */
 
 /* What a LIME container with this configuration would be: the header as a text record, of type
  * "nersc-header" and so on, ildg-format and ildg-binary-data. There is no checksum: nothing is
