@@ -314,6 +314,16 @@ static void measure_row(const struct sweep *s, uint64_t k, uint64_t y)
     }
 }
 
+/* Fetches a row into the cache while others are computed with. */
+static void fetch_row(const struct limefile_physics_planes *p, const unsigned char *plane,
+                      uint64_t y)
+{
+    size_t bytes = (size_t)p->extent[0] * LIMEFILE_SITE_REALS * (p->precision / 8);
+    const unsigned char *row = plane + (size_t)(y % p->extent[1]) * bytes;
+    for (size_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch(row + i, 0, 2);
+}
+
 static void do_sweep(struct sweep *s)
 {
     const struct limefile_physics_planes *p = s->p;
@@ -327,6 +337,9 @@ static void do_sweep(struct sweep *s)
             size_t at = (size_t)(s->first + k) * plane_bytes(p);
             if (loops)
                 load_row(p, s->slab->above_t + at, y, s->then);
+            if (loops)
+                fetch_row(p, s->slab->above_t + at, y + 1);
+            fetch_row(p, s->slab->here + at, y + 2);
             measure_row(s, k, y);
         }
         double *rows = s->here;
