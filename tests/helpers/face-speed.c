@@ -25,8 +25,10 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static ssize_t read_memory(void *context, void *buf, size_t n, uint64_t offset)
+static ssize_t read_memory(void *context, void *buf, size_t n, uint64_t offset,
+                           const void **data)
 {
+    *data = buf;
     memcpy(buf, (const unsigned char *)context + offset, n);
     return (ssize_t)n;
 }
@@ -37,7 +39,7 @@ static double run(const struct limefile_face *face, unsigned char *record, unsig
     limefile_face_entry(face, 0, &entry);
     double began = now();
     for (uint64_t at = 0; at < entry.bytes; at += PIECE)
-        if (limefile_face_read(face, 0, out, PIECE, at, read_memory, record) < 0)
+        if (limefile_face_read_lent(face, 0, out, PIECE, at, read_memory, record) < 0)
             exit(1);
     return now() - began;
 }

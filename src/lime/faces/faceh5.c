@@ -10,7 +10,7 @@
  * It knows no threads: there is a lock around it.
  */
 #define _GNU_SOURCE
-#include "faceh5.h"
+#include "face.h"
 
 #ifdef LIMEFILE_FACE_HDF5
 
