@@ -383,7 +383,7 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(helper_libs) $(call pkg_libs,libisal expat) -lm -pthread
 
-$(B)/obj/tests/helpers/face-speed.o: helper_cflags = $(INC_faces)
+$(B)/obj/tests/helpers/make-config.o: helper_cflags = $(INC_formats)
 $(B)/obj/tests/helpers/striped.o: helper_cflags = $(call pkg_cflags,fuse3)
 $(B)/helpers/striped: helper_libs = $(call pkg_libs,fuse3)
 $(B)/obj/tests/helpers/long-names.o: helper_cflags = $(call pkg_cflags,fuse3)
