@@ -284,39 +284,6 @@ class Physics(limetest.TestCase):
         self.assertIn(b"; configurations: 3 good, 1 bad\n",
                       run(["lime", "check", "--physics", path]).stdout)
 
-    def test_others_are_not_examined(self):
-        data = encode(LINKS)
-        other = scidac.ildg_format(DIMS).replace(b"su3gauge", b"su2gauge")
-        for records, status, reasons in (
-                ([("ildg-format", other), ("ildg-binary-data", data)], 1,
-                 ["a gauge field, but not of SU(3)"]),
-                ([("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", data[:-576])], 1,
-                 ["4 colour matrices a site, but its length is not that of the lattice"]),
-                ([("ildg-binary-data", data)], 1, ["no metadata describe it"]),
-                ([("xlf-info", b"plaquette = 1")], 0, [])):
-            path = self.write("c", container([records]))
-            done = run(["lime", "check", "--physics", "--json", path])
-            physics = json.loads(done.stdout)["physics"]
-            self.assertEqual([(p["state"], p["reason"]) for p in physics],
-                             [("unverified", reason) for reason in reasons])
-            self.assertEqual(done.returncode, status)
-            done = run(["lime", "check", "--physics", path])
-            self.assertEqual(done.returncode, status)
-            self.assertIn(f"; configurations: {'1 unverified' if reasons else 'none'}\n".encode(),
-                          done.stdout)
-            for reason in reasons:
-                self.assertIn(f": unverified: {reason}\n".encode(), done.stdout)
-
-    def test_with_sums(self):
-        data = encode(LINKS)
-        path = self.write("c", scidac.gauge(DIMS, data))
-        done = run(["lime", "check", "--data", "--physics", path])
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(b"; checksums: 1 right; configurations: 1 good\n", done.stdout)
-        result = json_of(path, "--data")
-        self.assertEqual((result["checksums"][0]["state"], result["physics"][0]["state"]),
-                         ("good", "good"))
-
     def test_a_tree(self):
         folder = self.tempdir()
         for name, text in (("a", f"plaquette = {PLAQUETTE:.12f}"), ("b", "plaquette = 0.9")):

@@ -164,27 +164,7 @@ static void test_check_domain(void **state)
     CHECK(cells, (c.cells[0] = c.cells[1] = c.cells[2] = UINT64_C(1) << 32));
 }
 
-/* ---- sizes and numbers ---- */
-
-static void test_sizes(void **state)
-{
-    (void)state;
-    struct limecells c = good();
-    uint64_t at[LIMECELLS_DIMS], number = 0;
-    assert_int_equal(limefile_cells_cells(&c), 24);
-    assert_int_equal(limefile_cells_header_bytes(&c), 136 + 4 * 80);
-    assert_int_equal(limefile_cells_index_bytes(&c), 136 + 4 * 80 + 24 * 24);
-    assert_int_equal(limefile_cells_data_bytes(&c), 640);
-    assert_ptr_equal(limefile_cells_find(&c, "position"), &c.field[2]);
-    assert_null(limefile_cells_find(&c, "none"));
-    for (uint64_t x = 0; x < 2; x++)
-        for (uint64_t y = 0; y < 3; y++)
-            for (uint64_t z = 0; z < 4; z++, number++) {
-                const uint64_t want[] = {x, y, z};
-                limefile_cells_at(&c, number, at);
-                assert_memory_equal(at, want, sizeof at);
-            }
-}
+/* ---- checksums ---- */
 
 static void test_crc(void **state)
 {
@@ -524,12 +504,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),        cmocka_unit_test(test_check_particle),
         cmocka_unit_test(test_check_fields), cmocka_unit_test(test_check_names),
-        cmocka_unit_test(test_check_domain), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_crc),          cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_decode),       cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_text),         cmocka_unit_test(test_faces),
-        cmocka_unit_test(test_outside),      cmocka_unit_test(test_edges_decide),
-        cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_check_domain), cmocka_unit_test(test_crc),
+        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_entries),      cmocka_unit_test(test_text),
+        cmocka_unit_test(test_faces),        cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_edges_decide), cmocka_unit_test(test_mutations),
     };
     return cmocka_run_group_tests_name("cells", tests, NULL, NULL);
 }
