@@ -194,8 +194,7 @@ $(eval $(call compile,src/lime/edit,$(INC_lime)))
 $(eval $(call compile,src/lime/output,$(INC_lime)))
 $(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
 $(eval $(call compile,src/lime/checkpoint,$(INC_checkpoint)))
-# Loops over numbers want vectors, also where it is not known how many there are.
-$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags) $$(if $$(filter %/kernel.c,$$<),$(filter -O3,$(CFLAGS:-O2=-O3)))))
+$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags)))
 # No fused multiply-add, for the same bits on every machine; loops over sites become vectors.
 $(eval $(call compile,src/lime/formats,$(INC_formats) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))
@@ -377,7 +376,7 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(helper_libs) $(call pkg_libs,libisal expat) -lm -pthread
 
-$(B)/obj/tests/helpers/face-speed.o: helper_cflags = $(INC_faces)
+$(B)/obj/tests/helpers/make-config.o: helper_cflags = $(INC_formats)
 $(B)/obj/tests/helpers/long-names.o: helper_cflags = $(call pkg_cflags,fuse3)
 $(B)/helpers/long-names: helper_libs = $(call pkg_libs,fuse3)
 
