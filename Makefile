@@ -58,9 +58,6 @@ INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_series := -Isrc/mpi/series/include $(INC_lemon)
 INC_backend := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
 INC_bench := -Isrc/mpi/bench/cells/include $(INC_backend)
-INC_molecule := -Isrc/mpi/checkpoint/molecule/include $(INC_lemon)
-INC_molecules := -Isrc/mpi/checkpoint/shared/include $(INC_molecule)
-INC_md := -Isrc/mpi/checkpoint/md/include -Isrc/mpi/series/include $(INC_molecules)
 INC_stage := -Isrc/lime/stage/include $(INC_cells) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_field := -Isrc/lime/tool/field/include $(INC_shared)
@@ -107,7 +104,7 @@ lemon_lime_src := $(addprefix src/lime/,format.c cached.c direct.c checksum.c de
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
-checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
+checkpoint_src := $(wildcard src/mpi/checkpoint/*.c)
 
 # Libraries that lime-bench compares, where MPICC is the MPI that Debian has built them with, by
 # pkg-config name; `lime-bench --list` gives the reason where one is left out.
@@ -248,11 +245,8 @@ $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags))
 $(eval $(call compile_mpi,src/mpi/bench/cells,$(INC_bench) $$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/bench,$(INC_bench) $$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
-$(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_md) $(call pkg_cflags,jansson)))
-$(eval $(call compile_mpi,src/mpi/checkpoint/shared,$(INC_molecules)))
-$(eval $(call compile_mpi,src/mpi/checkpoint/molecule,$(INC_molecule)))
 # No fused multiply-add: where the compiler takes one must not change a run's bits.
-$(eval $(call compile_mpi,src/mpi/checkpoint/md,$(INC_md) -ffp-contract=off))
+$(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_series) -ffp-contract=off $(call pkg_cflags,jansson)))
 
 # What of Lemon and lime-bench needs no MPI, for its tests where there is none.
 define compile_no_mpi

@@ -35,9 +35,7 @@ WRONG = [("fuse/names/view.c", "writing.h"), ("fuse/write/writer.c", "views.h"),
          ("mpi/bench/backend/posix.c", "measure.h"), ("mpi/bench/backend/posix.c", "cells.h"),
          ("mpi/bench/cells/cells.c", "measure.h"), ("mpi/bench/measure.c", "dataset.h"),
          ("mpi/bench/measure.c", "root.h"), ("mpi/checkpoint/textfile.c", "internal.h"),
-         ("mpi/checkpoint/shared/output.c", "plan.h"),
-         ("mpi/checkpoint/shared/input.c", "textfile.h"),
-         ("mpi/checkpoint/molecule/line.c", "world.h"), ("run/ask.c", "tool.h"),
+         ("mpi/checkpoint/output.c", "plan.h"), ("run/ask.c", "tool.h"),
          ("run/bytes.c", "view.h"), ("run/program/main.c", "run.h"), ("fuse/ops/range.c", "run.h")]
 
 
