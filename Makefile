@@ -343,7 +343,6 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
 
 # Units of the daemon that need no FUSE.
-$(B)/tests/test_stream: $(call obj,src/fuse/file/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/job/forward.c)
 $(B)/tests/test_spans: $(call obj,src/fuse/job/spans.c)
 $(B)/tests/test_stall: $(call obj,src/fuse/job/stall.c)
@@ -352,7 +351,7 @@ $(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c clock.c l
 # A room, with those below it; libfuse3 is there for what it tells the kernel.
 names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
 $(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))
-$(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) $(addprefix src/fuse/process/,options.c values.c))
+$(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c)
 $(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
 $(B)/tests/test_cells $(B)/tests/test_gauge: unit_libs = -lm
 # Sums of what passes when it is staged.

@@ -640,18 +640,6 @@ class Job(test_ranks.TestCase, Files):
     records = 0
     LATTICE = (16, 16, 16, 16)  # 37.7 MB
 
-    def test_by_the_ranks(self):
-        for ranks in 1, 2, 3, 4:
-            for harm in None, 20_000_000:
-                path, data = self.conf(harm=harm)
-                with self.subTest(ranks=ranks, harm=harm), \
-                        self.mount(f"ranks={ranks}", PATIENT, source=path) as mount:
-                    record = serving(mount).join("ildg-binary-data")
-                    self.assertEqual(os.getxattr(record, VERIFY), b"bad" if harm else b"good")
-                    now = stats(mount)
-                    self.assertEqual(now["summed_bytes"], len(data))
-                    self.assertEqual(now["local_bytes"], 0)
-
     def test_while_read(self):
         for harm in None, 20_000_000:
             path, data = self.conf(harm=harm)
@@ -663,25 +651,6 @@ class Job(test_ranks.TestCase, Files):
                 self.assertEqual(verdict(record), "bad" if harm else "good")
                 self.assertGreater(stats(mount)["forwarded_bytes"], len(data) // 2)
 
-    def test_killed(self):
-        """The daemon takes the sum itself where the ranks go."""
-        path, _data = self.conf(lattice=(24, 24, 24, 32))
-        with self.mount("ranks=2", source=path) as mount:
-            record = serving(mount).join("ildg-binary-data")
-            for _ in range(3):
-                serving(mount)
-                with concurrent.futures.ThreadPoolExecutor() as pool:
-                    asked = pool.submit(os.getxattr, record, VERIFY)
-                    os.kill(test_ranks.pids_of(mount, "limefs-io")[0], signal.SIGKILL)
-                    self.assertEqual(asked.result(60), b"good")
-
-    def test_stopped(self):
-        path, _data = self.conf()
-        with self.mount("ranks=2", source=path) as mount:
-            record = serving(mount).join("ildg-binary-data")
-            os.kill(test_ranks.pids_of(mount, "limefs-io")[1], signal.SIGSTOP)
-            self.assertEqual(os.getxattr(record, VERIFY), b"good")
-            self.assertEqual(stats(mount)["summed_bytes"], 0)
 
 
 if __name__ == "__main__":

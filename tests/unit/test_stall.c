@@ -72,9 +72,6 @@ static void test_each_kind(void **state)
     assert_given_up_at(job, 1060 + limit);
     job->files[3].asked = false;
     assert_false(limefs_job_is_stalled(job, 1e6));
-    struct limefs_piece piece = {.since = 1060};
-    job_of(&b)->pieces = &piece;
-    assert_given_up_at(&b.job, 1060 + limit);
 }
 
 /* While others are. */

@@ -119,43 +119,6 @@ static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     return 0;
 }
 
-bool limefs_file_is_open(struct limefs *fs, const struct limefs_face *face, uint64_t number)
-{
-    bool open = false;
-    limefs_lock(&fs->lock);
-    for (struct limefs_handle *i = fs->files; i && !open; i = i->next) {
-        const struct limefs_file *file = (struct limefs_file *)i;
-        open = file->face == face && file->number == number && !file->ours;
-    }
-    limefs_unlock(&fs->lock);
-    return open;
-}
-
-int limefs_file_of_face(struct limefs *fs, struct limefs_face *face, uint64_t number,
-                        struct limefs_file **out)
-{
-    struct limefs_file *file = new_file();
-    if (!file)
-        return -ENOMEM;
-    int err = limefs_face_use(fs, face);
-    if (!err) {
-        err = take_record(fs, limefs_face_view(face), limefs_face_record(face), file);
-        if (err)
-            limefs_face_leave(fs, face);
-    }
-    if (err) {
-        free_file(file);
-        return err;
-    }
-    limefs_view_hold(fs, file->view);
-    file->face = face;
-    file->number = number;
-    file->ours = true;
-    limefs_handle_add(fs, &fs->files, &file->handle);
-    *out = file;
-    return 0;
-}
-
 /* With the caller's rights. A kernel that caches what is written reads, too, from what is only
  * written to: pages of which a part is written, and which only those see who may read. */
 static int open_plain_fd(int file, int flags)
@@ -284,8 +247,6 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
         limefs_verify_attach(fs, file->view, file->record.ordinal, &file->reader);
     if (limefs_file_is_large(fs, file) && !file->view->guise)
         limefs_job_prepare(fs, file->view);
-    if (file->face)
-        limefs_ahead_opened(fs, file);
     *out = file;
     return 0;
 }

@@ -89,6 +89,38 @@ static void drain_words(struct limefs_job *job)
     }
 }
 
+static int take_reply(struct limefs_job *job, struct limejob_packet *reply)
+{
+    unsigned index = (unsigned)(reply->tag & UINT32_MAX);
+    switch (reply->tag >> 32) {
+    case LIMEFS_TAG_OPEN:
+        return limefs_job_opened(job, index, reply);
+    case LIMEFS_TAG_LOAD:
+        return limefs_job_loaded(job, index, reply);
+    case LIMEFS_TAG_STORE:
+        return limefs_job_stored(job, index, reply);
+    case LIMEFS_TAG_SYNC:
+        return limefs_job_synced(job, index, reply);
+    case LIMEFS_TAG_CLOSE:
+        return limefs_job_closed(job, index, reply);
+    default:
+        return -EPROTO;
+    }
+}
+
+static int on_reply(struct limefs_job *job, struct limejob_packet *reply)
+{
+    if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
+        return -EPROTO;
+    job->in_flight--;
+    bool closes =
+        reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* which may be refused again and again */
+    int err = take_reply(job, reply);
+    if (!err && !closes)
+        limefs_job_send_closes(job);
+    return err;
+}
+
 /* Until the job is lost; why. */
 static const char *serve(struct limefs_job *job)
 {
@@ -101,7 +133,7 @@ static const char *serve(struct limefs_job *job)
         if (got > 0 && reply.fd >= 0)
             close(reply.fd); /* nobody has asked for one */
         limefs_lock(&job->lock);
-        int err = got > 0 ? limefs_job_on_reply(job, &reply) : got;
+        int err = got > 0 ? on_reply(job, &reply) : got;
         if (err) /* before anybody takes what came with it */
             limefs_job_break(job);
         if (got > 0) {

@@ -94,7 +94,6 @@ static void change_reply(struct limefs *fs, const struct iovec *iov, int count)
     if (offers2 & PASSTHROUGH2)
         memcpy((char *)init + STACK_DEPTH_AT, &depth, sizeof depth);
     fs->passes = offers2 & PASSTHROUGH2;
-    fs->maps_around = offers2 & ALLOW_MMAP2;
 }
 
 static int epoll_fd; /* of /dev/fuse, whose requests are the same by each thread's descriptor */

@@ -1,7 +1,6 @@
 /* verify.c - verdicts on the data of records */
 #define _GNU_SOURCE
 #include "proofs.h"
-#include "job.h"
 #include "tree.h"
 #include "writer.h"
 
@@ -190,8 +189,8 @@ int limefs_verify_settle(struct limefs *fs, struct limefs_view *view,
     return settled ? 0 : -EBUSY;
 }
 
-static int sum_locally(const struct limefs_view *view, struct reading *reading,
-                       struct limefile_checksum *sum)
+static int sum_data(const struct limefs_view *view, struct reading *reading,
+                    struct limefile_checksum *sum)
 {
     struct limefile_fd file;
     atomic_store(&reading->proof->done, 0);
@@ -201,41 +200,18 @@ static int sum_locally(const struct limefs_view *view, struct reading *reading,
     return limefile_field_sum(view->fd, &reading->as, 0, note_progress, reading, sum);
 }
 
-/* A sum of the ranks that is wrong is taken once more by this host: either may see other bytes
- * than the other. */
-static int read_one_way(struct limefs *fs, struct limefs_view *view, struct reading *reading,
-                        struct limefile_checksum *sum, const char **what)
-{
-    struct limefile_checksum local;
-    *what = "the data have";
-    atomic_store(&reading->proof->done, 0);
-    int done =
-        view->guise ? 0 : limefs_job_sum(fs, view, &reading->as, note_progress, reading, sum);
-    if (done < 0)
-        return done;
-    if (done == 0)
-        return sum_locally(view, reading, sum);
-    if (limefs_proof_is_right(reading->proof, sum))
-        return 0;
-    int err = sum_locally(view, reading, &local);
-    if (!err && limefs_proof_is_right(reading->proof, &local))
-        *what = "as this host reads them, the data are right, but as the ranks do, they have";
-    return err;
-}
-
 /* *sum: what is right, or comes of the first way to read it. */
-static int read_all(struct limefs *fs, struct limefs_view *view, struct reading *reading,
-                    struct limefile_checksum *sum, const char **what)
+static int read_all(const struct limefs_view *view, struct reading *reading,
+                    struct limefile_checksum *sum)
 {
     const struct limefs_proof *proof = reading->proof;
     struct limefile_checksum another;
-    const char *other;
     limefile_field_reading(&proof->field, 0, &reading->as);
-    int err = read_one_way(fs, view, reading, sum, what);
+    int err = sum_data(view, reading, sum);
     for (unsigned i = 1; !err && !limefs_proof_is_right(proof, sum) &&
                          limefile_field_reading(&proof->field, i, &reading->as);
          i++) {
-        err = read_one_way(fs, view, reading, &another, &other);
+        err = sum_data(view, reading, &another);
         if (!err && limefs_proof_is_right(proof, &another))
             *sum = another;
     }
@@ -262,10 +238,9 @@ static int verify_sum(struct limefs *fs, struct limefs_view *view, struct limefs
 {
     struct limefile_checksum sum = {0};
     struct reading reading = {.proof = proof, .stop = stop};
-    const char *what = NULL;
     int err = limefs_verify_settle(fs, view, &proof->field.record);
     if (!err)
-        err = read_all(fs, view, &reading, &sum, &what);
+        err = read_all(view, &reading, &sum);
     if (!err)
         err = limefs_view_check(fs, view, &proof->field.record, NULL);
     limefs_lock(&proofs->lock);
@@ -273,7 +248,7 @@ static int verify_sum(struct limefs *fs, struct limefs_view *view, struct limefs
         limefs_proof_judge(fs, proofs, proof, &sum);
     limefs_unlock(&proofs->lock);
     if (!err)
-        limefs_proof_report(fs, view, proof, &sum, what);
+        limefs_proof_report(fs, view, proof, &sum, "the data have");
     return err;
 }
 

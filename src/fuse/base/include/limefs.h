@@ -118,7 +118,6 @@ struct limefs {
     atomic_bool reads_far;      /* the kernel reads ahead as far as it was told */
     atomic_bool passes;         /* it reads files of the tree itself (file/passthrough.h); so */
     atomic_uint_least64_t passed_files; /* many were opened */
-    atomic_bool maps_around;            /* it maps what it reads around its page cache */
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

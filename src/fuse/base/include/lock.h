@@ -16,7 +16,7 @@
 
 enum limefs_rank {
     LIMEFS_LOCK_DIR,   /* an open directory */
-    LIMEFS_LOCK_AHEAD, /* what is read ahead in faces, and for whom */
+    LIMEFS_LOCK_AHEAD, /* what is read ahead */
     LIMEFS_LOCK_NODE,  /* a container that is opened or indexed; a plain file that is dated */
     LIMEFS_LOCK_DESCRIBING, /* a view whose metadata are read */
     LIMEFS_LOCK_APPEND,     /* where the bytes of a plain file are */
