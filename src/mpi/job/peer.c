@@ -1,13 +1,52 @@
-/* outbox.c - packets on their way to a peer that may take its time */
+/* peer.c - the server's peers: packets to them, epoll, and messages for people */
 #define _GNU_SOURCE
-#include "outbox.h"
+#include "say.h"
+#include "server.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum {
+    LOG_LINES = 100, /* in LOG_US */
+    LOG_US = 60 * 1000 * 1000,
+};
+
+/* ---- messages ---- */
+
+void job_log(const char *format, ...)
+{
+    static int64_t since;
+    static int lines;
+    int64_t now = job_now_us();
+    if (since == 0 || now - since > LOG_US) {
+        since = now;
+        lines = 0;
+    }
+    if (lines++ >= LOG_LINES)
+        return;
+    va_list args;
+    va_start(args, format);
+    job_vsay(format, args);
+    va_end(args);
+}
+
+void job_server_fault(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    job_vsay(format, args);
+    va_end(args);
+    job_watch_end();
+}
+
+/* ---- packets that wait ---- */
 
 struct job_parcel {
     struct job_parcel *next;
@@ -102,4 +141,51 @@ void job_outbox_clear(struct job_outbox *box)
 {
     while (box->first)
         drop_first(box);
+}
+
+/* ---- peers ---- */
+
+static int set_events(struct job_server *server, struct job_peer *peer, int op, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = peer};
+    peer->events = events;
+    return epoll_ctl(server->epoll, op, peer->channel.fd, &event) == 0 ? 0 : -errno;
+}
+
+int job_peer_watch(struct job_server *server, struct job_peer *peer, int fd)
+{
+    limejob_channel_init(&peer->channel, fd);
+    return set_events(server, peer, EPOLL_CTL_ADD, EPOLLIN);
+}
+
+/* Watches for room as long as something waits for it. */
+void job_peer_update(struct job_server *server, struct job_peer *peer)
+{
+    uint32_t wanted = EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);
+    if (peer->channel.fd >= 0 && wanted != peer->events)
+        set_events(server, peer, EPOLL_CTL_MOD, wanted);
+}
+
+int job_peer_put(struct job_server *server, struct job_peer *peer,
+                 const struct limejob_packet *packet)
+{
+    int err = job_outbox_put(&peer->outbox, packet);
+    if (!err) {
+        int done = job_outbox_flush(&peer->outbox, peer->channel.fd);
+        err = done < 0 ? done : 0;
+    }
+    if (!err)
+        job_peer_update(server, peer);
+    return err;
+}
+
+void job_peer_drop(struct job_server *server, struct job_peer *peer)
+{
+    if (peer->dead)
+        return;
+    job_outbox_clear(&peer->outbox);
+    limejob_channel_close(&peer->channel);
+    peer->dead = true;
+    peer->next_dead = server->dead;
+    server->dead = peer;
 }
