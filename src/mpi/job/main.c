@@ -5,7 +5,6 @@
  * that clients and workers talk with.
  */
 #define _GNU_SOURCE
-#include "ask.h"
 #include "limefile.h"
 #include "listen.h"
 #include "say.h"

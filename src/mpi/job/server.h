@@ -7,7 +7,6 @@
 
 #include "control.h"
 #include "options.h"
-#include "status.h"
 
 #include <sys/types.h>
 
@@ -124,6 +123,12 @@ struct job_rank {
     int rank;             /* -1: has not joined */
 };
 
+struct job_counters {
+    uint64_t bytes_read, bytes_written;
+    uint64_t requests, errors, in_flight; /* reads, writes and syncs */
+    uint64_t writes_in_flight, syncs;
+};
+
 struct job_server {
     const struct job_options *options;
     const struct job_place *places;
@@ -199,5 +204,17 @@ void job_clients_tick(struct job_server *);
 
 /* A worker's reply. */
 void job_request_reply(struct job_server *, int rank, struct limejob_packet *);
+
+/* ---- status.c: what the job has done ---- */
+
+/* A read, write or sync is sent to the workers, and is done: `opcode` is theirs. */
+void job_counters_begin(struct job_counters *, uint16_t opcode);
+void job_counters_end(struct job_counters *, uint16_t opcode, uint64_t bytes, bool good);
+
+/* Microseconds of a clock that never goes back. */
+int64_t job_now_us(void);
+
+/* JSON of at most cap - 1 bytes, to be freed; NULL: no memory. */
+char *job_status_text(const struct job_server *);
 
 #endif

@@ -41,7 +41,7 @@ enum {
 #define LIMEJOB_READ_MAX   (UINT64_C(1) << 30)
 #define LIMEJOB_WRITE_MAX  LIMEJOB_READ_MAX
 
-/* ---- messages (message.c) ---- */
+/* ---- messages (packet.c) ---- */
 
 /*
  * Payloads. A reply begins with i32 code: 0, or an errno (positive) followed by text that says
@@ -131,15 +131,14 @@ int limejob_get_text(struct limejob_packet *, char *buf, size_t cap);
  * that is too short is -EPROTO. */
 int limejob_get_code(struct limejob_packet *, char *text, size_t cap);
 
-/* ---- which container (identity.c) ---- */
+/* ---- which container (packet.c) ---- */
 
 enum {
     LIMEJOB_IDENTITY_BYTES = 56, /* in a payload */
 };
 
 /* `any`: the LIMEFILE_... that may differ. 0, or -ESTALE and the first other difference in
- * words
- * ("inode 5, not 7"); cap may be 0. */
+ * words ("inode 5, not 7"); cap may be 0. */
 int limejob_identity_compare(const struct limefile_identity *found,
                              const struct limefile_identity *wanted, unsigned any, char *text,
                              size_t cap);
@@ -189,7 +188,7 @@ int limejob_receive(struct limejob_channel *, struct limejob_packet *, int timeo
 /* -ETIMEDOUT: the peer takes nothing; half a packet may be sent, so the channel is useless. */
 int limejob_send(struct limejob_channel *, const struct limejob_packet *, int timeout_ms);
 
-/* ---- clients (client.c) ---- */
+/* ---- clients (channel.c) ---- */
 
 /* Connects to a job of this user: -EPERM if it is somebody else's. Says HELLO with the window
  * (fd -1: none) and waits for the answer; *text (LIMEJOB_TEXT_MAX) says what went wrong. */
