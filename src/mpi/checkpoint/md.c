@@ -243,7 +243,7 @@ static void add_needed(struct pass *p, int64_t cell, struct checkpoint_particles
                        struct checkpoint_particles *by)
 {
     const struct md_state *s = p->state;
-    int ranks[AROUND], count = 0;
+    int ranks[AROUND] = {0}, count = 0;
     find_neighbours(s, cell, p->around);
     for (int i = 0; i < AROUND; i++) {
         int owner = owner_of(s, p->around[i].cell), known = owner == s->world->rank;

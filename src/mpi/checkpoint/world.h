@@ -33,7 +33,7 @@ void checkpoint_world_set(struct checkpoint_world *);
 __attribute__((format(printf, 1, 2))) void checkpoint_say(const char *format, ...);
 
 /* The same, and ends the job. */
-_Noreturn void checkpoint_abort(const char *reason);
+void checkpoint_abort(const char *reason) __attribute__((noreturn));
 
 /* As realloc(), `count` items of `bytes`; never NULL: a rank without memory ends the job. */
 void *checkpoint_allocate(void *data, int64_t count, int64_t bytes);

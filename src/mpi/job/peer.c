@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -62,7 +61,8 @@ static void free_parcel(struct job_parcel *parcel)
     free(parcel);
 }
 
-int job_outbox_put(struct job_outbox *box, const struct limejob_packet *packet)
+/* Takes a copy, also of the packet's descriptor. -errno. */
+static int put_in_outbox(struct job_outbox *box, const struct limejob_packet *packet)
 {
     size_t bytes = LIMEJOB_HEADER_BYTES + (size_t)packet->bytes;
     struct job_parcel *parcel = malloc(sizeof *parcel + bytes);
@@ -87,31 +87,6 @@ int job_outbox_put(struct job_outbox *box, const struct limejob_packet *packet)
     return 0;
 }
 
-static ssize_t send_some(const struct job_parcel *parcel, int fd)
-{
-    struct iovec iov = {(unsigned char *)parcel->data + parcel->sent,
-                        parcel->bytes - parcel->sent};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (parcel->fd >= 0 && parcel->sent == 0) {
-        message.msg_control = control.room;
-        message.msg_controllen = sizeof control.room;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof parcel->fd);
-        memcpy(CMSG_DATA(c), &parcel->fd, sizeof parcel->fd);
-    }
-    ssize_t n;
-    do
-        n = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n < 0 ? -errno : n;
-}
-
 static void drop_first(struct job_outbox *box)
 {
     struct job_parcel *parcel = box->first;
@@ -125,13 +100,15 @@ static void drop_first(struct job_outbox *box)
 int job_outbox_flush(struct job_outbox *box, int fd)
 {
     while (box->first) {
-        ssize_t n = send_some(box->first, fd);
+        struct job_parcel *parcel = box->first;
+        struct iovec iov = {parcel->data + parcel->sent, parcel->bytes - parcel->sent};
+        ssize_t n = limejob_send_some(fd, &iov, 1, parcel->sent == 0 ? parcel->fd : -1);
         if (n == -EAGAIN || n == -EWOULDBLOCK)
             return 0;
         if (n < 0)
             return (int)n;
-        box->first->sent += (size_t)n;
-        if (box->first->sent == box->first->bytes)
+        parcel->sent += (size_t)n;
+        if (parcel->sent == parcel->bytes)
             drop_first(box);
     }
     return 1;
@@ -169,7 +146,7 @@ void job_peer_update(struct job_server *server, struct job_peer *peer)
 int job_peer_put(struct job_server *server, struct job_peer *peer,
                  const struct limejob_packet *packet)
 {
-    int err = job_outbox_put(&peer->outbox, packet);
+    int err = put_in_outbox(&peer->outbox, packet);
     if (!err) {
         int done = job_outbox_flush(&peer->outbox, peer->channel.fd);
         err = done < 0 ? done : 0;

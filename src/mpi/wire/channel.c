@@ -138,8 +138,7 @@ int limejob_receive(struct limejob_channel *channel, struct limejob_packet *pack
 
 /* ---- sending ---- */
 
-/* The descriptor goes with the first byte. */
-static ssize_t send_some(int fd, struct iovec *iov, int count, int passed)
+ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed)
 {
     union {
         struct cmsghdr header;
@@ -180,7 +179,7 @@ int limejob_send(struct limejob_channel *channel, const struct limejob_packet *p
         if (sent < packet->bytes)
             iov[count++] =
                 (struct iovec){(unsigned char *)packet->payload + sent, packet->bytes - sent};
-        ssize_t n = send_some(channel->fd, iov, count, done == 0 ? packet->fd : -1);
+        ssize_t n = limejob_send_some(channel->fd, iov, count, done == 0 ? packet->fd : -1);
         if (n >= 0) {
             done += (size_t)n;
             continue;

@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #define LIMEJOB_MAGIC   UINT32_C(0x4a4d494c) /* "LIMJ" */
 #define LIMEJOB_VERSION 2
@@ -184,6 +185,10 @@ void limejob_channel_close(struct limejob_channel *);
 /* The next packet: 1; 0 if it is not all here within timeout_ms (-1: wait for ever). -EPIPE:
  * the peer has gone; codes of limejob_header_decode(): the peer must be dropped. */
 int limejob_receive(struct limejob_channel *, struct limejob_packet *, int timeout_ms);
+
+/* Sends what the socket takes now, with a descriptor beside its first byte (-1: none). Returns
+ * how many bytes, or -errno. */
+ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed);
 
 /* -ETIMEDOUT: the peer takes nothing; half a packet may be sent, so the channel is useless. */
 int limejob_send(struct limejob_channel *, const struct limejob_packet *, int timeout_ms);
