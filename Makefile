@@ -57,9 +57,6 @@ INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_series := -Isrc/mpi/series/include $(INC_lemon)
 INC_backend := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
-INC_molecule := -Isrc/mpi/checkpoint/molecule/include $(INC_lemon)
-INC_molecules := -Isrc/mpi/checkpoint/shared/include $(INC_molecule)
-INC_md := -Isrc/mpi/checkpoint/md/include -Isrc/mpi/series/include $(INC_molecules)
 INC_stage := -Isrc/lime/stage/include $(INC_cells) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_field := -Isrc/lime/tool/field/include $(INC_shared)
@@ -106,7 +103,7 @@ lemon_lime_src := $(addprefix src/lime/,format.c cached.c direct.c checksum.c de
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
-checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
+checkpoint_src := $(wildcard src/mpi/checkpoint/*.c)
 
 # Libraries that lime-bench compares, where MPICC is the MPI that Debian has built them with, by
 # pkg-config name; `lime-bench --list` gives the reason where one is left out.
@@ -244,11 +241,8 @@ bench_cflags := $(call pkg_cflags,jansson) $(rival_cflags) \
 $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/bench,$(INC_backend) $$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_backend)))
-$(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_md) $(call pkg_cflags,jansson)))
-$(eval $(call compile_mpi,src/mpi/checkpoint/shared,$(INC_molecules)))
-$(eval $(call compile_mpi,src/mpi/checkpoint/molecule,$(INC_molecule)))
 # No fused multiply-add: where the compiler takes one must not change a run's bits.
-$(eval $(call compile_mpi,src/mpi/checkpoint/md,$(INC_md) -ffp-contract=off))
+$(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_series) -ffp-contract=off $(call pkg_cflags,jansson)))
 
 # What of Lemon and lime-bench needs no MPI, for its tests where there is none.
 define compile_no_mpi
@@ -363,7 +357,7 @@ $(B)/tests/test_wire: $(B)/lib/liblimejob.a
 # Units of Lemon that need no MPI.
 $(B)/tests/test_box: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/grid.o
 $(B)/tests/test_runs: $(B)/obj/no-mpi/runs.o $(B)/obj/no-mpi/share.o
-$(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan pieces schedule share)
+$(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan schedule share)
 $(B)/tests/test_permute: $(patsubst %,$(B)/obj/no-mpi/%.o,permute box grid)
 $(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
 $(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o dataset.o)

@@ -365,18 +365,6 @@ class Control(HostsTestCase):
             one.close()
         self.assertEqual(job.stop(), 0)
 
-    def test_silent(self):
-        """Who says nothing is hung up on, while a rank is still waited for."""
-        job = self.job_that_waits()
-        port = self.control_port(job)
-        with jobtest.stopped(job.pids_on("beta")[0]):
-            one = self.stranger(port)
-            one.settimeout(10 + jobtest.END_S)
-            self.assertTrue(closed(one))
-            self.assertFalse(select.select([job.process.stdout], [], [], 0)[0], "ready too early")
-        self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
-        self.assertEqual(job.stop(), 0)
-
     def test_no_descriptor_left(self):
         """Rank 0 waits for one without turning in circles; then all come."""
         job = self.job_that_waits()

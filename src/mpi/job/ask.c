@@ -1,5 +1,5 @@
 /* ask.c - limefs-io --stop and --status */
-#include "ask.h"
+#include "options.h"
 #include "say.h"
 #include "text.h"
 #include "limejob.h"

@@ -1,7 +1,6 @@
 /* status.c - counts what a job has done, and shows it as JSON */
 #include "control.h"
 #include "server.h"
-#include "status.h"
 #include "text.h"
 
 #include <jansson.h>

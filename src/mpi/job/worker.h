@@ -57,8 +57,9 @@ struct job_worker {
 
 /* ---- worker.c ---- */
 
-/* Returns when the server says so. */
-void job_worker_run(struct job_worker *);
+/* Commands. */
+void job_worker_map(struct job_worker *, struct limejob_packet *command);
+void job_worker_unmap(struct job_worker *, struct limejob_packet *command);
 
 /* Sends a reply to the server. */
 void job_worker_answer(struct job_worker *, const struct limejob_packet *);
@@ -99,7 +100,7 @@ int job_store_write(struct job_container *, const struct job_permit *, const cha
 /* Collective. 0 or an errno, with words. */
 int job_store_sync(struct job_container *, char *text, size_t cap);
 
-/* ---- read.c, write.c, extent.c ---- */
+/* ---- extent.c ---- */
 
 void job_extent_read(struct job_worker *, struct limejob_packet *command);
 void job_extent_write(struct job_worker *, struct limejob_packet *command);
