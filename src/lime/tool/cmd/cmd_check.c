@@ -6,7 +6,6 @@
 #include "tool.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -75,7 +74,6 @@ struct options {
     struct check_options check;
     struct pathlist_options files;
     const char *qcdml;
-    bool help;
 };
 
 /* What the line at the end counts. */
@@ -264,94 +262,37 @@ static int check_all(const struct pathlist *list, const struct options *o)
 
 /* ---- the command line ---- */
 
-enum {
-    OPT_JSON = 256,
-    OPT_DATA,
-    OPT_PHYSICS,
-    OPT_STRICT,
-    OPT_QCDML,
-    OPT_LIST,
-    OPT_ALL,
-    OPT_HELP
+static struct options options = {.files.all = true};
+
+static const struct option_rule rules[] = {
+    FLAG_RULE("quiet", 'q', &options.check.quiet),
+    FLAG_RULE("json", 0, &options.check.json),
+    FLAG_RULE("data", 0, &options.check.data),
+    FLAG_RULE("physics", 0, &options.check.physics),
+    FLAG_RULE("strict", 0, &options.check.strict),
+    TEXT_RULE("qcdml", 0, &options.qcdml),
+    FLAG_RULE("list-skipped", 0, &options.check.list_skipped),
+    FLAG_RULE("all", 0, &options.check.all),
+    PATHLIST_RULES(options.files),
+    THREADS_RULE(&options.check.threads),
+    {NULL},
 };
 
-static int take_option(struct options *o, int opt, char **argv)
+static int run(int count, char **paths)
 {
-    switch (opt) {
-    case 'q':
-        o->check.quiet = true;
-        return TOOL_GOOD;
-    case 'j':
-        return threads_option(&cmd_check, &o->check.threads);
-    case OPT_JSON:
-        o->check.json = true;
-        return TOOL_GOOD;
-    case OPT_DATA:
-        o->check.data = true;
-        return TOOL_GOOD;
-    case OPT_PHYSICS:
-        o->check.physics = true;
-        return TOOL_GOOD;
-    case OPT_STRICT:
-        o->check.strict = true;
-        return TOOL_GOOD;
-    case OPT_QCDML:
-        o->qcdml = optarg;
-        return TOOL_GOOD;
-    case OPT_LIST:
-        o->check.list_skipped = true;
-        return TOOL_GOOD;
-    case OPT_ALL:
-        o->check.all = true;
-        return TOOL_GOOD;
-    case OPT_HELP:
-        o->help = true;
-        return TOOL_GOOD;
-    default:
-        return pathlist_option(&o->files, opt, &cmd_check, argv);
-    }
-}
-
-static int parse(struct options *o, int argc, char **argv)
-{
-    static const struct option longs[] = {
-        {"quiet", no_argument, NULL, 'q'},
-        {"json", no_argument, NULL, OPT_JSON},
-        {"data", no_argument, NULL, OPT_DATA},
-        {"physics", no_argument, NULL, OPT_PHYSICS},
-        {"strict", no_argument, NULL, OPT_STRICT},
-        {"qcdml", required_argument, NULL, OPT_QCDML},
-        {"list-skipped", no_argument, NULL, OPT_LIST},
-        {"all", no_argument, NULL, OPT_ALL},
-        PATHLIST_LONG_OPTIONS,
-        {"threads", required_argument, NULL, 'j'},
-        {"help", no_argument, NULL, OPT_HELP},
-        {NULL, 0, NULL, 0},
-    };
-    int status = TOOL_GOOD;
-    for (int opt; !status && (opt = read_option(argc, argv, "qr0j:", longs, NULL)) != -1;)
-        status = take_option(o, opt, argv);
-    if (status || o->help)
-        return status;
-    if (o->qcdml && (o->files.recursive || o->files.list || argc - optind != 1))
-        return usage_error(&cmd_check, "--qcdml is for one FILE");
-    o->check.lines = o->check.json && (o->files.recursive || o->files.list);
-    return TOOL_GOOD;
-}
-
-static int run(int argc, char **argv)
-{
-    struct options o = {.files.all = true};
+    struct options *o = &options;
     struct pathlist list;
-    int status = parse(&o, argc, argv);
-    if (status || o.help)
-        return status ? status : print_help(&cmd_check);
-    status = pathlist_make(&list, &o.files, &cmd_check, argc, argv);
+    bool many = o->files.recursive || o->files.list;
+    if (o->qcdml && (many || count != 1))
+        return usage_error(&cmd_check, "--qcdml is for one FILE");
+    o->check.lines = o->check.json && many;
+    int status = pathlist_make(&list, &o->files, &cmd_check, count, paths);
     if (!status)
-        status = check_all(&list, &o);
+        status = check_all(&list, o);
     pathlist_release(&list);
     return status;
 }
 
-const struct command cmd_check = {
-    "check", "name every deviation; compare data with their checksums", help, run};
+const struct command cmd_check = {"check",
+                                  "name every deviation; compare data with their checksums",
+                                  help, run, .rules = rules};

@@ -1,17 +1,244 @@
 /* cmd_checksum.c - lime checksum: SciDAC checksums computed, compared, and added */
 #define _GNU_SOURCE
-#include "checksumitem.h"
-#include "checksumoptions.h"
-#include "checksumput.h"
+#include "container.h"
+#include "edit.h"
 #include "jsonout.h"
+#include "limeildg.h"
 #include "progress.h"
-#include "select.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What has become of a record: its verdict (docs/verdicts.md), or CKSUM, which is compared with
+ * nothing. */
+enum sum_state { SUM_UNREADABLE, SUM_GOOD, SUM_BAD, SUM_UNVERIFIED, SUM_CKSUM };
+enum sum_action { SUM_UNTOUCHED, SUM_ADDED, SUM_REPLACED };
+
+/* Small: a container may have a million. */
+struct sum_item {
+    uint64_t data_offset, bytes;
+    uint64_t sites, site_bytes; /* as the options say, or the file */
+    struct limefile_checksum sum, stored;
+    uint32_t cksum;
+    uint32_t ordinal;
+    uint32_t by_checksum; /* the record that says `stored`; 0: none */
+    uint32_t type;        /* subscript of types */
+    bool has_stored;      /* it can be understood */
+    bool summed;          /* `sum` is known; if not, after a message */
+    uint8_t state, action;
+};
+
+/* Zero to begin with. */
+struct sum_items {
+    struct sum_item *item;
+    size_t count, capacity;
+    char *types; /* NUL-terminated, one after another */
+    size_t types_used, types_capacity, last_type;
+    uint64_t bytes; /* of all items */
+};
+
+struct checksum_options {
+    bool json, add, replace, cksum;
+    unsigned threads;
+    uint64_t site_bytes, sites; /* 0: as the file says */
+    const char *path;
+    char **words;
+    size_t word_count;
+};
+
+static const char *const state_words[] = {"unreadable", "good", "bad", "unverified", "cksum"};
+static const char *const action_words[] = {"", "added", "replaced"};
+
+/* ---- the list ---- */
+
+/* Neighbours mostly are of the same type, and share it. */
+static int keep_type(struct sum_items *items, const struct limefile_record *record,
+                     uint32_t *out)
+{
+    size_t n = record->type_len + 1u, used = items->types_used;
+    if (used && strcmp(items->types + items->last_type, record->type) == 0) {
+        *out = (uint32_t)items->last_type;
+        return 0;
+    }
+    if (used + n > items->types_capacity) {
+        size_t more = used + used / 2 + n + 64;
+        char *bigger = more > UINT32_MAX ? NULL : realloc(items->types, more);
+        if (!bigger)
+            return -ENOMEM;
+        items->types = bigger;
+        items->types_capacity = more;
+    }
+    memcpy(items->types + used, record->type, n);
+    items->last_type = used;
+    items->types_used += n;
+    *out = (uint32_t)used;
+    return 0;
+}
+
+static void sum_item_set(struct sum_item *item, const struct limefile_field *field)
+{
+    item->ordinal = (uint32_t)field->record.ordinal;
+    item->data_offset = field->record.data_offset;
+    item->bytes = field->record.bytes;
+    item->sites = field->sites;
+    item->site_bytes = field->site_bytes;
+    item->by_checksum = (uint32_t)field->by_checksum;
+    item->has_stored = field->has_checksum;
+    item->stored = field->checksum;
+}
+
+static int sum_items_add(struct sum_items *items, const struct limefile_field *field)
+{
+    if (items->count == items->capacity) {
+        size_t more = items->capacity + items->capacity / 2 + 8;
+        void *bigger = reallocarray(items->item, more, sizeof *items->item);
+        if (!bigger)
+            return -ENOMEM;
+        items->item = bigger;
+        items->capacity = more;
+    }
+    struct sum_item item = {.state = SUM_UNREADABLE};
+    int err = keep_type(items, &field->record, &item.type);
+    if (err)
+        return err;
+    sum_item_set(&item, field);
+    items->item[items->count++] = item;
+    items->bytes += item.bytes;
+    return 0;
+}
+
+static void sum_items_release(struct sum_items *items)
+{
+    free(items->item);
+    free(items->types);
+    *items = (struct sum_items){.count = 0};
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct sum_item *x = a, *y = b;
+    return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+static void sum_items_sort(struct sum_items *items)
+{
+    if (items->count)
+        qsort(items->item, items->count, sizeof *items->item, compare);
+}
+
+/* ---- the answer ---- */
+
+static void print(const struct sum_items *items, const struct sum_item *item)
+{
+    const char *type = items->types + item->type;
+    char shown[TYPE_SHOWN_MAX], more[96] = "";
+    if (item->state == SUM_CKSUM)
+        answer(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu32 " %s", item->cksum, item->bytes,
+               item->ordinal, type_shown(type, strlen(type), shown));
+    if (item->state == SUM_CKSUM || !item->summed)
+        return;
+    if (item->action)
+        snprintf(more, sizeof more, "  (%s)", action_words[item->action]);
+    else if (item->state == SUM_BAD && item->has_stored)
+        snprintf(more, sizeof more, "  (record %" PRIu32 " says %08x %08x)", item->by_checksum,
+                 item->stored.suma, item->stored.sumb);
+    else if (item->state == SUM_BAD)
+        snprintf(more, sizeof more, "  (record %" PRIu32 " cannot be understood)",
+                 item->by_checksum);
+    else if (item->state == SUM_UNVERIFIED)
+        snprintf(more, sizeof more, "  (no checksum)");
+    answer(NULL, "%08x %08x %-10s %" PRIu32 " %s%s", item->sum.suma, item->sum.sumb,
+           state_words[item->state], item->ordinal, type_shown(type, strlen(type), shown),
+           more);
+}
+
+static void print_json(const struct sum_items *items, const struct sum_item *item)
+{
+    const char *type = items->types + item->type;
+    printf("{\"ordinal\": %" PRIu32 ", \"type\": ", item->ordinal);
+    jsonout_text(stdout, type, strlen(type));
+    if (item->state == SUM_CKSUM) {
+        printf(", \"bytes\": %" PRIu64 ", \"cksum\": %" PRIu32 "}", item->bytes, item->cksum);
+        return;
+    }
+    printf(", \"bytes\": %" PRIu64 ", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64
+           ", \"state\": \"%s\"",
+           item->bytes, item->sites, item->site_bytes, state_words[item->state]);
+    if (item->summed)
+        printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", item->sum.suma, item->sum.sumb);
+    if (item->has_stored)
+        printf(", \"stored\": {\"ordinal\": %" PRIu32
+               ", \"suma\": \"%08x\", \"sumb\": \"%08x\"}",
+               item->by_checksum, item->stored.suma, item->stored.sumb);
+    if (item->action)
+        printf(", \"action\": \"%s\"", action_words[item->action]);
+    putchar('}');
+}
+
+static void sum_items_print(const struct sum_items *items, const char *path, bool json)
+{
+    if (json) {
+        fputs("{\"file\": ", stdout);
+        jsonout_text(stdout, path, strlen(path));
+        fputs(", \"records\": [", stdout);
+    }
+    for (size_t i = 0; i < items->count; i++) {
+        if (json) {
+            fputs(i ? ",\n " : "\n ", stdout);
+            print_json(items, &items->item[i]);
+        } else {
+            print(items, &items->item[i]);
+        }
+    }
+    if (json)
+        fputs("]}\n", stdout);
+}
+
+static const char type[] = "scidac-checksum";
+
+/* A checksum belongs to the data before it in its message. */
+static bool may_come_last(const struct edit *edit, const struct limefile_fields *fields,
+                          const struct limefile_field *field)
+{
+    struct limefile_record last;
+    struct limefile_field last_field;
+    limefile_fields_get(fields, fields->count - 1, &last_field);
+    return limefile_index_get(edit->c.index, limefile_index_count(edit->c.index), &last) == 0 &&
+           last.message == field->record.message &&
+           last_field.record.ordinal == field->record.ordinal;
+}
+
+static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
+                        const struct limefile_field *field, const struct limefile_checksum *sum)
+{
+    char xml[LIMEFILE_CHECKSUM_XML_MAX];
+    size_t n = limefile_checksum_xml(sum, xml);
+    if (may_come_last(edit, fields, field))
+        return record_append(edit, type, xml, n);
+    return edit_insert(edit, &field->record,
+                       &(struct limefile_insert){type, sizeof type - 1, xml, n});
+}
+
+static int checksum_replace(struct edit *edit, uint64_t ordinal,
+                            const struct limefile_checksum *sum)
+{
+    struct limefile_record record;
+    char xml[LIMEFILE_CHECKSUM_XML_MAX];
+    size_t n = limefile_checksum_xml(sum, xml);
+    int err = limefile_index_get(edit->c.index, ordinal, &record);
+    if (err) {
+        message_code(edit->c.path, "replace", err);
+        return TOOL_BAD;
+    }
+    return record_put(edit, &record, xml, n, ' ');
+}
 
 static const char help[] =
     "Usage: lime checksum [--json] [-j N] [--site-bytes N | --lattice LxLxLxT] FILE\n"
@@ -424,14 +651,69 @@ static int add_sums(const struct checksum_options *o)
     return status;
 }
 
-static int run(int argc, char **argv)
+/* ---- the command line ---- */
+
+/* "32x32x32x64" */
+static bool parse_lattice(const char *text, uint64_t *sites)
 {
-    struct checksum_options o = {.path = NULL};
-    int status = checksum_options_parse(&o, argc, argv);
-    if (status || o.help)
-        return status ? status : print_help(&cmd_checksum);
-    return o.add ? add_sums(&o) : print_sums(&o);
+    *sites = 1;
+    for (;;) {
+        size_t n = strcspn(text, "x");
+        uint64_t extent;
+        if (!number_parse(text, n, &extent) || extent == 0 ||
+            __builtin_mul_overflow(*sites, extent, sites))
+            return false;
+        if (!text[n])
+            return true;
+        text += n + 1;
+    }
+}
+
+static struct checksum_options options;
+
+static int take_site_bytes(const struct command *command, const char *text)
+{
+    return number_parse(text, strlen(text), &options.site_bytes) && options.site_bytes
+               ? TOOL_GOOD
+               : value_error(command, "--site-bytes", NULL, text, "bytes, from 1");
+}
+
+static int take_lattice(const struct command *command, const char *text)
+{
+    return parse_lattice(text, &options.sites)
+               ? TOOL_GOOD
+               : value_error(command, "--lattice", NULL, text, "extents, as in 32x32x32x64");
+}
+
+static const struct option_rule rules[] = {
+    FLAG_RULE("json", 0, &options.json),
+    FLAG_RULE("add", 0, &options.add),
+    FLAG_RULE("replace", 0, &options.replace),
+    FLAG_RULE("cksum", 0, &options.cksum),
+    {"site-bytes", 0, OPTION_CALL_TEXT, .take = take_site_bytes},
+    {"lattice", 0, OPTION_CALL_TEXT, .take = take_lattice},
+    THREADS_RULE(&options.threads),
+    {NULL},
+};
+
+static int run(int count, char **words)
+{
+    struct checksum_options *o = &options;
+    if (o->replace && !o->add)
+        return usage_error(&cmd_checksum, "--replace goes with --add");
+    if (o->cksum && (o->add || o->site_bytes || o->sites))
+        return usage_error(&cmd_checksum, "--cksum is of the bytes alone: not with --add, "
+                                          "--site-bytes or --lattice");
+    if (o->site_bytes && o->sites)
+        return usage_error(&cmd_checksum, "--site-bytes or --lattice, not both");
+    o->path = words[0];
+    o->words = words + 1;
+    o->word_count = (size_t)count - 1;
+    return o->add ? add_sums(o) : print_sums(o);
 }
 
 const struct command cmd_checksum = {
-    "checksum", "SciDAC checksums, cksum: compute, compare, add", help, run};
+    "checksum",     "SciDAC checksums, cksum: compute, compare, add",
+    help,           run,
+    .rules = rules, .usage = "no file named",
+    .least = 1,     .most = INT_MAX};

@@ -1,12 +1,11 @@
 /* cmd_lfn.c - lime lfn: the logical file names of containers, told and set */
 #define _GNU_SOURCE
 #include "limeildg.h"
-#include "recordput.h"
-#include "select.h"
+#include "edit.h"
+#include "container.h"
 #include "tool.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,29 +293,24 @@ static int run_set(const char *lfn, int count, char **words)
     return status ? status : set_in(words[0], count == 2 ? words[1] : NULL, lfn);
 }
 
-static int run(int argc, char **argv)
+static const char *new_lfn;
+
+static const struct option_rule rules[] = {
+    TEXT_RULE("set", 0, &new_lfn),
+    {NULL},
+};
+
+static int run(int count, char **paths)
 {
-    static const struct option longs[] = {
-        {"set", required_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    const char *lfn = NULL;
     int worst = TOOL_GOOD;
-    for (int opt; (opt = read_option(argc, argv, "", longs, NULL)) != -1;) {
-        if (opt != 's')
-            return opt == 'H' ? print_help(&cmd_lfn) : option_error(&cmd_lfn, argv);
-        lfn = optarg;
-    }
-    if (lfn)
-        return run_set(lfn, argc - optind, argv + optind);
-    if (optind == argc)
+    if (new_lfn)
+        return run_set(new_lfn, count, paths);
+    if (count == 0)
         return usage_error(&cmd_lfn, "no file named");
-    for (int i = optind; i < argc; i++) {
-        int status = tell(argv[i], argc - optind > 1);
-        worst = worse_status(status, worst);
-    }
+    for (int i = 0; i < count; i++)
+        worst = worse_status(tell(paths[i], count > 1), worst);
     return worst;
 }
 
-const struct command cmd_lfn = {"lfn", "print or set the logical file name", help, run};
+const struct command cmd_lfn = {"lfn", "print or set the logical file name", help, run,
+                                .rules = rules};

@@ -4,7 +4,7 @@
 #include "jsonout.h"
 #include "tool.h"
 
-#include <getopt.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -193,28 +193,20 @@ static int list_all(int count, char **paths, const struct options *o)
     return worst;
 }
 
-static int run(int argc, char **argv)
+static struct options options;
+
+static const struct option_rule rules[] = {
+    FLAG_RULE(NULL, 'l', &options.lengthy),
+    FLAG_RULE("human-readable", 'h', &options.human),
+    FLAG_RULE("json", 0, &options.json),
+    {NULL},
+};
+
+static int run(int count, char **paths)
 {
-    static const struct option longs[] = {
-        {"human-readable", no_argument, NULL, 'h'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    struct options o = {0};
-    for (int opt; (opt = read_option(argc, argv, "lh", longs, NULL)) != -1;) {
-        if (opt == 'l')
-            o.lengthy = true;
-        else if (opt == 'h')
-            o.human = true;
-        else if (opt == 'j')
-            o.json = true;
-        else
-            return opt == 'H' ? print_help(&cmd_ls) : option_error(&cmd_ls, argv);
-    }
-    if (optind == argc)
-        return usage_error(&cmd_ls, "no file named");
-    return list_all(argc - optind, argv + optind, &o);
+    return list_all(count, paths, &options);
 }
 
-const struct command cmd_ls = {"ls", "list the records of containers", help, run};
+const struct command cmd_ls = {
+    "ls",           "list the records of containers", help,       run,
+    .rules = rules, .usage = "no file named",         .least = 1, .most = INT_MAX};

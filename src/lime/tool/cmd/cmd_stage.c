@@ -1,19 +1,151 @@
 /* cmd_stage.c - lime stage: verified copies for storage nodes */
 #define _GNU_SOURCE
-#include "progress.h"
+#include "jsonout.h"
 #include "pathlist.h"
+#include "progress.h"
 #include "stage.h"
 #include "stagelist.h"
-#include "stageprint.h"
 #include "tool.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+static const char *stageprint_status(enum stage_status status)
+{
+    static const char *const words[] = {"staged", "there", "failed", "stopped"};
+    return words[status];
+}
+
+static const char *hex(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES + 1])
+{
+    for (int i = 0; i < STAGE_MD5_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    return out;
+}
+
+enum { DATA_SHOWN = 16 };
+
+/* The cksums of ildg-binary-data, with commas between them; "-" where there are none. */
+static const char *data_words(const struct stage_result *r, char out[DATA_SHOWN * 11 + 8])
+{
+    const struct stage_digest *d = &r->digest;
+    unsigned count = r->has_digest && d->has_data ? d->data_count : 0;
+    size_t n = (size_t)sprintf(out, "%s", count ? "" : "-");
+    for (unsigned i = 0; i < count && i < DATA_SHOWN; i++)
+        n += (size_t)sprintf(out + n, "%s%" PRIu32, i ? "," : "", d->data[i].cksum);
+    if (count > DATA_SHOWN)
+        sprintf(out + n, ",...");
+    return out;
+}
+
+/* Size and sums as words; "-" where there is none. */
+struct words {
+    char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
+};
+
+static struct words words_of(const struct stage_result *r)
+{
+    struct words w = {"-", "-", "-", "-"};
+    unsigned kinds = r->has_digest ? r->digest.kinds : 0;
+    if (r->sized)
+        snprintf(w.size, sizeof w.size, "%" PRIu64, r->size);
+    if (kinds & STAGE_CKSUM)
+        snprintf(w.cksum, sizeof w.cksum, "%" PRIu32, r->digest.cksum);
+    if (kinds & STAGE_ADLER32)
+        snprintf(w.adler32, sizeof w.adler32, "%08" PRIx32, r->digest.adler32);
+    if (kinds & STAGE_MD5)
+        hex(r->digest.md5, w.md5);
+    return w;
+}
+
+static bool stageprint_is_in_place(const struct stage_result *r)
+{
+    return r->status == STAGE_STAGED || r->status == STAGE_THERE;
+}
+
+static int stageprint_exit_status(const struct stage_result *r)
+{
+    if (r->judged)
+        return verdict_status(r->verdict);
+    return stageprint_is_in_place(r) ? TOOL_GOOD : TOOL_BAD;
+}
+
+static const char *verdict_word(const struct stage_result *r)
+{
+    return r->judged ? limefile_verdict_word(r->verdict) : "-";
+}
+
+static void stageprint_head(void)
+{
+    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", "STATUS", "SIZE", "CKSUM",
+           "ADLER32", "MD5", "VERDICT", "PATH", "LFN", "DATA");
+}
+
+static void stageprint_row(const struct stage_result *r)
+{
+    struct words w = words_of(r);
+    char data[DATA_SHOWN * 11 + 8];
+    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", stageprint_status(r->status),
+           w.size, w.cksum, w.adler32, w.md5, verdict_word(r), r->item->target,
+           r->lfn[0] ? r->lfn : "-", data_words(r, data));
+}
+
+static json_t *word_json(const char *word)
+{
+    return strcmp(word, "-") == 0 ? json_null() : json_string(word);
+}
+
+static json_t *integer_json(bool is_known, uint64_t value)
+{
+    return is_known ? json_integer((json_int_t)value) : json_null();
+}
+
+static json_t *lines_json(const struct stage_words *words)
+{
+    json_t *array = json_array();
+    for (unsigned i = 0; i < words->count; i++)
+        json_array_append_new(array, jsonout_string(words->line[i], strlen(words->line[i])));
+    return array;
+}
+
+static json_t *data_json(const struct stage_digest *d, bool is_known)
+{
+    json_t *array = is_known ? json_array() : json_null();
+    for (unsigned i = 0; is_known && i < d->data_count; i++)
+        json_array_append_new(array,
+                              json_pack("{s:I, s:I}", "ordinal", (json_int_t)d->data[i].ordinal,
+                                        "cksum", (json_int_t)d->data[i].cksum));
+    return array;
+}
+
+static void stageprint_json(const struct stage_result *r)
+{
+    struct words w = words_of(r);
+    const struct stage_digest *d = &r->digest;
+    bool has_data = r->has_digest && d->has_data;
+    json_t *line = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:I, s:o, s:I, s:I, s:f,"
+        " s:o, s:o, s:o}",
+        "status", stageprint_status(r->status), "verdict", word_json(verdict_word(r)), "lfn",
+        jsonout_string_or_null(r->lfn), "size", integer_json(r->sized, r->size), "cksum",
+        integer_json(r->has_digest && d->kinds & STAGE_CKSUM, d->cksum), "adler32",
+        word_json(w.adler32), "md5", word_json(w.md5), "data", data_json(d, has_data),
+        "data_more", integer_json(has_data, d->data_more), "source",
+        jsonout_string_or_null(r->item->source), "target",
+        jsonout_string_or_null(r->item->target), "container", r->container, "records",
+        (json_int_t)r->records, "checksums_verified",
+        integer_json(r->read && stageprint_is_in_place(r), r->verified), "checksums_unverified",
+        (json_int_t)stage_unverified_count(r), "resumed", (json_int_t)r->resumed, "seconds",
+        round(r->seconds * 1000) / 1000, "unverified", lines_json(&r->unverified), "deviations",
+        lines_json(&r->words), "reason", jsonout_string_or_null(r->reason));
+    jsonout_print(stdout, line);
+    putchar('\n');
+}
 
 static const char help[] =
     "Usage: lime stage [OPTION]... SRC... DST\n"
@@ -56,7 +188,7 @@ static const char help[] =
 struct options {
     struct stage_options stage;
     struct pathlist_options files;
-    bool json, quiet, no_space_check, help;
+    bool json, quiet, no_space_check;
 };
 
 /* Kept to the end: of a result hardly anything, as all of a long list may fail. */
@@ -284,7 +416,7 @@ static int run_list(const struct stagelist *list, const struct options *o)
     return tally.status;
 }
 
-/* ---- options ---- */
+/* ---- the list ---- */
 
 /* The word that is not known ("" where there is none), or NULL. */
 static const char *parse_sums(char *words, unsigned *kinds)
@@ -303,98 +435,6 @@ static const char *parse_sums(char *words, unsigned *kinds)
         *kinds |= known[i].kind;
     }
     return NULL;
-}
-
-static int take_sums(struct options *o)
-{
-    const char *bad = parse_sums(optarg, &o->stage.kinds);
-    if (!bad)
-        return TOOL_GOOD;
-    return value_error(&cmd_stage, "--sums", "checksum", bad, "cksum, adler32, md5");
-}
-
-static int take_option(struct options *o, int opt, char **argv)
-{
-    uint64_t n;
-    switch (opt) {
-    case 'j':
-        if (!number_parse(optarg, strlen(optarg), &n) || n < 1 || n > STAGE_FILES_AT_ONCE_MAX)
-            return value_error(&cmd_stage, "-j", NULL, optarg, "a number from 1 to 64");
-        o->stage.files_at_once = (unsigned)n;
-        break;
-    case 's':
-        return take_sums(o);
-    case 'J':
-        o->stage.socket = optarg;
-        break;
-    case 'T':
-        if (!number_parse(optarg, strlen(optarg), &n) || n < 1 || n > 86400)
-            return value_error(&cmd_stage, "--job-timeout", NULL, optarg,
-                               "seconds, 1 to 86400");
-        o->stage.job_timeout = (unsigned)n;
-        break;
-    case 'C':
-        if (!number_parse_size(optarg, strlen(optarg), &o->stage.checkpoint) ||
-            o->stage.checkpoint == 0)
-            return value_error(&cmd_stage, "--checkpoint", NULL, optarg, "bytes, as in 64M");
-        break;
-    case 'a':
-        o->stage.any = true;
-        break;
-    case 'S':
-        o->stage.strict = true;
-        break;
-    case 'f':
-        o->stage.force = true;
-        break;
-    case 'c':
-        o->stage.check_there = true;
-        break;
-    case 'v':
-        o->stage.verify_target = true;
-        break;
-    case 'n':
-        o->no_space_check = true;
-        break;
-    case 'o':
-        o->json = true;
-        break;
-    case 'q':
-        o->quiet = true;
-        break;
-    case 'H':
-        o->help = true;
-        break;
-    default:
-        return pathlist_option(&o->files, opt, &cmd_stage, argv);
-    }
-    return TOOL_GOOD;
-}
-
-static int parse(struct options *o, int argc, char **argv)
-{
-    static const struct option longs[] = {
-        PATHLIST_LONG_OPTIONS,
-        {"files", required_argument, NULL, 'j'},
-        {"sums", required_argument, NULL, 's'},
-        {"checkpoint", required_argument, NULL, 'C'},
-        {"job-timeout", required_argument, NULL, 'T'},
-        {"job", required_argument, NULL, 'J'},
-        {"any", no_argument, NULL, 'a'},
-        {"strict", no_argument, NULL, 'S'},
-        {"force", no_argument, NULL, 'f'},
-        {"check-there", no_argument, NULL, 'c'},
-        {"verify-target", no_argument, NULL, 'v'},
-        {"no-space-check", no_argument, NULL, 'n'},
-        {"json", no_argument, NULL, 'o'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    int status = TOOL_GOOD;
-    for (int opt; !status && (opt = read_option(argc, argv, "rj:f0q", longs, NULL)) != -1;)
-        status = take_option(o, opt, argv);
-    return status;
 }
 
 static int stage_named(const struct options *o, char *const *sources, size_t count,
@@ -422,26 +462,64 @@ static int stage_listed(const struct options *o, const char *target)
     return status;
 }
 
-static int run(int argc, char **argv)
+/* ---- the command line ---- */
+
+static struct options options = {
+    .stage = {.kinds = STAGE_CKSUM | STAGE_ADLER32 | STAGE_MD5,
+              .files_at_once = STAGE_FILES_AT_ONCE,
+              .job_timeout = 30},
+};
+
+static int take_sums(const struct command *command, const char *text)
 {
-    struct options o = {
-        .stage = {.kinds = STAGE_CKSUM | STAGE_ADLER32 | STAGE_MD5,
-                  .files_at_once = STAGE_FILES_AT_ONCE,
-                  .job_timeout = 30},
-    };
-    int status = parse(&o, argc, argv);
-    if (status || o.help)
-        return status ? status : print_help(&cmd_stage);
-    int names = argc - optind;
-    if (o.files.list)
-        return names == 1 ? stage_listed(&o, argv[optind])
+    char *words = strdup(text);
+    const char *bad = words ? parse_sums(words, &options.stage.kinds) : text;
+    int status = bad ? value_error(command, "--sums", "checksum", bad, "cksum, adler32, md5")
+                     : TOOL_GOOD;
+    free(words);
+    return status;
+}
+
+static int take_checkpoint(const struct command *command, const char *text)
+{
+    return number_parse_size(text, strlen(text), &options.stage.checkpoint) &&
+                   options.stage.checkpoint
+               ? TOOL_GOOD
+               : value_error(command, "--checkpoint", NULL, text, "bytes, as in 64M");
+}
+
+static const struct option_rule rules[] = {
+    PATHLIST_RULES(options.files),
+    {"files", 'j', OPTION_NUMBER, .value = &options.stage.files_at_once,
+     .most = STAGE_FILES_AT_ONCE_MAX, .expected = "a number from 1 to 64"},
+    {"sums", 0, OPTION_CALL_TEXT, .take = take_sums},
+    {"checkpoint", 0, OPTION_CALL_TEXT, .take = take_checkpoint},
+    {"job-timeout", 0, OPTION_NUMBER, .value = &options.stage.job_timeout, .most = 86400,
+     .expected = "seconds, 1 to 86400"},
+    TEXT_RULE("job", 0, &options.stage.socket),
+    FLAG_RULE("any", 0, &options.stage.any),
+    FLAG_RULE("strict", 0, &options.stage.strict),
+    FLAG_RULE("force", 'f', &options.stage.force),
+    FLAG_RULE("check-there", 0, &options.stage.check_there),
+    FLAG_RULE("verify-target", 0, &options.stage.verify_target),
+    FLAG_RULE("no-space-check", 0, &options.no_space_check),
+    FLAG_RULE("json", 0, &options.json),
+    FLAG_RULE("quiet", 'q', &options.quiet),
+    {NULL},
+};
+
+static int run(int count, char **names)
+{
+    const struct options *o = &options;
+    if (o->files.list)
+        return count == 1 ? stage_listed(o, names[0])
                           : usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
-    if (o.files.nul)
+    if (o->files.nul)
         return usage_error(&cmd_stage, "-0 is for --files-from");
-    if (names < 2)
+    if (count < 2)
         return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");
-    return stage_named(&o, argv + optind, (size_t)names - 1, argv[argc - 1]);
+    return stage_named(o, names, (size_t)count - 1, names[count - 1]);
 }
 
 const struct command cmd_stage = {"stage", "verified copies, with sums for catalogues", help,
-                                  run};
+                                  run, .rules = rules};

@@ -1,26 +1,112 @@
 /* cmd_verify.c - lime verify: have a mount verify its records; the daemon or its job reads */
 #define _GNU_SOURCE
+#include "container.h"
 #include "fieldcheck.h"
 #include "jsonout.h"
+#include "limebeginning.h"
 #include "limefile.h"
+#include "limeildg.h"
+#include "limeverdict.h"
 #include "mounted.h"
-#include "nameorder.h"
+#include "pathlist.h"
 #include "progress.h"
-#include "structure.h"
 #include "tool.h"
-#include "walk.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <getopt.h>
+#include <limits.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Examines what 'lime check' examines without --data: of the directory that a mount shows of a
+ * container, or of a file that it shows as a plain one. Such a file is skipped unless it is
+ * what damage has left of a container. The reason is "" if the verdict is good or skipped. */
+#define STRUCTURE_REASON_MAX 640
+enum limefile_verdict structure_verdict(const char *path, char reason[STRUCTURE_REASON_MAX]);
+
+enum { TEXT_MAX = 512 };
+
+struct structure {
+    uint64_t bad; /* deviations, but for harmless ones */
+    bool is_unreadable;
+    char first[TEXT_MAX];
+};
+
+static void note_finding(void *context, const struct limefile_finding *finding)
+{
+    struct structure *structure = context;
+    if (limefile_is_harmless(finding->code))
+        return;
+    structure->is_unreadable |= finding_is_unreadable(finding);
+    if (structure->bad++ == 0)
+        limefile_finding_text(finding, structure->first, sizeof structure->first);
+}
+
+static int examine_container(struct container *c, struct structure *structure)
+{
+    struct limefile_fields fields;
+    struct limefile_finding finding;
+    int err = limefile_index_scan(c->source, note_finding, NULL, structure, &c->index);
+    if (err)
+        return err;
+    err = limefile_fields_build(c->source, c->index, &fields);
+    if (!err) {
+        for (size_t i = 0; limefile_fields_finding(&fields, i, &finding); i++)
+            note_finding(structure, &finding);
+        limefile_fields_release(&fields);
+    }
+    limefile_index_free(c->index);
+    return err;
+}
+
+/* *is_other: the file is not a container, and was never one. */
+static int examine(struct container *c, struct structure *structure, bool *is_other)
+{
+    struct limefile_finding finding;
+    int kind = c->mounted ? 1 : limefile_beginning(c->source, &finding);
+    *is_other = kind == 0;
+    if (kind == 1)
+        return examine_container(c, structure);
+    if (kind < 0 && !finding.code)
+        return kind;
+    if (kind < 0)
+        note_finding(structure, &finding);
+    return 0;
+}
+
+enum limefile_verdict structure_verdict(const char *path, char reason[STRUCTURE_REASON_MAX])
+{
+    struct container c;
+    struct structure structure = {.bad = 0};
+    bool is_other = false;
+    *reason = '\0';
+    int err = container_open_source(&c, path);
+    if (!err) {
+        err = examine(&c, &structure, &is_other);
+        container_close_source(&c);
+    }
+    if (err) {
+        snprintf(reason, STRUCTURE_REASON_MAX, "%s", limefile_strerror(err));
+        return LIMEFILE_UNREADABLE;
+    }
+    if (structure.bad > 1)
+        snprintf(reason, STRUCTURE_REASON_MAX, "%s, and %" PRIu64 " more", structure.first,
+                 structure.bad - 1);
+    else
+        snprintf(reason, STRUCTURE_REASON_MAX, "%s", structure.first);
+    return structure.is_unreadable ? LIMEFILE_UNREADABLE
+           : structure.bad         ? LIMEFILE_BAD
+           : is_other              ? LIMEFILE_SKIPPED
+                                   : LIMEFILE_GOOD;
+}
 
 static const char help[] =
     "Usage: lime verify [-q] [--json] FILE...\n"
@@ -362,31 +448,22 @@ static int verify_named(struct options *o, const char *path)
     return status == TOOL_GOOD && o->seen == before ? nothing_found(o, path) : status;
 }
 
-static int run(int argc, char **argv)
+static struct options options;
+
+static const struct option_rule rules[] = {
+    FLAG_RULE("quiet", 'q', &options.quiet),
+    FLAG_RULE("json", 0, &options.json),
+    {NULL},
+};
+
+static int run(int count, char **paths)
 {
-    static const struct option longs[] = {
-        {"quiet", no_argument, NULL, 'q'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    struct options o = {0};
     int worst = TOOL_GOOD;
-    for (int opt; (opt = read_option(argc, argv, "q", longs, NULL)) != -1;) {
-        if (opt == 'q')
-            o.quiet = true;
-        else if (opt == 'j')
-            o.json = true;
-        else
-            return opt == 'H' ? print_help(&cmd_verify) : option_error(&cmd_verify, argv);
-    }
-    if (optind == argc)
-        return usage_error(&cmd_verify, "no file named");
-    for (; optind < argc; optind++) {
-        int status = verify_named(&o, argv[optind]);
-        worst = worse_status(status, worst);
-    }
+    for (int i = 0; i < count; i++)
+        worst = worse_status(verify_named(&options, paths[i]), worst);
     return worst;
 }
 
-const struct command cmd_verify = {"verify", "verify records of a mount", help, run};
+const struct command cmd_verify = {
+    "verify",       "verify records of a mount", help,       run,
+    .rules = rules, .usage = "no file named",    .least = 1, .most = INT_MAX};

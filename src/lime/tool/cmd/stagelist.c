@@ -3,7 +3,6 @@
 #include "stagelist.h"
 #include "pathlist.h"
 #include "tool.h"
-#include "walk.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -59,4 +59,14 @@ const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX]);
 /* Opens without blocking; returns a descriptor, or < 0 after a message. */
 int open_with_message(const char *path, int flags);
 
+/* ---- records ---- */
+
+/*
+ * `word` is an ordinal ("3"), message.record ("2.1"), a type, or the name that the record
+ * has in a mount ("003-ildg-binary-data"); `as_type`: a type whatever it looks like.
+ * False after a message that says what to name instead.
+ */
+bool select_record(const struct container *, const char *word, bool as_type,
+                   struct limefile_record *out);
+
 #endif

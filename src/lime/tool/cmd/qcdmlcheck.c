@@ -1,0 +1,378 @@
+/*
+ * qcdmlcheck.c - lime check --qcdml: what a document says of a container, compared with it
+ *
+ * A crcCheckSum that is not the data's cksum may be another kind of sum: HotQCD's documents
+ * have that of NERSC's format. Where it is that one, or the data are right by their SciDAC
+ * checksum, it is a warning.
+ */
+#define _GNU_SOURCE
+#include "qcdmlcheck.h"
+#include "configs.h"
+#include "jsonout.h"
+#include "limegauge.h"
+#include "limeildg.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* The sum of all 32-bit words, and of those of the first two rows of each link. */
+struct nersc_sums {
+    bool known;
+    uint32_t all, two_rows;
+};
+
+enum { BLOCK_SITES = 4096 };
+
+static int sum_up(const struct limefile_sites *sites, unsigned char *block,
+                  struct nersc_sums *out)
+{
+    uint64_t all = limefile_sites_count(sites), n;
+    int err = 0;
+    for (uint64_t first = 0; !err && first < all; first += n) {
+        n = all - first < BLOCK_SITES ? all - first : BLOCK_SITES;
+        err = sites->read(sites->context, first, n, block);
+        if (err)
+            break;
+        out->all += limefile_gauge_nersc_sum(block, n, sites->precision, 3);
+        out->two_rows += limefile_gauge_nersc_sum(block, n, sites->precision, 2);
+    }
+    return err;
+}
+
+static int nersc_sum(int fd, const struct limefile_field *field, struct nersc_sums *out)
+{
+    struct limefile_fd file;
+    struct limefile_gauge *gauge;
+    *out = (struct nersc_sums){.known = false};
+    limefile_fd_init(&file, fd);
+    int err = limefile_gauge_open_field(&file.source, field, &gauge);
+    if (err)
+        return err == LIMEFILE_E_GAUGE_NONE ? 0 : err;
+    unsigned char *block = malloc(BLOCK_SITES * limefile_sites_bytes(&gauge->sites));
+    err = block ? sum_up(&gauge->sites, block, out) : -ENOMEM;
+    free(block);
+    limefile_gauge_close(gauge);
+    out->known = !err;
+    return err;
+}
+
+enum { KEPT_MAX = 1000 };
+
+struct qcdml_difference {
+    bool warning;
+    size_t line;
+    uint64_t ordinal;
+    const char *what, *why;
+    char *document, *container;
+};
+
+static void say(const struct qcdml_check *check, const struct qcdml_difference *d)
+{
+    char place[64] = "", values[64 + 2 * 1100] = "";
+    size_t n = 0;
+    if (d->line)
+        n = (size_t)snprintf(place, sizeof place, "line %zu: ", d->line);
+    if (d->ordinal)
+        snprintf(place + n, sizeof place - n, "record %" PRIu64 ": ", d->ordinal);
+    if (*d->document && *d->container)
+        snprintf(values, sizeof values, " %s, not %s", d->document, d->container);
+    else if (*d->document)
+        snprintf(values, sizeof values, " %s", d->document);
+    message(check->document, "%s%s%s%s: %s", place, d->warning ? "warning: " : "", d->what,
+            values, d->why);
+}
+
+static void keep(struct qcdml_check *check, const struct qcdml_difference *d)
+{
+    if (check->kept_count == KEPT_MAX)
+        return;
+    if (!check->kept)
+        check->kept = calloc(KEPT_MAX, sizeof *check->kept);
+    if (!check->kept)
+        return;
+    struct qcdml_difference *kept = &check->kept[check->kept_count];
+    *kept = *d;
+    kept->document = strdup(d->document);
+    kept->container = strdup(d->container);
+    if (kept->document && kept->container) {
+        check->kept_count++;
+        return;
+    }
+    free(kept->document);
+    free(kept->container);
+}
+
+static void difference_add(struct qcdml_check *check, bool warning, size_t line,
+                           uint64_t ordinal, const char *what, const char *document,
+                           const char *container, const char *why)
+{
+    const struct qcdml_difference d = {
+        .warning = warning,
+        .line = line,
+        .ordinal = ordinal,
+        .what = what,
+        .why = why,
+        .document = (char *)document,
+        .container = (char *)container,
+    };
+    if (warning)
+        check->warnings++;
+    else
+        check->differences++;
+    if (!check->silent)
+        say(check, &d);
+    keep(check, &d);
+}
+
+static void differences_summary(const struct qcdml_check *check)
+{
+    char warnings[48] = "";
+    if (check->warnings)
+        snprintf(warnings, sizeof warnings, "%s%zu warning%s", check->differences ? ", " : "; ",
+                 check->warnings, check->warnings == 1 ? "" : "s");
+    if (check->differences)
+        answer(check->document, "%zu difference%s from %s%s", check->differences,
+               check->differences == 1 ? "" : "s", check->path, warnings);
+    else
+        answer(check->document, "agrees with %s: %zu record%s%s", check->path, check->records,
+               check->records == 1 ? "" : "s", warnings);
+}
+
+/* ---- JSON ---- */
+
+void qcdml_check_json(const struct qcdml_check *check)
+{
+    fputs("{\"file\": ", stdout);
+    jsonout_text(stdout, check->document, strlen(check->document));
+    printf(", \"records\": %zu, \"differences\": %zu, \"warnings\": %zu, \"found\": [",
+           check->records, check->differences, check->warnings);
+    for (size_t i = 0; i < check->kept_count; i++) {
+        const struct qcdml_difference *d = &check->kept[i];
+        printf("%s{\"warning\": %s, \"what\": \"%s\"", i ? ", " : "",
+               d->warning ? "true" : "false", d->what);
+        jsonout_word("document", d->document);
+        jsonout_word("container", d->container);
+        jsonout_word("why", d->why);
+        jsonout_number("line", d->line);
+        jsonout_number("ordinal", d->ordinal);
+        putchar('}');
+    }
+    printf("], \"verdict\": \"%s\"}", !check->compared     ? "unreadable"
+                                      : check->differences ? "bad"
+                                                           : "good");
+}
+
+void qcdml_check_release(struct qcdml_check *check)
+{
+    for (size_t i = 0; i < check->kept_count; i++) {
+        free(check->kept[i].document);
+        free(check->kept[i].container);
+    }
+    free(check->kept);
+    check->kept = NULL;
+    check->kept_count = 0;
+}
+
+static const double program_tolerance = 1e-5; /* of plaquettes: what Grid and QDP++ allow */
+
+/* One comparison. */
+struct comparing {
+    struct qcdml_check *check;
+    const struct limefile_qcdml *document;
+    struct configs configs;
+};
+
+/* ---- of the file ---- */
+
+static void compare_lfn(struct comparing *c)
+{
+    char only[LIMEFILE_LFN_MAX];
+    const struct limefile_qcdml_value *value = &c->document->lfn;
+    const char *said = value->found ? value->text : "";
+    int found = configs_lfn(&c->configs, said, only);
+    if (!value->found)
+        difference_add(c->check, false, 0, 0, "dataLFN", "", *only ? only : "",
+                       "it is missing");
+    else if (found == 0)
+        difference_add(c->check, false, value->line, 0, "dataLFN", said, only,
+                       "the container has another name");
+}
+
+static void compare_precision(struct comparing *c)
+{
+    const struct limefile_qcdml_value *value = &c->document->precision;
+    const char *is = configs_precision(&c->configs);
+    if (!value->found)
+        difference_add(c->check, false, 0, 0, "precision", "", is ? is : "", "it is missing");
+    else if (is && strcmp(value->text, is) != 0)
+        difference_add(c->check, false, value->line, 0, "precision", value->text, is,
+                       "the data have another precision");
+}
+
+static void compare_count(struct comparing *c)
+{
+    char document[24], container[24];
+    snprintf(document, sizeof document, "%zu", c->document->count);
+    snprintf(container, sizeof container, "%zu", c->configs.count);
+    if (c->document->count != c->configs.count)
+        difference_add(c->check, false, 0, 0, "records", document, container,
+                       "the container has another number of ildg-binary-data");
+}
+
+/* ---- of a record ---- */
+
+/* Why a wrong sum need not be the data's fault; NULL: there is no reason. < 0: an error. */
+static int excuse(struct comparing *c, const struct limefile_field *f, uint32_t said,
+                  uint32_t said_hex, const char **why)
+{
+    struct nersc_sums nersc;
+    struct limefile_field here = *f, as;
+    struct limefile_checksum sum;
+    int fd = configs_data(&c->configs, &here.record);
+    *why = NULL;
+    if (fd < 0)
+        return fd;
+    int err = nersc_sum(fd, &here, &nersc);
+    if (!err && nersc.known &&
+        (nersc.all == said || nersc.all == said_hex || nersc.two_rows == said ||
+         nersc.two_rows == said_hex))
+        *why = "it is the checksum of NERSC's format, not the data's cksum";
+    if (!err && !*why && f->has_checksum) {
+        int right = limefile_field_verify(fd, &here, c->configs.threads, NULL, NULL, &as, &sum);
+        err = right < 0 && right != LIMEFILE_E_STATE ? right : 0;
+        if (right == 1)
+            *why = "it is not the data's cksum; they are right by their SciDAC checksum";
+    }
+    configs_done(&c->configs, fd);
+    return err;
+}
+
+static int compare_crc(struct comparing *c, size_t i, const struct limefile_field *f,
+                       const struct limefile_qcdml_value *value)
+{
+    char is[16];
+    const char *why = NULL;
+    uint32_t said = 0, hex = 0, sum;
+    int status = configs_cksum(&c->configs, i);
+    if (status)
+        return status;
+    sum = c->configs.config[i].cksum;
+    snprintf(is, sizeof is, "%" PRIu32, sum);
+    unsigned forms = limefile_qcdml_crc(value->text, &said, &hex);
+    if (forms && (said == sum || (forms == 2 && hex == sum)))
+        return TOOL_GOOD;
+    int err = forms ? excuse(c, f, said, forms == 2 ? hex : said, &why) : 0;
+    if (err) {
+        message(c->check->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
+                limefile_strerror(err));
+        return TOOL_BAD;
+    }
+    difference_add(c->check, why && !c->check->strict, value->line, f->record.ordinal,
+                   "crcCheckSum", value->text, is,
+                   why     ? why
+                   : forms ? "the data are not those of the document"
+                           : "it is neither a decimal nor a hexadecimal number of 32 bits");
+    return TOOL_GOOD;
+}
+
+static int compare_plaquette(struct comparing *c, size_t i, const struct limefile_field *f,
+                             const struct limefile_qcdml_value *value)
+{
+    double said, is;
+    const struct config *config = &c->configs.config[i];
+    int status = configs_plaquette(&c->configs, i);
+    if (status)
+        return status;
+    if (!plaquette_parse(value->text, &said)) {
+        difference_add(c->check, false, value->line, f->record.ordinal, "avePlaquette",
+                       value->text, config->plaquette, "it is not a number");
+        return TOOL_GOOD;
+    }
+    if (!config->from || !plaquette_parse(config->plaquette, &is))
+        return TOOL_GOOD;
+    double off = said > is ? said - is : is - said;
+    if (off > program_tolerance + plaquette_half_digit(value->text) +
+                  plaquette_half_digit(config->plaquette))
+        difference_add(c->check, false, value->line, f->record.ordinal, "avePlaquette",
+                       value->text, config->plaquette, config->from);
+    return TOOL_GOOD;
+}
+
+static bool is_there(struct comparing *c, const struct limefile_field *f,
+                     const struct limefile_qcdml_record *record,
+                     const struct limefile_qcdml_value *value, const char *name)
+{
+    if (!value->found)
+        difference_add(c->check, false, record->line, f->record.ordinal, name, "", "",
+                       "it is missing");
+    return value->found;
+}
+
+static int compare_record(struct comparing *c, size_t i)
+{
+    const struct limefile_qcdml_record *record = &c->document->record[i];
+    struct limefile_field f;
+    int status = TOOL_GOOD;
+    configs_field(&c->configs, i, &f);
+    if (is_there(c, &f, record, &record->field, "field") && *f.name &&
+        strcasecmp(record->field.text, f.name) != 0)
+        difference_add(c->check, false, record->field.line, f.record.ordinal, "field",
+                       record->field.text, f.name, "the container has another field");
+    if (is_there(c, &f, record, &record->crc, "crcCheckSum"))
+        status = compare_crc(c, i, &f, &record->crc);
+    if (!status && is_there(c, &f, record, &record->plaquette, "avePlaquette"))
+        status = compare_plaquette(c, i, &f, &record->plaquette);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static int compare(struct comparing *c)
+{
+    int status = TOOL_GOOD;
+    size_t both = c->document->count < c->configs.count ? c->document->count : c->configs.count;
+    compare_lfn(c);
+    compare_precision(c);
+    compare_count(c);
+    progress_begin(&c->configs.progress, "check", c->configs.bytes);
+    for (size_t i = 0; !status && i < both; i++)
+        status = compare_record(c, i);
+    progress_end(&c->configs.progress);
+    c->check->compared = status == TOOL_GOOD;
+    return status;
+}
+
+static int understand(struct qcdml_check *check, const char *text, size_t n)
+{
+    struct limefile_qcdml document;
+    struct comparing c = {.check = check, .document = &document};
+    int status = document_understand(check->document, text, n, &document);
+    if (status)
+        return status;
+    check->records = document.count;
+    status = configs_open(&c.configs, check->path, check->threads);
+    if (!status) {
+        status = compare(&c);
+        configs_close(&c.configs);
+    }
+    limefile_qcdml_release(&document);
+    return status;
+}
+
+void qcdml_check(struct qcdml_check *check)
+{
+    char *text;
+    size_t n;
+    int status = document_read(check->document, &text, &n);
+    if (!status)
+        status = understand(check, text, n);
+    free(text);
+    if (!status && !check->silent)
+        differences_summary(check);
+    check->status = status ? status : check->differences ? TOOL_BAD : TOOL_GOOD;
+}
