@@ -17,18 +17,16 @@ struct cells_result {
     enum limefile_verdict verdict;
 };
 
-static int keep(struct cells_check *check, const struct cells_result *result)
+static void print_result(FILE *out, const struct cells_result *r)
 {
-    if (check->results == check->room) {
-        size_t room = check->room + check->room / 2 + 16;
-        void *bigger = reallocarray(check->result, room, sizeof *check->result);
-        if (!bigger)
-            return -ENOMEM;
-        check->result = bigger;
-        check->room = room;
-    }
-    check->result[check->results++] = *result;
-    return 0;
+    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", r->ordinal,
+            limefile_verdict_word(r->verdict));
+    if (r->cells)
+        fprintf(out, ", \"cells\": %" PRIu64 ", \"bad\": %" PRIu64, r->cells, r->bad);
+    if (r->bad)
+        fprintf(out, ", \"first_bad\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", r->first[0],
+                r->first[1], r->first[2]);
+    putc('}', out);
 }
 
 /* Why its particles cannot be compared; NULL if they can. */
@@ -93,7 +91,9 @@ static int check_one(struct cells_check *check, struct limefile_source *source,
             answer(check->path, "record %" PRIu64 ": %s: %s", result.ordinal,
                    limefile_verdict_word(result.verdict), reason);
     }
-    return err ? err : keep(check, &result);
+    if (!err && check->results)
+        print_result(jsonout_list_next(check->results), &result);
+    return err;
 }
 
 int cells_check(struct cells_check *check, struct limefile_source *source,
@@ -106,30 +106,6 @@ int cells_check(struct cells_check *check, struct limefile_source *source,
     while (!err && (got = limecheckpoint_next(&walk, &checkpoint)) != 0)
         err = got < 0 ? got : check_one(check, source, &checkpoint);
     return err;
-}
-
-void cells_check_json(const struct cells_check *check)
-{
-    putchar('[');
-    for (size_t i = 0; i < check->results; i++) {
-        const struct cells_result *r = &check->result[i];
-        printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "", r->ordinal,
-               limefile_verdict_word(r->verdict));
-        if (r->cells)
-            printf(", \"cells\": %" PRIu64 ", \"bad\": %" PRIu64, r->cells, r->bad);
-        if (r->bad)
-            printf(", \"first_bad\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", r->first[0],
-                   r->first[1], r->first[2]);
-        putchar('}');
-    }
-    putchar(']');
-}
-
-void cells_check_release(struct cells_check *check)
-{
-    free(check->result);
-    check->result = NULL;
-    check->results = check->room = 0;
 }
 
 enum { NUMBER_MAX = 32 };

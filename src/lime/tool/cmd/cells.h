@@ -2,6 +2,7 @@
 #ifndef CELLS_H
 #define CELLS_H
 
+#include "jsonout.h"
 #include "limecheckpoint.h"
 
 /* True of the records that checkpoints consist of. */
@@ -16,27 +17,20 @@ void cells_json(const struct limecheckpoint *);
 
 /* ---- lime check --data ---- */
 
-struct cells_result;
-
 /* One file. The first part is the caller's; the rest is zero to begin with. */
 struct cells_check {
     const char *path;
     bool quiet; /* says nothing of what is unverified */
     limecheckpoint_progress_fn *progress;
     void (*report)(void *context, const struct limefile_finding *);
-    void *context; /* of both */
+    void *context;                /* of both */
+    struct jsonout_list *results; /* {"ordinal": 3, "state": "good", ...}, or NULL */
 
     uint64_t verified, wrong, unverified; /* checkpoints */
-    struct cells_result *result;          /* one for each that has data */
-    size_t results, room;
 };
 
 /* Compares all particles with their indexes. A file that cannot be read any more, or has become
  * shorter, is a finding of its data; other errors, as of memory, are returned. */
 int cells_check(struct cells_check *, struct limefile_source *, const struct limefile_index *);
-
-/* [{"ordinal": 3, "state": "good", ...}, ...] */
-void cells_check_json(const struct cells_check *);
-void cells_check_release(struct cells_check *);
 
 #endif

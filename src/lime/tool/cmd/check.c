@@ -153,8 +153,7 @@ void check_unexamined(struct check *c)
 
 void check_begin_json(const struct check *c)
 {
-    printf("{\"file\": ");
-    jsonout_text(stdout, c->path, strlen(c->path));
+    jsonout_begin_file(c->path);
     printf(", \"findings\": [");
 }
 
@@ -162,9 +161,9 @@ void check_end_json(const struct check *c)
 {
     printf(", \"verdict\": \"%s\"", limefile_verdict_word(c->verdict));
     if (c->skipped)
-        jsonout_word("reason", c->skipped);
+        jsonout_word(stdout, "reason", c->skipped);
     if (c->error)
-        jsonout_word("error", c->error);
+        jsonout_word(stdout, "error", c->error);
     if (c->qcdml) {
         if (c->verdict != LIMEFILE_UNREADABLE)
             qcdml_check(c->qcdml);
@@ -196,13 +195,13 @@ struct look {
     struct limefile_finding of_cells; /* the next one, */
     bool waits;                       /* if it has been found; its reason lives in `walk` */
     int cells;                        /* 1; 0: there are no more; < 0: an error */
-    struct cells_check particles;
 
     struct limefile_finding beginning; /* of a file that does not begin with a header */
 
     struct field_check field;
     struct sums_check sums;
     struct physics_check physics;
+    struct jsonout_list sum_list, cell_list, physics_list;
 };
 
 /* ---- findings ---- */
@@ -275,15 +274,11 @@ static void report_waiting(struct look *look, uint64_t before)
 static void keep(void *context, const struct limefile_finding *finding)
 {
     struct look *look = context;
-    if (look->found_count == look->found_capacity) {
-        size_t capacity = look->found_capacity ? 2 * look->found_capacity : 16;
-        struct limefile_finding *more = realloc(look->found, capacity * sizeof *more);
-        look->lacks_memory = look->lacks_memory || !more;
-        if (!more)
-            return;
-        look->found = more;
-        look->found_capacity = capacity;
-    }
+    look->lacks_memory =
+        look->lacks_memory || !array_reserve(&look->found, &look->found_capacity,
+                                             look->found_count, sizeof *look->found);
+    if (look->lacks_memory)
+        return;
     look->found[look->found_count++] = *finding;
 }
 
@@ -347,18 +342,18 @@ static void report_data(void *context, const struct limefile_finding *finding)
 static int verify_cells(struct look *look)
 {
     struct check *check = look->check;
-    struct cells_check *cells = &look->particles;
-    *cells = (struct cells_check){
+    struct cells_check cells = {
         .path = check->path,
         .quiet = check->options->quiet || check->options->json,
         .progress = count_bytes,
         .report = report_data,
         .context = check,
+        .results = check->options->json ? &look->cell_list : NULL,
     };
-    int err = cells_check(cells, look->c.source, look->c.index);
-    check->verified += cells->verified;
-    check->wrong += cells->wrong;
-    check->unverified += cells->unverified;
+    int err = cells_check(&cells, look->c.source, look->c.index);
+    check->verified += cells.verified;
+    check->wrong += cells.wrong;
+    check->unverified += cells.unverified;
     return err;
 }
 
@@ -372,12 +367,13 @@ static void begin_data(struct look *look)
         .fields = &look->fields,
         .threads = o->threads,
         .quiet = o->quiet || o->json,
-        .keep = o->json,
         .summed = o->data,
         .physical = o->physics,
         .progress = count_bytes,
         .report = report_data,
         .context = check,
+        .sums = o->json && o->data ? &look->sum_list : NULL,
+        .physics_results = o->json && o->physics ? &look->physics_list : NULL,
     };
 }
 
@@ -386,8 +382,10 @@ static int verify(struct look *look)
     struct check *check = look->check;
     const struct check_options *o = check->options;
     begin_data(look);
-    int err = o->data ? sums_check(&look->sums, &look->field) : 0;
-    if (!o->data && o->physics)
+    int err = 0;
+    if (o->data)
+        sums_check(&look->sums, &look->field);
+    else if (o->physics)
         sums_check_headers(&look->sums, &look->field);
     check->verified = look->sums.verified;
     check->wrong = look->sums.wrong;
@@ -428,7 +426,7 @@ static int verify_gauge(struct look *look)
 
 /* ---- JSON ---- */
 
-static void end_json(const struct look *look)
+static void end_json(struct look *look)
 {
     const struct check *c = look->check;
     printf("], \"deviations\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"warnings\": %" PRIu64
@@ -438,13 +436,13 @@ static void end_json(const struct look *look)
         printf(", \"format\": \"%s\"", c->format);
     if (c->options->data) {
         fputs(", \"checksums\": ", stdout);
-        sums_check_json(&look->sums, &look->field);
+        jsonout_list_print(&look->sum_list);
         fputs(", \"checkpoints\": ", stdout);
-        cells_check_json(&look->particles);
+        jsonout_list_print(&look->cell_list);
     }
     if (c->options->physics) {
         fputs(", \"physics\": ", stdout);
-        physics_check_json(&look->physics);
+        jsonout_list_print(&look->physics_list);
     }
     check_end_json(c);
 }
@@ -513,12 +511,25 @@ static enum limefile_verdict judge(const struct check *check)
     return check->options->strict ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
 }
 
+static int open_lists(struct look *look)
+{
+    const struct check_options *o = look->check->options;
+    int err = o->data ? jsonout_list_open(&look->sum_list) : 0;
+    if (!err && o->data)
+        err = jsonout_list_open(&look->cell_list);
+    if (!err && o->physics)
+        err = jsonout_list_open(&look->physics_list);
+    return err;
+}
+
 static void examine(struct look *look, bool container)
 {
     struct check *check = look->check;
     if (check->options->json)
         check_begin_json(check);
-    int err = container ? examine_container(look) : examine_other(look);
+    int err = check->options->json ? open_lists(look) : 0;
+    if (!err)
+        err = container ? examine_container(look) : examine_other(look);
     if (err) {
         message_code(check->path, "check", err);
         check->error = limefile_strerror(err);
@@ -533,9 +544,9 @@ static void examine(struct look *look, bool container)
 static void close_it(struct look *look)
 {
     container_close_source(&look->c);
-    sums_check_release(&look->sums);
-    physics_check_release(&look->physics);
-    cells_check_release(&look->particles);
+    jsonout_list_close(&look->sum_list);
+    jsonout_list_close(&look->cell_list);
+    jsonout_list_close(&look->physics_list);
     limefile_fields_release(&look->fields);
     free(look->found);
     if (look->c.index)

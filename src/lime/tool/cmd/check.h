@@ -4,7 +4,7 @@
 
 #include "limefile.h"
 #include "limeverdict.h"
-#include "progress.h"
+#include "tool.h"
 #include "qcdmlcheck.h"
 
 #include <stdbool.h>

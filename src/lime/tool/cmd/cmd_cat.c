@@ -3,7 +3,6 @@
 #include "container.h"
 #include "copy.h"
 #include "limeface.h"
-#include "progress.h"
 #include "tool.h"
 
 #include <errno.h>

@@ -83,13 +83,6 @@ struct totals {
     double began;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* ---- all files ---- */
 
 /* What becomes of one file. */
@@ -102,7 +95,7 @@ static void print_totals(const struct options *o, const struct totals *t)
 {
     const uint64_t *n = t->verdicts;
     char rate[64] = "", warnings[48] = "", human[NUMBER_HUMAN_MAX];
-    double seconds = now() - t->began;
+    double seconds = seconds_now() - t->began;
     if (t->warnings)
         snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", t->warnings,
                  t->warnings == 1 ? "" : "s");
@@ -219,7 +212,7 @@ static int check_list(const struct pathlist *list, const struct options *o,
                       struct outcome *outcomes)
 {
     struct checks all = {list, o, outcomes};
-    struct totals totals = {.began = now()};
+    struct totals totals = {.began = seconds_now()};
     bool array = !o->check.lines && list->count > 1;
     const struct parallel parallel = {
         .count = list->count,

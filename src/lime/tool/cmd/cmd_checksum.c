@@ -4,7 +4,6 @@
 #include "edit.h"
 #include "jsonout.h"
 #include "limeildg.h"
-#include "progress.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -21,27 +20,14 @@
 enum sum_state { SUM_UNREADABLE, SUM_GOOD, SUM_BAD, SUM_UNVERIFIED, SUM_CKSUM };
 enum sum_action { SUM_UNTOUCHED, SUM_ADDED, SUM_REPLACED };
 
-/* Small: a container may have a million. */
 struct sum_item {
-    uint64_t data_offset, bytes;
-    uint64_t sites, site_bytes; /* as the options say, or the file */
-    struct limefile_checksum sum, stored;
+    struct limefile_field field;        /* as the options say, or the file */
+    char type[LIMEFILE_TYPE_BYTES + 1]; /* of its record, whose own is the index's */
+    struct limefile_checksum sum;
     uint32_t cksum;
-    uint32_t ordinal;
-    uint32_t by_checksum; /* the record that says `stored`; 0: none */
-    uint32_t type;        /* subscript of types */
-    bool has_stored;      /* it can be understood */
-    bool summed;          /* `sum` is known; if not, after a message */
-    uint8_t state, action;
-};
-
-/* Zero to begin with. */
-struct sum_items {
-    struct sum_item *item;
-    size_t count, capacity;
-    char *types; /* NUL-terminated, one after another */
-    size_t types_used, types_capacity, last_type;
-    uint64_t bytes; /* of all items */
+    bool summed; /* `sum` is known; if not, after a message */
+    enum sum_state state;
+    enum sum_action action;
 };
 
 struct checksum_options {
@@ -56,148 +42,77 @@ struct checksum_options {
 static const char *const state_words[] = {"unreadable", "good", "bad", "unverified", "cksum"};
 static const char *const action_words[] = {"", "added", "replaced"};
 
-/* ---- the list ---- */
-
-/* Neighbours mostly are of the same type, and share it. */
-static int keep_type(struct sum_items *items, const struct limefile_record *record,
-                     uint32_t *out)
-{
-    size_t n = record->type_len + 1u, used = items->types_used;
-    if (used && strcmp(items->types + items->last_type, record->type) == 0) {
-        *out = (uint32_t)items->last_type;
-        return 0;
-    }
-    if (used + n > items->types_capacity) {
-        size_t more = used + used / 2 + n + 64;
-        char *bigger = more > UINT32_MAX ? NULL : realloc(items->types, more);
-        if (!bigger)
-            return -ENOMEM;
-        items->types = bigger;
-        items->types_capacity = more;
-    }
-    memcpy(items->types + used, record->type, n);
-    items->last_type = used;
-    items->types_used += n;
-    *out = (uint32_t)used;
-    return 0;
-}
-
-static void sum_item_set(struct sum_item *item, const struct limefile_field *field)
-{
-    item->ordinal = (uint32_t)field->record.ordinal;
-    item->data_offset = field->record.data_offset;
-    item->bytes = field->record.bytes;
-    item->sites = field->sites;
-    item->site_bytes = field->site_bytes;
-    item->by_checksum = (uint32_t)field->by_checksum;
-    item->has_stored = field->has_checksum;
-    item->stored = field->checksum;
-}
-
-static int sum_items_add(struct sum_items *items, const struct limefile_field *field)
-{
-    if (items->count == items->capacity) {
-        size_t more = items->capacity + items->capacity / 2 + 8;
-        void *bigger = reallocarray(items->item, more, sizeof *items->item);
-        if (!bigger)
-            return -ENOMEM;
-        items->item = bigger;
-        items->capacity = more;
-    }
-    struct sum_item item = {.state = SUM_UNREADABLE};
-    int err = keep_type(items, &field->record, &item.type);
-    if (err)
-        return err;
-    sum_item_set(&item, field);
-    items->item[items->count++] = item;
-    items->bytes += item.bytes;
-    return 0;
-}
-
-static void sum_items_release(struct sum_items *items)
-{
-    free(items->item);
-    free(items->types);
-    *items = (struct sum_items){.count = 0};
-}
-
-static int compare(const void *a, const void *b)
-{
-    const struct sum_item *x = a, *y = b;
-    return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
-}
-
-static void sum_items_sort(struct sum_items *items)
-{
-    if (items->count)
-        qsort(items->item, items->count, sizeof *items->item, compare);
-}
-
 /* ---- the answer ---- */
 
-static void print(const struct sum_items *items, const struct sum_item *item)
+static void print_text(const struct sum_item *item)
 {
-    const char *type = items->types + item->type;
+    const struct limefile_field *f = &item->field;
     char shown[TYPE_SHOWN_MAX], more[96] = "";
+    type_shown(item->type, strlen(item->type), shown);
     if (item->state == SUM_CKSUM)
-        answer(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu32 " %s", item->cksum, item->bytes,
-               item->ordinal, type_shown(type, strlen(type), shown));
+        answer(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %s", item->cksum, f->record.bytes,
+               f->record.ordinal, shown);
     if (item->state == SUM_CKSUM || !item->summed)
         return;
     if (item->action)
         snprintf(more, sizeof more, "  (%s)", action_words[item->action]);
-    else if (item->state == SUM_BAD && item->has_stored)
-        snprintf(more, sizeof more, "  (record %" PRIu32 " says %08x %08x)", item->by_checksum,
-                 item->stored.suma, item->stored.sumb);
+    else if (item->state == SUM_BAD && f->has_checksum)
+        snprintf(more, sizeof more, "  (record %" PRIu64 " says %08x %08x)", f->by_checksum,
+                 f->checksum.suma, f->checksum.sumb);
     else if (item->state == SUM_BAD)
-        snprintf(more, sizeof more, "  (record %" PRIu32 " cannot be understood)",
-                 item->by_checksum);
+        snprintf(more, sizeof more, "  (record %" PRIu64 " cannot be understood)",
+                 f->by_checksum);
     else if (item->state == SUM_UNVERIFIED)
         snprintf(more, sizeof more, "  (no checksum)");
-    answer(NULL, "%08x %08x %-10s %" PRIu32 " %s%s", item->sum.suma, item->sum.sumb,
-           state_words[item->state], item->ordinal, type_shown(type, strlen(type), shown),
-           more);
+    answer(NULL, "%08x %08x %-10s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb,
+           state_words[item->state], f->record.ordinal, shown, more);
 }
 
-static void print_json(const struct sum_items *items, const struct sum_item *item)
+static void print_json(const struct sum_item *item)
 {
-    const char *type = items->types + item->type;
-    printf("{\"ordinal\": %" PRIu32 ", \"type\": ", item->ordinal);
-    jsonout_text(stdout, type, strlen(type));
+    const struct limefile_field *f = &item->field;
+    printf("{\"ordinal\": %" PRIu64 ", \"type\": ", f->record.ordinal);
+    jsonout_text(stdout, item->type, strlen(item->type));
+    printf(", \"bytes\": %" PRIu64, f->record.bytes);
     if (item->state == SUM_CKSUM) {
-        printf(", \"bytes\": %" PRIu64 ", \"cksum\": %" PRIu32 "}", item->bytes, item->cksum);
+        printf(", \"cksum\": %" PRIu32 "}", item->cksum);
         return;
     }
-    printf(", \"bytes\": %" PRIu64 ", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64
-           ", \"state\": \"%s\"",
-           item->bytes, item->sites, item->site_bytes, state_words[item->state]);
+    printf(", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64 ", \"state\": \"%s\"", f->sites,
+           f->site_bytes, state_words[item->state]);
     if (item->summed)
         printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", item->sum.suma, item->sum.sumb);
-    if (item->has_stored)
-        printf(", \"stored\": {\"ordinal\": %" PRIu32
+    if (f->has_checksum)
+        printf(", \"stored\": {\"ordinal\": %" PRIu64
                ", \"suma\": \"%08x\", \"sumb\": \"%08x\"}",
-               item->by_checksum, item->stored.suma, item->stored.sumb);
+               f->by_checksum, f->checksum.suma, f->checksum.sumb);
     if (item->action)
         printf(", \"action\": \"%s\"", action_words[item->action]);
     putchar('}');
 }
 
-static void sum_items_print(const struct sum_items *items, const char *path, bool json)
+/* The i-th of all that are printed. */
+static void print_item(const struct checksum_options *o, const struct sum_item *item, size_t i)
 {
-    if (json) {
-        fputs("{\"file\": ", stdout);
-        jsonout_text(stdout, path, strlen(path));
-        fputs(", \"records\": [", stdout);
+    if (!o->json) {
+        print_text(item);
+        return;
     }
-    for (size_t i = 0; i < items->count; i++) {
-        if (json) {
-            fputs(i ? ",\n " : "\n ", stdout);
-            print_json(items, &items->item[i]);
-        } else {
-            print(items, &items->item[i]);
-        }
-    }
-    if (json)
+    fputs(i ? ",\n " : "\n ", stdout);
+    print_json(item);
+}
+
+static void begin_items(const struct checksum_options *o)
+{
+    if (!o->json)
+        return;
+    jsonout_begin_file(o->path);
+    fputs(", \"records\": [", stdout);
+}
+
+static void end_items(const struct checksum_options *o)
+{
+    if (o->json)
         fputs("]}\n", stdout);
 }
 
@@ -233,10 +148,8 @@ static int checksum_replace(struct edit *edit, uint64_t ordinal,
     char xml[LIMEFILE_CHECKSUM_XML_MAX];
     size_t n = limefile_checksum_xml(sum, xml);
     int err = limefile_index_get(edit->c.index, ordinal, &record);
-    if (err) {
-        message_code(edit->c.path, "replace", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(edit->c.path, "replace", err);
     return record_put(edit, &record, xml, n, ' ');
 }
 
@@ -307,37 +220,58 @@ static bool look_at(const struct checksum_options *o, const struct container *c,
     return true;
 }
 
-static int take(const struct checksum_options *o, const struct container *c,
-                const struct limefile_fields *fields, uint64_t ordinal, struct sum_items *items)
+/* The ordinals of the records to sum, which are all there, and how many bytes they have. */
+struct selected {
+    uint64_t *ordinal;
+    size_t count, capacity;
+    uint64_t bytes;
+};
+
+static int select_one(const struct checksum_options *o, const struct container *c,
+                      const struct limefile_fields *fields, uint64_t ordinal,
+                      struct selected *out)
 {
     struct limefile_field field;
-    int err = look_at(o, c, fields, ordinal, &field) ? sum_items_add(items, &field)
-                                                     : LIMEFILE_E_NO_RECORD;
+    int err = look_at(o, c, fields, ordinal, &field) ? 0 : LIMEFILE_E_NO_RECORD;
+    if (!err && !array_reserve(&out->ordinal, &out->capacity, out->count, sizeof ordinal))
+        err = -ENOMEM;
     if (err)
-        message_code(c->path, "checksum", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+        return failed_status(c->path, "checksum", err);
+    out->ordinal[out->count++] = ordinal;
+    out->bytes += field.record.bytes;
+    return TOOL_GOOD;
 }
 
-static int select_items(const struct checksum_options *o, const struct container *c,
-                        const struct limefile_fields *fields, struct sum_items *items)
+static int select_records(const struct checksum_options *o, const struct container *c,
+                          const struct limefile_fields *fields, struct selected *out)
 {
     struct limefile_record record;
     struct limefile_field field;
     int status = TOOL_GOOD;
+    *out = (struct selected){.count = 0};
     for (size_t i = 0; !status && i < o->word_count; i++)
         status = select_record(c, o->words[i], false, &record)
-                     ? take(o, c, fields, record.ordinal, items)
+                     ? select_one(o, c, fields, record.ordinal, out)
                      : TOOL_BAD;
     for (size_t i = 0; !status && !o->word_count && i < fields->count; i++) {
         limefile_fields_get(fields, i, &field);
-        status = take(o, c, fields, field.record.ordinal, items);
+        status = select_one(o, c, fields, field.record.ordinal, out);
     }
-    if (!status && items->count == 0) {
+    if (!status && out->count == 0) {
         message(c->path, "no record is ildg-binary-data or scidac-binary-data; name one%s",
                 o->cksum ? "" : ", and the size of its sites (--site-bytes)");
         status = TOOL_BAD;
     }
     return status;
+}
+
+/* What is known of a record before it is summed; the type in the field becomes invalid with the
+ * index. */
+static struct sum_item new_item(const struct limefile_field *field)
+{
+    struct sum_item item = {.field = *field, .state = SUM_UNREADABLE};
+    memcpy(item.type, field->record.type, field->record.type_len + 1u);
+    return item;
 }
 
 /* ---- sums ---- */
@@ -428,7 +362,7 @@ static int sum_one(const struct checksum_options *o, const struct container *c,
                    struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
     int status = take_sum(o, c, f, &item->sum, progress);
-    sum_item_set(item, f);
+    item->field = *f;
     item->summed = status == TOOL_GOOD;
     item->state = judge(item, f, status);
     if (status != TOOL_GOOD)
@@ -457,8 +391,7 @@ static int json_failure(const struct checksum_options *o, int status)
 {
     if (!o->json)
         return status;
-    fputs("{\"file\": ", stdout);
-    jsonout_text(stdout, o->path, strlen(o->path));
+    jsonout_begin_file(o->path);
     puts(", \"error\": \"no checksum could be computed\", \"records\": []}");
     return status;
 }
@@ -466,21 +399,22 @@ static int json_failure(const struct checksum_options *o, int status)
 /* ---- without --add ---- */
 
 static int sum_all(const struct checksum_options *o, const struct container *c,
-                   const struct limefile_fields *fields, struct sum_items *items)
+                   const struct limefile_fields *fields, const struct selected *selected)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
-    progress_begin(&progress, "checksum", items->bytes);
-    for (size_t i = 0; i < items->count; i++) {
+    progress_begin(&progress, "checksum", selected->bytes);
+    begin_items(o);
+    for (size_t i = 0; i < selected->count; i++) {
         struct limefile_field field;
-        struct sum_item *item = &items->item[i];
-        int status = TOOL_BAD;
-        if (look_at(o, c, fields, item->ordinal, &field))
-            status = (o->cksum ? cksum_one : sum_one)(o, c, item, &field, &progress);
+        look_at(o, c, fields, selected->ordinal[i], &field);
+        struct sum_item item = new_item(&field);
+        int status = (o->cksum ? cksum_one : sum_one)(o, c, &item, &field, &progress);
+        print_item(o, &item, i);
         worst = worse_status(worst, status);
     }
+    end_items(o);
     progress_end(&progress);
-    sum_items_print(items, o->path, o->json);
     return worst;
 }
 
@@ -496,20 +430,20 @@ static int print_sums(const struct checksum_options *o)
 {
     struct container c;
     struct limefile_fields fields;
-    struct sum_items items = {.count = 0};
+    struct selected selected;
     int status = container_open(&c, o->path);
     if (status != TOOL_GOOD)
         return json_failure(o, status);
     status = container_fault_message(&c);
     if (understand(&c, &fields) == TOOL_GOOD) {
-        int done = select_items(o, &c, &fields, &items);
-        done = done == TOOL_GOOD ? sum_all(o, &c, &fields, &items) : json_failure(o, done);
+        int done = select_records(o, &c, &fields, &selected);
+        done = done == TOOL_GOOD ? sum_all(o, &c, &fields, &selected) : json_failure(o, done);
         status = worse_status(done, status);
+        free(selected.ordinal);
         limefile_fields_release(&fields);
     } else {
         status = json_failure(o, TOOL_UNUSABLE);
     }
-    sum_items_release(&items);
     container_close(&c);
     return status;
 }
@@ -519,10 +453,10 @@ static int print_sums(const struct checksum_options *o)
 static int refuse(const struct container *c, const struct sum_item *item)
 {
     message(c->path,
-            "record %" PRIu32 ": record %" PRIu32
+            "record %" PRIu64 ": record %" PRIu64
             " says another checksum, so perhaps the data are "
             "wrong; --replace makes it say that of these data",
-            item->ordinal, item->by_checksum);
+            item->field.record.ordinal, item->field.by_checksum);
     return TOOL_BAD;
 }
 
@@ -561,11 +495,11 @@ static int put(const struct checksum_options *o, struct edit *edit,
 }
 
 /* The record may be another one by now: between two of them the container is not locked. */
-static bool is_still(const struct edit *edit, const struct sum_item *item)
+static bool is_still(const struct edit *edit, const struct limefile_record *record)
 {
     struct limefile_record now;
-    if (limefile_index_get(edit->c.index, item->ordinal, &now) == 0 &&
-        now.data_offset == item->data_offset && now.bytes == item->bytes)
+    if (limefile_index_get(edit->c.index, record->ordinal, &now) == 0 &&
+        now.data_offset == record->data_offset && now.bytes == record->bytes)
         return true;
     message(edit->c.path, "checksum: another process has changed the container meanwhile");
     return false;
@@ -576,14 +510,15 @@ static int add_in(const struct checksum_options *o, struct edit *edit, struct su
 {
     struct limefile_fields fields;
     struct limefile_field f;
-    if (!is_still(edit, item) || understand(&edit->c, &fields) != TOOL_GOOD)
+    uint64_t ordinal = item->field.record.ordinal;
+    if (!is_still(edit, &item->field.record) || understand(&edit->c, &fields) != TOOL_GOOD)
         return TOOL_BAD;
     int status = TOOL_BAD;
-    if (!limefile_fields_of(&fields, item->ordinal, &f)) {
+    if (!limefile_fields_of(&fields, ordinal, &f)) {
         message(edit->c.path,
-                "record %" PRIu32 ": neither ildg-binary-data nor scidac-binary-data; a "
+                "record %" PRIu64 ": neither ildg-binary-data nor scidac-binary-data; a "
                 "checksum would not be taken for its own",
-                item->ordinal);
+                ordinal);
     } else if (!contradicts(o, edit, &f)) {
         apply(o, &f);
         sum_one(o, &edit->c, item, &f, progress);
@@ -607,23 +542,57 @@ static int add_one(const struct checksum_options *o, struct sum_item *item,
     return status;
 }
 
+/* The records that get a checksum. They stand without the container, which each edit opens. */
+struct sum_items {
+    struct sum_item *item;
+    size_t count;
+    uint64_t bytes;
+};
+
+static int compare_items(const void *a, const void *b)
+{
+    uint64_t x = ((const struct sum_item *)a)->field.record.ordinal,
+             y = ((const struct sum_item *)b)->field.record.ordinal;
+    return (x > y) - (x < y);
+}
+
 /* The last one first, as those behind an inserted record are counted anew. */
 static int add_all(const struct checksum_options *o, struct sum_items *items)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
-    sum_items_sort(items);
+    qsort(items->item, items->count, sizeof *items->item, compare_items);
     progress_begin(&progress, "checksum", items->bytes);
     for (size_t i = items->count; i-- > 0;) {
         int status = add_one(o, &items->item[i], &progress);
         worst = worse_status(status, worst);
     }
     progress_end(&progress);
-    sum_items_print(items, o->path, o->json);
+    begin_items(o);
+    for (size_t i = 0; i < items->count; i++)
+        print_item(o, &items->item[i], i);
+    end_items(o);
     return worst;
 }
 
-/* What to add; the container is closed again, as each edit opens it. */
+static int fill_items(const struct checksum_options *o, const struct container *c,
+                      const struct limefile_fields *fields, struct sum_items *items)
+{
+    struct selected selected;
+    struct limefile_field field;
+    int status = select_records(o, c, fields, &selected);
+    items->item = status ? NULL : calloc(selected.count, sizeof *items->item);
+    if (!status && !items->item)
+        status = failed_status(c->path, "checksum", -ENOMEM);
+    for (; !status && items->count < selected.count; items->count++) {
+        look_at(o, c, fields, selected.ordinal[items->count], &field);
+        items->item[items->count] = new_item(&field);
+    }
+    items->bytes = selected.bytes;
+    free(selected.ordinal);
+    return status;
+}
+
 static int select_from_file(const struct checksum_options *o, struct sum_items *items)
 {
     struct container c;
@@ -633,7 +602,7 @@ static int select_from_file(const struct checksum_options *o, struct sum_items *
         return status;
     status = understand(&c, &fields);
     if (status == TOOL_GOOD) {
-        status = select_items(o, &c, &fields, items);
+        status = fill_items(o, &c, &fields, items);
         if (status != TOOL_GOOD)
             container_fault_message(&c); /* the data are behind it, perhaps */
         limefile_fields_release(&fields);
@@ -647,7 +616,7 @@ static int add_sums(const struct checksum_options *o)
     struct sum_items items = {.count = 0};
     int status = select_from_file(o, &items);
     status = status == TOOL_GOOD ? add_all(o, &items) : json_failure(o, status);
-    sum_items_release(&items);
+    free(items.item);
     return status;
 }
 

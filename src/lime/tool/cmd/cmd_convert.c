@@ -4,7 +4,6 @@
 #include "limegauge.h"
 #include "limeoutput.h"
 #include "limephysics.h"
-#include "progress.h"
 #include "setfile.h"
 #include "tool.h"
 
@@ -30,10 +29,8 @@ static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t 
     struct container c = {.path = f->path};
     struct limefile_record record;
     int err = limefile_index_build(f->source, &c.index);
-    if (err) {
-        message_code(f->path, "index", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(f->path, "index", err);
     bool found = select_record(&c, word, false, &record);
     if (found)
         *ordinal = record.ordinal;
@@ -377,9 +374,7 @@ static int write_all(struct conversion *c, const struct options *o)
         status = convert_judge_output(c->out.fd, c->out_path, o->form.format, &totals);
     if (!err && status == TOOL_GOOD) {
         err = limefile_output_commit(&c->out);
-        if (err)
-            message_output(c->out_path, "write", err);
-        return err ? TOOL_BAD : TOOL_GOOD;
+        return failed_output(c->out_path, "write", err);
     }
     if (err == LIMEFILE_E_GAUGE_RANGE)
         convert_refuse(c->out_path, err, &totals);

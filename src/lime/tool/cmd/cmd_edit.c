@@ -323,9 +323,7 @@ static const char rm_help[] =
 static int remove_last(struct edit *edit)
 {
     int err = limefile_remove_last(edit->editor);
-    if (err)
-        message_code(edit->c.path, "remove", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_status(edit->c.path, "remove", err);
 }
 
 static int remove_record(const char *path, const char *word)
@@ -413,9 +411,7 @@ static int set(struct edit *edit, const struct limefile_record *record, const st
     int err = wish->type ? set_type(edit, record, wish->type) : 0;
     if (!err && wish->boundary != AS_IT_IS)
         err = set_boundary(edit, record, wish->boundary == BEGIN_MESSAGE);
-    if (err)
-        message_code(edit->c.path, "set", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_status(edit->c.path, "set", err);
 }
 
 static int set_in(const char *path, const char *word, const struct wish *wish)

@@ -165,16 +165,16 @@ static void json_field(struct info *info, const struct limefile_field *f)
     printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ", f->record.ordinal,
            f->record.message);
     jsonout_text(stdout, f->record.type, f->record.type_len);
-    jsonout_word("kind", kind_word(f->kind));
-    jsonout_word("name", f->name);
+    jsonout_word(stdout, "kind", kind_word(f->kind));
+    jsonout_word(stdout, "name", f->name);
     json_list("lattice", f->lattice.extent, f->lattice.dims);
     json_list("lower", f->lower, box);
     json_list("upper", f->upper, box);
-    jsonout_number("precision", f->precision);
-    jsonout_number("sites", f->sites);
-    jsonout_number("site_bytes", f->site_bytes);
+    jsonout_number(stdout, "precision", f->precision);
+    jsonout_number(stdout, "sites", f->sites);
+    jsonout_number(stdout, "site_bytes", f->site_bytes);
     printf(", \"bytes\": %" PRIu64, f->record.bytes);
-    jsonout_number("expected", f->expected);
+    jsonout_number(stdout, "expected", f->expected);
     fputs(", \"checksum\": ", stdout);
     if (f->has_checksum)
         printf("{\"suma\": \"%08x\", \"sumb\": \"%08x\"}", (unsigned)f->checksum.suma,
@@ -183,12 +183,13 @@ static void json_field(struct info *info, const struct limefile_field *f)
         fputs("null", stdout);
     fputs(", \"array\": ", stdout);
     fieldjson_array(stdout, f);
-    jsonout_word("date", info_private_record(info, f->by_record, &said) ? said.date : NULL);
-    jsonout_word("lfn", info_lfn(info, f->by_lfn, lfn) ? lfn : NULL);
-    jsonout_number("format_record", f->by_format);
-    jsonout_number("private_record", f->by_record);
-    jsonout_number("checksum_record", f->by_checksum);
-    jsonout_number("lfn_record", f->by_lfn);
+    jsonout_word(stdout, "date",
+                 info_private_record(info, f->by_record, &said) ? said.date : NULL);
+    jsonout_word(stdout, "lfn", info_lfn(info, f->by_lfn, lfn) ? lfn : NULL);
+    jsonout_number(stdout, "format_record", f->by_format);
+    jsonout_number(stdout, "private_record", f->by_record);
+    jsonout_number(stdout, "checksum_record", f->by_checksum);
+    jsonout_number(stdout, "lfn_record", f->by_lfn);
     putchar('}');
 }
 
@@ -281,14 +282,13 @@ static const char *verdict_of(int status)
 static int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
-    fputs("{\"file\": ", stdout);
-    jsonout_text(stdout, info->c.path, strlen(info->c.path));
+    jsonout_begin_file(info->c.path);
     printf(", \"size\": %" PRIu64 ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32
            ", \"fault\": ",
            limefile_index_size(index), limefile_index_count(index),
            limefile_index_messages(index));
     jsonout_finding(stdout, info_fault(info));
-    jsonout_word("lfn", info->fields.lfn);
+    jsonout_word(stdout, "lfn", info->fields.lfn);
     int status = json_deviations(info);
     fputs("], \"fields\": [", stdout);
     for (size_t i = 0; i < info->fields.count; i++) {
@@ -305,9 +305,8 @@ static int info_json(struct info *info)
 
 static void info_json_failure(const char *path, const char *why, enum limefile_verdict verdict)
 {
-    fputs("{\"file\": ", stdout);
-    jsonout_text(stdout, path, strlen(path));
-    jsonout_word("error", why);
+    jsonout_begin_file(path);
+    jsonout_word(stdout, "error", why);
     printf(", \"fields\": [], \"info\": [], \"verdict\": \"%s\"}",
            limefile_verdict_word(verdict));
 }

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "limeoutput.h"
-#include "progress.h"
 #include "setfile.h"
 #include "tool.h"
 
@@ -96,10 +95,8 @@ static int copy_piece(struct joining *j, uint64_t offset, size_t n)
 {
     ssize_t came = limefile_read_full(j->source, j->buffer, n, offset);
     int err = came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
-    if (err) {
-        message_code(j->in.path, "read", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(j->in.path, "read", err);
     err = limefile_fd_write(j->out.fd, j->buffer, n, offset);
     if (err)
         message_code(j->out_path, "write", err);
@@ -183,9 +180,7 @@ static int write_out(struct joining *j)
         return status;
     }
     err = limefile_output_commit(&j->out);
-    if (err)
-        message_output(j->out_path, "write", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_output(j->out_path, "write", err);
 }
 
 /* ---- the set ---- */
@@ -197,10 +192,8 @@ static int work(struct joining *j)
         err = limefile_fields_build(j->source, j->index, &j->fields);
     if (!err && j->out_path && !(j->buffer = malloc(BUFFER_BYTES)))
         err = -ENOMEM;
-    if (err) {
-        message_code(j->in.path, "index", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(j->in.path, "index", err);
     return j->out_path ? write_out(j) : show_info(j);
 }
 

@@ -127,8 +127,7 @@ static void print_record_json(const struct limefile_record *r)
 static void print_json(const struct container *c)
 {
     struct limefile_record r;
-    printf("{\"file\": ");
-    jsonout_text(stdout, c->path, strlen(c->path));
+    jsonout_begin_file(c->path);
     printf(", \"size\": %" PRIu64 ", \"messages\": %" PRIu32 ", \"deviations\": %" PRIu64
            ", \"fault\": ",
            limefile_index_size(c->index), limefile_index_messages(c->index),
@@ -145,8 +144,7 @@ static void print_json(const struct container *c)
 /* What stands in the place of a listing that cannot be made. */
 static void print_json_failure(const struct container *c)
 {
-    printf("{\"file\": ");
-    jsonout_text(stdout, c->path, strlen(c->path));
+    jsonout_begin_file(c->path);
     printf(", \"error\": \"%s\", \"records\": []}", container_failure_text(c));
 }
 

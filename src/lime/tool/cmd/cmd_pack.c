@@ -70,9 +70,7 @@ static int make(const char *path, bool force)
                                    : make_file(path, force);
     free(copies[0]);
     free(copies[1]);
-    if (err)
-        message_output(path, "new", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_output(path, "new", err);
 }
 
 static bool forces;

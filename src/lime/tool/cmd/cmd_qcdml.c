@@ -55,9 +55,7 @@ struct options {
 static int set_text(const char *path, struct limefile_qcdml_value *value, const char *text)
 {
     int err = limefile_qcdml_set(value, text);
-    if (err)
-        message_code(path, "fill in", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_status(path, "fill in", err);
 }
 
 /* Every element must be there: where one that is missing belongs, the schema says. */
@@ -247,9 +245,7 @@ static int open_output(const struct options *o, struct limefile_output *out)
     int err = limefile_output_open(out, o->out, o->force, inputs, count);
     while (count > 0)
         close(inputs[--count]);
-    if (err)
-        message_output(o->out, "create", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_output(o->out, "create", err);
 }
 
 static int write_out(const struct options *o, struct limefile_output *out, const char *xml,
@@ -262,9 +258,7 @@ static int write_out(const struct options *o, struct limefile_output *out, const
     int err = limefile_fd_write(out->fd, xml, n, 0);
     if (!err)
         err = limefile_output_commit(out);
-    if (err)
-        message_output(o->out, "write", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_output(o->out, "write", err);
 }
 
 static int finish(const struct options *o, const struct limefile_qcdml *d,
@@ -273,10 +267,8 @@ static int finish(const struct options *o, const struct limefile_qcdml *d,
     char *xml;
     size_t n;
     int err = limefile_qcdml_write(d, &xml, &n);
-    if (err) {
-        message_code(o->template, "fill in", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(o->template, "fill in", err);
     int status = o->schema ? validate(o, xml, n) : TOOL_GOOD;
     if (!status)
         status = write_out(o, out, xml, n);

@@ -6,7 +6,6 @@
 #include "edit.h"
 #include "limeedit.h"
 #include "limeguard.h"
-#include "progress.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -307,10 +306,8 @@ static int repair_tail(struct repair *repair, const struct limefile_survey *surv
     if (status != TOOL_GOOD)
         return status;
     int err = is_ours(survey) ? 0 : name_lost(repair, survey);
-    if (err) {
-        message_code(repair->path, "read", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(repair->path, "read", err);
     if (!repair->dry)
         err = is_ours(survey) ? cut(repair, survey) : cut_with_copy(repair, survey);
     if (err)
@@ -418,10 +415,8 @@ static int conclude(struct repair *repair)
 {
     struct check check;
     int err = repair->dry ? 0 : repair->file.source.ops->sync(&repair->file.source);
-    if (err) {
-        message_code(repair->path, "repair", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(repair->path, "repair", err);
     int status = check_now(repair, true, &check);
     if (repair->dry && repair->changes && status == TOOL_UNUSABLE)
         status = TOOL_BAD; /* nothing but an unfinished record */
@@ -451,10 +446,8 @@ static int repair_opened(struct repair *repair)
 {
     struct limefile_survey survey;
     int err = look(repair, &survey);
-    if (err) {
-        message_code(repair->path, "read", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(repair->path, "read", err);
     if (!survey.is_container)
         return refuse(repair);
     if (survey.fault.code)
@@ -476,10 +469,8 @@ static int repair_opened(struct repair *repair)
     if (status != TOOL_GOOD)
         return status;
     err = mend(repair);
-    if (err) {
-        message_code(repair->path, "write", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(repair->path, "write", err);
     return conclude(repair);
 }
 

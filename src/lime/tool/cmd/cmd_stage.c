@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "jsonout.h"
 #include "pathlist.h"
-#include "progress.h"
 #include "stage.h"
 #include "stagelist.h"
 #include "tool.h"
@@ -306,13 +305,6 @@ static void release(struct tally *tally)
 
 /* ---- the run ---- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Results come as files end, and are told in the order of the list. */
 struct turns {
     struct stage_result **waiting; /* by item; NULL: not ended, or told */
@@ -383,7 +375,7 @@ static int run_list(const struct stagelist *list, const struct options *o)
     struct stage *stage;
     struct tally tally = {0};
     struct turns turns = {0};
-    double began = now();
+    double began = seconds_now();
     if (!has_room(list, o))
         return TOOL_BAD;
     catch_signals();
@@ -403,7 +395,7 @@ static int run_list(const struct stagelist *list, const struct options *o)
     free(turns.waiting);
     tell_failures(&tally, list->count);
     if (!o->quiet)
-        tell_summary(&tally, list->count, now() - began);
+        tell_summary(&tally, list->count, seconds_now() - began);
     size_t in_place = tally.of[STAGE_STAGED] + tally.of[STAGE_THERE];
     if (in_place != list->count || list->bad)
         tally.status = worse_status(tally.status, TOOL_BAD);

@@ -9,10 +9,8 @@
 #include "limeverdict.h"
 #include "mounted.h"
 #include "pathlist.h"
-#include "progress.h"
 #include "tool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <inttypes.h>
@@ -162,9 +160,6 @@ static int attribute(const char *path, const char *name, char value[VALUE_MAX])
 
 struct asking {
     const char *path;
-    pthread_mutex_t lock;
-    pthread_cond_t answered;
-    bool done;
     int len;
     char verdict[VALUE_MAX];
 };
@@ -172,46 +167,29 @@ struct asking {
 static void *ask(void *context)
 {
     struct asking *asking = context;
-    char verdict[VALUE_MAX];
-    int len = attribute(asking->path, ATTR_VERIFY, verdict);
-    pthread_mutex_lock(&asking->lock);
-    asking->len = len;
-    memcpy(asking->verdict, verdict, sizeof verdict);
-    asking->done = true;
-    pthread_cond_signal(&asking->answered);
-    pthread_mutex_unlock(&asking->lock);
+    asking->len = attribute(asking->path, ATTR_VERIFY, asking->verdict);
     return NULL;
 }
 
-static void look(const char *path, struct progress *progress)
-{
-    char value[VALUE_MAX];
-    uint64_t done;
-    int len = attribute(path, ATTR_VERIFYING, value);
-    if (len > 0 && number_parse(value, (size_t)len, &done))
-        progress_to(progress, done);
-}
-
 /* Shows progress until there is an answer. */
-static void watch(struct asking *asking, uint64_t bytes)
+static void watch(pthread_t thread, const char *path, uint64_t bytes)
 {
     struct progress progress;
+    char value[VALUE_MAX];
+    uint64_t done;
     progress_begin(&progress, "verify", bytes);
-    pthread_mutex_lock(&asking->lock);
-    while (!asking->done) {
+    for (;;) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += LOOK_MS * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
-        if (pthread_cond_timedwait(&asking->answered, &asking->lock, &until) == ETIMEDOUT &&
-            progress.wanted) {
-            pthread_mutex_unlock(&asking->lock);
-            look(asking->path, &progress);
-            pthread_mutex_lock(&asking->lock);
-        }
+        if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
+            break;
+        int len = progress.wanted ? attribute(path, ATTR_VERIFYING, value) : 0;
+        if (len > 0 && number_parse(value, (size_t)len, &done))
+            progress_to(&progress, done);
     }
-    pthread_mutex_unlock(&asking->lock);
     progress_end(&progress);
 }
 
@@ -243,16 +221,13 @@ static enum limefile_verdict verdict_of(const char *word)
 
 static int verify_record(struct options *o, const char *path, uint64_t bytes)
 {
-    struct asking asking = {
-        .path = path, .lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER};
+    struct asking asking = {.path = path};
     pthread_t thread;
     o->seen++;
-    if (pthread_create(&thread, NULL, ask, &asking) == 0) {
-        watch(&asking, bytes);
-        pthread_join(thread, NULL);
-    } else {
+    if (pthread_create(&thread, NULL, ask, &asking) == 0)
+        watch(thread, path, bytes);
+    else
         ask(&asking);
-    }
     if (asking.len == -EBUSY || asking.len == -ESTALE)
         return print(o, path, LIMEFILE_UNVERIFIED, "the record is being changed");
     if (asking.len < 0)
@@ -311,125 +286,81 @@ static int verify_path(struct options *o, const char *path)
 
 /* ---- directories ---- */
 
-struct names {
-    char **name;
-    size_t count, capacity;
-};
-
-static int add_name(struct names *names, const char *name)
-{
-    if (names->count == names->capacity) {
-        size_t more = names->capacity + names->capacity / 2 + 16;
-        void *bigger = reallocarray(names->name, more, sizeof *names->name);
-        if (!bigger)
-            return -ENOMEM;
-        names->name = bigger;
-        names->capacity = more;
-    }
-    char *copy = strdup(name);
-    if (!copy)
-        return -ENOMEM;
-    names->name[names->count++] = copy;
-    return 0;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return name_compare(*(char *const *)a, *(char *const *)b);
-}
-
-static char *inside(const char *directory, const char *name)
-{
-    char *path;
-    bool slash = directory[0] && directory[strlen(directory) - 1] == '/';
-    return asprintf(&path, "%s%s%s", directory, slash ? "" : "/", name) < 0 ? NULL : path;
-}
-
 /* What the files of a directory are. */
 enum place { OUTSIDE, IN_TREE, IN_CONTAINER };
 
-static enum place place_of(const char *directory)
+struct found {
+    struct options *o;
+    char *directory; /* the last one whose place was looked at */
+    size_t length;
+    enum place place;
+    int worst;
+};
+
+/* The place of the files in the directory that has the first `length` bytes of the path as its
+ * name. */
+static enum place find_place(struct found *found, const char *path, size_t length)
 {
-    return mounted_is(directory) ? IN_CONTAINER : is_in_limefs(directory) ? IN_TREE : OUTSIDE;
+    if (found->directory && found->length == length &&
+        memcmp(found->directory, path, length) == 0)
+        return found->place;
+    free(found->directory);
+    found->directory = strndup(path, length);
+    found->length = length;
+    const char *name = found->directory ? found->directory : "";
+    found->place = mounted_is(name) ? IN_CONTAINER : is_in_limefs(name) ? IN_TREE : OUTSIDE;
+    return found->place;
 }
 
-/* True if there is nothing to examine: there may be a million. */
-static bool is_skipped(const char *path, unsigned char type, enum place place)
+static int verify_file(struct found *found, const struct walk_entry *entry)
 {
-    struct stat st;
     char value[VALUE_MAX];
-    if (type == DT_UNKNOWN && lstat(path, &st) == 0)
-        type = IFTODT(st.st_mode);
-    if (type != DT_REG)
-        return type != DT_DIR && type != DT_UNKNOWN;
-    return place == OUTSIDE ||
-           (place == IN_CONTAINER && attribute(path, ATTR_CHECKSUM, value) == -ENODATA);
+    const char *slash = strrchr(entry->path, '/');
+    size_t length = slash ? (size_t)(slash - entry->path) : 0;
+    switch (find_place(found, entry->path, length + (length == 0))) {
+    case IN_CONTAINER: /* most records of a container may have no data: there may be a million
+                        */
+        return attribute(entry->path, ATTR_CHECKSUM, value) == -ENODATA
+                   ? TOOL_GOOD
+                   : verify_record(found->o, entry->path, (uint64_t)entry->st->st_size);
+    case IN_TREE:
+        return verify_structure(found->o, entry->path);
+    case OUTSIDE:
+        break;
+    }
+    return TOOL_GOOD;
 }
 
-static int take_entry(struct names *names, const char *directory, enum place place,
-                      const struct dirent *entry)
+static bool verify_entry(void *context, const struct walk_entry *entry)
 {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-        walk_is_working_file(entry->d_name))
-        return 0;
-    char *path = inside(directory, entry->d_name);
-    int err = !path                                    ? -ENOMEM
-              : is_skipped(path, entry->d_type, place) ? 0
-                                                       : add_name(names, entry->d_name);
-    free(path);
-    return err;
+    struct found *found = context;
+    int status = TOOL_GOOD;
+    if (entry->kind == WALK_FAULT)
+        status =
+            print(found->o, entry->path, LIMEFILE_UNREADABLE, limefile_strerror(-entry->error));
+    else if (entry->kind == WALK_FOLDER &&
+             find_place(found, entry->path, strlen(entry->path)) == IN_CONTAINER)
+        status = verify_structure(found->o, entry->path);
+    else if (entry->kind == WALK_FILE)
+        status = verify_file(found, entry);
+    found->worst = worse_status(status, found->worst);
+    return true;
 }
 
-/* In the order of their names. */
-static int read_directory(const char *path, enum place place, struct names *names)
+/* Working files of commands are shown as containers, too. */
+static bool is_working(const char *directory)
 {
-    DIR *dir = opendir(path);
-    const struct dirent *entry;
-    int err = dir ? 0 : -errno;
-    while (!err && (errno = 0, entry = readdir(dir)))
-        err = take_entry(names, path, place, entry);
-    if (!err && errno)
-        err = -errno;
-    if (dir)
-        closedir(dir);
-    if (!err && names->count)
-        qsort(names->name, names->count, sizeof *names->name, by_name);
-    return err;
-}
-
-static int verify_found(struct options *o, const char *directory, enum place place,
-                        const char *name)
-{
-    struct stat st;
-    char *path = inside(directory, name);
-    int status = TOOL_GOOD, err = !path ? -ENOMEM : lstat(path, &st) != 0 ? -errno : 0;
-    if (err)
-        status = print(o, path ? path : directory, LIMEFILE_UNREADABLE, limefile_strerror(err));
-    else if (S_ISDIR(st.st_mode))
-        status = verify_directory(o, path);
-    else if (S_ISREG(st.st_mode) && place == IN_CONTAINER)
-        status = verify_record(o, path, (uint64_t)st.st_size);
-    else if (S_ISREG(st.st_mode) && place == IN_TREE)
-        status = verify_structure(o, path);
-    free(path);
-    return status;
+    const char *slash = strrchr(directory, '/');
+    return walk_is_working_file(slash ? slash + 1 : directory);
 }
 
 static int verify_directory(struct options *o, const char *path)
 {
-    struct names names = {.count = 0};
-    enum place place = place_of(path);
-    int worst = place == IN_CONTAINER ? verify_structure(o, path) : TOOL_GOOD;
-    int err = read_directory(path, place, &names);
-    if (err)
-        worst = print(o, path, LIMEFILE_UNREADABLE, limefile_strerror(err));
-    for (size_t i = 0; i < names.count; i++) {
-        int status = err ? worst : verify_found(o, path, place, names.name[i]);
-        worst = worse_status(status, worst);
-        free(names.name[i]);
-    }
-    free(names.name);
-    return worst;
+    struct found found = {.o = o};
+    if (!walk(path, is_working, verify_entry, &found))
+        found.worst = TOOL_UNUSABLE;
+    free(found.directory);
+    return found.worst;
 }
 
 /* If nothing is mounted, by mistake perhaps, nothing is good. */

@@ -6,7 +6,7 @@
 #include "container.h"
 #include "limeildg.h"
 #include "limeqcdml.h"
-#include "progress.h"
+#include "tool.h"
 
 enum { PLAQUETTE_MAX = 40 };
 

@@ -26,19 +26,17 @@ struct physics_result {
     const char *reason; /* LIMEFILE_UNVERIFIED, LIMEFILE_UNREADABLE */
     unsigned precision;
     struct limefile_physics is;
-    struct limefile_physics_stated *stated; /* allocated */
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
     int stated_count;
 };
 
 /* What became of the sum of a field. */
 struct sum_result {
     struct limefile_checksum is;
-    enum sum_state { SUM_OK, SUM_BAD, SUM_UNVERIFIED, SUM_UNREADABLE } state;
+    enum limefile_verdict verdict;
     bool known;
-    char *reason; /* from a mount; or NULL */
+    char reason[MOUNTED_VALUE_MAX]; /* from a mount; or "" */
 };
-
-static const char *const state_words[] = {"good", "bad", "unverified", "unreadable"};
 
 int field_check_open(const struct field_check *check, const struct limefile_field *f,
                      struct limefile_field *here)
@@ -110,15 +108,14 @@ static bool ask_mount(struct sums_check *sums, const struct field_check *check,
         return false;
     mounted_attribute(m, f->record.ordinal, "reason", reason);
     if (is_verdict(word, LIMEFILE_GOOD)) {
-        sum->state = SUM_OK;
+        sum->verdict = LIMEFILE_GOOD;
         sums->verified++;
         return true;
     }
-    if (*reason)
-        sum->reason = strdup(reason);
+    snprintf(sum->reason, sizeof sum->reason, "%s", reason);
     if (!is_verdict(word, LIMEFILE_BAD))
         return false;
-    sum->state = SUM_BAD;
+    sum->verdict = LIMEFILE_BAD;
     sums->wrong++;
     if (code_of(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* else --physics does it */
         report_shown(check, f, reason);
@@ -142,11 +139,10 @@ void sums_check_headers(struct sums_check *sums, const struct field_check *check
 {
     for (size_t i = 0; check->c->mounted && i < check->fields->count; i++) {
         struct limefile_field f;
-        struct sum_result sum = {.state = SUM_UNVERIFIED};
+        struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
         if (!f.by_checksum)
             ask_mount(sums, check, &f, &sum);
-        free(sum.reason);
     }
 }
 
@@ -163,7 +159,7 @@ static void compare_sum(struct sums_check *sums, const struct field_check *check
     if (right == -EIO && ask_mount(sums, check, f, sum))
         return;
     sum->known = right >= 0;
-    sum->state = right < 0 ? SUM_UNREADABLE : right ? SUM_OK : SUM_BAD;
+    sum->verdict = right < 0 ? LIMEFILE_UNREADABLE : right ? LIMEFILE_GOOD : LIMEFILE_BAD;
     if (right == 1) {
         sums->verified++;
         return;
@@ -181,10 +177,10 @@ static void compare_sum(struct sums_check *sums, const struct field_check *check
 static const char *reason_of(const struct limefile_field *f, const struct sum_result *sum)
 {
     const char *bad = limefile_field_why_bad(f);
-    return sum->reason            ? sum->reason
-           : sum->state == SUM_OK ? NULL
-           : bad                  ? bad
-                                  : limefile_field_why_unverified(f);
+    return *sum->reason                    ? sum->reason
+           : sum->verdict == LIMEFILE_GOOD ? NULL
+           : bad                           ? bad
+                                           : limefile_field_why_unverified(f);
 }
 
 /* Without a sum: its length has been reported. */
@@ -198,79 +194,41 @@ static void judge_sum(struct sums_check *sums, const struct field_check *check,
     }
     if (!f->by_checksum && ask_mount(sums, check, f, sum))
         return;
-    sum->state = bad ? SUM_BAD : SUM_UNVERIFIED;
+    sum->verdict = bad ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
     if (bad)
         sums->wrong++;
     else
         sums->unverified++;
     if (!check->quiet)
         answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
-               state_words[sum->state], reason_of(f, sum));
+               limefile_verdict_word(sum->verdict), reason_of(f, sum));
 }
 
-int sums_check(struct sums_check *sums, const struct field_check *check)
+static void sum_json(FILE *out, const struct limefile_field *f, const struct sum_result *sum)
 {
-    if (check->keep) {
-        sums->result = calloc(check->fields->count + 1, sizeof *sums->result);
-        if (!sums->result)
-            return -ENOMEM;
-    }
+    const char *reason = reason_of(f, sum);
+    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", f->record.ordinal,
+            limefile_verdict_word(sum->verdict));
+    if (reason)
+        jsonout_word(out, "reason", reason);
+    if (sum->known)
+        fprintf(out, ", \"suma\": \"%08x\", \"sumb\": \"%08x\"", sum->is.suma, sum->is.sumb);
+    putc('}', out);
+}
+
+void sums_check(struct sums_check *sums, const struct field_check *check)
+{
     for (size_t i = 0; i < check->fields->count; i++) {
         struct limefile_field f;
-        struct sum_result sum = {.state = SUM_UNVERIFIED};
+        struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
         judge_sum(sums, check, &f, &sum);
-        if (sums->result)
-            sums->result[sums->results++] = sum;
-        else
-            free(sum.reason);
+        if (check->sums)
+            sum_json(jsonout_list_next(check->sums), &f, &sum);
     }
-    return 0;
 }
 
-void sums_check_json(const struct sums_check *sums, const struct field_check *check)
-{
-    putchar('[');
-    fputs(sums->whole, stdout);
-    for (size_t i = 0; i < sums->results; i++) {
-        const struct sum_result *s = &sums->result[i];
-        struct limefile_field f;
-        limefile_fields_get(check->fields, i, &f);
-        const char *reason = reason_of(&f, s);
-        printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "",
-               f.record.ordinal, state_words[s->state]);
-        if (reason)
-            jsonout_word("reason", reason);
-        if (s->known)
-            printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", s->is.suma, s->is.sumb);
-        putchar('}');
-    }
-    putchar(']');
-}
-
-void sums_check_release(struct sums_check *sums)
-{
-    while (sums->results)
-        free(sums->result[--sums->results].reason);
-    free(sums->result);
-    sums->result = NULL;
-}
-
-static int keep_result(struct physics_check *p, const struct physics_result *result)
-{
-    if (p->results == p->room) {
-        size_t room = p->room + p->room / 2 + 4;
-        void *bigger = reallocarray(p->result, room, sizeof *p->result);
-        if (!bigger)
-            return -ENOMEM;
-        p->result = bigger;
-        p->room = room;
-    }
-    p->result[p->results++] = *result;
-    return 0;
-}
-
-/* ---- findings ---- */
+/* ---- configurations ---- */
 
 static void report_links(const struct field_check *check, const struct limefile_field *f,
                          const struct limefile_physics *is)
@@ -318,9 +276,8 @@ static void report_stated(const struct field_check *check, const struct limefile
     check->report(check->context, &finding);
 }
 
-static bool physics_report_stated(const struct field_check *check,
-                                  const struct limefile_field *f,
-                                  const struct physics_result *result)
+static bool report_figures(const struct field_check *check, const struct limefile_field *f,
+                           const struct physics_result *result)
 {
     bool good = true;
     for (int i = 0; i < result->stated_count; i++) {
@@ -340,7 +297,7 @@ static bool report_all(const struct field_check *check, const struct limefile_fi
     bool good = result->is.bad_links == 0;
     if (!good)
         report_links(check, f, &result->is);
-    return physics_report_stated(check, f, result) && good;
+    return report_figures(check, f, result) && good;
 }
 
 /* ---- one field ---- */
@@ -414,18 +371,12 @@ static int measure(const struct field_check *check, const struct limefile_field 
 static int compare_field(const struct field_check *check, const struct limefile_field *f,
                          struct physics_result *result)
 {
-    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
     int err = measure(check, f, result);
     int count =
-        err ? 0 : limefile_physics_stated_of(check->c->source, check->c->index, f, stated);
-    if (err || count <= 0)
-        return err ? err : count;
-    result->stated = calloc((size_t)count, sizeof *stated);
-    if (!result->stated)
-        return -ENOMEM;
-    memcpy(result->stated, stated, (size_t)count * sizeof *stated);
-    result->stated_count = count;
-    return 0;
+        err ? err
+            : limefile_physics_stated_of(check->c->source, check->c->index, f, result->stated);
+    result->stated_count = count > 0 ? count : 0;
+    return count < 0 || err ? count : 0;
 }
 
 static void judge_physics(struct physics_check *p, const struct field_check *check,
@@ -461,17 +412,85 @@ static void judge_physics(struct physics_check *p, const struct field_check *che
     }
 }
 
+static void number_json(FILE *out, const char *name, double value)
+{
+    if (isfinite(value))
+        fprintf(out, ", \"%s\": %.17g", name, value);
+    else
+        fprintf(out, ", \"%s\": null", name);
+}
+
+static void first_json(FILE *out, const struct limefile_physics *is)
+{
+    const struct limefile_physics_bad *bad = &is->first;
+    if (bad->wrong == LIMEFILE_PHYSICS_GOOD) {
+        fputs(", \"first_bad\": null", out);
+        return;
+    }
+    fprintf(out,
+            ", \"first_bad\": {\"site\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
+            "], \"direction\": \"%c\", \"wrong\": \"%s\"",
+            bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction],
+            limefile_physics_wrong_word(bad->wrong));
+    if (bad->wrong == LIMEFILE_PHYSICS_NAN || bad->wrong == LIMEFILE_PHYSICS_INFINITE)
+        fprintf(out, ", \"real\": %u", bad->real);
+    else
+        number_json(out, "deviation", bad->deviation);
+    putc('}', out);
+}
+
+static void stated_json(FILE *out, const struct physics_result *r)
+{
+    fputs(", \"stated\": [", out);
+    for (int i = 0; i < r->stated_count; i++) {
+        const struct limefile_physics_stated *s = &r->stated[i];
+        fprintf(out,
+                "%s{\"ordinal\": %" PRIu64 ", \"where\": \"%s\", \"name\": \"%s\", \"text\": ",
+                i ? ", " : "", s->ordinal, s->where, s->name);
+        jsonout_text(out, s->text, strlen(s->text));
+        number_json(out, "value", s->number ? s->value : NAN);
+        number_json(out, "measured", limefile_physics_value(&r->is, s->quantity));
+        fprintf(out, ", \"agrees\": %s}",
+                limefile_physics_agrees(&r->is, s, r->precision) ? "true" : "false");
+    }
+    putc(']', out);
+}
+
+static void physics_json(FILE *out, const struct physics_result *r)
+{
+    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", r->ordinal,
+            limefile_verdict_word(r->verdict));
+    if (r->reason) {
+        fprintf(out, ", \"reason\": \"%s\"}", r->reason);
+        return;
+    }
+    number_json(out, "plaquette", r->is.plaquette);
+    number_json(out, "space", r->is.space);
+    number_json(out, "time", r->is.time);
+    number_json(out, "link_trace", r->is.trace);
+    number_json(out, "unitarity", r->is.unitarity);
+    number_json(out, "determinant", r->is.determinant);
+    number_json(out, "bound", r->is.bound);
+    fprintf(out,
+            ", \"nonfinite\": %" PRIu64 ", \"bad_links\": %" PRIu64 ", \"bad_sites\": %" PRIu64,
+            r->is.nonfinite, r->is.bad_links, r->is.bad_sites);
+    first_json(out, &r->is);
+    stated_json(out, r);
+    putc('}', out);
+}
+
+/* Reports and counts the result. `err`: why the data could not be read, or LIMEFILE_E_STATE if
+ * result->reason tells why they were not examined. Returns 0 or -ENOMEM. */
 static int physics_conclude(struct physics_check *p, const struct field_check *check,
                             const struct limefile_field *f, struct physics_result *result,
                             int err)
 {
-    if (err != -ENOMEM) {
-        judge_physics(p, check, f, result, err);
-        err = check->keep ? keep_result(p, result) : 0;
-    }
-    if (err || !check->keep)
-        free(result->stated);
-    return err;
+    if (err == -ENOMEM)
+        return err;
+    judge_physics(p, check, f, result, err);
+    if (check->physics_results)
+        physics_json(jsonout_list_next(check->physics_results), result);
+    return 0;
 }
 
 /* The metadata are in the master volume, so the others do not describe their data. */
@@ -513,85 +532,7 @@ int physics_check(struct physics_check *p, const struct field_check *check)
     return err;
 }
 
-/* ---- JSON ---- */
-
-static void number_json(const char *name, double value)
-{
-    if (isfinite(value))
-        printf(", \"%s\": %.17g", name, value);
-    else
-        printf(", \"%s\": null", name);
-}
-
-static void first_json(const struct limefile_physics *is)
-{
-    const struct limefile_physics_bad *bad = &is->first;
-    if (bad->wrong == LIMEFILE_PHYSICS_GOOD) {
-        fputs(", \"first_bad\": null", stdout);
-        return;
-    }
-    printf(", \"first_bad\": {\"site\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
-           "], \"direction\": \"%c\", \"wrong\": \"%s\"",
-           bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction],
-           limefile_physics_wrong_word(bad->wrong));
-    if (bad->wrong == LIMEFILE_PHYSICS_NAN || bad->wrong == LIMEFILE_PHYSICS_INFINITE)
-        printf(", \"real\": %u", bad->real);
-    else
-        number_json("deviation", bad->deviation);
-    putchar('}');
-}
-
-static void stated_json(const struct physics_result *r)
-{
-    fputs(", \"stated\": [", stdout);
-    for (int i = 0; i < r->stated_count; i++) {
-        const struct limefile_physics_stated *s = &r->stated[i];
-        printf("%s{\"ordinal\": %" PRIu64 ", \"where\": \"%s\", \"name\": \"%s\", \"text\": ",
-               i ? ", " : "", s->ordinal, s->where, s->name);
-        jsonout_text(stdout, s->text, strlen(s->text));
-        number_json("value", s->number ? s->value : NAN);
-        number_json("measured", limefile_physics_value(&r->is, s->quantity));
-        printf(", \"agrees\": %s}",
-               limefile_physics_agrees(&r->is, s, r->precision) ? "true" : "false");
-    }
-    putchar(']');
-}
-
-void physics_check_json(const struct physics_check *p)
-{
-    putchar('[');
-    for (size_t i = 0; i < p->results; i++) {
-        const struct physics_result *r = &p->result[i];
-        printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "", r->ordinal,
-               limefile_verdict_word(r->verdict));
-        if (r->reason) {
-            printf(", \"reason\": \"%s\"}", r->reason);
-            continue;
-        }
-        number_json("plaquette", r->is.plaquette);
-        number_json("space", r->is.space);
-        number_json("time", r->is.time);
-        number_json("link_trace", r->is.trace);
-        number_json("unitarity", r->is.unitarity);
-        number_json("determinant", r->is.determinant);
-        number_json("bound", r->is.bound);
-        printf(", \"nonfinite\": %" PRIu64 ", \"bad_links\": %" PRIu64
-               ", \"bad_sites\": %" PRIu64,
-               r->is.nonfinite, r->is.bad_links, r->is.bad_sites);
-        first_json(&r->is);
-        stated_json(r);
-        putchar('}');
-    }
-    putchar(']');
-}
-
-void physics_check_release(struct physics_check *p)
-{
-    for (size_t i = 0; i < p->results; i++)
-        free(p->result[i].stated);
-    free(p->result);
-    *p = (struct physics_check){.good = 0};
-}
+/* ---- files in other formats ---- */
 
 enum { HEAD_BYTES = 256 };
 
@@ -607,24 +548,6 @@ const char *gauge_check_format(const struct container *c)
     enum limefile_gauge_format format = limefile_gauge_guess(head, (size_t)n, size);
     return format == LIMEFILE_GAUGE_NONE ? NULL : limefile_gauge_format_name(format);
 }
-
-/* ---- what the header says ---- */
-
-static int take_stated(const struct limefile_gauge *g, struct physics_result *r)
-{
-    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
-    int count = limefile_gauge_stated(g, stated);
-    if (count == 0)
-        return 0;
-    r->stated = calloc((size_t)count, sizeof *r->stated);
-    if (!r->stated)
-        return -ENOMEM;
-    memcpy(r->stated, stated, (size_t)count * sizeof *stated);
-    r->stated_count = count;
-    return 0;
-}
-
-/* ---- its data ---- */
 
 struct telling {
     const struct field_check *check;
@@ -649,23 +572,21 @@ static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gau
 }
 
 /* why: NULL if the header has something that the data are compared with. */
-static void keep_sum(struct sums_check *sums, const struct limefile_gauge *g,
-                     const struct limefile_gauge_sums *is, const char *why, bool right)
+static void gauge_json(FILE *out, const struct limefile_gauge *g,
+                       const struct limefile_gauge_sums *is, const char *why, bool right)
 {
-    char sum[64] = "", reason[64] = "";
-    if (g->format == LIMEFILE_GAUGE_NERSC)
-        snprintf(sum, sizeof sum, ", \"sum\": \"%08" PRIx32 "\"", is->nersc);
-    else if (g->format == LIMEFILE_GAUGE_MILC)
-        snprintf(sum, sizeof sum,
-                 ", \"sum29\": \"%08" PRIx32 "\", \"sum31\": \"%08" PRIx32 "\"", is->sum29,
-                 is->sum31);
+    fprintf(out, "{\"ordinal\": 0, \"state\": \"%s\"",
+            !right ? "bad"
+            : why  ? "unverified"
+                   : "good");
     if (why)
-        snprintf(reason, sizeof reason, ", \"reason\": \"%s\"", why);
-    snprintf(sums->whole, sizeof sums->whole, "{\"ordinal\": 0, \"state\": \"%s\"%s%s}",
-             !right ? "bad"
-             : why  ? "unverified"
-                    : "good",
-             reason, sum);
+        fprintf(out, ", \"reason\": \"%s\"", why);
+    if (g->format == LIMEFILE_GAUGE_NERSC)
+        fprintf(out, ", \"sum\": \"%08" PRIx32 "\"", is->nersc);
+    else if (g->format == LIMEFILE_GAUGE_MILC)
+        fprintf(out, ", \"sum29\": \"%08" PRIx32 "\", \"sum31\": \"%08" PRIx32 "\"", is->sum29,
+                is->sum31);
+    putc('}', out);
 }
 
 /* The data cannot be compared with anything. */
@@ -701,7 +622,8 @@ static void compare_gauge(const struct gauge_check *out, const struct field_chec
         check->report(check->context, &finding);
     if (why)
         tell_unverified(out, check, g, why);
-    keep_sum(sums, g, is, why, same && agree);
+    if (check->sums)
+        gauge_json(jsonout_list_next(check->sums), g, is, why, same && agree);
 }
 
 /* A field, as far as findings name it. */
@@ -742,14 +664,11 @@ static int check_gauge(struct gauge_check *out, const struct field_check *check,
     if (err)
         return err;
     result.is = totals.physics;
-    err = take_stated(g, &result);
-    if (err)
-        return err;
+    result.stated_count = limefile_gauge_stated(g, result.stated);
     compare_gauge(out, check, g, &totals.source, all_agree(&result));
     if (out->physical)
         return physics_conclude(out->physics, check, &field, &result, 0);
-    physics_report_stated(check, &field, &result);
-    free(result.stated);
+    report_figures(check, &field, &result);
     return 0;
 }
 

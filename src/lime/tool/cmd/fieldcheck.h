@@ -6,6 +6,7 @@
 #define FIELDCHECK_H
 
 #include "container.h"
+#include "jsonout.h"
 #include "limeildg.h"
 
 /* What both are given: all is the caller's. */
@@ -15,11 +16,12 @@ struct field_check {
     const struct limefile_fields *fields;
     unsigned threads;
     bool quiet;            /* answers nothing; findings are reported anyway */
-    bool keep;             /* for JSON: the result of each field */
     bool summed, physical; /* --data, --physics */
     limefile_sum_progress_fn *progress;
     void (*report)(void *context, const struct limefile_finding *);
     void *context; /* of both */
+    /* For JSON, the result of each field: {"ordinal": 3, "state": "good", ...}; or NULL. */
+    struct jsonout_list *sums, *physics_results;
 };
 
 /* A descriptor for the data of a field that the caller closes, or < 0; *here is the field with
@@ -29,15 +31,12 @@ int field_check_open(const struct field_check *, const struct limefile_field *,
 
 /* ---- checksums (checksums.c) ---- */
 
-/* Zero to begin with; released whatever it was. */
+/* Zero to begin with. */
 struct sums_check {
     uint64_t verified, wrong, unverified;
-    struct sum_result *result; /* one for each field */
-    size_t results;
-    char whole[160]; /* JSON of a file in another format; "" of a container */
 };
 
-int sums_check(struct sums_check *, const struct field_check *); /* -ENOMEM */
+void sums_check(struct sums_check *, const struct field_check *);
 
 /* The same of the configuration in a file in another format that a mount shows as a container:
  * its data with its header. Nothing happens for any other field. */
@@ -46,24 +45,14 @@ void sums_check_headers(struct sums_check *, const struct field_check *);
 /* True if a mount does not give out the data as they are bad, which has been reported then. */
 bool sums_check_withheld(const struct field_check *, const struct limefile_field *);
 
-/* [{"ordinal": 3, "state": "good", ...}, ...] */
-void sums_check_json(const struct sums_check *, const struct field_check *);
-void sums_check_release(struct sums_check *);
-
 /* ---- configurations (checkphysics.c) ---- */
 
-/* Zero to begin with; released whatever it was. */
+/* Zero to begin with. */
 struct physics_check {
     uint64_t good, wrong, unverified; /* unverified: gauge fields that cannot be examined */
-    struct physics_result *result;    /* one for each gauge field */
-    size_t results, room;
 };
 
 int physics_check(struct physics_check *, const struct field_check *); /* -ENOMEM */
-
-/* [{"ordinal": 3, "state": "good", "plaquette": ...}, ...] */
-void physics_check_json(const struct physics_check *);
-void physics_check_release(struct physics_check *);
 
 /* ---- files in other formats (checkgauge.c) ---- */
 

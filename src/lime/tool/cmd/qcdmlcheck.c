@@ -147,19 +147,18 @@ static void differences_summary(const struct qcdml_check *check)
 
 void qcdml_check_json(const struct qcdml_check *check)
 {
-    fputs("{\"file\": ", stdout);
-    jsonout_text(stdout, check->document, strlen(check->document));
+    jsonout_begin_file(check->document);
     printf(", \"records\": %zu, \"differences\": %zu, \"warnings\": %zu, \"found\": [",
            check->records, check->differences, check->warnings);
     for (size_t i = 0; i < check->kept_count; i++) {
         const struct qcdml_difference *d = &check->kept[i];
         printf("%s{\"warning\": %s, \"what\": \"%s\"", i ? ", " : "",
                d->warning ? "true" : "false", d->what);
-        jsonout_word("document", d->document);
-        jsonout_word("container", d->container);
-        jsonout_word("why", d->why);
-        jsonout_number("line", d->line);
-        jsonout_number("ordinal", d->ordinal);
+        jsonout_word(stdout, "document", d->document);
+        jsonout_word(stdout, "container", d->container);
+        jsonout_word(stdout, "why", d->why);
+        jsonout_number(stdout, "line", d->line);
+        jsonout_number(stdout, "ordinal", d->ordinal);
         putchar('}');
     }
     printf("], \"verdict\": \"%s\"}", !check->compared     ? "unreadable"

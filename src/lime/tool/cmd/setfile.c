@@ -121,9 +121,7 @@ static int list_folder(const struct pattern *p, struct list *list)
             good = add(list, number, p, entry->d_name);
     int err = good ? -errno : -ENOMEM;
     closedir(folder);
-    if (err)
-        message_code(p->folder, "list", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_status(p->folder, "list", err);
 }
 
 static int by_number(const void *one, const void *other)

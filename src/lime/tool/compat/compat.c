@@ -177,10 +177,8 @@ static int print_all(const char *path, int fd, const struct style *style)
     int got;
     limefile_fd_init(&file, fd);
     int err = limefile_scan_new(&file.source, NULL, NULL, &scan);
-    if (err) {
-        message_code(path, "read", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(path, "read", err);
     while (!err && (got = limefile_scan_next(scan, &record)) > 0) {
         print_head(&record, style);
         err = print_data(&file.source, &record, style);

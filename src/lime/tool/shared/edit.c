@@ -3,7 +3,6 @@
 #include "edit.h"
 #include "limeguard.h"
 #include "limeildg.h"
-#include "progress.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -69,19 +68,15 @@ static int recover(struct edit *edit)
     limefile_index_free(edit->c.index);
     edit->c.index = NULL;
     err = limefile_index_build(source, &edit->c.index);
-    if (err)
-        message_code(edit->c.path, "index", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_status(edit->c.path, "index", err);
 }
 
 static int begin(struct edit *edit)
 {
     int status = TOOL_GOOD;
     int err = limefile_index_build(&edit->c.file.source, &edit->c.index);
-    if (err) {
-        message_code(edit->c.path, "index", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(edit->c.path, "index", err);
     if (limefile_index_fault(edit->c.index))
         status = refuse_tail(edit);
     else if (limefile_index_deviations(edit->c.index))
@@ -210,9 +205,7 @@ static int rewrite(struct edit *edit, const struct anew *what)
     char *real = realpath(edit->c.path, NULL);
     int err = real ? rewrite_at(edit, real, what) : -errno;
     free(real);
-    if (err)
-        message_code(edit->c.path, "write it anew in its folder", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_status(edit->c.path, "write it anew in its folder", err);
 }
 
 int edit_rewrite(struct edit *edit, const struct limefile_record *record,
@@ -229,9 +222,7 @@ int edit_insert(struct edit *edit, const struct limefile_record *after,
 
 static int told(const struct edit *edit, const char *action, int err)
 {
-    if (err)
-        message_code(edit->c.path, action, err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_status(edit->c.path, action, err);
 }
 
 /* ---- a new record ---- */

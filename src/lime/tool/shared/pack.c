@@ -516,9 +516,7 @@ int pack_to_file(const struct packing *p, const char *target)
         return TOOL_BAD;
     }
     err = limefile_output_commit(&out);
-    if (err)
-        message_output(target, "write", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_output(target, "write", err);
 }
 
 struct packwords packwords;

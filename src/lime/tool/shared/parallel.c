@@ -1,7 +1,6 @@
 /* parallel.c - run a command on many files in parallel, printing results in order */
 #define _GNU_SOURCE
 #include "parallel.h"
-#include "progress.h"
 #include "threads.h"
 #include "tool.h"
 

@@ -3,7 +3,7 @@
 #define COPY_H
 
 #include "limefile.h"
-#include "progress.h"
+#include "tool.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -94,6 +94,10 @@ __attribute__((format(printf, 2, 3))) void answer(const char *file, const char *
 /* "program: file: action: what the code means". */
 void message_code(const char *file, const char *action, int code);
 
+/* The same unless the code is 0. Returns TOOL_GOOD for 0, else TOOL_BAD. */
+int failed_status(const char *file, const char *action, int err);
+int failed_output(const char *file, const char *action, int err);
+
 /* The same for an output: what the code means without an action where that is clear
  * (LIMEFILE_E_OUTPUT_*). */
 void message_output(const char *file, const char *action, int code);
@@ -157,5 +161,27 @@ __attribute__((format(printf, 2, 3))) void tell_value(const char *name, const ch
 
 /* "65 bytes", "1.2K (1230 bytes)" */
 const char *tell_bytes(uint64_t bytes, char out[64]);
+
+/* ---- a progress bar on stderr: only on a terminal, only after a second, one at a time ---- */
+
+struct progress {
+    const char *what;
+    uint64_t done, total; /* bytes, or files */
+    double began, shown;  /* seconds on a monotonic clock; shown 0: never */
+    bool wanted, counts_files;
+};
+
+void progress_begin(struct progress *, const char *what, uint64_t total);
+/* The same for a bar that counts files: "check    17 of 300 files". */
+void progress_begin_files(struct progress *, const char *what, uint64_t total);
+void progress_add(struct progress *, uint64_t bytes); /* NULL: nothing happens */
+void progress_to(struct progress *, uint64_t done);
+void progress_end(struct progress *);
+
+/* Wipes the bar, if one is to be seen, for a message; it comes back by itself. */
+void progress_hide(void);
+
+/* Seconds of a monotonic clock. */
+double seconds_now(void);
 
 #endif
