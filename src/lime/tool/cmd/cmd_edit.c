@@ -32,70 +32,18 @@ static const char append_help[] =
     "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it\n"
     "was; 2 wrong usage, or FILE cannot be opened or is no container.\n";
 
-/* ---- the work ---- */
-
-/* A signal cuts what has been written of the record, but comes between no steps of a commit. */
-static bool put_data(struct edit *edit, struct feed *feed, struct progress *progress)
-{
-    sigset_t before;
-    struct limefile_last last;
-    uint64_t bytes;
-    limefile_editor_last(edit->editor, &last);
-    if (!feed_run(feed, edit->c.fd, edit->c.path, last.data_offset, progress, &bytes))
-        return false;
-    limefile_guard_hold(&before);
-    int err = limefile_commit(edit->editor, bytes);
-    limefile_guard_lift();
-    limefile_guard_release(&before);
-    if (err)
-        message_code(edit->c.path, "append", err);
-    return !err;
-}
-
-static bool put_record(struct edit *edit, const struct pack_item *item, struct feed *feed,
-                       struct progress *progress)
-{
-    uint64_t end;
-    int err = edit->c.file.source.ops->size(&edit->c.file.source, &end);
-    if (!err) {
-        limefile_guard_end(edit->c.fd, end);
-        err = limefile_append_begin(edit->editor, item->type, item->type_len);
-    }
-    if (!err && item->mb)
-        err = limefile_append_message(edit->editor, true);
-    if (err) {
-        limefile_guard_lift();
-        message_code(edit->c.path, "append", err);
-        return false;
-    }
-    return put_data(edit, feed, progress);
-}
-
 static bool put_item(struct edit *edit, const struct pack_item *item, struct progress *progress)
 {
     struct feed feed;
     if (!feed_open(&feed, item->path, edit->c.fd))
         return false;
     progress->total += feed.sized ? (uint64_t)feed.st.st_size : 0;
-    bool good = put_record(edit, item, &feed, progress);
+    bool good = edit_append(edit, item->type, item->mb, &feed, progress);
     feed_close(&feed);
     return good;
 }
 
 /* All of them or none. */
-static int take_back(struct edit *edit)
-{
-    struct limefile_last last;
-    int err = 0;
-    while (!err && limefile_editor_last(edit->editor, &last) == 0 &&
-           last.ordinal > limefile_index_count(edit->c.index))
-        err = limefile_remove_last(edit->editor);
-    limefile_guard_lift();
-    if (err)
-        message_code(edit->c.path, "take back what was appended", err);
-    return TOOL_BAD;
-}
-
 static int append(const char *path, const struct packlist *list)
 {
     struct edit edit;
@@ -112,7 +60,7 @@ static int append(const char *path, const struct packlist *list)
     }
     progress_end(&progress);
     if (!good)
-        status = take_back(&edit);
+        status = edit_take_back(&edit);
     edit_close(&edit);
     return status;
 }
@@ -162,10 +110,6 @@ const struct command cmd_append = {"append",
                                    .most = 1,
                                    .operand = packwords_operand};
 
-enum {
-    STEP_BYTES = 16 * 1024 * 1024, /* in between, signals come through */
-};
-
 static const char replace_help[] =
     "Usage: lime replace FILE RECORD PATH\n"
     "Put the data of the file PATH ('-': standard input) into a record of the\n"
@@ -186,89 +130,28 @@ static const char replace_help[] =
     "Exit status: 0 done, and on the disk; 1 it could not be done; 2 wrong usage, or\n"
     "FILE cannot be opened or is no container.\n";
 
-/* ---- in place ---- */
-
-struct replacing {
-    struct edit *edit;
-    struct feed *feed;
-    struct limefile_record record;
-    struct progress progress;
-};
-
-/* A signal waits for the end of a step; the process ends when the old data are settled. */
-static bool put(struct replacing *r, const struct limefile_redo *redo)
-{
-    uint64_t step;
-    for (uint64_t done = 0; done < redo->bytes; done += step) {
-        uint64_t left = redo->bytes - done;
-        step = left < STEP_BYTES ? left : STEP_BYTES;
-        if (limefile_guard_waits() ||
-            !feed_part(r->feed, done, step, r->edit->c.fd, r->edit->c.path, redo->at + done,
-                       &r->progress))
-            return false;
-    }
-    return true;
-}
-
-static int put_all(struct replacing *r)
-{
-    struct limefile_redo redo;
-    struct limefile_editor *editor = r->edit->editor;
-    int err = limefile_redo_begin(editor, &r->record, (uint64_t)r->feed->st.st_size, &redo);
-    if (!err && !put(r, &redo)) {
-        err = limefile_redo_abandon(editor);
-        if (err)
-            message_code(r->edit->c.path, "take back what was written", err);
-        return TOOL_BAD;
-    }
-    if (!err)
-        err = limefile_redo_commit(editor, &redo);
-    return edit_replaced(r->edit, &redo, err);
-}
-
-static int put_in_place(struct replacing *r)
-{
-    sigset_t before;
-    progress_begin(&r->progress, "replace", (uint64_t)r->feed->st.st_size);
-    limefile_guard_hold(&before);
-    int status = put_all(r);
-    progress_end(&r->progress);
-    limefile_guard_release(&before);
-    return status;
-}
-
-/* ---- all ways ---- */
-
-static void notice_checksum(const struct replacing *r)
+static void notice_checksum(const struct edit *edit, const struct limefile_record *record)
 {
     static const char type[] = "scidac-checksum";
     struct limefile_record next;
-    for (uint64_t i = r->record.ordinal + 1;
-         limefile_index_get(r->edit->c.index, i, &next) == 0 &&
-         next.message == r->record.message;
+    for (uint64_t i = record->ordinal + 1;
+         limefile_index_get(edit->c.index, i, &next) == 0 && next.message == record->message;
          i++)
         if (next.type_len == sizeof type - 1 && memcmp(next.type, type, sizeof type - 1) == 0)
-            message(r->edit->c.path,
-                    "note: record %" PRIu64 " (%s) is still that of the old data", next.ordinal,
-                    type);
+            message(edit->c.path, "note: record %" PRIu64 " (%s) is still that of the old data",
+                    next.ordinal, type);
 }
 
 /* In place the new data are written twice, otherwise they and the rest of the container once.
  */
-static bool is_in_place(const struct replacing *r, uint64_t bytes)
+static int replace(struct edit *edit, const struct limefile_record *record, struct feed *feed)
 {
-    uint64_t rest = limefile_index_size(r->edit->c.index) - r->record.bytes;
-    return (bytes == r->record.bytes || edit_is_last(r->edit, &r->record)) && bytes <= rest;
-}
-
-static int replace(struct replacing *r)
-{
-    uint64_t bytes = (uint64_t)r->feed->st.st_size;
-    struct limefile_piece piece = {r->feed->fd, 0, bytes};
-    int status =
-        is_in_place(r, bytes) ? put_in_place(r) : edit_rewrite(r->edit, &r->record, &piece, 1);
+    uint64_t bytes = (uint64_t)feed->st.st_size;
+    uint64_t rest = limefile_index_size(edit->c.index) - record->bytes;
+    bool in_place = (bytes == record->bytes || edit_is_last(edit, record)) && bytes <= rest;
+    int status = edit_replace(edit, record, feed, in_place);
     if (status == TOOL_GOOD)
-        notice_checksum(r);
+        notice_checksum(edit, record);
     return status;
 }
 
@@ -276,14 +159,14 @@ static int replace_in(const char *path, const char *word, const char *data)
 {
     struct edit edit;
     struct feed feed;
-    struct replacing r = {.edit = &edit, .feed = &feed};
+    struct limefile_record record;
     int status = edit_open(&edit, path);
     if (status != TOOL_GOOD)
         return status;
     status = TOOL_BAD;
-    if (select_record(&edit.c, word, false, &r.record) && feed_open(&feed, data, edit.c.fd)) {
+    if (select_record(&edit.c, word, false, &record) && feed_open(&feed, data, edit.c.fd)) {
         if (feed_collect(&feed, path))
-            status = replace(&r);
+            status = replace(&edit, &record, &feed);
         feed_close(&feed);
     }
     edit_close(&edit);
@@ -338,7 +221,7 @@ static int remove_record(const char *path, const char *word)
     else if (edit_is_last(&edit, &record))
         status = remove_last(&edit);
     else
-        status = edit_rewrite(&edit, &record, NULL, 0);
+        status = edit_remove(&edit, &record);
     edit_close(&edit);
     return status;
 }

@@ -82,14 +82,9 @@ static bool info_private_record(struct info *info, uint64_t ordinal,
 
 static bool info_lfn(struct info *info, uint64_t ordinal, char out[LIMEFILE_LFN_MAX])
 {
-    char text[LIMEFILE_LFN_MAX + 64]; /* white space may surround it */
     struct limefile_record r;
-    if (!ordinal || limefile_index_get(info->c.index, ordinal, &r) != 0 ||
-        r.bytes > sizeof text)
-        return false;
-    size_t n = (size_t)r.bytes;
-    return limefile_read_full(info->c.source, text, n, r.data_offset) == (ssize_t)n &&
-           limefile_lfn_parse(text, n, out) == 0;
+    return ordinal && limefile_index_get(info->c.index, ordinal, &r) == 0 &&
+           container_read_lfn(info->c.source, &r, out) == 1;
 }
 
 static int info_status(struct info *info, int code)

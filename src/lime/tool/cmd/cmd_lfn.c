@@ -67,28 +67,10 @@ static uint64_t names_in(const struct limefile_index *index, struct limefile_rec
 
 /* ---- telling ---- */
 
-/* 1: it says one; 0: it does not; < 0: an error of reading. */
-static int read_lfn(struct limefile_source *source, const struct limefile_record *record,
-                    char lfn[LIMEFILE_LFN_MAX])
-{
-    if (record->bytes > LIMEFILE_XML_BYTES_MAX)
-        return 0;
-    size_t n = (size_t)record->bytes;
-    char *text = malloc(n + 1);
-    if (!text)
-        return -ENOMEM;
-    ssize_t got = limefile_read_full(source, text, n, record->data_offset);
-    int result = got < 0           ? (int)got
-                 : (size_t)got < n ? LIMEFILE_E_SHRUNK
-                                   : limefile_lfn_parse(text, n, lfn) == 0;
-    free(text);
-    return result;
-}
-
 static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
 {
     char lfn[LIMEFILE_LFN_MAX];
-    int said = read_lfn(&c->file.source, record, lfn);
+    int said = container_read_lfn(&c->file.source, record, lfn);
     if (said == 1) {
         answer(several ? c->path : NULL, "%s", lfn);
         return TOOL_GOOD;
@@ -215,8 +197,6 @@ static int add(struct edit *edit, const struct limefile_record *data, const char
     struct limefile_record after;
     size_t n = strlen(lfn);
     place_of(edit, data, &after);
-    if (edit_is_last(edit, &after))
-        return record_append(edit, type, lfn, n);
     return edit_insert(edit, &after, &(struct limefile_insert){type, sizeof type - 1, lfn, n});
 }
 

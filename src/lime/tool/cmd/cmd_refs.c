@@ -121,15 +121,9 @@ static bool has_braces(const char *url)
 
 static bool put(struct refs *refs, const char *path, uint64_t data_offset)
 {
-    if (refs->count == refs->capacity) {
-        size_t more = refs->capacity + refs->capacity / 2 + 16;
-        void *bigger = reallocarray(refs->file, more, sizeof *refs->file);
-        if (!bigger) {
-            message_code(path, "list", -ENOMEM);
-            return false;
-        }
-        refs->file = bigger;
-        refs->capacity = more;
+    if (!array_reserve(&refs->file, &refs->capacity, refs->count, sizeof *refs->file)) {
+        message_code(path, "list", -ENOMEM);
+        return false;
     }
     errno = ENOMEM;
     char *url = url_of(refs->wanted, path);

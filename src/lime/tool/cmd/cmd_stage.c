@@ -443,14 +443,21 @@ static int stage_named(const struct options *o, char *const *sources, size_t cou
 
 static int stage_listed(const struct options *o, const char *target)
 {
-    char **names;
-    size_t count;
+    struct pathlist names = {.count = 0};
     int status = TOOL_BAD;
-    if (stagelist_read(o->files.list, o->files.nul, &names, &count))
-        status = stage_named(o, names, count, target);
-    for (size_t i = 0; i < count; i++)
-        free(names[i]);
-    free(names);
+    bool good = pathlist_lines(o->files.list, o->files.nul, pathlist_add, &names);
+    char **sources = calloc(names.count + 1, sizeof *sources);
+    for (size_t i = 0; sources && i < names.count; i++)
+        sources[i] = names.items[i].path;
+    if (!sources)
+        message_code("stage", "list", -ENOMEM);
+    else if (good && names.count == 0)
+        message(strcmp(o->files.list, "-") == 0 ? "standard input" : o->files.list,
+                "names no files: nothing was staged");
+    else if (good)
+        status = stage_named(o, sources, names.count, target);
+    free(sources);
+    pathlist_release(&names);
     return status;
 }
 

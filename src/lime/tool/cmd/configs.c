@@ -109,25 +109,14 @@ int configs_cksum(struct configs *configs, size_t i)
 
 /* ---- what it says ---- */
 
-/* False: it says none. */
-static bool read_lfn(const struct configs *configs, const struct limefile_record *record,
-                     char out[LIMEFILE_LFN_MAX])
-{
-    char text[LIMEFILE_LFN_MAX + 64]; /* white space may surround it */
-    if (record->bytes > sizeof text)
-        return false;
-    size_t n = (size_t)record->bytes;
-    return limefile_read_full(configs->c.source, text, n, record->data_offset) == (ssize_t)n &&
-           limefile_lfn_parse(text, n, out) == 0;
-}
-
 int configs_lfn(const struct configs *configs, const char *lfn, char only[LIMEFILE_LFN_MAX])
 {
     char said[LIMEFILE_LFN_MAX], first[LIMEFILE_LFN_MAX] = "";
     struct limefile_record record;
     bool same = true, among = false;
     for (uint64_t i = 1; limefile_index_get(configs->c.index, i, &record) == 0; i++) {
-        if (strcasecmp(record.type, "ildg-data-lfn") != 0 || !read_lfn(configs, &record, said))
+        if (strcasecmp(record.type, "ildg-data-lfn") != 0 ||
+            container_read_lfn(configs->c.source, &record, said) != 1)
             continue;
         if (!*first)
             memcpy(first, said, sizeof first);

@@ -76,14 +76,8 @@ struct list {
 static bool add(struct list *list, uint64_t number, const struct pattern *p, const char *name)
 {
     char *path = NULL;
-    if (list->count == list->capacity) {
-        size_t more = list->capacity + list->capacity / 2 + 64;
-        void *bigger = reallocarray(list->at, more, sizeof *list->at);
-        if (!bigger)
-            return false;
-        list->at = bigger;
-        list->capacity = more;
-    }
+    if (!array_reserve(&list->at, &list->capacity, list->count, sizeof *list->at))
+        return false;
     if (asprintf(&path, "%s/%s%s%s", p->folder, name, p->file ? "/" : "",
                  p->file ? p->file : "") < 0)
         return false;

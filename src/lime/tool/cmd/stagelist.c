@@ -21,16 +21,10 @@ static bool out_of_memory(void)
 /* Takes both names over. */
 static bool add(struct stagelist *list, char *source, char *target, const struct stat *st)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        void *more = realloc(list->items, capacity * sizeof *list->items);
-        if (!more) {
-            free(source);
-            free(target);
-            return out_of_memory();
-        }
-        list->items = more;
-        list->capacity = capacity;
+    if (!array_reserve(&list->items, &list->capacity, list->count, sizeof *list->items)) {
+        free(source);
+        free(target);
+        return out_of_memory();
     }
     uint64_t size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
     list->items[list->count++] =
@@ -375,41 +369,6 @@ bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
         return out_of_memory();
     return targets_differ(list) && targets_are_no_sources(list) &&
            targets_are_not_the_list(list);
-}
-
-struct names {
-    char **name;
-    size_t count, capacity;
-};
-
-static bool take_name(void *context, const char *line)
-{
-    struct names *names = context;
-    if (names->count == names->capacity) {
-        size_t capacity = 2 * names->capacity + 64;
-        void *more = reallocarray(names->name, capacity, sizeof *names->name);
-        if (!more)
-            return out_of_memory();
-        names->name = more;
-        names->capacity = capacity;
-    }
-    char *copy = strdup(line);
-    if (!copy)
-        return out_of_memory();
-    names->name[names->count++] = copy;
-    return true;
-}
-
-bool stagelist_read(const char *path, bool nul, char ***names, size_t *count)
-{
-    struct names read = {.name = NULL};
-    bool good = pathlist_lines(path, nul, take_name, &read);
-    *names = read.name;
-    *count = read.count;
-    if (good && *count == 0)
-        message(strcmp(path, "-") == 0 ? "standard input" : path,
-                "names no files: nothing was staged");
-    return good && *count > 0;
 }
 
 void stagelist_release(struct stagelist *list)

@@ -19,10 +19,6 @@ struct stagelist {
  * message: nothing may be copied. */
 bool stagelist_make(struct stagelist *, char *const *sources, size_t count, const char *target);
 
-/* One name a line, or (nul) ended by NULs, from a file or standard input ("-"); to be freed one
- * by one. False after a message, also if there is none. */
-bool stagelist_read(const char *path, bool nul, char ***names, size_t *count);
-
 void stagelist_release(struct stagelist *);
 
 #endif

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -151,6 +152,23 @@ const char *container_failure_text(const struct container *c)
     return c->beginning == 0  ? "not a LIME container"
            : c->beginning < 0 ? limefile_strerror(c->beginning)
                               : "cannot be opened or read";
+}
+
+int container_read_lfn(struct limefile_source *source, const struct limefile_record *record,
+                       char lfn[LIMEFILE_LFN_MAX])
+{
+    if (record->bytes > LIMEFILE_XML_BYTES_MAX)
+        return 0;
+    size_t n = (size_t)record->bytes;
+    char *text = malloc(n + 1);
+    if (!text)
+        return -ENOMEM;
+    ssize_t got = limefile_read_full(source, text, n, record->data_offset);
+    int result = got < 0           ? (int)got
+                 : (size_t)got < n ? LIMEFILE_E_SHRUNK
+                                   : limefile_lfn_parse(text, n, lfn) == 0;
+    free(text);
+    return result;
 }
 
 int container_fault_message(const struct container *c)

@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,6 +178,21 @@ bool feed_open(struct feed *feed, const char *path, int container)
         feed->sized = !standard && S_ISREG(feed->st.st_mode);
         return true;
     }
+    feed_close(feed);
+    return false;
+}
+
+bool feed_memory(struct feed *feed, const char *name, const void *data, size_t n)
+{
+    feed->name = name;
+    feed->sized = true;
+    feed->fd = memfd_create("lime-record", MFD_CLOEXEC);
+    int err = feed->fd < 0 ? -errno : limefile_fd_write(feed->fd, data, n, 0);
+    if (!err && fstat(feed->fd, &feed->st) != 0)
+        err = -errno;
+    if (!err)
+        return true;
+    message_code(name, "keep the data in memory", err);
     feed_close(feed);
     return false;
 }

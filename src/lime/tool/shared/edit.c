@@ -10,12 +10,12 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
-    TRIES = 100, /* to lock a file that other processes replace */
+    TRIES = 100,                   /* to lock a file that other processes replace */
+    STEP_BYTES = 16 * 1024 * 1024, /* in between, signals come through */
 };
 
 static int lock(const char *path, int fd, bool test)
@@ -142,15 +142,6 @@ bool edit_is_last(const struct edit *edit, const struct limefile_record *record)
     return record->ordinal == limefile_index_count(edit->c.index);
 }
 
-int edit_replaced(const struct edit *edit, const struct limefile_redo *redo, int err)
-{
-    if (err)
-        message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
-                redo->counts ? "'lime repair' completes it or takes it back"
-                             : "the record has its old data");
-    return err ? TOOL_BAD : TOOL_GOOD;
-}
-
 static void show_progress(void *context, uint64_t done, uint64_t size)
 {
     struct progress *progress = context;
@@ -158,27 +149,9 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
     progress_to(progress, done);
 }
 
-/* What is to be done: limefile_rewrite(), or, if there is an insert, limefile_rewrite_insert().
- */
-struct anew {
-    const struct limefile_record *record;
-    const struct limefile_piece *pieces;
-    size_t count;
-    const struct limefile_insert *insert;
-};
-
-static int write_anew(struct edit *edit, int folder, const char *name, const struct anew *what,
-                      struct progress *progress, int *new_fd)
-{
-    if (what->insert)
-        return limefile_rewrite_insert(folder, name, edit->c.fd, what->record, edit->c.index,
-                                       what->insert, show_progress, progress, new_fd);
-    return limefile_rewrite(folder, name, edit->c.fd, what->record, edit->c.index, what->pieces,
-                            what->count, show_progress, progress, new_fd);
-}
-
 /* Links are followed, so that they stay what they are. */
-static int rewrite_at(struct edit *edit, char *real, const struct anew *what)
+static int rewrite_at(struct edit *edit, char *real, const struct limefile_record *record,
+                      const struct limefile_piece *piece, const struct limefile_insert *insert)
 {
     struct progress progress;
     char *name = strrchr(real, '/');
@@ -188,7 +161,10 @@ static int rewrite_at(struct edit *edit, char *real, const struct anew *what)
     if (folder < 0)
         return -errno;
     progress_begin(&progress, "rewrite", limefile_index_size(edit->c.index));
-    int err = write_anew(edit, folder, name, what, &progress, &new_fd);
+    int err = insert ? limefile_rewrite_insert(folder, name, edit->c.fd, record, edit->c.index,
+                                               insert, show_progress, &progress, &new_fd)
+                     : limefile_rewrite(folder, name, edit->c.fd, record, edit->c.index, piece,
+                                        piece != NULL, show_progress, &progress, &new_fd);
     progress_end(&progress);
     close(folder);
     if (new_fd >= 0)
@@ -196,120 +172,156 @@ static int rewrite_at(struct edit *edit, char *real, const struct anew *what)
     return err;
 }
 
-static int rewrite(struct edit *edit, const struct anew *what)
+static int rewrite(struct edit *edit, const struct limefile_record *record,
+                   const struct limefile_piece *piece, const struct limefile_insert *insert)
 {
     struct stat st;
     if (fstat(edit->c.fd, &st) == 0 && st.st_nlink > 1)
         message(edit->c.path,
                 "rewrite: warning: other hard links to it keep the old container");
     char *real = realpath(edit->c.path, NULL);
-    int err = real ? rewrite_at(edit, real, what) : -errno;
+    int err = real ? rewrite_at(edit, real, record, piece, insert) : -errno;
     free(real);
     return failed_status(edit->c.path, "write it anew in its folder", err);
 }
 
-int edit_rewrite(struct edit *edit, const struct limefile_record *record,
-                 const struct limefile_piece *pieces, size_t count)
+int edit_remove(struct edit *edit, const struct limefile_record *record)
 {
-    return rewrite(edit, &(struct anew){.record = record, .pieces = pieces, .count = count});
+    return rewrite(edit, record, NULL, NULL);
 }
 
 int edit_insert(struct edit *edit, const struct limefile_record *after,
                 const struct limefile_insert *insert)
 {
-    return rewrite(edit, &(struct anew){.record = after, .insert = insert});
+    if (edit_is_last(edit, after))
+        return record_append(edit, insert->type, insert->data, insert->bytes);
+    return rewrite(edit, after, NULL, insert);
 }
 
-static int told(const struct edit *edit, const char *action, int err)
-{
-    return failed_status(edit->c.path, action, err);
-}
+/* ---- new records ---- */
 
-/* ---- a new record ---- */
-
-static int commit_record(struct edit *edit, const void *data, size_t n)
+/* A signal cuts what has been written of the record, but comes between no steps of a commit. */
+bool edit_append(struct edit *edit, const char *type, bool begins_message, struct feed *feed,
+                 struct progress *progress)
 {
     sigset_t before;
     struct limefile_last last;
-    limefile_editor_last(edit->editor, &last);
-    int err = limefile_write_full(&edit->c.file.source, data, n, last.data_offset);
-    limefile_guard_hold(&before);
-    if (!err)
-        err = limefile_commit(edit->editor, n);
+    uint64_t end, bytes;
+    int err = edit->c.file.source.ops->size(&edit->c.file.source, &end);
+    if (!err) {
+        limefile_guard_end(edit->c.fd, end);
+        err = limefile_append_begin(edit->editor, type, strlen(type));
+    }
+    if (!err && begins_message)
+        err = limefile_append_message(edit->editor, true);
+    if (!err) {
+        limefile_editor_last(edit->editor, &last);
+        if (!feed_run(feed, edit->c.fd, edit->c.path, last.data_offset, progress, &bytes))
+            return false;
+        limefile_guard_hold(&before);
+        err = limefile_commit(edit->editor, bytes);
+        limefile_guard_lift();
+        limefile_guard_release(&before);
+    }
     if (err)
-        limefile_remove_last(edit->editor);
-    limefile_guard_lift();
-    limefile_guard_release(&before);
-    return err;
+        message_code(edit->c.path, "append", err);
+    return !err;
 }
 
-/* A signal cuts what has been written, but comes between no steps of a commit_record. */
-static int append_record(struct edit *edit, const char *type, const void *data, size_t n)
+int edit_take_back(struct edit *edit)
 {
-    uint64_t end;
-    int err = edit->c.file.source.ops->size(&edit->c.file.source, &end);
-    if (err)
-        return err;
-    limefile_guard_end(edit->c.fd, end);
-    err = limefile_append_begin(edit->editor, type, strlen(type));
-    if (err) {
-        limefile_guard_lift();
-        return err;
-    }
-    return commit_record(edit, data, n);
+    struct limefile_last last;
+    int err = 0;
+    while (!err && limefile_editor_last(edit->editor, &last) == 0 &&
+           last.ordinal > limefile_index_count(edit->c.index))
+        err = limefile_remove_last(edit->editor);
+    limefile_guard_lift();
+    failed_status(edit->c.path, "take back what was appended", err);
+    return TOOL_BAD;
 }
 
 int record_append(struct edit *edit, const char *type, const void *data, size_t n)
 {
-    return told(edit, "append_record", append_record(edit, type, data, n));
+    struct feed feed;
+    struct progress progress;
+    if (!feed_memory(&feed, edit->c.path, data, n))
+        return TOOL_BAD;
+    progress_begin(&progress, "append", n);
+    bool good = edit_append(edit, type, false, &feed, &progress);
+    progress_end(&progress);
+    feed_close(&feed);
+    return good ? TOOL_GOOD : edit_take_back(edit);
 }
 
 /* ---- other data in a record ---- */
 
-/* The last record gets the right length, another one is filled up. A signal ends the process
- * when the record has its old data or the new ones. */
-static int put_in_place(struct edit *edit, const struct limefile_record *record,
-                        const void *data, size_t n, char fill)
+/* A signal waits for the end of a step; the process ends when the old data are settled. */
+static bool put_steps(struct edit *edit, struct feed *feed, const struct limefile_redo *redo,
+                      struct progress *progress)
 {
-    sigset_t before;
-    struct limefile_redo redo;
-    size_t all = edit_is_last(edit, record) ? n : (size_t)record->bytes;
-    char *text = malloc(all + 1);
-    if (!text)
-        return told(edit, "replace", -ENOMEM);
-    memset(text, fill, all);
-    memcpy(text, data, n);
-    limefile_guard_hold(&before);
-    int err = limefile_redo_begin(edit->editor, record, all, &redo);
-    if (!err)
-        err = limefile_write_full(&edit->c.file.source, text, all, redo.at);
-    if (err)
-        limefile_redo_abandon(edit->editor);
-    else
-        err = limefile_redo_commit(edit->editor, &redo);
-    limefile_guard_release(&before);
-    free(text);
-    return edit_replaced(edit, &redo, err);
+    uint64_t step;
+    for (uint64_t done = 0; done < redo->bytes; done += step) {
+        uint64_t left = redo->bytes - done;
+        step = left < STEP_BYTES ? left : STEP_BYTES;
+        if (limefile_guard_waits() ||
+            !feed_part(feed, done, step, edit->c.fd, edit->c.path, redo->at + done, progress))
+            return false;
+    }
+    return true;
 }
 
-static int put_anew(struct edit *edit, const struct limefile_record *record, const void *data,
-                    size_t n)
+static int put_all(struct edit *edit, const struct limefile_record *record, struct feed *feed,
+                   struct progress *progress)
 {
-    int fd = memfd_create("lime-record", MFD_CLOEXEC);
-    if (fd < 0)
-        return told(edit, "replace", -errno);
-    int err = limefile_fd_write(fd, data, n, 0);
-    int status = err ? told(edit, "replace", err)
-                     : edit_rewrite(edit, record, &(struct limefile_piece){fd, 0, n}, 1);
-    close(fd);
+    struct limefile_redo redo;
+    int err = limefile_redo_begin(edit->editor, record, (uint64_t)feed->st.st_size, &redo);
+    if (!err && !put_steps(edit, feed, &redo, progress)) {
+        failed_status(edit->c.path, "take back what was written",
+                      limefile_redo_abandon(edit->editor));
+        return TOOL_BAD;
+    }
+    if (!err)
+        err = limefile_redo_commit(edit->editor, &redo);
+    if (err)
+        message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
+                redo.counts ? "'lime repair' completes it or takes it back"
+                            : "the record has its old data");
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+int edit_replace(struct edit *edit, const struct limefile_record *record, struct feed *feed,
+                 bool in_place)
+{
+    sigset_t before;
+    struct progress progress;
+    uint64_t bytes = (uint64_t)feed->st.st_size;
+    if (!in_place)
+        return rewrite(edit, record, &(struct limefile_piece){feed->fd, 0, bytes}, NULL);
+    progress_begin(&progress, "replace", bytes);
+    limefile_guard_hold(&before);
+    int status = put_all(edit, record, feed, &progress);
+    progress_end(&progress);
+    limefile_guard_release(&before);
     return status;
 }
 
 int record_put(struct edit *edit, const struct limefile_record *record, const void *data,
                size_t n, char fill)
 {
-    bool fits = n <= record->bytes || edit_is_last(edit, record);
-    if (!fits || record->bytes > LIMEFILE_XML_BYTES_MAX)
-        return put_anew(edit, record, data, n);
-    return put_in_place(edit, record, data, n, fill);
+    struct feed feed;
+    bool is_last = edit_is_last(edit, record);
+    bool in_place = (n <= record->bytes || is_last) && record->bytes <= LIMEFILE_XML_BYTES_MAX;
+    size_t all = in_place && !is_last ? (size_t)record->bytes : n;
+    char *text = malloc(all + 1);
+    if (!text)
+        return failed_status(edit->c.path, "replace", -ENOMEM);
+    memset(text, fill, all);
+    memcpy(text, data, n);
+    int status = TOOL_BAD;
+    if (feed_memory(&feed, edit->c.path, text, all)) {
+        status = edit_replace(edit, record, &feed, in_place);
+        feed_close(&feed);
+    }
+    free(text);
+    return status;
 }

@@ -87,14 +87,8 @@ static int add_entry(struct mounted *m, const char *name)
     uint64_t ordinal = ordinal_of(name);
     if (is_face(m, ordinal))
         return 0;
-    if (m->count == m->room) {
-        size_t room = m->room + m->room / 2 + 16;
-        struct entry *bigger = reallocarray(m->entry, room, sizeof *m->entry);
-        if (!bigger)
-            return -ENOMEM;
-        m->entry = bigger;
-        m->room = room;
-    }
+    if (!array_reserve(&m->entry, &m->room, m->count, sizeof *m->entry))
+        return -ENOMEM;
     char *copy = strdup(name);
     if (!copy)
         return -ENOMEM;

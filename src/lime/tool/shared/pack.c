@@ -36,14 +36,8 @@ static void name_of(size_t i, const char *type, size_t type_len,
 
 static bool reserve(struct packlist *list, size_t text)
 {
-    if (list->count == list->capacity) {
-        size_t more = list->capacity + list->capacity / 2 + 16;
-        void *bigger = reallocarray(list->entries, more, sizeof *list->entries);
-        if (!bigger)
-            return false;
-        list->entries = bigger;
-        list->capacity = more;
-    }
+    if (!array_reserve(&list->entries, &list->capacity, list->count, sizeof *list->entries))
+        return false;
     if (list->text_capacity - list->text_size < text) {
         size_t more = list->text_capacity + list->text_capacity / 2 + text + 64;
         char *bigger = realloc(list->texts, more);

@@ -69,14 +69,8 @@ static bool report_memory(const char *path)
 
 static bool add_name(struct names *names, const char *name)
 {
-    if (names->count == names->capacity) {
-        size_t more = names->capacity + names->capacity / 2 + 16;
-        char **bigger = reallocarray(names->name, more, sizeof *bigger);
-        if (!bigger)
-            return false;
-        names->name = bigger;
-        names->capacity = more;
-    }
+    if (!array_reserve(&names->name, &names->capacity, names->count, sizeof *names->name))
+        return false;
     char *copy = strdup(name);
     if (copy)
         names->name[names->count++] = copy;
@@ -204,15 +198,8 @@ bool walk(const char *root, bool (*is_whole)(const char *folder),
 /* Adds the item with a copy of its path. */
 static bool put(struct pathlist *list, struct pathlist_item item)
 {
-    if (list->count == list->capacity) {
-        size_t more = list->capacity + list->capacity / 2 + 16;
-        void *bigger = reallocarray(list->items, more, sizeof *list->items);
-        if (bigger) {
-            list->items = bigger;
-            list->capacity = more;
-        }
-    }
-    char *copy = list->count < list->capacity ? strdup(item.path) : NULL;
+    bool fits = array_reserve(&list->items, &list->capacity, list->count, sizeof *list->items);
+    char *copy = fits ? strdup(item.path) : NULL;
     if (!copy) {
         message_code(item.path, "list", -ENOMEM);
         return false;
@@ -280,6 +267,11 @@ static bool add_path(struct pathlist *list, const char *path)
 static bool add_line(void *context, const char *line)
 {
     return add_path(context, line);
+}
+
+bool pathlist_add(void *list, const char *path)
+{
+    return put(list, (struct pathlist_item){.path = (char *)path});
 }
 
 bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, const char *line),

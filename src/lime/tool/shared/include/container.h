@@ -3,6 +3,7 @@
 #define CONTAINER_H
 
 #include "limefile.h"
+#include "limeildg.h"
 
 struct container {
     const char *path; /* as the user gave it; not owned */
@@ -38,6 +39,10 @@ void container_close_source(struct container *);
 
 /* For a script: why the container could not be opened. */
 const char *container_failure_text(const struct container *);
+
+/* The logical file name that the data of a record are. 1; 0: they are none; < 0: an error. */
+int container_read_lfn(struct limefile_source *, const struct limefile_record *,
+                       char lfn[LIMEFILE_LFN_MAX]);
 
 /* Says on stderr why and where the index ends, if it does. Returns TOOL_GOOD if it does not,
  * TOOL_UNUSABLE if the file could not be read there, else TOOL_BAD. */

@@ -49,6 +49,8 @@ struct feed {
 
 /* False after a message. A file that is `container` itself is refused. */
 bool feed_open(struct feed *, const char *path, int container);
+/* A sized one of n bytes in memory. */
+bool feed_memory(struct feed *, const char *name, const void *data, size_t n);
 void feed_close(struct feed *);
 
 /* All of it to `out` at that offset; *bytes: how many. False after a message, which names

@@ -58,6 +58,9 @@ int pathlist_make(struct pathlist *, const struct pathlist_options *, const stru
 bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, const char *line),
                     void *context);
 
+/* For pathlist_lines(): adds the path itself to a struct pathlist, also that of a directory. */
+bool pathlist_add(void *list, const char *path);
+
 void pathlist_release(struct pathlist *);
 
 /* ---- all that is in a directory and below it ---- */
