@@ -1,9 +1,8 @@
-"""lime checksum: sums against an oracle, --add on all shapes of containers, kills."""
+"""lime checksum: sums against an oracle, --add on all shapes of containers."""
 import itertools
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
@@ -426,43 +425,6 @@ class Add(SumCase):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(b"File too large", done.stderr)
             self.assertEqual(read(path), data)
-            self.assertEqual(os.listdir(os.path.dirname(path)), ["f.lime"])
-
-
-class Killed(SumCase):
-    """At random moments: the old container, the new one, or what lime repair makes the old one."""
-
-    def kill_during_add(self, original, dice, longest):
-        path = self.write("f.lime", b"")
-        shutil.copyfile(original, path)
-        # A kill while leaks are looked for is a report.
-        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-        child = subprocess.Popen([program("lime"), "checksum", "--add", path], env=env,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(dice.random() * longest)
-        child.kill()
-        child.wait()
-        if run(["lime", "check", path]).returncode != 0:
-            self.run_ok(["lime", "repair", path])
-        return path
-
-    def test_kills(self):
-        dims = (8, 8, 8, 16)
-        data = scidac.field(dims, 576, seed=7)
-        dice = random.Random(8)
-        for rest in ([], [[("behind", b"12345")]]):
-            original = self.write("o.lime", container([scidac.records(dims, data)[:2], *rest]))
-            done = self.write("d.lime", read(original))
-            begin = time.monotonic()
-            self.lime("--add", done)
-            longest = 1.2 * (time.monotonic() - begin)
-            for _ in range(300 if limetest.STRESS else 25):
-                left = read(self.kill_during_add(original, dice, longest))
-                self.assertIn(left, (read(original), read(done)))
-            # Whatever was left, the next call comes through.
-            path = self.kill_during_add(original, dice, longest / 2)
-            self.lime("--add", path)
-            self.assertEqual(read(path), read(done))
             self.assertEqual(os.listdir(os.path.dirname(path)), ["f.lime"])
 
 

@@ -2,7 +2,6 @@
 import contextlib
 import filecmp
 import os
-import random
 import shutil
 import signal
 import stat
@@ -307,11 +306,11 @@ class ReplaceKilled(EditCase):
         super().setUp()
         self.rounds = 0
 
-    def containers(self, ordinal, n, scale=1):
+    def containers(self, ordinal, n):
         """The old container, the new one, and the file of the new data."""
-        data = bytes(range(1, 252)) * (n * scale // 251 + 1)
-        data = data[:n * scale]
-        old = [self.FIRST * scale, self.INNER * scale, self.LAST * scale]
+        data = bytes(range(1, 252)) * (n // 251 + 1)
+        data = data[:n]
+        old = [self.FIRST, self.INNER, self.LAST]
         new = [data if i + 1 == ordinal else d for i, d in enumerate(old)]
         return (*(container([[("first", a)], [("inner", b), ("last", c)]])
                   for a, b, c in (old, new)), self.data(data))
@@ -365,29 +364,6 @@ class ReplaceKilled(EditCase):
             self.assertEqual(outcomes, {False, True}, (ordinal, n))
         print(f"# {self.rounds} kills")
 
-    def test_at_random_moments(self):
-        scale = 20 if limetest.STRESS else 10
-        seed = time.time_ns()
-        print(f"# seed {seed}")
-        dice = random.Random(seed)
-        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-        known, news = {}, 0
-        for i in range(1000 if limetest.STRESS else 50):
-            shape = self.SHAPES[i % len(self.SHAPES)]
-            old, new, data = self.containers(*shape, scale)
-            self.put(old)
-            if shape not in known:
-                begun = time.monotonic()
-                self.lime("replace", self.path, str(shape[0]), data)
-                known[shape] = 1.1 * (time.monotonic() - begun)
-                self.put(old)
-            with subprocess.Popen([program("lime"), "replace", self.path, str(shape[0]), data],
-                                  env=env, stderr=subprocess.DEVNULL) as child:
-                time.sleep(dice.random() * known[shape])
-                child.kill()
-            news += self.settled(old, new)
-        print(f"# {self.rounds} kills: {news} new, {self.rounds - news} old")
-
 
 class Set(EditCase):
     def test_types(self):
@@ -433,11 +409,6 @@ class Refused(EditCase):
             self.unchanged(*[self.path if word == "FILE" else word for word in command],
                            status=status, words=words)
         self.assertEqual(self.left_over(), [])
-
-    def test_locked(self):
-        with open(self.path, "r+b") as held:
-            limetest.lock(held)
-            self.all_refuse("another process has this container open for writing")
 
     def test_locks(self):
         child = subprocess.Popen([program("lime"), "append", self.path, "-t", "t", "-"],

@@ -4,7 +4,6 @@ file."""
 import contextlib
 import errno
 import os
-import random
 import re
 import shutil
 import signal
@@ -12,7 +11,6 @@ import stat
 import struct
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import faults
@@ -29,7 +27,6 @@ DOCUMENT = (f'<gaugeConfiguration xmlns="{SPACE}"><dataLFN/><precision/><markovS
 SCHEMA = (f'<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema" targetNamespace="{SPACE}">'
           '<s:element name="gaugeConfiguration"/></s:schema>\n')
 INPUT = re.compile(r"\{(?!out\})([^}]+)\}")
-DATE = re.compile(rb"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")  # when it was converted
 EXISTS, LOCKED = "exists already; use -f to replace it", "another process has this container open"
 IS_INPUT = "is also the input"
 OLD = container([("old", b"what was there before")])
@@ -455,54 +452,12 @@ class FullDisk(OutputCase):
 
 
 class Killed(OutputCase):
-    """By SIGKILL at any moment."""
-
-    MOMENTS = 50
+    """By SIGKILL while it writes."""
 
     def setUp(self):
         super().setUp()
-        make_inputs(self.dir, "8,8,8,8", fill=200000)
+        make_inputs(self.dir)
         self.out = self.path("out")
-
-    def holds_old_or(self, new):
-        if not os.path.exists(self.out):
-            return True
-        return DATE.sub(b"", read(self.out)) in (OLD, DATE.sub(b"", new))
-
-    def command(self, name):
-        words = COMMANDS[name][0].replace("{", "").replace("}", "").split()
-        return [program(words[0]), *words[1:]]
-
-    def kill(self, words, after):
-        with subprocess.Popen(words, cwd=self.dir, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as child:
-            time.sleep(after)
-            child.kill()
-        return child.returncode == -signal.SIGKILL
-
-    def test_random_moments(self):
-        draw, left, hit, known = random.Random(44), 0, 0, {}
-        names = [name for name in COMMANDS if name != "new"]
-        for i in range(self.MOMENTS):
-            name = names[i % len(names)]
-            with self.subTest(name, i=i):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self.out)
-                if name not in known:
-                    begun = time.monotonic()
-                    self.start(name, "out", check=True)
-                    known[name] = time.monotonic() - begun, read(self.out)
-                    os.unlink(self.out)
-                took, new = known[name]
-                if draw.random() < 0.7:
-                    with open(self.out, "wb") as file:
-                        file.write(OLD)
-                hit += self.kill(self.command(name), draw.uniform(0, 1.1 * took))
-                self.assertTrue(self.holds_old_or(new))
-                left += len(leftovers(self.dir))
-        self.start("new", "new.lime", check=True)
-        self.assertEqual(leftovers(self.dir), [])
-        print(f"# {hit} of {self.MOMENTS} killed before their end, {left} temporary files seen")
 
     def test_in_the_middle(self):
         """Each while it writes: the input is a hole that takes longer to copy than the test waits."""

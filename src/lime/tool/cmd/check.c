@@ -543,14 +543,12 @@ static void examine(struct look *look, bool container)
 
 static void close_it(struct look *look)
 {
-    container_close_source(&look->c);
+    container_close(&look->c);
     jsonout_list_close(&look->sum_list);
     jsonout_list_close(&look->cell_list);
     jsonout_list_close(&look->physics_list);
     limefile_fields_release(&look->fields);
     free(look->found);
-    if (look->c.index)
-        limefile_index_free(look->c.index);
 }
 
 void check_file(struct check *check)

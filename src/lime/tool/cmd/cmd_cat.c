@@ -65,9 +65,7 @@ static int field_of(const struct container *c, const struct limefile_record *rec
                     struct limefile_field *out)
 {
     struct limefile_fields fields;
-    struct limefile_fd file;
-    limefile_fd_init(&file, c->fd);
-    int err = limefile_fields_build(&file.source, c->index, &fields);
+    int err = limefile_fields_build(c->source, c->index, &fields);
     if (err)
         return err;
     if (!limefile_fields_of(&fields, record->ordinal, out))

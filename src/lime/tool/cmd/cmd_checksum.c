@@ -420,7 +420,7 @@ static int sum_all(const struct checksum_options *o, const struct container *c,
 
 static int understand(struct container *c, struct limefile_fields *fields)
 {
-    int err = limefile_fields_build(&c->file.source, c->index, fields);
+    int err = limefile_fields_build(c->source, c->index, fields);
     if (err)
         message_code(c->path, "checksum", err);
     return err ? TOOL_UNUSABLE : TOOL_GOOD;

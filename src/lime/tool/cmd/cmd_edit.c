@@ -268,7 +268,7 @@ static int set_type(struct edit *edit, const struct limefile_record *record, con
 {
     if (edit_is_last(edit, record))
         return limefile_editor_set_type(edit->editor, type, strlen(type));
-    return limefile_set_type(&edit->c.file.source, record->header_offset, type, strlen(type));
+    return limefile_set_type(edit->c.source, record->header_offset, type, strlen(type));
 }
 
 static int set_boundary(struct edit *edit, const struct limefile_record *record, bool begins)
@@ -280,7 +280,7 @@ static int set_boundary(struct edit *edit, const struct limefile_record *record,
         return limefile_append_message(edit->editor, begins);
     int err = limefile_index_get(edit->c.index, record->ordinal - 1, &before);
     return err ? err
-               : limefile_set_boundary(&edit->c.file.source, before.header_offset,
+               : limefile_set_boundary(edit->c.source, before.header_offset,
                                        record->header_offset, begins);
 }
 

@@ -593,7 +593,7 @@ static int info_one(const char *path, bool json)
     int status = container_open_shown(&info->c, path);
     if (status == TOOL_GOOD) {
         status = info_of(info, json);
-        container_close_shown(&info->c);
+        container_close(&info->c);
     } else if (json) {
         info_json_failure(path, container_failure_text(&info->c),
                           status == TOOL_BAD ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
@@ -656,6 +656,7 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json)
         .work = work,
         .lost = json ? print_lost : NULL,
     };
+    tell_is_bold();
     if (json && array)
         fputs("[", stdout);
     int worst = parallel_run(&parallel);

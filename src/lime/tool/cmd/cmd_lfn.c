@@ -70,7 +70,7 @@ static uint64_t names_in(const struct limefile_index *index, struct limefile_rec
 static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
 {
     char lfn[LIMEFILE_LFN_MAX];
-    int said = container_read_lfn(&c->file.source, record, lfn);
+    int said = container_read_lfn(c->source, record, lfn);
     if (said == 1) {
         answer(several ? c->path : NULL, "%s", lfn);
         return TOOL_GOOD;
@@ -142,7 +142,7 @@ static uint64_t described_name(struct edit *edit, const struct limefile_record *
 {
     struct limefile_fields fields;
     struct limefile_field f;
-    if (limefile_fields_build(&edit->c.file.source, edit->c.index, &fields) != 0)
+    if (limefile_fields_build(edit->c.source, edit->c.index, &fields) != 0)
         return 0;
     uint64_t ordinal = limefile_fields_of(&fields, data->ordinal, &f) ? f.by_lfn : 0;
     limefile_fields_release(&fields);
@@ -205,7 +205,7 @@ static int change(struct edit *edit, const struct limefile_record *record, const
 {
     size_t n = strlen(lfn);
     char last = 'x';
-    if (record->bytes && limefile_read_full(&edit->c.file.source, &last, 1,
+    if (record->bytes && limefile_read_full(edit->c.source, &last, 1,
                                             record->data_offset + record->bytes - 1) != 1)
         last = 'x';
     return record_put(edit, record, lfn, last == '\0' ? n + 1 : n, '\0');

@@ -171,7 +171,7 @@ static int list_one(const char *path, const struct options *o, bool several,
         print_table(&c, o);
     }
     status = container_fault_message(&c);
-    container_close_shown(&c);
+    container_close(&c);
     return status;
 }
 

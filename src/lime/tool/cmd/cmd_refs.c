@@ -193,7 +193,7 @@ static int refs_add(struct refs *refs, const char *path)
     int status = container_open(&c, path);
     if (status != TOOL_GOOD)
         return status;
-    int err = limefile_fields_build(&c.file.source, c.index, &fields);
+    int err = limefile_fields_build(c.source, c.index, &fields);
     bool good = !err;
     if (err) {
         message_code(path, "read", err);

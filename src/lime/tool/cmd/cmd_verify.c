@@ -61,7 +61,6 @@ static int examine_container(struct container *c, struct structure *structure)
             note_finding(structure, &finding);
         limefile_fields_release(&fields);
     }
-    limefile_index_free(c->index);
     return err;
 }
 
@@ -89,7 +88,7 @@ enum limefile_verdict structure_verdict(const char *path, char reason[STRUCTURE_
     int err = container_open_source(&c, path);
     if (!err) {
         err = examine(&c, &structure, &is_other);
-        container_close_source(&c);
+        container_close(&c);
     }
     if (err) {
         snprintf(reason, STRUCTURE_REASON_MAX, "%s", limefile_strerror(err));

@@ -63,7 +63,7 @@ void configs_close(struct configs *configs)
 {
     free(configs->config);
     limefile_fields_release(&configs->fields);
-    container_close_shown(&configs->c);
+    container_close(&configs->c);
 }
 
 void configs_field(const struct configs *configs, size_t i, struct limefile_field *out)

@@ -685,7 +685,7 @@ int gauge_check_damage(const char *path, char *reason, size_t cap)
         if (!err)
             limefile_gauge_close(g);
     }
-    container_close_source(&c);
+    container_close(&c);
     if (!limefile_gauge_is_damage(err))
         return 0;
     snprintf(reason, cap, "%s%s%s", limefile_strerror(err), *why ? ": " : "", why);

@@ -157,6 +157,12 @@ static bool add_tree(struct stagelist *list, char *source, const char *folder)
 
 /* ---- all of it ---- */
 
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
 /* Where a target will be, however its folder is spelled. */
 struct place {
     const struct stage_item *item;
@@ -175,21 +181,12 @@ static int by_place(const void *a, const void *b)
     return strcmp(x->inode ? x->name : x->item->target, y->inode ? y->name : y->item->target);
 }
 
-/* `before` is that of another item, often of one in the same folder, or NULL. */
-static bool find_place(struct place *place, const struct stage_item *item,
-                       const struct place *before)
+static bool find_place(struct place *place, const struct stage_item *item)
 {
     struct stat st;
     const char *slash = strrchr(item->target, '/');
-    size_t length = slash ? (size_t)(slash - item->target) + 1 : 0;
-    *place = (struct place){.item = item, .name = item->target + length};
-    if (before && before->name == before->item->target + length &&
-        memcmp(before->item->target, item->target, length) == 0) {
-        place->device = before->device;
-        place->inode = before->inode;
-        return true;
-    }
-    char *folder = slash ? strndup(item->target, length) : strdup(".");
+    char *folder = folder_of(item->target);
+    *place = (struct place){.item = item, .name = slash ? slash + 1 : item->target};
     if (!folder)
         return out_of_memory();
     if (stat(folder, &st) == 0) {
@@ -207,7 +204,7 @@ static bool targets_differ(const struct stagelist *list)
     struct place *places = malloc((list->count + 1) * sizeof *places);
     bool differ = places ? true : out_of_memory();
     for (size_t i = 0; differ && i < list->count; i++)
-        differ = find_place(&places[i], &list->items[i], i ? &places[i - 1] : NULL);
+        differ = find_place(&places[i], &list->items[i]);
     if (differ)
         qsort(places, list->count, sizeof *places, by_place);
     for (size_t i = 1; differ && i < list->count; i++)
@@ -245,48 +242,38 @@ static const struct stage_item *find_source(const struct stage_item **sorted, si
     return found ? *found : NULL;
 }
 
-/* With --force a copy would replace a file that is still to be copied. */
+/* With --force a copy would replace a file that is still to be copied, or the one that lists
+ * the sources: an item without a source. */
 static bool targets_are_no_sources(const struct stagelist *list)
 {
+    struct stat st;
+    const char *path = list->listing;
+    struct stage_item listing = {.source = NULL};
+    size_t count = 0;
     if (!list->force)
         return true;
     const struct stage_item **sorted = malloc((list->count + 1) * sizeof *sorted);
     if (!sorted)
         return out_of_memory();
     for (size_t i = 0; i < list->count; i++)
-        sorted[i] = &list->items[i];
-    qsort(sorted, list->count, sizeof *sorted, compare_sources);
-    const struct stage_item *source = NULL;
-    for (size_t i = 0; !source && i < list->count; i++) {
-        source = find_source(sorted, list->count, &list->items[i]);
-        if (source)
-            message(list->items[i].target,
-                    "the copy of %s would replace the source %s; nothing was staged",
-                    list->items[i].source, source->source);
+        sorted[count++] = &list->items[i];
+    if (path && stat(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &st) == 0) {
+        listing.device = st.st_dev;
+        listing.inode = st.st_ino;
+        sorted[count++] = &listing;
+    }
+    qsort(sorted, count, sizeof *sorted, compare_sources);
+    const struct stage_item *found = NULL;
+    for (size_t i = 0; !found && i < list->count; i++) {
+        const struct stage_item *item = &list->items[i];
+        found = find_source(sorted, count, item);
+        if (found)
+            message(item->target, "the copy of %s would replace the %s%s; nothing was staged",
+                    item->source, found->source ? "source " : "list of the sources",
+                    found->source ? found->source : "");
     }
     free(sorted);
-    return !source;
-}
-
-/* With --force a copy would replace the file that lists the sources. */
-static bool targets_are_not_the_list(const struct stagelist *list)
-{
-    struct stat listing, st;
-    const char *path = list->listing;
-    if (!list->force || !path ||
-        stat(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &listing) != 0)
-        return true;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct stage_item *item = &list->items[i];
-        if (lstat(item->target, &st) != 0 || st.st_dev != listing.st_dev ||
-            st.st_ino != listing.st_ino)
-            continue;
-        message(item->target,
-                "the copy of %s would replace the list of the sources; nothing was staged",
-                item->source);
-        return false;
-    }
-    return true;
+    return !found;
 }
 
 /* Its copies would be found as further sources, without an end. */
@@ -341,12 +328,6 @@ static void refuse_target(const char *path)
         message_code(path, "open", err);
 }
 
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-}
-
 bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
                     const char *target)
 {
@@ -357,7 +338,7 @@ bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
         if (!list->folder)
             return out_of_memory();
         if (alone && is_folder(list->folder))
-            return add_file(list, sources[0], strdup(target)) && targets_are_not_the_list(list);
+            return add_file(list, sources[0], strdup(target)) && targets_are_no_sources(list);
         refuse_target(list->folder);
         return false;
     }
@@ -367,8 +348,7 @@ bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
             return false;
     if (!list->folder)
         return out_of_memory();
-    return targets_differ(list) && targets_are_no_sources(list) &&
-           targets_are_not_the_list(list);
+    return targets_differ(list) && targets_are_no_sources(list);
 }
 
 void stagelist_release(struct stagelist *list)

@@ -48,10 +48,10 @@ static void count_deviation(void *context, const struct limefile_finding *findin
 }
 
 /* The file does not begin with a record header: says on stderr what it is instead. */
-static int refuse_beginning(struct container *c, struct limefile_source *source)
+static int refuse_beginning(struct container *c)
 {
     struct limefile_finding finding;
-    c->beginning = limefile_beginning(source, &finding);
+    c->beginning = limefile_beginning(c->source, &finding);
     if (c->beginning == 0) {
         message(c->path, "%s", CONTAINER_FOREIGN);
         return TOOL_UNUSABLE;
@@ -67,50 +67,36 @@ static int refuse_beginning(struct container *c, struct limefile_source *source)
     return finding.code ? TOOL_BAD : TOOL_UNUSABLE;
 }
 
-/* Closes nothing that it has not made. */
-static int build_index(struct container *c, struct limefile_source *source)
+static int build_index(struct container *c)
 {
     c->deviations = 0;
-    int err = limefile_index_scan(source, count_deviation, NULL, &c->deviations, &c->index);
+    int err = limefile_index_scan(c->source, count_deviation, NULL, &c->deviations, &c->index);
     if (err) {
         message_code(c->path, "index", err);
         return TOOL_UNUSABLE;
     }
     if (limefile_index_is_container(c->index))
         return TOOL_GOOD;
-    int status = refuse_beginning(c, source);
+    int status = refuse_beginning(c);
     limefile_index_free(c->index);
+    c->index = NULL;
     return status;
 }
 
-int container_open(struct container *c, const char *path)
+static int open_file(struct container *c)
 {
-    c->path = path;
-    c->beginning = 1;
-    c->fd = open_with_message(path, O_RDONLY);
-    if (c->fd < 0)
-        return TOOL_UNUSABLE;
+    c->fd = open_with_message(c->path, O_RDONLY);
     limefile_fd_init(&c->file, c->fd);
-    int status = build_index(c, &c->file.source);
-    if (status != TOOL_GOOD)
-        close(c->fd);
-    return status;
+    c->source = &c->file.source;
+    return c->fd < 0 ? c->fd : 0;
 }
 
 int container_open_source(struct container *c, const char *path)
 {
-    int err = 0;
-    c->path = path;
-    c->beginning = 1;
-    c->mounted = NULL;
-    c->source = &c->file.source;
-    if (!mounted_is(path)) {
-        c->fd = open_with_message(path, O_RDONLY);
-        limefile_fd_init(&c->file, c->fd);
-        return c->fd < 0 ? c->fd : 0;
-    }
-    c->fd = -1;
-    err = mounted_open(path, &c->mounted);
+    *c = (struct container){.path = path, .beginning = 1, .fd = -1};
+    if (!mounted_is(path))
+        return open_file(c);
+    int err = mounted_open(path, &c->mounted);
     if (err)
         message_code(path, "open", err);
     else
@@ -118,33 +104,32 @@ int container_open_source(struct container *c, const char *path)
     return err;
 }
 
-void container_close_source(struct container *c)
+static int index_opened(struct container *c, int err)
 {
-    if (c->fd >= 0)
-        close(c->fd);
-    mounted_close(c->mounted);
+    int status = err ? TOOL_UNUSABLE : build_index(c);
+    if (status != TOOL_GOOD)
+        container_close(c);
+    return status;
+}
+
+int container_open(struct container *c, const char *path)
+{
+    *c = (struct container){.path = path, .beginning = 1};
+    return index_opened(c, open_file(c));
 }
 
 int container_open_shown(struct container *c, const char *path)
 {
-    if (container_open_source(c, path) != 0)
-        return TOOL_UNUSABLE;
-    int status = build_index(c, c->source);
-    if (status != TOOL_GOOD)
-        container_close_source(c);
-    return status;
+    return index_opened(c, container_open_source(c, path));
 }
 
 void container_close(struct container *c)
 {
-    limefile_index_free(c->index);
-    close(c->fd);
-}
-
-void container_close_shown(struct container *c)
-{
-    limefile_index_free(c->index);
-    container_close_source(c);
+    if (c->index)
+        limefile_index_free(c->index);
+    if (c->fd >= 0)
+        close(c->fd);
+    mounted_close(c->mounted);
 }
 
 const char *container_failure_text(const struct container *c)

@@ -44,8 +44,7 @@ static int refuse_tail(struct edit *edit)
     struct limefile_survey survey;
     struct container *c = &edit->c;
     container_fault_message(c);
-    if (limefile_survey_take(&c->file.source, NULL, NULL, &survey) == 0 &&
-        !survey.is_container) {
+    if (limefile_survey_take(c->source, NULL, NULL, &survey) == 0 && !survey.is_container) {
         message(c->path, "not a LIME container");
         return TOOL_UNUSABLE;
     }
@@ -58,7 +57,7 @@ static int refuse_tail(struct edit *edit)
  * refuses message flags that contradict each other. */
 static int recover(struct edit *edit)
 {
-    struct limefile_source *source = &edit->c.file.source;
+    struct limefile_source *source = edit->c.source;
     int err = limefile_recover(source, note, NULL, edit);
     if (err) {
         message(edit->c.path, "edit: %s; nothing was changed, see 'lime repair -n'",
@@ -74,7 +73,7 @@ static int recover(struct edit *edit)
 static int begin(struct edit *edit)
 {
     int status = TOOL_GOOD;
-    int err = limefile_index_build(&edit->c.file.source, &edit->c.index);
+    int err = limefile_index_build(edit->c.source, &edit->c.index);
     if (err)
         return failed_status(edit->c.path, "index", err);
     if (limefile_index_fault(edit->c.index))
@@ -82,7 +81,7 @@ static int begin(struct edit *edit)
     else if (limefile_index_deviations(edit->c.index))
         status = recover(edit);
     if (status == TOOL_GOOD) {
-        err = limefile_editor_new(&edit->c.file.source, edit->c.index, &edit->editor);
+        err = limefile_editor_new(edit->c.source, edit->c.index, &edit->editor);
         if (err)
             message_code(edit->c.path, "edit", err);
         status = err ? TOOL_BAD : TOOL_GOOD;
@@ -125,6 +124,7 @@ int edit_open(struct edit *edit, const char *path)
     if (status != TOOL_GOOD)
         return status;
     limefile_fd_init(&edit->c.file, edit->c.fd);
+    edit->c.source = &edit->c.file.source;
     status = begin(edit);
     if (status != TOOL_GOOD)
         close(edit->c.fd);
@@ -207,7 +207,7 @@ bool edit_append(struct edit *edit, const char *type, bool begins_message, struc
     sigset_t before;
     struct limefile_last last;
     uint64_t end, bytes;
-    int err = edit->c.file.source.ops->size(&edit->c.file.source, &end);
+    int err = edit->c.source->ops->size(edit->c.source, &end);
     if (!err) {
         limefile_guard_end(edit->c.fd, end);
         err = limefile_append_begin(edit->editor, type, strlen(type));

@@ -404,6 +404,15 @@ __attribute__((format(printf, 2, 0))) static void defused(char text[WORDS_MAX],
     limefile_text_defuse(text, "");
 }
 
+bool tell_is_bold(void)
+{
+    static enum { UNKNOWN, PLAIN, BOLD } is = UNKNOWN;
+    const char *off = getenv("NO_COLOR");
+    if (is == UNKNOWN)
+        is = isatty(STDOUT_FILENO) && !(off && *off) ? BOLD : PLAIN;
+    return is == BOLD;
+}
+
 void tell_heading(const char *format, ...)
 {
     char text[WORDS_MAX];
@@ -411,8 +420,7 @@ void tell_heading(const char *format, ...)
     va_start(args, format);
     defused(text, format, args);
     va_end(args);
-    const char *off = getenv("NO_COLOR");
-    bool bold = isatty(STDOUT_FILENO) && !(off && *off);
+    bool bold = tell_is_bold();
     printf("%s%s%s\n", bold ? "\033[1m" : "", text, bold ? "\033[m" : "");
 }
 

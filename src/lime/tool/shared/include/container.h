@@ -14,7 +14,6 @@ struct container {
         deviations; /* of the structure, without warnings; of an index that was built here */
     int beginning;  /* as limefile_beginning() returns it; 1: a container, or not known */
 
-    /* Of those that container_open_shown() has opened. */
     struct limefile_source *source;
     struct mounted *mounted; /* or NULL; then fd is -1 */
 };
@@ -23,16 +22,15 @@ struct container {
  * fault), TOOL_BAD or TOOL_UNUSABLE after a message. Call container_close() only after
  * TOOL_GOOD. */
 int container_open(struct container *, const char *path);
-void container_close(struct container *);
 
 /* The same; also of a folder as which limefs shows a container. */
 int container_open_shown(struct container *, const char *path);
-void container_close_shown(struct container *);
 
-/* Of these two, what comes before the index, which the caller builds: 0, or < 0 after a
- * message. Closing it does no harm whatever it was. */
+/* What comes before the index, which the caller builds: 0, or < 0 after a message. Closing it
+ * does no harm whatever it was. */
 int container_open_source(struct container *, const char *path);
-void container_close_source(struct container *);
+
+void container_close(struct container *);
 
 /* What a message says of a file that is not a container. */
 #define CONTAINER_FOREIGN "not a LIME container (no record header at offset 0)"

@@ -152,7 +152,8 @@ const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX]);
 
 enum { TELL_WIDTH = 16 }; /* of a name */
 
-/* On a terminal headings stand out. */
+/* On a terminal headings stand out. A command that prints in child processes asks before. */
+bool tell_is_bold(void);
 __attribute__((format(printf, 1, 2))) void tell_heading(const char *format, ...);
 
 /* A name and what is to be said of it. */
