@@ -182,7 +182,7 @@ static void tell_known(const struct limecheckpoint *p)
     const struct limecells *c = &p->is;
     char time[NUMBER_MAX];
     tell_value("particles", "%" PRIu64 " of %" PRIu64 " byte%s", c->particles,
-               c->particle_bytes, c->particle_bytes == 1 ? "" : "s");
+               c->particle_bytes, plural(c->particle_bytes));
     tell_value("step", "%" PRId64 ", time %s", c->step, number(c->time, time));
     tell_domain(c);
     tell_cells(p);

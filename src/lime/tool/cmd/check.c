@@ -44,12 +44,12 @@ void check_report(struct check *check, const struct limefile_finding *finding)
         check->faults++;
     else
         check->deviations++;
-    if (finding_is_unreadable(finding))
+    if (limefile_is_read_error(finding->code))
         check->read_failed = true;
     if (check->options->json)
         jsonout_finding(stdout, finding);
     else if (!check->options->quiet)
-        (warning ? warning_message : finding_message)(check->path, finding);
+        finding_message(check->path, finding, warning);
 }
 
 /* ---- the line at the end ---- */

@@ -384,6 +384,6 @@ static int run(int count, char **operands)
     return put_all(path, choices, choice_count, &range);
 }
 
-const struct command cmd_cat = {"cat",          "write a record's data to standard output",
-                                help,           run,
-                                .rules = rules, .operand = take_operand};
+const struct command cmd_cat = {
+    "cat",       "write a record's data to standard output", help, run, rules, ANY_OPERANDS,
+    take_operand};

@@ -98,14 +98,14 @@ static void print_totals(const struct options *o, const struct totals *t)
     double seconds = seconds_now() - t->began;
     if (t->warnings)
         snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", t->warnings,
-                 t->warnings == 1 ? "" : "s");
+                 plural(t->warnings));
     if ((o->check.data || o->check.physics) && seconds > 0 && isatty(STDOUT_FILENO))
         snprintf(rate, sizeof rate, ", %s/s",
                  number_human((uint64_t)((double)t->summed / seconds), human));
     answer(NULL,
            "%" PRIu64 " file%s: %" PRIu64 " good, %" PRIu64 " bad, %" PRIu64
            " unverified, %" PRIu64 " unreadable, %" PRIu64 " skipped%s; %" PRIu64 " bytes%s",
-           t->files, t->files == 1 ? "" : "s", n[LIMEFILE_GOOD], n[LIMEFILE_BAD],
+           t->files, plural(t->files), n[LIMEFILE_GOOD], n[LIMEFILE_BAD],
            n[LIMEFILE_UNVERIFIED], n[LIMEFILE_UNREADABLE], n[LIMEFILE_SKIPPED], warnings,
            t->bytes, rate);
 }
@@ -286,6 +286,8 @@ static int run(int count, char **paths)
     return status;
 }
 
-const struct command cmd_check = {"check",
-                                  "name every deviation; compare data with their checksums",
-                                  help, run, .rules = rules};
+const struct command cmd_check = {
+    "check", "name every deviation; compare data with their checksums",
+    help,    run,
+    rules,   ANY_OPERANDS,
+    NULL};

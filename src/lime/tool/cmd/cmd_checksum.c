@@ -306,12 +306,6 @@ static bool can_be_summed(const struct checksum_options *o, const struct contain
     return false;
 }
 
-static bool count_bytes(void *context, uint64_t more)
-{
-    progress_add(context, more);
-    return true;
-}
-
 /* 1: one of the ways to read data of a wrong length gives the checksum in the file; the field
  * is read that way then. */
 static int sum_as_stored(const struct checksum_options *o, const struct container *c,
@@ -321,7 +315,7 @@ static int sum_as_stored(const struct checksum_options *o, const struct containe
     struct limefile_field as;
     if (!f->has_checksum || limefile_field_is_summable(f) || o->site_bytes || o->sites)
         return 0;
-    int right = limefile_field_verify(c->fd, f, o->threads, count_bytes, progress, &as, sum);
+    int right = limefile_field_verify(c->fd, f, o->threads, progress_count, progress, &as, sum);
     if (right == 1)
         *f = as;
     return right == LIMEFILE_E_STATE ? 0 : right;
@@ -338,7 +332,7 @@ static int take_sum(const struct checksum_options *o, const struct container *c,
     if (!err && !can_be_summed(o, c, f))
         return TOOL_BAD;
     if (!err)
-        err = limefile_field_sum(c->fd, f, o->threads, count_bytes, progress, sum);
+        err = limefile_field_sum(c->fd, f, o->threads, progress_count, progress, sum);
     if (err)
         message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
                 limefile_strerror(err));
@@ -376,7 +370,7 @@ static int sum_one(const struct checksum_options *o, const struct container *c,
 static int cksum_one(const struct checksum_options *o, const struct container *c,
                      struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
-    int err = limefile_record_cksum(c->fd, &f->record, o->threads, count_bytes, progress,
+    int err = limefile_record_cksum(c->fd, &f->record, o->threads, progress_count, progress,
                                     &item->cksum);
     if (err)
         message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
@@ -682,7 +676,7 @@ static int run(int count, char **words)
 }
 
 const struct command cmd_checksum = {
-    "checksum",     "SciDAC checksums, cksum: compute, compare, add",
-    help,           run,
-    .rules = rules, .usage = "no file named",
-    .least = 1,     .most = INT_MAX};
+    "checksum", "SciDAC checksums, cksum: compute, compare, add",
+    help,       run,
+    rules,      {"no file named", 1, INT_MAX},
+    NULL};

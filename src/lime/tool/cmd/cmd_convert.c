@@ -558,8 +558,7 @@ static int run(int count, char **paths)
     return convert(&options, paths[0], paths[1]);
 }
 
-const struct command cmd_convert = {
-    "convert",      "a configuration in another program's format",
-    help,           run,
-    .rules = rules, .usage = "IN and OUT expected",
-    .least = 2,     .most = 2};
+const struct command cmd_convert = {"convert", "a configuration in another program's format",
+                                    help,      run,
+                                    rules,     {"IN and OUT expected", 2, 2},
+                                    NULL};

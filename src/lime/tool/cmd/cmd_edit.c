@@ -102,13 +102,11 @@ static int run_append(int count, char **operands)
     return status;
 }
 
-const struct command cmd_append = {"append",
-                                   "further records at the end of a container",
-                                   append_help,
-                                   run_append,
-                                   .rules = append_rules,
-                                   .most = 1,
-                                   .operand = packwords_operand};
+const struct command cmd_append = {
+    "append",         "further records at the end of a container",
+    append_help,      run_append,
+    append_rules,     {NULL, 0, 1},
+    packwords_operand};
 
 static const char replace_help[] =
     "Usage: lime replace FILE RECORD PATH\n"
@@ -179,13 +177,11 @@ static int run_replace(int count, char **words)
     return replace_in(words[0], words[1], words[2]);
 }
 
-const struct command cmd_replace = {"replace",
-                                    "other data in a record",
-                                    replace_help,
-                                    run_replace,
-                                    .usage = "a file, a record and a path are wanted",
-                                    .least = 3,
-                                    .most = 3};
+const struct command cmd_replace = {
+    "replace",    "other data in a record",
+    replace_help, run_replace,
+    NULL,         {"a file, a record and a path are wanted", 3, 3},
+    NULL};
 
 static const char rm_help[] =
     "Usage: lime rm FILE RECORD\n"
@@ -233,8 +229,8 @@ static int run_rm(int count, char **words)
 }
 
 const struct command cmd_rm = {
-    "rm",       "remove a record", rm_help, run_rm, .usage = "a file and a record are wanted",
-    .least = 2, .most = 2};
+    "rm", "remove a record", rm_help, run_rm, NULL, {"a file and a record are wanted", 2, 2},
+    NULL};
 
 static const char set_help[] =
     "Usage: lime set FILE RECORD [--type TYPE] [--begin-message | --join-message]\n"
@@ -350,11 +346,6 @@ static int run_set(int count, char **words)
     return set_in(words[0], words[1], &wish);
 }
 
-const struct command cmd_set = {"set",
-                                "another type, other message boundaries",
-                                set_help,
-                                run_set,
-                                .rules = set_rules,
-                                .usage = "a file and a record are wanted",
-                                .least = 2,
-                                .most = 2};
+const struct command cmd_set = {
+    "set",     "another type, other message boundaries", set_help, run_set,
+    set_rules, {"a file and a record are wanted", 2, 2}, NULL};

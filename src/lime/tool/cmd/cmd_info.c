@@ -104,7 +104,7 @@ static int info_judge(const struct info *info, int status)
 {
     const struct limefile_finding *fault = info_fault(info);
     bool bad = fault || info->deviations;
-    if (fault && finding_is_unreadable(fault))
+    if (fault && limefile_is_read_error(fault->code))
         status = TOOL_UNUSABLE;
     return worse_status(status, bad ? TOOL_BAD : TOOL_GOOD);
 }
@@ -577,7 +577,7 @@ static int info_of(struct info *info, bool json)
     limefile_fields_release(&info->fields);
     const struct limefile_finding *fault = info_fault(info);
     if (fault)
-        finding_message(info->c.path, fault);
+        finding_message(info->c.path, fault, false);
     return info_judge(info, status);
 }
 
@@ -690,5 +690,5 @@ static int run(int count, char **paths)
     return status;
 }
 
-const struct command cmd_info = {"info", "lattice, precision, checksums, ensemble", help, run,
-                                 .rules = rules};
+const struct command cmd_info = {
+    "info", "lattice, precision, checksums, ensemble", help, run, rules, ANY_OPERANDS, NULL};

@@ -272,5 +272,5 @@ static int run(int count, char **paths)
     return join(paths[0], o->info ? NULL : paths[1], o);
 }
 
-const struct command cmd_join = {"join", "volumes of a set, as one container", help, run,
-                                 .rules = rules};
+const struct command cmd_join = {
+    "join", "volumes of a set, as one container", help, run, rules, ANY_OPERANDS, NULL};

@@ -292,5 +292,5 @@ static int run(int count, char **paths)
     return worst;
 }
 
-const struct command cmd_lfn = {"lfn", "print or set the logical file name", help, run,
-                                .rules = rules};
+const struct command cmd_lfn = {
+    "lfn", "print or set the logical file name", help, run, rules, ANY_OPERANDS, NULL};

@@ -205,6 +205,5 @@ static int run(int count, char **paths)
     return list_all(count, paths, &options);
 }
 
-const struct command cmd_ls = {
-    "ls",           "list the records of containers", help,       run,
-    .rules = rules, .usage = "no file named",         .least = 1, .most = INT_MAX};
+const struct command cmd_ls = {"ls",  "list the records of containers", help, run,
+                               rules, {"no file named", 1, INT_MAX},    NULL};

@@ -89,14 +89,10 @@ static int run_new(int count, char **paths)
     return worst;
 }
 
-const struct command cmd_new = {"new",
-                                "make an empty container",
-                                new_help,
-                                run_new,
-                                .rules = force_rules,
-                                .usage = "the name of a file is wanted",
-                                .least = 1,
-                                .most = INT_MAX};
+const struct command cmd_new = {"new",       "make an empty container",
+                                new_help,    run_new,
+                                force_rules, {"the name of a file is wanted", 1, INT_MAX},
+                                NULL};
 
 static const char pack_help[] =
     "Usage: lime pack [-f] DIR FILE\n"
@@ -206,8 +202,8 @@ static int run_pack(int count, char **operands)
 }
 
 const struct command cmd_pack = {
-    "pack",    "a container out of files",  pack_help, run_pack, .rules = pack_rules,
-    .most = 2, .operand = packwords_operand};
+    "pack",       "a container out of files", pack_help, run_pack, pack_rules,
+    {NULL, 0, 2}, packwords_operand};
 
 enum {
     SYNCED_ONE_BY_ONE = 256, /* records at most; more are synced all at once */
@@ -359,11 +355,6 @@ static int run_unpack(int count, char **paths)
     return unpack(paths[0], paths[1], forces);
 }
 
-const struct command cmd_unpack = {"unpack",
-                                   "a file for each record, and a manifest",
-                                   unpack_help,
-                                   run_unpack,
-                                   .rules = force_rules,
-                                   .usage = "a container and a folder are wanted",
-                                   .least = 2,
-                                   .most = 2};
+const struct command cmd_unpack = {
+    "unpack",    "a file for each record, and a manifest",      unpack_help, run_unpack,
+    force_rules, {"a container and a folder are wanted", 2, 2}, NULL};

@@ -336,5 +336,5 @@ static int run(int count, char **paths)
     return status;
 }
 
-const struct command cmd_qcdml = {"qcdml", "fill in a QCDml configuration document", help, run,
-                                  .rules = rules};
+const struct command cmd_qcdml = {
+    "qcdml", "fill in a QCDml configuration document", help, run, rules, ANY_OPERANDS, NULL};

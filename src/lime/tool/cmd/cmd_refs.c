@@ -417,5 +417,6 @@ static int run(int count, char **paths)
     return status;
 }
 
-const struct command cmd_refs = {"refs", "print references for Zarr to many configurations",
-                                 help, run, .rules = rules};
+const struct command cmd_refs = {
+    "refs", "print references for Zarr to many configurations", help, run, rules, ANY_OPERANDS,
+    NULL};

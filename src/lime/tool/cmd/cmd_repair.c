@@ -451,7 +451,7 @@ static int repair_opened(struct repair *repair)
     if (!survey.is_container)
         return refuse(repair);
     if (survey.fault.code)
-        finding_message(repair->path, &survey.fault);
+        finding_message(repair->path, &survey.fault, false);
     if (limefile_survey_refusal(&survey) == LIMEFILE_E_MIXED) {
         message(repair->path,
                 "repair: record %" PRIu64 " has the mark of a replacement that was killed, and "
@@ -495,8 +495,7 @@ static int run(int count, char **paths)
     return status;
 }
 
-const struct command cmd_repair = {
-    "repair",       "cut an unfinished tail, mend flags and padding",
-    help,           run,
-    .rules = rules, .usage = "exactly one file is wanted",
-    .least = 1,     .most = 1};
+const struct command cmd_repair = {"repair", "cut an unfinished tail, mend flags and padding",
+                                   help,     run,
+                                   rules,    {"exactly one file is wanted", 1, 1},
+                                   NULL};

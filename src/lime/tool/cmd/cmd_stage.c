@@ -520,5 +520,5 @@ static int run(int count, char **names)
     return stage_named(o, names, (size_t)count - 1, names[count - 1]);
 }
 
-const struct command cmd_stage = {"stage", "verified copies, with sums for catalogues", help,
-                                  run, .rules = rules};
+const struct command cmd_stage = {
+    "stage", "verified copies, with sums for catalogues", help, run, rules, ANY_OPERANDS, NULL};

@@ -43,7 +43,7 @@ static void note_finding(void *context, const struct limefile_finding *finding)
     struct structure *structure = context;
     if (limefile_is_harmless(finding->code))
         return;
-    structure->is_unreadable |= finding_is_unreadable(finding);
+    structure->is_unreadable |= limefile_is_read_error(finding->code);
     if (structure->bad++ == 0)
         limefile_finding_text(finding, structure->first, sizeof structure->first);
 }
@@ -394,6 +394,5 @@ static int run(int count, char **paths)
     return worst;
 }
 
-const struct command cmd_verify = {
-    "verify",       "verify records of a mount", help,       run,
-    .rules = rules, .usage = "no file named",    .least = 1, .most = INT_MAX};
+const struct command cmd_verify = {"verify", "verify records of a mount",   help, run,
+                                   rules,    {"no file named", 1, INT_MAX}, NULL};

@@ -71,36 +71,17 @@ void configs_field(const struct configs *configs, size_t i, struct limefile_fiel
     limefile_fields_of(&configs->fields, configs->config[i].ordinal, out);
 }
 
-int configs_data(const struct configs *configs, struct limefile_record *record)
-{
-    if (!configs->c.mounted)
-        return configs->c.fd;
-    int fd = mounted_data(configs->c.mounted, record->ordinal);
-    record->data_offset = 0;
-    return fd;
-}
-
-void configs_done(const struct configs *configs, int fd)
-{
-    if (configs->c.mounted && fd >= 0)
-        close(fd);
-}
-
-static bool count_bytes(void *context, uint64_t more)
-{
-    progress_add(context, more);
-    return true;
-}
-
 int configs_cksum(struct configs *configs, size_t i)
 {
     struct limefile_field field;
     configs_field(configs, i, &field);
-    int fd = configs_data(configs, &field.record);
-    int err = fd < 0 ? fd
-                     : limefile_record_cksum(fd, &field.record, configs->threads, count_bytes,
-                                             &configs->progress, &configs->config[i].cksum);
-    configs_done(configs, fd);
+    int fd = container_open_data(&configs->c, &field.record);
+    int err = fd < 0
+                  ? fd
+                  : limefile_record_cksum(fd, &field.record, configs->threads, progress_count,
+                                          &configs->progress, &configs->config[i].cksum);
+    if (fd >= 0)
+        close(fd);
     if (err)
         message(configs->c.path, "record %" PRIu64 ": read: %s", field.record.ordinal,
                 limefile_strerror(err));
@@ -209,14 +190,15 @@ static int measure(struct configs *configs, size_t i)
     struct limefile_physics physics = {.bad_links = 1};
     char text[PLAQUETTE_MAX];
     configs_field(configs, i, &field);
-    int fd = configs_data(configs, &field.record);
+    int fd = container_open_data(&configs->c, &field.record);
     if (fd < 0)
         return fd;
     limefile_fd_init(&file, fd);
     int err = limefile_sites_of_field(&file.source, &field, &context, &sites);
     if (!err)
         err = limefile_physics_measure(&sites, &options, &physics);
-    configs_done(configs, fd);
+    if (fd >= 0)
+        close(fd);
     if (!err && physics.bad_links == 0) {
         int n = snprintf(text, sizeof text, "%.*f", field.precision == 64 ? 12 : 8,
                          physics.plaquette);

@@ -35,11 +35,6 @@ void configs_close(struct configs *);
 
 void configs_field(const struct configs *, size_t i, struct limefile_field *out);
 
-/* A descriptor of the record's data, which configs_done() gives back, or -errno; `record` then
- * is where they are in it. */
-int configs_data(const struct configs *, struct limefile_record *record);
-void configs_done(const struct configs *, int fd);
-
 /* Reads the data, and takes their cksum; sets it. An exit status. */
 int configs_cksum(struct configs *, size_t i);
 

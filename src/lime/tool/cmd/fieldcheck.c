@@ -38,18 +38,6 @@ struct sum_result {
     char reason[MOUNTED_VALUE_MAX]; /* from a mount; or "" */
 };
 
-int field_check_open(const struct field_check *check, const struct limefile_field *f,
-                     struct limefile_field *here)
-{
-    *here = *f;
-    if (check->c->mounted) {
-        here->record.data_offset = 0;
-        return mounted_data(check->c->mounted, f->record.ordinal);
-    }
-    int fd = fcntl(check->c->fd, F_DUPFD_CLOEXEC, 0);
-    return fd < 0 ? -errno : fd;
-}
-
 static uint64_t word_of(const struct limefile_checksum *sum)
 {
     return (uint64_t)sum->suma << 32 | sum->sumb;
@@ -59,8 +47,8 @@ static uint64_t word_of(const struct limefile_checksum *sum)
 static int verify(const struct field_check *check, const struct limefile_field *f,
                   struct sum_result *sum)
 {
-    struct limefile_field as, here;
-    int fd = field_check_open(check, f, &here);
+    struct limefile_field as, here = *f;
+    int fd = container_open_data(check->c, &here.record);
     if (fd < 0)
         return fd;
     int right = limefile_field_verify(fd, &here, check->threads, check->progress,
@@ -344,9 +332,9 @@ static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
 static int measure(const struct field_check *check, const struct limefile_field *f,
                    struct physics_result *result)
 {
-    struct limefile_field here;
+    struct limefile_field here = *f;
     struct limefile_fd source;
-    struct ahead a = {.fd = field_check_open(check, f, &here)};
+    struct ahead a = {.fd = container_open_data(check->c, &here.record)};
     if (a.fd < 0)
         return a.fd;
     limefile_fd_init(&source, a.fd);

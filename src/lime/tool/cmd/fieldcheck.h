@@ -24,11 +24,6 @@ struct field_check {
     struct jsonout_list *sums, *physics_results;
 };
 
-/* A descriptor for the data of a field that the caller closes, or < 0; *here is the field with
- * its data where they are in that file. */
-int field_check_open(const struct field_check *, const struct limefile_field *,
-                     struct limefile_field *here);
-
 /* ---- checksums (checksums.c) ---- */
 
 /* Zero to begin with. */

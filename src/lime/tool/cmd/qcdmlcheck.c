@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* The sum of all 32-bit words, and of those of the first two rows of each link. */
 struct nersc_sums {
@@ -63,15 +64,16 @@ static int nersc_sum(int fd, const struct limefile_field *field, struct nersc_su
 
 enum { KEPT_MAX = 1000 };
 
-struct qcdml_difference {
+struct difference {
     bool warning;
-    size_t line;
-    uint64_t ordinal;
-    const char *what, *why;
-    char *document, *container;
+    size_t line;                      /* 0: of none */
+    uint64_t ordinal;                 /* 0: of none */
+    const char *what;                 /* an element's name */
+    const char *document, *container; /* the two values, "" for none */
+    const char *why;
 };
 
-static void say(const struct qcdml_check *check, const struct qcdml_difference *d)
+static void say(const struct qcdml_check *check, const struct difference *d)
 {
     char place[64] = "", values[64 + 2 * 1100] = "";
     size_t n = 0;
@@ -87,46 +89,32 @@ static void say(const struct qcdml_check *check, const struct qcdml_difference *
             values, d->why);
 }
 
-static void keep(struct qcdml_check *check, const struct qcdml_difference *d)
+static void keep(struct qcdml_check *check, const struct difference *d)
 {
-    if (check->kept_count == KEPT_MAX)
+    if (check->found_count == KEPT_MAX ||
+        (!check->found.file && jsonout_list_open(&check->found) != 0))
         return;
-    if (!check->kept)
-        check->kept = calloc(KEPT_MAX, sizeof *check->kept);
-    if (!check->kept)
-        return;
-    struct qcdml_difference *kept = &check->kept[check->kept_count];
-    *kept = *d;
-    kept->document = strdup(d->document);
-    kept->container = strdup(d->container);
-    if (kept->document && kept->container) {
-        check->kept_count++;
-        return;
-    }
-    free(kept->document);
-    free(kept->container);
+    check->found_count++;
+    FILE *out = jsonout_list_next(&check->found);
+    fprintf(out, "{\"warning\": %s, \"what\": \"%s\"", d->warning ? "true" : "false", d->what);
+    jsonout_word(out, "document", d->document);
+    jsonout_word(out, "container", d->container);
+    jsonout_word(out, "why", d->why);
+    jsonout_number(out, "line", d->line);
+    jsonout_number(out, "ordinal", d->ordinal);
+    putc('}', out);
 }
 
-static void difference_add(struct qcdml_check *check, bool warning, size_t line,
-                           uint64_t ordinal, const char *what, const char *document,
-                           const char *container, const char *why)
+/* Says it, unless silent, and keeps it for JSON. */
+static void difference_add(struct qcdml_check *check, const struct difference *d)
 {
-    const struct qcdml_difference d = {
-        .warning = warning,
-        .line = line,
-        .ordinal = ordinal,
-        .what = what,
-        .why = why,
-        .document = (char *)document,
-        .container = (char *)container,
-    };
-    if (warning)
+    if (d->warning)
         check->warnings++;
     else
         check->differences++;
     if (!check->silent)
-        say(check, &d);
-    keep(check, &d);
+        say(check, d);
+    keep(check, d);
 }
 
 static void differences_summary(const struct qcdml_check *check)
@@ -134,47 +122,31 @@ static void differences_summary(const struct qcdml_check *check)
     char warnings[48] = "";
     if (check->warnings)
         snprintf(warnings, sizeof warnings, "%s%zu warning%s", check->differences ? ", " : "; ",
-                 check->warnings, check->warnings == 1 ? "" : "s");
+                 check->warnings, plural(check->warnings));
     if (check->differences)
         answer(check->document, "%zu difference%s from %s%s", check->differences,
-               check->differences == 1 ? "" : "s", check->path, warnings);
+               plural(check->differences), check->path, warnings);
     else
         answer(check->document, "agrees with %s: %zu record%s%s", check->path, check->records,
-               check->records == 1 ? "" : "s", warnings);
+               plural(check->records), warnings);
 }
 
 /* ---- JSON ---- */
 
-void qcdml_check_json(const struct qcdml_check *check)
+void qcdml_check_json(struct qcdml_check *check)
 {
     jsonout_begin_file(check->document);
-    printf(", \"records\": %zu, \"differences\": %zu, \"warnings\": %zu, \"found\": [",
+    printf(", \"records\": %zu, \"differences\": %zu, \"warnings\": %zu, \"found\": ",
            check->records, check->differences, check->warnings);
-    for (size_t i = 0; i < check->kept_count; i++) {
-        const struct qcdml_difference *d = &check->kept[i];
-        printf("%s{\"warning\": %s, \"what\": \"%s\"", i ? ", " : "",
-               d->warning ? "true" : "false", d->what);
-        jsonout_word(stdout, "document", d->document);
-        jsonout_word(stdout, "container", d->container);
-        jsonout_word(stdout, "why", d->why);
-        jsonout_number(stdout, "line", d->line);
-        jsonout_number(stdout, "ordinal", d->ordinal);
-        putchar('}');
-    }
-    printf("], \"verdict\": \"%s\"}", !check->compared     ? "unreadable"
-                                      : check->differences ? "bad"
-                                                           : "good");
+    jsonout_list_print(&check->found);
+    printf(", \"verdict\": \"%s\"}", !check->compared     ? "unreadable"
+                                     : check->differences ? "bad"
+                                                          : "good");
 }
 
 void qcdml_check_release(struct qcdml_check *check)
 {
-    for (size_t i = 0; i < check->kept_count; i++) {
-        free(check->kept[i].document);
-        free(check->kept[i].container);
-    }
-    free(check->kept);
-    check->kept = NULL;
-    check->kept_count = 0;
+    jsonout_list_close(&check->found);
 }
 
 static const double program_tolerance = 1e-5; /* of plaquettes: what Grid and QDP++ allow */
@@ -195,11 +167,11 @@ static void compare_lfn(struct comparing *c)
     const char *said = value->found ? value->text : "";
     int found = configs_lfn(&c->configs, said, only);
     if (!value->found)
-        difference_add(c->check, false, 0, 0, "dataLFN", "", *only ? only : "",
-                       "it is missing");
+        difference_add(c->check, &(struct difference){false, 0, 0, "dataLFN", "",
+                                                      *only ? only : "", "it is missing"});
     else if (found == 0)
-        difference_add(c->check, false, value->line, 0, "dataLFN", said, only,
-                       "the container has another name");
+        difference_add(c->check, &(struct difference){false, value->line, 0, "dataLFN", said,
+                                                      only, "the container has another name"});
 }
 
 static void compare_precision(struct comparing *c)
@@ -207,10 +179,12 @@ static void compare_precision(struct comparing *c)
     const struct limefile_qcdml_value *value = &c->document->precision;
     const char *is = configs_precision(&c->configs);
     if (!value->found)
-        difference_add(c->check, false, 0, 0, "precision", "", is ? is : "", "it is missing");
+        difference_add(c->check, &(struct difference){false, 0, 0, "precision", "",
+                                                      is ? is : "", "it is missing"});
     else if (is && strcmp(value->text, is) != 0)
-        difference_add(c->check, false, value->line, 0, "precision", value->text, is,
-                       "the data have another precision");
+        difference_add(c->check,
+                       &(struct difference){false, value->line, 0, "precision", value->text, is,
+                                            "the data have another precision"});
 }
 
 static void compare_count(struct comparing *c)
@@ -219,8 +193,9 @@ static void compare_count(struct comparing *c)
     snprintf(document, sizeof document, "%zu", c->document->count);
     snprintf(container, sizeof container, "%zu", c->configs.count);
     if (c->document->count != c->configs.count)
-        difference_add(c->check, false, 0, 0, "records", document, container,
-                       "the container has another number of ildg-binary-data");
+        difference_add(c->check, &(struct difference){
+                                     false, 0, 0, "records", document, container,
+                                     "the container has another number of ildg-binary-data"});
 }
 
 /* ---- of a record ---- */
@@ -232,7 +207,7 @@ static int excuse(struct comparing *c, const struct limefile_field *f, uint32_t 
     struct nersc_sums nersc;
     struct limefile_field here = *f, as;
     struct limefile_checksum sum;
-    int fd = configs_data(&c->configs, &here.record);
+    int fd = container_open_data(&c->configs.c, &here.record);
     *why = NULL;
     if (fd < 0)
         return fd;
@@ -247,7 +222,7 @@ static int excuse(struct comparing *c, const struct limefile_field *f, uint32_t 
         if (right == 1)
             *why = "it is not the data's cksum; they are right by their SciDAC checksum";
     }
-    configs_done(&c->configs, fd);
+    close(fd);
     return err;
 }
 
@@ -271,11 +246,13 @@ static int compare_crc(struct comparing *c, size_t i, const struct limefile_fiel
                 limefile_strerror(err));
         return TOOL_BAD;
     }
-    difference_add(c->check, why && !c->check->strict, value->line, f->record.ordinal,
-                   "crcCheckSum", value->text, is,
-                   why     ? why
-                   : forms ? "the data are not those of the document"
-                           : "it is neither a decimal nor a hexadecimal number of 32 bits");
+    difference_add(
+        c->check, &(struct difference){
+                      why && !c->check->strict, value->line, f->record.ordinal, "crcCheckSum",
+                      value->text, is,
+                      why     ? why
+                      : forms ? "the data are not those of the document"
+                              : "it is neither a decimal nor a hexadecimal number of 32 bits"});
     return TOOL_GOOD;
 }
 
@@ -288,8 +265,9 @@ static int compare_plaquette(struct comparing *c, size_t i, const struct limefil
     if (status)
         return status;
     if (!plaquette_parse(value->text, &said)) {
-        difference_add(c->check, false, value->line, f->record.ordinal, "avePlaquette",
-                       value->text, config->plaquette, "it is not a number");
+        difference_add(c->check, &(struct difference){false, value->line, f->record.ordinal,
+                                                      "avePlaquette", value->text,
+                                                      config->plaquette, "it is not a number"});
         return TOOL_GOOD;
     }
     if (!config->from || !plaquette_parse(config->plaquette, &is))
@@ -297,8 +275,9 @@ static int compare_plaquette(struct comparing *c, size_t i, const struct limefil
     double off = said > is ? said - is : is - said;
     if (off > program_tolerance + plaquette_half_digit(value->text) +
                   plaquette_half_digit(config->plaquette))
-        difference_add(c->check, false, value->line, f->record.ordinal, "avePlaquette",
-                       value->text, config->plaquette, config->from);
+        difference_add(c->check, &(struct difference){false, value->line, f->record.ordinal,
+                                                      "avePlaquette", value->text,
+                                                      config->plaquette, config->from});
     return TOOL_GOOD;
 }
 
@@ -307,8 +286,8 @@ static bool is_there(struct comparing *c, const struct limefile_field *f,
                      const struct limefile_qcdml_value *value, const char *name)
 {
     if (!value->found)
-        difference_add(c->check, false, record->line, f->record.ordinal, name, "", "",
-                       "it is missing");
+        difference_add(c->check, &(struct difference){false, record->line, f->record.ordinal,
+                                                      name, "", "", "it is missing"});
     return value->found;
 }
 
@@ -320,8 +299,10 @@ static int compare_record(struct comparing *c, size_t i)
     configs_field(&c->configs, i, &f);
     if (is_there(c, &f, record, &record->field, "field") && *f.name &&
         strcasecmp(record->field.text, f.name) != 0)
-        difference_add(c->check, false, record->field.line, f.record.ordinal, "field",
-                       record->field.text, f.name, "the container has another field");
+        difference_add(c->check,
+                       &(struct difference){false, record->field.line, f.record.ordinal,
+                                            "field", record->field.text, f.name,
+                                            "the container has another field"});
     if (is_there(c, &f, record, &record->crc, "crcCheckSum"))
         status = compare_crc(c, i, &f, &record->crc);
     if (!status && is_there(c, &f, record, &record->plaquette, "avePlaquette"))

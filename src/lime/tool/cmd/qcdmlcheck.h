@@ -2,10 +2,10 @@
 #ifndef QCDMLCHECK_H
 #define QCDMLCHECK_H
 
+#include "jsonout.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-struct qcdml_difference;
 
 /* The first part is the caller's; the rest is zero to begin with. */
 struct qcdml_check {
@@ -16,17 +16,17 @@ struct qcdml_check {
 
     int status; /* TOOL_BAD if there is a difference */
     bool compared;
-    size_t records;               /* in the document */
-    size_t differences, warnings; /* of these, the first are kept: */
-    struct qcdml_difference *kept;
-    size_t kept_count;
+    size_t records; /* in the document */
+    size_t differences, warnings;
+    struct jsonout_list found; /* the first of these */
+    size_t found_count;
 };
 
 /* Reads the data. */
 void qcdml_check(struct qcdml_check *);
 
 /* {"file": "conf.xml", ...} */
-void qcdml_check_json(const struct qcdml_check *);
+void qcdml_check_json(struct qcdml_check *);
 void qcdml_check_release(struct qcdml_check *);
 
 #endif

@@ -186,7 +186,7 @@ static int print_all(const char *path, int fd, const struct style *style)
     if (err)
         message_code(path, "read", err);
     else if (got < 0)
-        finding_message(path, limefile_scan_fault(scan));
+        finding_message(path, limefile_scan_fault(scan), false);
     limefile_scan_free(scan);
     return err || got < 0 ? TOOL_BAD : TOOL_GOOD;
 }

@@ -21,23 +21,11 @@ int open_with_message(const char *path, int flags)
     return fd;
 }
 
-void finding_message(const char *path, const struct limefile_finding *finding)
+void finding_message(const char *path, const struct limefile_finding *finding, bool is_warning)
 {
     char text[512];
     limefile_finding_text(finding, text, sizeof text);
-    message(path, "%s", text);
-}
-
-void warning_message(const char *path, const struct limefile_finding *finding)
-{
-    char text[512];
-    limefile_finding_text(finding, text, sizeof text);
-    message(path, "warning: %s", text);
-}
-
-bool finding_is_unreadable(const struct limefile_finding *finding)
-{
-    return limefile_is_read_error(finding->code);
+    message(path, "%s%s", is_warning ? "warning: " : "", text);
 }
 
 static void count_deviation(void *context, const struct limefile_finding *finding)
@@ -61,7 +49,7 @@ static int refuse_beginning(struct container *c)
         c->beginning = finding.code;
     }
     if (finding.code)
-        finding_message(c->path, &finding);
+        finding_message(c->path, &finding, false);
     else
         message_code(c->path, "read", c->beginning);
     return finding.code ? TOOL_BAD : TOOL_UNUSABLE;
@@ -132,6 +120,16 @@ void container_close(struct container *c)
     mounted_close(c->mounted);
 }
 
+int container_open_data(const struct container *c, struct limefile_record *record)
+{
+    if (c->mounted) {
+        record->data_offset = 0;
+        return mounted_data(c->mounted, record->ordinal);
+    }
+    int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? -errno : fd;
+}
+
 const char *container_failure_text(const struct container *c)
 {
     return c->beginning == 0  ? "not a LIME container"
@@ -161,8 +159,8 @@ int container_fault_message(const struct container *c)
     const struct limefile_finding *fault = limefile_index_fault(c->index);
     if (!fault)
         return TOOL_GOOD;
-    finding_message(c->path, fault);
-    return finding_is_unreadable(fault) ? TOOL_UNUSABLE : TOOL_BAD;
+    finding_message(c->path, fault, false);
+    return limefile_is_read_error(fault->code) ? TOOL_UNUSABLE : TOOL_BAD;
 }
 
 const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX])

@@ -82,6 +82,12 @@ void progress_to(struct progress *p, uint64_t done)
         progress_add(p, done - p->done);
 }
 
+bool progress_count(void *progress, uint64_t more)
+{
+    progress_add(progress, more);
+    return true;
+}
+
 void progress_hide(void)
 {
     if (visible)
@@ -325,8 +331,9 @@ int command_run(const struct command *command, int argc, char **argv)
     for (; !status && command->operand && optind < argc; optind++) /* behind "--" */
         status = command->operand(command, argv[optind]);
     int count = argc - optind;
-    if (!status && command->usage && (count < command->least || count > command->most))
-        return usage_error(command, "%s", command->usage);
+    if (!status && command->operands.usage &&
+        (count < command->operands.least || count > command->operands.most))
+        return usage_error(command, "%s", command->operands.usage);
     return status ? status : command->run(count, argv + optind);
 }
 

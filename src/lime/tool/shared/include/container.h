@@ -35,6 +35,10 @@ void container_close(struct container *);
 /* What a message says of a file that is not a container. */
 #define CONTAINER_FOREIGN "not a LIME container (no record header at offset 0)"
 
+/* A descriptor for the data of a record that the caller closes, or -errno; the record then says
+ * where they are in that file. */
+int container_open_data(const struct container *, struct limefile_record *record);
+
 /* For a script: why the container could not be opened. */
 const char *container_failure_text(const struct container *);
 
@@ -46,14 +50,8 @@ int container_read_lfn(struct limefile_source *, const struct limefile_record *,
  * TOOL_UNUSABLE if the file could not be read there, else TOOL_BAD. */
 int container_fault_message(const struct container *);
 
-/* Whether the finding is that a part of the file cannot be read. */
-bool finding_is_unreadable(const struct limefile_finding *);
-
-/* "FILE: offset N: record R: reason", on stderr. */
-void finding_message(const char *path, const struct limefile_finding *);
-
-/* The same of a deviation that is a warning: "FILE: warning: offset N: ...". */
-void warning_message(const char *path, const struct limefile_finding *);
+/* "FILE: offset N: record R: reason", on stderr; of a warning, "FILE: warning: ...". */
+void finding_message(const char *path, const struct limefile_finding *, bool is_warning);
 
 /* The type as people may see it: %XX for what a terminal or a table cannot bear. */
 #define TYPE_SHOWN_MAX (3 * LIMEFILE_TYPE_BYTES + 1)

@@ -7,6 +7,7 @@
 
 #include "limeverdict.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,11 +64,18 @@ struct command {
     const char *help;
     int (*run)(int count, char **operands);
     const struct option_rule *rules; /* up to OPTION_END; NULL: --help alone */
-    const char *usage; /* the message if there are not `least` to `most` operands */
-    int least, most;
+    struct {
+        const char *usage; /* the message if there are not as many; NULL: run() counts them */
+        int least, most;
+    } operands;
     /* Takes each operand in its place among the options; or NULL: run() gets them. */
     int (*operand)(const struct command *, const char *word);
 };
+
+#define ANY_OPERANDS     \
+    {                    \
+        NULL, 0, INT_MAX \
+    }
 
 /* Reads the options and runs the command. */
 int command_run(const struct command *, int argc, char **argv);
@@ -176,6 +184,8 @@ void progress_begin(struct progress *, const char *what, uint64_t total);
 /* The same for a bar that counts files: "check    17 of 300 files". */
 void progress_begin_files(struct progress *, const char *what, uint64_t total);
 void progress_add(struct progress *, uint64_t bytes); /* NULL: nothing happens */
+/* progress_add() for functions of the library that ask whether to go on: true. */
+bool progress_count(void *progress, uint64_t bytes);
 void progress_to(struct progress *, uint64_t done);
 void progress_end(struct progress *);
 
