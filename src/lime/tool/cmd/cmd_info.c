@@ -2,17 +2,18 @@
 #define _GNU_SOURCE
 #include "cells.h"
 #include "container.h"
-#include "facts.h"
 #include "jsonout.h"
 #include "limebeginning.h"
 #include "limecheckpoint.h"
 #include "limeface.h"
+#include "limefile.h"
 #include "limeildg.h"
 #include "limeverdict.h"
 #include "parallel.h"
 #include "pathlist.h"
-#include "tool.h"
 #include "text.h"
+#include "tool.h"
+#include "xmlread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,192 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
+
+enum {
+    FACTS_MAX = 400,             /* of one record; more are not shown */
+    FACTS_BYTES_MAX = 64 * 1024, /* of a text that are looked at */
+};
+
+/* "" as the name: there is a value alone. Both are one line, as the record has it otherwise:
+ * not fit to be shown as it is (text.h). Both are owned. */
+struct fact {
+    char *name, *value;
+};
+
+struct facts {
+    struct fact fact[FACTS_MAX];
+    size_t count;
+    bool cut; /* there are more */
+};
+
+/* How the data of a record are to be understood. */
+enum facts_form {
+    FACTS_NONE,
+    FACTS_TEXT, /* "name = value" a line, or several separated by ", " */
+    FACTS_XML,  /* the leaves of any XML; or text that isn't */
+};
+
+static const struct {
+    const char *type, *title;
+    enum facts_form form;
+} known[] = {
+    {"xlf-info", "ensemble", FACTS_TEXT},
+    {"propagator-type", "propagator type", FACTS_TEXT},
+    {"inverter-info", "inverter", FACTS_TEXT},
+    {"eigenvector-info", "eigenvector", FACTS_TEXT},
+    {"vector-type", "vector type", FACTS_TEXT},
+    {"scidac-file-xml", "file", FACTS_XML},
+    {"scidac-record-xml", "record", FACTS_XML},
+};
+
+static const char *facts_title(const char *type, enum facts_form *form)
+{
+    *form = FACTS_NONE;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].type, type) == 0) {
+            *form = known[i].form;
+            return known[i].title;
+        }
+    return NULL;
+}
+
+static bool is_space(char c)
+{
+    return (unsigned char)c <= ' ';
+}
+
+/* A copy_trimmed without white space around it. */
+static char *copy_trimmed(const char *text, size_t n)
+{
+    while (n && is_space(*text))
+        text++, n--;
+    while (n && is_space(text[n - 1]))
+        n--;
+    char *out = strndup(text, n);
+    for (char *c = out; c && *c; c++)
+        if (is_space(*c))
+            *c = ' ';
+    return out;
+}
+
+static void add_fact(struct facts *facts, const char *name, size_t name_len, const char *value,
+                     size_t value_len)
+{
+    if (facts->count == FACTS_MAX) {
+        facts->cut = true;
+        return;
+    }
+    struct fact fact = {copy_trimmed(name, name_len), copy_trimmed(value, value_len)};
+    if (!fact.name || !fact.value || (!*fact.name && !*fact.value)) {
+        free(fact.name);
+        free(fact.value);
+        return;
+    }
+    facts->fact[facts->count++] = fact;
+}
+
+/* ---- text ---- */
+
+/* Where this fact ends: at a comma behind which another "name = value" begins. */
+static size_t fact_length(const char *line, size_t n)
+{
+    const char *comma = memchr(line, ',', n);
+    while (comma) {
+        size_t at = (size_t)(comma - line) + 1;
+        const char *next = memchr(line + at, ',', n - at);
+        if (memchr(line + at, '=', next ? (size_t)(next - line) - at : n - at))
+            return at - 1;
+        comma = next;
+    }
+    return n;
+}
+
+static void add_line(struct facts *facts, const char *line, size_t n)
+{
+    while (n) {
+        size_t length = fact_length(line, n);
+        const char *sign = memchr(line, '=', length);
+        if (sign)
+            add_fact(facts, line, (size_t)(sign - line), sign + 1,
+                     length - (size_t)(sign + 1 - line));
+        else
+            add_fact(facts, "", 0, line, length);
+        if (length < n)
+            length++; /* the comma */
+        line += length;
+        n -= length;
+    }
+}
+
+static void add_text(struct facts *facts, const char *text, size_t n)
+{
+    while (n && !facts->cut) {
+        const char *end = memchr(text, '\n', n);
+        size_t length = end ? (size_t)(end - text) : n;
+        add_line(facts, text, length);
+        text += length + (end != NULL);
+        n -= length + (end != NULL);
+    }
+}
+
+/* ---- XML ---- */
+
+static void add_leaf(void *context, const char *name, size_t depth, const char *text)
+{
+    struct facts *facts = context;
+    if (strcmp(name, "version") == 0 || *text == '\0')
+        return;
+    if (strchr(text, '\n') && strchr(text, '='))
+        add_text(facts, text, strlen(text)); /* MILC and NERSC headers */
+    else if (depth == 1 && strcasecmp(name, "title") != 0)
+        add_fact(facts, "", 0, text, strlen(text));
+    else
+        add_fact(facts, name, strlen(name), text, strlen(text));
+}
+
+static int add_xml(struct facts *facts, const char *text, size_t n)
+{
+    char root[XMLREAD_TEXT_MAX];
+    int err = xmlread_facts(text, n, root, add_leaf, facts);
+    if (err == LIMEFILE_E_XML && facts->count == 0) {
+        add_text(facts, text, n);
+        err = 0;
+    }
+    return err == LIMEFILE_E_XML ? 0 : err;
+}
+
+/* ---- records ---- */
+
+static int facts_read(struct facts *facts, struct limefile_source *source,
+                      const struct limefile_record *record, enum facts_form form)
+{
+    size_t n = record->bytes < FACTS_BYTES_MAX ? (size_t)record->bytes : FACTS_BYTES_MAX;
+    facts->count = 0;
+    facts->cut = false;
+    char *text;
+    int err = container_read_text(source, record, n, &text);
+    if (!err) {
+        n = strlen(text); /* C's programs count the NUL */
+        if (form == FACTS_XML)
+            err = add_xml(facts, text, n);
+        else
+            add_text(facts, text, n);
+        facts->cut = facts->cut || record->bytes > FACTS_BYTES_MAX;
+    }
+    free(text);
+    return err;
+}
+
+static void facts_release(struct facts *facts)
+{
+    for (size_t i = 0; i < facts->count; i++) {
+        free(facts->fact[i].name);
+        free(facts->fact[i].value);
+    }
+    facts->count = 0;
+}
 
 struct info {
     struct container c;
@@ -71,10 +257,9 @@ static bool info_private_record(struct info *info, uint64_t ordinal,
     if (!ordinal || limefile_index_get(info->c.index, ordinal, &r) != 0 ||
         r.bytes > LIMEFILE_XML_BYTES_MAX)
         return false;
+    char *xml;
     size_t n = (size_t)r.bytes;
-    char *xml = malloc(n + 1);
-    bool good = xml &&
-                limefile_read_full(info->c.source, xml, n, r.data_offset) == (ssize_t)n &&
+    bool good = container_read_text(info->c.source, &r, n, &xml) == 0 &&
                 limefile_scidac_record_parse(xml, n, out) == 0;
     free(xml);
     return good;

@@ -4,7 +4,6 @@
 #include "container.h"
 #include "tool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -97,24 +96,31 @@ static bool is_there(const struct pattern *p, const char *name)
     return is;
 }
 
+struct listing {
+    const struct pattern *p;
+    struct list *list;
+};
+
+static int add_volume(void *context, const char *name)
+{
+    const struct listing *l = context;
+    uint64_t number;
+    size_t stem;
+    bool is_volume = limefile_volumes_name(name, &stem, &number) && stem == l->p->stem &&
+                     memcmp(name, l->p->name, stem) == 0 && is_there(l->p, name);
+    return is_volume && !add(l->list, number, l->p, name) ? -ENOMEM : 0;
+}
+
 /* Names that were left out would be volumes that are missing. */
 static int list_folder(const struct pattern *p, struct list *list)
 {
-    DIR *folder = opendir(p->folder);
-    struct dirent *entry;
-    uint64_t number;
-    size_t stem;
-    bool good = true;
-    if (!folder) {
+    int folder = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
         message_code(p->folder, "open", -errno);
         return TOOL_UNUSABLE;
     }
-    while (good && (errno = 0, entry = readdir(folder)))
-        if (limefile_volumes_name(entry->d_name, &stem, &number) && stem == p->stem &&
-            memcmp(entry->d_name, p->name, stem) == 0 && is_there(p, entry->d_name))
-            good = add(list, number, p, entry->d_name);
-    int err = good ? -errno : -ENOMEM;
-    closedir(folder);
+    int err = directory_each(folder, ".", 0, add_volume, &(struct listing){p, list});
+    close(folder);
     return failed_status(p->folder, "list", err);
 }
 

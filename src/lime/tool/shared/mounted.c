@@ -3,7 +3,6 @@
 #include "mounted.h"
 #include "tool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -82,8 +81,9 @@ static bool is_face(const struct mounted *m, uint64_t ordinal)
     return ordinal && m->count && ordinal <= m->entry[m->count - 1].ordinal;
 }
 
-static int add_entry(struct mounted *m, const char *name)
+static int add_entry(void *context, const char *name)
 {
+    struct mounted *m = context;
     uint64_t ordinal = ordinal_of(name);
     if (is_face(m, ordinal))
         return 0;
@@ -104,20 +104,7 @@ static int by_ordinal(const void *a, const void *b)
 
 static int list_records(struct mounted *m)
 {
-    int fd = openat(m->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        err = -errno;
-        if (fd >= 0)
-            close(fd);
-        return err;
-    }
-    for (struct dirent *d; !err && (errno = 0, d = readdir(dir));)
-        if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
-            err = add_entry(m, d->d_name);
-    if (!err)
-        err = -errno;
-    closedir(dir);
+    int err = directory_each(m->folder, ".", 0, add_entry, m);
     if (m->count)
         qsort(m->entry, m->count, sizeof *m->entry, by_ordinal);
     return err;

@@ -126,21 +126,27 @@ bool packlist_type_is_bad(const char *path, const char *type, size_t type_len)
     return false;
 }
 
+enum {
+    LINE_BYTES = 8192, /* a path, a type with %XX, and more */
+};
+
 /* Hands out the lines of a text file. */
 struct lines {
     const char *name;
     FILE *file;
     uint64_t number;
     bool failed; /* after a message */
-    char *line;  /* without its end */
-    size_t len, capacity;
+    size_t len;
+    char line[LINE_BYTES]; /* without its end */
 };
 
 /* regular: nothing else will do; what is no file could keep us waiting, or never end. */
 static bool lines_open(struct lines *l, int folder, const char *path, const char *name,
                        bool regular)
 {
-    *l = (struct lines){.name = name};
+    l->name = name;
+    l->number = 0;
+    l->failed = false;
     int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK | O_NOCTTY : 0));
     int err = fd < 0 ? -errno : regular ? limefile_check_fd(fd) : 0;
     l->file = err ? NULL : fdopen(fd, "r");
@@ -160,18 +166,21 @@ static bool bad_line(const struct lines *l, const char *why)
 
 static bool lines_next(struct lines *l)
 {
-    errno = 0;
-    ssize_t n = getline(&l->line, &l->capacity, l->file);
-    if (n < 0 && !feof(l->file)) {
-        message_code(l->name, "read", errno ? -errno : -EIO);
+    int c;
+    l->len = 0;
+    while ((c = getc_unlocked(l->file)) != EOF && c != '\n' && l->len < LINE_BYTES - 1)
+        l->line[l->len++] = (char)c;
+    if (c == EOF && ferror(l->file)) {
+        message_code(l->name, "read", -errno);
         l->failed = true;
     }
-    if (n < 0)
+    if (l->failed || (c == EOF && l->len == 0))
         return false;
     l->number++;
-    l->len = (size_t)n;
-    if (l->len && l->line[l->len - 1] == '\n')
-        l->len--;
+    if (c != EOF && c != '\n') {
+        l->failed = true;
+        return bad_line(l, "longer than any that belongs here");
+    }
     while (l->len && l->line[l->len - 1] == '\r')
         l->len--;
     l->line[l->len] = '\0';
@@ -182,7 +191,6 @@ static bool lines_next(struct lines *l)
 static bool lines_close(struct lines *l)
 {
     fclose(l->file);
-    free(l->line);
     return !l->failed;
 }
 

@@ -5,7 +5,6 @@
 #include "mounted.h"
 #include "tool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -67,14 +66,15 @@ static bool report_memory(const char *path)
     return false;
 }
 
-static bool add_name(struct names *names, const char *name)
+static int add_name(void *context, const char *name)
 {
+    struct names *names = context;
     if (!array_reserve(&names->name, &names->capacity, names->count, sizeof *names->name))
-        return false;
+        return -ENOMEM;
     char *copy = strdup(name);
     if (copy)
         names->name[names->count++] = copy;
-    return copy != NULL;
+    return copy ? 0 : -ENOMEM;
 }
 
 static void release_names(struct names *names)
@@ -89,33 +89,14 @@ static int by_name(const void *a, const void *b)
     return name_compare(*(char *const *)a, *(char *const *)b);
 }
 
-/* A link that has taken a folder's place meanwhile is not followed either. */
-static DIR *open_folder(const char *path, bool follow)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
-    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    if (fd >= 0 && !folder)
-        close(fd);
-    return folder;
-}
-
-/* 0, or why not all of it could be read. */
+/* 0, or why not all of it could be read. A link that has taken a folder's place meanwhile is
+ * not followed either. */
 static int read_names(const char *path, bool follow, struct names *names)
 {
-    DIR *folder = open_folder(path, follow);
-    struct dirent *entry;
-    int err = folder ? 0 : errno;
-    while (!err && (errno = 0, entry = readdir(folder)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            !add_name(names, entry->d_name))
-            err = ENOMEM;
-    if (folder && !err)
-        err = errno;
-    if (folder)
-        closedir(folder);
+    int err = directory_each(AT_FDCWD, path, follow ? 0 : O_NOFOLLOW, add_name, names);
     if (names->count)
         qsort(names->name, names->count, sizeof *names->name, by_name);
-    return err;
+    return -err;
 }
 
 static bool report_entry(const struct walker *walker, struct walk_entry *entry, int err)

@@ -6,7 +6,9 @@
 #include "optionerror.h"
 #include "text.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -352,6 +354,28 @@ bool array_reserve(void *array, size_t *capacity, size_t count, size_t element_b
     memcpy(array, &bigger, sizeof bigger);
     *capacity = more;
     return true;
+}
+
+/* ---- directories ---- */
+
+int directory_each(int folder, const char *path, int flags,
+                   int (*each)(void *context, const char *name), void *context)
+{
+    int fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags), err = 0;
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        err = -errno;
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    for (const struct dirent *entry; !err && (errno = 0, entry = readdir(dir));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            err = each(context, entry->d_name);
+    if (!err)
+        err = -errno;
+    closedir(dir);
+    return err;
 }
 
 /* ---- numbers ---- */

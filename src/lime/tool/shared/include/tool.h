@@ -141,6 +141,14 @@ bool is_in_limefs(const char *folder);
  * pointer to it. False without memory; then it is as it was. */
 bool array_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes);
 
+/* ---- directories ---- */
+
+/* Calls `each` for the names in a directory, but for "." and "..", until it returns another
+ * value than 0, which is returned, or all are read: 0, or -errno. flags: further ones for
+ * openat(). */
+int directory_each(int folder, const char *path, int flags,
+                   int (*each)(void *context, const char *name), void *context);
+
 /* ---- numbers ---- */
 
 /* "" for 1, "s" for any other number. */
