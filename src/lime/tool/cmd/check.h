@@ -5,7 +5,7 @@
 #include "limefile.h"
 #include "limeverdict.h"
 #include "tool.h"
-#include "qcdmlcheck.h"
+#include "qcdml.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -144,6 +144,9 @@ static bool open_named(struct facecat *out, const struct named *named, const cha
     return !entry.directory && prepare(out);
 }
 
+/* `word` is a record as select_record() takes it with a face's suffix, and, where that is a
+ * directory, what is in it: "ildg-binary-data.npy", "3.t/000". 1; 0: it is no such name, or a
+ * record has it; < 0 after a message. facecat_close() whatever it was. */
 static int facecat_open(const struct container *c, const char *word, struct facecat *out)
 {
     struct named named;

@@ -130,6 +130,8 @@ static bool may_come_last(const struct edit *edit, const struct limefile_fields 
            last_field.record.ordinal == field->record.ordinal;
 }
 
+/* Adds a record. It comes last, if nothing between the data and the end of the container could
+ * take it for its own; else behind the data, for which the container is written anew. */
 static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
                         const struct limefile_field *field, const struct limefile_checksum *sum)
 {
@@ -141,6 +143,7 @@ static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
                        &(struct limefile_insert){type, sizeof type - 1, xml, n});
 }
 
+/* Other data in a record that is there; in place if they fit, filled up with blanks. */
 static int checksum_replace(struct edit *edit, uint64_t ordinal,
                             const struct limefile_checksum *sum)
 {

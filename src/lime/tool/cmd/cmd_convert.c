@@ -105,6 +105,8 @@ static void close_source(struct gaugefile *f)
         close(f->fd);
 }
 
+/* `record`: which one of a container, as for 'lime cat'; NULL: the only one. An exit status,
+ * after a message if it is not GOOD; gaugefile_close() only after GOOD. */
 static int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
 {
     char why[LIMEFILE_GAUGE_WHY_MAX];
@@ -180,6 +182,9 @@ static int judge_stated(const struct gaugefile *in, const char *out_path,
     return ignores_checksum ? TOOL_GOOD : TOOL_BAD;
 }
 
+/* Judges the data that were read: they are finite, they have the checksum, plaquette and link
+ * trace that the input states, and their links can be stored in `rows` rows. With
+ * `ignores_checksum` a difference is a warning. An exit status, after messages. */
 static int convert_judge_input(const struct gaugefile *in, const char *out_path,
                                const struct limefile_gauge_totals *totals, unsigned rows,
                                bool ignores_checksum)
@@ -233,6 +238,9 @@ static int read_back(const struct limefile_gauge *g, enum limefile_gauge_format 
     return err ? err : limefile_gauge_compare(g, &is, text);
 }
 
+/* Opens the output `fd`, which has been written in this format, as any program of ours would,
+ * and compares its header with what was computed while it was written. Data with links that are
+ * not SU(3) matrices are read, too: their figures can be out of a format's range. */
 static int convert_judge_output(int fd, const char *out_path, enum limefile_gauge_format format,
                                 const struct limefile_gauge_totals *written)
 {

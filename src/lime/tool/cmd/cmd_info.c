@@ -61,6 +61,7 @@ static const struct {
     {"scidac-record-xml", "record", FACTS_XML},
 };
 
+/* What a record of that type holds: "ensemble", "inverter"; NULL for other types. */
 static const char *facts_title(const char *type, enum facts_form *form)
 {
     *form = FACTS_NONE;
@@ -179,6 +180,7 @@ static int add_xml(struct facts *facts, const char *text, size_t n)
 
 /* ---- records ---- */
 
+/* Reads a record. 0; -errno or LIMEFILE_E_SHRUNK. Call facts_release() whatever it was. */
 static int facts_read(struct facts *facts, struct limefile_source *source,
                       const struct limefile_record *record, enum facts_form form)
 {
@@ -279,12 +281,14 @@ static int info_status(struct info *info, int code)
     return code < 0 ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
+/* Returns what ends the container too early, also that it is empty; or NULL. */
 static const struct limefile_finding *info_fault(const struct info *info)
 {
     static const struct limefile_finding empty = {.code = LIMEFILE_D_EMPTY};
     return limefile_index_size(info->c.index) ? limefile_index_fault(info->c.index) : &empty;
 }
 
+/* The exit status for a container, whose reading has given `status`. */
 static int info_judge(const struct info *info, int status)
 {
     const struct limefile_finding *fault = info_fault(info);
@@ -483,6 +487,7 @@ static int info_json(struct info *info)
     return status;
 }
 
+/* What stands in the place of a container that cannot be told. */
 static void info_json_failure(const char *path, const char *why, enum limefile_verdict verdict)
 {
     jsonout_begin_file(path);

@@ -1,6 +1,6 @@
 /* cmd_qcdml.c - lime qcdml: a QCDml configuration document filled in from a container */
 #define _GNU_SOURCE
-#include "configs.h"
+#include "qcdml.h"
 #include "limeoutput.h"
 #include "tool.h"
 

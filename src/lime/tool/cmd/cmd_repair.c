@@ -299,6 +299,9 @@ static int cut_with_copy(struct repair *repair, const struct limefile_survey *su
     return err;
 }
 
+/* Cuts what stands behind the last whole record, after keeping a copy of it unless it is an
+ * unfinished record, if that is an unfinished tail (or force says so); completes a replacement.
+ * Names the records that are gone. An exit status, after a message if not 0. */
 static int repair_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];

@@ -28,6 +28,9 @@
  * container, or of a file that it shows as a plain one. Such a file is skipped unless it is
  * what damage has left of a container. The reason is "" if the verdict is good or skipped. */
 #define STRUCTURE_REASON_MAX 640
+/* Examines what 'lime check' examines without --data: of the directory that a mount shows of a
+ * container, or of a file that it shows as a plain one. Such a file is skipped unless it is
+ * what damage has left of a container. The reason is "" if the verdict is good or skipped. */
 enum limefile_verdict structure_verdict(const char *path, char reason[STRUCTURE_REASON_MAX]);
 
 enum { TEXT_MAX = 512 };

@@ -1,9 +1,10 @@
-/* configs.h - the configurations in a container, as a QCDml document describes them: one for
+/* qcdml.h - the configurations in a container, as a QCDml document describes them: one for
  * each ildg-binary-data */
-#ifndef CONFIGS_H
-#define CONFIGS_H
+#ifndef QCDML_H
+#define QCDML_H
 
 #include "container.h"
+#include "jsonout.h"
 #include "limeildg.h"
 #include "limeqcdml.h"
 #include "tool.h"
@@ -46,23 +47,42 @@ int configs_lfn(const struct configs *, const char *lfn, char only[LIMEFILE_LFN_
 /* "single", "double", "mixed"; NULL: not known of all. */
 const char *configs_precision(const struct configs *);
 
-/* ---- plaquette.c ---- */
-
 /* Finds out the plaquette of the i-th, and sets it; it may stay unknown. An exit status. */
 int configs_plaquette(struct configs *, size_t i);
 
 /* True if the text is a finite decimal number, which a document may hold. */
 bool plaquette_parse(const char *text, double *out);
 
-/* Half of what its last digit stands for. */
-double plaquette_half_digit(const char *text);
-
-/* ---- documentfile.c ---- */
+/* ---- documents ---- */
 
 /* Reads a whole document; *text is to be freed. An exit status. */
 int document_read(const char *path, char **text, size_t *n);
 
 /* The same, understood; `text` must stay as long as it. */
 int document_understand(const char *path, const char *text, size_t n, struct limefile_qcdml *);
+
+/* ---- lime check --qcdml: a container compared with its document ---- */
+
+/* The first part is the caller's; the rest is zero to begin with. */
+struct qcdml_check {
+    const char *document, *path;
+    unsigned threads;
+    bool strict; /* a crcCheckSum of another kind is a difference */
+    bool silent; /* says nothing, but of what cannot be read */
+
+    int status; /* TOOL_BAD if there is a difference */
+    bool compared;
+    size_t records; /* in the document */
+    size_t differences, warnings;
+    struct jsonout_list found; /* the first of these */
+    size_t found_count;
+};
+
+/* Reads the data. */
+void qcdml_check(struct qcdml_check *);
+
+/* {"file": "conf.xml", ...} */
+void qcdml_check_json(struct qcdml_check *);
+void qcdml_check_release(struct qcdml_check *);
 
 #endif
