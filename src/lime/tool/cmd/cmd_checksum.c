@@ -15,18 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What has become of a record: its verdict (docs/verdicts.md), or CKSUM, which is compared with
- * nothing. */
-enum sum_state { SUM_UNREADABLE, SUM_GOOD, SUM_BAD, SUM_UNVERIFIED, SUM_CKSUM };
 enum sum_action { SUM_UNTOUCHED, SUM_ADDED, SUM_REPLACED };
 
 struct sum_item {
     struct limefile_field field;        /* as the options say, or the file */
     char type[LIMEFILE_TYPE_BYTES + 1]; /* of its record, whose own is the index's */
     struct limefile_checksum sum;
+    bool is_cksum; /* `cksum` is known, which is compared with nothing */
     uint32_t cksum;
-    bool summed; /* `sum` is known; if not, after a message */
-    enum sum_state state;
+    bool summed;                   /* `sum` is known; if not, after a message */
+    enum limefile_verdict verdict; /* docs/verdicts.md */
     enum sum_action action;
 };
 
@@ -39,7 +37,6 @@ struct checksum_options {
     size_t word_count;
 };
 
-static const char *const state_words[] = {"unreadable", "good", "bad", "unverified", "cksum"};
 static const char *const action_words[] = {"", "added", "replaced"};
 
 /* ---- the answer ---- */
@@ -49,23 +46,23 @@ static void print_text(const struct sum_item *item)
     const struct limefile_field *f = &item->field;
     char shown[TYPE_SHOWN_MAX], more[96] = "";
     type_shown(item->type, strlen(item->type), shown);
-    if (item->state == SUM_CKSUM)
+    if (item->is_cksum)
         answer(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %s", item->cksum, f->record.bytes,
                f->record.ordinal, shown);
-    if (item->state == SUM_CKSUM || !item->summed)
+    if (item->is_cksum || !item->summed)
         return;
     if (item->action)
         snprintf(more, sizeof more, "  (%s)", action_words[item->action]);
-    else if (item->state == SUM_BAD && f->has_checksum)
+    else if (item->verdict == LIMEFILE_BAD && f->has_checksum)
         snprintf(more, sizeof more, "  (record %" PRIu64 " says %08x %08x)", f->by_checksum,
                  f->checksum.suma, f->checksum.sumb);
-    else if (item->state == SUM_BAD)
+    else if (item->verdict == LIMEFILE_BAD)
         snprintf(more, sizeof more, "  (record %" PRIu64 " cannot be understood)",
                  f->by_checksum);
-    else if (item->state == SUM_UNVERIFIED)
+    else if (item->verdict == LIMEFILE_UNVERIFIED)
         snprintf(more, sizeof more, "  (no checksum)");
     answer(NULL, "%08x %08x %-10s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb,
-           state_words[item->state], f->record.ordinal, shown, more);
+           limefile_verdict_word(item->verdict), f->record.ordinal, shown, more);
 }
 
 static void print_json(const struct sum_item *item)
@@ -74,12 +71,12 @@ static void print_json(const struct sum_item *item)
     printf("{\"ordinal\": %" PRIu64 ", \"type\": ", f->record.ordinal);
     jsonout_text(stdout, item->type, strlen(item->type));
     printf(", \"bytes\": %" PRIu64, f->record.bytes);
-    if (item->state == SUM_CKSUM) {
+    if (item->is_cksum) {
         printf(", \"cksum\": %" PRIu32 "}", item->cksum);
         return;
     }
     printf(", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64 ", \"state\": \"%s\"", f->sites,
-           f->site_bytes, state_words[item->state]);
+           f->site_bytes, limefile_verdict_word(item->verdict));
     if (item->summed)
         printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", item->sum.suma, item->sum.sumb);
     if (f->has_checksum)
@@ -272,7 +269,7 @@ static int select_records(const struct checksum_options *o, const struct contain
  * index. */
 static struct sum_item new_item(const struct limefile_field *field)
 {
-    struct sum_item item = {.field = *field, .state = SUM_UNREADABLE};
+    struct sum_item item = {.field = *field, .verdict = LIMEFILE_UNREADABLE};
     memcpy(item.type, field->record.type, field->record.type_len + 1u);
     return item;
 }
@@ -343,16 +340,17 @@ static int take_sum(const struct checksum_options *o, const struct container *c,
 }
 
 /* The state of a record whose sum take_sum() has given, or has failed to give. */
-static enum sum_state judge(const struct sum_item *item, const struct limefile_field *f,
-                            int status)
+static enum limefile_verdict judge(const struct sum_item *item, const struct limefile_field *f,
+                                   int status)
 {
     if (status != TOOL_GOOD)
-        return status == TOOL_UNUSABLE     ? SUM_UNREADABLE
-               : limefile_field_why_bad(f) ? SUM_BAD
-                                           : SUM_UNVERIFIED;
+        return status == TOOL_UNUSABLE     ? LIMEFILE_UNREADABLE
+               : limefile_field_why_bad(f) ? LIMEFILE_BAD
+                                           : LIMEFILE_UNVERIFIED;
     if (!f->by_checksum)
-        return SUM_UNVERIFIED;
-    return f->has_checksum && limefile_field_matches(f, &item->sum) ? SUM_GOOD : SUM_BAD;
+        return LIMEFILE_UNVERIFIED;
+    return f->has_checksum && limefile_field_matches(f, &item->sum) ? LIMEFILE_GOOD
+                                                                    : LIMEFILE_BAD;
 }
 
 static int sum_one(const struct checksum_options *o, const struct container *c,
@@ -361,12 +359,10 @@ static int sum_one(const struct checksum_options *o, const struct container *c,
     int status = take_sum(o, c, f, &item->sum, progress);
     item->field = *f;
     item->summed = status == TOOL_GOOD;
-    item->state = judge(item, f, status);
+    item->verdict = judge(item, f, status);
     if (status != TOOL_GOOD)
         return status;
-    return item->state == SUM_BAD          ? TOOL_BAD
-           : item->state == SUM_UNVERIFIED ? TOOL_UNVERIFIED
-                                           : TOOL_GOOD;
+    return verdict_status(item->verdict);
 }
 
 /* The bytes alone, whatever they mean. */
@@ -379,7 +375,7 @@ static int cksum_one(const struct checksum_options *o, const struct container *c
         message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
                 limefile_strerror(err));
     else
-        item->state = SUM_CKSUM;
+        item->is_cksum = true;
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
@@ -478,7 +474,7 @@ static int put(const struct checksum_options *o, struct edit *edit,
                const struct limefile_fields *fields, const struct limefile_field *f,
                struct sum_item *item)
 {
-    if (item->state == SUM_GOOD)
+    if (item->verdict == LIMEFILE_GOOD)
         return TOOL_GOOD;
     if (f->by_checksum && !o->replace)
         return refuse(&edit->c, item);
@@ -486,7 +482,7 @@ static int put(const struct checksum_options *o, struct edit *edit,
                                 : checksum_add(edit, fields, f, &item->sum);
     if (status == TOOL_GOOD) {
         item->action = f->by_checksum ? SUM_REPLACED : SUM_ADDED;
-        item->state = SUM_GOOD;
+        item->verdict = LIMEFILE_GOOD;
     }
     return status;
 }

@@ -24,16 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Examines what 'lime check' examines without --data: of the directory that a mount shows of a
- * container, or of a file that it shows as a plain one. Such a file is skipped unless it is
- * what damage has left of a container. The reason is "" if the verdict is good or skipped. */
-#define STRUCTURE_REASON_MAX 640
-/* Examines what 'lime check' examines without --data: of the directory that a mount shows of a
- * container, or of a file that it shows as a plain one. Such a file is skipped unless it is
- * what damage has left of a container. The reason is "" if the verdict is good or skipped. */
-enum limefile_verdict structure_verdict(const char *path, char reason[STRUCTURE_REASON_MAX]);
-
-enum { TEXT_MAX = 512 };
+enum { STRUCTURE_REASON_MAX = 640, TEXT_MAX = 512 };
 
 struct structure {
     uint64_t bad; /* deviations, but for harmless ones */
@@ -82,7 +73,11 @@ static int examine(struct container *c, struct structure *structure, bool *is_ot
     return 0;
 }
 
-enum limefile_verdict structure_verdict(const char *path, char reason[STRUCTURE_REASON_MAX])
+/* Examines what 'lime check' examines without --data: of the directory that a mount shows of a
+ * container, or of a file that it shows as a plain one. Such a file is skipped unless it is
+ * what damage has left of a container. The reason is "" if the verdict is good or skipped. */
+static enum limefile_verdict structure_verdict(const char *path,
+                                               char reason[STRUCTURE_REASON_MAX])
 {
     struct container c;
     struct structure structure = {.bad = 0};

@@ -353,7 +353,7 @@ bool array_reserve(void *array, size_t *capacity, size_t count, size_t element_b
         return false;
     memcpy(array, &bigger, sizeof bigger);
     *capacity = more;
-    return true;
+    return true; /* cppcheck-suppress memleak */
 }
 
 /* ---- directories ---- */
