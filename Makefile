@@ -59,9 +59,7 @@ INC_series := -Isrc/mpi/series/include $(INC_lemon)
 INC_backend := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
 INC_stage := -Isrc/lime/stage/include $(INC_cells) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
-INC_field := -Isrc/lime/tool/field/include $(INC_shared)
 INC_run := $(INC_lime)
-INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
 # Of the daemon, from below.
 fuse_rooms := base names job write verify faces file ops process
 fuse_cflags = $(INC_faces) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
@@ -196,9 +194,7 @@ $(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags)))
 $(eval $(call compile,src/lime/formats,$(INC_formats) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
-$(eval $(call compile,src/lime/tool/cells,$(INC_told) $(INC_shared)))
-$(eval $(call compile,src/lime/tool/cmd,$(INC_told) $(INC_field) -Isrc/lime/stage/include))
-$(eval $(call compile,src/lime/tool/field,$(INC_field) $(INC_faces) $(INC_formats) $(INC_physics) $(INC_qcdml)))
+$(eval $(call compile,src/lime/tool/cmd,$(INC_shared) $(INC_checkpoint) $(INC_faces) $(INC_qcdml) -Isrc/lime/stage/include))
 # libxml2 is loaded when it is needed, by the name that programs linked with it would have.
 libxml2_name = $(or $(shell objdump -p $$($(CC) -print-file-name=libxml2.so) 2>/dev/null | sed -n 's/ *SONAME *//p'),libxml2.so.2)
 $(eval $(call compile,src/lime/qcdml,$(INC_qcdml) $$(call pkg_cflags,libxml-2.0) -DQCDML_LIBXML2='"$$(libxml2_name)"'))

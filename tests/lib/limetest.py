@@ -257,6 +257,17 @@ def tempdir():
     return path
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def put(path, data):
+    """A file of these bytes."""
+    with open(path, "wb") as file:
+        file.write(data)
+
+
 # ---- mounts ----
 
 
@@ -428,8 +439,7 @@ class TestCase(unittest.TestCase):
     def write(self, name, data):
         """A file of these bytes in a directory of its own; its path."""
         path = os.path.join(tempdir(), name)
-        with open(path, "wb") as file:
-            file.write(data)
+        put(path, data)
         return path
 
     def mount(self, source, *args, **kw):

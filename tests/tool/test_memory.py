@@ -235,8 +235,7 @@ class Mounts(Measured):
         for option in (None, "verify=open", "verify=stream"):
             with self.subTest(kind=kind, option=option), \
                     limetest.Mount(path, opts=option) as mount:
-                with open(mount.join(first_data), "rb") as file:
-                    file.read()
+                limetest.read(mount.join(first_data))
                 try:
                     os.getxattr(mount.join(first_data), "user.lime.checksum")
                 except OSError:

@@ -41,8 +41,7 @@ def needs_numpy(test):
 
 def records_of(path):
     """(type, data offset, length) of each record."""
-    with open(path, "rb") as file:
-        data = file.read()
+    data = limetest.read(path)
     out, at = [], 0
     while at < len(data):
         magic, version, _, _, length = struct.unpack_from(">IHBBQ", data, at)
@@ -320,8 +319,7 @@ class Errors(Case):
         self.assertRaisesWith(["record 2", "lime check"], limefs.tree, path)
 
     def test_damaged(self):
-        with open(GAUGE, "rb") as file:
-            path = self.write("conf", file.read()[:100000])
+        path = self.write("conf", limetest.read(GAUGE)[:100000])
         opened = limefs.open(path)
         self.assertIn("record 3", opened.fault)
         self.assertEqual([r.type for r in opened], ["xlf-info", "ildg-format"])
@@ -425,8 +423,7 @@ class Stacks(Case):
         shutil.copy(os.path.join(self.folder, "conf.9"),
                     os.path.join(self.folder, ".conf.9.lime-tmp-0123abcd-17-5a-0"))
         for name, data in (("README", b"not LIME"), ("other", b"PK\3\4")):
-            with open(os.path.join(self.folder, name), "wb") as file:
-                file.write(data)
+            limetest.put(os.path.join(self.folder, name), data)
         os.mkfifo(os.path.join(self.folder, "fifo"))
         # As sorted: the folder b first.
         self.all = numpy.array([self.data[i] for i in (3, 0, 1, 2)])
@@ -598,14 +595,12 @@ class Stacks(Case):
     def test_damaged(self):
         """What was a container, or was to become one, is not left out in silence."""
         path = os.path.join(self.folder, "conf.12")
-        with open(os.path.join(self.folder, "conf.9"), "rb") as file:
-            good = file.read()
+        good = limetest.read(os.path.join(self.folder, "conf.9"))
         for data, words in ((b"", "conf.12: the file is empty"),
                             (bytes(500), "conf.12: the file begins with zeros"),
                             (b"X" + good[1:],
                              "conf.12: the first record header is damaged")):
-            with open(path, "wb") as file:
-                file.write(data)
+            limetest.put(path, data)
             self.assertRaisesWith(words, self.tree)
             self.assertRaisesWith(words, limefs.stack, [path])
 
