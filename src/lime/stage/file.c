@@ -317,9 +317,11 @@ static int source_is_the_same(struct stage_file *f)
     if (stat(f->item->source, &named) != 0)
         return stage_fail(f->result, -errno, "the source has gone while it was read: %s",
                           strerror(errno));
-    struct stage_identity before = stage_identity_of(&f->st), after = stage_identity_of(&st);
-    return named.st_dev == st.st_dev && named.st_ino == st.st_ino &&
-                   stage_identity_agrees(&before, &after)
+    struct limefile_identity before = limefile_identity_of(&f->st),
+                             after = limefile_identity_of(&st),
+                             by_name = limefile_identity_of(&named);
+    return limefile_identity_same_file(&by_name, &after) &&
+                   !(limefile_identity_differences(&before, &after) & LIMEFILE_STATE)
                ? 0
                : -ESTALE;
 }
@@ -411,7 +413,7 @@ static int look_at_source(struct stage_file *f)
 
 static int open_target(struct stage_file *f, struct stage_target *t)
 {
-    struct stage_identity source = stage_identity_of(&f->st);
+    struct limefile_identity source = limefile_identity_of(&f->st);
     char why[STAGE_REASON_MAX];
     int err = stage_target_open(t, f->item->target, &source, why, sizeof why);
     if (err == -EBUSY)
@@ -475,7 +477,7 @@ static int begin_anew(struct stage_file *f, struct stage_target *t, int why)
             return err;
         stage_words_add(&f->result->words, "the source has changed while it was read");
     }
-    struct stage_identity source = stage_identity_of(&f->st);
+    struct limefile_identity source = limefile_identity_of(&f->st);
     err = stage_target_restart(t, &source);
     if (err == -EBUSY)
         return stage_fail(f->result, err, "another lime stage is at work on it");

@@ -26,22 +26,10 @@ static const struct stage_target none = {.folder = -1, .port = {.fd = -1, .direc
 
 /* ---- what tells files apart, and what a copy has beside its bytes ---- */
 
-struct stage_identity stage_identity_of(const struct stat *st)
+/* The device's number may be another one after a restart. */
+static bool is_same_state(const struct limefile_identity *a, const struct limefile_identity *b)
 {
-    return (struct stage_identity){
-        .inode = st->st_ino,
-        .size = (uint64_t)st->st_size,
-        .mtime_s = st->st_mtim.tv_sec,
-        .mtime_ns = (uint32_t)st->st_mtim.tv_nsec,
-        .ctime_s = st->st_ctim.tv_sec,
-        .ctime_ns = (uint32_t)st->st_ctim.tv_nsec,
-    };
-}
-
-bool stage_identity_agrees(const struct stage_identity *a, const struct stage_identity *b)
-{
-    return a->inode == b->inode && a->size == b->size && a->mtime_s == b->mtime_s &&
-           a->mtime_ns == b->mtime_ns && a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns;
+    return !(limefile_identity_differences(a, b) & (LIMEFILE_INO | LIMEFILE_STATE));
 }
 
 bool stage_time_agrees(const struct timespec *source, const struct timespec *target)
@@ -324,28 +312,30 @@ static void leave(struct stage_target *t)
 /* Behind the copy, where a page begins that no write of the copy touches. */
 static off_t journal_offset(const struct stage_target *t)
 {
-    uint64_t page = LIMEFILE_DIRECT_ALIGN;
-    return (off_t)((t->source.size + page - 1) / page * page);
+    const off_t page = LIMEFILE_DIRECT_ALIGN;
+    return (t->source.size + page - 1) / page * page;
 }
 
 /* Sets kept and kept_crc if there is a journal of this source. A journal that a crash has
  * damaged does no harm: what is kept must have its CRC. */
 static void load_journal(struct stage_target *t)
 {
-    char text[JOURNAL_BYTES + 1] = "";
-    struct stage_identity source;
+    char text[JOURNAL_BYTES + 1] = "", end;
+    struct limefile_identity source = {0};
     uint64_t kept;
     uint32_t crc;
-    char end;
+    int64_t mtime, ctime;
     ssize_t got = pread(t->port.fd, text, JOURNAL_BYTES, journal_offset(t));
     t->kept = 0;
-    if (got > 0 &&
-        sscanf(text,
-               "limefs-stage 2 %" SCNu64 " %" SCNx32 " %" SCNu64 " %" SCNu64 " %" SCNd64
-               ".%" SCNu32 " %" SCNd64 ".%" SCNu32 "%c",
-               &kept, &crc, &source.inode, &source.size, &source.mtime_s, &source.mtime_ns,
-               &source.ctime_s, &source.ctime_ns, &end) == 9 &&
-        end == '\n' && kept <= source.size && stage_identity_agrees(&source, &t->source)) {
+    if (got <= 0 || sscanf(text,
+                           "limefs-stage 2 %" SCNu64 " %" SCNx32 " %" SCNu64 " %" SCNd64
+                           " %" SCNd64 ".%ld %" SCNd64 ".%ld%c",
+                           &kept, &crc, &source.ino, &source.size, &mtime,
+                           &source.mtime.tv_nsec, &ctime, &source.ctime.tv_nsec, &end) != 9)
+        return;
+    source.mtime.tv_sec = mtime;
+    source.ctime.tv_sec = ctime;
+    if (end == '\n' && kept <= (uint64_t)t->source.size && is_same_state(&source, &t->source)) {
         t->kept = kept;
         t->kept_crc = crc;
         t->has_journal = kept > 0;
@@ -355,11 +345,12 @@ static void load_journal(struct stage_target *t)
 static void store_journal(struct stage_target *t, uint64_t kept, uint32_t crc)
 {
     char text[JOURNAL_BYTES] = "";
-    const struct stage_identity *s = &t->source;
+    const struct limefile_identity *s = &t->source;
     snprintf(text, sizeof text,
-             "limefs-stage 2 %" PRIu64 " %08" PRIx32 " %" PRIu64 " %" PRIu64 " %" PRId64
-             ".%09" PRIu32 " %" PRId64 ".%09" PRIu32 "\n",
-             kept, crc, s->inode, s->size, s->mtime_s, s->mtime_ns, s->ctime_s, s->ctime_ns);
+             "limefs-stage 2 %" PRIu64 " %08" PRIx32 " %" PRIu64 " %" PRId64
+             " %jd.%09ld %jd.%09ld\n",
+             kept, crc, s->ino, s->size, (intmax_t)s->mtime.tv_sec, s->mtime.tv_nsec,
+             (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec);
     if (limefile_fd_write(t->port.fd, text, sizeof text, (uint64_t)journal_offset(t)) == 0 &&
         fdatasync(t->port.fd) == 0)
         t->has_journal = true;
@@ -368,7 +359,7 @@ static void store_journal(struct stage_target *t, uint64_t kept, uint32_t crc)
 /* ---- from the beginning to the last byte ---- */
 
 int stage_target_open(struct stage_target *t, const char *path,
-                      const struct stage_identity *source, char *why, size_t cap)
+                      const struct limefile_identity *source, char *why, size_t cap)
 {
     struct stat st;
     *t = none;
@@ -390,7 +381,7 @@ int stage_target_open(struct stage_target *t, const char *path,
     return err;
 }
 
-int stage_target_restart(struct stage_target *t, const struct stage_identity *source)
+int stage_target_restart(struct stage_target *t, const struct limefile_identity *source)
 {
     struct stat st;
     t->kept = 0;

@@ -8,19 +8,11 @@
 #ifndef STAGE_TARGET_H
 #define STAGE_TARGET_H
 
+#include "limeidentity.h"
 #include "sums.h"
 #include "transfer.h"
 
 #include <sys/stat.h>
-
-/* What tells a state of the source from another one. */
-struct stage_identity {
-    uint64_t inode, size;
-    int64_t mtime_s, ctime_s;
-    uint32_t mtime_ns, ctime_ns;
-};
-struct stage_identity stage_identity_of(const struct stat *);
-bool stage_identity_agrees(const struct stage_identity *, const struct stage_identity *);
 
 /* The source's time as a copy of it has it: where the file system of the copy keeps less than
  * nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
@@ -59,7 +51,7 @@ struct stage_target {
     int folder;
     char *temp;             /* name of the temporary in the folder */
     struct stage_port port; /* the temporary */
-    struct stage_identity source;
+    struct limefile_identity source;
     bool adopted;      /* it has the source's mode and owner */
     bool has_journal;  /* so the next run can go on */
     uint64_t kept;     /* bytes that an earlier run has left */
@@ -69,14 +61,14 @@ struct stage_target {
 /* -EBUSY: somebody else is at it. Other failures come with a sentence: what is in the way is
  * named, and left alone. */
 int stage_target_open(struct stage_target *, const char *path,
-                      const struct stage_identity *source, char *why, size_t cap);
+                      const struct limefile_identity *source, char *why, size_t cap);
 
 /* Room for all bytes. -ENOSPC early. */
 int stage_target_allocate(struct stage_target *);
 
 /* Throws away what there is, and begins with another file: whoever may still write into the old
  * one writes nowhere. */
-int stage_target_restart(struct stage_target *, const struct stage_identity *source);
+int stage_target_restart(struct stage_target *, const struct limefile_identity *source);
 
 /* Syncs what stands before `bytes`, and notes it in the journal. A failure to note it is not an
  * error: the next run starts again. -EAGAIN: a job has gone that had written some of it:
