@@ -141,8 +141,8 @@ static int run_pass(struct stage_file *f, struct pass *p, unsigned kinds,
     } else {
         err = add_blocks(f, p);
         if (!err && plan)
-            err = judge_fields(f, &p->fields,
-                               p->target ? p->target->port.fd : p->transfer.in.fd);
+            err =
+                judge_fields(f, &p->fields, p->target ? p->target->port.fd : p->transfer.in.fd);
         stage_sums_result(&p->sums, out);
         if (plan)
             stage_datasums_result(&p->data, out);

@@ -11,8 +11,9 @@ struct stage_plan {
     struct limefile_fields fields;
 };
 
-/* A failure (negative) comes with its reason and, if it is the file's, its verdict. Warnings and
- * data that cannot be verified go to the result's words; those of an earlier call are removed.
+/* A failure (negative) comes with its reason and, if it is the file's, its verdict. Warnings
+ * and data that cannot be verified go to the result's words; those of an earlier call are
+ * removed.
  */
 int stage_plan_build(struct stage_plan *, int fd, const struct stage_options *,
                      struct stage_result *);

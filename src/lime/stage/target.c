@@ -32,16 +32,6 @@ static bool is_same_state(const struct limefile_identity *a, const struct limefi
     return !(limefile_identity_differences(a, b) & (LIMEFILE_INO | LIMEFILE_STATE));
 }
 
-bool stage_time_agrees(const struct timespec *source, const struct timespec *target)
-{
-    long kept = source->tv_nsec;
-    if (source->tv_sec != target->tv_sec)
-        return false;
-    for (long unit = 100; kept != target->tv_nsec && unit <= 1000000000; unit *= 10)
-        kept -= kept % unit;
-    return kept == target->tv_nsec;
-}
-
 /* As cp -p: where the owner cannot be kept, nobody gets his rights by set-id bits. */
 int stage_adopt(int fd, const struct stat *source)
 {
@@ -108,10 +98,9 @@ static char *temp_name(const char *name)
 {
     char *out;
     size_t room = NAME_MAX - strlen("." TEMP_SUFFIX);
-    int n = strlen(name) <= room
-                ? asprintf(&out, ".%s" TEMP_SUFFIX, name)
-                : asprintf(&out, ".%.*s~%016" PRIx64 TEMP_SUFFIX, (int)(room - 17), name,
-                           hash_of(name));
+    int n = strlen(name) <= room ? asprintf(&out, ".%s" TEMP_SUFFIX, name)
+                                 : asprintf(&out, ".%.*s~%016" PRIx64 TEMP_SUFFIX,
+                                            (int)(room - 17), name, hash_of(name));
     return n < 0 ? NULL : out;
 }
 

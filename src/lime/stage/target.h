@@ -14,10 +14,6 @@
 
 #include <sys/stat.h>
 
-/* The source's time as a copy of it has it: where the file system of the copy keeps less than
- * nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
-bool stage_time_agrees(const struct timespec *source, const struct timespec *target);
-
 /* Gives a file mode, times and, as far as allowed, owner and group of the source. */
 int stage_adopt(int fd, const struct stat *source);
 
@@ -105,6 +101,10 @@ uint64_t stage_target_has(const char *path);
 /* ---- the record of a staged file (record.c), an extended attribute of it ---- */
 
 int stage_record_store(int fd, const struct stat *source, const struct stage_digest *);
+
+/* The source's time as a copy of it has it: where the file system of the copy keeps less than
+ * nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
+bool stage_time_agrees(const struct timespec *source, const struct timespec *target);
 
 /* False if there is none, or the file has changed since. */
 bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out);

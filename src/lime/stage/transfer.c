@@ -2,8 +2,8 @@
  * transfer.c - a ring of blocks: read, passed on, written
  *
  * Around the page cache no processor copies anything, so both are free for the sums. What a
- * direct write can't do (the end that is not a whole page, file systems without it) goes through
- * the page cache, and the kernel starts to write it at once.
+ * direct write can't do (the end that is not a whole page, file systems without it) goes
+ * through the page cache, and the kernel starts to write it at once.
  */
 #define _GNU_SOURCE
 #include "transfer.h"
@@ -79,9 +79,9 @@ static int write_block(const struct stage_port *port, const struct stage_block *
         else if (err)
             return err;
     }
-    return whole == b->n ? 0
-                         : limefile_fd_stream(port->fd, b->data + whole, b->n - whole,
-                                              b->offset + whole);
+    return whole == b->n
+               ? 0
+               : limefile_fd_stream(port->fd, b->data + whole, b->n - whole, b->offset + whole);
 }
 
 /* ---- threads ---- */

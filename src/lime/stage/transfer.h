@@ -14,8 +14,8 @@
 #include <pthread.h>
 
 enum {
-    STAGE_RING_MAX = 16,          /* blocks */
-    STAGE_BLOCK_BYTES = 2 << 20,  /* of a block without a job */
+    STAGE_RING_MAX = 16,         /* blocks */
+    STAGE_BLOCK_BYTES = 2 << 20, /* of a block without a job */
 };
 
 /* How to read and write a file: by a descriptor, and by one for O_DIRECT, or -1. */
