@@ -23,7 +23,6 @@ REASONS = {
     "src/lime/tool/shared/pathlist.c": "a list that is read",
     "src/lime/stage/target.c": "lime stage: its own temporary file, which the next run resumes",
     "src/lime/stage/file.c": "the same",
-    "src/lime/stage/journal.c": "the same",
     "src/lime/stage/remote.c": "the same",
     "src/mpi/series/write.c": "lemon_series: parts of a series",
     "src/mpi/series/push.c": "the same",
