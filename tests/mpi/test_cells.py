@@ -15,17 +15,6 @@ TRIES = 400 if limetest.STRESS else 12  # damaged files
 READ, CHECKSUM = -8, -12
 
 
-def records(data):
-    """{type: (offset of the data, their length)} of a container."""
-    found, at = {}, 0
-    while at < len(data):
-        length = struct.unpack_from(">Q", data, at + 8)[0]
-        kind = data[at + 16:at + 144].rstrip(b"\0").decode()
-        found[kind] = (at + 144, length)
-        at += 144 + length + -length % 8
-    return found
-
-
 class Cells(TestCase):
     def test_written_and_read_by_any_ranks(self):
         for writers in RANKS:
@@ -77,7 +66,7 @@ class Damaged(TestCase):
         self.tap(3, "cells", "write", folder, "usual")
         with open(os.path.join(folder, "4"), "rb") as file:
             self.whole = file.read()
-        self.records = records(self.whole)
+        self.records = {r.name: (r.at, len(r.data)) for r in limetest.records(self.whole)}
         self.path = os.path.join(folder, "damaged")
 
     def read(self, data, ranks=3):

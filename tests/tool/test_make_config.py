@@ -7,42 +7,13 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
-from limetest import run
+from limetest import records, run, scidac_checksum
 
 TYPES = ["xlf-info", "ildg-format", "ildg-binary-data", "ildg-data-lfn", "scidac-checksum"]
 ILDG = "{http://www.lqcd.org/ildg}"
-
-
-def records(raw):
-    """(type, flags, data) of each record; the container must be without a flaw."""
-    out, at = [], 0
-    while at < len(raw):
-        magic, version, flags, reserved, nbytes = struct.unpack_from(">IHBBQ", raw, at)
-        assert (magic, version, reserved) == (0x456789AB, 1, 0), f"header at {at}"
-        field = raw[at + 16:at + 144]
-        type = field.rstrip(b"\0")
-        data = raw[at + 144:at + 144 + nbytes]
-        end = at + 144 + nbytes
-        at = end + -nbytes % 8
-        assert len(data) == nbytes and raw[end:at] == bytes(-nbytes % 8), f"data before {end}"
-        out.append((type.decode("ascii"), flags, data))
-    assert at == len(raw)
-    return out
-
-
-def checksum(data, sites):
-    size = len(data) // sites
-    suma = sumb = 0
-    for rank in range(sites):
-        crc = zlib.crc32(data[rank * size:(rank + 1) * size])
-        a, b = rank % 29, rank % 31
-        suma ^= (crc << a | crc >> 32 - a) & 0xFFFFFFFF
-        sumb ^= (crc << b | crc >> 32 - b) & 0xFFFFFFFF
-    return suma, sumb
 
 
 def links(data, precision):
@@ -102,9 +73,10 @@ class MakeConfig(limetest.TestCase):
         raw = self.make("--lattice", ",".join(map(str, edge)), "--precision", str(precision),
                         *args)
         found = records(raw)
-        self.assertEqual([type for type, _, _ in found], TYPES)
-        self.assertEqual([flags for _, flags, _ in found], [0xC0, 0x80, 0, 0, 0x40])
-        data = {type: data for type, _, data in found}
+        self.assertEqual([r.name for r in found], TYPES)
+        self.assertEqual([(r.mb, r.me) for r in found], [(True, True), (True, False), (False, False),
+                                                         (False, False), (False, True)])
+        data = {r.name: r.data for r in found}
         sites = edge[0] * edge[1] * edge[2] * edge[3]
         self.assertEqual(len(data["ildg-binary-data"]), sites * 4 * 9 * 2 * precision // 8)
         xml = ElementTree.fromstring(data["ildg-format"])
@@ -116,7 +88,7 @@ class MakeConfig(limetest.TestCase):
         xml = ElementTree.fromstring(data["scidac-checksum"])
         self.assertEqual((xml.tag, xml.findtext("version")), ("scidacChecksum", "1.0"))
         self.assertEqual((int(xml.findtext("suma"), 16), int(xml.findtext("sumb"), 16)),
-                         checksum(data["ildg-binary-data"], sites))
+                         scidac_checksum(data["ildg-binary-data"], 72 * precision // 8))
         return data
 
     def check_numbers(self, data, edge, precision):
