@@ -136,7 +136,7 @@ class Calls:
         return self.rw(path, env=control.environment())
 
     def is_clean(self, path):
-        with contextlib.suppress(writelib.Bad):
+        with contextlib.suppress(limetest.BadContainer):
             records(read(path))
             return limetest.run(["lime", "check", path]).returncode == 0
         return False

@@ -133,7 +133,7 @@ class Crash:
     def is_clean(self):
         try:
             records(read(self.path))
-        except writelib.Bad:
+        except limetest.BadContainer:
             return False
         return True
 

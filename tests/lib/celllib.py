@@ -16,16 +16,7 @@ TYPES = {1: "i", 2: "I", 3: "q", 4: "Q", 5: "f", 6: "d"}
 
 def records(path):
     """[(type, offset of the data, bytes, MB, ME)]"""
-    found, at = [], 0
-    with open(path, "rb") as file:
-        while header := file.read(limetest.HEADER_BYTES):
-            magic, _, flags, _, size = struct.unpack(">IHBBQ", header[:16])
-            assert magic == limetest.MAGIC
-            found.append((header[16:].rstrip(b"\0").decode(), at + len(header), size,
-                          bool(flags & 0x80), bool(flags & 0x40)))
-            at += len(header) + -(-size // 8) * 8
-            file.seek(at)
-    return found
+    return [(r.name, r.at, len(r.data), r.mb, r.me) for r in limetest.records_of(path)]
 
 
 class Checkpoint:

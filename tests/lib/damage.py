@@ -15,7 +15,7 @@ import functools
 
 import gaugelib
 import scidac
-from limetest import HEADER_BYTES, container
+from limetest import HEADER_BYTES, container, records
 
 EXTENT = (2, 2, 2, 4)  # x, y, z, t
 SITE_BYTES = 576
@@ -67,13 +67,7 @@ def configuration():
 def places(data=None):
     """[(type, offset of the header, offset of the data, length)] of a right container."""
     data = configuration() if data is None else data
-    at, found = 0, []
-    while at < len(data):
-        length = int.from_bytes(data[at + 8:at + 16], "big")
-        type = data[at + 16:at + HEADER_BYTES].split(b"\0")[0].decode()
-        found.append((type, at, at + HEADER_BYTES, length))
-        at += HEADER_BYTES + length + -length % 8
-    return found
+    return [(r.name, r.header, r.at, len(r.data)) for r in records(data)]
 
 
 def flip(data, at, bit=0):

@@ -8,6 +8,8 @@ import zlib
 
 import numpy
 
+import limetest
+
 AXIS = (3, 2, 1, 0)  # of x, y, z, t
 
 
@@ -191,20 +193,13 @@ def read_openqcd(data):
 
 
 def records(data):
-    """[(type, payload)] of a container."""
-    at, found = 0, []
-    while at < len(data):
-        magic, version, _, length = struct.unpack(">IHHQ", data[at:at + 16])
-        assert magic == 0x456789AB and version == 1
-        found.append((data[at + 16:at + 144].split(b"\0")[0].decode(),
-                      data[at + 144:at + 144 + length]))
-        at += 144 + (length + 7) // 8 * 8
-    return found
+    """{type: payload} of a container."""
+    return {record.name: record.data for record in limetest.records(data)}
 
 
 def read_ildg(data):
     """(u, {type: payload}) of one configuration."""
-    said = dict(records(data))
+    said = records(data)
     text = said["ildg-format"].decode()
     value = {name: re.search(rf"<{name}>\s*(\w+)\s*</{name}>", text)[1]
              for name in ("field", "precision", "lx", "ly", "lz", "lt")}

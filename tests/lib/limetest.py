@@ -33,6 +33,7 @@ import tempfile
 import threading
 import time
 import traceback
+import typing
 import unittest
 import uuid
 import zlib
@@ -145,6 +146,83 @@ def container(items):
             out.append(bytes(item))
     flush()
     return b"".join(out)
+
+
+# ---- containers read by other code than the library's ----
+
+_HEADER = struct.Struct(">IHBBQ128s")
+
+
+class Record(typing.NamedTuple):
+    type: bytes
+    data: bytes
+    mb: bool
+    me: bool
+    header: int  # the offset of its header
+
+    @property
+    def name(self):
+        """The type as text."""
+        return self.type.decode()
+
+    @property
+    def at(self):
+        """The offset of its data."""
+        return self.header + HEADER_BYTES
+
+
+class BadContainer(AssertionError):
+    """Not what the format asks for."""
+
+
+def _record_at(data, at):
+    """The whole record at this offset, where the next one begins, and whether it deviates."""
+    if len(data) - at < HEADER_BYTES:
+        raise BadContainer(f"offset {at}: {len(data) - at} bytes are not a header")
+    magic, version, flags, reserved, nbytes, field = _HEADER.unpack_from(data, at)
+    if (magic, version) != (MAGIC, 1):
+        raise BadContainer(f"offset {at}: no header: {data[at:at + 16].hex()}")
+    begin = at + HEADER_BYTES
+    if nbytes > len(data) - begin:
+        raise BadContainer(f"offset {at}: {nbytes} bytes of data do not end before the file")
+    type, _, rest = field.partition(b"\0")
+    end = begin + nbytes
+    after = end + -nbytes % 8
+    record = Record(type, data[begin:end], bool(flags & 0x80), bool(flags & 0x40), at)
+    wrong = flags & 0x3F or reserved or rest.strip(b"\0") or data[end:after] != bytes(after - end)
+    return record, after, bool(wrong)
+
+
+def whole_records(data):
+    """As many records as can be read, and the offset of the first thing that isn't a record."""
+    found, at = [], 0
+    with contextlib.suppress(BadContainer):
+        while at < len(data):
+            record, at, _ = _record_at(data, at)
+            found.append(record)
+    return found, min(at, len(data))
+
+
+def records(data, strict=True):
+    """All records of a container. BadContainer: something else is in it, or it deviates from the
+    format, which not strict allows."""
+    found, at = [], 0
+    while at < len(data):
+        begin = at
+        record, at, wrong = _record_at(data, at)
+        if strict and (wrong or at > len(data)):
+            raise BadContainer(f"offset {begin}: reserved bits, bytes after the type, or padding")
+        if strict and record.mb != (not found or found[-1].me):
+            raise BadContainer(f"offset {begin}: MB is {record.mb} after {found[-1:]}"[:200])
+        found.append(record)
+    if strict and found and not found[-1].me:
+        raise BadContainer("the last record lacks ME")
+    return found
+
+
+def records_of(path, strict=True):
+    with open(path, "rb") as file:
+        return records(file.read(), strict)
 
 
 # ---- locks ----

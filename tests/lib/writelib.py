@@ -1,5 +1,5 @@
-"""writelib - what the tests of writing share: a LIME reader that shares no code with ours, mounts
-with `rw`, what a container must be after a change, and small file systems that fill up or fail.
+"""writelib - what the tests of writing share: mounts with `rw`, what a container must be after a
+change, and small file systems that fill up or fail.
 """
 
 import contextlib
@@ -16,13 +16,11 @@ import struct
 import subprocess
 import sys
 import time
-import typing
 
 import limetest
+from limetest import records, whole_records
 
 MIB = 1 << 20
-HEADER = struct.Struct(">IHBBQ128s")
-
 
 A = ("first", b"a" * 1000)
 B = ("second", b"b" * 2001)
@@ -108,65 +106,6 @@ def pwrite_all(fd, data, at):
     while view:
         n = os.pwrite(fd, view, at)
         view, at = view[n:], at + n
-
-
-# ---- a reader of its own ----
-
-
-class Record(typing.NamedTuple):
-    type: bytes
-    data: bytes
-    mb: bool
-    me: bool
-    header: int  # its offset
-
-
-class Bad(AssertionError):
-    """Not what the format asks for."""
-
-
-def _record_at(data, at):
-    """The whole record there and where the next one begins; Bad."""
-    if len(data) - at < HEADER.size:
-        raise Bad(f"offset {at}: {len(data) - at} bytes are no header")
-    magic, version, flags, reserved, nbytes, field = HEADER.unpack_from(data, at)
-    if (magic, version) != (0x456789AB, 1):
-        raise Bad(f"offset {at}: no header: {data[at:at + 16].hex()}")
-    begin = at + HEADER.size
-    if nbytes > len(data) - begin:
-        raise Bad(f"offset {at}: {nbytes} bytes of data do not end before the file")
-    name, _, rest = field.partition(b"\0")
-    end = begin + nbytes
-    after = end + -nbytes % 8
-    record = Record(name, data[begin:end], bool(flags & 0x80), bool(flags & 0x40), at)
-    wrong = flags & 0x3F or reserved or rest.strip(b"\0") or data[end:after] != bytes(after - end)
-    return record, after, bool(wrong)
-
-
-def whole_records(data):
-    """As many records as can be read, and where the first thing is that is none."""
-    found, at = [], 0
-    with contextlib.suppress(Bad):
-        while at < len(data):
-            record, at, _ = _record_at(data, at)
-            found.append(record)
-    return found, min(at, len(data))
-
-
-def records(data):
-    """All records of a container that is good in every respect, or Bad."""
-    found, at = [], 0
-    while at < len(data):
-        begin = at
-        record, at, wrong = _record_at(data, at)
-        if wrong or at > len(data):
-            raise Bad(f"offset {begin}: reserved bits, bytes after the type, or padding")
-        if record.mb != (not found or found[-1].me):
-            raise Bad(f"offset {begin}: MB is {record.mb} after {found[-1:]}"[:200])
-        found.append(record)
-    if found and not found[-1].me:
-        raise Bad("the last record lacks ME")
-    return found
 
 
 def flags(data):

@@ -25,24 +25,9 @@ BOUND = 0.002
 KILLS = 200 if limetest.STRESS else 5
 
 
-def records(path):
-    """(type, data) of each record."""
-    with open(path, "rb") as file:
-        data = file.read()
-    found, at = [], 0
-    while at < len(data):
-        magic = int.from_bytes(data[at:at + 4], "big")
-        assert magic == limetest.MAGIC, (path, at)
-        n = int.from_bytes(data[at + 8:at + 16], "big")
-        name = data[at + 16:at + 144].split(b"\0")[0].decode()
-        found.append((name, data[at + 144:at + 144 + n]))
-        at += 144 + n + -n % 8
-    return found
-
-
 def content(path):
     """The particles of a run's checkpoint, in no order, and what else it knows."""
-    found = dict(records(path))
+    found = {r.name: r.data for r in limetest.records_of(path)}
     data = found["lemon-cells-data"]
     assert len(data) % 64 == 0, len(data)
     return (found["lime-checkpoint-run"],

@@ -19,16 +19,8 @@ SUMS = "%08x %08x" % scidac.checksum(SMALL, 576)
 
 
 def parse(data):
-    """[(type, data, mb, me)] of a good container."""
-    out, at = [], 0
-    while at < len(data):
-        nbytes = int.from_bytes(data[at + 8:at + 16], "big")
-        type = data[at + 16:at + 144].rstrip(b"\0").decode()
-        out.append((type, data[at + 144:at + 144 + nbytes], data[at + 6] >> 7,
-                    data[at + 6] >> 6 & 1))
-        at += 144 + nbytes + -nbytes % 8
-    assert at == len(data)
-    return out
+    """[(type, data, mb, me)] of a container."""
+    return [(r.name, r.data, r.mb, r.me) for r in limetest.records(data, strict=False)]
 
 
 class SumCase(limetest.TestCase):

@@ -69,7 +69,7 @@ class ConvertCase(limetest.TestCase):
 
 
 def payload(path):
-    return dict(gaugelib.records(read(path)))["ildg-binary-data"]
+    return gaugelib.records(read(path))["ildg-binary-data"]
 
 
 class Corpus(ConvertCase):
@@ -130,14 +130,14 @@ class Info(ConvertCase):
     def test_text_is_kept(self):
         """From ILDG to ILDG; so is the header of another format that the container keeps."""
         source = os.path.join(limetest.CORPUS, "tm_clime_gauge_4444_p64_n1.lime")
-        info = dict(gaugelib.records(read(source)))["xlf-info"]
+        info = gaugelib.records(read(source))["xlf-info"]
         single = self.made(source, "a.lime", "--precision", "32")
-        self.assertEqual(dict(gaugelib.records(single))["xlf-info"], info)
+        self.assertEqual(gaugelib.records(single)["xlf-info"], info)
         nersc = self.made(source, "a.nersc")
-        first = dict(gaugelib.records(self.made(nersc, "b.lime")))["nersc-header"]
+        first = gaugelib.records(self.made(nersc, "b.lime"))["nersc-header"]
         self.assertIn(b"PLAQUETTE", first)
         again = self.made(self.path("b.lime"), "c.lime", "--lfn", "lfn://x/y")
-        self.assertEqual(dict(gaugelib.records(again))["nersc-header"], first)
+        self.assertEqual(gaugelib.records(again)["nersc-header"], first)
 
 
 class Formats(ConvertCase):

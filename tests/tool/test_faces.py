@@ -30,25 +30,10 @@ GAUGE = os.path.join(CORPUS, "tm_clime_gauge_4444_p64_n1.lime")
 ILDG = "ildg-binary-data"
 
 
-def place(path, ordinal):
-    """Where the data of a record are, by the headers alone."""
-    with open(path, "rb") as file:
-        at = 0
-        for _ in range(ordinal):
-            file.seek(at)
-            magic, _, _, nbytes = struct.unpack(">IHHQ", file.read(16))
-            assert magic == 0x456789AB
-            data, at = at + 144, at + 144 + (nbytes + 7) // 8 * 8
-    return data, nbytes
-
-
 def numbers(path, ordinal, size):
     """The record's real numbers as doubles."""
-    offset, nbytes = place(path, ordinal)
-    with open(path, "rb") as file:
-        file.seek(offset)
-        data = file.read(nbytes)
-    return array.array("d", struct.unpack(f">{nbytes // size}{'d' if size == 8 else 'f'}", data))
+    data = limetest.records_of(path, strict=False)[ordinal - 1].data
+    return array.array("d", struct.unpack(f">{len(data) // size}{'d' if size == 8 else 'f'}", data))
 
 
 def single(values):
@@ -335,7 +320,7 @@ class Refs(TestCase):
         """The configuration, but for its first number."""
         path = self.copy(GAUGE, name)
         with open(path, "r+b") as file:
-            file.seek(place(GAUGE, ordinal)[0])
+            file.seek(limetest.records_of(GAUGE)[ordinal - 1].at)
             file.write(struct.pack(">d", 42))
         return path
 
@@ -378,7 +363,8 @@ put(data.isel(config=1, t=2).values)
 
     def test_urls(self):
         folder = os.path.dirname(self.copy(GAUGE, "c.lime"))
-        offset, nbytes = place(GAUGE, 3)
+        record = limetest.records_of(GAUGE)[2]
+        offset, nbytes = record.at, len(record.data)
         for args, url in (([], os.path.join(folder, "c.lime")),
                           (["--url-prefix", "s3://bucket/run/"], "s3://bucket/run/c.lime")):
             out = json.loads(self.run_ok(["lime", "refs", *args, "c.lime"], cwd=folder))

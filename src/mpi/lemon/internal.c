@@ -1,10 +1,43 @@
-/* internal.c - what reader and writer share, made and freed */
+/* internal.c - what reader and writer share: record headers, their internal part, hints */
 #include "hint.h"
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- record headers as programs make them ---- */
+
+LemonRecordHeader *lemonCreateHeader(int MB_flag, int ME_flag, char const *type,
+                                     MPI_Offset reclen)
+{
+    if (!type || reclen < 0)
+        return NULL;
+    LemonRecordHeader *header = malloc(sizeof *header);
+    char *copy = strdup(type);
+    if (!header || !copy) {
+        free(header);
+        free(copy);
+        return NULL;
+    }
+    *header = (LemonRecordHeader){
+        .lemon_version = LEMON_VERSION,
+        .MB_flag = MB_flag,
+        .ME_flag = ME_flag,
+        .type = copy,
+        .data_length = (uint64_t)reclen,
+    };
+    return header;
+}
+
+void lemonDestroyHeader(LemonRecordHeader *h)
+{
+    if (h)
+        free(h->type);
+    free(h);
+}
+
+/* ---- what reader and writer share ---- */
 
 /* Ranks are numbered in row-major order of the grid (MPI 3.1, section 7.5.1), so each knows
  * what the others hold. */
@@ -119,4 +152,43 @@ int lemon_point(const struct lemon_internal *in, MPI_Offset offset)
     int err = MPI_File_seek(*in->file.mpi, offset, MPI_SEEK_SET);
     return err == MPI_SUCCESS ? LEMON_SUCCESS
                               : lemon_say(in, LEMON_ERR_SEEK, "seek: MPI error %d", err);
+}
+
+/* ---- hints: taken on all ranks or on none ---- */
+
+int lemon_take_hints(struct lemon_internal *in, MPI_Info info)
+{
+    int64_t values[LEMON_HINTS];
+    int code = LEMON_SUCCESS, bad = lemon_hints_parse(info, values);
+    if (bad >= 0)
+        code = lemon_say(in, LEMON_ERR_PARAM, "%s is a number from 1 to %lld",
+                         lemon_hints[bad].key, (long long)lemon_hints[bad].most);
+    code = lemon_agree_on(in, code, values, LEMON_HINTS);
+    if (code != LEMON_SUCCESS)
+        return code;
+    if (values[LEMON_HINT_STRIPE]) {
+        in->hints.stripe = values[LEMON_HINT_STRIPE];
+        in->hints.striped = true;
+    }
+    if (values[LEMON_HINT_MOVERS])
+        in->hints.movers = values[LEMON_HINT_MOVERS];
+    if (values[LEMON_HINT_ROUND])
+        in->hints.round = values[LEMON_HINT_ROUND];
+    if (values[LEMON_HINT_OVERFULL])
+        in->overfull = true;
+    return LEMON_SUCCESS;
+}
+
+int lemon_take_stripe(struct lemon_internal *in, MPI_Offset bytes)
+{
+    int64_t values[1] = {bytes};
+    int code = bytes > 0 && bytes <= lemon_hints[LEMON_HINT_STRIPE].most
+                   ? LEMON_SUCCESS
+                   : lemon_say(in, LEMON_ERR_PARAM, "a stripe is 1 byte to 1 GiB");
+    code = lemon_agree_on(in, code, values, 1);
+    if (code == LEMON_SUCCESS) {
+        in->hints.stripe = bytes;
+        in->hints.striped = true;
+    }
+    return code;
 }

@@ -90,7 +90,7 @@ struct lemon_internal {
     int64_t alignment;  /* writer: of data, 0: none */
     int64_t align_from; /* writer: bytes of the records whose data are aligned */
     unsigned sparse;    /* so many were opened: sparse.c */
-    bool threads;       /* other threads may be in MPI: see pending.c */
+    bool threads;       /* other threads may be in MPI: see transfer.c */
     bool overfull;      /* a record may hold more than its header says */
     bool overfull_told;
     bool syncs_later; /* writer: of a series, which syncs when all is written */
@@ -106,7 +106,7 @@ struct lemon_internal {
 struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm);
 void lemon_internal_free(struct lemon_internal *);
 
-/* ---- writerrecord.c ---- */
+/* ---- writer.c ---- */
 
 /* The last part of lemonWriterCloseRecord(): of a record that is full, if no rank gives another
  * code. Collective, agreed. */
@@ -117,8 +117,6 @@ int lemon_writer_close(LemonWriter *, int code);
  * there, for the caller to agree on; the result is the same on all ranks. */
 int lemon_writer_open(LemonWriter *, LemonRecordHeader const *, int *fault);
 void lemon_writer_end(LemonWriter *, int *fault);
-
-/* ---- writer.c ---- */
 
 /* n bytes more of the record are, or will be, there. Local. */
 void lemon_writer_move_on(LemonWriter *, int64_t n);
@@ -168,8 +166,6 @@ int lemon_seek(const struct lemon_internal *, MPI_Offset pos, MPI_Offset bytes,
  * sought, by `fp`. LEMON_ERR_SEEK. */
 int lemon_point(const struct lemon_internal *, MPI_Offset offset);
 
-/* ---- hints.c ---- */
-
 /* Takes the hints in `info`; all of them or, after an error, none. Collective, agreed. */
 int lemon_take_hints(struct lemon_internal *, MPI_Info info);
 int lemon_take_stripe(struct lemon_internal *, MPI_Offset bytes);
@@ -183,12 +179,10 @@ int lemon_move_bytes(struct lemon_internal *, enum lemon_direction, void *data, 
 /* The lattice that is in `geometry`, at `base` of the file. Collective; not agreed. */
 int lemon_move_lattice(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
 
-/* ---- order.c ---- */
-
 /* The same, with data in the order that `geometry` gives for memory. */
 int lemon_move_ordered(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
 
-/* ---- pending.c: without waiting ---- */
+/* ---- transfer.c: without waiting ---- */
 
 int lemon_start_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
                       int64_t offset);
@@ -253,7 +247,7 @@ void lemon_exchange_turn(struct lemon_internal *, struct lemon_exchange *, int64
 /* Adds to the checksum what no turn has, sites that are in two parts. Local. */
 void lemon_exchange_sum_rest(struct lemon_internal *, const struct lemon_exchange *);
 
-/* ---- pending.c again ---- */
+/* ---- transfer.c again ---- */
 
 /* Posts all pieces of a turn. */
 int lemon_post_turn(struct lemon_internal *, const struct lemon_turn *, int64_t base);
@@ -294,8 +288,6 @@ int lemon_sum_get(struct lemon_internal *, LemonChecksum *);
 
 /* Another record: the sum is of it. Local. */
 void lemon_sum_forget(struct lemon_internal *);
-
-/* ---- verify.c ---- */
 
 /* Reads back what the lattices of the record whose data begin at `base` are summed from:
  * LEMON_ERR_CHECKSUM if it is something else, LEMON_ERR_READ. All is on the disk. Collective,

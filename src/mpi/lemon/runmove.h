@@ -51,26 +51,7 @@ int lemon_runmove_open(struct lemon_internal *, struct lemon_runmove *, int64_t 
                        enum lemon_runmove_use, bool good);
 void lemon_runmove_close(struct lemon_runmove *);
 
-/* Brings a turn of all movers into their windows, which have the bytes of lemon_runs_turn(),
- * or out of them to `data`, the rank's stream. A mover whose turn is its own, and lent, has no
- * window for it: NULL. Collective; cannot fail. */
-void lemon_runmove_collect(struct lemon_internal *, struct lemon_runmove *, int64_t turn,
-                           char *window, const struct lemon_stream *);
-void lemon_runmove_hand_out(struct lemon_internal *, struct lemon_runmove *, int64_t turn,
-                            const char *window, char *data);
-
-/* Whether a mover's turn is one range of its own stream, from byte *at on, and lent. Local. */
-bool lemon_runmove_lent(const struct lemon_runmove *, int64_t turn, const struct lemon_stream *,
-                        int64_t *at);
-
-/* What of this mover's turn anyone wants; empty: *from == *to. Local. */
-void lemon_runmove_wanted(const struct lemon_internal *, const struct lemon_runmove *,
-                          int64_t turn, int64_t *from, int64_t *to);
-
-/* ---- runfile.c: between ranks and file; collective, not agreed ---- */
-
-/* Bytes of the windows that it needs. Local. */
-int64_t lemon_runmove_windows(const struct lemon_runmove *);
+/* ---- between ranks and file; collective, not agreed ---- */
 
 /* All of it, turn by turn. */
 int lemon_runmove_write(struct lemon_internal *, struct lemon_runmove *,

@@ -4,8 +4,7 @@
  * How many items come is told by synchronous sends, and who has sent all of his joins a barrier
  * that he does not wait in: when all have joined, all that was sent has arrived (T. Hoefler,
  * C. Siebert and A. Lumsdaine, "Scalable communication protocols for dynamic sparse data
- * exchange", 2010). So nothing is kept, or sent, for each rank. Where ranks are few, one
- * all-to-all exchange of a word costs less than the barrier and an agreement.
+ * exchange", 2010). So nothing is kept, or sent, for each rank.
  */
 #include "sparse.h"
 
@@ -14,7 +13,6 @@ enum {
                       seen that this one has ended */
     TAG_WORDS = 4,
     CHUNK = 1 << 26, /* words of one message: counts are int */
-    FEW = 16,        /* ranks */
 };
 
 static int add(struct lemon_peer **peers, int64_t *count, int64_t *total, int rank,
@@ -105,26 +103,10 @@ static bool make_requests(struct lemon_sparse *p)
     return bigger != NULL;
 }
 
-static bool exchange_all(struct lemon_internal *in, struct lemon_sparse *p)
-{
-    int64_t out[FEW] = {0}, into[FEW];
-    bool good = true;
-    for (int64_t i = 0; i < p->to_count; i++)
-        out[p->to[i].rank] = p->to[i].items;
-    MPI_Alltoall(out, 1, MPI_INT64_T, into, 1, MPI_INT64_T, in->comm);
-    for (int i = 0; good && i < in->ranks; i++)
-        good = into[i] == 0 || add(&p->from, &p->from_count, &p->from_items, i, into[i]) == 0;
-    return good;
-}
-
 bool lemon_sparse_begin(struct lemon_internal *in, struct lemon_sparse *p, bool good)
 {
-    if (in->ranks <= FEW)
-        good = exchange_all(in, p) && good;
-    else {
-        good = good && make_requests(p);
-        good = tell_and_hear(in, p, good) && good;
-    }
+    good = good && make_requests(p);
+    good = tell_and_hear(in, p, good) && good;
     sort_sources(p);
     return good && make_requests(p);
 }

@@ -1,9 +1,47 @@
-/* transfer.c - bytes between memory and file, by plan, waiting for them */
+/*
+ * transfer.c - bytes between memory and file, by plan; those of non-blocking calls go on while
+ * the program computes
+ *
+ * What the file system does is left to MPI's non-blocking contiguous calls. A write that needs
+ * movers exchanges the data first, in memory, and then lets the movers write; a read lets the
+ * movers read and exchanges when it is finished.
+ *
+ * Open MPI's OMPIO refuses to sync a file, before it has met the other ranks, as long as this
+ * process has any request of any file: so all readers and writers that have some are in a list,
+ * and waited for before a sync.
+ */
 #include "internal.h"
+#include "lemon_inside.h"
+#include "permute.h"
+
+#include <string.h>
+#include <unistd.h>
 
 enum {
-    READ_SUM_CHUNK = 8 << 20, /* read, then summed while it is in the cache */
+    CHUNK = 256 << 20,     /* of one request: counts are int */
+    WRITE_CHUNK = 8 << 20, /* longer ones stall now and then (range.c) */
+    RUNS_MAX = 64,         /* more requests than this at once help nobody */
+    LOOKS_OF_SIZE = 256,   /* at a request, a quarter of a second, for each one at the file */
+    CUTS = 8,              /* of the latter in a row: then it stays too short */
+    CALM_US = 100000,      /* in which what is being read at that moment is done */
 };
+
+static int reserve(struct lemon_pending *pending)
+{
+    if (pending->count < pending->capacity)
+        return 0;
+    int capacity = pending->capacity * 2 + 16;
+    MPI_Request *requests = realloc(pending->requests, (size_t)capacity * sizeof *requests);
+    if (requests)
+        pending->requests = requests;
+    struct lemon_wanted *wanted = realloc(pending->wanted, (size_t)capacity * sizeof *wanted);
+    if (wanted)
+        pending->wanted = wanted;
+    if (!requests || !wanted)
+        return -1;
+    pending->capacity = capacity;
+    return 0;
+}
 
 int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, void *data,
                      int64_t n, int64_t offset)
@@ -15,6 +53,397 @@ int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, 
     lemon_range_explain(&fault, text, sizeof text);
     return lemon_say(in, lemon_failure(direction), "%s", text);
 }
+
+/* Open MPI's OMPIO never finishes a non-blocking read that the file is too short for. */
+static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
+{
+    MPI_Offset size = 0;
+    if (MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && offset + n <= size)
+        return LEMON_SUCCESS;
+    return lemon_say(in, LEMON_ERR_READ, "read to %lld: the file ends at %lld",
+                     (long long)(offset + n), (long long)size);
+}
+
+/* OMPIO keeps the requests of all files in one list, which every thread that waits for anything
+ * walks along, without a lock: where there are threads, programs crash. */
+static bool must_wait(const struct lemon_internal *in)
+{
+#ifdef OPEN_MPI
+    return in->pending.waits || in->threads;
+#else
+    return in->pending.waits;
+#endif
+}
+
+/* ---- those of all readers and writers ---- */
+
+#ifdef OPEN_MPI
+/* Without a lock: where there are threads, nothing is ever under way (must_wait()). */
+static struct lemon_internal *under_way;
+
+static void list_it(struct lemon_internal *in)
+{
+    in->pending.next = under_way;
+    under_way = in;
+}
+
+static void unlist_it(struct lemon_internal *in)
+{
+    struct lemon_internal **at = &under_way;
+    while (*at != in)
+        at = &(*at)->pending.next;
+    *at = in->pending.next;
+}
+
+/* Their code is returned later, to the caller that started them. */
+static void wait_for_all(void)
+{
+    while (under_way)
+        lemon_post_wait(under_way);
+}
+#else
+static void list_it(struct lemon_internal *in)
+{
+    (void)in;
+}
+
+static void unlist_it(struct lemon_internal *in)
+{
+    (void)in;
+}
+
+static void wait_for_all(void)
+{
+}
+#endif
+
+int lemon_inside_sync(MPI_File file)
+{
+    wait_for_all();
+    return MPI_File_sync(file);
+}
+
+/* ---- one ---- */
+
+int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
+{
+    struct lemon_pending *pending = &in->pending;
+    if (must_wait(in))
+        return pending->code = lemon_move_bytes(in, pending->direction, data, n, offset);
+    if (n > 0 && pending->direction == LEMON_READ && is_there(in, n, offset) != LEMON_SUCCESS)
+        return pending->code = LEMON_ERR_READ;
+    const int chunk = pending->direction == LEMON_READ ? CHUNK : WRITE_CHUNK;
+    for (int64_t done = 0; done < n;) {
+        int count = n - done < chunk ? (int)(n - done) : chunk;
+        if (reserve(pending) != 0)
+            return pending->code =
+                       lemon_say(in, lemon_failure(pending->direction), "out of memory");
+        MPI_Request *request = &pending->requests[pending->count];
+        int err = pending->direction == LEMON_READ
+                      ? MPI_File_iread_at(*in->file.mpi, offset + done, data + done, count,
+                                          MPI_BYTE, request)
+                      : MPI_File_iwrite_at(*in->file.mpi, offset + done, data + done, count,
+                                           MPI_BYTE, request);
+        if (err != MPI_SUCCESS)
+            return pending->code = lemon_say(in, lemon_failure(pending->direction),
+                                             "start at %lld: MPI error %d",
+                                             (long long)(offset + done), err);
+        pending->wanted[pending->count++] = (struct lemon_wanted){count, offset + done + count};
+        if (pending->count == 1)
+            list_it(in);
+        done += count;
+    }
+    return LEMON_SUCCESS;
+}
+
+void lemon_post_begin(struct lemon_internal *in, enum lemon_direction direction)
+{
+    struct lemon_pending *pending = &in->pending;
+    pending->direction = direction;
+    pending->count = 0;
+    pending->buffer = NULL;
+    pending->schedule = (struct lemon_schedule){0};
+    pending->exchange = pending->broadcast = pending->runs = pending->waits = false;
+    pending->code = LEMON_SUCCESS;
+}
+
+int lemon_start_bytes(struct lemon_internal *in, enum lemon_direction direction, void *data,
+                      int64_t n, int64_t offset)
+{
+    lemon_post_begin(in, direction);
+    in->pending.data = data;
+    in->pending.broadcast = direction == LEMON_READ;
+    in->pending.bytes = n;
+    return in->rank == 0 ? lemon_post(in, data, n, offset) : LEMON_SUCCESS;
+}
+
+/* ---- lattices ---- */
+
+static int post_runs(struct lemon_internal *in, char *data, int64_t base)
+{
+    const struct lemon_box *box = &in->geometry.box;
+    int64_t run = lemon_box_run_bytes(box), bytes = lemon_box_bytes(box);
+    int code = LEMON_SUCCESS;
+    for (int64_t i = 0; i * run < bytes && code == LEMON_SUCCESS; i++)
+        code = lemon_post(in, data + i * run, run, base + lemon_box_run_offset(box, run, i));
+    return code;
+}
+
+/* All turns between the ranks' data and the movers' buffers. good: see lemon_exchange_open().
+ */
+static int exchange_all(struct lemon_internal *in, bool good)
+{
+    struct lemon_pending *pending = &in->pending;
+    const struct lemon_plan *plan = &pending->plan;
+    struct lemon_exchange exchange;
+    char *window = pending->buffer;
+    int code = lemon_exchange_open(in, &exchange, plan, &pending->schedule, pending->direction,
+                                   pending->data, good);
+    if (code != LEMON_SUCCESS)
+        return code;
+    for (int64_t turn = 0; turn < plan->turns; turn++) {
+        struct lemon_turn own;
+        int64_t bytes = lemon_turn_set(&own, plan, &pending->schedule, turn, window);
+        lemon_exchange_turn(in, &exchange, turn, &own);
+        window += bytes;
+    }
+    lemon_exchange_sum_rest(in, &exchange);
+    lemon_exchange_close(&exchange);
+    return LEMON_SUCCESS;
+}
+
+int lemon_post_turn(struct lemon_internal *in, const struct lemon_turn *own, int64_t base)
+{
+    char *window = own->window;
+    int code = LEMON_SUCCESS;
+    for (int i = 0; i < own->count && code == LEMON_SUCCESS; i++) {
+        int64_t from = own->pieces[i].from, n = own->pieces[i].to - from;
+        code = lemon_post(in, window, n, base + from);
+        window += n;
+    }
+    return code;
+}
+
+static int post_all(struct lemon_internal *in)
+{
+    struct lemon_pending *pending = &in->pending;
+    char *window = pending->buffer;
+    int code = LEMON_SUCCESS;
+    for (int64_t turn = 0; turn < pending->plan.turns && code == LEMON_SUCCESS; turn++) {
+        struct lemon_turn own;
+        int64_t bytes = lemon_turn_set(&own, &pending->plan, &pending->schedule, turn, window);
+        code = lemon_post_turn(in, &own, pending->plan.base);
+        window += bytes;
+    }
+    return code;
+}
+
+static int start_movers(struct lemon_internal *in)
+{
+    struct lemon_pending *pending = &in->pending;
+    bool good = lemon_schedule_make(&pending->schedule, &pending->plan, in->rank) == 0;
+    if (good)
+        pending->buffer = lemon_window_new(pending->schedule.bytes +
+                                           2 * LIMEFILE_DIRECT_ALIGN * pending->plan.turns);
+    good = good && pending->buffer;
+    int code = pending->direction == LEMON_WRITE
+                   ? exchange_all(in, good)
+                   : lemon_agree(in, good ? LEMON_SUCCESS : LEMON_ERR_READ);
+    pending->exchange = pending->direction == LEMON_READ && code == LEMON_SUCCESS;
+    if (code != LEMON_SUCCESS)
+        return pending->code = code;
+    return post_all(in);
+}
+
+int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction direction, char *data,
+                        int64_t base)
+{
+    struct lemon_pending *pending = &in->pending;
+    lemon_post_begin(in, direction);
+    pending->data = data;
+    lemon_geometry_plan(in, base, &pending->plan);
+    pending->runs =
+        pending->plan.direct && lemon_grid_most_runs(&in->geometry.grid) <= RUNS_MAX;
+    if (!pending->runs)
+        return start_movers(in);
+    int code = post_runs(in, data, base);
+    if (direction == LEMON_WRITE) /* while it is written */
+        lemon_sum_reach(in, data, lemon_geometry_local(in));
+    return code;
+}
+
+/* ---- the end ---- */
+
+/* Looks at requests that have not moved. */
+struct looks {
+    int all, too_short; /* too_short: the file was, for the request, the latest times */
+};
+
+#ifdef OPEN_MPI
+/* Of a read whose file has become shorter since it was started, no more will come: see
+ * is_there(). */
+static bool is_hopeless(const struct lemon_internal *in, int64_t end, struct looks *looks)
+{
+    MPI_Offset size = 0;
+    if (in->pending.direction != LEMON_READ ||
+        (looks->too_short < CUTS && ++looks->all % LOOKS_OF_SIZE))
+        return false;
+    bool cut = MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && size < end;
+    looks->too_short = cut ? looks->too_short + 1 : 0;
+    return looks->too_short >= CUTS;
+}
+
+/* MPI_Wait() on a request that has failed crashes Open MPI 4.1, so the request is asked first
+ * how much it has moved; asking drives MPI's progress, too. (MPICH's never answer.) */
+static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
+                        const struct lemon_wanted *wanted, struct looks *looks)
+{
+    MPI_Status status;
+    int done = 0, moved = 0;
+    for (useconds_t pause = 0; !done; pause = pause < 1000 ? pause + 10 : pause) {
+        if (MPI_Request_get_status(*request, &done, &status) != MPI_SUCCESS)
+            return 0;
+        if (!done && is_hopeless(in, wanted->end, looks)) {
+            usleep(CALM_US); /* it reads on when it is asked, and not in between */
+            MPI_Request_free(request);
+            return 0;
+        }
+        if (!done)
+            usleep(pause);
+    }
+    MPI_Get_count(&status, MPI_BYTE, &moved);
+    if (moved != wanted->bytes) {
+        MPI_Request_free(request);
+        return moved;
+    }
+    return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
+}
+
+/* Whether it has moved; wait_for() tells how much. */
+static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
+{
+    int done = 0;
+    *moved = wanted;
+    return MPI_Request_get_status(*request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
+}
+#else
+static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
+                        const struct lemon_wanted *wanted, struct looks *looks)
+{
+    MPI_Status status;
+    int moved = 0;
+    (void)in;
+    (void)looks;
+    if (*request == MPI_REQUEST_NULL) /* ask_for() has answered */
+        return wanted->bytes;
+    if (MPI_Wait(request, &status) != MPI_SUCCESS)
+        return 0;
+    MPI_Get_count(&status, MPI_BYTE, &moved);
+    return moved;
+}
+
+/* Whether it has moved, and how much: MPICH tells only who takes the request away. */
+static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
+{
+    MPI_Status status;
+    int done = 0, count = 0;
+    *moved = wanted;
+    if (*request == MPI_REQUEST_NULL)
+        return true;
+    if (MPI_Test(request, &done, &status) != MPI_SUCCESS) {
+        *request = MPI_REQUEST_NULL;
+        *moved = 0;
+        return true;
+    }
+    if (done) {
+        MPI_Get_count(&status, MPI_BYTE, &count);
+        *moved = count;
+    }
+    return done;
+}
+#endif
+
+static void count_moved(struct lemon_internal *in, int64_t moved, int64_t wanted)
+{
+    if (moved != wanted)
+        in->pending.code =
+            lemon_say(in, lemon_failure(in->pending.direction), "%lld of %lld bytes moved%s",
+                      (long long)moved, (long long)wanted,
+                      in->pending.direction == LEMON_WRITE ? "; is the disk full?" : "");
+}
+
+bool lemon_inside_have_moved(LemonWriter *writer)
+{
+    struct lemon_pending *pending = &writer->internal->pending;
+    bool done = true;
+    for (int i = 0; writer->is_busy && i < pending->count && done; i++) {
+        int64_t moved;
+        done = ask_for(&pending->requests[i], pending->wanted[i].bytes, &moved);
+        if (done)
+            count_moved(writer->internal, moved, pending->wanted[i].bytes);
+    }
+    return done;
+}
+
+static int64_t end_of(const struct lemon_pending *pending)
+{
+    int64_t end = 0;
+    for (int i = 0; i < pending->count; i++)
+        if (pending->wanted[i].end > end)
+            end = pending->wanted[i].end;
+    return end;
+}
+
+int lemon_post_wait(struct lemon_internal *in)
+{
+    struct lemon_pending *pending = &in->pending;
+    struct looks looks = {0, 0};
+    int64_t done = 0;
+    for (int i = 0; i < pending->count; i++) {
+        int64_t moved = wait_for(in, &pending->requests[i], &pending->wanted[i], &looks);
+        count_moved(in, moved, pending->wanted[i].bytes);
+        done += moved;
+        if (pending->runs && pending->code == LEMON_SUCCESS) /* while the next ones are read */
+            lemon_sum_reach(in, pending->data, done);
+    }
+    if (pending->count == 0)
+        return pending->code;
+    /* ROMIO says of some reads that all has come, whatever has. */
+    if (pending->direction == LEMON_READ && pending->code == LEMON_SUCCESS)
+        pending->code = is_there(in, 0, end_of(pending));
+    pending->count = 0;
+    unlist_it(in);
+    return pending->code;
+}
+
+void lemon_broadcast(const struct lemon_internal *in, char *data, int64_t n)
+{
+    for (int64_t done = 0; done < n; done += CHUNK)
+        MPI_Bcast(data + done, n - done < CHUNK ? (int)(n - done) : CHUNK, MPI_BYTE, 0,
+                  in->comm);
+}
+
+int lemon_finish(struct lemon_internal *in)
+{
+    struct lemon_pending *pending = &in->pending;
+    int code = lemon_agree(in, lemon_post_wait(in));
+    if (code == LEMON_SUCCESS && pending->runs)
+        lemon_sum_reach(in, pending->data, lemon_geometry_local(in));
+    if (code == LEMON_SUCCESS && pending->exchange)
+        code = exchange_all(in, true);
+    if (code == LEMON_SUCCESS && pending->broadcast)
+        lemon_broadcast(in, pending->data, pending->bytes);
+    free(pending->buffer);
+    pending->buffer = NULL;
+    lemon_schedule_free(&pending->schedule);
+    return code;
+}
+
+/* ---- waiting for them ---- */
+
+enum {
+    READ_SUM_CHUNK = 8 << 20, /* read, then summed while it is in the cache */
+};
 
 /* ---- each rank its own runs ---- */
 
@@ -131,4 +560,56 @@ int lemon_move_lattice(struct lemon_internal *in, enum lemon_direction direction
     lemon_geometry_plan(in, base, &plan);
     return plan.direct ? move_runs(in, direction, data, base)
                        : move_through_movers(in, &plan, direction, data);
+}
+
+/* ---- lattices that memory holds in another order than the disk ---- */
+
+static bool is_as_on_disk(const struct lemon_geometry *geometry)
+{
+    return memcmp(geometry->memory, geometry->mapping,
+                  (size_t)geometry->grid.dims * sizeof(int)) == 0;
+}
+
+static void make_permute(const struct lemon_internal *in, struct lemon_permute *permute)
+{
+    const struct lemon_geometry *geometry = &in->geometry;
+    const struct lemon_box *box = &geometry->box;
+    int on_disk[LEMON_MAX_DIMS], order[LEMON_MAX_DIMS];
+    for (int i = 0; i < geometry->grid.dims; i++)
+        on_disk[geometry->mapping[i]] = i;
+    for (int i = 0; i < geometry->grid.dims; i++)
+        order[i] = on_disk[geometry->memory[i]];
+    lemon_permute_make(permute, geometry->grid.dims, box->sites, order, box->site_bytes);
+}
+
+static int move_by_copy(struct lemon_internal *in, enum lemon_direction direction, char *data,
+                        int64_t base)
+{
+    struct lemon_permute permute;
+    char *copy = NULL;
+    int code = LEMON_SUCCESS;
+    make_permute(in, &permute);
+    bool differs = permute.dims > 0; /* else the rank's part is too thin to show it */
+    if (differs && !(copy = malloc((size_t)lemon_geometry_local(in))))
+        code = lemon_say(in, lemon_failure(direction), "no memory for a part of %lld bytes",
+                         (long long)lemon_geometry_local(in));
+    code = lemon_agree(in, code);
+    if (code != LEMON_SUCCESS) {
+        free(copy);
+        return code;
+    }
+    if (differs && direction == LEMON_WRITE)
+        lemon_permute_to_disk(&permute, data, copy);
+    code = lemon_move_lattice(in, direction, differs ? copy : data, base);
+    if (differs && direction == LEMON_READ && code == LEMON_SUCCESS)
+        lemon_permute_to_memory(&permute, copy, data);
+    free(copy);
+    return code;
+}
+
+int lemon_move_ordered(struct lemon_internal *in, enum lemon_direction direction, char *data,
+                       int64_t base)
+{
+    return is_as_on_disk(&in->geometry) ? lemon_move_lattice(in, direction, data, base)
+                                        : move_by_copy(in, direction, data, base);
 }

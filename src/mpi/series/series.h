@@ -101,11 +101,4 @@ struct lemon_series {
     struct lemon_push push;
 };
 
-/* series.c: path of a name in the folder; NULL: no memory. Freed by free(). */
-char *lemon_series_path(const struct lemon_series *, const char *name);
-
-/* The lowest code of all; rank 0 has said what its fault is. Collective. */
-int lemon_series_agree(const struct lemon_series *, int code, struct lemon_folder_fault,
-                       const char *name);
-
 #endif
