@@ -52,7 +52,7 @@ INC_faces = -Isrc/lime/faces/include $(INC_formats)
 INC_physics := -Isrc/lime/physics/include $(INC_lime)
 INC_formats := -Isrc/lime/formats/include $(INC_physics)
 INC_qcdml := -Isrc/lime/qcdml/include $(INC_lime)
-INC_wire := -Isrc/mpi/wire/include
+INC_wire := -Isrc/mpi/wire/include $(INC_lime)
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_series := -Isrc/mpi/series/include $(INC_lemon)
@@ -334,7 +334,7 @@ $(B)/bin/limefs-run: $(call obj,$(wildcard src/run/program/*.c) src/lime/text.c)
 	$(Q)$(LINK) $^
 
 # Its own objects of what it needs of the format, as it has no sanitizers.
-run_other_obj := $(patsubst %,$(B)/obj/src/run/%.o,lime/range lime/cached lime/text)
+run_other_obj := $(patsubst %,$(B)/obj/src/run/%.o,lime/range lime/identity lime/cached lime/text)
 run_other = $(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_run) -fPIC -fvisibility=hidden -fno-sanitize=all -MMD -MP
 $(B)/obj/src/run/lime/%.o: src/lime/%.c $(B)/flags
 	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')

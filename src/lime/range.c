@@ -8,35 +8,16 @@
 
 #define VERSION 4
 
-void limefile_state_of(const struct stat *st, struct limefile_state *state)
-{
-    *state = (struct limefile_state){
-        .dev = st->st_dev,
-        .ino = st->st_ino,
-        .size = (uint64_t)st->st_size,
-        .mtime = st->st_mtim.tv_sec,
-        .ctime = st->st_ctim.tv_sec,
-        .mtime_ns = (uint32_t)st->st_mtim.tv_nsec,
-        .ctime_ns = (uint32_t)st->st_ctim.tv_nsec,
-    };
-}
-
-int limefile_state_equal(const struct limefile_state *a, const struct limefile_state *b)
-{
-    return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->mtime == b->mtime &&
-           a->ctime == b->ctime && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
-}
-
 int limefile_range_encode(const struct limefile_range *range,
                           char text[LIMEFILE_RANGE_TEXT_MAX])
 {
-    const struct limefile_state *s = &range->state;
-    int n =
-        snprintf(text, LIMEFILE_RANGE_TEXT_MAX,
-                 "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu32 " %" PRId64
-                 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %s",
-                 VERSION, s->dev, s->ino, s->size, s->mtime, s->mtime_ns, s->ctime, s->ctime_ns,
-                 range->offset, range->bytes, range->head, range->has_job, range->path);
+    const struct limefile_identity *s = &range->container;
+    int n = snprintf(text, LIMEFILE_RANGE_TEXT_MAX,
+                     "%d %" PRIu64 " %" PRIu64 " %" PRId64 " %jd %ld %jd %ld %" PRIu64
+                     " %" PRIu64 " %" PRIu64 " %d %s",
+                     VERSION, s->dev, s->ino, s->size, (intmax_t)s->mtime.tv_sec,
+                     s->mtime.tv_nsec, (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec,
+                     range->offset, range->bytes, range->head, range->has_job, range->path);
     return n < 0 || n >= LIMEFILE_RANGE_TEXT_MAX ? -ERANGE : n;
 }
 
@@ -90,24 +71,25 @@ static int is_path(const char *path, size_t bytes)
 int limefile_range_decode(char *text, size_t len, struct limefile_range *range)
 {
     struct reader reader = {text, text + len, 0};
-    struct limefile_state *s = &range->state;
+    struct limefile_identity *s = &range->container;
     if (unsigned_number(&reader) != VERSION)
         return -EPROTO;
     s->dev = unsigned_number(&reader);
     s->ino = unsigned_number(&reader);
-    s->size = unsigned_number(&reader);
-    s->mtime = signed_number(&reader);
-    s->mtime_ns = nanoseconds(&reader);
-    s->ctime = signed_number(&reader);
-    s->ctime_ns = nanoseconds(&reader);
+    uint64_t size = unsigned_number(&reader);
+    s->mtime.tv_sec = signed_number(&reader);
+    s->mtime.tv_nsec = nanoseconds(&reader);
+    s->ctime.tv_sec = signed_number(&reader);
+    s->ctime.tv_nsec = nanoseconds(&reader);
     range->offset = unsigned_number(&reader);
     range->bytes = unsigned_number(&reader);
     range->head = unsigned_number(&reader);
     uint64_t has_job = unsigned_number(&reader);
     range->has_job = has_job == 1;
-    if (reader.bad || has_job > 1 || s->size > INT64_MAX || range->offset > s->size ||
-        range->bytes > s->size - range->offset || range->head > INT64_MAX)
+    if (reader.bad || has_job > 1 || size > INT64_MAX || range->offset > size ||
+        range->bytes > size - range->offset || range->head > INT64_MAX)
         return -EPROTO;
+    s->size = (int64_t)size;
     size_t left = (size_t)(reader.end - reader.at);
     if (!is_path(reader.at, left))
         return -EPROTO;

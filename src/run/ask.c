@@ -64,8 +64,7 @@ static enum limefs_run_mount mount_of(const struct statx *stx)
 /* With the process's own rights. A pipe is not waited for. */
 static int open_container(const struct limefile_range *range)
 {
-    struct stat st;
-    struct limefile_state state;
+    struct stat st = {0};
     if (!limefs_run_may_have_more())
         return -1;
     int fd = limefs_run_real()->open(range->path,
@@ -73,11 +72,8 @@ static int open_container(const struct limefile_range *range)
     if (fd < 0)
         return -1;
     bool right = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (right) {
-        limefile_state_of(&st, &state);
-        right = limefile_state_equal(&state, &range->state);
-    }
-    if (right)
+    struct limefile_identity now = limefile_identity_of(&st);
+    if (right && limefile_identity_equal(&now, &range->container))
         return limefs_run_out_of_the_way(fd);
     limefs_run_real()->close(fd);
     return -1;
@@ -99,7 +95,7 @@ static int find_container(int fd, struct limefs_run_record *record)
     ssize_t len = fgetxattr(fd, LIMEFILE_RANGE_XATTR, text, LIMEFILE_RANGE_TEXT_MAX - 1);
     if (len <= 0 || limefile_range_decode(text, (size_t)len, &range) != 0)
         return -1;
-    record->state = range.state;
+    record->identity = range.container;
     record->offset = range.offset;
     record->bytes = range.bytes;
     record->head = range.head;

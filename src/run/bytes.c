@@ -49,14 +49,13 @@ static int bare_fstat(int fd, struct stat *st)
 static bool is_unchanged(const struct limefs_run_record *record)
 {
     struct stat st;
-    struct limefile_state state;
     int kept = errno;
     if (bare_fstat(atomic_load(&record->container), &st) != 0) {
         errno = kept;
         return false;
     }
-    limefile_state_of(&st, &state);
-    return limefile_state_equal(&state, &record->state);
+    struct limefile_identity now = limefile_identity_of(&st);
+    return limefile_identity_equal(&now, &record->identity);
 }
 
 /* Afterwards the container must be what it was: what was read is then the record's, as it was

@@ -68,16 +68,16 @@ void limefs_run_quiet_end(const struct limefs_run_quiet *);
 
 /* A record that is open, for all descriptors that share it. */
 struct limefs_run_record {
-    uint64_t dev, ino;           /* as the mount shows it */
-    uint64_t mount;              /* its number, never used again; 0: the kernel has none */
-    struct limefile_state state; /* of the container, for as long as it is read */
-    uint64_t offset, bytes;      /* in the container */
-    uint64_t head;               /* bytes of the mount's own before them */
-    bool tail;                   /* and there are such behind them */
-    atomic_int container;        /* our own descriptor of it; -1: taken from us */
-    atomic_int own;              /* position.c: our descriptor of its open file, if any */
-    atomic_bool changed;         /* it is left to the mount for good */
-    _Atomic uint64_t life;       /* table.c */
+    uint64_t dev, ino; /* as the mount shows it */
+    uint64_t mount;    /* its number, never used again; 0: the kernel has none */
+    struct limefile_identity identity; /* of the container, for as long as it is read */
+    uint64_t offset, bytes;            /* in the container */
+    uint64_t head;                     /* bytes of the mount's own before them */
+    bool tail;                         /* and there are such behind them */
+    atomic_int container;              /* our own descriptor of it; -1: taken from us */
+    atomic_int own;                    /* position.c: our descriptor of its open file, if any */
+    atomic_bool changed;               /* it is left to the mount for good */
+    _Atomic uint64_t life;             /* table.c */
 };
 
 enum {

@@ -95,8 +95,8 @@ struct limefs_run_record *limefs_run_hold(int fd)
 static bool is_container(int fd, const struct limefs_run_record *record)
 {
     struct stat st;
-    return record && fstat(fd, &st) == 0 && st.st_dev == record->state.dev &&
-           st.st_ino == record->state.ino;
+    return record && fstat(fd, &st) == 0 && st.st_dev == record->identity.dev &&
+           st.st_ino == record->identity.ino;
 }
 
 static void close_container(struct limefs_run_record *record)
@@ -129,7 +129,7 @@ static void fill(struct limefs_run_record *record, const struct limefs_run_recor
     record->dev = found->dev;
     record->ino = found->ino;
     record->mount = found->mount;
-    record->state = found->state;
+    record->identity = found->identity;
     record->offset = found->offset;
     record->bytes = found->bytes;
     record->head = found->head;

@@ -23,28 +23,28 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct limefs_stamp file(ino_t ino, off_t size)
+static struct limefile_identity file(ino_t ino, off_t size)
 {
-    return (struct limefs_stamp){.dev = 1, .ino = ino, .size = size, .type = S_IFREG};
+    return (struct limefile_identity){.dev = 1, .ino = ino, .size = size, .mode = S_IFREG};
 }
 
-static struct limefs_stamp folder(ino_t ino)
+static struct limefile_identity folder(ino_t ino)
 {
-    return (struct limefs_stamp){.dev = 1, .ino = ino, .type = S_IFDIR};
+    return (struct limefile_identity){.dev = 1, .ino = ino, .mode = S_IFDIR};
 }
 
-static struct stat attributes(const struct limefs_stamp *stamp)
+static struct stat attributes(const struct limefile_identity *stamp)
 {
     return (struct stat){.st_dev = stamp->dev,
                          .st_ino = stamp->ino,
                          .st_size = stamp->size,
-                         .st_mode = stamp->type | 0644,
+                         .st_mode = stamp->mode | 0644,
                          .st_mtim = stamp->mtime,
                          .st_ctim = stamp->ctime};
 }
 
 static struct limefs_node *child(struct limefs_node *parent, const char *name,
-                                 enum limefs_kind kind, struct limefs_stamp stamp)
+                                 enum limefs_kind kind, struct limefile_identity stamp)
 {
     struct limefs_found found = {.kind = kind};
     found.st = attributes(&stamp);
@@ -111,7 +111,7 @@ static void test_links(void **state)
     assert_true(limefs_node_turn(fs, one, 1)); /* its other name */
     assert_string_equal(one->name, "one");
     assert_false(limefs_node_turn(fs, one, 2));
-    struct limefs_stamp stamp = file(10, 5);
+    struct limefile_identity stamp = file(10, 5);
     limefs_node_unfile(fs, &stamp); /* the number was given back, and is used again */
     assert_ptr_not_equal(child(sub, "three", LIMEFS_OTHER, file(10, 5)), one);
 }
@@ -133,9 +133,9 @@ static void test_replaced(void **state)
     assert_ptr_not_equal(child(fs->root, "plain", LIMEFS_OTHER, file(20, 7)), plain);
 }
 
-static struct limefs_stamp changed(time_t mtime, time_t ctime)
+static struct limefile_identity changed(time_t mtime, time_t ctime)
 {
-    struct limefs_stamp stamp = file(20, 5);
+    struct limefile_identity stamp = file(20, 5);
     stamp.mtime.tv_sec = mtime;
     stamp.ctime.tv_sec = ctime;
     return stamp;
@@ -157,12 +157,12 @@ static void test_changed_by_others(void **state)
     node->known.since -= 1;
     assert_ptr_equal(plain(1, 20), node); /* its mode, perhaps */
     assert_ptr_equal(plain(2, 9), node);  /* seen before it was made */
-    struct limefs_stamp stamp = changed(2, 20);
+    struct limefile_identity stamp = changed(2, 20);
     limefs_append_opened(node, O_WRONLY, &stamp);
     assert_ptr_equal(plain(2, 20), node); /* which somebody needs */
     limefs_append_closed(node, false);
     assert_ptr_not_equal(plain(2, 20), node);
-    struct limefs_stamp fifo = {.dev = 1, .ino = 21, .type = S_IFIFO};
+    struct limefile_identity fifo = {.dev = 1, .ino = 21, .mode = S_IFIFO};
     node = child(fs->root, "fifo", LIMEFS_OTHER, fifo);
     node->known.since -= 1;
     fifo.mtime.tv_sec = 7;
@@ -196,7 +196,7 @@ static void test_changed_by_us(void **state)
 
 static struct limefs_found regular(enum limefs_kind kind, time_t changed, bool sure)
 {
-    struct limefs_stamp stamp = file(30, 500);
+    struct limefile_identity stamp = file(30, 500);
     stamp.ctime.tv_sec = changed;
     return (struct limefs_found){.st = attributes(&stamp), .kind = kind, .sure = sure};
 }
@@ -230,7 +230,7 @@ static void test_known_while_written(void **state)
     (void)state;
     struct limefs_found before = regular(LIMEFS_OTHER, 1, true), after = before;
     struct limefs_node *node = limefs_node_child(fs, fs->root, "x", &before);
-    struct limefs_stamp stamp = limefs_stamp_of(&before.st);
+    struct limefile_identity stamp = limefile_identity_of(&before.st);
     after.st.st_ctim.tv_sec = 2;
     limefs_append_opened(node, O_WRONLY, &stamp);
     assert_true(limefs_node_known_kind(fs, fs->root, "x", &after));

@@ -193,16 +193,14 @@ static void test_messages(void **state)
 
 /* ---- which container ---- */
 
-static const struct limejob_identity conf = {
-    .device = 2049,
-    .inode = 1048600,
+static const struct limefile_identity conf = {
+    .dev = 2049,
+    .ino = 1048600,
     .uid = 1000,
     .mode = S_IFREG | 0640,
-    .bytes = 4719568,
-    .mtime_s = 1763632800,
-    .mtime_ns = 123456789,
-    .ctime_s = 1763632801,
-    .ctime_ns = 5,
+    .size = 4719568,
+    .mtime = {1763632800, 123456789},
+    .ctime = {1763632801, 5},
 };
 
 static void test_opening(void **state)
@@ -224,8 +222,8 @@ static void test_opening(void **state)
 static int get_opening(const char *path, size_t n, uint32_t root, uint64_t bytes)
 {
     static struct limejob_opening opening;
-    struct limejob_identity identity = conf;
-    identity.bytes = bytes;
+    struct limefile_identity identity = conf;
+    identity.size = (int64_t)bytes;
     limejob_request(&sent, LIMEJOB_OPEN, 2);
     limejob_put_opening(&sent, &identity, "", root);
     limejob_put_bytes(&sent, path, n);
@@ -257,7 +255,7 @@ static void test_roots(void **state)
 
 static void test_differences(void **state)
 {
-    struct limejob_identity others[9];
+    struct limefile_identity others[9];
     static const char *const words[] = {
         "device 7, not 2049",
         "inode 7, not 1048600",
@@ -273,32 +271,19 @@ static void test_differences(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(others); i++)
         others[i] = conf;
-    others[0].device = others[1].inode = others[2].uid = others[4].bytes = 7;
+    others[0].dev = others[1].ino = others[2].uid = 7;
     others[3].mode = S_IFREG | 0600;
-    others[5].mtime_s = others[6].mtime_ns = others[8].ctime_ns = 7;
-    others[7].ctime_s = -7;
+    others[4].size = others[5].mtime.tv_sec = others[6].mtime.tv_nsec = 7;
+    others[7].ctime.tv_sec = -7;
+    others[8].ctime.tv_nsec = 7;
     for (size_t i = 0; i < COUNT(others); i++) {
         assert_int_equal(limejob_identity_compare(&others[i], &conf, 0, text, 128), -ESTALE);
         assert_string_equal(text, words[i]);
-        assert_int_equal(
-            limejob_identity_compare(&others[i], &conf, LIMEJOB_ANY_STATE, NULL, 0),
-            i < 4 ? -ESTALE : 0);
-        assert_int_equal(
-            limejob_identity_compare(&others[i], &conf, LIMEJOB_ANY_DEVICE, NULL, 0),
-            i > 0 ? -ESTALE : 0);
+        assert_int_equal(limejob_identity_compare(&others[i], &conf, LIMEFILE_STATE, NULL, 0),
+                         i < 4 ? -ESTALE : 0);
+        assert_int_equal(limejob_identity_compare(&others[i], &conf, LIMEFILE_DEV, NULL, 0),
+                         i > 0 ? -ESTALE : 0);
     }
-}
-
-static void test_identity_of_a_file(void **state)
-{
-    struct stat st;
-    (void)state;
-    assert_int_equal(stat("/", &st), 0);
-    struct limejob_identity root = limejob_identity_of(&st);
-    assert_true(root.device == st.st_dev && root.inode == st.st_ino && root.uid == st.st_uid);
-    assert_true(root.mode == st.st_mode && root.bytes == (uint64_t)st.st_size);
-    assert_true(root.mtime_s == st.st_mtim.tv_sec && root.mtime_ns == st.st_mtim.tv_nsec);
-    assert_true(root.ctime_s == st.st_ctim.tv_sec && root.ctime_ns == st.st_ctim.tv_nsec);
 }
 
 /* ---- headers ---- */
@@ -554,7 +539,6 @@ int main(void)
         cmocka_unit_test(test_opening),
         cmocka_unit_test(test_roots),
         cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_identity_of_a_file),
         cmocka_unit_test_teardown(test_malformed_headers, close_ends),
         WITH_ENDS(test_version_is_told),
         WITH_ENDS(test_longest_packet),

@@ -33,7 +33,7 @@ static const double groups_seconds = 0.1;
 
 /* Those that reach further than the file system's uid, and that a thread needs: to change that,
  * to see the processes of others in /proc, and to ask whether a file is written to
- * (limefs_stamp_is_moving(), on descriptors of its own). */
+ * (limefile_is_being_written(), on descriptors of its own). */
 #define BASE                                                                                 \
     (UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID | UINT64_C(1) << CAP_SYS_PTRACE | \
      UINT64_C(1) << CAP_LEASE)

@@ -21,7 +21,7 @@ static bool read_block(struct limefs_ahead *ahead, struct limefs_block *block)
     struct stat st;
     if (fstat(file->view->fd, &st) != 0)
         return false;
-    block->stamp = limefs_stamp_of(&st);
+    block->stamp = limefile_identity_of(&st);
     ssize_t got =
         limefs_file_read_face(ahead->fs, file, block->place, block->n, block->offset, &answer);
     block->bytes = answer.iov[0].iov_base;
@@ -36,9 +36,9 @@ static bool read_stream_block(struct limefs_block *block)
     struct timespec now;
     struct stat st;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (fstat(file->view->fd, &st) != 0 || limefs_time_is_racy(&st.st_ctim, &now))
+    if (fstat(file->view->fd, &st) != 0 || limefile_time_is_racy(&st.st_ctim, &now))
         return false;
-    block->stamp = limefs_stamp_of(&st);
+    block->stamp = limefile_identity_of(&st);
     return limefs_local_read(file, block->place, block->n, block->offset, &block->bytes) ==
            (ssize_t)block->n;
 }

@@ -151,6 +151,6 @@ bool limefs_block_stands(const struct limefs_file *file, const struct limefs_blo
     struct stat st;
     if (fstat(file->view->fd, &st) != 0)
         return false;
-    struct limefs_stamp now = limefs_stamp_of(&st);
-    return limefs_stamp_equal(&now, &block->stamp);
+    struct limefile_identity now = limefile_identity_of(&st);
+    return limefile_identity_equal(&now, &block->stamp);
 }

@@ -43,11 +43,11 @@ struct limefs_block {
     struct limefs_ahead_target *target; /* unless it is free */
     uint64_t offset, order;
     size_t n, taken;
-    char *place;               /* where it is read, while somebody needs it, or NULL */
-    const char *bytes;         /* there */
-    struct limefs_stamp stamp; /* of the container before it was read */
-    unsigned readers;          /* who answer from it, also after it was dropped */
-    double since;              /* it is kept */
+    char *place;                    /* where it is read, while somebody needs it, or NULL */
+    const char *bytes;              /* there */
+    struct limefile_identity stamp; /* of the container before it was read */
+    unsigned readers;               /* who answer from it, also after it was dropped */
+    double since;                   /* it is kept */
 };
 
 /* Files of a face that are opened one after another. */

@@ -209,7 +209,8 @@ static int open_node(struct limefs *fs, struct limefs_node *node, int flags, str
 }
 
 /* With fs->lock held. */
-static void take_writer(struct limefs_file *file, int flags, const struct limefs_stamp *stamp)
+static void take_writer(struct limefs_file *file, int flags,
+                        const struct limefile_identity *stamp)
 {
     file->writes = true;
     file->appends = limefs_append_opened(file->node, flags, stamp);
@@ -218,16 +219,18 @@ static void take_writer(struct limefs_file *file, int flags, const struct limefs
 /* What the kernel has read before is good still. Not if the file may have been changed since,
  * with the same times; but the kernel knows itself what was written through this mount, unless
  * the times are of whole seconds. With fs->lock held. */
-static bool keeps_pages(struct limefs_node *node, const struct limefs_stamp *stamp, bool moving)
+static bool keeps_pages(struct limefs_node *node, const struct limefile_identity *stamp,
+                        bool moving)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    bool same = limefs_stamp_equal(stamp, &node->cached);
+    bool same = limefile_identity_equal(stamp, &node->cached);
     node->cached_is_ours = node->cached_is_ours && same && stamp->ctime.tv_nsec != 0;
-    bool young = !node->cached_is_ours && (moving || limefs_time_is_racy(&stamp->ctime, &now));
+    bool young =
+        !node->cached_is_ours && (moving || limefile_time_is_racy(&stamp->ctime, &now));
     node->cached = *stamp;
     if (young)
-        node->cached = (struct limefs_stamp){0};
+        node->cached = (struct limefile_identity){0};
     return same && !young;
 }
 
@@ -238,9 +241,9 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     file->fd = open_node(fs, node, flags, &st);
     if (file->fd < 0)
         return file->fd;
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    struct limefile_identity stamp = limefile_identity_of(&st);
     bool reads = (flags & O_ACCMODE) == O_RDONLY;
-    bool moving = reads && limefs_stamp_is_moving(file->fd, &stamp.ctime);
+    bool moving = reads && limefile_is_being_written(file->fd, &stamp.ctime);
     int backing = limefs_passthrough_prepare(fs, node, file->fd);
     limefs_lock(&fs->lock);
     *keep = keeps_pages(node, &stamp, moving);
@@ -309,7 +312,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
                          struct limefs_file **out)
 {
     struct stat st;
-    struct limefs_stamp stamp = {0};
+    struct limefile_identity stamp = {0};
     struct limefs_file *file = new_file();
     if (!file) {
         close(fd);
@@ -317,7 +320,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     }
     file->fd = fd;
     if (fstat(fd, &st) == 0)
-        stamp = limefs_stamp_of(&st);
+        stamp = limefile_identity_of(&st);
     limefs_lock(&fs->lock);
     file->node = node;
     node->opened = true;
@@ -341,7 +344,7 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     if (file->writes)
         limefs_append_closed(file->node, file->appends);
     if (known) {
-        file->node->cached = limefs_stamp_of(&st);
+        file->node->cached = limefile_identity_of(&st);
         file->node->cached_is_ours = true;
     }
     limefs_unlock(&fs->lock);

@@ -43,9 +43,9 @@ static void take_sample(struct limefs_file *file, const char *bytes, size_t n, u
 static int check(struct limefs *fs, struct limefs_file *file, bool *grown)
 {
     limefs_lock(&file->lock);
-    struct limefs_stamp before = file->checked;
+    struct limefile_identity before = file->checked;
     int err = limefs_view_check(fs, file->view, &file->record, &file->checked);
-    *grown = !limefs_stamp_equal(&before, &file->checked);
+    *grown = !limefile_identity_equal(&before, &file->checked);
     if (*grown)
         limefs_job_drop(fs, file->view); /* before anybody can see that it was noticed */
     if (!err && *grown && !sample_stands(file)) {

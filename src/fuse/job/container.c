@@ -66,7 +66,7 @@ static int descriptor_for(const struct limefs_view *view, bool writes)
 
 /* What the job is to find: the container as it is, but with the data that the view shows. */
 static int identity_of(const struct limefs_job *job, const struct limefs_view *view, int fd,
-                       struct limejob_identity *identity)
+                       struct limefile_identity *identity)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -76,7 +76,7 @@ static int identity_of(const struct limefs_job *job, const struct limefs_view *v
         st.st_size = shown.st_size;
         st.st_mtim = shown.st_mtim;
     }
-    *identity = limejob_identity_of(&st);
+    *identity = limefile_identity_of(&st);
     return 0;
 }
 
@@ -85,7 +85,7 @@ struct opening {
     int fd;
     char path[LIMEJOB_PATH_MAX];
     size_t root;
-    struct limejob_identity identity;
+    struct limefile_identity identity;
 };
 
 static int prepare(const struct limefs_job *job, const struct limefs_view *view, bool writes,
@@ -107,7 +107,7 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
     limejob_put_opening(&packet, &opening->identity, opening->path, opening->root);
     packet.fd = opening->fd;
     file->identity = opening->identity;
-    file->bytes = file->identity.bytes;
+    file->bytes = (uint64_t)file->identity.size;
     limefs_job_send_open(job, file, &packet);
 }
 
@@ -265,9 +265,9 @@ static bool is_agreed(struct limefs_job *job, const struct limefs_job_file *file
     limefs_lock(&job->lock);
     if (!known)
         return false;
-    struct limejob_identity now = limejob_identity_of(&st);
+    struct limefile_identity now = limefile_identity_of(&st);
     if (file->writes)
-        return now.device == file->identity.device && now.inode == file->identity.inode;
+        return limefile_identity_same_file(&now, &file->identity);
     return limejob_identity_compare(&now, &file->identity, 0, NULL, 0) == 0;
 }
 

@@ -34,8 +34,8 @@ struct limefs_job_file {
     uint64_t view;
     bool writes; /* it is open for writing: another file than the same for reading */
     uint32_t number;
-    uint64_t bytes;                   /* how long it was when it was asked for */
-    struct limejob_identity identity; /* what was asked for */
+    uint64_t bytes;                    /* how long it was when it was asked for */
+    struct limefile_identity identity; /* what was asked for */
     bool refuted; /* what the view had open by the reply was something else */
     /* What this mount has changed since: the job has it open as it was. */
     bool touched;

@@ -28,8 +28,8 @@ struct limefs_append {
     size_t count;
     struct move *moves; /* rising */
     size_t owed_count;
-    struct span *owed;        /* of which the bytes are still to come */
-    struct limefs_stamp last; /* after our own last change, or when it was opened */
+    struct span *owed;             /* of which the bytes are still to come */
+    struct limefile_identity last; /* after our own last change, or when it was opened */
 };
 
 /* ---- what is known ---- */
@@ -91,12 +91,13 @@ static struct limefs_append *begin(struct limefs_node *node)
     return append;
 }
 
-bool limefs_append_opened(struct limefs_node *node, int flags, const struct limefs_stamp *stamp)
+bool limefs_append_opened(struct limefs_node *node, int flags,
+                          const struct limefile_identity *stamp)
 {
     bool appends = asks_to_append(flags) && only_appended_to(node) && begin(node);
     if (appends && node->writers == 0) {
         bool stands = node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size;
-        node->append->last = stands ? *stamp : (struct limefs_stamp){0};
+        node->append->last = stands ? *stamp : (struct limefile_identity){0};
     }
     node->writers++;
     node->appenders += appends;
@@ -229,18 +230,18 @@ static void note_ours(struct limefs_append *append, int fd)
 {
     struct stat st;
     if (fstat(fd, &st) == 0)
-        append->last = limefs_stamp_of(&st);
+        append->last = limefile_identity_of(&st);
 }
 
 /* Nobody below has changed it. */
 static bool is_ours(const struct limefs_append *append, int fd)
 {
     struct stat st;
-    struct limefs_stamp stamp;
+    struct limefile_identity stamp;
     if (fstat(fd, &st) != 0)
         return false;
-    stamp = limefs_stamp_of(&st);
-    return limefs_stamp_same_data(&append->last, &stamp);
+    stamp = limefile_identity_of(&st);
+    return limefile_identity_same_data(&append->last, &stamp);
 }
 
 /* The descriptor's own position tells where they have come to; nothing else uses it. */

@@ -55,11 +55,11 @@ void limefs_follow(struct limefs *fs, struct limefs_node *node, int fd, const st
 
 void limefs_follow_bytes(struct limefs *fs, struct limefs_node *node, const struct stat *st)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
     bool ours = may_tell(fs, node) && node->bytes == LIMEFS_AS_TOLD &&
                 node->told_bytes == stamp.size && !limefs_told_stands(node, &stamp) &&
-                !limefs_stamp_same_data(&node->cached, &stamp);
+                !limefile_identity_same_data(&node->cached, &stamp);
     fs->following |= ours;
     limefs_unlock(&fs->lock);
     if (!ours)

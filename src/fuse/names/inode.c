@@ -181,17 +181,17 @@ void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
  * is, for a kernel that caches what is written and so believes in no size and time but its own,
  * a file that somebody else has changed. */
 static bool is_same(const struct limefs *fs, const struct limefs_node *node,
-                    enum limefs_kind kind, const struct limefs_stamp *stamp)
+                    enum limefs_kind kind, const struct limefile_identity *stamp)
 {
     if (node->kind != kind)
         return false;
     if (kind == LIMEFS_CONTAINER)
-        return S_ISREG(stamp->type);
-    if (node->stamp.type != stamp->type) /* a number may be used again */
+        return S_ISREG(stamp->mode);
+    if ((node->stamp.mode & S_IFMT) != (stamp->mode & S_IFMT)) /* a number may be used again */
         return false;
-    if (S_ISLNK(stamp->type) && !limefs_stamp_equal(&node->stamp, stamp))
+    if (S_ISLNK(stamp->mode) && !limefile_identity_equal(&node->stamp, stamp))
         return false; /* the kernel keeps where it leads */
-    return limefs_stamp_same_file(&node->stamp, stamp) &&
+    return limefile_identity_same_file(&node->stamp, stamp) &&
            (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_holds(node) ||
             (node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size &&
              limefs_told_stands(node, stamp)));
@@ -201,17 +201,17 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
  * before may be another one by now that has the same number and times. One of two names hardly
  * is. */
 static bool goes_on(const struct limefs *fs, const struct limefs_node *node,
-                    const struct limefs_found *found, const struct limefs_stamp *stamp)
+                    const struct limefs_found *found, const struct limefile_identity *stamp)
 {
     return is_same(fs, node, found->kind, stamp) &&
-           (!S_ISLNK(stamp->type) || node->sure || found->st.st_nlink > 1);
+           (!S_ISLNK(stamp->mode) || node->sure || found->st.st_nlink > 1);
 }
 
 bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
-    bool same = limefs_stamp_same_file(&node->stamp, &stamp);
+    bool same = limefile_identity_same_file(&node->stamp, &stamp);
     limefs_unlock(&fs->lock);
     return same;
 }
@@ -219,7 +219,7 @@ bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const str
 bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
                         const struct stat *st)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     if (S_ISDIR(st->st_mode) != (node->kind == LIMEFS_DIRECTORY))
         return false;
     limefs_lock(&fs->lock);
@@ -258,7 +258,7 @@ bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
  * has its pages once. */
 static struct limefs_node *child_of_file(struct limefs *fs, struct limefs_node *parent,
                                          const char *name, const struct limefs_found *found,
-                                         const struct limefs_stamp *stamp)
+                                         const struct limefile_identity *stamp)
 {
     struct limefs_node *node = limefs_number_find(fs, stamp);
     if (!node)
@@ -273,7 +273,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
                                       const char *name, const struct limefs_found *found)
 {
     enum limefs_kind kind = found->kind;
-    struct limefs_stamp stamp = limefs_stamp_of(&found->st);
+    struct limefile_identity stamp = limefile_identity_of(&found->st);
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node && !goes_on(fs, node, found, &stamp)) {
@@ -301,7 +301,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
     return node;
 }
 
-void limefs_node_unfile(struct limefs *fs, const struct limefs_stamp *stamp)
+void limefs_node_unfile(struct limefs *fs, const struct limefile_identity *stamp)
 {
     limefs_lock(&fs->lock);
     struct limefs_node *old = limefs_number_find(fs, stamp);
@@ -326,7 +326,7 @@ int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *
         limefs_name_put(fs, node);
     if (node) {
         node->fresh = true;
-        node->made = limefs_stamp_of(st);
+        node->made = limefile_identity_of(st);
         limefs_node_hold(node);
     }
     limefs_unlock(&fs->lock);
@@ -371,7 +371,7 @@ int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *n
 void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char *name,
                        const struct stat *st)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_number_find(fs, &stamp);
     if (node && !limefs_node_find(fs, parent, name))
@@ -381,22 +381,22 @@ void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char
 
 void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const struct stat *st)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
     if (node->kind == LIMEFS_CONTAINER ||
-        S_ISLNK(node->stamp.type)) { /* the first may be another file, and no container */
-        node->sure = node->sure && limefs_stamp_equal(&node->stamp, &stamp);
+        S_ISLNK(node->stamp.mode)) { /* the first may be another file, and no container */
+        node->sure = node->sure && limefile_identity_equal(&node->stamp, &stamp);
         node->stamp = stamp;
     }
     limefs_unlock(&fs->lock);
 }
 
 bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const char *name,
-                          const struct limefs_stamp *stamp)
+                          const struct limefile_identity *stamp)
 {
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
-    bool fresh = node && node->fresh && limefs_stamp_same_file(&node->made, stamp);
+    bool fresh = node && node->fresh && limefile_identity_same_file(&node->made, stamp);
     limefs_unlock(&fs->lock);
     return fresh;
 }
@@ -404,14 +404,14 @@ bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const c
 bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
                             struct limefs_found *found)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(&found->st);
+    struct limefile_identity stamp = limefile_identity_of(&found->st);
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (!node)
         node = limefs_number_find(fs, &stamp);
-    bool sure = node && node->sure && limefs_stamp_equal(&node->stamp, &stamp);
+    bool sure = node && node->sure && limefile_identity_equal(&node->stamp, &stamp);
     bool known =
-        sure || (node && node->writers && limefs_stamp_same_file(&node->stamp, &stamp));
+        sure || (node && node->writers && limefile_identity_same_file(&node->stamp, &stamp));
     if (known) {
         found->kind = node->kind;
         found->sure = sure;
@@ -429,7 +429,7 @@ int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const stru
     fs->root = new_node(fs, NULL, "", root_kind);
     if (!fs->root)
         return -ENOMEM;
-    fs->root->stamp = limefs_stamp_of(root);
+    fs->root->stamp = limefile_identity_of(root);
     fs->source_dev = root->st_dev;
     return 0;
 }

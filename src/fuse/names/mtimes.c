@@ -19,7 +19,7 @@ enum {
 static bool has(const struct limefs_mtimes *mtimes, const struct timespec *time, size_t newest)
 {
     for (size_t i = 0; i < newest && i < mtimes->count && i < ROOM_MOST; i++)
-        if (limefs_time_is_same(&mtimes->times[(mtimes->count - 1 - i) % ROOM_MOST], time))
+        if (limefile_time_equal(&mtimes->times[(mtimes->count - 1 - i) % ROOM_MOST], time))
             return true;
     return false;
 }

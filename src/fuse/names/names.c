@@ -73,16 +73,16 @@ void limefs_name_take(struct limefs *fs, struct limefs_node *node)
 
 /* ---- files, which may have several names, by number ---- */
 
-static size_t number_bucket_of(const struct limefs *fs, const struct limefs_stamp *stamp)
+static size_t number_bucket_of(const struct limefs *fs, const struct limefile_identity *stamp)
 {
     uint64_t hash = ((uint64_t)stamp->ino ^ (uint64_t)stamp->dev << 32) * 0x9e3779b97f4a7c15u;
     return (size_t)(hash ^ hash >> 32) & (fs->file_buckets - 1);
 }
 
-struct limefs_node *limefs_number_find(struct limefs *fs, const struct limefs_stamp *stamp)
+struct limefs_node *limefs_number_find(struct limefs *fs, const struct limefile_identity *stamp)
 {
     struct limefs_node *node = fs->file_buckets ? fs->nodes[number_bucket_of(fs, stamp)] : NULL;
-    while (node && !limefs_stamp_same_file(&node->stamp, stamp))
+    while (node && !limefile_identity_same_file(&node->stamp, stamp))
         node = node->next_file;
     return node;
 }

@@ -14,7 +14,7 @@ void limefs_name_take(struct limefs *, struct limefs_node *); /* if it is there 
 /* By its stamp. Without memory it is found by its name alone. */
 void limefs_number_put(struct limefs *, struct limefs_node *);
 void limefs_number_take(struct limefs *, struct limefs_node *); /* if it is there */
-struct limefs_node *limefs_number_find(struct limefs *, const struct limefs_stamp *);
+struct limefs_node *limefs_number_find(struct limefs *, const struct limefile_identity *);
 
 /* The node's own copy of a name that it has from now on, or NULL if there is no memory. A
  * file's are read with the lock held alone; of others, who has read one may go on using it, so

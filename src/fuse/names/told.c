@@ -14,13 +14,13 @@ static bool is_before(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-static void know(struct limefs_known *known, const struct limefs_stamp *stamp)
+static void know(struct limefs_known *known, const struct limefile_identity *stamp)
 {
     known->mtime = stamp->mtime;
     known->ctime = stamp->ctime;
 }
 
-void limefs_told_first(struct limefs_node *node, const struct limefs_stamp *stamp)
+void limefs_told_first(struct limefs_node *node, const struct limefile_identity *stamp)
 {
     know(&node->known, stamp);
     node->known.since = limefs_seconds();
@@ -90,7 +90,7 @@ void limefs_told_note(struct limefs *fs, struct limefs_node *node, int fd)
     keep_time(fs, node, fd);
     if (fstat(fd, &st) != 0)
         return;
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    struct limefile_identity stamp = limefile_identity_of(&st);
     limefs_lock(&fs->lock);
     if (node->known.changes == changes) {
         know(&node->known, &stamp);
@@ -108,8 +108,8 @@ bool limefs_told_before(struct limefs *fs, const struct limefs_node *node, int f
         return false;
     limefs_lock(&fs->lock);
     bool before = !known->changing && known->noted == known->changes &&
-                  limefs_time_is_same(mtime, &known->mtime) &&
-                  !limefs_time_is_same(&st.st_mtim, &known->mtime);
+                  limefile_time_equal(mtime, &known->mtime) &&
+                  !limefile_time_equal(&st.st_mtim, &known->mtime);
     limefs_unlock(&fs->lock);
     return before;
 }
@@ -117,11 +117,11 @@ bool limefs_told_before(struct limefs *fs, const struct limefs_node *node, int f
 /* Not if we were changing it, or it was looked at before we did. Nor at first: the kernel looks
  * a name up and then opens it, twice if need be, and each time others may have changed the
  * file. The ends of a fifo are the kernel's, whatever goes through the one below. */
-bool limefs_told_stands(const struct limefs_node *node, const struct limefs_stamp *stamp)
+bool limefs_told_stands(const struct limefs_node *node, const struct limefile_identity *stamp)
 {
     const struct limefs_known *known = &node->known;
-    return !S_ISREG(stamp->type) || known->changing || known->noted != known->changes ||
-           limefs_time_is_same(&stamp->mtime, &known->mtime) ||
+    return !S_ISREG(stamp->mode) || known->changing || known->noted != known->changes ||
+           limefile_time_equal(&stamp->mtime, &known->mtime) ||
            is_before(&stamp->ctime, &known->ctime) ||
            limefs_seconds() - known->since < SECONDS_AT_FIRST;
 }

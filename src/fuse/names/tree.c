@@ -59,7 +59,7 @@ const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node,
 /* Where a node was when the lock was held. */
 struct place {
     char path[PATH_MAX], name[NAME_MAX + 1]; /* of its folder, and there */
-    struct limefs_stamp folder;
+    struct limefile_identity folder;
 };
 
 static int place_of(struct limefs *fs, const struct limefs_node *node, struct place *place)
@@ -79,14 +79,14 @@ static int place_of(struct limefs *fs, const struct limefs_node *node, struct pl
 }
 
 /* fd, if it is that file's, or else closed. */
-static int compared(int fd, const struct limefs_stamp *wanted)
+static int compared(int fd, const struct limefile_identity *wanted)
 {
     struct stat st;
     if (fd < 0)
         return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
     int err = fstat(fd, &st) == 0 ? 0 : -errno;
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
-    if (!err && !limefs_stamp_same_file(&stamp, wanted))
+    struct limefile_identity stamp = limefile_identity_of(&st);
+    if (!err && !limefile_identity_same_file(&stamp, wanted))
         err = -ESTALE;
     if (!err)
         return fd;
@@ -114,7 +114,7 @@ static int open_node(struct limefs *fs, const struct limefs_node *node, int flag
     char buf[PATH_MAX];
     limefs_lock(&fs->lock);
     const char *path = fs->container ? fs->container : path_of(node, buf, sizeof buf);
-    struct limefs_stamp stamp = node->stamp;
+    struct limefile_identity stamp = node->stamp;
     limefs_unlock(&fs->lock);
     if (!path)
         return -ENAMETOOLONG;
@@ -211,7 +211,7 @@ static int begins_like_container(bool formats, int file, const struct timespec *
     if (fd < 0)
         return may_open_later(fd) ? fd : 0;
     limefile_fd_init(&source, fd);
-    bool moving = limefs_stamp_is_moving(fd, ctime);
+    bool moving = limefile_is_being_written(fd, ctime);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
     *sure = got >= 0 && !moving;
     int is = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
@@ -227,7 +227,7 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
                      struct limefs_found *found)
 {
     const struct stat *st = &found->st;
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     found->kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
     if (!S_ISREG(st->st_mode))
         return true;
@@ -240,7 +240,7 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
 
 bool limefs_tree_is_sure_link(const struct stat *st, const struct timespec *seen)
 {
-    return S_ISLNK(st->st_mode) && !limefs_time_is_racy(&st->st_ctim, seen);
+    return S_ISLNK(st->st_mode) && !limefile_time_is_racy(&st->st_ctim, seen);
 }
 
 /* The name may lead to another file by now: what is looked into is what is told of. It may be
@@ -261,7 +261,7 @@ int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_
     found->kind = begins > 0             ? LIMEFS_CONTAINER
                   : S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY
                                          : LIMEFS_OTHER;
-    found->sure = looked && !limefs_time_is_racy(&st->st_ctim, &seen);
+    found->sure = looked && !limefile_time_is_racy(&st->st_ctim, &seen);
     close(fd);
     return begins < 0 ? begins : err;
 }

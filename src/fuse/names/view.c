@@ -17,7 +17,7 @@ static void report_fault(struct limefs *fs, struct limefs_node *node,
                          const struct limefs_view *view)
 {
     const struct limefile_finding *fault = limefile_index_fault(view->index);
-    if (!fault || limefs_stamp_same_data(&node->told, &view->stamp))
+    if (!fault || limefile_identity_same_data(&node->told, &view->stamp))
         return;
     node->told = view->stamp;
     char path[PATH_MAX], text[256];
@@ -40,9 +40,9 @@ bool limefs_view_has_told(int err)
 static void report_error(struct limefs *fs, struct limefs_node *node, const struct stat *st,
                          int err)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     char path[PATH_MAX];
-    if (!limefs_view_has_told(err) || limefs_stamp_same_data(&node->told, &stamp))
+    if (!limefs_view_has_told(err) || limefile_identity_same_data(&node->told, &stamp))
         return;
     node->told = stamp;
     limefs_log(LOG_ERR, "%s: open: %s", limefs_tree_label(fs, node, path, sizeof path),
@@ -88,10 +88,10 @@ static int open_new(struct limefs *fs, struct limefs_node *node, int file,
 /* Whether what is there later can be told from it by its times. */
 static void take_times(struct limefs_view *view, bool moving, const struct timespec *seen)
 {
-    view->sure = !moving && !limefs_time_is_racy(&view->st.st_ctim, seen);
-    view->racy = moving || limefs_time_is_racy(&view->st.st_mtim, seen) ||
+    view->sure = !moving && !limefile_time_is_racy(&view->st.st_ctim, seen);
+    view->racy = moving || limefile_time_is_racy(&view->st.st_mtim, seen) ||
                  limefs_index_unread(view->index); /* to be tried again */
-    view->stamp = limefs_stamp_of(&view->st);
+    view->stamp = limefile_identity_of(&view->st);
     if (view->sure)
         view->settled = view->stamp;
 }
@@ -160,14 +160,15 @@ struct found {
 static bool shows(struct limefs_view *view, const struct found *found)
 {
     const struct stat *st = &found->st;
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     if (view->written)
-        return limefs_stamp_same_file(&view->stamp, &stamp);
-    bool equal = limefs_stamp_equal(&view->stamp, &stamp);
-    bool moving = equal && view->fd >= 0 && limefs_stamp_is_moving(view->fd, &st->st_ctim);
-    view->sure = equal && !moving && !limefs_time_is_racy(&st->st_ctim, &found->seen);
+        return limefile_identity_same_file(&view->stamp, &stamp);
+    bool equal = limefile_identity_equal(&view->stamp, &stamp);
+    bool moving = equal && view->fd >= 0 && limefile_is_being_written(view->fd, &st->st_ctim);
+    view->sure = equal && !moving && !limefile_time_is_racy(&st->st_ctim, &found->seen);
     /* Once the tick and the change are over, a new view will tell. */
-    return equal && (!view->racy || moving || limefs_time_is_racy(&st->st_mtim, &found->seen));
+    return equal &&
+           (!view->racy || moving || limefile_time_is_racy(&st->st_mtim, &found->seen));
 }
 
 static bool is_current(const struct limefs_node *node, struct limefs_view *view,
@@ -180,9 +181,9 @@ static bool is_current(const struct limefs_node *node, struct limefs_view *view,
  * tells whether the headers were changed after all. */
 static bool settles(struct limefs *fs, struct limefs_view *view, const struct found *found)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(&found->st);
+    struct limefile_identity stamp = limefile_identity_of(&found->st);
     limefs_lock(&fs->lock);
-    bool known = !view->sure || limefs_stamp_equal(&stamp, &view->settled);
+    bool known = !view->sure || limefile_identity_equal(&stamp, &view->settled);
     limefs_unlock(&fs->lock);
     return known || limefs_view_settle(fs, view);
 }
@@ -284,7 +285,7 @@ static bool let_settle(struct limefs *fs, const struct limefs_node *container,
     limefs_unlock(&fs->lock);
     struct timespec time = found->seen;
     int i = 0;
-    for (; i < 12 && shown_before && limefs_time_is_racy(&found->st.st_mtim, &time); i++) {
+    for (; i < 12 && shown_before && limefile_time_is_racy(&found->st.st_mtim, &time); i++) {
         nanosleep(&pause, NULL);
         time = now();
     }

@@ -47,7 +47,7 @@ static void note_look(struct limefs_view *view, const struct stat *st)
 {
     if (st && !is_older(st, &view->st)) {
         view->st = *st;
-        view->stamp = view->settled = limefs_stamp_of(st);
+        view->stamp = view->settled = limefile_identity_of(st);
     }
     view->racy = view->sure = false;
 }
@@ -95,7 +95,7 @@ bool limefs_view_take_loss(struct limefs *fs, struct limefs_view *view)
 void limefs_view_distrust(struct limefs *fs, struct limefs_view *view)
 {
     limefs_lock(&fs->lock);
-    view->stamp = view->settled = (struct limefs_stamp){0};
+    view->stamp = view->settled = (struct limefile_identity){0};
     limefs_unlock(&fs->lock);
 }
 

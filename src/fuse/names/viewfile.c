@@ -23,13 +23,13 @@ int limefs_index_unread(const struct limefile_index *index)
     return fault && fault->code > -4096 ? fault->code : 0; /* the others are of the format */
 }
 
-static bool is_still(int fd, const struct limefs_stamp *want)
+static bool is_still(int fd, const struct limefile_identity *want)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return false;
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
-    return limefs_stamp_equal(&stamp, want);
+    struct limefile_identity stamp = limefile_identity_of(&st);
+    return limefile_identity_equal(&stamp, want);
 }
 
 void limefs_view_close(const struct limefs_opened *opened)
@@ -64,22 +64,23 @@ static int index_file(struct limefs_opened *opened)
 }
 
 /* Whoever asks first, all readers share it: with the daemon's own rights. */
-int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_opened *out,
+int limefs_view_open(int file, const struct limefile_identity *want, struct limefs_opened *out,
                      struct stat *st)
 {
     if (fstat(file, st) != 0)
         return -errno;
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     if (!S_ISREG(st->st_mode))
-        return LIMEFILE_E_NOT_FILE;                /* to open it may do something */
-    if (want && !limefs_stamp_equal(&stamp, want)) /* nothing is left to compare it with */
+        return LIMEFILE_E_NOT_FILE;                     /* to open it may do something */
+    if (want && !limefile_identity_equal(&stamp, want)) /* nothing is left to compare it with */
         return -ESTALE;
     limefs_own_begin();
     int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* a lease: -EAGAIN */
     limefs_own_end();
     if (fd < 0)
         return fd;
-    *out = (struct limefs_opened){.fd = fd, .moving = limefs_stamp_is_moving(fd, &st->st_ctim)};
+    *out =
+        (struct limefs_opened){.fd = fd, .moving = limefile_is_being_written(fd, &st->st_ctim)};
     int err = index_file(out);
     if (!err && want && !is_still(fd, want)) /* nor may it have changed meanwhile */
         err = -ESTALE;
@@ -161,7 +162,7 @@ static bool index_stands(struct limefs *fs, struct limefs_view *view)
 struct look {
     struct timespec seen; /* from before it */
     struct stat st;
-    struct limefs_stamp stamp;
+    struct limefile_identity stamp;
     bool known;   /* its container is as this mount knows it */
     bool same;    /* at least by what others can set */
     bool settled; /* and whoever changes it from then on gives it another ctime */
@@ -173,10 +174,10 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
     clock_gettime(CLOCK_REALTIME, &look->seen);
     if (fstat(view->fd, &look->st) != 0)
         return -errno;
-    look->stamp = limefs_stamp_of(&look->st);
+    look->stamp = limefile_identity_of(&look->st);
     limefs_lock(&fs->lock);
-    look->known = view->written || limefs_stamp_equal(&look->stamp, &view->settled);
-    look->same = limefs_stamp_same_data(&look->stamp, &view->stamp);
+    look->known = view->written || limefile_identity_equal(&look->stamp, &view->settled);
+    look->same = limefile_identity_same_data(&look->stamp, &view->stamp);
     look->settled = false;
     look->size = view->stamp.size;
     limefs_unlock(&fs->lock);
@@ -186,8 +187,8 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
 /* Before anything is read that the look is to vouch for. */
 static void look_for_writers(const struct limefs_view *view, struct look *look)
 {
-    look->settled = !limefs_time_is_racy(&look->st.st_ctim, &look->seen) &&
-                    !limefs_stamp_is_moving(view->fd, &look->st.st_ctim);
+    look->settled = !limefile_time_is_racy(&look->st.st_ctim, &look->seen) &&
+                    !limefile_is_being_written(view->fd, &look->st.st_ctim);
 }
 
 /* The ctime alone is another one, or so young that the next change might leave the same. Who
@@ -197,7 +198,7 @@ static bool settle(struct limefs *fs, struct limefs_view *view, const struct loo
     if (!index_stands(fs, view))
         return false;
     limefs_lock(&fs->lock);
-    if (look->settled && limefs_stamp_same_data(&look->stamp, &view->stamp))
+    if (look->settled && limefile_identity_same_data(&look->stamp, &view->stamp))
         view->settled = look->stamp;
     limefs_unlock(&fs->lock);
     return true;
@@ -220,10 +221,10 @@ bool limefs_view_is_known(struct limefs *fs, const struct limefs_view *view)
     return look_at(fs, view, &look) == 0 && look.known;
 }
 
-struct limefs_stamp limefs_view_settled(struct limefs *fs, const struct limefs_view *view)
+struct limefile_identity limefs_view_settled(struct limefs *fs, const struct limefs_view *view)
 {
     limefs_lock(&fs->lock);
-    struct limefs_stamp settled = view->settled;
+    struct limefile_identity settled = view->settled;
     limefs_unlock(&fs->lock);
     return settled;
 }
@@ -233,11 +234,11 @@ bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
     struct stat st;
     if (fstat(view->fd, &st) != 0)
         return false;
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    struct limefile_identity stamp = limefile_identity_of(&st);
     limefs_lock(&fs->lock);
     bool unchanged = view->node->view == view && !view->written && !view->racy && view->sure &&
-                     st.st_nlink > 0 && limefs_stamp_equal(&stamp, &view->stamp) &&
-                     limefs_stamp_equal(&stamp, &view->settled);
+                     st.st_nlink > 0 && limefile_identity_equal(&stamp, &view->stamp) &&
+                     limefile_identity_equal(&stamp, &view->settled);
     limefs_unlock(&fs->lock);
     return unchanged;
 }
@@ -255,14 +256,14 @@ static bool stands(struct limefs *fs, struct limefs_view *view,
 }
 
 int limefs_view_check(struct limefs *fs, struct limefs_view *view,
-                      const struct limefile_record *record, struct limefs_stamp *checked)
+                      const struct limefile_record *record, struct limefile_identity *checked)
 {
     struct look look;
     for (int i = 0; i < CHECK_TRIES; i++) {
         int err = look_at(fs, view, &look);
         if (err)
             return err;
-        if (checked && limefs_stamp_equal(&look.stamp, checked))
+        if (checked && limefile_identity_equal(&look.stamp, checked))
             return 0;
         if (!look.known || (checked && !view->writer))
             look_for_writers(view, &look);

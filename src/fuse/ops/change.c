@@ -341,7 +341,7 @@ int limefs_remove(struct limefs *fs, uint64_t parent, const char *name)
     bool known = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     int err = unlinkat(folder, name, 0) == 0 ? 0 : -errno;
     close(folder);
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    struct limefile_identity stamp = limefile_identity_of(&st);
     if (!err && known && st.st_nlink < 2)
         limefs_node_unfile(fs, &stamp);
     return err;
@@ -375,8 +375,9 @@ static int check_makes_way(struct limefs *fs, int folder, const char *name,
     if (fstatat(new_folder, new_name, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
         fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return 0; /* the kernel knows what that is */
-    struct limefs_stamp one = limefs_stamp_of(&st), other = limefs_stamp_of(&there);
-    return is_full(fs, to, new_name, &there) && !limefs_stamp_same_file(&one, &other)
+    struct limefile_identity one = limefile_identity_of(&st),
+                             other = limefile_identity_of(&there);
+    return is_full(fs, to, new_name, &there) && !limefile_identity_same_file(&one, &other)
                ? -ENOTEMPTY
                : 0;
 }

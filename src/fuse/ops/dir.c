@@ -178,7 +178,7 @@ static ino_t shown_dot(struct limefs *fs, const struct limefs_dir *dir,
     if (offset == 0)
         return limefs_shown_inode(fs, list->container.st_dev, list->container.st_ino);
     limefs_lock(&fs->lock); /* others move it */
-    struct limefs_stamp parent = dir->node->parent->stamp;
+    struct limefile_identity parent = dir->node->parent->stamp;
     limefs_unlock(&fs->lock);
     return limefs_shown_inode(fs, parent.dev, parent.ino);
 }

@@ -54,7 +54,7 @@ static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                                    .has_job = fs->job != NULL,
                                    .path = path};
     struct stat st = limefs_view_stat(fs, view);
-    limefile_state_of(&st, &range.state);
+    range.container = limefile_identity_of(&st);
     if (files && !stored_part(files, number, &range))
         return -ENODATA;
     if (!limefs_job_name(fs, view, path, sizeof path, &root) ||

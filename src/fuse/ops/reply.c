@@ -169,7 +169,7 @@ static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
 int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const char *name,
                       const struct stat *st, struct fuse_entry_param *entry)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefile_identity stamp = limefile_identity_of(st);
     struct limefs_found found = {.st = *st, .kind = LIMEFS_OTHER};
     limefs_node_unfile(fs, &stamp);
     return limefs_entry_node(fs, directory, name, &found, entry);

@@ -47,8 +47,8 @@ static void release(struct work *work)
 static bool is_told(struct limefs_sniff_name *name, const struct timespec *seen)
 {
     const struct stat *st = &name->found.st;
-    struct limefs_stamp stamp = limefs_stamp_of(st);
-    bool known = name->sure && limefs_stamp_equal(&stamp, &name->stamp);
+    struct limefile_identity stamp = limefile_identity_of(st);
+    bool known = name->sure && limefile_identity_equal(&stamp, &name->stamp);
     name->found.sure = known || limefs_tree_is_sure_link(st, seen);
     name->found.kind = known                  ? name->was
                        : S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY

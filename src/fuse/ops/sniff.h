@@ -27,7 +27,7 @@ struct limefs_sniff_name {
     bool known;           /* to the mount: it was of that kind, */
     enum limefs_kind was; /* and is for sure with that stamp: */
     bool sure;
-    struct limefs_stamp stamp;
+    struct limefile_identity stamp;
     bool wanted; /* to be looked at; */
 
     bool seen; /* and it was: */

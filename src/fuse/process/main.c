@@ -364,7 +364,7 @@ int main(int argc, char *argv[])
     limefs_log_open(true);
     init_fs(&fs);
     signal(SIGXFSZ, SIG_IGN); /* a write that is too long is to fail with EFBIG */
-    signal(SIGIO, SIG_IGN);   /* of leases: see limefs_stamp_is_moving() */
+    signal(SIGIO, SIG_IGN);   /* of leases: see limefile_is_being_written() */
     int exit_code = 0;
     int done = limefs_options_read(argc, argv, &command, &fs.options);
     if (done < 0)

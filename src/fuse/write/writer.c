@@ -375,9 +375,10 @@ static int check_unchanged(const struct limefs_writer *writer)
     int err = limefs_tree_stat(writer->fs, writer->view->node, &named);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
-    struct limefs_stamp a = limefs_stamp_of(&now), b = limefs_stamp_of(&then);
-    return limefs_stamp_same_data(&a, &b) && limefs_view_settle(writer->fs, writer->view) &&
-                   named.st_dev == now.st_dev && named.st_ino == now.st_ino
+    struct limefile_identity a = limefile_identity_of(&now), b = limefile_identity_of(&then);
+    return limefile_identity_same_data(&a, &b) &&
+                   limefs_view_settle(writer->fs, writer->view) && named.st_dev == now.st_dev &&
+                   named.st_ino == now.st_ino
                ? 0
                : -ESTALE;
 }

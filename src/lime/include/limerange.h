@@ -11,6 +11,8 @@
 #ifndef LIMEFILE_RANGE_H
 #define LIMEFILE_RANGE_H
 
+#include "limeidentity.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -24,23 +26,13 @@ enum { /* handlers of signals have small stacks, and may open files */
        LIMEFILE_RANGE_TEXT_MAX = LIMEFILE_RANGE_PATH_MAX + 512 /* of the value */
 };
 
-/* A file at one moment. */
-struct limefile_state {
-    uint64_t dev, ino, size;
-    int64_t mtime, ctime; /* seconds */
-    uint32_t mtime_ns, ctime_ns;
-};
-
 struct limefile_range {
-    struct limefile_state state; /* of the container */
-    uint64_t offset, bytes;      /* within its size */
-    uint64_t head;               /* bytes of the mount's file before them */
-    int has_job;                 /* 1: the mount has a job, which reads what is not in memory */
-    const char *path;            /* absolute, as the daemon sees it */
+    struct limefile_identity container;
+    uint64_t offset, bytes; /* within its size */
+    uint64_t head;          /* bytes of the mount's file before them */
+    int has_job;            /* 1: the mount has a job, which reads what is not in memory */
+    const char *path;       /* absolute, as the daemon sees it */
 };
-
-void limefile_state_of(const struct stat *, struct limefile_state *);
-int limefile_state_equal(const struct limefile_state *, const struct limefile_state *);
 
 /* The value, without an end; its length, or -ERANGE if it is longer than
  * LIMEFILE_RANGE_TEXT_MAX. */

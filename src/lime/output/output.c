@@ -82,7 +82,7 @@ static int identify_target(struct limefile_output *out)
             close(fd);
         return err;
     }
-    out->identity = limefile_identity(fd, !out->exists);
+    out->identity = limefile_output_file_of(fd, !out->exists);
     close(fd);
     if (out->exists && !is_old(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
@@ -106,7 +106,7 @@ bool limefile_output_is(const struct limefile_output *out, int fd)
 {
     if (!out->identity || !*out->identity)
         return false;
-    char *identity = limefile_identity(fd, false);
+    char *identity = limefile_output_file_of(fd, false);
     bool is = identity && strcmp(out->identity, identity) == 0;
     free(identity);
     return is;

@@ -216,7 +216,7 @@ static char *read_mounted_identity(const char *path)
     return NULL;
 }
 
-char *limefile_identity(int fd, bool only_mounted)
+char *limefile_output_file_of(int fd, bool only_mounted)
 {
     struct stat st;
     char path[LIMEFILE_FD_PATH_MAX], *text;
@@ -234,7 +234,8 @@ char *limefile_identity(int fd, bool only_mounted)
 
 bool limefile_output_same(int fd, int other)
 {
-    char *one = limefile_identity(fd, false), *two = limefile_identity(other, false);
+    char *one = limefile_output_file_of(fd, false),
+         *two = limefile_output_file_of(other, false);
     bool same = one && two && strcmp(one, two) == 0;
     free(one);
     free(two);

@@ -14,6 +14,6 @@ int limefile_unfinished_create(int dir_fd, const char *target, mode_t mode, char
 /* Returns "DEVICE:INODE" of the file that fd, O_PATH perhaps, has open, or of the file of which
  * a limefs mount makes it. only_mounted: "" for a file that is not in a limefs mount. The
  * caller frees it. NULL: out of memory. */
-char *limefile_identity(int fd, bool only_mounted);
+char *limefile_output_file_of(int fd, bool only_mounted);
 
 #endif

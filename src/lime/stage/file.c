@@ -119,7 +119,7 @@ static double now(void)
 static int checkpoint(struct stage_file *f, struct stage_target *t, const struct pass *p,
                       uint64_t at)
 {
-    struct stage_identity source = stage_identity_of(&f->st);
+    struct limefile_identity source = limefile_identity_of(&f->st);
     uint32_t crc = p->flow.crc_at[at / stage_pump_block_bytes(f->pump)];
     int err = stage_target_checkpoint(t, &source, at, crc);
     return err ? stage_fail(f->result, err, "sync: %s", limefile_strerror(err)) : 0;
@@ -207,7 +207,8 @@ static int source_is_the_same(struct stage_file *f)
     if (stat(f->item->source, &named) != 0)
         return stage_fail(f->result, -errno, "the source has gone while it was read: %s",
                           strerror(errno));
-    struct stage_identity before = stage_identity_of(&f->st), after = stage_identity_of(&st);
+    struct limefile_identity before = limefile_identity_of(&f->st),
+                             after = limefile_identity_of(&st);
     return named.st_dev == st.st_dev && named.st_ino == st.st_ino &&
                    stage_identity_agrees(&before, &after)
                ? 0
@@ -302,7 +303,7 @@ static int look_at_source(struct stage_file *f)
 
 static int open_target(struct stage_file *f, struct stage_target *t)
 {
-    struct stage_identity source = stage_identity_of(&f->st);
+    struct limefile_identity source = limefile_identity_of(&f->st);
     char why[STAGE_REASON_MAX];
     int err = stage_target_open(t, f->item->target, &source, why, sizeof why);
     if (err == -EBUSY)

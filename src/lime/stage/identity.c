@@ -6,22 +6,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-struct stage_identity stage_identity_of(const struct stat *st)
+bool stage_identity_agrees(const struct limefile_identity *a, const struct limefile_identity *b)
 {
-    return (struct stage_identity){
-        .inode = st->st_ino,
-        .size = (uint64_t)st->st_size,
-        .mtime_s = st->st_mtim.tv_sec,
-        .mtime_ns = (uint32_t)st->st_mtim.tv_nsec,
-        .ctime_s = st->st_ctim.tv_sec,
-        .ctime_ns = (uint32_t)st->st_ctim.tv_nsec,
-    };
-}
-
-bool stage_identity_agrees(const struct stage_identity *a, const struct stage_identity *b)
-{
-    return a->inode == b->inode && a->size == b->size && a->mtime_s == b->mtime_s &&
-           a->mtime_ns == b->mtime_ns && a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns;
+    return !(limefile_identity_differences(a, b) & (LIMEFILE_INO | LIMEFILE_STATE));
 }
 
 bool stage_time_agrees(const struct timespec *source, const struct timespec *target)

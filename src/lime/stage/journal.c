@@ -30,31 +30,33 @@ static uint32_t crc_of(const char *text, size_t n)
 struct entry {
     uint64_t sequence, temp_inode, kept;
     uint32_t crc;
-    struct stage_identity source;
+    struct limefile_identity source;
 };
 
 static bool parse(const char *slot, struct entry *e)
 {
     uint32_t sum;
     int text;
+    int64_t mtime, ctime;
     int got =
         sscanf(slot,
                "limefs-stage 1 %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNx32 " %" SCNu64
-               " %" SCNu64 " %" SCNd64 ".%" SCNu32 " %" SCNd64 ".%" SCNu32 "%n sum %" SCNx32,
-               &e->sequence, &e->temp_inode, &e->kept, &e->crc, &e->source.inode,
-               &e->source.size, &e->source.mtime_s, &e->source.mtime_ns, &e->source.ctime_s,
-               &e->source.ctime_ns, &text, &sum);
+               " %" SCNd64 " %" SCNd64 ".%ld %" SCNd64 ".%ld%n sum %" SCNx32,
+               &e->sequence, &e->temp_inode, &e->kept, &e->crc, &e->source.ino, &e->source.size,
+               &mtime, &e->source.mtime.tv_nsec, &ctime, &e->source.ctime.tv_nsec, &text, &sum);
+    if (got == 11)
+        e->source.mtime.tv_sec = mtime, e->source.ctime.tv_sec = ctime;
     return got == 11 && sum == crc_of(slot, (size_t)text);
 }
 
 static int format(char slot[SLOT_BYTES], const struct entry *e)
 {
-    int n =
-        snprintf(slot, SLOT_BYTES,
-                 "limefs-stage 1 %" PRIu64 " %" PRIu64 " %" PRIu64 " %08" PRIx32 " %" PRIu64
-                 " %" PRIu64 " %" PRId64 ".%09" PRIu32 " %" PRId64 ".%09" PRIu32,
-                 e->sequence, e->temp_inode, e->kept, e->crc, e->source.inode, e->source.size,
-                 e->source.mtime_s, e->source.mtime_ns, e->source.ctime_s, e->source.ctime_ns);
+    int n = snprintf(slot, SLOT_BYTES,
+                     "limefs-stage 1 %" PRIu64 " %" PRIu64 " %" PRIu64 " %08" PRIx32 " %" PRIu64
+                     " %" PRId64 " %jd.%09ld %jd.%09ld",
+                     e->sequence, e->temp_inode, e->kept, e->crc, e->source.ino, e->source.size,
+                     (intmax_t)e->source.mtime.tv_sec, e->source.mtime.tv_nsec,
+                     (intmax_t)e->source.ctime.tv_sec, e->source.ctime.tv_nsec);
     if (n < 0 || n > SLOT_BYTES - 32)
         return -EOVERFLOW;
     snprintf(slot + n, (size_t)(SLOT_BYTES - n), " sum %08" PRIx32 "\n",
@@ -77,7 +79,7 @@ static int open_journal(const struct stage_target *t, int flags)
 }
 
 int stage_journal_load(struct stage_target *t, uint64_t temp_inode,
-                       const struct stage_identity *source)
+                       const struct limefile_identity *source)
 {
     char text[2 * SLOT_BYTES + 1] = {0};
     struct entry best = {0};
@@ -94,7 +96,7 @@ int stage_journal_load(struct stage_target *t, uint64_t temp_inode,
     }
     t->journal_fd = fd;
     t->sequence = best.sequence; /* also of one that does not fit: the next one counts more */
-    if (!best.sequence || best.temp_inode != temp_inode || best.kept > source->size ||
+    if (!best.sequence || best.temp_inode != temp_inode || best.kept > (uint64_t)source->size ||
         !stage_identity_agrees(&best.source, source))
         return -ENOENT;
     t->kept = best.kept;
@@ -103,7 +105,7 @@ int stage_journal_load(struct stage_target *t, uint64_t temp_inode,
 }
 
 int stage_journal_store(struct stage_target *t, uint64_t temp_inode,
-                        const struct stage_identity *source, uint64_t bytes, uint32_t crc)
+                        const struct limefile_identity *source, uint64_t bytes, uint32_t crc)
 {
     char slot[SLOT_BYTES] = {0};
     struct entry e = {t->sequence + 1, temp_inode, bytes, crc, *source};

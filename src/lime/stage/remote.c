@@ -207,12 +207,12 @@ static struct limejob_packet *begin(struct stage_remote *r, uint16_t opcode, str
     return request;
 }
 
-static int identity_of(int fd, struct limejob_identity *identity)
+static int identity_of(int fd, struct limefile_identity *identity)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
-    *identity = limejob_identity_of(&st);
+    *identity = limefile_identity_of(&st);
     return 0;
 }
 
@@ -230,12 +230,12 @@ static int name_of(int fd, char path[LIMEJOB_PATH_MAX])
 
 /* What ranks elsewhere have found is this file if it is still what they were to find. */
 static int check_opened(struct stage_remote_file *f, int fd,
-                        const struct limejob_identity *asked, bool writing)
+                        const struct limefile_identity *asked, bool writing)
 {
-    struct limejob_identity now;
+    struct limefile_identity now;
     int err = identity_of(fd, &now);
     if (!err)
-        err = limejob_identity_compare(&now, asked, writing ? LIMEJOB_ANY_STATE : 0, NULL, 0);
+        err = limejob_identity_compare(&now, asked, writing ? LIMEFILE_STATE : 0, NULL, 0);
     if (err)
         stage_remote_close(f);
     return err;
@@ -246,7 +246,7 @@ static int ask_to_open(struct stage_remote *r, int fd, bool writing,
                        struct stage_remote_file *out)
 {
     char path[LIMEJOB_PATH_MAX];
-    struct limejob_identity identity;
+    struct limefile_identity identity;
     struct slot *slot;
     uint64_t file;
     int err = identity_of(fd, &identity);

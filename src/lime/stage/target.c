@@ -231,7 +231,7 @@ static void leave(struct stage_target *t)
 }
 
 static int resume(struct stage_target *t, const struct stat *temp,
-                  const struct stage_identity *source)
+                  const struct limefile_identity *source)
 {
     int err = stage_journal_load(t, temp->st_ino, source);
     if (err != -ENOENT && (err || t->kept <= (uint64_t)temp->st_size))
@@ -241,7 +241,7 @@ static int resume(struct stage_target *t, const struct stat *temp,
 }
 
 int stage_target_open(struct stage_target *t, const char *path,
-                      const struct stage_identity *source, char *why, size_t cap)
+                      const struct limefile_identity *source, char *why, size_t cap)
 {
     struct stat st;
     *t =
@@ -299,7 +299,7 @@ static int sync_temp(struct stage_target *t, int (*sync)(int))
     return err && stage_remote_is_gone(t->port.remote->remote, NULL) ? -EAGAIN : err;
 }
 
-int stage_target_checkpoint(struct stage_target *t, const struct stage_identity *source,
+int stage_target_checkpoint(struct stage_target *t, const struct limefile_identity *source,
                             uint64_t bytes, uint32_t crc)
 {
     struct stat st;

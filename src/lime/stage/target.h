@@ -11,18 +11,13 @@
 #ifndef STAGE_TARGET_H
 #define STAGE_TARGET_H
 
+#include "limeidentity.h"
 #include "pump.h"
 
 #include <sys/stat.h>
 
 /* What tells a state of the source from another one. */
-struct stage_identity {
-    uint64_t inode, size;
-    int64_t mtime_s, ctime_s;
-    uint32_t mtime_ns, ctime_ns;
-};
-struct stage_identity stage_identity_of(const struct stat *);
-bool stage_identity_agrees(const struct stage_identity *, const struct stage_identity *);
+bool stage_identity_agrees(const struct limefile_identity *, const struct limefile_identity *);
 
 /* The source's time as a copy of it has it: where the file system of the copy keeps less than
  * nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
@@ -68,7 +63,7 @@ struct stage_target {
 /* -EBUSY: somebody else is at it. Other failures come with a sentence: what is in the way is
  * named, and left alone. */
 int stage_target_open(struct stage_target *, const char *path,
-                      const struct stage_identity *source, char *why, size_t cap);
+                      const struct limefile_identity *source, char *why, size_t cap);
 
 /* Room for all bytes. -ENOSPC early. */
 int stage_target_allocate(struct stage_target *, uint64_t size);
@@ -79,7 +74,7 @@ int stage_target_restart(struct stage_target *);
 
 /* What stands before `bytes` is synced, and the next try may go on there. -EAGAIN: a job has
  * gone that had written some of it: restart. */
-int stage_target_checkpoint(struct stage_target *, const struct stage_identity *source,
+int stage_target_checkpoint(struct stage_target *, const struct limefile_identity *source,
                             uint64_t bytes, uint32_t crc);
 
 /* All of it is on the disk. -EAGAIN: as above. */
@@ -113,9 +108,9 @@ uint64_t stage_target_has(const char *path);
 
 /* -ENOENT where there is none that fits; sets sequence, kept, kept_crc. */
 int stage_journal_load(struct stage_target *, uint64_t temp_inode,
-                       const struct stage_identity *source);
+                       const struct limefile_identity *source);
 int stage_journal_store(struct stage_target *, uint64_t temp_inode,
-                        const struct stage_identity *source, uint64_t bytes, uint32_t crc);
+                        const struct limefile_identity *source, uint64_t bytes, uint32_t crc);
 
 /* ---- the record of a staged file (record.c), an extended attribute of it ---- */
 

@@ -70,7 +70,7 @@ static const char *check_file_range(const struct job_server *server,
 {
     *code = ENXIO;
     if (!file->writing)
-        return is_inside(move->offset, move->bytes, file->identity.bytes)
+        return is_inside(move->offset, move->bytes, (uint64_t)file->identity.size)
                    ? NULL
                    : "outside of the file";
     *code = EFBIG;
@@ -207,7 +207,8 @@ static const char *check_sum(const struct job_file *file, uint64_t offset, uint6
     if (bytes % site_bytes)
         return "sum: no whole sites";
     *code = ENXIO;
-    return is_inside(offset, bytes, file->identity.bytes) ? NULL : "sum: outside of the file";
+    return is_inside(offset, bytes, (uint64_t)file->identity.size) ? NULL
+                                                                   : "sum: outside of the file";
 }
 
 void job_client_sum(struct job_server *server, struct job_client *client,

@@ -35,14 +35,14 @@ static int compare(const struct job_worker *worker, int fd, const struct wanted 
 {
     struct stat st;
     char difference[128];
-    unsigned any = (worker->places[worker->rank].local ? 0 : LIMEJOB_ANY_DEVICE) |
-                   (wanted->writing || !state ? LIMEJOB_ANY_STATE : 0);
+    unsigned any = (worker->places[worker->rank].local ? 0 : LIMEFILE_DEV) |
+                   (wanted->writing || !state ? LIMEFILE_STATE : 0);
     if (fstat(fd, &st) != 0) {
         int err = errno;
         snprintf(text, cap, "fstat: %s", strerror(err));
         return err;
     }
-    struct limejob_identity found = limejob_identity_of(&st);
+    struct limefile_identity found = limefile_identity_of(&st);
     if (limejob_identity_compare(&found, &wanted->opening.identity, any, difference,
                                  sizeof difference) == 0)
         return 0;

@@ -11,7 +11,7 @@
 
 static unsigned compared_without(bool writing)
 {
-    return writing ? LIMEJOB_ANY_STATE : 0;
+    return writing ? LIMEFILE_STATE : 0;
 }
 
 static bool is_same(const struct job_file *a, const struct job_file *b)
@@ -31,7 +31,7 @@ static bool may_access(int fd, bool writing)
 }
 
 /* The descriptor is of that very file: 0 or an errno, with words. */
-static int check_descriptor(int fd, bool writing, const struct limejob_identity *wanted,
+static int check_descriptor(int fd, bool writing, const struct limefile_identity *wanted,
                             char *text, size_t cap)
 {
     struct stat st;
@@ -54,7 +54,7 @@ static int check_descriptor(int fd, bool writing, const struct limejob_identity 
                  writing ? "writing" : "reading");
         return EBADF;
     }
-    struct limejob_identity found = limejob_identity_of(&st);
+    struct limefile_identity found = limefile_identity_of(&st);
     if (limejob_identity_compare(&found, wanted, compared_without(writing), difference,
                                  sizeof difference) == 0)
         return 0;

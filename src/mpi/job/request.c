@@ -84,7 +84,7 @@ static bool is_move(const struct job_request *request)
 
 static bool is_same_inode(const struct job_file *a, const struct job_file *b)
 {
-    return a->identity.device == b->identity.device && a->identity.inode == b->identity.inode;
+    return limefile_identity_same_file(&a->identity, &b->identity);
 }
 
 bool job_request_is_writing(const struct job_server *server, const struct job_file *file,

@@ -50,7 +50,7 @@ struct job_file {
     bool open;     /* false: the workers are on it */
     bool writing;  /* opened for writing alone */
     struct job_request *waiters;
-    struct limejob_identity identity; /* when it was opened */
+    struct limefile_identity identity; /* when it was opened */
     uint32_t root;
     /* Syncs that have failed, and what the last one said: the kernel says it once, but all who
      * have written must hear it. */

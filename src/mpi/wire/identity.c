@@ -2,78 +2,43 @@
 #include "limejob.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-struct limejob_identity limejob_identity_of(const struct stat *st)
-{
-    return (struct limejob_identity){
-        .device = (uint64_t)st->st_dev,
-        .inode = (uint64_t)st->st_ino,
-        .uid = st->st_uid,
-        .mode = st->st_mode,
-        .bytes = (uint64_t)st->st_size,
-        .mtime_s = st->st_mtim.tv_sec,
-        .mtime_ns = (uint32_t)st->st_mtim.tv_nsec,
-        .ctime_s = st->st_ctim.tv_sec,
-        .ctime_ns = (uint32_t)st->st_ctim.tv_nsec,
-    };
-}
-
 /* ---- compared ---- */
 
-static bool same_number(const char *name, uint64_t found, uint64_t wanted, char *text,
-                        size_t cap)
+/* The first of them in words. */
+static void describe(unsigned differs, const struct limefile_identity *found,
+                     const struct limefile_identity *wanted, char *text, size_t cap)
 {
-    if (found != wanted)
-        snprintf(text, cap, "%s %llu, not %llu", name, (unsigned long long)found,
-                 (unsigned long long)wanted);
-    return found == wanted;
+    if (differs & LIMEFILE_DEV)
+        snprintf(text, cap, "device %" PRIu64 ", not %" PRIu64, found->dev, wanted->dev);
+    else if (differs & LIMEFILE_INO)
+        snprintf(text, cap, "inode %" PRIu64 ", not %" PRIu64, found->ino, wanted->ino);
+    else if (differs & LIMEFILE_UID)
+        snprintf(text, cap, "uid %u, not %u", found->uid, wanted->uid);
+    else if (differs & LIMEFILE_MODE)
+        snprintf(text, cap, "mode %#o, not %#o", found->mode, wanted->mode);
+    else if (differs & LIMEFILE_SIZE)
+        snprintf(text, cap, "size %" PRId64 ", not %" PRId64, found->size, wanted->size);
+    else {
+        bool m = differs & LIMEFILE_MTIME;
+        const struct timespec *is = m ? &found->mtime : &found->ctime;
+        const struct timespec *was = m ? &wanted->mtime : &wanted->ctime;
+        snprintf(text, cap, "%s %jd.%09ld, not %jd.%09ld", m ? "mtime" : "ctime",
+                 (intmax_t)is->tv_sec, is->tv_nsec, (intmax_t)was->tv_sec, was->tv_nsec);
+    }
 }
 
-static bool same_mode(uint32_t found, uint32_t wanted, char *text, size_t cap)
-{
-    if (found != wanted)
-        snprintf(text, cap, "mode %#o, not %#o", found, wanted);
-    return found == wanted;
-}
-
-struct instant {
-    int64_t s;
-    uint32_t ns;
-};
-
-static bool same_time(const char *name, struct instant found, struct instant wanted, char *text,
-                      size_t cap)
-{
-    bool same = found.s == wanted.s && found.ns == wanted.ns;
-    if (!same)
-        snprintf(text, cap, "%s %lld.%09u, not %lld.%09u", name, (long long)found.s, found.ns,
-                 (long long)wanted.s, wanted.ns);
-    return same;
-}
-
-static bool same_state(const struct limejob_identity *found,
-                       const struct limejob_identity *wanted, char *text, size_t cap)
-{
-    return same_number("size", found->bytes, wanted->bytes, text, cap) &&
-           same_time("mtime", (struct instant){found->mtime_s, found->mtime_ns},
-                     (struct instant){wanted->mtime_s, wanted->mtime_ns}, text, cap) &&
-           same_time("ctime", (struct instant){found->ctime_s, found->ctime_ns},
-                     (struct instant){wanted->ctime_s, wanted->ctime_ns}, text, cap);
-}
-
-int limejob_identity_compare(const struct limejob_identity *found,
-                             const struct limejob_identity *wanted, unsigned any, char *text,
+int limejob_identity_compare(const struct limefile_identity *found,
+                             const struct limefile_identity *wanted, unsigned any, char *text,
                              size_t cap)
 {
-    bool same = (any & LIMEJOB_ANY_DEVICE ||
-                 same_number("device", found->device, wanted->device, text, cap)) &&
-                same_number("inode", found->inode, wanted->inode, text, cap) &&
-                same_number("uid", found->uid, wanted->uid, text, cap) &&
-                same_mode(found->mode, wanted->mode, text, cap) &&
-                (any & LIMEJOB_ANY_STATE || same_state(found, wanted, text, cap));
-    return same ? 0 : -ESTALE;
+    unsigned differs = limefile_identity_differences(found, wanted) & ~any;
+    if (differs)
+        describe(differs, found, wanted, text, cap);
+    return differs ? -ESTALE : 0;
 }
 
 /* ---- in packets ---- */
@@ -84,38 +49,40 @@ size_t limejob_folder_bytes(const char *path)
     return slash && slash > path ? (size_t)(slash - path) : 1;
 }
 
-static void put_identity(struct limejob_packet *packet, const struct limejob_identity *identity)
+static void put_identity(struct limejob_packet *packet,
+                         const struct limefile_identity *identity)
 {
-    limejob_put_u64(packet, identity->device);
-    limejob_put_u64(packet, identity->inode);
+    limejob_put_u64(packet, identity->dev);
+    limejob_put_u64(packet, identity->ino);
     limejob_put_u32(packet, identity->uid);
     limejob_put_u32(packet, identity->mode);
-    limejob_put_u64(packet, identity->bytes);
-    limejob_put_u64(packet, (uint64_t)identity->mtime_s);
-    limejob_put_u32(packet, identity->mtime_ns);
-    limejob_put_u64(packet, (uint64_t)identity->ctime_s);
-    limejob_put_u32(packet, identity->ctime_ns);
+    limejob_put_u64(packet, (uint64_t)identity->size);
+    limejob_put_u64(packet, (uint64_t)identity->mtime.tv_sec);
+    limejob_put_u32(packet, (uint32_t)identity->mtime.tv_nsec);
+    limejob_put_u64(packet, (uint64_t)identity->ctime.tv_sec);
+    limejob_put_u32(packet, (uint32_t)identity->ctime.tv_nsec);
 }
 
-void limejob_put_opening(struct limejob_packet *packet, const struct limejob_identity *identity,
-                         const char *path, size_t root)
+void limejob_put_opening(struct limejob_packet *packet,
+                         const struct limefile_identity *identity, const char *path,
+                         size_t root)
 {
     put_identity(packet, identity);
     limejob_put_u32(packet, (uint32_t)root);
     limejob_put_bytes(packet, path, strlen(path));
 }
 
-static void get_identity(struct limejob_packet *packet, struct limejob_identity *identity)
+static void get_identity(struct limejob_packet *packet, struct limefile_identity *identity)
 {
-    identity->device = limejob_get_u64(packet);
-    identity->inode = limejob_get_u64(packet);
+    identity->dev = limejob_get_u64(packet);
+    identity->ino = limejob_get_u64(packet);
     identity->uid = limejob_get_u32(packet);
     identity->mode = limejob_get_u32(packet);
-    identity->bytes = limejob_get_u64(packet);
-    identity->mtime_s = (int64_t)limejob_get_u64(packet);
-    identity->mtime_ns = limejob_get_u32(packet);
-    identity->ctime_s = (int64_t)limejob_get_u64(packet);
-    identity->ctime_ns = limejob_get_u32(packet);
+    identity->size = (int64_t)limejob_get_u64(packet);
+    identity->mtime.tv_sec = (int64_t)limejob_get_u64(packet);
+    identity->mtime.tv_nsec = limejob_get_u32(packet);
+    identity->ctime.tv_sec = (int64_t)limejob_get_u64(packet);
+    identity->ctime.tv_nsec = limejob_get_u32(packet);
 }
 
 /* "/data" and "/" are folders of "/data/conf", "/da" is not. */
@@ -133,7 +100,6 @@ int limejob_get_opening(struct limejob_packet *packet, struct limejob_opening *o
     opening->root = limejob_get_u32(packet);
     if (limejob_get_text(packet, opening->path, sizeof opening->path) != 0)
         return -EINVAL;
-    return is_root_of(opening->path, opening->root) && opening->identity.bytes <= INT64_MAX
-               ? 0
-               : -EINVAL;
+    return is_root_of(opening->path, opening->root) && opening->identity.size >= 0 ? 0
+                                                                                   : -EINVAL;
 }

@@ -7,6 +7,7 @@
 #ifndef LIMEFS_H
 #define LIMEFS_H
 
+#include "limeidentity.h"
 #include "lock.h"
 
 #include <stdatomic.h>
@@ -63,15 +64,6 @@ struct limefs_opened {
     struct limefile_index *index;
     struct limefile_gauge_guise *guise; /* or NULL */
     bool moving; /* it may have been changed meanwhile, with the same times */
-};
-
-/* What tells that a file is still the one that was seen. */
-struct limefs_stamp {
-    dev_t dev;
-    ino_t ino;
-    off_t size;
-    struct timespec mtime, ctime;
-    mode_t type; /* S_IFREG, S_IFLNK ... */
 };
 
 struct limefs {
@@ -133,32 +125,6 @@ struct limefs {
 struct limefs_handle {
     struct limefs_handle *next, **at;
 };
-
-struct limefs_stamp limefs_stamp_of(const struct stat *);
-
-/* True if neither data nor attributes have changed. */
-bool limefs_stamp_equal(const struct limefs_stamp *, const struct limefs_stamp *);
-
-/* True if it is the same file, whatever was done to it. */
-bool limefs_stamp_same_file(const struct limefs_stamp *, const struct limefs_stamp *);
-
-/* True if the data have not changed; owner, mode or links may have. */
-bool limefs_stamp_same_data(const struct limefs_stamp *, const struct limefs_stamp *);
-
-bool limefs_time_is_same(const struct timespec *, const struct timespec *);
-
-/* A change within a tick of the file system's clock leaves the same time behind: true if there
- * may be another one after the file was `seen`. */
-bool limefs_time_is_racy(const struct timespec *time, const struct timespec *seen);
-
-/* The kernel sets a file's times when a write(2) begins, or with the first of several stores
- * through a mapping, and not again at the end. Whether that may be going on still: the file has
- * that ctime, which is less than a minute old, and somebody has it open for writing. To be
- * asked after its times, and before the bytes that these are to vouch for are read. fd: open
- * for reading alone. A lease tells, which root gets of all files, and others of their own; of
- * no other it is known. Where there are none for another reason (NFS without a delegation), the
- * answer is yes. */
-bool limefs_stamp_is_moving(int fd, const struct timespec *ctime);
 
 /* Into and out of fs->files or fs->dirs. */
 void limefs_handle_add(struct limefs *, struct limefs_handle **list, struct limefs_handle *);

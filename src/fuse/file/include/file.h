@@ -55,9 +55,9 @@ struct limefs_file {
     struct limefs_verify_reader reader; /* what is served is looked at */
     struct limefs_lock lock;            /* guards what follows */
     struct limefs_stream stream;
-    int direct;                  /* the container with O_DIRECT; -1: cannot be had */
-    struct limefs_stamp checked; /* the container when the record was last found good */
-    struct limefs_sample sample; /* of the last read */
+    int direct;                       /* the container with O_DIRECT; -1: cannot be had */
+    struct limefile_identity checked; /* the container when the record was last found good */
+    struct limefs_sample sample;      /* of the last read */
 };
 
 /* Flags as for open(2). *keep: the kernel's cached pages are still good. */

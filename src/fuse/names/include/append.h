@@ -18,7 +18,7 @@
 
 /* Its file has been opened for writing, with these flags of open(2), and was like that: whether
  * it is taken for one that is appended to. It is closed. With fs->lock held. */
-bool limefs_append_opened(struct limefs_node *, int flags, const struct limefs_stamp *);
+bool limefs_append_opened(struct limefs_node *, int flags, const struct limefile_identity *);
 void limefs_append_closed(struct limefs_node *, bool appends);
 
 /* One of its files has been given to close(2), of which the kernel tells at once; that it is

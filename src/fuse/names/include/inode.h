@@ -66,28 +66,28 @@ struct limefs_node {
     bool filed; /* LIMEFS_OTHER: it is found by its file's number */
     struct limefs_node *next_file;
 
-    struct limefs_stamp stamp;  /* of the file, when the kernel was last told of it; */
-    bool sure;                  /* with it, it is of that kind */
-    struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache, */
-    bool cached_is_ours;        /* that were written through this mount */
-    off_t told_bytes;           /* LIMEFS_OTHER: the size that the kernel knows */
-    struct limefs_known known;  /* LIMEFS_OTHER */
-    unsigned writers;           /* LIMEFS_OTHER: files open for writing; of these, */
-    unsigned appenders;         /* to append only (append.h) */
-    bool flushed;               /* close(2) was called since the last of them was opened or
-                                 * wrote: what they wrote has come */
-    bool opened;                /* LIMEFS_OTHER: the kernel may have its bytes */
-    unsigned opens;             /* LIMEFS_OTHER: files open; and what the kernel reads */
-    int backing;                /* instead of them all (file/passthrough.h), 0: we do */
-    enum limefs_bytes bytes;    /* LIMEFS_OTHER: how they stand to what it believes */
+    struct limefile_identity stamp;  /* of the file, when the kernel was last told of it; */
+    bool sure;                       /* with it, it is of that kind */
+    struct limefile_identity cached; /* LIMEFS_OTHER: of the data in the kernel's page cache, */
+    bool cached_is_ours;             /* that were written through this mount */
+    off_t told_bytes;                /* LIMEFS_OTHER: the size that the kernel knows */
+    struct limefs_known known;       /* LIMEFS_OTHER */
+    unsigned writers;                /* LIMEFS_OTHER: files open for writing; of these, */
+    unsigned appenders;              /* to append only (append.h) */
+    bool flushed;                    /* close(2) was called since the last of them was opened or
+                                      * wrote: what they wrote has come */
+    bool opened;                     /* LIMEFS_OTHER: the kernel may have its bytes */
+    unsigned opens;                  /* LIMEFS_OTHER: files open; and what the kernel reads */
+    int backing;                     /* instead of them all (file/passthrough.h), 0: we do */
+    enum limefs_bytes bytes;         /* LIMEFS_OTHER: how they stand to what it believes */
     struct limefs_append *_Atomic append;
-    bool fresh;               /* made by mkdir, and held until it looks like a container: */
-    struct limefs_stamp made; /* this file */
-    struct limefs_view *view; /* LIMEFS_CONTAINER: the newest; no reference */
-    bool listed;              /* LIMEFS_DIRECTORY: since then, so many of its names */
-    unsigned looks;           /* were looked up or entered; so many more times */
-    unsigned ahead;           /* they are looked up as it is listed (ops/dirtree.c) */
-    struct limefs_stamp told; /* LIMEFS_CONTAINER: whose fault the log has; under `work` */
+    bool fresh; /* made by mkdir, and held until it looks like a container: */
+    struct limefile_identity made; /* this file */
+    struct limefs_view *view;      /* LIMEFS_CONTAINER: the newest; no reference */
+    bool listed;                   /* LIMEFS_DIRECTORY: since then, so many of its names */
+    unsigned looks;                /* were looked up or entered; so many more times */
+    unsigned ahead;                /* they are looked up as it is listed (ops/dirtree.c) */
+    struct limefile_identity told; /* LIMEFS_CONTAINER: whose fault the log has; under `work` */
     /* Taken, before fs->lock, by whoever opens and indexes the container, or sets when the
      * plain file below was last changed: one at a time. */
     struct limefs_lock work;
@@ -159,7 +159,7 @@ bool limefs_node_turn(struct limefs *, struct limefs_node *, unsigned i);
 
 /* What is known by that file's number is not it: it has just been made, or its last name was
  * removed, and the number may be used again. */
-void limefs_node_unfile(struct limefs *, const struct limefs_stamp *);
+void limefs_node_unfile(struct limefs *, const struct limefile_identity *);
 
 /* True if those are attributes of the very file that the kernel was last told of. */
 bool limefs_node_is(struct limefs *, const struct limefs_node *, const struct stat *);
@@ -188,7 +188,7 @@ void limefs_node_touched(struct limefs *, struct limefs_node *, const struct sta
 
 /* Made by limefs_node_made() and not yet removed. */
 bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const char *name,
-                          const struct limefs_stamp *);
+                          const struct limefile_identity *);
 
 /* Whether the kind of the child with the attributes found->st is known; then it is set. A file
  * that is being written to is what it was, and not for sure. */

@@ -11,7 +11,7 @@
 #include "inode.h"
 
 /* A new node's file is like that. With fs->lock held. */
-void limefs_told_first(struct limefs_node *, const struct limefs_stamp *);
+void limefs_told_first(struct limefs_node *, const struct limefile_identity *);
 
 /* This mount is about to change when it was last changed; that was done, or not (err), to the
  * file that is open as fd. */
@@ -33,6 +33,6 @@ bool limefs_told_before(struct limefs *, const struct limefs_node *, int fd,
                         const struct timespec *mtime);
 
 /* False if others have changed it. With fs->lock held. */
-bool limefs_told_stands(const struct limefs_node *, const struct limefs_stamp *);
+bool limefs_told_stands(const struct limefs_node *, const struct limefile_identity *);
 
 #endif

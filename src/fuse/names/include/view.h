@@ -36,10 +36,11 @@ struct limefs_view {
 
     /* Guarded by fs->lock. */
     struct stat st; /* of the container then */
-    struct limefs_stamp stamp;
+    struct limefile_identity stamp;
     bool sure; /* its file's ctime is so old that any change gives it another one */
-    struct limefs_stamp settled; /* if that is the file's, its headers are those of the index;
-                                  * 0: not sure yet, as its ctime was young then, too */
+    struct limefile_identity
+        settled; /* if that is the file's, its headers are those of the index;
+                  * 0: not sure yet, as its ctime was young then, too */
     struct limefs_mtimes mtimes;
     uint64_t lookups; /* the kernel's, of all records together */
     uint64_t asked;   /* records that were looked up by name so far */
@@ -101,7 +102,7 @@ struct stat limefs_view_stat(struct limefs *, const struct limefs_view *);
  * in place so that it is not sure to be the same record. *checked, if not NULL, remembers
  * the last answer for an open file. */
 int limefs_view_check(struct limefs *, struct limefs_view *, const struct limefile_record *,
-                      struct limefs_stamp *checked);
+                      struct limefile_identity *checked);
 
 /* A pinned view's container is as this mount has made it, or has seen it last. */
 bool limefs_view_is_known(struct limefs *, const struct limefs_view *);
@@ -110,7 +111,7 @@ bool limefs_view_is_known(struct limefs *, const struct limefs_view *);
 bool limefs_view_settle(struct limefs *, struct limefs_view *);
 
 /* What a pinned view's file is like if its records are sure to be those of the view; else 0. */
-struct limefs_stamp limefs_view_settled(struct limefs *, const struct limefs_view *);
+struct limefile_identity limefs_view_settled(struct limefs *, const struct limefs_view *);
 
 /* Its file is what it was when it was indexed, attributes and all, so that its name still leads
  * to it: a file's ctime changes when its name is taken away. False if that is not sure. */
@@ -181,7 +182,7 @@ bool limefs_view_has_told(int err);
  * is not the one of `want` where that is given; LIMEFILE_E_NOT_FILE; LIMEFILE_E_GAUGE_* if it
  * is a configuration in another format and cannot be shown. *st is as of then; the caller
  * closes it. */
-int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_opened *out,
+int limefs_view_open(int file, const struct limefile_identity *want, struct limefs_opened *out,
                      struct stat *st);
 void limefs_view_close(const struct limefs_opened *);
 

@@ -132,12 +132,11 @@ int copy_run(struct copy *c)
 bool copy_is_unchanged(int in, const struct stat *before)
 {
     struct stat st;
-    struct limefile_state was, is;
     if (fstat(in, &st) != 0)
         return false;
-    limefile_state_of(before, &was);
-    limefile_state_of(&st, &is);
-    return limefile_state_equal(&was, &is);
+    struct limefile_identity was = limefile_identity_of(before);
+    struct limefile_identity is = limefile_identity_of(&st);
+    return limefile_identity_equal(&was, &is);
 }
 
 void copy_message(const struct copy *c, const char *in_name, const char *out_name, int code)

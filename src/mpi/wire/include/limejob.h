@@ -16,6 +16,8 @@
 #ifndef LIMEJOB_H
 #define LIMEJOB_H
 
+#include "limeidentity.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -138,41 +140,25 @@ int limejob_get_code(struct limejob_packet *, char *text, size_t cap);
 
 /* ---- which container (identity.c) ---- */
 
-/* What tells a file from all others, and a state of it from later ones: nobody can set ctime.
- */
-struct limejob_identity {
-    uint64_t device, inode;
-    uint32_t uid, mode; /* mode: with the type, as in struct stat */
-    uint64_t bytes;
-    int64_t mtime_s, ctime_s;
-    uint32_t mtime_ns, ctime_ns;
-};
-
 enum {
     LIMEJOB_IDENTITY_BYTES = 56, /* in a payload */
 };
 
-/* What limejob_identity_compare() leaves out. */
-enum {
-    LIMEJOB_ANY_DEVICE = 1, /* the number means nothing on another host */
-    LIMEJOB_ANY_STATE = 2,  /* size and times of what is being written */
-};
-
-struct limejob_identity limejob_identity_of(const struct stat *);
-
-/* 0, or -ESTALE and the first difference in words ("inode 5, not 7"); cap may be 0. */
-int limejob_identity_compare(const struct limejob_identity *found,
-                             const struct limejob_identity *wanted, unsigned any, char *text,
+/* `any`: the LIMEFILE_... that may differ. 0, or -ESTALE and the first other difference in
+ * words
+ * ("inode 5, not 7"); cap may be 0. */
+int limejob_identity_compare(const struct limefile_identity *found,
+                             const struct limefile_identity *wanted, unsigned any, char *text,
                              size_t cap);
 
 /* The payload of OPEN and OPEN_WRITE. */
 struct limejob_opening {
-    struct limejob_identity identity;
+    struct limefile_identity identity;
     uint32_t root; /* bytes of path; what follows them is below that folder */
     char path[LIMEJOB_PATH_MAX];
 };
 
-void limejob_put_opening(struct limejob_packet *, const struct limejob_identity *,
+void limejob_put_opening(struct limejob_packet *, const struct limefile_identity *,
                          const char *path, size_t root);
 
 /* -EINVAL: the path is not absolute, or root does not name a folder on it. */
