@@ -18,17 +18,11 @@ struct move {
     int64_t by;
 };
 
-/* As the kernel counts. */
-struct span {
-    uint64_t begin, end;
-};
-
 struct limefs_append {
     struct limefs_lock lock; /* guards the rest; held over I/O, taken before fs->lock */
     size_t count;
     struct move *moves; /* rising */
-    size_t owed_count;
-    struct span *owed;             /* of which the bytes are still to come */
+    uint64_t done; /* up to here, as the kernel counts, all that it had to send has come */
     struct limefile_identity last; /* after our own last change, or when it was opened */
 };
 
@@ -98,6 +92,7 @@ bool limefs_append_opened(struct limefs_node *node, int flags,
     if (appends && node->writers == 0) {
         bool stands = node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size;
         node->append->last = stands ? *stamp : (struct limefile_identity){0};
+        node->append->done = (uint64_t)node->told_bytes;
     }
     node->writers++;
     node->appenders += appends;
@@ -130,7 +125,6 @@ void limefs_append_free(struct limefs_node *node)
         return;
     limefs_lock_destroy(&node->append->lock);
     free(node->append->moves);
-    free(node->append->owed);
     free(node->append);
 }
 
@@ -263,37 +257,6 @@ static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, con
     return err;
 }
 
-static void owe(struct limefs_append *append, uint64_t begin, uint64_t end)
-{
-    if (begin >= end)
-        return;
-    struct span *owed = reallocarray(append->owed, append->owed_count + 1, sizeof *owed);
-    if (!owed)
-        return;
-    owed[append->owed_count++] = (struct span){begin, end};
-    append->owed = owed;
-}
-
-/* What is owed, of n known bytes, unless all of them are wanted: the rest was there before. */
-static int write_owed(struct limefs_append *append, int fd, const char *buf, size_t n,
-                      uint64_t offset, bool all)
-{
-    int err = all ? write_known(append, fd, buf, n, offset) : 0;
-    for (size_t i = append->owed_count; i-- > 0 && !err;) {
-        struct span span = append->owed[i];
-        uint64_t begin = span.begin > offset ? span.begin : offset;
-        uint64_t end = span.end < offset + n ? span.end : offset + n;
-        if (begin >= end)
-            continue;
-        if (!all)
-            err = write_known(append, fd, buf + (begin - offset), end - begin, begin);
-        append->owed[i] = append->owed[--append->owed_count];
-        owe(append, span.begin, begin);
-        owe(append, end, span.end);
-    }
-    return err;
-}
-
 /* The kernel may send a later piece first: the place of the others is taken with zeros. */
 static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uint64_t from,
                         uint64_t to)
@@ -306,7 +269,6 @@ static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uin
         err = append_bytes(fs, node, fd, zeros, n, at);
         at += n;
     }
-    owe(node->append, from, at);
     return err;
 }
 
@@ -324,7 +286,8 @@ static int write_appended(struct limefs *fs, struct limefs_node *node, int fd, c
     struct limefs_append *append = node->append;
     bool ours = is_ours(append, fd);
     size_t known = before(end, n, offset);
-    int err = write_owed(append, fd, buf, known, offset, ours);
+    size_t old = ours ? 0 : before(append->done, known, offset);
+    int err = write_known(append, fd, buf + old, known - old, offset + old);
     if (!err && offset > end)
         err = append_zeros(fs, node, fd, end, offset);
     if (!err)
@@ -342,6 +305,9 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
     uint64_t end = append ? known_end(fs, node, &only) : 0;
     int err = only ? write_appended(fs, node, fd, buf, n, offset, end)
                    : write_known(append, fd, buf, n, offset);
+    /* After an error the kernel has dropped what was before, too. */
+    if (append && (err || offset <= append->done) && append->done < offset + n)
+        append->done = offset + n;
     grown_to(fs, node, offset + n);
     leave(append);
     return err ? err : (ssize_t)n;
@@ -365,10 +331,10 @@ int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint6
     limefs_told_begin(fs, node);
     struct limefs_append *append = enter(node);
     bool ours = append && is_ours(append, fd);
-    uint64_t end = known_end(fs, node, &only);
+    known_end(fs, node, &only);
     int err = cut(append, fd, bytes);
-    if (!err && append)
-        owe(append, end, bytes);
+    if (!err && append && append->done > bytes)
+        append->done = bytes;
     if (ours)
         note_ours(append, fd);
     limefs_lock(&fs->lock);
@@ -384,13 +350,11 @@ static int allocate(struct limefs *fs, struct limefs_node *node, int fd, int mod
                     uint64_t offset, uint64_t bytes)
 {
     bool only, longer = !(mode & FALLOC_FL_KEEP_SIZE);
-    uint64_t end = known_end(fs, node, &only);
+    known_end(fs, node, &only);
     if (node->append && node->append->count > 0)
         return -EOPNOTSUPP;
     if (fallocate(fd, mode, (off_t)offset, (off_t)bytes) != 0)
         return -errno;
-    if (longer && node->append)
-        owe(node->append, end, offset + bytes);
     grown_to(fs, node, longer ? offset + bytes : 0);
     return 0;
 }

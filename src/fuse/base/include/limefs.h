@@ -103,7 +103,6 @@ struct limefs {
     struct fuse_session *session; /* NULL: not mounted yet */
     unsigned threads;             /* that serve requests, at most */
     double looked;                /* when names of a folder were wanted that was listed */
-    atomic_uint looking_ahead;    /* threads that look at names (ops/sniff.c) */
     bool following;               /* one of them is in limefs_follow() */
     atomic_uint waiting;          /* of these, for verdicts (verify.c) */
     struct limefs_job *job;       /* job.h; NULL: none wanted */

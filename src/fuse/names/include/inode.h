@@ -86,7 +86,7 @@ struct limefs_node {
     struct limefs_view *view;      /* LIMEFS_CONTAINER: the newest; no reference */
     bool listed;                   /* LIMEFS_DIRECTORY: since then, so many of its names */
     unsigned looks;                /* were looked up or entered; so many more times */
-    unsigned ahead;                /* they are looked up as it is listed (ops/dirtree.c) */
+    unsigned ahead;                /* they are looked up as it is listed (ops/dir.c) */
     struct limefile_identity told; /* LIMEFS_CONTAINER: whose fault the log has; under `work` */
     /* Taken, before fs->lock, by whoever opens and indexes the container, or sets when the
      * plain file below was last changed: one at a time. */
@@ -194,6 +194,11 @@ bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const cha
  * that is being written to is what it was, and not for sure. */
 bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,
                             struct limefs_found *);
+
+/* A name was looked up in a directory; one of its containers was entered. Where that happens
+ * often, names are looked up as they are listed (ops/dir.c). */
+void limefs_node_looked_in(struct limefs *, struct limefs_node *directory);
+void limefs_node_entered(struct limefs *, const struct limefs_node *);
 
 /* The kernel forgets n lookups of a node. */
 void limefs_node_forget(struct limefs *, struct limefs_node *, uint64_t n);
