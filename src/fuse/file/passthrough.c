@@ -43,28 +43,28 @@ int limefs_passthrough_prepare(struct limefs *fs, const struct limefs_node *node
     if (!fs->passes)
         return 0;
     limefs_lock(&fs->lock);
-    bool first = node->opens == 0;
+    bool first = node->plain.opens == 0;
     limefs_unlock(&fs->lock);
     return first ? back(fs, fd) : 0;
 }
 
 int limefs_passthrough_opened(struct limefs *fs, struct limefs_node *node, int backing)
 {
-    if (node->opens++ == 0) {
-        node->backing = backing;
+    if (node->plain.opens++ == 0) {
+        node->plain.backing = backing;
         backing = 0;
     }
-    if (node->backing)
+    if (node->plain.backing)
         atomic_fetch_add_explicit(&fs->passed_files, 1, memory_order_relaxed);
     return backing;
 }
 
 int limefs_passthrough_closed(struct limefs_node *node)
 {
-    int backing = node->backing;
-    if (--node->opens > 0)
+    int backing = node->plain.backing;
+    if (--node->plain.opens > 0)
         return 0;
-    node->backing = 0;
+    node->plain.backing = 0;
     return backing;
 }
 

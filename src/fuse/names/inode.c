@@ -382,7 +382,7 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false; /* the kernel keeps where it leads */
     return limefile_identity_same_file(&node->stamp, stamp) &&
            (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_holds(node) ||
-            (node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size &&
+            (node->plain.bytes == LIMEFS_AS_TOLD && node->plain.told_bytes == stamp->size &&
              limefs_told_stands(node, stamp)));
 }
 
@@ -475,7 +475,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
         node = new_node(fs, parent, name, kind);
         if (node) {
             insert_name(fs, node);
-            node->told_bytes = stamp.size;
+            node->plain.told_bytes = stamp.size;
             limefs_told_first(node, &stamp);
         }
     }
@@ -507,15 +507,15 @@ int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *
 {
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
-    if (node && (node->kind != LIMEFS_CONTAINER || node->fresh)) {
+    if (node && (node->kind != LIMEFS_CONTAINER || node->container.fresh)) {
         remove_name(fs, node);
         node = NULL;
     }
     if (!node && (node = new_node(fs, parent, name, LIMEFS_CONTAINER)))
         insert_name(fs, node);
     if (node) {
-        node->fresh = true;
-        node->made = limefile_identity_of(st);
+        node->container.fresh = true;
+        node->container.made = limefile_identity_of(st);
         limefs_node_hold(node);
     }
     limefs_unlock(&fs->lock);
@@ -527,8 +527,8 @@ void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const cha
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node) {
-        bool fresh = node->fresh;
-        node->fresh = false;
+        bool fresh = node->container.fresh;
+        node->container.fresh = false;
         remove_name(fs, node);
         if (fresh)
             limefs_node_drop(fs, node);
@@ -585,7 +585,8 @@ bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const c
 {
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
-    bool fresh = node && node->fresh && limefile_identity_same_file(&node->made, stamp);
+    bool fresh = node && node->container.fresh &&
+                 limefile_identity_same_file(&node->container.made, stamp);
     limefs_unlock(&fs->lock);
     return fresh;
 }
@@ -599,8 +600,8 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     if (!node)
         node = find_number(fs, &stamp);
     bool sure = node && node->sure && limefile_identity_equal(&node->stamp, &stamp);
-    bool known =
-        sure || (node && node->writers && limefile_identity_same_file(&node->stamp, &stamp));
+    bool known = sure || (node && node->plain.writers &&
+                          limefile_identity_same_file(&node->stamp, &stamp));
     if (known) {
         found->kind = node->kind;
         found->sure = sure;
@@ -613,8 +614,8 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
 
 static void count_look(struct limefs *fs, struct limefs_node *directory)
 {
-    if (directory->listed && ++directory->looks >= LOOKS) {
-        directory->ahead = LISTS_AHEAD;
+    if (directory->dir.listed && ++directory->dir.looks >= LOOKS) {
+        directory->dir.ahead = LISTS_AHEAD;
         fs->looked = limefs_seconds();
     }
 }

@@ -1,4 +1,5 @@
-/* view.c - views of containers: made, kept open, compared with their files, changed by writers */
+/* view.c - views of containers: made, kept open, compared with their files, changed by writers
+ */
 #define _GNU_SOURCE
 #include "view.h"
 #include "caller.h"
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    CHECK_TRIES = 3,       /* while this mount changes a container */
+    CHECK_TRIES = 3, /* while this mount changes a container */
     MTIMES_FIRST = 8,
     MTIMES_MOST = 1 << 16, /* a power of two; then the oldest goes */
 };
@@ -208,12 +209,12 @@ static bool free_unheld(struct limefs *fs, struct limefs_view *view)
 {
     if (view->pins)
         return false;
-    if (view->fd >= 0 && view->node->view != view)
+    if (view->fd >= 0 && view->node->container.view != view)
         put_to_sleep(fs, view);
     if (view->lookups || view->fd >= 0)
         return false;
-    if (view->node->view == view)
-        view->node->view = NULL;
+    if (view->node->container.view == view)
+        view->node->container.view = NULL;
     limefs_slot_give(fs, view->slot);
     limefs_node_drop(fs, view->node);
     free_view(fs, view);
@@ -223,8 +224,8 @@ static bool free_unheld(struct limefs *fs, struct limefs_view *view)
 /* The node's newest view is the newest no longer. */
 static void retire(struct limefs *fs, struct limefs_node *node)
 {
-    struct limefs_view *view = node->view;
-    node->view = NULL;
+    struct limefs_view *view = node->container.view;
+    node->container.view = NULL;
     if (view)
         free_unheld(fs, view);
 }
@@ -233,7 +234,7 @@ static void retire(struct limefs *fs, struct limefs_node *node)
  * locked a second time. */
 static void retire_gone(struct limefs *fs, struct limefs_node *node)
 {
-    if (node->view && node->view->state != LIMEFS_VIEW_WRITTEN)
+    if (node->container.view && node->container.view->state != LIMEFS_VIEW_WRITTEN)
         retire(fs, node);
 }
 
@@ -485,7 +486,7 @@ bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
         return false;
     struct limefile_identity stamp = limefile_identity_of(&st);
     limefs_lock(&fs->lock);
-    bool unchanged = view->node->view == view && view->state == LIMEFS_VIEW_VALID &&
+    bool unchanged = view->node->container.view == view && view->state == LIMEFS_VIEW_VALID &&
                      st.st_nlink > 0 && limefile_identity_equal(&stamp, &view->stamp) &&
                      limefile_identity_equal(&stamp, &view->settled);
     limefs_unlock(&fs->lock);
@@ -567,9 +568,9 @@ static void report_fault(struct limefs *fs, struct limefs_node *node,
                          const struct limefs_view *view)
 {
     const struct limefile_finding *fault = limefile_index_fault(view->index);
-    if (!fault || limefile_identity_same_data(&node->told, &view->stamp))
+    if (!fault || limefile_identity_same_data(&node->container.told, &view->stamp))
         return;
-    node->told = view->stamp;
+    node->container.told = view->stamp;
     char path[PATH_MAX], text[256];
     const char *label = limefs_tree_label(fs, node, path, sizeof path);
     limefile_finding_text(fault, text, sizeof text);
@@ -592,9 +593,10 @@ static void report_error(struct limefs *fs, struct limefs_node *node, const stru
 {
     struct limefile_identity stamp = limefile_identity_of(st);
     char path[PATH_MAX];
-    if (!limefs_view_has_told(err) || limefile_identity_same_data(&node->told, &stamp))
+    if (!limefs_view_has_told(err) ||
+        limefile_identity_same_data(&node->container.told, &stamp))
         return;
-    node->told = stamp;
+    node->container.told = stamp;
     limefs_log(LOG_ERR, "%s: open: %s", limefs_tree_label(fs, node, path, sizeof path),
                limefile_strerror(err));
 }
@@ -674,7 +676,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
         view->id = ++fs->ids;
         limefs_node_hold(node);
         retire(fs, node);
-        node->view = view;
+        node->container.view = view;
         list_awake(fs, view);
         evict(fs);
     }
@@ -696,7 +698,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
 static uint64_t moves_of(struct limefs *fs, const struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
-    uint64_t moves = node->view ? node->view->moves : 0;
+    uint64_t moves = node->container.view ? node->container.view->moves : 0;
     limefs_unlock(&fs->lock);
     return moves;
 }
@@ -731,7 +733,7 @@ static bool is_current(struct limefs *fs, struct limefs_view *view, const struct
 {
     struct limefile_identity now = limefile_identity_of(&found->st);
     limefs_lock(&fs->lock);
-    bool newest = view->node->view == view, moving = view->moves % 2;
+    bool newest = view->node->container.view == view, moving = view->moves % 2;
     enum limefs_view_state state = view->state;
     struct limefile_identity seen = view->stamp;
     limefs_unlock(&fs->lock);
@@ -742,7 +744,8 @@ static bool is_current(struct limefs *fs, struct limefs_view *view, const struct
         open && may_be_young && limefile_is_being_written(view->fd, &found->st.st_ctim);
     enum limefs_view_answer answer =
         limefs_view_judge(state, &seen, &now, &found->seen, being_written);
-    if (answer != LIMEFS_VIEW_TO_CHECK || !open) /* else it is indexed again when it is opened */
+    if (answer != LIMEFS_VIEW_TO_CHECK ||
+        !open) /* else it is indexed again when it is opened */
         return answer != LIMEFS_VIEW_CHANGED;
     if (!limefs_view_settle(fs, view))
         return false;
@@ -759,7 +762,7 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
                                           const struct found *found)
 {
     limefs_lock(&fs->lock);
-    struct limefs_view *view = node->view;
+    struct limefs_view *view = node->container.view;
     bool written = view && view->state == LIMEFS_VIEW_WRITTEN;
     if (view)
         view->pins++;
@@ -801,7 +804,7 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
 static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_node *container)
 {
     limefs_lock(&fs->lock);
-    struct limefs_view *view = container->view;
+    struct limefs_view *view = container->container.view;
     if (view && view->fd < 0)
         view = NULL;
     if (view) {
@@ -1006,7 +1009,8 @@ int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
     view->rewritten = true;
     notify_changed(fs, view);
     note_look(view, told ? &st : NULL);
-    view->node->stamp = view->node->made = view->stamp; /* what the kernel means by it now */
+    view->node->stamp = view->node->container.made =
+        view->stamp; /* what the kernel means by it now */
     limefs_unlock(&fs->lock);
     if (fresh >= 0)
         close(fresh);

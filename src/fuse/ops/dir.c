@@ -154,7 +154,7 @@ void limefs_dirs_release(struct limefs *fs)
 /* ---- entries ---- */
 
 static void add_entry(struct limefs_listing *list, const char *name, const struct stat *st,
-                        off_t next)
+                      off_t next)
 {
     size_t n = fuse_add_direntry(list->req, list->buf + list->used, list->cap - list->used,
                                  name, st, next);
@@ -164,7 +164,7 @@ static void add_entry(struct limefs_listing *list, const char *name, const struc
 }
 
 static void add_plus(struct limefs_listing *list, const char *name,
-                             const struct fuse_entry_param *entry, off_t next)
+                     const struct fuse_entry_param *entry, off_t next)
 {
     size_t n = fuse_add_direntry_plus(list->req, list->buf + list->used, list->cap - list->used,
                                       name, entry, next);
@@ -173,8 +173,8 @@ static void add_plus(struct limefs_listing *list, const char *name,
         list->used += n;
 }
 
-static void add_name(struct limefs_listing *list, const char *name, ino_t shown,
-                             mode_t type, off_t next)
+static void add_name(struct limefs_listing *list, const char *name, ino_t shown, mode_t type,
+                     off_t next)
 {
     struct fuse_entry_param entry = {.attr = {.st_ino = shown, .st_mode = type}};
     if (list->plus)
@@ -193,9 +193,8 @@ static void list_dot(struct limefs *fs, const struct limefs_dir *dir,
     uint64_t ordinal = dir->ordinal;
     if (offset == 1 && limefs_face_entry_of(dir->face, dir->ordinal, &entry))
         ordinal = entry.parent;
-    add_name(list, offset ? ".." : ".",
-                            limefs_face_shown(fs, dir->face, ordinal), S_IFDIR,
-                            (off_t)offset + 1);
+    add_name(list, offset ? ".." : ".", limefs_face_shown(fs, dir->face, ordinal), S_IFDIR,
+             (off_t)offset + 1);
 }
 
 static void list_entry(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
@@ -205,7 +204,7 @@ static void list_entry(struct limefs *fs, struct limefs_dir *dir, struct limefs_
     struct fuse_entry_param param;
     if (!list->plus) {
         add_name(list, entry->name, limefs_face_shown(fs, dir->face, number + 1),
-                                entry->directory ? S_IFDIR : S_IFREG, (off_t)number + 3);
+                 entry->directory ? S_IFDIR : S_IFREG, (off_t)number + 3);
         return;
     }
     limefs_face_take(fs, dir->face, number + 1, entry, &seen);
@@ -215,8 +214,8 @@ static void list_entry(struct limefs *fs, struct limefs_dir *dir, struct limefs_
         limefs_face_forget(fs, dir->face, 1);
 }
 
-static void list_face(struct limefs *fs, struct limefs_dir *dir,
-                          struct limefs_listing *list, uint64_t offset)
+static void list_face(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
+                      uint64_t offset)
 {
     const struct limefile_face *files = limefs_face_files(dir->face);
     struct limefile_face_entry entry;
@@ -236,8 +235,8 @@ static void list_face(struct limefs *fs, struct limefs_dir *dir,
 
 /* ---- the faces of all records ---- */
 
-static void list_faces(struct limefs *fs, struct limefs_dir *dir,
-                           struct limefs_listing *list, uint64_t offset)
+static void list_faces(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
+                       uint64_t offset)
 {
     char name[LIMEFILE_NAME_MAX + 1];
     struct stat st;
@@ -261,12 +260,12 @@ static bool wants_names(struct limefs *fs, struct limefs_node *directory)
     if (fs->options.entry_timeout <= 0 || fs->options.attr_timeout <= 0)
         return false; /* they would be looked up all the same */
     limefs_lock(&fs->lock);
-    bool wanted = directory->ahead > 0 ||
+    bool wanted = directory->dir.ahead > 0 ||
                   (fs->looked > 0 && limefs_seconds() - fs->looked < looks_seconds);
-    if (directory->ahead > 0)
-        directory->ahead--;
-    directory->listed = true;
-    directory->looks = 0;
+    if (directory->dir.ahead > 0)
+        directory->dir.ahead--;
+    directory->dir.listed = true;
+    directory->dir.looks = 0;
     limefs_unlock(&fs->lock);
     return wanted;
 }
@@ -300,23 +299,23 @@ static bool list_looked_up(struct limefs *fs, struct limefs_dir *dir,
     struct limefs_found found;
     struct fuse_entry_param entry;
     const struct dirent *at = dir->entry;
-    bool regular = at->d_type == DT_REG ||
-                   (at->d_type == DT_UNKNOWN && strcmp(at->d_name, ".") != 0 &&
-                    strcmp(at->d_name, "..") != 0);
+    bool regular =
+        at->d_type == DT_REG || (at->d_type == DT_UNKNOWN && strcmp(at->d_name, ".") != 0 &&
+                                 strcmp(at->d_name, "..") != 0);
     if (!list->plus || !regular || dir->ahead_left == 0)
         return false;
     dir->ahead_left--;
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, dir->node, at->d_name);
-    bool known = node != NULL, written = node && (node->fresh || node->writers);
+    bool known = node != NULL, written = node && (node->container.fresh || node->plain.writers);
     enum limefs_kind was = node ? node->kind : LIMEFS_OTHER;
     limefs_unlock(&fs->lock);
     if (written || limefs_tree_look(fs, dir->node, at->d_name, &found) != 0)
         return false;
     bool renewed = known && found.kind != was; /* the kernel does not know yet */
     if (found.kind != LIMEFS_CONTAINER && !renewed) {
-        add_name(list, at->d_name, shown(fs, dir, at->d_ino),
-                                found.st.st_mode & S_IFMT, at->d_off);
+        add_name(list, at->d_name, shown(fs, dir, at->d_ino), found.st.st_mode & S_IFMT,
+                 at->d_off);
         return true;
     }
     if (limefs_entry_node(fs, dir->node, at->d_name, &found, &entry) != 0)
@@ -338,7 +337,7 @@ static int list_folder(struct limefs *fs, struct limefs_dir *dir, struct limefs_
     while (next_entry(dir)) {
         if (!list_looked_up(fs, dir, list))
             add_name(list, dir->entry->d_name, shown(fs, dir, dir->entry->d_ino),
-                                    type_of(dir->entry), dir->entry->d_off);
+                     type_of(dir->entry), dir->entry->d_off);
         if (list->full)
             return 0;
         dir->offset = dir->entry->d_off;
@@ -378,8 +377,7 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
     limefile_index_get(index, ordinal, &record);
     limefile_name_of(&record, name);
     if (!list->plus || !wants_attributes(dir, ordinal)) {
-        add_name(list, name, limefs_shown_record(fs, &list->container, ordinal),
-                                S_IFREG, next);
+        add_name(list, name, limefs_shown_record(fs, &list->container, ordinal), S_IFREG, next);
         return;
     }
     limefs_entry_record(fs, dir->view, &record, &entry);
@@ -422,8 +420,8 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir,
     uint64_t there = limefile_index_count(index), count = dir->faces ? dir->records : there;
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
-            add_name(list, offset ? ".." : ".", shown_dot(fs, dir, list, offset),
-                                    S_IFDIR, (off_t)offset + 1);
+            add_name(list, offset ? ".." : ".", shown_dot(fs, dir, list, offset), S_IFDIR,
+                     (off_t)offset + 1);
         else if (offset - 1 <= there)
             list_record(fs, dir, index, list, offset - 1);
     }

@@ -137,7 +137,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
                      (fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file));
     fi->direct_io = file->uncached;
     fi->noflush = reads;
-    if (file->node && file->node->backing)
+    if (file->node && file->node->plain.backing)
         limefs_reply_passed(req, file);
     else
         limefs_op_reply_open(req, file, fi);
@@ -320,7 +320,7 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
         fuse_reply_err(req, EINVAL);
     else
         reply_error(req, limefs_file_allocate(fs_of(req), file_of(fi), mode, (uint64_t)offset,
-                                        (uint64_t)length));
+                                              (uint64_t)length));
 }
 
 /* ---- attributes ---- */

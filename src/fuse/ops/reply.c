@@ -301,7 +301,7 @@ void limefs_reply_passed(fuse_req_t req, struct limefs_file *file)
     enum { PASSTHROUGH = 1 << 7 }; /* FOPEN_PASSTHROUGH of 7.40 */
     const struct open_reply out = {.fh = (uintptr_t)file,
                                    .open_flags = FOPEN_NOFLUSH | PASSTHROUGH,
-                                   .backing_id = file->node->backing};
+                                   .backing_id = file->node->plain.backing};
     if (fuse_reply_buf(req, (const char *)&out, sizeof out) != 0)
         limefs_file_close(fuse_req_userdata(req), file);
 }

@@ -314,7 +314,8 @@ static ssize_t get_files(struct limefs *fs, uint64_t id, char *buf, size_t cap)
     return len;
 }
 
-/* ---- user.limefs.range: where a record's bytes are, for programs that read them themselves ---- */
+/* ---- user.limefs.range: where a record's bytes are, for programs that read them themselves
+ * ---- */
 
 /* Bytes that are looked at on their way must come this way, and what nobody has stored lies
  * nowhere. */

@@ -182,7 +182,7 @@ static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
 /* The last record is finished, soon; else -EBUSY, or why it can be neither finished nor taken
  * away, and a line in the log. The lock is let go meanwhile. */
 static int finish_last(struct limefs_writer *writer, const char *action,
-                  bool (*holds)(const struct limefs_writer *, uint64_t))
+                       bool (*holds)(const struct limefs_writer *, uint64_t))
 {
     char path[PATH_MAX];
     struct limefile_last last;
@@ -252,8 +252,8 @@ static int type_of_name(struct limefs_writer *writer, const char *name, char *ty
 }
 
 /* Said once, when the record gets it. */
-static void judge_type(const struct limefs_writer *writer, uint64_t ordinal,
-                              const char *type, size_t len)
+static void judge_type(const struct limefs_writer *writer, uint64_t ordinal, const char *type,
+                       size_t len)
 {
     char path[PATH_MAX], shown[LIMEFILE_NAME_MAX + 1];
     if (limefile_type_printable(type, len) == len)
@@ -426,7 +426,7 @@ static int set_beginning(struct limefs_writer *writer, uint64_t ordinal, bool be
 }
 
 static int set_header(struct limefs_writer *writer, uint64_t ordinal, const char *key,
-               const char *value, size_t len)
+                      const char *value, size_t len)
 {
     struct limefile_record record;
     struct limefile_index *index;
@@ -550,7 +550,7 @@ static int move_to(struct limefs_writer *writer, int fd)
 }
 
 static int rewrite_container(struct limefs_writer *writer, const struct limefile_record *record,
-                          const struct limefile_piece *pieces, size_t count)
+                             const struct limefile_piece *pieces, size_t count)
 {
     const char *name;
     struct limefile_last last;
@@ -655,7 +655,7 @@ static int resize_last(struct limefs_writer *writer, uint64_t bytes)
 
 /* Nobody has it open: at once. */
 static int rewrite_closed(struct limefs_writer *writer, const struct limefile_record *record,
-                   uint64_t bytes)
+                          uint64_t bytes)
 {
     uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
     const struct limefile_piece pieces[] = {

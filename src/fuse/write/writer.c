@@ -189,9 +189,7 @@ static uint64_t bytes_beyond(const struct limefs_writer *writer, uint64_t size)
 static uint64_t bytes_added(const struct limefs_writer *writer)
 {
     struct stat st;
-    return fstat(writer->shared.fd, &st) == 0
-               ? bytes_beyond(writer, (uint64_t)st.st_size)
-               : 0;
+    return fstat(writer->shared.fd, &st) == 0 ? bytes_beyond(writer, (uint64_t)st.st_size) : 0;
 }
 
 int limefs_writer_catch_up(struct limefs_writer *writer)
@@ -496,7 +494,7 @@ static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
 {
     struct limefs_view *held = NULL;
     limefs_lock(&fs->lock);
-    if (fs->held != view && view->node->view == view) {
+    if (fs->held != view && view->node->container.view == view) {
         held = fs->held;
         fs->held = NULL;
     }
@@ -510,7 +508,8 @@ static void hold_on(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     limefs_lock(&fs->lock);
-    bool first = fs->container && !fs->held && writer->view->node->view == writer->view;
+    bool first =
+        fs->container && !fs->held && writer->view->node->container.view == writer->view;
     if (first)
         fs->held = writer->view;
     limefs_unlock(&fs->lock);

@@ -33,7 +33,8 @@ enum limefs_view_state {
     LIMEFS_VIEW_VALID,   /* any change gives it other times */
     LIMEFS_VIEW_YOUNG,   /* it may be changed with the same ctime, or was by this mount */
     LIMEFS_VIEW_SUSPECT, /* it may be changed with the same ctime and mtime */
-    LIMEFS_VIEW_WRITTEN, /* locked and written to by this mount: it is what the mount makes it */
+    LIMEFS_VIEW_WRITTEN, /* locked and written to by this mount: it is what the mount makes it
+                          */
 };
 
 enum limefs_view_answer {
