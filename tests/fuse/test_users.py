@@ -15,7 +15,6 @@ import itertools
 import json
 import mmap
 import os
-import random
 import shutil
 import signal
 import stat
@@ -36,8 +35,8 @@ MARK = b"SECRET"
 SECRET = MARK * 2000
 JOB = ("ranks=2", "forward_from=1M", "extent=1M", "window=8M", "job_timeout=30")
 
-# Beside others that rename: how many opens, and calls.
-OPENS, TRIES = 1500, 30000
+# Calls beside others that rename.
+TRIES = 30000
 
 
 def secret_container():

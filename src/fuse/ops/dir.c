@@ -48,8 +48,9 @@ enum {
     NAMES_AHEAD = 16384, /* of one list; what is known of more is forgotten before it is used */
 };
 
-/* Seconds for which it is so in other directories, too. */
-static const double looks_seconds = 2;
+/* Seconds for which it is so in other directories, too; and what a look takes that is the last
+ * one of its list: the store may have to fetch each file from a tape. */
+static const double looks_seconds = 2, slow_look_seconds = 0.1;
 
 static int open_face(struct limefs *fs, struct limefs_dir *dir)
 {
@@ -310,8 +311,11 @@ static bool list_looked_up(struct limefs *fs, struct limefs_dir *dir,
     bool known = node != NULL, written = node && (node->container.fresh || node->plain.writers);
     enum limefs_kind was = node ? node->kind : LIMEFS_OTHER;
     limefs_unlock(&fs->lock);
+    double begin = limefs_seconds();
     if (written || limefs_tree_look(fs, dir->node, at->d_name, &found) != 0)
         return false;
+    if (limefs_seconds() - begin > slow_look_seconds)
+        dir->ahead_left = 0;
     bool renewed = known && found.kind != was; /* the kernel does not know yet */
     if (found.kind != LIMEFS_CONTAINER && !renewed) {
         add_name(list, at->d_name, shown(fs, dir, at->d_ino), found.st.st_mode & S_IFMT,
