@@ -181,13 +181,13 @@ static void test_puts_end(void **state)
 static void test_messages(void **state)
 {
     (void)state;
-    for (uint16_t opcode = LIMEJOB_HELLO; opcode <= LIMEJOB_SUM; opcode++) {
+    for (uint16_t opcode = LIMEJOB_HELLO; opcode <= LIMEJOB_SYNC; opcode++) {
         const struct limejob_message *message = limejob_message_of(opcode);
         assert_non_null(message);
         assert_true(message->least <= message->most && message->most <= LIMEJOB_PAYLOAD_MAX);
     }
     assert_null(limejob_message_of(0));
-    assert_null(limejob_message_of(LIMEJOB_SUM + 1));
+    assert_null(limejob_message_of(LIMEJOB_SYNC + 1));
     assert_null(limejob_message_of(LIMEJOB_INTERNAL));
 }
 

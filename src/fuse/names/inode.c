@@ -1,6 +1,5 @@
 /* inode.c - slots and nodes: found by number, by name and by file */
 #include "append.h"
-#include "clock.h"
 #include "inode.h"
 #include "told.h"
 
@@ -20,31 +19,31 @@ enum {
 
 static int grow_slots(struct limefs *fs)
 {
-    uint32_t count = fs->slot_count ? fs->slot_count * 2 : 64;
-    if (count < fs->slot_count)
+    uint32_t count = fs->inodes.slot_count ? fs->inodes.slot_count * 2 : 64;
+    if (count < fs->inodes.slot_count)
         return -ENOMEM;
-    struct limefs_slot *slots = reallocarray(fs->slots, count, sizeof *slots);
+    struct limefs_slot *slots = reallocarray(fs->inodes.slots, count, sizeof *slots);
     if (!slots)
         return -ENOMEM;
-    for (uint32_t i = fs->slot_count; i < count; i++)
+    for (uint32_t i = fs->inodes.slot_count; i < count; i++)
         slots[i] = (struct limefs_slot){.next_free = i + 1 < count ? i + 1 : 0};
-    fs->slot_free = fs->slot_count; /* only called when nothing is free */
-    fs->slots = slots;
-    fs->slot_count = count;
+    fs->inodes.slot_free = fs->inodes.slot_count; /* only called when nothing is free */
+    fs->inodes.slots = slots;
+    fs->inodes.slot_count = count;
     return 0;
 }
 
 /* Slot 0, the root's, is taken first and never given back: so 0 can mean "none free". */
 int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, uint32_t *slot)
 {
-    if (fs->slot_free == 0) {
+    if (fs->inodes.slot_free == 0) {
         int err = grow_slots(fs);
         if (err)
             return err;
     }
-    *slot = fs->slot_free;
-    struct limefs_slot *taken = &fs->slots[*slot];
-    fs->slot_free = taken->next_free;
+    *slot = fs->inodes.slot_free;
+    struct limefs_slot *taken = &fs->inodes.slots[*slot];
+    fs->inodes.slot_free = taken->next_free;
     taken->use = use;
     if (use == LIMEFS_SLOT_NODE)
         taken->node = what;
@@ -57,9 +56,9 @@ int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, ui
 
 void limefs_slot_give(struct limefs *fs, uint32_t slot)
 {
-    fs->slots[slot].use = LIMEFS_SLOT_FREE;
-    fs->slots[slot].next_free = fs->slot_free;
-    fs->slot_free = slot;
+    fs->inodes.slots[slot].use = LIMEFS_SLOT_FREE;
+    fs->inodes.slots[slot].next_free = fs->inodes.slot_free;
+    fs->inodes.slot_free = slot;
 }
 
 /* ---- node ids ---- */
@@ -74,8 +73,8 @@ struct limefs_node *limefs_inode_node(struct limefs *fs, uint64_t id)
     uint32_t slot = slot_of(id);
     struct limefs_node *node = NULL;
     limefs_lock(&fs->lock);
-    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_NODE)
-        node = fs->slots[slot].node;
+    if (slot < fs->inodes.slot_count && fs->inodes.slots[slot].use == LIMEFS_SLOT_NODE)
+        node = fs->inodes.slots[slot].node;
     limefs_unlock(&fs->lock);
     return node;
 }
@@ -85,8 +84,8 @@ struct limefs_view *limefs_inode_view(struct limefs *fs, uint64_t id, uint64_t *
     uint32_t slot = slot_of(id);
     struct limefs_view *view = NULL;
     limefs_lock(&fs->lock);
-    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_VIEW)
-        view = fs->slots[slot].view;
+    if (slot < fs->inodes.slot_count && fs->inodes.slots[slot].use == LIMEFS_SLOT_VIEW)
+        view = fs->inodes.slots[slot].view;
     limefs_unlock(&fs->lock);
     *ordinal = (uint32_t)id;
     return view;
@@ -97,8 +96,8 @@ struct limefs_face *limefs_inode_face(struct limefs *fs, uint64_t id, uint64_t *
     uint32_t slot = slot_of(id);
     struct limefs_face *face = NULL;
     limefs_lock(&fs->lock);
-    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_FACE)
-        face = fs->slots[slot].face;
+    if (slot < fs->inodes.slot_count && fs->inodes.slots[slot].use == LIMEFS_SLOT_FACE)
+        face = fs->inodes.slots[slot].face;
     limefs_unlock(&fs->lock);
     *ordinal = (uint32_t)id;
     return face;
@@ -122,13 +121,13 @@ static size_t bucket_of(const struct limefs *fs, const struct limefs_node *paren
     uint64_t hash = 1469598103934665603u ^ parent->slot;
     for (const char *c = name; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-    return (size_t)(hash ^ hash >> 29) & (fs->name_buckets - 1);
+    return (size_t)(hash ^ hash >> 29) & (fs->inodes.name_buckets - 1);
 }
 
 struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *parent,
                                      const char *name)
 {
-    struct limefs_node *node = fs->names[bucket_of(fs, parent, name)];
+    struct limefs_node *node = fs->inodes.names[bucket_of(fs, parent, name)];
     while (node && (node->parent != parent || strcmp(node->name, name) != 0))
         node = node->next;
     return node;
@@ -137,13 +136,13 @@ struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *pare
 /* More buckets; without memory for them the old ones do, only slower. */
 static void grow_names(struct limefs *fs)
 {
-    size_t old_count = fs->name_buckets;
-    struct limefs_node **old = fs->names;
+    size_t old_count = fs->inodes.name_buckets;
+    struct limefs_node **old = fs->inodes.names;
     struct limefs_node **names = calloc(old_count * 2, sizeof(struct limefs_node *));
     if (!names)
         return;
-    fs->names = names;
-    fs->name_buckets = old_count * 2;
+    fs->inodes.names = names;
+    fs->inodes.name_buckets = old_count * 2;
     for (size_t i = 0; i < old_count; i++)
         for (struct limefs_node *node = old[i], *next; node; node = next) {
             next = node->next;
@@ -156,25 +155,25 @@ static void grow_names(struct limefs *fs)
 
 static void insert_name(struct limefs *fs, struct limefs_node *node)
 {
-    if (fs->name_count >= fs->name_buckets)
+    if (fs->inodes.name_count >= fs->inodes.name_buckets)
         grow_names(fs);
     size_t bucket = bucket_of(fs, node->parent, node->name);
-    node->next = fs->names[bucket];
-    fs->names[bucket] = node;
+    node->next = fs->inodes.names[bucket];
+    fs->inodes.names[bucket] = node;
     node->hashed = true;
-    fs->name_count++;
+    fs->inodes.name_count++;
 }
 
 static void remove_name(struct limefs *fs, struct limefs_node *node)
 {
     if (!node->hashed)
         return;
-    struct limefs_node **at = &fs->names[bucket_of(fs, node->parent, node->name)];
+    struct limefs_node **at = &fs->inodes.names[bucket_of(fs, node->parent, node->name)];
     while (*at != node)
         at = &(*at)->next;
     *at = node->next;
     node->hashed = false;
-    fs->name_count--;
+    fs->inodes.name_count--;
 }
 
 /* ---- files, which may have several names, by number ---- */
@@ -182,12 +181,12 @@ static void remove_name(struct limefs *fs, struct limefs_node *node)
 static size_t number_bucket_of(const struct limefs *fs, const struct limefile_identity *stamp)
 {
     uint64_t hash = ((uint64_t)stamp->ino ^ (uint64_t)stamp->dev << 32) * 0x9e3779b97f4a7c15u;
-    return (size_t)(hash ^ hash >> 32) & (fs->file_buckets - 1);
+    return (size_t)(hash ^ hash >> 32) & (fs->inodes.file_buckets - 1);
 }
 
 static struct limefs_node *find_number(struct limefs *fs, const struct limefile_identity *stamp)
 {
-    struct limefs_node *node = fs->file_buckets ? fs->nodes[number_bucket_of(fs, stamp)] : NULL;
+    struct limefs_node *node = fs->inodes.file_buckets ? fs->inodes.nodes[number_bucket_of(fs, stamp)] : NULL;
     while (node && !limefile_identity_same_file(&node->stamp, stamp))
         node = node->next_file;
     return node;
@@ -195,13 +194,13 @@ static struct limefs_node *find_number(struct limefs *fs, const struct limefile_
 
 static void grow_numbers(struct limefs *fs)
 {
-    size_t old_count = fs->file_buckets, count = old_count ? old_count * 2 : 64;
-    struct limefs_node **old = fs->nodes;
+    size_t old_count = fs->inodes.file_buckets, count = old_count ? old_count * 2 : 64;
+    struct limefs_node **old = fs->inodes.nodes;
     struct limefs_node **nodes = calloc(count, sizeof(struct limefs_node *));
     if (!nodes)
         return;
-    fs->nodes = nodes;
-    fs->file_buckets = count;
+    fs->inodes.nodes = nodes;
+    fs->inodes.file_buckets = count;
     for (size_t i = 0; i < old_count; i++)
         for (struct limefs_node *node = old[i], *next; node; node = next) {
             next = node->next_file;
@@ -215,27 +214,27 @@ static void grow_numbers(struct limefs *fs)
 /* Without memory it is found by its name alone. */
 static void insert_number(struct limefs *fs, struct limefs_node *node)
 {
-    if (fs->file_count >= fs->file_buckets)
+    if (fs->inodes.file_count >= fs->inodes.file_buckets)
         grow_numbers(fs);
-    if (!fs->file_buckets)
+    if (!fs->inodes.file_buckets)
         return;
     size_t bucket = number_bucket_of(fs, &node->stamp);
-    node->next_file = fs->nodes[bucket];
-    fs->nodes[bucket] = node;
+    node->next_file = fs->inodes.nodes[bucket];
+    fs->inodes.nodes[bucket] = node;
     node->filed = true;
-    fs->file_count++;
+    fs->inodes.file_count++;
 }
 
 static void remove_number(struct limefs *fs, struct limefs_node *node)
 {
     if (!node->filed)
         return;
-    struct limefs_node **at = &fs->nodes[number_bucket_of(fs, &node->stamp)];
+    struct limefs_node **at = &fs->inodes.nodes[number_bucket_of(fs, &node->stamp)];
     while (*at != node)
         at = &(*at)->next_file;
     *at = node->next_file;
     node->filed = false;
-    fs->file_count--;
+    fs->inodes.file_count--;
 }
 
 /* ---- the names of a node ---- */
@@ -317,7 +316,7 @@ static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *paren
     if (!node)
         return NULL;
     limefs_lock_init(&node->work, LIMEFS_LOCK_NODE);
-    node->id = ++fs->ids;
+    node->id = ++fs->inodes.ids;
     node->kind = kind;
     node->parent = parent;
     if (limefs_slot_take(fs, LIMEFS_SLOT_NODE, node, &node->slot) != 0) {
@@ -341,7 +340,7 @@ void limefs_node_hold(struct limefs_node *node)
 /* Frees the node, and then its parents, when nothing holds them any more. */
 static void free_unheld(struct limefs *fs, struct limefs_node *node)
 {
-    if (node == fs->root || node->references > 0 || node->lookups > 0)
+    if (node == fs->inodes.root || node->references > 0 || node->lookups > 0)
         return;
     struct limefs_name *names = node->names;
     node->names = NULL;
@@ -638,24 +637,24 @@ void limefs_node_entered(struct limefs *fs, const struct limefs_node *node)
 
 int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const struct stat *root)
 {
-    fs->name_buckets = 64;
-    fs->names = calloc(fs->name_buckets, sizeof(struct limefs_node *));
-    if (!fs->names)
+    fs->inodes.name_buckets = 64;
+    fs->inodes.names = calloc(fs->inodes.name_buckets, sizeof(struct limefs_node *));
+    if (!fs->inodes.names)
         return -ENOMEM;
-    fs->root = new_node(fs, NULL, "", root_kind);
-    if (!fs->root)
+    fs->inodes.root = new_node(fs, NULL, "", root_kind);
+    if (!fs->inodes.root)
         return -ENOMEM;
-    fs->root->stamp = limefile_identity_of(root);
+    fs->inodes.root->stamp = limefile_identity_of(root);
     fs->source_dev = root->st_dev;
     return 0;
 }
 
 void limefs_inodes_release(struct limefs *fs)
 {
-    for (uint32_t i = 0; i < fs->slot_count; i++)
-        if (fs->slots[i].use == LIMEFS_SLOT_NODE)
-            free_node(fs->slots[i].node);
-    free(fs->slots);
-    free(fs->names);
-    free(fs->nodes);
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
+        if (fs->inodes.slots[i].use == LIMEFS_SLOT_NODE)
+            free_node(fs->inodes.slots[i].node);
+    free(fs->inodes.slots);
+    free(fs->inodes.names);
+    free(fs->inodes.nodes);
 }

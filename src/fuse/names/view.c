@@ -101,15 +101,15 @@ static int open_file(int file, const struct limefile_identity *want, struct lime
 
 void limefs_view_watch(struct limefs *fs, const struct limefs_view_watch *watch)
 {
-    assert(fs->watch_count < LIMEFS_WATCHES_MAX);
-    fs->watches[fs->watch_count++] = watch;
+    assert(fs->snapshots.watch_count < LIMEFS_WATCHES_MAX);
+    fs->snapshots.watches[fs->snapshots.watch_count++] = watch;
 }
 
 static void notify_changed(struct limefs *fs, struct limefs_view *view)
 {
-    for (unsigned i = 0; i < fs->watch_count; i++)
-        if (fs->watches[i]->changed)
-            fs->watches[i]->changed(view);
+    for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
+        if (fs->snapshots.watches[i]->changed)
+            fs->snapshots.watches[i]->changed(view);
 }
 
 void limefs_view_changed(struct limefs *fs, struct limefs_view *view)
@@ -123,17 +123,17 @@ void limefs_view_changed(struct limefs *fs, struct limefs_view *view)
 
 static void list_remove(struct limefs *fs, struct limefs_view *view)
 {
-    *(view->newer ? &view->newer->older : &fs->newest) = view->older;
-    *(view->older ? &view->older->newer : &fs->oldest) = view->newer;
+    *(view->newer ? &view->newer->older : &fs->snapshots.newest) = view->older;
+    *(view->older ? &view->older->newer : &fs->snapshots.oldest) = view->newer;
     view->newer = view->older = NULL;
 }
 
 static void list_insert(struct limefs *fs, struct limefs_view *view)
 {
-    view->older = fs->newest;
+    view->older = fs->snapshots.newest;
     view->newer = NULL;
-    *(fs->newest ? &fs->newest->newer : &fs->oldest) = view;
-    fs->newest = view;
+    *(fs->snapshots.newest ? &fs->snapshots.newest->newer : &fs->snapshots.oldest) = view;
+    fs->snapshots.newest = view;
 }
 
 static uint64_t memory_of(const struct limefs_view *view)
@@ -145,8 +145,8 @@ static uint64_t memory_of(const struct limefs_view *view)
 static void list_awake(struct limefs *fs, struct limefs_view *view)
 {
     list_insert(fs, view);
-    fs->views_open++;
-    fs->index_memory += memory_of(view);
+    fs->snapshots.views_open++;
+    fs->snapshots.index_memory += memory_of(view);
 }
 
 /* It is the last that will be put to sleep. */
@@ -160,19 +160,19 @@ static void move_to_front(struct limefs *fs, struct limefs_view *view)
  * is left, the view stays awake for now. */
 static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
 {
-    if (fs->leaving_count == LIMEFS_LEAVING_MAX)
+    if (fs->snapshots.leaving_count == LIMEFS_LEAVING_MAX)
         return false;
     list_remove(fs, view);
-    fs->views_open--;
-    fs->index_memory -= memory_of(view);
-    fs->leaving[fs->leaving_count++] =
+    fs->snapshots.views_open--;
+    fs->snapshots.index_memory -= memory_of(view);
+    fs->snapshots.leaving[fs->snapshots.leaving_count++] =
         (struct limefs_opened){.fd = view->fd, .index = view->index, .guise = view->guise};
     view->fd = -1;
     view->index = NULL;
     view->guise = NULL;
-    for (unsigned i = 0; i < fs->watch_count; i++)
-        if (fs->watches[i]->asleep)
-            fs->watches[i]->asleep(view);
+    for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
+        if (fs->snapshots.watches[i]->asleep)
+            fs->snapshots.watches[i]->asleep(view);
     return true;
 }
 
@@ -180,9 +180,9 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
 static void unlock_and_close(struct limefs *fs)
 {
     struct limefs_opened leaving[LIMEFS_LEAVING_MAX];
-    unsigned count = fs->leaving_count;
-    memcpy(leaving, fs->leaving, count * sizeof leaving[0]);
-    fs->leaving_count = 0;
+    unsigned count = fs->snapshots.leaving_count;
+    memcpy(leaving, fs->snapshots.leaving, count * sizeof leaving[0]);
+    fs->snapshots.leaving_count = 0;
     limefs_unlock(&fs->lock);
     for (unsigned i = 0; i < count; i++)
         close_opened(&leaving[i]);
@@ -195,9 +195,9 @@ static void free_view(struct limefs *fs, struct limefs_view *view)
         view->anew = anew->next;
         free(anew);
     }
-    for (unsigned i = 0; i < fs->watch_count; i++)
-        if (fs->watches[i]->freed)
-            fs->watches[i]->freed(view);
+    for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
+        if (fs->snapshots.watches[i]->freed)
+            fs->snapshots.watches[i]->freed(view);
     limefs_lock_destroy(&view->describing);
     free(view->mtimes.times);
     free(view);
@@ -241,13 +241,13 @@ static void retire_gone(struct limefs *fs, struct limefs_node *node)
 /* One that alone takes too much stays: it would be made again for each request. */
 static bool is_too_much(const struct limefs *fs, const struct limefs_view *view)
 {
-    return fs->views_open > fs->options.max_open ||
-           (fs->index_memory > LIMEFS_INDEX_MEMORY && view != fs->newest);
+    return fs->snapshots.views_open > fs->options.max_open ||
+           (fs->snapshots.index_memory > LIMEFS_INDEX_MEMORY && view != fs->snapshots.newest);
 }
 
 static void evict(struct limefs *fs)
 {
-    struct limefs_view *view = fs->oldest;
+    struct limefs_view *view = fs->snapshots.oldest;
     while (view && is_too_much(fs, view)) {
         struct limefs_view *newer = view->newer;
         if (view->pins == 0 && put_to_sleep(fs, view))
@@ -308,10 +308,10 @@ void limefs_view_forget(struct limefs *fs, struct limefs_view *view, uint64_t n)
 
 void limefs_views_release(struct limefs *fs)
 {
-    for (uint32_t i = 0; i < fs->slot_count; i++) {
-        if (fs->slots[i].use != LIMEFS_SLOT_VIEW)
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++) {
+        if (fs->inodes.slots[i].use != LIMEFS_SLOT_VIEW)
             continue;
-        struct limefs_view *view = fs->slots[i].view;
+        struct limefs_view *view = fs->inodes.slots[i].view;
         limefs_lock(&fs->lock);
         if (view->fd >= 0)
             put_to_sleep(fs, view);
@@ -673,7 +673,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     limefs_lock(&fs->lock);
     err = limefs_slot_take(fs, LIMEFS_SLOT_VIEW, view, &view->slot);
     if (!err) {
-        view->id = ++fs->ids;
+        view->id = ++fs->inodes.ids;
         limefs_node_hold(node);
         retire(fs, node);
         node->container.view = view;
@@ -952,9 +952,9 @@ void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool w
 void limefs_view_lose(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
-    for (uint32_t i = 0; i < fs->slot_count; i++)
-        if (fs->slots[i].use == LIMEFS_SLOT_VIEW && fs->slots[i].view->id == id)
-            fs->slots[i].view->lost = true;
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
+        if (fs->inodes.slots[i].use == LIMEFS_SLOT_VIEW && fs->inodes.slots[i].view->id == id)
+            fs->inodes.slots[i].view->lost = true;
     limefs_unlock(&fs->lock);
 }
 
@@ -978,8 +978,8 @@ void limefs_view_show(struct limefs *fs, struct limefs_view *view, struct limefi
 {
     limefs_lock(&fs->lock);
     struct limefile_index *old = view->index;
-    fs->index_memory += limefile_index_memory(index);
-    fs->index_memory -= limefile_index_memory(old);
+    fs->snapshots.index_memory += limefile_index_memory(index);
+    fs->snapshots.index_memory -= limefile_index_memory(old);
     view->index = index;
     notify_changed(fs, view);
     limefs_unlock(&fs->lock);
@@ -1097,7 +1097,7 @@ int limefs_view_renew(struct limefs *fs, struct limefs_view *view, uint64_t ordi
         view->anew = anew = fresh;
         fresh = NULL;
     }
-    anew->generation = ++fs->ids;
+    anew->generation = ++fs->inodes.ids;
     limefs_unlock(&fs->lock);
     free(fresh);
     return 0;

@@ -1,7 +1,6 @@
 /* dir.c - directories listed: of the tree, of a container, of a face */
 #define _GNU_SOURCE
 #include "dir.h"
-#include "clock.h"
 #include "descriptor.h"
 #include "tree.h"
 

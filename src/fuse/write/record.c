@@ -1,7 +1,6 @@
 /* record.c - records appended, removed, replaced, and given another header or length */
 #define _GNU_SOURCE
 #include "caller.h"
-#include "clock.h"
 #include "descriptor.h"
 #include "job.h"
 #include "store.h"

@@ -274,9 +274,6 @@ static void obey(struct job_server *server, struct job_client *client,
     case LIMEJOB_SYNC:
         job_client_sync(server, client, packet);
         break;
-    case LIMEJOB_SUM:
-        job_client_sum(server, client, packet);
-        break;
     case LIMEJOB_STATUS:
         status(server, client, packet);
         break;

@@ -30,9 +30,6 @@ enum job_control {
     JOB_WRITE,
     /* u32 file */
     JOB_SYNC,
-    /* u32 file, u64 offset, u64 bytes, u64 site_bytes, u64 first;
-     * reply: u64 bytes, u32 suma, u32 sumb */
-    JOB_SUM,
     /* no reply */
     JOB_END,
     /* worker to server, no reply: a signal says that the job is to end */

@@ -112,9 +112,6 @@ static void put_result(const struct job_server *server, const struct job_request
         limejob_put_u32(reply, request->file->id);
     } else if (is_move(request)) {
         limejob_put_u64(reply, request->bytes);
-    } else if (request->opcode == JOB_SUM) {
-        limejob_put_u32(reply, request->suma);
-        limejob_put_u32(reply, request->sumb);
     }
 }
 
@@ -159,18 +156,17 @@ static void check_all_moved(struct job_request *request)
              (unsigned long long)request->moved, (unsigned long long)request->bytes);
 }
 
-/* Of a read, a write, a sync or a sum. */
+/* Of a read, a write or a sync. */
 static void finish_io(struct job_server *server, struct job_request *request)
 {
     if (request->opcode == JOB_SYNC) {
         job_client_synced(request);
     } else {
         check_all_moved(request);
-        if (is_move(request))
-            unlink_move(request->client, request);
+        unlink_move(request->client, request);
     }
     job_counters_end(&server->counters, request->opcode, request->code ? 0 : request->bytes,
-                     request->code == 0, (uint64_t)(job_now_us() - request->since_us));
+                     request->code == 0);
     job_request_answer(server, request);
     job_file_unref(server, request->file);
 }
@@ -187,7 +183,6 @@ static void finish(struct job_server *server, struct job_request *request)
     case JOB_READ:
     case JOB_WRITE:
     case JOB_SYNC:
-    case JOB_SUM:
         finish_io(server, request);
         break;
     case JOB_CLOSE:
@@ -202,12 +197,8 @@ static void take_reply(struct job_request *request, struct limejob_packet *packe
 {
     char text[sizeof request->text];
     int code = -limejob_get_code(packet, text, sizeof text);
-    if (!code && (is_move(request) || request->opcode == JOB_SUM))
+    if (!code && is_move(request))
         request->moved += limejob_get_u64(packet);
-    if (!code && request->opcode == JOB_SUM) {
-        request->suma ^= limejob_get_u32(packet);
-        request->sumb ^= limejob_get_u32(packet);
-    }
     if (packet->broken && !code)
         code = EPROTO;
     if (code && !(request->code && request->text[0])) {

@@ -76,7 +76,6 @@ struct job_request {
     uint32_t uid;         /* for whom it is written */
     int waiting;          /* ranks that have not replied */
     uint64_t moved;       /* bytes that the ranks have read or written */
-    uint32_t suma, sumb;  /* of a sum; so far */
     int code;
     char text[JOB_TEXT_MAX];
     int64_t since_us;
@@ -212,10 +211,9 @@ struct job_opened *job_client_find(struct job_client *, uint32_t id);
 
 /* ---- clientio.c ---- */
 
-/* READ or WRITE; SYNC; SUM. */
+/* READ or WRITE; SYNC. */
 void job_client_move(struct job_server *, struct job_client *, struct limejob_packet *);
 void job_client_sync(struct job_server *, struct job_client *, struct limejob_packet *);
-void job_client_sum(struct job_server *, struct job_client *, struct limejob_packet *);
 
 /* The file of a request; NULL, and the client is told: it has none that is meant for that. */
 struct job_file *job_client_file(struct job_server *, struct job_client *,

@@ -117,9 +117,6 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
     case JOB_SYNC:
         job_extent_sync(worker, packet);
         return true;
-    case JOB_SUM:
-        job_extent_sum(worker, packet);
-        return true;
     case JOB_END:
         return false;
     default:

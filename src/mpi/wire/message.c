@@ -18,7 +18,6 @@ static const struct limejob_message messages[] = {
     {LIMEJOB_OPEN_WRITE, "open for writing", OPENING_LEAST, OPENING_MOST},
     {LIMEJOB_WRITE, "write", WRITE_BYTES, WRITE_BYTES},
     {LIMEJOB_SYNC, "sync", 4, 4},
-    {LIMEJOB_SUM, "sum", 4 + 8 + 8 + 8 + 8, 4 + 8 + 8 + 8 + 8},
 };
 
 const struct limejob_message *limejob_message_of(uint16_t opcode)

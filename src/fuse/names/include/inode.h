@@ -64,8 +64,6 @@ struct limefs_plain {
     bool flushed;            /* close(2) was called since the last of them was opened or
                               * wrote: what they wrote has come */
     bool opened;             /* the kernel may have its bytes */
-    unsigned opens;          /* files open; and what the kernel reads */
-    int backing;             /* instead of them all (file/passthrough.h), 0: we do */
     struct limefs_append *_Atomic append;
 };
 

@@ -40,8 +40,6 @@ enum {
 #define LIMEJOB_WINDOW_MAX (UINT64_C(1) << 40)
 #define LIMEJOB_READ_MAX   (UINT64_C(1) << 30)
 #define LIMEJOB_WRITE_MAX  LIMEJOB_READ_MAX
-#define LIMEJOB_SUM_MAX    LIMEJOB_READ_MAX
-#define LIMEJOB_SITE_MAX   (UINT64_C(1) << 20) /* bytes of a site */
 
 /* ---- messages (message.c) ---- */
 
@@ -82,11 +80,6 @@ enum limejob_opcode {
     /* On every rank; of all writes, of any client, that were asked for before.
      * request: u32 file                    reply: nothing */
     LIMEJOB_SYNC,
-    /* The SciDAC checksum of whole sites, of which the first has that rank in its lattice; of a
-     * file that is open for reading. No window is needed.
-     * request: u32 file, u64 offset, u64 bytes, u64 site_bytes, u64 first
-     * reply: u32 suma, u32 sumb */
-    LIMEJOB_SUM,
     /* Between the job's own processes: src/mpi/job/control.h */
     LIMEJOB_INTERNAL = 0x100,
 };
