@@ -2,15 +2,12 @@
 
 import contextlib
 import os
-import signal
 import stat
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-import faults
 import limetest
 import users
-import writelib
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000)])
 OTHER = limetest.container([("other", b"hello")])
@@ -218,57 +215,6 @@ class Many(limetest.TestCase):
                 with os.scandir(mount) as entries:
                     sizes = [os.stat(entry.path).st_size for entry in entries]
                 self.assertEqual(sizes, [i % 7 for i in range(self.COUNT)])
-
-
-@limetest.needs_fuse
-class Hanging(writelib.TestCase):
-    """A file that a store does not give: a list waits for it for a moment at most."""
-
-    def setUp(self):
-        super().setUp()
-        self.top = self.tempdir()
-        for folder in ("hung", "fine"):
-            os.mkdir(os.path.join(self.top, folder))
-            for i in range(40):
-                with open(os.path.join(self.top, folder, f"conf.{i:02d}"), "wb") as file:
-                    file.write(CONTAINER)
-        self.store = faults.Faults(os.path.join(self.top, "hung"))
-
-    @contextlib.contextmanager
-    def hung(self, *args):
-        """A mount whose threads that look at names hang, once there was a list."""
-        with limetest.Mount(self.top, opts="entry_timeout=0.1,attr_timeout=0.1", args=args,
-                            env=self.store.environment()) as mount:
-            for name in os.listdir(mount.join("fine")):
-                os.stat(mount.join("fine", name))
-            self.store.arm(faults.DAEMON, "pread", 1, 0, faults.HANG, lasts=True)
-            try:
-                self.assertEqual(len(os.listdir(mount.join("hung"))), 40)
-                self.assertGreater(self.store.struck, 0)  # they were looked at
-                yield mount
-            finally:
-                self.store.disarm()
-            for name in os.listdir(mount.join("hung")):
-                self.assertEqual(len(os.listdir(mount.join("hung", name))), 2)
-
-    def test_a_list_and_other_readers(self):
-        with self.hung() as mount:
-            for _ in range(3):
-                for name in os.listdir(mount.join("fine")):
-                    self.assertEqual(len(os.listdir(mount.join("fine", name))), 2)
-
-    def test_signals_are_for_the_loop(self):
-        """One that such a thread took would not wake the only one that serves."""
-        with self.hung("-s") as mount:
-            tasks = f"/proc/{mount.pid}/task"
-            blocked = [self.blocked(os.path.join(tasks, task)) for task in os.listdir(tasks)]
-            self.assertGreater(len(blocked), 1)
-            self.assertEqual(blocked.count(False), 1)
-
-    def blocked(self, task):
-        with open(os.path.join(task, "status"), encoding="utf-8") as file:
-            masks = [int(line.split()[1], 16) for line in file if line.startswith("SigBlk")]
-        return bool(masks[0] >> signal.SIGTERM - 1 & 1)
 
 
 @limetest.needs_fuse

@@ -15,7 +15,6 @@ import itertools
 import json
 import mmap
 import os
-import random
 import shutil
 import signal
 import stat
@@ -34,11 +33,10 @@ from writelib import MIB
 VICTIM, ANN, GROUP = 54321, 54322, 54400  # ann is in GROUP
 MARK = b"SECRET"
 SECRET = MARK * 2000
-SMALL = bytes(range(ord("a"), ord("z") + 1))
 JOB = ("ranks=2", "forward_from=1M", "extent=1M", "window=8M", "job_timeout=30")
 
-# Beside others that rename: how many opens, and calls.
-OPENS, TRIES = 1500, 30000
+# Calls beside others that rename.
+TRIES = 30000
 
 
 def secret_container():
@@ -102,15 +100,6 @@ def make(path):
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
 
 
-def read_through(fd, block=256 * 1024):
-    """Whether nothing but ann's own bytes comes, which are small letters; errors are none."""
-    with contextlib.suppress(OSError):
-        while data := os.read(fd, block):
-            if data.translate(None, SMALL):
-                return False
-    return True
-
-
 def write_held(data):
     fd = _held.pop("it")
     return write_through(fd, data)
@@ -141,23 +130,6 @@ def touched(name, flags, when):
     return os.open(name, flags, dir_fd=_held["mount"])
 
 
-def read_beside(name, flags, when):
-    """Whether she reads others' bytes; OSError."""
-    fd = touched(name, os.O_RDONLY | flags, when)
-    try:
-        return not read_through(fd)
-    finally:
-        os.close(fd)
-
-
-def write_beside(name, flags, when):
-    """Whether what is acknowledged is not in her own file; OSError."""
-    nbytes = os.fstat(_held["own"]).st_size - limetest.HEADER_BYTES
-    data = random.choice(SMALL).to_bytes(1, "big") * nbytes
-    acknowledged = write_through(touched(name, os.O_WRONLY | flags, when), data)
-    return acknowledged and os.pread(_held["own"], nbytes, limetest.HEADER_BYTES) != data
-
-
 def often(function, name, flags, most, when):
     """One of these until that has been done so often: how often then, and how often to harm."""
     done = harm = 0
@@ -168,21 +140,6 @@ def often(function, name, flags, most, when):
         if done == most or harm:
             break
     return done, harm
-
-
-def exchanging_slowly(one, other):
-    """users.exchanging(), each time for as long as a job needs to open something, or to look."""
-    dice = random.Random(1)
-    n = 0
-    while not users.stopped():
-        for _ in range(2):
-            with contextlib.suppress(OSError):
-                users.exchange(one, other)
-            end = time.perf_counter() + dice.uniform(0, 200e-6)
-            while time.perf_counter() < end:
-                pass
-        n += 2
-    return n
 
 
 FLAGS = {os.O_APPEND: "append", os.O_TRUNC: "empty", os.O_DIRECT: "direct", os.O_CREAT: "create",
@@ -285,134 +242,6 @@ class TestCase(limetest.TestCase):
         """One line each."""
         if found:
             self.fail("\n".join([f"{what}:", *found]))
-
-
-# ---- large records, beside exchanges ----
-
-
-@limetest.needs_fuse
-class Large(TestCase):
-    """Ann's container and something else change places while she reads and writes her record."""
-
-    def scene(self, inside=False, elsewhere=None):
-        """Her container, as path, and root's file; elsewhere: in another file system."""
-        self.big = 2 * MIB if self.job else 128 * 1024
-        users.folder(self.under("ann"), ANN)
-        outside = self.under("root") if inside else (elsewhere or users.open_folder())
-        if inside:
-            users.folder(outside, 0, 0o755)
-        self.path = users.put(self.under("ann/big"), limetest.container([("data", b"m" * self.big)]),
-                              ANN)
-        self.secret = users.put(os.path.join(outside, "secret"), MARK * self.big, 0, 0o600)
-        os.truncate(self.secret, os.stat(self.path).st_size)
-
-    def attacked(self, mount, name, one, other, function, when=None):
-        """What comes of it, while two names change places."""
-        self.keep(self.secret)
-        self.ann.call(hold, "own", self.path, os.O_RDWR)
-        self.ann.call(hold, "mount", mount.join(name), os.O_RDONLY)
-        bad = tries = 0
-        flags = os.O_DIRECT if self.job else 0  # the kernel asks for all of it at once
-        for _ in self.faults.renames(one, other, users.RENAME_EXCHANGE):
-            bad += self.ann.batch([(function, "data", flags, when)])[0][1] or 0
-            self.faults.disarm()
-            if self.faults.struck % 2:
-                users.exchange(one, other)
-            tries += 1
-        self.assertGreater(tries, 20, "names were exchanged before hardly any call")
-        if limetest.STRESS:
-            with self.accomplice.busy(exchanging_slowly, one, other) as exchanges:
-                most = OPENS if function == read_beside else OPENS // 4
-                count, more = self.ann.call(often, function, "data", 0, most, when)
-            print(f"# {self.id()}: {function.__name__}: {count} opens, {exchanges[0]} exchanges")
-            bad += more
-        self.ann.call(let_go)
-        with self.subTest(mount.opts, function=function.__name__):
-            self.assertKept(function.__name__, ["bytes that are not in ann's file"] * bad)
-
-    def reads_and_writes(self, name, one, other, source=None):
-        with self.mounted(source=source) as mount:
-            self.read_by_the_job(mount, name)
-            self.attacked(mount, name, one, other, read_beside)
-        with self.mounted("rw", source=source) as mount:
-            self.attacked(mount, name, one, other, read_beside)
-            self.attacked(mount, name, one, other, write_beside)
-            self.assertWritten(mount)
-
-    def read_by_the_job(self, mount, name):
-        """Where nothing changes places, the job is at work."""
-        def forwarded():
-            fd = os.open(mount.join(name, "data"), os.O_RDONLY | os.O_DIRECT)
-            read_through(fd)
-            os.close(fd)
-            return self.stats(mount)["forwarded_bytes"]
-
-        if self.job:
-            writelib.until(forwarded)
-
-    def assertWritten(self, mount):
-        """By the job, too."""
-        if self.job:
-            self.assertGreater(self.stats(mount)["forwarded_written_bytes"], 0)
-
-    def linked(self, **scene):
-        self.scene(**scene)
-        os.symlink(self.secret, self.under("ann/link"))
-        self.reads_and_writes("ann/big", self.path, self.under("ann/link"))
-
-    def test_a_link_out_of_the_tree(self):
-        self.linked()
-
-    def test_a_link_within_the_tree(self):
-        self.linked(inside=True)
-
-    def test_the_folder_and_a_link_to_another(self):
-        self.scene()
-        outside = os.path.dirname(self.secret)
-        os.rename(self.secret, os.path.join(outside, "big"))
-        self.secret = os.path.join(outside, "big")
-        users.folder(self.under("ann/folder"), ANN)
-        os.rename(self.path, self.under("ann/folder/big"))
-        self.path = self.under("ann/folder/big")
-        os.symlink(outside, self.under("ann/link"))
-        self.reads_and_writes("ann/folder/big", self.under("ann/folder"), self.under("ann/link"))
-
-    def test_one_container_alone(self):
-        self.scene()
-        os.symlink(self.secret, self.under("ann/link"))
-        self.reads_and_writes("", self.path, self.under("ann/link"), source=self.path)
-
-    def test_the_victims_container(self):
-        """Without links. To a mount that may write names mean nothing for long."""
-        self.scene()
-        both = self.shared_folder()
-        os.rename(self.path, self.under(both, "big"))
-        self.path = self.under(both, "big")
-        self.secret = users.put(self.under(both, "theirs"),
-                                limetest.container([("data", (MARK * self.big)[:self.big])]), VICTIM, 0o600)
-        with self.mounted("rw") as mount:
-            for function in (read_beside, write_beside):
-                self.attacked(mount, f"{both}/big", self.path, self.secret, function)
-            self.assertWritten(mount)
-
-    def test_a_file_of_the_same_number(self):
-        """In another file system; its length and time are no secret, either."""
-        here, there = (writelib.SmallFs(self, "tmpfs", 64) for _ in range(2))
-        for fs in (here, there):
-            os.chmod(os.path.dirname(fs.path), 0o755)
-        self.top = here.path
-        os.mkdir(there.join("folder"))  # as many as on the other side
-        self.scene(elsewhere=there.path)
-        self.assertEqual(os.stat(self.path).st_ino, os.stat(self.secret).st_ino)
-        os.symlink(self.secret, self.under("ann/link"))
-        for opts, function in (((), read_beside), (("rw",), read_beside), (("rw",), write_beside)):
-            with self.mounted(*opts) as mount:
-                self.attacked(mount, "ann/big", self.path, self.under("ann/link"), function,
-                              os.stat(self.secret).st_mtime_ns)
-
-
-class LargeWithJob(Large):
-    OPTS = JOB
 
 
 # ---- names that lead elsewhere as soon as the kernel has seen them ----

@@ -155,7 +155,7 @@ static void test_changed_by_others(void **state)
     assert_ptr_equal(plain(2, 20), node); /* a kernel that does not cache writes */
     fs->options.rw = true;
     assert_ptr_equal(plain(2, 20), node); /* it has just heard of it */
-    node->known.since -= 1;
+    node->plain.known.since -= 1;
     assert_ptr_equal(plain(1, 20), node); /* its mode, perhaps */
     assert_ptr_equal(plain(2, 9), node);  /* seen before it was made */
     struct limefile_identity stamp = changed(2, 20);
@@ -165,7 +165,7 @@ static void test_changed_by_others(void **state)
     assert_ptr_not_equal(plain(2, 20), node);
     struct limefile_identity fifo = {.dev = 1, .ino = 21, .mode = S_IFIFO};
     node = child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo);
-    node->known.since -= 1;
+    node->plain.known.since -= 1;
     fifo.mtime.tv_sec = 7;
     assert_ptr_equal(child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo), node);
 }
@@ -179,15 +179,15 @@ static void test_changed_by_us(void **state)
     assert_true(fd >= 0 && unlink(path) == 0 && fstat(fd, &st) == 0);
     fs->options.rw = true;
     struct limefs_node *node = plain(1, 10);
-    node->known.since -= 1;
+    node->plain.known.since -= 1;
     limefs_told_begin(fs, node);
     assert_ptr_equal(plain(2, 20), node);
     limefs_told_end(fs, node, fd, -EPERM);
-    assert_int_equal(node->known.mtime.tv_sec, 1);
+    assert_int_equal(node->plain.known.mtime.tv_sec, 1);
     limefs_told_begin(fs, node);
     limefs_told_end(fs, node, fd, 0);
     assert_ptr_equal(plain(st.st_mtim.tv_sec, 0), node);
-    assert_int_equal(node->known.mtime.tv_sec, st.st_mtim.tv_sec);
+    assert_int_equal(node->plain.known.mtime.tv_sec, st.st_mtim.tv_sec);
     limefs_told_written(node);
     assert_ptr_equal(plain(st.st_mtim.tv_sec + 1, st.st_ctim.tv_sec + 1), node);
     limefs_told_note(fs, node, fd);

@@ -198,9 +198,52 @@ static void test_watch(void **state)
     limefs_view_unpin(fs, next);
 }
 
+/* ---- whether a view still shows what its name leads to ---- */
+
+/* Every row of the table in view.h. Changed at 100.5 s; the clock is `later` ms after that. */
+static void test_judge(void **state)
+{
+    static const struct {
+        enum limefs_view_state state;
+        bool same_file, equal;
+        int later;
+        bool being_written;
+        enum limefs_view_answer answer;
+    } rows[] = {
+        {LIMEFS_VIEW_WRITTEN, true, false, 0, false, LIMEFS_VIEW_SHOWN},
+        {LIMEFS_VIEW_WRITTEN, true, true, 5000, true, LIMEFS_VIEW_SHOWN},
+        {LIMEFS_VIEW_WRITTEN, false, false, 0, false, LIMEFS_VIEW_CHANGED},
+        {LIMEFS_VIEW_VALID, true, true, 5, false, LIMEFS_VIEW_SHOWN},
+        {LIMEFS_VIEW_VALID, true, true, 5000, true, LIMEFS_VIEW_SHOWN},
+        {LIMEFS_VIEW_VALID, true, false, 5000, false, LIMEFS_VIEW_CHANGED},
+        {LIMEFS_VIEW_YOUNG, true, true, 5, false, LIMEFS_VIEW_SHOWN},
+        {LIMEFS_VIEW_YOUNG, true, true, 5000, true, LIMEFS_VIEW_SHOWN},
+        {LIMEFS_VIEW_YOUNG, true, true, 5000, false, LIMEFS_VIEW_TO_CHECK},
+        {LIMEFS_VIEW_YOUNG, true, false, 5, true, LIMEFS_VIEW_CHANGED},
+        {LIMEFS_VIEW_SUSPECT, true, true, 5, false, LIMEFS_VIEW_SHOWN},
+        {LIMEFS_VIEW_SUSPECT, true, true, 5000, true, LIMEFS_VIEW_SHOWN},
+        {LIMEFS_VIEW_SUSPECT, true, true, 5000, false, LIMEFS_VIEW_CHANGED},
+        {LIMEFS_VIEW_SUSPECT, true, false, 5, true, LIMEFS_VIEW_CHANGED},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct timespec at = {100, 500000000};
+        struct limefile_identity seen = {.ino = 1, .size = 10, .mtime = at, .ctime = at};
+        struct limefile_identity now = seen;
+        now.ino += !rows[i].same_file;
+        now.size += !rows[i].equal;
+        int64_t ms = 500 + rows[i].later;
+        struct timespec clock = {100 + ms / 1000, ms % 1000 * 1000000};
+        assert_int_equal(
+            limefs_view_judge(rows[i].state, &seen, &now, &clock, rows[i].being_written),
+            rows[i].answer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_judge),
         cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_sleep, set_up, tear_down),

@@ -188,13 +188,14 @@ static bool keeps_pages(struct limefs_node *node, const struct limefile_identity
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    bool same = limefile_identity_equal(stamp, &node->cached);
-    node->cached_is_ours = node->cached_is_ours && same && stamp->ctime.tv_nsec != 0;
+    bool same = limefile_identity_equal(stamp, &node->plain.cached);
+    node->plain.cached_is_ours =
+        node->plain.cached_is_ours && same && stamp->ctime.tv_nsec != 0;
     bool young =
-        !node->cached_is_ours && (moving || limefile_time_is_racy(&stamp->ctime, &now));
-    node->cached = *stamp;
+        !node->plain.cached_is_ours && (moving || limefile_time_is_racy(&stamp->ctime, &now));
+    node->plain.cached = *stamp;
     if (young)
-        node->cached = (struct limefile_identity){0};
+        node->plain.cached = (struct limefile_identity){0};
     return same && !young;
 }
 
@@ -211,7 +212,7 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     limefs_lock(&fs->lock);
     *keep = keeps_pages(node, &stamp, moving);
     file->node = node; /* the kernel keeps it as long as the file is open */
-    node->opened = true;
+    node->plain.opened = true;
     if (!reads)
         take_writer(file, flags, &stamp);
     limefs_unlock(&fs->lock);
@@ -280,7 +281,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
         stamp = limefile_identity_of(&st);
     limefs_lock(&fs->lock);
     file->node = node;
-    node->opened = true;
+    node->plain.opened = true;
     take_writer(file, flags, &stamp);
     limefs_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
@@ -299,8 +300,8 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     if (file->writes)
         limefs_append_closed(file->node, file->appends);
     if (known) {
-        file->node->cached = limefile_identity_of(&st);
-        file->node->cached_is_ours = true;
+        file->node->plain.cached = limefile_identity_of(&st);
+        file->node->plain.cached_is_ours = true;
     }
     limefs_unlock(&fs->lock);
     close(file->fd);
@@ -338,7 +339,8 @@ int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
 {
     int fd = -ENOENT;
     limefs_lock(&fs->lock);
-    for (struct limefs_handle *i = node->opened ? fs->files : NULL; i && fd < 0; i = i->next)
+    for (struct limefs_handle *i = node->plain.opened ? fs->files : NULL; i && fd < 0;
+         i = i->next)
         if (((struct limefs_file *)i)->node == node)
             fd = fcntl(((struct limefs_file *)i)->fd, F_DUPFD_CLOEXEC, 0);
     limefs_unlock(&fs->lock);

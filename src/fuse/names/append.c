@@ -18,17 +18,11 @@ struct move {
     int64_t by;
 };
 
-/* As the kernel counts. */
-struct span {
-    uint64_t begin, end;
-};
-
 struct limefs_append {
     struct limefs_lock lock; /* guards the rest; held over I/O, taken before fs->lock */
     size_t count;
     struct move *moves; /* rising */
-    size_t owed_count;
-    struct span *owed;             /* of which the bytes are still to come */
+    uint64_t done;      /* up to here, as the kernel counts, all that it had to send has come */
     struct limefile_identity last; /* after our own last change, or when it was opened */
 };
 
@@ -37,7 +31,7 @@ struct limefs_append {
 /* NULL: its file was never opened to append. Else the lock is taken; leave() gives it back. */
 static struct limefs_append *enter(struct limefs_node *node)
 {
-    struct limefs_append *append = node->append;
+    struct limefs_append *append = node->plain.append;
     if (append)
         limefs_lock(&append->lock);
     return append;
@@ -56,7 +50,7 @@ static bool asks_to_append(int flags)
 
 static bool only_appended_to(const struct limefs_node *node)
 {
-    return node->appenders == node->writers;
+    return node->plain.appenders == node->plain.writers;
 }
 
 /* Somebody is at it. */
@@ -72,8 +66,9 @@ bool limefs_append_may_open(struct limefs *fs, const struct limefs_node *node, i
 {
     bool reads = (flags & O_ACCMODE) == O_RDONLY, appends = asks_to_append(flags);
     limefs_lock(&fs->lock);
-    bool may = node->opened ? appends && is_new(changed) && node->bytes != LIMEFS_GROWN
-                            : appends || reads;
+    bool may = node->plain.opened
+                   ? appends && is_new(changed) && node->plain.bytes != LIMEFS_GROWN
+                   : appends || reads;
     limefs_unlock(&fs->lock);
     return may;
 }
@@ -81,13 +76,13 @@ bool limefs_append_may_open(struct limefs *fs, const struct limefs_node *node, i
 /* Without memory it is written to as any other. */
 static struct limefs_append *begin(struct limefs_node *node)
 {
-    if (node->append)
-        return node->append;
+    if (node->plain.append)
+        return node->plain.append;
     struct limefs_append *append = calloc(1, sizeof *append);
     if (!append)
         return NULL;
     limefs_lock_init(&append->lock, LIMEFS_LOCK_APPEND);
-    node->append = append;
+    node->plain.append = append;
     return append;
 }
 
@@ -95,52 +90,53 @@ bool limefs_append_opened(struct limefs_node *node, int flags,
                           const struct limefile_identity *stamp)
 {
     bool appends = asks_to_append(flags) && only_appended_to(node) && begin(node);
-    if (appends && node->writers == 0) {
-        bool stands = node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size;
-        node->append->last = stands ? *stamp : (struct limefile_identity){0};
+    if (appends && node->plain.writers == 0) {
+        bool stands =
+            node->plain.bytes == LIMEFS_AS_TOLD && node->plain.told_bytes == stamp->size;
+        node->plain.append->last = stands ? *stamp : (struct limefile_identity){0};
+        node->plain.append->done = (uint64_t)node->plain.told_bytes;
     }
-    node->writers++;
-    node->appenders += appends;
-    node->flushed = false;
+    node->plain.writers++;
+    node->plain.appenders += appends;
+    node->plain.flushed = false;
     return appends;
 }
 
 /* The kernel goes on believing in the length that it knows. */
 void limefs_append_closed(struct limefs_node *node, bool appends)
 {
-    node->writers--;
-    node->appenders -= appends;
+    node->plain.writers--;
+    node->plain.appenders -= appends;
 }
 
 void limefs_append_flushed(struct limefs *fs, struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
-    node->flushed = true;
+    node->plain.flushed = true;
     limefs_unlock(&fs->lock);
 }
 
 bool limefs_append_holds(const struct limefs_node *node)
 {
-    return node->writers > 0 && !(node->flushed && only_appended_to(node));
+    return node->plain.writers > 0 && !(node->plain.flushed && only_appended_to(node));
 }
 
 void limefs_append_free(struct limefs_node *node)
 {
-    if (!node->append)
+    if (!node->plain.append)
         return;
-    limefs_lock_destroy(&node->append->lock);
-    free(node->append->moves);
-    free(node->append->owed);
-    free(node->append);
+    limefs_lock_destroy(&node->plain.append->lock);
+    free(node->plain.append->moves);
+    free(node->plain.append);
 }
 
 /* Where the kernel has it end, for who is about to change it. */
 static uint64_t known_end(struct limefs *fs, struct limefs_node *node, bool *only)
 {
     limefs_lock(&fs->lock);
-    node->flushed = false;
-    uint64_t end = (uint64_t)node->told_bytes;
-    *only = node->appenders > 0 && only_appended_to(node);
+    node->plain.flushed = false;
+    uint64_t end = (uint64_t)node->plain.told_bytes;
+    *only = node->plain.appenders > 0 && only_appended_to(node);
     limefs_unlock(&fs->lock);
     return end;
 }
@@ -150,8 +146,8 @@ static void grown_to(struct limefs *fs, struct limefs_node *node, uint64_t end)
 {
     limefs_lock(&fs->lock);
     limefs_told_written(node);
-    if (node->told_bytes < (off_t)end)
-        node->told_bytes = (off_t)end;
+    if (node->plain.told_bytes < (off_t)end)
+        node->plain.told_bytes = (off_t)end;
     limefs_unlock(&fs->lock);
 }
 
@@ -173,7 +169,7 @@ static uint64_t place(const struct limefs_append *append, uint64_t at, size_t *n
 static int move_from(struct limefs *fs, struct limefs_node *node, uint64_t at, uint64_t to)
 {
     size_t n = 1;
-    struct limefs_append *append = node->append;
+    struct limefs_append *append = node->plain.append;
     if (place(append, at, &n) == to)
         return 0;
     struct move *moves = reallocarray(append->moves, append->count + 1, sizeof *moves);
@@ -182,7 +178,7 @@ static int move_from(struct limefs *fs, struct limefs_node *node, uint64_t at, u
     moves[append->count++] = (struct move){at, (int64_t)(to - at)};
     append->moves = moves;
     limefs_lock(&fs->lock);
-    node->bytes = LIMEFS_MOVED;
+    node->plain.bytes = LIMEFS_MOVED;
     limefs_unlock(&fs->lock);
     return 0;
 }
@@ -263,37 +259,6 @@ static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, con
     return err;
 }
 
-static void owe(struct limefs_append *append, uint64_t begin, uint64_t end)
-{
-    if (begin >= end)
-        return;
-    struct span *owed = reallocarray(append->owed, append->owed_count + 1, sizeof *owed);
-    if (!owed)
-        return;
-    owed[append->owed_count++] = (struct span){begin, end};
-    append->owed = owed;
-}
-
-/* What is owed, of n known bytes, unless all of them are wanted: the rest was there before. */
-static int write_owed(struct limefs_append *append, int fd, const char *buf, size_t n,
-                      uint64_t offset, bool all)
-{
-    int err = all ? write_known(append, fd, buf, n, offset) : 0;
-    for (size_t i = append->owed_count; i-- > 0 && !err;) {
-        struct span span = append->owed[i];
-        uint64_t begin = span.begin > offset ? span.begin : offset;
-        uint64_t end = span.end < offset + n ? span.end : offset + n;
-        if (begin >= end)
-            continue;
-        if (!all)
-            err = write_known(append, fd, buf + (begin - offset), end - begin, begin);
-        append->owed[i] = append->owed[--append->owed_count];
-        owe(append, span.begin, begin);
-        owe(append, end, span.end);
-    }
-    return err;
-}
-
 /* The kernel may send a later piece first: the place of the others is taken with zeros. */
 static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uint64_t from,
                         uint64_t to)
@@ -306,7 +271,6 @@ static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uin
         err = append_bytes(fs, node, fd, zeros, n, at);
         at += n;
     }
-    owe(node->append, from, at);
     return err;
 }
 
@@ -321,10 +285,11 @@ static size_t before(uint64_t end, size_t n, uint64_t offset)
 static int write_appended(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
                           size_t n, uint64_t offset, uint64_t end)
 {
-    struct limefs_append *append = node->append;
+    struct limefs_append *append = node->plain.append;
     bool ours = is_ours(append, fd);
     size_t known = before(end, n, offset);
-    int err = write_owed(append, fd, buf, known, offset, ours);
+    size_t old = ours ? 0 : before(append->done, known, offset);
+    int err = write_known(append, fd, buf + old, known - old, offset + old);
     if (!err && offset > end)
         err = append_zeros(fs, node, fd, end, offset);
     if (!err)
@@ -342,6 +307,9 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
     uint64_t end = append ? known_end(fs, node, &only) : 0;
     int err = only ? write_appended(fs, node, fd, buf, n, offset, end)
                    : write_known(append, fd, buf, n, offset);
+    /* After an error the kernel has dropped what was before, too. */
+    if (append && (err || offset <= append->done) && append->done < offset + n)
+        append->done = offset + n;
     grown_to(fs, node, offset + n);
     leave(append);
     return err ? err : (ssize_t)n;
@@ -365,15 +333,15 @@ int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint6
     limefs_told_begin(fs, node);
     struct limefs_append *append = enter(node);
     bool ours = append && is_ours(append, fd);
-    uint64_t end = known_end(fs, node, &only);
+    known_end(fs, node, &only);
     int err = cut(append, fd, bytes);
-    if (!err && append)
-        owe(append, end, bytes);
+    if (!err && append && append->done > bytes)
+        append->done = bytes;
     if (ours)
         note_ours(append, fd);
     limefs_lock(&fs->lock);
     if (!err)
-        node->told_bytes = (off_t)bytes;
+        node->plain.told_bytes = (off_t)bytes;
     limefs_unlock(&fs->lock);
     leave(append);
     limefs_told_end(fs, node, fd, err);
@@ -384,13 +352,11 @@ static int allocate(struct limefs *fs, struct limefs_node *node, int fd, int mod
                     uint64_t offset, uint64_t bytes)
 {
     bool only, longer = !(mode & FALLOC_FL_KEEP_SIZE);
-    uint64_t end = known_end(fs, node, &only);
-    if (node->append && node->append->count > 0)
+    known_end(fs, node, &only);
+    if (node->plain.append && node->plain.append->count > 0)
         return -EOPNOTSUPP;
     if (fallocate(fd, mode, (off_t)offset, (off_t)bytes) != 0)
         return -errno;
-    if (longer && node->append)
-        owe(node->append, end, offset + bytes);
     grown_to(fs, node, longer ? offset + bytes : 0);
     return 0;
 }

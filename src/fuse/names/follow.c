@@ -10,19 +10,19 @@
  * serve. With fs->lock held. */
 static bool may_tell(const struct limefs *fs, const struct limefs_node *node)
 {
-    return fs->session && fs->threads > 1 && !fs->following && !node->writers &&
-           node->bytes != LIMEFS_MOVED;
+    return fs->session && fs->threads > 1 && !fs->following && !node->plain.writers &&
+           node->plain.bytes != LIMEFS_MOVED;
 }
 
 /* The length that the kernel knew, if it is to be told another. */
 static bool take_turn(struct limefs *fs, struct limefs_node *node, off_t size, off_t *known)
 {
     limefs_lock(&fs->lock);
-    *known = node->told_bytes;
+    *known = node->plain.told_bytes;
     bool ours = may_tell(fs, node) && *known < size;
     if (ours) {
         fs->following = true;
-        node->bytes = LIMEFS_GROWN;
+        node->plain.bytes = LIMEFS_GROWN;
     }
     limefs_unlock(&fs->lock);
     return ours;
@@ -49,7 +49,7 @@ void limefs_follow(struct limefs *fs, struct limefs_node *node, int fd, const st
     limefs_lock(&fs->lock);
     fs->following = false;
     if (!err)
-        node->told_bytes = st->st_size;
+        node->plain.told_bytes = st->st_size;
     limefs_unlock(&fs->lock);
 }
 
@@ -57,9 +57,9 @@ void limefs_follow_bytes(struct limefs *fs, struct limefs_node *node, const stru
 {
     struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
-    bool ours = may_tell(fs, node) && node->bytes == LIMEFS_AS_TOLD &&
-                node->told_bytes == stamp.size && !limefs_told_stands(node, &stamp) &&
-                !limefile_identity_same_data(&node->cached, &stamp);
+    bool ours = may_tell(fs, node) && node->plain.bytes == LIMEFS_AS_TOLD &&
+                node->plain.told_bytes == stamp.size && !limefs_told_stands(node, &stamp) &&
+                !limefile_identity_same_data(&node->plain.cached, &stamp);
     fs->following |= ours;
     limefs_unlock(&fs->lock);
     if (!ours)
@@ -68,6 +68,6 @@ void limefs_follow_bytes(struct limefs *fs, struct limefs_node *node, const stru
     limefs_lock(&fs->lock);
     fs->following = false;
     if (!err)
-        node->cached = stamp;
+        node->plain.cached = stamp;
     limefs_unlock(&fs->lock);
 }

@@ -1,6 +1,6 @@
-/* inode.c - slots and nodes */
+/* inode.c - slots and nodes: found by number, by name and by file */
 #include "append.h"
-#include "names.h"
+#include "inode.h"
 #include "told.h"
 
 #include <errno.h>
@@ -8,6 +8,12 @@
 #include <string.h>
 
 #define FUSE_ROOT 1
+
+enum {
+    NAMES_MOST = 64, /* of a file that are remembered; by others it is found when looked up */
+    LOOKS = 4,       /* names of a directory that are looked up, or entered: they are wanted */
+    LISTS_AHEAD = 8, /* times that it is listed with them, before that must show again */
+};
 
 /* ---- slots ---- */
 
@@ -107,6 +113,188 @@ uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal)
     return (uint64_t)slot << 32 | ordinal;
 }
 
+/* ---- nodes by name ---- */
+
+static size_t bucket_of(const struct limefs *fs, const struct limefs_node *parent,
+                        const char *name)
+{
+    uint64_t hash = 1469598103934665603u ^ parent->slot;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    return (size_t)(hash ^ hash >> 29) & (fs->inodes.name_buckets - 1);
+}
+
+struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *parent,
+                                     const char *name)
+{
+    struct limefs_node *node = fs->inodes.names[bucket_of(fs, parent, name)];
+    while (node && (node->parent != parent || strcmp(node->name, name) != 0))
+        node = node->next;
+    return node;
+}
+
+/* More buckets; without memory for them the old ones do, only slower. */
+static void grow_names(struct limefs *fs)
+{
+    size_t old_count = fs->inodes.name_buckets;
+    struct limefs_node **old = fs->inodes.names;
+    struct limefs_node **names = calloc(old_count * 2, sizeof(struct limefs_node *));
+    if (!names)
+        return;
+    fs->inodes.names = names;
+    fs->inodes.name_buckets = old_count * 2;
+    for (size_t i = 0; i < old_count; i++)
+        for (struct limefs_node *node = old[i], *next; node; node = next) {
+            next = node->next;
+            size_t bucket = bucket_of(fs, node->parent, node->name);
+            node->next = names[bucket];
+            names[bucket] = node;
+        }
+    free(old);
+}
+
+static void insert_name(struct limefs *fs, struct limefs_node *node)
+{
+    if (fs->inodes.name_count >= fs->inodes.name_buckets)
+        grow_names(fs);
+    size_t bucket = bucket_of(fs, node->parent, node->name);
+    node->next = fs->inodes.names[bucket];
+    fs->inodes.names[bucket] = node;
+    node->hashed = true;
+    fs->inodes.name_count++;
+}
+
+static void remove_name(struct limefs *fs, struct limefs_node *node)
+{
+    if (!node->hashed)
+        return;
+    struct limefs_node **at = &fs->inodes.names[bucket_of(fs, node->parent, node->name)];
+    while (*at != node)
+        at = &(*at)->next;
+    *at = node->next;
+    node->hashed = false;
+    fs->inodes.name_count--;
+}
+
+/* ---- files, which may have several names, by number ---- */
+
+static size_t number_bucket_of(const struct limefs *fs, const struct limefile_identity *stamp)
+{
+    uint64_t hash = ((uint64_t)stamp->ino ^ (uint64_t)stamp->dev << 32) * 0x9e3779b97f4a7c15u;
+    return (size_t)(hash ^ hash >> 32) & (fs->inodes.file_buckets - 1);
+}
+
+static struct limefs_node *find_number(struct limefs *fs, const struct limefile_identity *stamp)
+{
+    struct limefs_node *node = fs->inodes.file_buckets ? fs->inodes.nodes[number_bucket_of(fs, stamp)] : NULL;
+    while (node && !limefile_identity_same_file(&node->stamp, stamp))
+        node = node->next_file;
+    return node;
+}
+
+static void grow_numbers(struct limefs *fs)
+{
+    size_t old_count = fs->inodes.file_buckets, count = old_count ? old_count * 2 : 64;
+    struct limefs_node **old = fs->inodes.nodes;
+    struct limefs_node **nodes = calloc(count, sizeof(struct limefs_node *));
+    if (!nodes)
+        return;
+    fs->inodes.nodes = nodes;
+    fs->inodes.file_buckets = count;
+    for (size_t i = 0; i < old_count; i++)
+        for (struct limefs_node *node = old[i], *next; node; node = next) {
+            next = node->next_file;
+            size_t bucket = number_bucket_of(fs, &node->stamp);
+            node->next_file = nodes[bucket];
+            nodes[bucket] = node;
+        }
+    free(old);
+}
+
+/* Without memory it is found by its name alone. */
+static void insert_number(struct limefs *fs, struct limefs_node *node)
+{
+    if (fs->inodes.file_count >= fs->inodes.file_buckets)
+        grow_numbers(fs);
+    if (!fs->inodes.file_buckets)
+        return;
+    size_t bucket = number_bucket_of(fs, &node->stamp);
+    node->next_file = fs->inodes.nodes[bucket];
+    fs->inodes.nodes[bucket] = node;
+    node->filed = true;
+    fs->inodes.file_count++;
+}
+
+static void remove_number(struct limefs *fs, struct limefs_node *node)
+{
+    if (!node->filed)
+        return;
+    struct limefs_node **at = &fs->inodes.nodes[number_bucket_of(fs, &node->stamp)];
+    while (*at != node)
+        at = &(*at)->next_file;
+    *at = node->next_file;
+    node->filed = false;
+    fs->inodes.file_count--;
+}
+
+/* ---- the names of a node ---- */
+
+static void free_name(struct limefs *fs, struct limefs_name **at)
+{
+    struct limefs_name *name = *at;
+    struct limefs_node *parent = name->parent;
+    *at = name->next;
+    free(name);
+    if (parent)
+        limefs_node_drop(fs, parent);
+}
+
+static const char *keep_name(struct limefs *fs, struct limefs_node *node,
+                             struct limefs_node *parent, const char *name)
+{
+    int count = 0;
+    struct limefs_name **at = &node->names;
+    for (; node->kind == LIMEFS_OTHER && *at; at = &(*at)->next, count++) {
+        if ((*at)->parent == parent && strcmp((*at)->name, name) == 0)
+            return (*at)->name;
+        if (count >= NAMES_MOST && (*at)->name != node->name) {
+            free_name(fs, at);
+            break;
+        }
+    }
+    struct limefs_name *kept = malloc(sizeof *kept + strlen(name) + 1);
+    if (!kept)
+        return NULL;
+    kept->parent = parent;
+    kept->next = node->names;
+    strcpy(kept->name, name);
+    node->names = kept;
+    if (parent)
+        limefs_node_hold(parent);
+    return kept->name;
+}
+
+static void lose_name(struct limefs *fs, struct limefs_node *node, struct limefs_node *parent,
+                      const char *name)
+{
+    struct limefs_name **at = &node->names;
+    while (*at && ((*at)->parent != parent || (*at)->name == node->name ||
+                   strcmp((*at)->name, name) != 0))
+        at = &(*at)->next;
+    if (*at && node->kind == LIMEFS_OTHER) {
+        free_name(fs, at);
+    } else if (*at) {
+        (*at)->parent = NULL;
+        limefs_node_drop(fs, parent);
+    }
+}
+
+static void free_names(struct limefs *fs, struct limefs_name *names)
+{
+    while (names)
+        free_name(fs, &names);
+}
+
 /* ---- nodes ---- */
 
 static void free_node(struct limefs_node *node)
@@ -135,7 +323,7 @@ static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *paren
         free_node(node);
         return NULL;
     }
-    node->name = limefs_name_keep(fs, node, parent, name);
+    node->name = keep_name(fs, node, parent, name);
     if (!node->name) {
         limefs_slot_give(fs, node->slot);
         free_node(node);
@@ -156,11 +344,11 @@ static void free_unheld(struct limefs *fs, struct limefs_node *node)
         return;
     struct limefs_name *names = node->names;
     node->names = NULL;
-    limefs_name_take(fs, node);
-    limefs_number_take(fs, node);
+    remove_name(fs, node);
+    remove_number(fs, node);
     limefs_slot_give(fs, node->slot);
     free_node(node);
-    limefs_names_free(fs, names);
+    free_names(fs, names);
 }
 
 void limefs_node_drop(struct limefs *fs, struct limefs_node *node)
@@ -193,7 +381,7 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false; /* the kernel keeps where it leads */
     return limefile_identity_same_file(&node->stamp, stamp) &&
            (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_holds(node) ||
-            (node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size &&
+            (node->plain.bytes == LIMEFS_AS_TOLD && node->plain.told_bytes == stamp->size &&
              limefs_told_stands(node, stamp)));
 }
 
@@ -232,13 +420,13 @@ bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
 static int rename_node(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
                        const char *new_name)
 {
-    const char *kept = limefs_name_keep(fs, node, to, new_name);
+    const char *kept = keep_name(fs, node, to, new_name);
     if (!kept)
         return -ENOMEM;
-    limefs_name_take(fs, node);
+    remove_name(fs, node);
     node->parent = to;
     node->name = kept;
-    limefs_name_put(fs, node);
+    insert_name(fs, node);
     return 0;
 }
 
@@ -260,12 +448,12 @@ static struct limefs_node *child_of_file(struct limefs *fs, struct limefs_node *
                                          const char *name, const struct limefs_found *found,
                                          const struct limefile_identity *stamp)
 {
-    struct limefs_node *node = limefs_number_find(fs, stamp);
+    struct limefs_node *node = find_number(fs, stamp);
     if (!node)
         return NULL;
     if (goes_on(fs, node, found, stamp) && rename_node(fs, node, parent, name) == 0)
         return node;
-    limefs_number_take(fs, node);
+    remove_number(fs, node);
     return NULL;
 }
 
@@ -277,7 +465,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node && !goes_on(fs, node, found, &stamp)) {
-        limefs_name_take(fs, node);
+        remove_name(fs, node);
         node = NULL;
     }
     if (!node && kind == LIMEFS_OTHER)
@@ -285,8 +473,8 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
     if (!node) {
         node = new_node(fs, parent, name, kind);
         if (node) {
-            limefs_name_put(fs, node);
-            node->told_bytes = stamp.size;
+            insert_name(fs, node);
+            node->plain.told_bytes = stamp.size;
             limefs_told_first(node, &stamp);
         }
     }
@@ -295,7 +483,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
         node->sure = found->sure;
         node->lookups++;
         if (!node->filed && node->kind == LIMEFS_OTHER)
-            limefs_number_put(fs, node);
+            insert_number(fs, node);
     }
     limefs_unlock(&fs->lock);
     return node;
@@ -304,9 +492,9 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
 void limefs_node_unfile(struct limefs *fs, const struct limefile_identity *stamp)
 {
     limefs_lock(&fs->lock);
-    struct limefs_node *old = limefs_number_find(fs, stamp);
+    struct limefs_node *old = find_number(fs, stamp);
     if (old)
-        limefs_number_take(fs, old);
+        remove_number(fs, old);
     limefs_unlock(&fs->lock);
 }
 
@@ -318,15 +506,15 @@ int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *
 {
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
-    if (node && (node->kind != LIMEFS_CONTAINER || node->fresh)) {
-        limefs_name_take(fs, node);
+    if (node && (node->kind != LIMEFS_CONTAINER || node->container.fresh)) {
+        remove_name(fs, node);
         node = NULL;
     }
     if (!node && (node = new_node(fs, parent, name, LIMEFS_CONTAINER)))
-        limefs_name_put(fs, node);
+        insert_name(fs, node);
     if (node) {
-        node->fresh = true;
-        node->made = limefile_identity_of(st);
+        node->container.fresh = true;
+        node->container.made = limefile_identity_of(st);
         limefs_node_hold(node);
     }
     limefs_unlock(&fs->lock);
@@ -338,9 +526,9 @@ void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const cha
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node) {
-        bool fresh = node->fresh;
-        node->fresh = false;
-        limefs_name_take(fs, node);
+        bool fresh = node->container.fresh;
+        node->container.fresh = false;
+        remove_name(fs, node);
         if (fresh)
             limefs_node_drop(fs, node);
     }
@@ -355,15 +543,15 @@ int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *n
     struct limefs_node *node = limefs_node_find(fs, from, name);
     struct limefs_node *other = limefs_node_find(fs, to, new_name);
     if (other && other != node)
-        limefs_name_take(fs, other);
+        remove_name(fs, other);
     if (node)
         err = rename_node(fs, node, to, new_name);
     if (node && !err)
-        limefs_name_lose(fs, node, from, name);
+        lose_name(fs, node, from, name);
     if (!err && exchanged && other)
         err = rename_node(fs, other, from, name);
     if (!err && exchanged && other)
-        limefs_name_lose(fs, other, to, new_name);
+        lose_name(fs, other, to, new_name);
     limefs_unlock(&fs->lock);
     return err;
 }
@@ -373,7 +561,7 @@ void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char
 {
     struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
-    struct limefs_node *node = limefs_number_find(fs, &stamp);
+    struct limefs_node *node = find_number(fs, &stamp);
     if (node && !limefs_node_find(fs, parent, name))
         rename_node(fs, node, parent, name);
     limefs_unlock(&fs->lock);
@@ -396,7 +584,8 @@ bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const c
 {
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
-    bool fresh = node && node->fresh && limefile_identity_same_file(&node->made, stamp);
+    bool fresh = node && node->container.fresh &&
+                 limefile_identity_same_file(&node->container.made, stamp);
     limefs_unlock(&fs->lock);
     return fresh;
 }
@@ -408,16 +597,42 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (!node)
-        node = limefs_number_find(fs, &stamp);
+        node = find_number(fs, &stamp);
     bool sure = node && node->sure && limefile_identity_equal(&node->stamp, &stamp);
-    bool known =
-        sure || (node && node->writers && limefile_identity_same_file(&node->stamp, &stamp));
+    bool known = sure || (node && node->plain.writers &&
+                          limefile_identity_same_file(&node->stamp, &stamp));
     if (known) {
         found->kind = node->kind;
         found->sure = sure;
     }
     limefs_unlock(&fs->lock);
     return known;
+}
+
+/* ---- names that are wanted ---- */
+
+static void count_look(struct limefs *fs, struct limefs_node *directory)
+{
+    if (directory->dir.listed && ++directory->dir.looks >= LOOKS) {
+        directory->dir.ahead = LISTS_AHEAD;
+        fs->looked = limefs_seconds();
+    }
+}
+
+void limefs_node_looked_in(struct limefs *fs, struct limefs_node *directory)
+{
+    limefs_lock(&fs->lock);
+    count_look(fs, directory);
+    limefs_unlock(&fs->lock);
+}
+
+/* Others move it, and may remove where it was. */
+void limefs_node_entered(struct limefs *fs, const struct limefs_node *node)
+{
+    limefs_lock(&fs->lock);
+    if (node->parent)
+        count_look(fs, node->parent);
+    limefs_unlock(&fs->lock);
 }
 
 int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const struct stat *root)

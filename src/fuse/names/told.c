@@ -21,22 +21,22 @@ static void know(struct limefs_known *known, const struct limefile_identity *sta
 
 void limefs_told_first(struct limefs_node *node, const struct limefile_identity *stamp)
 {
-    know(&node->known, stamp);
-    node->known.since = limefs_seconds();
+    know(&node->plain.known, stamp);
+    node->plain.known.since = limefs_seconds();
 }
 
 void limefs_told_begin(struct limefs *fs, struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
-    node->known.changing++;
+    node->plain.known.changing++;
     limefs_unlock(&fs->lock);
 }
 
 void limefs_told_end(struct limefs *fs, struct limefs_node *node, int fd, int err)
 {
     limefs_lock(&fs->lock);
-    node->known.changing--;
-    node->known.changes += !err;
+    node->plain.known.changing--;
+    node->plain.known.changes += !err;
     limefs_unlock(&fs->lock);
     limefs_told_note(fs, node, fd);
 }
@@ -47,15 +47,15 @@ void limefs_told_time(struct limefs *fs, struct limefs_node *node, const struct 
     clock_gettime(CLOCK_REALTIME, &now);
     bool is_now = !is_before(&now, mtime) && now.tv_sec - mtime->tv_sec <= SECONDS_TO_TELL;
     limefs_lock(&fs->lock);
-    node->known.kernels = is_now ? *mtime : (struct timespec){0};
-    node->known.written = false;
+    node->plain.known.kernels = is_now ? *mtime : (struct timespec){0};
+    node->plain.known.written = false;
     limefs_unlock(&fs->lock);
 }
 
 void limefs_told_written(struct limefs_node *node)
 {
-    node->known.changes++;
-    node->known.written = true;
+    node->plain.known.changes++;
+    node->plain.known.written = true;
 }
 
 /* Who writes twice in one tick of the kernel's clock has changed no time there, so the kernel
@@ -65,8 +65,8 @@ static void keep_time(struct limefs *fs, struct limefs_node *node, int fd)
 {
     limefs_lock(&node->work);
     limefs_lock(&fs->lock);
-    const struct timespec times[2] = {{0, UTIME_OMIT}, node->known.kernels};
-    bool behind = node->known.written && (times[1].tv_sec != 0 || times[1].tv_nsec != 0);
+    const struct timespec times[2] = {{0, UTIME_OMIT}, node->plain.known.kernels};
+    bool behind = node->plain.known.written && (times[1].tv_sec != 0 || times[1].tv_nsec != 0);
     limefs_unlock(&fs->lock);
     if (behind) {
         limefs_own_begin(); /* who may write to it may not set its time */
@@ -81,8 +81,8 @@ void limefs_told_note(struct limefs *fs, struct limefs_node *node, int fd)
 {
     struct stat st;
     limefs_lock(&fs->lock);
-    unsigned changes = node->known.changes;
-    bool noted = node->known.noted == changes;
+    unsigned changes = node->plain.known.changes;
+    bool noted = node->plain.known.noted == changes;
     limefs_unlock(&fs->lock);
     if (noted)
         return;
@@ -91,9 +91,9 @@ void limefs_told_note(struct limefs *fs, struct limefs_node *node, int fd)
         return;
     struct limefile_identity stamp = limefile_identity_of(&st);
     limefs_lock(&fs->lock);
-    if (node->known.changes == changes) {
-        know(&node->known, &stamp);
-        node->known.noted = changes;
+    if (node->plain.known.changes == changes) {
+        know(&node->plain.known, &stamp);
+        node->plain.known.noted = changes;
     }
     limefs_unlock(&fs->lock);
 }
@@ -101,7 +101,7 @@ void limefs_told_note(struct limefs *fs, struct limefs_node *node, int fd)
 bool limefs_told_before(struct limefs *fs, const struct limefs_node *node, int fd,
                         const struct timespec *mtime)
 {
-    const struct limefs_known *known = &node->known;
+    const struct limefs_known *known = &node->plain.known;
     struct stat st;
     if (fstat(fd, &st) != 0)
         return false;
@@ -118,7 +118,7 @@ bool limefs_told_before(struct limefs *fs, const struct limefs_node *node, int f
  * file. The ends of a fifo are the kernel's, whatever goes through the one below. */
 bool limefs_told_stands(const struct limefs_node *node, const struct limefile_identity *stamp)
 {
-    const struct limefs_known *known = &node->known;
+    const struct limefs_known *known = &node->plain.known;
     return !S_ISREG(stamp->mode) || known->changing || known->noted != known->changes ||
            limefile_time_equal(&stamp->mtime, &known->mtime) ||
            is_before(&stamp->ctime, &known->ctime) ||

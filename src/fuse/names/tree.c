@@ -238,7 +238,7 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
     return st->st_size < LIMEFS_TREE_SNIFFED || limefs_node_known_kind(fs, parent, name, found);
 }
 
-bool limefs_tree_is_sure_link(const struct stat *st, const struct timespec *seen)
+static bool is_sure_link(const struct stat *st, const struct timespec *seen)
 {
     return S_ISLNK(st->st_mode) && !limefile_time_is_racy(&st->st_ctim, seen);
 }
@@ -275,7 +275,7 @@ int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *
         return folder;
     clock_gettime(CLOCK_REALTIME, &seen);
     int err = fstatat(folder, name, &found->st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
-    found->sure = !err && limefs_tree_is_sure_link(&found->st, &seen);
+    found->sure = !err && is_sure_link(&found->st, &seen);
     if (!err && !is_plain(fs, parent, name, found))
         err = limefs_tree_sniff(fs->options.formats, folder, name, found);
     close(folder);

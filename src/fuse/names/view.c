@@ -1,14 +1,565 @@
-/* view.c - views of containers: made, kept, put to sleep, woken */
+/* view.c - views of containers: made, kept open, compared with their files, changed by writers
+ */
 #define _GNU_SOURCE
-#include "views.h"
+#include "view.h"
 #include "caller.h"
+#include "descriptor.h"
+#include "limegauge.h"
 #include "tree.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
+
+enum {
+    CHECK_TRIES = 3, /* while this mount changes a container */
+    MTIMES_FIRST = 8,
+    MTIMES_MOST = 1 << 16, /* a power of two; then the oldest goes */
+};
+
+/* ---- opened and indexed ---- */
+
+int limefs_index_unread(const struct limefile_index *index)
+{
+    const struct limefile_finding *fault = limefile_index_fault(index);
+    return fault && fault->code > -4096 ? fault->code : 0; /* the others are of the format */
+}
+
+static bool is_still(int fd, const struct limefile_identity *want)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return false;
+    struct limefile_identity stamp = limefile_identity_of(&st);
+    return limefile_identity_equal(&stamp, want);
+}
+
+static void close_opened(const struct limefs_opened *opened)
+{
+    close(opened->fd);
+    limefile_index_free(opened->index);
+    limefile_gauge_guise_close(opened->guise);
+}
+
+struct limefile_source *limefs_view_source(const struct limefs_view *view,
+                                           struct limefile_fd *fd)
+{
+    limefile_fd_init(fd, view->fd);
+    return view->guise ? limefile_gauge_guise_source(view->guise) : &fd->source;
+}
+
+/* A container, or else what can be shown as one; what is neither has an index that says so. A
+ * configuration that cannot be shown is an error: an empty directory would be no answer. */
+static int index_file(struct limefs_opened *opened)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, opened->fd);
+    int err = limefile_index_build(&file.source, &opened->index);
+    if (err || limefile_index_is_container(opened->index))
+        return err;
+    err = limefile_gauge_guise_open(opened->fd, &opened->guise);
+    if (err)
+        return err == LIMEFILE_E_GAUGE_UNKNOWN ? 0 : err;
+    limefile_index_free(opened->index);
+    opened->index = NULL;
+    return limefile_index_build(limefile_gauge_guise_source(opened->guise), &opened->index);
+}
+
+/* Whoever asks first, all readers share it: with the daemon's own rights. */
+static int open_file(int file, const struct limefile_identity *want, struct limefs_opened *out,
+                     struct stat *st)
+{
+    if (fstat(file, st) != 0)
+        return -errno;
+    struct limefile_identity stamp = limefile_identity_of(st);
+    if (!S_ISREG(st->st_mode))
+        return LIMEFILE_E_NOT_FILE;                     /* to open it may do something */
+    if (want && !limefile_identity_equal(&stamp, want)) /* nothing is left to compare it with */
+        return -ESTALE;
+    limefs_own_begin();
+    int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* a lease: -EAGAIN */
+    limefs_own_end();
+    if (fd < 0)
+        return fd;
+    *out =
+        (struct limefs_opened){.fd = fd, .moving = limefile_is_being_written(fd, &st->st_ctim)};
+    int err = index_file(out);
+    if (!err && want && !is_still(fd, want)) /* nor may it have changed meanwhile */
+        err = -ESTALE;
+    if (err)
+        close_opened(out);
+    return err;
+}
+
+/* ---- the programs that watch views ---- */
+
+void limefs_view_watch(struct limefs *fs, const struct limefs_view_watch *watch)
+{
+    assert(fs->snapshots.watch_count < LIMEFS_WATCHES_MAX);
+    fs->snapshots.watches[fs->snapshots.watch_count++] = watch;
+}
+
+static void notify_changed(struct limefs *fs, struct limefs_view *view)
+{
+    for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
+        if (fs->snapshots.watches[i]->changed)
+            fs->snapshots.watches[i]->changed(view);
+}
+
+void limefs_view_changed(struct limefs *fs, struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    notify_changed(fs, view);
+    limefs_unlock(&fs->lock);
+}
+
+/* ---- the list of views that are awake (fs->lock held) ---- */
+
+static void list_remove(struct limefs *fs, struct limefs_view *view)
+{
+    *(view->newer ? &view->newer->older : &fs->snapshots.newest) = view->older;
+    *(view->older ? &view->older->newer : &fs->snapshots.oldest) = view->newer;
+    view->newer = view->older = NULL;
+}
+
+static void list_insert(struct limefs *fs, struct limefs_view *view)
+{
+    view->older = fs->snapshots.newest;
+    view->newer = NULL;
+    *(fs->snapshots.newest ? &fs->snapshots.newest->newer : &fs->snapshots.oldest) = view;
+    fs->snapshots.newest = view;
+}
+
+static uint64_t memory_of(const struct limefs_view *view)
+{
+    size_t guise = view->guise ? limefile_gauge_guise_memory(view->guise) : 0;
+    return limefile_index_memory(view->index) + guise;
+}
+
+static void list_awake(struct limefs *fs, struct limefs_view *view)
+{
+    list_insert(fs, view);
+    fs->snapshots.views_open++;
+    fs->snapshots.index_memory += memory_of(view);
+}
+
+/* It is the last that will be put to sleep. */
+static void move_to_front(struct limefs *fs, struct limefs_view *view)
+{
+    list_remove(fs, view);
+    list_insert(fs, view);
+}
+
+/* Closing may take as long as a store likes: it is left to unlock_and_close(). Where too much
+ * is left, the view stays awake for now. */
+static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
+{
+    if (fs->snapshots.leaving_count == LIMEFS_LEAVING_MAX)
+        return false;
+    list_remove(fs, view);
+    fs->snapshots.views_open--;
+    fs->snapshots.index_memory -= memory_of(view);
+    fs->snapshots.leaving[fs->snapshots.leaving_count++] =
+        (struct limefs_opened){.fd = view->fd, .index = view->index, .guise = view->guise};
+    view->fd = -1;
+    view->index = NULL;
+    view->guise = NULL;
+    for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
+        if (fs->snapshots.watches[i]->asleep)
+            fs->snapshots.watches[i]->asleep(view);
+    return true;
+}
+
+/* Gives fs->lock back, after anything that may put views to sleep. */
+static void unlock_and_close(struct limefs *fs)
+{
+    struct limefs_opened leaving[LIMEFS_LEAVING_MAX];
+    unsigned count = fs->snapshots.leaving_count;
+    memcpy(leaving, fs->snapshots.leaving, count * sizeof leaving[0]);
+    fs->snapshots.leaving_count = 0;
+    limefs_unlock(&fs->lock);
+    for (unsigned i = 0; i < count; i++)
+        close_opened(&leaving[i]);
+}
+
+static void free_view(struct limefs *fs, struct limefs_view *view)
+{
+    while (view->anew) {
+        struct limefs_anew *anew = view->anew;
+        view->anew = anew->next;
+        free(anew);
+    }
+    for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
+        if (fs->snapshots.watches[i]->freed)
+            fs->snapshots.watches[i]->freed(view);
+    limefs_lock_destroy(&view->describing);
+    free(view->mtimes.times);
+    free(view);
+}
+
+/* Frees a view that nobody holds, unless it may be wanted again. One that is out of date never
+ * is, and must not keep a deleted container's blocks on the disk. */
+static bool free_unheld(struct limefs *fs, struct limefs_view *view)
+{
+    if (view->pins)
+        return false;
+    if (view->fd >= 0 && view->node->container.view != view)
+        put_to_sleep(fs, view);
+    if (view->lookups || view->fd >= 0)
+        return false;
+    if (view->node->container.view == view)
+        view->node->container.view = NULL;
+    limefs_slot_give(fs, view->slot);
+    limefs_node_drop(fs, view->node);
+    free_view(fs, view);
+    return true;
+}
+
+/* The node's newest view is the newest no longer. */
+static void retire(struct limefs *fs, struct limefs_node *node)
+{
+    struct limefs_view *view = node->container.view;
+    node->container.view = NULL;
+    if (view)
+        free_unheld(fs, view);
+}
+
+/* Its name leads nowhere. One that is being written to may be back soon, and could not be
+ * locked a second time. */
+static void retire_gone(struct limefs *fs, struct limefs_node *node)
+{
+    if (node->container.view && node->container.view->state != LIMEFS_VIEW_WRITTEN)
+        retire(fs, node);
+}
+
+/* One that alone takes too much stays: it would be made again for each request. */
+static bool is_too_much(const struct limefs *fs, const struct limefs_view *view)
+{
+    return fs->snapshots.views_open > fs->options.max_open ||
+           (fs->snapshots.index_memory > LIMEFS_INDEX_MEMORY && view != fs->snapshots.newest);
+}
+
+static void evict(struct limefs *fs)
+{
+    struct limefs_view *view = fs->snapshots.oldest;
+    while (view && is_too_much(fs, view)) {
+        struct limefs_view *newer = view->newer;
+        if (view->pins == 0 && put_to_sleep(fs, view))
+            free_unheld(fs, view);
+        view = newer;
+    }
+}
+
+/* ---- held, and let go ---- */
+
+void limefs_view_gone(struct limefs *fs, struct limefs_node *parent, const char *name)
+{
+    limefs_lock(&fs->lock);
+    struct limefs_node *node = limefs_node_find(fs, parent, name);
+    if (node)
+        retire_gone(fs, node);
+    unlock_and_close(fs);
+}
+
+void limefs_view_hold(struct limefs *fs, struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    view->pins++;
+    limefs_unlock(&fs->lock);
+}
+
+void limefs_view_unpin(struct limefs *fs, struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    view->pins--;
+    if (!free_unheld(fs, view))
+        evict(fs);
+    unlock_and_close(fs);
+}
+
+void limefs_view_lookup(struct limefs *fs, struct limefs_view *view, uint64_t n)
+{
+    limefs_lock(&fs->lock);
+    view->lookups += n;
+    limefs_unlock(&fs->lock);
+}
+
+uint64_t limefs_view_asked(struct limefs *fs, struct limefs_view *view, uint64_t n)
+{
+    limefs_lock(&fs->lock);
+    uint64_t asked = view->asked += n;
+    limefs_unlock(&fs->lock);
+    return asked;
+}
+
+void limefs_view_forget(struct limefs *fs, struct limefs_view *view, uint64_t n)
+{
+    limefs_lock(&fs->lock);
+    view->lookups -= n < view->lookups ? n : view->lookups;
+    free_unheld(fs, view);
+    unlock_and_close(fs);
+}
+
+void limefs_views_release(struct limefs *fs)
+{
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++) {
+        if (fs->inodes.slots[i].use != LIMEFS_SLOT_VIEW)
+            continue;
+        struct limefs_view *view = fs->inodes.slots[i].view;
+        limefs_lock(&fs->lock);
+        if (view->fd >= 0)
+            put_to_sleep(fs, view);
+        unlock_and_close(fs);
+        free_view(fs, view);
+    }
+}
+
+/* ---- what is known of a view ---- */
+
+struct limefile_index *limefs_view_index(struct limefs *fs, struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    struct limefile_index *index = limefile_index_hold(view->index);
+    limefs_unlock(&fs->lock);
+    return index;
+}
+
+struct stat limefs_view_stat(struct limefs *fs, const struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    struct stat st = view->st;
+    limefs_unlock(&fs->lock);
+    return st;
+}
+
+struct limefile_identity limefs_view_settled(struct limefs *fs, const struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    struct limefile_identity settled = view->settled;
+    limefs_unlock(&fs->lock);
+    return settled;
+}
+
+/* ---- whether a view's file is what it was ---- */
+
+static bool has_header(const struct limefs_view *view, const struct limefile_record *record)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    struct limefile_header header;
+    struct limefile_fd file;
+    limefile_fd_init(&file, view->fd);
+    ssize_t got = limefile_read_full(&file.source, raw, sizeof raw, record->header_offset);
+    return got == sizeof raw && limefile_header_decode(raw, &header) == 0 &&
+           header.bytes == record->bytes && header.type_len == record->type_len &&
+           memcmp(header.type, record->type, record->type_len) == 0;
+}
+
+/* The header stands where it stood and says the same, and the data are whole. The index has the
+ * type: that of a record which is kept may be none any more. */
+static bool record_stands(struct limefs *fs, struct limefs_view *view,
+                          const struct limefile_record *record, off_t size)
+{
+    struct limefile_record known;
+    if (view->guise)
+        return false;
+    struct limefile_index *index = limefs_view_index(fs, view);
+    bool stands = limefile_index_get(index, record->ordinal, &known) == 0 &&
+                  known.header_offset == record->header_offset &&
+                  known.bytes == record->bytes && has_header(view, &known) &&
+                  known.data_offset + known.bytes <= (uint64_t)size;
+    limefile_index_free(index);
+    return stands;
+}
+
+/* But for the flags: who appends a record changes those of the one before. */
+static bool is_same_record(const struct limefile_record *a, const struct limefile_record *b)
+{
+    return a->header_offset == b->header_offset && a->data_offset == b->data_offset &&
+           a->bytes == b->bytes && a->type_len == b->type_len &&
+           memcmp(a->type, b->type, a->type_len) == 0;
+}
+
+static bool records_stand(struct limefile_source *source, const struct limefile_index *index)
+{
+    struct limefile_scan *scan;
+    struct limefile_record now, then;
+    if (limefile_scan_new(source, NULL, NULL, &scan) != 0)
+        return false;
+    uint64_t i = 0, count = limefile_index_count(index);
+    while (i < count && limefile_scan_next(scan, &now) == 1 &&
+           limefile_index_get(index, i + 1, &then) == 0 && is_same_record(&now, &then))
+        i++;
+    limefile_scan_free(scan);
+    return i == count;
+}
+
+/* All headers say what the index of a pinned view does. */
+static bool index_stands(struct limefs *fs, struct limefs_view *view)
+{
+    struct limefile_gauge_guise *guise = NULL;
+    struct limefile_fd file;
+    if (view->guise && limefile_gauge_guise_open(view->fd, &guise) != 0)
+        return false;
+    limefile_fd_init(&file, view->fd);
+    struct limefile_index *index = limefs_view_index(fs, view);
+    bool stands =
+        records_stand(guise ? limefile_gauge_guise_source(guise) : &file.source, index);
+    limefile_index_free(index);
+    limefile_gauge_guise_close(guise);
+    return stands;
+}
+
+/* What there is to know about a pinned view's file. */
+struct look {
+    struct timespec seen; /* from before it */
+    struct stat st;
+    struct limefile_identity stamp;
+    bool known;   /* its container is as this mount knows it */
+    bool same;    /* at least by what others can set */
+    bool settled; /* and whoever changes it from then on gives it another ctime */
+    off_t size;   /* when the view was made */
+};
+
+static int look_at(struct limefs *fs, const struct limefs_view *view, struct look *look)
+{
+    clock_gettime(CLOCK_REALTIME, &look->seen);
+    if (fstat(view->fd, &look->st) != 0)
+        return -errno;
+    look->stamp = limefile_identity_of(&look->st);
+    limefs_lock(&fs->lock);
+    look->known = view->state == LIMEFS_VIEW_WRITTEN ||
+                  limefile_identity_equal(&look->stamp, &view->settled);
+    look->same = limefile_identity_same_data(&look->stamp, &view->stamp);
+    look->settled = false;
+    look->size = view->stamp.size;
+    limefs_unlock(&fs->lock);
+    return 0;
+}
+
+/* Before anything is read that the look is to vouch for. */
+static void look_for_writers(const struct limefs_view *view, struct look *look)
+{
+    look->settled = !limefile_time_is_racy(&look->st.st_ctim, &look->seen) &&
+                    !limefile_is_being_written(view->fd, &look->st.st_ctim);
+}
+
+/* The ctime alone is another one, or so young that the next change might leave the same. Who
+ * changes a container in place can set its mtime back, so the headers tell. */
+static bool settle(struct limefs *fs, struct limefs_view *view, const struct look *look)
+{
+    if (!index_stands(fs, view))
+        return false;
+    limefs_lock(&fs->lock);
+    if (look->settled && limefile_identity_same_data(&look->stamp, &view->stamp))
+        view->settled = look->stamp;
+    limefs_unlock(&fs->lock);
+    return true;
+}
+
+bool limefs_view_settle(struct limefs *fs, struct limefs_view *view)
+{
+    struct look look;
+    if (look_at(fs, view, &look) != 0)
+        return false;
+    if (look.known || !look.same)
+        return look.known;
+    look_for_writers(view, &look);
+    return settle(fs, view, &look);
+}
+
+bool limefs_view_is_known(struct limefs *fs, const struct limefs_view *view)
+{
+    struct look look;
+    return look_at(fs, view, &look) == 0 && look.known;
+}
+
+bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
+{
+    struct stat st;
+    if (fstat(view->fd, &st) != 0)
+        return false;
+    struct limefile_identity stamp = limefile_identity_of(&st);
+    limefs_lock(&fs->lock);
+    bool unchanged = view->node->container.view == view && view->state == LIMEFS_VIEW_VALID &&
+                     st.st_nlink > 0 && limefile_identity_equal(&stamp, &view->stamp) &&
+                     limefile_identity_equal(&stamp, &view->settled);
+    limefs_unlock(&fs->lock);
+    return unchanged;
+}
+
+/* True: it is the same record. Records may have been appended: those before stay. Anything else
+ * may have moved the data. As long as nothing can be settled, only its own header is read, each
+ * time. */
+static bool stands(struct limefs *fs, struct limefs_view *view,
+                   const struct limefile_record *record, const struct look *look)
+{
+    if (look->same && (view->guise || look->settled))
+        return settle(fs, view, look);
+    return (look->same || look->st.st_size > look->size) &&
+           record_stands(fs, view, record, look->st.st_size);
+}
+
+int limefs_view_check(struct limefs *fs, struct limefs_view *view,
+                      const struct limefile_record *record, struct limefile_identity *checked)
+{
+    struct look look;
+    for (int i = 0; i < CHECK_TRIES; i++) {
+        int err = look_at(fs, view, &look);
+        if (err)
+            return err;
+        if (checked && limefile_identity_equal(&look.stamp, checked))
+            return 0;
+        if (!look.known || (checked && !view->writer))
+            look_for_writers(view, &look);
+        if (look.known || stands(fs, view, record, &look)) {
+            /* What was read before this look may have been read while it was otherwise. */
+            if (checked && (!look.same || (look.settled && !view->writer)))
+                *checked = look.stamp;
+            return 0;
+        }
+        if (!view->writer)
+            return -ESTALE;
+        /* Or we were changing it ourselves: then it is known the next time. */
+    }
+    return -ESTALE;
+}
+
+/* ---- looked at again ---- */
+
+static bool is_older(const struct stat *st, const struct stat *than)
+{
+    const struct timespec *a = &st->st_ctim, *b = &than->st_ctim;
+    return st->st_ino == than->st_ino &&
+           (a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec));
+}
+
+/* With fs->lock held; st: of its file, or NULL if it could not be told. Somebody else may have
+ * looked since. */
+static void note_look(struct limefs_view *view, const struct stat *st)
+{
+    if (st && !is_older(st, &view->st)) {
+        view->st = *st;
+        view->stamp = view->settled = limefile_identity_of(st);
+    }
+    if (view->state != LIMEFS_VIEW_WRITTEN)
+        view->state = LIMEFS_VIEW_YOUNG;
+}
+
+/* A pinned one. */
+void limefs_view_touched(struct limefs *fs, struct limefs_view *view)
+{
+    struct stat st;
+    bool told = fstat(view->fd, &st) == 0;
+    limefs_lock(&fs->lock);
+    note_look(view, told ? &st : NULL);
+    limefs_unlock(&fs->lock);
+}
 
 /* ---- making a view ---- */
 
@@ -17,9 +568,9 @@ static void report_fault(struct limefs *fs, struct limefs_node *node,
                          const struct limefs_view *view)
 {
     const struct limefile_finding *fault = limefile_index_fault(view->index);
-    if (!fault || limefile_identity_same_data(&node->told, &view->stamp))
+    if (!fault || limefile_identity_same_data(&node->container.told, &view->stamp))
         return;
-    node->told = view->stamp;
+    node->container.told = view->stamp;
     char path[PATH_MAX], text[256];
     const char *label = limefs_tree_label(fs, node, path, sizeof path);
     limefile_finding_text(fault, text, sizeof text);
@@ -42,9 +593,10 @@ static void report_error(struct limefs *fs, struct limefs_node *node, const stru
 {
     struct limefile_identity stamp = limefile_identity_of(st);
     char path[PATH_MAX];
-    if (!limefs_view_has_told(err) || limefile_identity_same_data(&node->told, &stamp))
+    if (!limefs_view_has_told(err) ||
+        limefile_identity_same_data(&node->container.told, &stamp))
         return;
-    node->told = stamp;
+    node->container.told = stamp;
     limefs_log(LOG_ERR, "%s: open: %s", limefs_tree_label(fs, node, path, sizeof path),
                limefile_strerror(err));
 }
@@ -75,24 +627,25 @@ static bool has_become_plain(const struct limefs_node *node, const struct limefs
 static int open_new(struct limefs *fs, struct limefs_node *node, int file,
                     struct limefs_opened *out, struct stat *st)
 {
-    int err = limefs_view_open(file, NULL, out, st);
+    int err = open_file(file, NULL, out, st);
     if (err) {
         report_error(fs, node, st, err);
     } else if (has_become_plain(node, out, st)) {
-        limefs_view_close(out);
+        close_opened(out);
         err = -ESTALE;
     }
     return err;
 }
 
-/* Whether what is there later can be told from it by its times. */
+/* The times may not tell what is there now from what is there later. */
 static void take_times(struct limefs_view *view, bool moving, const struct timespec *seen)
 {
-    view->sure = !moving && !limefile_time_is_racy(&view->st.st_ctim, seen);
-    view->racy = moving || limefile_time_is_racy(&view->st.st_mtim, seen) ||
-                 limefs_index_unread(view->index); /* to be tried again */
+    bool young = moving || limefile_time_is_racy(&view->st.st_ctim, seen);
+    bool suspect = moving || limefile_time_is_racy(&view->st.st_mtim, seen) ||
+                   limefs_index_unread(view->index); /* to be tried again */
+    view->state = suspect ? LIMEFS_VIEW_SUSPECT : young ? LIMEFS_VIEW_YOUNG : LIMEFS_VIEW_VALID;
     view->stamp = limefile_identity_of(&view->st);
-    if (view->sure)
+    if (!young)
         view->settled = view->stamp;
 }
 
@@ -122,14 +675,14 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     if (!err) {
         view->id = ++fs->inodes.ids;
         limefs_node_hold(node);
-        limefs_view_retire(fs, node);
-        node->view = view;
-        limefs_view_awake(fs, view);
-        limefs_views_evict(fs);
+        retire(fs, node);
+        node->container.view = view;
+        list_awake(fs, view);
+        evict(fs);
     }
-    limefs_view_unlock(fs);
+    unlock_and_close(fs);
     if (err) {
-        limefs_view_close(&opened);
+        close_opened(&opened);
         limefs_lock_destroy(&view->describing);
         free(view);
         return err;
@@ -138,12 +691,14 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     return 0;
 }
 
+/* ---- the newest view of a container ---- */
+
 /* Changes with each of our own changes after which an older look means nothing; odd while one
  * is under way. */
 static uint64_t moves_of(struct limefs *fs, const struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
-    uint64_t moves = node->view ? node->view->moves : 0;
+    uint64_t moves = node->container.view ? node->container.view->moves : 0;
     limefs_unlock(&fs->lock);
     return moves;
 }
@@ -156,36 +711,50 @@ struct found {
     struct timespec seen;
 };
 
-/* With fs->lock held. One that is written to shows it, unless it was replaced. */
-static bool shows(struct limefs_view *view, const struct found *found)
+enum limefs_view_answer limefs_view_judge(enum limefs_view_state state,
+                                          const struct limefile_identity *seen,
+                                          const struct limefile_identity *now,
+                                          const struct timespec *clock, bool being_written)
 {
-    const struct stat *st = &found->st;
-    struct limefile_identity stamp = limefile_identity_of(st);
-    if (view->written)
-        return limefile_identity_same_file(&view->stamp, &stamp);
-    bool equal = limefile_identity_equal(&view->stamp, &stamp);
-    bool moving = equal && view->fd >= 0 && limefile_is_being_written(view->fd, &st->st_ctim);
-    view->sure = equal && !moving && !limefile_time_is_racy(&st->st_ctim, &found->seen);
-    /* Once the tick and the change are over, a new view will tell. */
-    return equal &&
-           (!view->racy || moving || limefile_time_is_racy(&st->st_mtim, &found->seen));
+    if (state == LIMEFS_VIEW_WRITTEN)
+        return limefile_identity_same_file(seen, now) ? LIMEFS_VIEW_SHOWN : LIMEFS_VIEW_CHANGED;
+    if (!limefile_identity_equal(seen, now))
+        return LIMEFS_VIEW_CHANGED;
+    if (being_written || state == LIMEFS_VIEW_VALID)
+        return LIMEFS_VIEW_SHOWN;
+    if (state == LIMEFS_VIEW_YOUNG)
+        return limefile_time_is_racy(&now->ctime, clock) ? LIMEFS_VIEW_SHOWN
+                                                         : LIMEFS_VIEW_TO_CHECK;
+    return limefile_time_is_racy(&now->mtime, clock) ? LIMEFS_VIEW_SHOWN : LIMEFS_VIEW_CHANGED;
 }
 
-static bool is_current(const struct limefs_node *node, struct limefs_view *view,
-                       const struct found *found)
+/* A pinned view, whose container's lock is held. */
+static bool is_current(struct limefs *fs, struct limefs_view *view, const struct found *found)
 {
-    return view == node->view && (view->moves % 2 || shows(view, found));
-}
-
-/* A pinned one that was made when its file's ctime was young: once that is old, another look
- * tells whether the headers were changed after all. */
-static bool settles(struct limefs *fs, struct limefs_view *view, const struct found *found)
-{
-    struct limefile_identity stamp = limefile_identity_of(&found->st);
+    struct limefile_identity now = limefile_identity_of(&found->st);
     limefs_lock(&fs->lock);
-    bool known = !view->sure || limefile_identity_equal(&stamp, &view->settled);
+    bool newest = view->node->container.view == view, moving = view->moves % 2;
+    enum limefs_view_state state = view->state;
+    struct limefile_identity seen = view->stamp;
     limefs_unlock(&fs->lock);
-    return known || limefs_view_settle(fs, view);
+    if (!newest || moving)
+        return newest;
+    bool open = view->fd >= 0, may_be_young = state != LIMEFS_VIEW_VALID;
+    bool being_written =
+        open && may_be_young && limefile_is_being_written(view->fd, &found->st.st_ctim);
+    enum limefs_view_answer answer =
+        limefs_view_judge(state, &seen, &now, &found->seen, being_written);
+    if (answer != LIMEFS_VIEW_TO_CHECK ||
+        !open) /* else it is indexed again when it is opened */
+        return answer != LIMEFS_VIEW_CHANGED;
+    if (!limefs_view_settle(fs, view))
+        return false;
+    limefs_lock(&fs->lock);
+    if (view->state == LIMEFS_VIEW_YOUNG &&
+        limefile_identity_equal(&view->settled, &view->stamp))
+        view->state = LIMEFS_VIEW_VALID;
+    limefs_unlock(&fs->lock);
+    return true;
 }
 
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
@@ -193,25 +762,14 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
                                           const struct found *found)
 {
     limefs_lock(&fs->lock);
-    struct limefs_view *view = node->view;
-    bool written = view && view->written;
-    if (view && !written && !is_current(node, view, found))
-        view = NULL;
+    struct limefs_view *view = node->container.view;
+    bool written = view && view->state == LIMEFS_VIEW_WRITTEN;
     if (view)
         view->pins++;
     limefs_unlock(&fs->lock);
-    if (view && !written && view->fd >= 0 && !settles(fs, view, found)) {
-        limefs_view_unpin(fs, view);
-        return NULL;
-    }
-    if (!written)
-        return view;
-    limefs_view_look_again(fs,
-                           view); /* first: after it was written anew that may have failed */
-    limefs_lock(&fs->lock);
-    bool current = is_current(node, view, found);
-    limefs_unlock(&fs->lock);
-    if (current)
+    if (written) /* after the container was written anew that may have failed */
+        limefs_view_touched(fs, view);
+    if (!view || is_current(fs, view, found))
         return view;
     limefs_view_unpin(fs, view);
     return NULL;
@@ -224,19 +782,20 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
     struct limefs_opened opened;
     if (view->fd >= 0) {
         limefs_lock(&fs->lock);
-        limefs_view_used(fs, view);
+        move_to_front(fs, view);
         limefs_unlock(&fs->lock);
         return 0;
     }
-    int err = limefs_view_open(file, &view->stamp, &opened, &st);
+    int err = open_file(file, &view->stamp, &opened, &st);
     if (err)
         return err;
     limefs_lock(&fs->lock);
     show(view, &opened);
-    view->racy = view->racy || opened.moving;
-    limefs_view_awake(fs, view);
-    limefs_views_evict(fs);
-    limefs_view_unlock(fs);
+    if (opened.moving)
+        view->state = LIMEFS_VIEW_SUSPECT;
+    list_awake(fs, view);
+    evict(fs);
+    unlock_and_close(fs);
     return 0;
 }
 
@@ -245,12 +804,12 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
 static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_node *container)
 {
     limefs_lock(&fs->lock);
-    struct limefs_view *view = container->view;
+    struct limefs_view *view = container->container.view;
     if (view && view->fd < 0)
         view = NULL;
     if (view) {
         view->pins++;
-        limefs_view_used(fs, view);
+        move_to_front(fs, view);
     }
     limefs_unlock(&fs->lock);
     if (!view || limefs_view_is_unchanged(fs, view))
@@ -320,8 +879,8 @@ static int look_by_name(struct limefs *fs, struct limefs_node *container,
         *out = view;
     } else if (err == -ENOENT) {
         limefs_lock(&fs->lock);
-        limefs_view_retire_gone(fs, container);
-        limefs_view_unlock(fs);
+        retire_gone(fs, container);
+        unlock_and_close(fs);
     }
     limefs_unlock(&container->work);
     if (file >= 0)
@@ -364,20 +923,182 @@ int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
     return err ? -ESTALE : 0;
 }
 
-/* ---- what is known of a view ---- */
-
-struct limefile_index *limefs_view_index(struct limefs *fs, struct limefs_view *view)
+int limefs_view_find(struct limefs *fs, struct limefs_node *container, const char *name,
+                     struct limefs_view **view, struct limefile_record *record)
 {
-    limefs_lock(&fs->lock);
-    struct limefile_index *index = limefile_index_hold(view->index);
-    limefs_unlock(&fs->lock);
-    return index;
+    int err = limefs_view_current(fs, container, view);
+    if (err)
+        return err;
+    struct limefile_index *index = limefs_view_index(fs, *view);
+    err = limefile_name_find(index, name, record);
+    limefile_index_free(index);
+    if (err)
+        limefs_view_unpin(fs, *view);
+    return err;
 }
 
-struct stat limefs_view_stat(struct limefs *fs, const struct limefs_view *view)
+/* ---- what a writer changes ---- */
+
+void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool written)
+{
+    limefs_view_touched(fs, view);
+    limefs_lock(&fs->lock);
+    view->state = written ? LIMEFS_VIEW_WRITTEN : LIMEFS_VIEW_YOUNG;
+    view->moves += 2; /* who has looked before must look again */
+    notify_changed(fs, view);
+    limefs_unlock(&fs->lock);
+}
+
+void limefs_view_lose(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
-    struct stat st = view->st;
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
+        if (fs->inodes.slots[i].use == LIMEFS_SLOT_VIEW && fs->inodes.slots[i].view->id == id)
+            fs->inodes.slots[i].view->lost = true;
     limefs_unlock(&fs->lock);
-    return st;
+}
+
+bool limefs_view_take_loss(struct limefs *fs, struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    bool lost = view->lost;
+    view->lost = false;
+    limefs_unlock(&fs->lock);
+    return lost;
+}
+
+void limefs_view_distrust(struct limefs *fs, struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    view->stamp = view->settled = (struct limefile_identity){0};
+    limefs_unlock(&fs->lock);
+}
+
+void limefs_view_show(struct limefs *fs, struct limefs_view *view, struct limefile_index *index)
+{
+    limefs_lock(&fs->lock);
+    struct limefile_index *old = view->index;
+    fs->snapshots.index_memory += limefile_index_memory(index);
+    fs->snapshots.index_memory -= limefile_index_memory(old);
+    view->index = index;
+    notify_changed(fs, view);
+    limefs_unlock(&fs->lock);
+    limefs_view_touched(fs, view);
+    limefile_index_free(old);
+}
+
+void limefs_view_set_moving(struct limefs *fs, struct limefs_view *view, bool moving)
+{
+    limefs_lock(&fs->lock);
+    if (moving != view->moves % 2)
+        view->moves++;
+    limefs_unlock(&fs->lock);
+}
+
+/* Descriptors keep their numbers: others are reading by them. */
+int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
+{
+    struct stat st;
+    limefs_own_begin();
+    int fresh = limefile_reopen(fd, O_RDONLY);
+    limefs_own_end();
+    /* Not to have it would be worse than to keep the lock for as long as the view is awake. */
+    int err = dup3(fresh < 0 ? fd : fresh, view->fd, O_CLOEXEC) < 0 ? -errno : 0;
+    bool told = fstat(view->fd, &st) == 0;
+    limefs_lock(&fs->lock);
+    view->rewritten = true;
+    notify_changed(fs, view);
+    note_look(view, told ? &st : NULL);
+    view->node->stamp = view->node->container.made =
+        view->stamp; /* what the kernel means by it now */
+    limefs_unlock(&fs->lock);
+    if (fresh >= 0)
+        close(fresh);
+    return err;
+}
+
+/* ---- times of change that the kernel was told ---- */
+
+/* Among the newest ones. */
+static bool has(const struct limefs_mtimes *mtimes, const struct timespec *time, size_t newest)
+{
+    for (size_t i = 0; i < newest && i < mtimes->count && i < MTIMES_MOST; i++)
+        if (limefile_time_equal(&mtimes->times[(mtimes->count - 1 - i) % MTIMES_MOST], time))
+            return true;
+    return false;
+}
+
+/* False: there is no memory for one more. There is room for a power of two. */
+static bool make_room(struct limefs_mtimes *mtimes)
+{
+    size_t count = mtimes->count;
+    bool full = count == 0 || (count >= MTIMES_FIRST && (count & (count - 1)) == 0);
+    if (!full || count >= MTIMES_MOST)
+        return true;
+    struct timespec *more =
+        realloc(mtimes->times, (count ? 2 * count : MTIMES_FIRST) * sizeof *more);
+    if (more)
+        mtimes->times = more;
+    return more;
+}
+
+/* All records of a view have the same one, mostly, or one of two: as it was last looked at, and
+ * as it is. */
+void limefs_view_tells_mtime(struct limefs *fs, struct limefs_view *view,
+                             const struct timespec *time)
+{
+    struct limefs_mtimes *mtimes = &view->mtimes;
+    if (!fs->options.rw)
+        return;
+    limefs_lock(&fs->lock);
+    if (!has(mtimes, time, 2) && make_room(mtimes))
+        mtimes->times[mtimes->count++ % MTIMES_MOST] = *time;
+    limefs_unlock(&fs->lock);
+}
+
+bool limefs_view_told_mtime(struct limefs *fs, const struct limefs_view *view,
+                            const struct timespec *time)
+{
+    limefs_lock(&fs->lock);
+    bool told = has(&view->mtimes, time, MTIMES_MOST);
+    limefs_unlock(&fs->lock);
+    return told;
+}
+
+/* ---- records of the same ordinal ---- */
+
+static struct limefs_anew *anew_of(const struct limefs_view *view, uint64_t ordinal)
+{
+    struct limefs_anew *anew = view->anew;
+    while (anew && anew->ordinal != ordinal)
+        anew = anew->next;
+    return anew;
+}
+
+uint64_t limefs_view_generation(struct limefs *fs, const struct limefs_view *view,
+                                uint64_t ordinal)
+{
+    limefs_lock(&fs->lock);
+    const struct limefs_anew *anew = anew_of(view, ordinal);
+    uint64_t generation = anew ? anew->generation : view->id;
+    limefs_unlock(&fs->lock);
+    return generation;
+}
+
+int limefs_view_renew(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+{
+    struct limefs_anew *fresh = calloc(1, sizeof *fresh);
+    if (!fresh)
+        return -ENOMEM;
+    limefs_lock(&fs->lock);
+    struct limefs_anew *anew = anew_of(view, ordinal);
+    if (!anew) {
+        *fresh = (struct limefs_anew){.next = view->anew, .ordinal = ordinal};
+        view->anew = anew = fresh;
+        fresh = NULL;
+    }
+    anew->generation = ++fs->inodes.ids;
+    limefs_unlock(&fs->lock);
+    free(fresh);
+    return 0;
 }

@@ -1,19 +1,76 @@
-/* dir.c - directories listed */
-#include "listing.h"
+/* dir.c - directories listed: of the tree, of a container, of a face */
+#define _GNU_SOURCE
+#include "dir.h"
 #include "descriptor.h"
 #include "tree.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+struct limefs_dir {
+    struct limefs_handle handle; /* first: the list leads here */
+    struct limefs_node *node;
+    struct limefs_face *face; /* in use; NULL: no directory of a face; */
+    uint64_t ordinal;         /* in it */
+
+    struct limefs_lock lock;     /* guards what follows */
+    struct limefs_view *view;    /* pinned; NULL for a directory of the tree, or of a face */
+    struct limefs_fields *faces; /* of the view, that are listed; NULL: not yet */
+    uint64_t records;            /* that are listed before them, then */
+    uint64_t asked;              /* limefs_view_asked() at the last reply */
+    uint64_t plus_left;          /* more records are listed with their attributes */
+    DIR *stream;
+    uint64_t dev;         /* of the directory */
+    off_t offset;         /* where the stream stands */
+    struct dirent *entry; /* read, but did not fit into the last reply */
+    unsigned ahead_left;  /* so many names more are looked up as they are listed */
+};
+
+/* Where entries are put; `full` when one did not fit. */
+struct limefs_listing {
+    fuse_req_t req;
+    char *buf;
+    size_t cap, used;
+    bool full, plus;
+    struct stat container; /* whose records are listed */
+};
+
+/*
+ * The list of a directory says what a name is only if somebody looks, 144 bytes of each file.
+ * Whether its reader wants to know, shows after he has read the list, or in those before.
+ */
+enum {
+    NAMES_AHEAD = 16384, /* of one list; what is known of more is forgotten before it is used */
+};
+
+/* Seconds for which it is so in other directories, too; and what a look takes that is the last
+ * one of its list: the store may have to fetch each file from a tape. */
+static const double looks_seconds = 2, slow_look_seconds = 0.1;
+
+static int open_face(struct limefs *fs, struct limefs_dir *dir)
+{
+    struct limefile_face_entry entry;
+    int err = limefs_face_enter(fs, dir->face);
+    if (err)
+        return err;
+    if (!limefs_face_entry_of(dir->face, dir->ordinal, &entry))
+        err = -ESTALE;
+    else if (!entry.directory)
+        err = -ENOTDIR;
+    if (err)
+        limefs_face_leave(fs, dir->face);
+    return err;
+}
+
 /* ---- open and close ---- */
 
 static int open_container(struct limefs *fs, struct limefs_dir *dir)
 {
-    limefs_dir_entered(fs, dir->node);
+    limefs_node_entered(fs, dir->node);
     int err = limefs_view_current(fs, dir->node, &dir->view);
     return err == -ENOENT ? -ESTALE : err;
 }
@@ -50,7 +107,7 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
     dir->node = node;
     dir->face = face;
     dir->ordinal = face ? ordinal : 0;
-    int err = face                             ? limefs_dir_open_face(fs, dir)
+    int err = face                             ? open_face(fs, dir)
               : node->kind == LIMEFS_CONTAINER ? open_container(fs, dir)
                                                : open_directory(fs, dir);
     if (err) {
@@ -74,7 +131,6 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
     if (dir->stream)
         closedir(dir->stream);
     limefs_lock_destroy(&dir->lock);
-    free(dir->ahead);
     free(dir);
 }
 
@@ -97,8 +153,8 @@ void limefs_dirs_release(struct limefs *fs)
 
 /* ---- entries ---- */
 
-void limefs_listing_add(struct limefs_listing *list, const char *name, const struct stat *st,
-                        off_t next)
+static void add_entry(struct limefs_listing *list, const char *name, const struct stat *st,
+                      off_t next)
 {
     size_t n = fuse_add_direntry(list->req, list->buf + list->used, list->cap - list->used,
                                  name, st, next);
@@ -107,8 +163,8 @@ void limefs_listing_add(struct limefs_listing *list, const char *name, const str
         list->used += n;
 }
 
-void limefs_listing_add_plus(struct limefs_listing *list, const char *name,
-                             const struct fuse_entry_param *entry, off_t next)
+static void add_plus(struct limefs_listing *list, const char *name,
+                     const struct fuse_entry_param *entry, off_t next)
 {
     size_t n = fuse_add_direntry_plus(list->req, list->buf + list->used, list->cap - list->used,
                                       name, entry, next);
@@ -117,14 +173,180 @@ void limefs_listing_add_plus(struct limefs_listing *list, const char *name,
         list->used += n;
 }
 
-void limefs_listing_add_name(struct limefs_listing *list, const char *name, ino_t shown,
-                             mode_t type, off_t next)
+static void add_name(struct limefs_listing *list, const char *name, ino_t shown, mode_t type,
+                     off_t next)
 {
     struct fuse_entry_param entry = {.attr = {.st_ino = shown, .st_mode = type}};
     if (list->plus)
-        limefs_listing_add_plus(list, name, &entry, next);
+        add_plus(list, name, &entry, next);
     else
-        limefs_listing_add(list, name, &entry.attr, next);
+        add_entry(list, name, &entry.attr, next);
+}
+
+/* ---- what is in a face: "." and ".." are entries 0 and 1, number n of its files n + 2 ---- */
+
+/* Of "..": of the container's own directory it is not known here, and nobody asks. */
+static void list_dot(struct limefs *fs, const struct limefs_dir *dir,
+                     struct limefs_listing *list, uint64_t offset)
+{
+    struct limefile_face_entry entry;
+    uint64_t ordinal = dir->ordinal;
+    if (offset == 1 && limefs_face_entry_of(dir->face, dir->ordinal, &entry))
+        ordinal = entry.parent;
+    add_name(list, offset ? ".." : ".", limefs_face_shown(fs, dir->face, ordinal), S_IFDIR,
+             (off_t)offset + 1);
+}
+
+static void list_entry(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
+                       uint64_t number, const struct limefile_face_entry *entry)
+{
+    struct limefs_face_entry seen;
+    struct fuse_entry_param param;
+    if (!list->plus) {
+        add_name(list, entry->name, limefs_face_shown(fs, dir->face, number + 1),
+                 entry->directory ? S_IFDIR : S_IFREG, (off_t)number + 3);
+        return;
+    }
+    limefs_face_take(fs, dir->face, number + 1, entry, &seen);
+    limefs_entry_face(fs, &seen, &param);
+    add_plus(list, entry->name, &param, (off_t)number + 3);
+    if (list->full)
+        limefs_face_forget(fs, dir->face, 1);
+}
+
+static void list_face(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
+                      uint64_t offset)
+{
+    const struct limefile_face *files = limefs_face_files(dir->face);
+    struct limefile_face_entry entry;
+    uint64_t count = limefile_face_entries(files);
+    for (; !list->full && offset < count + 2; offset++) {
+        if (offset < 2) {
+            list_dot(fs, dir, list, offset);
+            continue;
+        }
+        limefile_face_entry(files, offset - 2, &entry);
+        if (entry.parent > dir->ordinal)
+            break; /* parents ascend, and there may be 2^30 slices */
+        if (entry.parent == dir->ordinal)
+            list_entry(fs, dir, list, offset - 2, &entry);
+    }
+}
+
+/* ---- the faces of all records ---- */
+
+static void list_faces(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
+                       uint64_t offset)
+{
+    char name[LIMEFILE_NAME_MAX + 1];
+    struct stat st;
+    uint64_t first = dir->records + 2, next = offset - first;
+    if (!dir->faces && limefs_fields_of(fs, dir->view, &dir->faces) != 0)
+        return; /* what it has cannot be known */
+    while (!list->full && limefs_face_listed(fs, dir->view, dir->faces, &next, name, &st))
+        add_name(list, name, st.st_ino, st.st_mode, (off_t)(first + next));
+}
+
+/* ---- a directory of the tree ---- */
+
+bool limefs_dir_is_folder(const struct limefs_dir *dir)
+{
+    return dir->stream != NULL;
+}
+
+/* A new list. */
+static bool wants_names(struct limefs *fs, struct limefs_node *directory)
+{
+    if (fs->options.entry_timeout <= 0 || fs->options.attr_timeout <= 0)
+        return false; /* they would be looked up all the same */
+    limefs_lock(&fs->lock);
+    bool wanted = directory->dir.ahead > 0 ||
+                  (fs->looked > 0 && limefs_seconds() - fs->looked < looks_seconds);
+    if (directory->dir.ahead > 0)
+        directory->dir.ahead--;
+    directory->dir.listed = true;
+    directory->dir.looks = 0;
+    limefs_unlock(&fs->lock);
+    return wanted;
+}
+
+/* The type of a plain file stays open: only a look inside tells a container. */
+static mode_t type_of(const struct dirent *entry)
+{
+    return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
+}
+
+/* The next entry, or NULL; it stays the next one until dir->entry is NULL. */
+static struct dirent *next_entry(struct limefs_dir *dir)
+{
+    if (!dir->entry) {
+        errno = 0;
+        dir->entry = readdir(dir->stream);
+    }
+    return dir->entry;
+}
+
+static ino_t shown(const struct limefs *fs, const struct limefs_dir *dir, uint64_t ino)
+{
+    return limefs_shown_inode(fs, dir->dev, ino);
+}
+
+/* A name that may be a container's is looked up with the caller's rights; false: it was not put
+ * into the list. What this mount writes is left to look-ups. */
+static bool list_looked_up(struct limefs *fs, struct limefs_dir *dir,
+                           struct limefs_listing *list)
+{
+    struct limefs_found found;
+    struct fuse_entry_param entry;
+    const struct dirent *at = dir->entry;
+    bool regular =
+        at->d_type == DT_REG || (at->d_type == DT_UNKNOWN && strcmp(at->d_name, ".") != 0 &&
+                                 strcmp(at->d_name, "..") != 0);
+    if (!list->plus || !regular || dir->ahead_left == 0)
+        return false;
+    dir->ahead_left--;
+    limefs_lock(&fs->lock);
+    const struct limefs_node *node = limefs_node_find(fs, dir->node, at->d_name);
+    bool known = node != NULL, written = node && (node->container.fresh || node->plain.writers);
+    enum limefs_kind was = node ? node->kind : LIMEFS_OTHER;
+    limefs_unlock(&fs->lock);
+    double begin = limefs_seconds();
+    if (written || limefs_tree_look(fs, dir->node, at->d_name, &found) != 0)
+        return false;
+    if (limefs_seconds() - begin > slow_look_seconds)
+        dir->ahead_left = 0;
+    bool renewed = known && found.kind != was; /* the kernel does not know yet */
+    if (found.kind != LIMEFS_CONTAINER && !renewed) {
+        add_name(list, at->d_name, shown(fs, dir, at->d_ino), found.st.st_mode & S_IFMT,
+                 at->d_off);
+        return true;
+    }
+    if (limefs_entry_node(fs, dir->node, at->d_name, &found, &entry) != 0)
+        return false;
+    add_plus(list, at->d_name, &entry, at->d_off);
+    if (list->full)
+        limefs_forget(fs, entry.ino, 1);
+    return true;
+}
+
+static int list_folder(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
+                       off_t offset)
+{
+    if (offset != dir->offset) {
+        seekdir(dir->stream, offset);
+        dir->entry = NULL;
+        dir->offset = offset;
+    }
+    while (next_entry(dir)) {
+        if (!list_looked_up(fs, dir, list))
+            add_name(list, dir->entry->d_name, shown(fs, dir, dir->entry->d_ino),
+                     type_of(dir->entry), dir->entry->d_off);
+        if (list->full)
+            return 0;
+        dir->offset = dir->entry->d_off;
+        dir->entry = NULL;
+    }
+    return errno && list->used == 0 ? -errno : 0;
 }
 
 /* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
@@ -158,12 +380,11 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
     limefile_index_get(index, ordinal, &record);
     limefile_name_of(&record, name);
     if (!list->plus || !wants_attributes(dir, ordinal)) {
-        limefs_listing_add_name(list, name, limefs_shown_record(fs, &list->container, ordinal),
-                                S_IFREG, next);
+        add_name(list, name, limefs_shown_record(fs, &list->container, ordinal), S_IFREG, next);
         return;
     }
     limefs_entry_record(fs, dir->view, &record, &entry);
-    limefs_listing_add_plus(list, name, &entry, next);
+    add_plus(list, name, &entry, next);
     if (list->full)
         limefs_view_forget(fs, dir->view, 1);
 }
@@ -202,8 +423,8 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir,
     uint64_t there = limefile_index_count(index), count = dir->faces ? dir->records : there;
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
-            limefs_listing_add_name(list, offset ? ".." : ".", shown_dot(fs, dir, list, offset),
-                                    S_IFDIR, (off_t)offset + 1);
+            add_name(list, offset ? ".." : ".", shown_dot(fs, dir, list, offset), S_IFDIR,
+                     (off_t)offset + 1);
         else if (offset - 1 <= there)
             list_record(fs, dir, index, list, offset - 1);
     }
@@ -212,7 +433,7 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir,
         return;
     if (!dir->faces)
         dir->records = count;
-    limefs_dir_list_faces(fs, dir, list, offset);
+    list_faces(fs, dir, list, offset);
 }
 
 bool limefs_dir_is_old(struct limefs *fs, struct limefs_dir *dir)
@@ -247,14 +468,15 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
         limefs_fields_release(dir->faces);
         dir->faces = NULL;
         dir->plus_left = 0;
+        dir->ahead_left = dir->stream && plus && wants_names(fs, dir->node) ? NAMES_AHEAD : 0;
         dir->asked = dir->view ? limefs_view_asked(fs, dir->view, 0) : 0;
     }
     if (dir->face)
-        limefs_dir_list_face(fs, dir, &list, (uint64_t)offset);
+        list_face(fs, dir, &list, (uint64_t)offset);
     else if (dir->view)
         list_container(fs, dir, &list, (uint64_t)offset);
     else
-        err = limefs_dir_list_folder(fs, dir, &list, offset);
+        err = list_folder(fs, dir, &list, offset);
     limefs_unlock(&dir->lock);
     return err ? err : (ssize_t)list.used;
 }

@@ -1,9 +1,12 @@
 /* ops.c - FUSE operations: unpack the request, call, reply */
 #define _GNU_SOURCE
 #include "ops.h"
+#include "attributes.h"
 #include "buffer.h"
 #include "caller.h"
+#include "change.h"
 #include "dir.h"
+#include "faces.h"
 #include "file.h"
 #include "follow.h"
 #include "reply.h"
@@ -45,7 +48,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
     conn->want &=
         ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-    /* Which entries come with attributes is decided for each (dir.c, dirtree.c), which knows of
+    /* Which entries come with attributes is decided for each (dir.c), which knows of
      * more than one list; so the kernel is not to guess. */
     conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
     conn->max_read = fs->options.max_read; /* libfuse insists on hearing it here too */
@@ -247,6 +250,200 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
     reply_xattr(req, buf, size, buf ? limefs_xattr_list(fs_of(req), ino, buf, size) : -ENOMEM);
 }
 
+/* ---- operations that change something ---- */
+
+static struct limefs_file *file_of(const struct fuse_file_info *fi)
+{
+    return fi ? (struct limefs_file *)(uintptr_t)fi->fh : NULL;
+}
+
+static void reply_entry(fuse_req_t req, int code, const struct fuse_entry_param *entry)
+{
+    if (code)
+        reply_error(req, code);
+    else if (fuse_reply_entry(req, entry) != 0)
+        limefs_forget(fs_of(req), entry->ino, 1); /* the kernel has not got it */
+}
+
+/* Whatever has that number: nothing in a mount that only reads, and no face, nor what is in its
+ * directory. */
+static bool is_writable(fuse_req_t req, fuse_ino_t ino)
+{
+    uint64_t ordinal;
+    bool writable = fs_of(req)->options.rw && !limefs_inode_face(fs_of(req), ino, &ordinal);
+    if (!writable)
+        fuse_reply_err(req, EROFS);
+    return writable;
+}
+
+/* ---- bytes ---- */
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t offset,
+                     struct fuse_file_info *fi)
+{
+    (void)ino;
+    struct limefs *fs = fs_of(req);
+    ssize_t put = limefs_file_write(fs, file_of(fi), buf, size, (uint64_t)offset);
+    /* Where the kernel caches what is written, it asks for that itself. */
+    bool syncs = fi->flags & O_DSYNC && file_of(fi)->uncached;
+    int err = put > 0 && syncs ? limefs_file_sync(fs, file_of(fi), false) : 0;
+    if (err)
+        put = err;
+    if (put < 0)
+        reply_error(req, (int)put);
+    else
+        fuse_reply_write(req, (size_t)put);
+}
+
+static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    reply_error(req, limefs_file_sync(fs_of(req), file_of(fi), true));
+}
+
+static void op_fsync(fuse_req_t req, fuse_ino_t ino, int data, struct fuse_file_info *fi)
+{
+    (void)ino;
+    (void)data;
+    reply_error(req, limefs_file_sync(fs_of(req), file_of(fi), false));
+}
+
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+                         struct fuse_file_info *fi)
+{
+    (void)ino;
+    if (offset < 0 || length <= 0)
+        fuse_reply_err(req, EINVAL);
+    else
+        reply_error(req, limefs_file_allocate(fs_of(req), file_of(fi), mode, (uint64_t)offset,
+                                              (uint64_t)length));
+}
+
+/* ---- attributes ---- */
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int which,
+                       struct fuse_file_info *fi)
+{
+    struct limefs *fs = fs_of(req);
+    struct stat now;
+    if (!is_writable(req, ino))
+        return;
+    int err = limefs_set_attributes(fs, ino, file_of(fi), which, st);
+    if (!err)
+        err = limefs_attr(fs, ino, &now);
+    if (err == LIMEFILE_E_NO_RECORD && !(which & FUSE_SET_ATTR_SIZE)) {
+        /* Removed; but the kernel would keep the failure for the next one at its place. */
+        now =
+            (struct stat){.st_ino = ino, .st_mode = S_IFREG | S_IRUSR | S_IWUSR, .st_nlink = 0};
+        err = 0;
+    }
+    if (err)
+        reply_error(req, err);
+    else
+        fuse_reply_attr(req, &now, fs->options.attr_timeout);
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+                        size_t size, int flags)
+{
+    if (is_writable(req, ino))
+        reply_error(req, limefs_xattr_set(fs_of(req), ino, name, value, size, flags));
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+    if (is_writable(req, ino))
+        reply_error(req, limefs_xattr_set(fs_of(req), ino, name, NULL, 0, 0));
+}
+
+/* ---- names ---- */
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                      struct fuse_file_info *fi)
+{
+    struct limefs *fs = fs_of(req);
+    struct limefs_file *file;
+    struct fuse_entry_param entry;
+    if (!is_writable(req, parent))
+        return;
+    int err = limefs_create(fs, parent, name, mode, fi->flags, &file, &entry);
+    if (err) {
+        reply_error(req, err);
+        return;
+    }
+    fi->fh = (uintptr_t)file;
+    if (fuse_reply_create(req, &entry, fi) != 0) {
+        limefs_file_close(fs, file);
+        limefs_forget(fs, entry.ino, 1);
+    }
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    struct fuse_entry_param entry;
+    if (is_writable(req, parent))
+        reply_entry(req, limefs_make_directory(fs_of(req), parent, name, mode, &entry), &entry);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+    struct fuse_entry_param entry;
+    if (is_writable(req, parent))
+        reply_entry(req, limefs_make_link(fs_of(req), parent, name, target, &entry), &entry);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    if (is_writable(req, parent))
+        reply_error(req, limefs_remove(fs_of(req), parent, name));
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    if (is_writable(req, parent))
+        reply_error(req, limefs_remove_directory(fs_of(req), parent, name));
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+                      fuse_ino_t new_parent, const char *new_name, unsigned flags)
+{
+    if (is_writable(req, parent) && is_writable(req, new_parent))
+        reply_error(req, limefs_rename(fs_of(req), parent, name, new_parent, new_name, flags));
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+    struct fuse_entry_param entry;
+    if (is_writable(req, ino) && is_writable(req, parent))
+        reply_entry(req, limefs_link(fs_of(req), ino, parent, name, &entry), &entry);
+}
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                     dev_t dev)
+{
+    struct limefs *fs = fs_of(req);
+    struct limefs_file *file;
+    struct fuse_entry_param entry;
+    if (!is_writable(req, parent))
+        return;
+    int err = S_ISREG(mode) ? limefs_create(fs, parent, name, mode, O_EXCL, &file, &entry)
+                            : limefs_make_special(fs, parent, name, mode, dev, &entry);
+    if (!err && S_ISREG(mode)) { /* nobody will close it */
+        err = limefs_file_sync(fs, file, false);
+        limefs_file_close(fs, file);
+        if (err)
+            limefs_forget(fs, entry.ino, 1);
+    }
+    reply_entry(req, err, &entry);
+}
+
+static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int data, struct fuse_file_info *fi)
+{
+    (void)ino;
+    (void)data;
+    reply_error(req, limefs_dir_sync((struct limefs_dir *)(uintptr_t)fi->fh));
+}
+
 /* ---- with whose rights ---- */
 
 static bool begin(fuse_req_t req, bool changes)
@@ -289,29 +486,29 @@ static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
 ASKS(op_lookup, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
 ASKS(op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
 ASKS(op_listxattr, (fuse_req_t req, fuse_ino_t ino, size_t size), ino, size)
-CHANGES(limefs_op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+CHANGES(op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
         size_t size, int flags), ino, name, value, size, flags)
-CHANGES(limefs_op_removexattr, (fuse_req_t req, fuse_ino_t ino, const char *name), ino, name)
-CHANGES(limefs_op_create, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+CHANGES(op_removexattr, (fuse_req_t req, fuse_ino_t ino, const char *name), ino, name)
+CHANGES(op_create, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
         struct fuse_file_info *fi), parent, name, mode, fi)
-CHANGES(limefs_op_mknod, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev),
+CHANGES(op_mknod, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev),
         parent, name, mode, dev)
-CHANGES(limefs_op_mkdir, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode),
+CHANGES(op_mkdir, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode),
         parent, name, mode)
-CHANGES(limefs_op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name),
+CHANGES(op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name),
         target, parent, name)
-CHANGES(limefs_op_unlink, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
-CHANGES(limefs_op_rmdir, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
-CHANGES(limefs_op_rename, (fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+CHANGES(op_unlink, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+CHANGES(op_rmdir, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+CHANGES(op_rename, (fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
         const char *new_name, unsigned flags), parent, name, new_parent, new_name, flags)
-CHANGES(limefs_op_link, (fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name),
+CHANGES(op_link, (fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name),
         ino, parent, name)
-MOVES(limefs_op_write, (fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
+MOVES(op_write, (fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
       off_t offset, struct fuse_file_info *fi), ino, buf, size, offset, fi)
-MOVES(limefs_op_flush, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
-MOVES(limefs_op_fsync, (fuse_req_t req, fuse_ino_t ino, int data, struct fuse_file_info *fi),
+MOVES(op_flush, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
+MOVES(op_fsync, (fuse_req_t req, fuse_ino_t ino, int data, struct fuse_file_info *fi),
       ino, data, fi)
-MOVES(limefs_op_fallocate, (fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+MOVES(op_fallocate, (fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
       struct fuse_file_info *fi), ino, mode, offset, length, fi)
 /* clang-format on */
 
@@ -351,13 +548,12 @@ static void asks_first_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, 
     struct limefs_dir *dir = (struct limefs_dir *)(uintptr_t)fi->fh;
     if (offset == 0 && !asks_for_newest(req, dir))
         return;
-    if (limefs_dir_is_folder(dir)) {
-        if (!begin(req, false))
-            return;
-        limefs_dir_look_ahead(fs_of(req), dir, offset);
-        limefs_caller_end();
-    }
+    bool looks = limefs_dir_is_folder(dir);
+    if (looks && !begin(req, false))
+        return;
     list(req, size, offset, fi, true);
+    if (looks)
+        limefs_caller_end();
 }
 
 static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -386,7 +582,7 @@ static void changes_or_moves_setattr(fuse_req_t req, fuse_ino_t ino, struct stat
     enum { OTHERS = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID };
     if (!(fi && !(which & OTHERS) ? begin_moving(req, fi) : begin(req, true)))
         return;
-    limefs_op_setattr(req, ino, st, which, fi);
+    op_setattr(req, ino, st, which, fi);
     limefs_caller_end();
 }
 
@@ -409,20 +605,20 @@ const struct fuse_lowlevel_ops limefs_ops = {
     .statfs = op_statfs,
     .getxattr = may_ask_getxattr,
     .listxattr = asks_op_listxattr,
-    .write = moves_limefs_op_write,
-    .flush = moves_limefs_op_flush,
-    .fsync = moves_limefs_op_fsync,
-    .fallocate = moves_limefs_op_fallocate,
+    .write = moves_op_write,
+    .flush = moves_op_flush,
+    .fsync = moves_op_fsync,
+    .fallocate = moves_op_fallocate,
     .setattr = changes_or_moves_setattr,
-    .setxattr = changes_limefs_op_setxattr,
-    .removexattr = changes_limefs_op_removexattr,
-    .create = changes_limefs_op_create,
-    .mknod = changes_limefs_op_mknod,
-    .mkdir = changes_limefs_op_mkdir,
-    .symlink = changes_limefs_op_symlink,
-    .unlink = changes_limefs_op_unlink,
-    .rmdir = changes_limefs_op_rmdir,
-    .rename = changes_limefs_op_rename,
-    .link = changes_limefs_op_link,
-    .fsyncdir = limefs_op_fsyncdir,
+    .setxattr = changes_op_setxattr,
+    .removexattr = changes_op_removexattr,
+    .create = changes_op_create,
+    .mknod = changes_op_mknod,
+    .mkdir = changes_op_mkdir,
+    .symlink = changes_op_symlink,
+    .unlink = changes_op_unlink,
+    .rmdir = changes_op_rmdir,
+    .rename = changes_op_rename,
+    .link = changes_op_link,
+    .fsyncdir = op_fsyncdir,
 };

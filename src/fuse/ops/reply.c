@@ -1,7 +1,6 @@
 /* reply.c - attributes, entries and errors for the kernel */
 #include "reply.h"
 #include "caller.h"
-#include "dir.h"
 #include "faces.h"
 #include "file.h"
 #include "follow.h"
@@ -159,7 +158,7 @@ static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
                               const char *name, struct fuse_entry_param *entry)
 {
     struct limefs_found found;
-    limefs_dir_looked_up(fs, directory);
+    limefs_node_looked_in(fs, directory);
     int err = limefs_tree_look(fs, directory, name, &found);
     if (err == -ENOENT)
         limefs_view_gone(fs, directory, name);

@@ -1,4 +1,4 @@
-/* xattr.c - user.lime.* */
+/* xattr.c - user.lime.*, and where the bytes of records and files are (user.limefs.*) */
 #define _GNU_SOURCE
 #include "xattr.h"
 #include "caller.h"
@@ -6,6 +6,7 @@
 #include "faces.h"
 #include "job.h"
 #include "limeoutput.h"
+#include "limerange.h"
 #include "tree.h"
 #include "verify.h"
 #include "view.h"
@@ -17,6 +18,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -255,6 +257,150 @@ bool limefs_xattr_is_acl(const char *name)
     return strncmp(name, ACLS, strlen(ACLS)) == 0;
 }
 
+/* ---- user.limefs.files: which file is behind an inode of the mount ---- */
+
+enum { DEV_INO_MAX = 44 }; /* "DEVICE:INODE" */
+
+/* Formats the open file's device and inode; with a cap of 0 only returns the length. */
+static ssize_t format_file(int fd, char *buf, size_t cap)
+{
+    char text[DEV_INO_MAX];
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    int n = snprintf(text, sizeof text, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    if (cap && (size_t)n > cap)
+        return -ERANGE;
+    if (cap)
+        memcpy(buf, text, (size_t)n);
+    return n;
+}
+
+static ssize_t file_of_node(struct limefs *fs, struct limefs_node *node, char *buf, size_t cap)
+{
+    struct limefs_view *view;
+    if (node->kind == LIMEFS_CONTAINER) {
+        ssize_t len = limefs_view_current(fs, node, &view);
+        if (len)
+            return len;
+        len = format_file(view->fd, buf, cap);
+        limefs_view_unpin(fs, view);
+        return len;
+    }
+    int fd = limefs_tree_hold(fs, node);
+    if (fd < 0)
+        return fd;
+    ssize_t len = format_file(fd, buf, cap);
+    close(fd);
+    return len;
+}
+
+static ssize_t get_files(struct limefs *fs, uint64_t id, char *buf, size_t cap)
+{
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node)
+        return file_of_node(fs, node, buf, cap);
+    struct limefs_face *face = limefs_inode_face(fs, id, &ordinal);
+    struct limefs_view *view = face ? NULL : limefs_inode_view(fs, id, &ordinal);
+    ssize_t len = face ? limefs_face_use(fs, face) : view ? limefs_view_pin(fs, view) : -ESTALE;
+    if (len)
+        return len;
+    len = format_file((face ? limefs_face_view(face) : view)->fd, buf, cap);
+    if (face)
+        limefs_face_leave(fs, face);
+    else
+        limefs_view_unpin(fs, view);
+    return len;
+}
+
+/* ---- user.limefs.range: where a record's bytes are, for programs that read them themselves
+ * ---- */
+
+/* Bytes that are looked at on their way must come this way, and what nobody has stored lies
+ * nowhere. */
+static bool is_open_to_all(const struct limefs *fs, const struct limefs_view *view)
+{
+    return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !view->guise;
+}
+
+/* What a face's file has of the record as it is stored, all in one piece, and its own bytes
+ * before; `range` is the record's. */
+static bool stored_part(const struct limefile_face *files, uint64_t number,
+                        struct limefile_range *range)
+{
+    struct limefile_face_piece piece;
+    limefile_face_piece(files, number, 0, &piece);
+    if (piece.what == LIMEFILE_FACE_OWN) {
+        range->head = piece.bytes;
+        limefile_face_piece(files, number, range->head, &piece);
+    }
+    if (piece.what != LIMEFILE_FACE_STORED || piece.at > range->bytes ||
+        piece.bytes > range->bytes - piece.at)
+        return false;
+    range->offset += piece.at;
+    range->bytes = piece.bytes;
+    return true;
+}
+
+/* Of a pinned view, and a file of its face or NULL. One that was made so soon after the last
+ * change that the next might not show in the times is no measure for others. */
+static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                  const struct limefile_face *files, uint64_t number,
+                  char text[LIMEFILE_RANGE_TEXT_MAX])
+{
+    struct limefile_record record;
+    char path[LIMEFILE_RANGE_PATH_MAX]; /* as /proc/mounts shows it, and names in the mount */
+    size_t root;
+    struct limefile_index *index = limefs_view_index(fs, view);
+    int err = limefile_index_get(index, ordinal, &record);
+    limefile_index_free(index);
+    if (err)
+        return -ESTALE;
+    struct limefile_range range = {.offset = record.data_offset,
+                                   .bytes = record.bytes,
+                                   .has_job = fs->job != NULL,
+                                   .path = path};
+    struct stat st = limefs_view_stat(fs, view);
+    range.container = limefile_identity_of(&st);
+    if (files && !stored_part(files, number, &range))
+        return -ENODATA;
+    if (!limefs_job_name(fs, view, path, sizeof path, &root) ||
+        !limefs_view_is_unchanged(fs, view))
+        return -ENODATA;
+    return limefile_range_encode(&range, text);
+}
+
+static int range_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                           char text[LIMEFILE_RANGE_TEXT_MAX])
+{
+    int len = limefs_view_pin(fs, view);
+    if (len)
+        return len;
+    len = is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK) : -ENODATA;
+    if (len == 0)
+        len = encode(fs, view, ordinal, NULL, 0, text);
+    limefs_view_unpin(fs, view);
+    return len;
+}
+
+static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+                         char text[LIMEFILE_RANGE_TEXT_MAX])
+{
+    struct limefile_face_entry entry;
+    int len = limefs_face_enter(fs, face);
+    if (len)
+        return len;
+    struct limefs_view *view = limefs_face_view(face);
+    bool file = limefs_face_entry_of(face, ordinal, &entry) && !entry.directory;
+    len = file && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK) : -ENODATA;
+    if (len == 0)
+        len = encode(fs, view, limefs_face_record(face), limefs_face_files(face), ordinal - 1,
+                     text);
+    limefs_face_leave(fs, face);
+    return len;
+}
+
 /* Of a record, or of a file that is made of one; not listed, as nobody is to copy it. */
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
@@ -262,8 +408,8 @@ static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
     uint64_t ordinal;
     struct limefs_face *face = limefs_inode_face(fs, id, &ordinal);
     struct limefs_view *view = face ? NULL : limefs_inode_view(fs, id, &ordinal);
-    int len = face   ? limefs_range_of_face(fs, face, ordinal, text)
-              : view ? limefs_range_of_record(fs, view, ordinal, text)
+    int len = face   ? range_of_face(fs, face, ordinal, text)
+              : view ? range_of_record(fs, view, ordinal, text)
                      : -ENODATA;
     return len < 0 ? len : give(text, (size_t)len, buf, cap);
 }
@@ -283,7 +429,7 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
         return n < 0 ? n : give(stats, (size_t)n, buf, cap);
     }
     if (strcmp(name, LIMEFILE_OUTPUT_FILES) == 0)
-        return limefs_xattr_files(fs, id, buf, cap);
+        return get_files(fs, id, buf, cap);
     if (node && node->kind != LIMEFS_CONTAINER)
         return pass_get(fs, node, name, buf, cap);
     if (!node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)

@@ -6,7 +6,6 @@
 #define LIMEFS_XATTR_H
 
 #include "limefs.h"
-#include "limerange.h"
 #include <sys/types.h>
 
 /* Reading this attribute of a record verifies it, and gives the verdict; it is not listed, so
@@ -27,18 +26,5 @@ bool limefs_xattr_is_acl(const char *name);
 /* Like setxattr(2); value NULL: removexattr(2). */
 int limefs_xattr_set(struct limefs *, uint64_t id, const char *name, const char *value,
                      size_t len, int flags);
-
-/* Gets LIMEFILE_OUTPUT_FILES (limeoutput.h) of any inode, like getxattr(2). (files.c) */
-ssize_t limefs_xattr_files(struct limefs *, uint64_t id, char *buf, size_t cap);
-
-struct limefs_view;
-struct limefs_face;
-
-/* range.c: the value of LIMEFILE_RANGE_XATTR, or -errno; -ENODATA: all are to read by the
- * mount. */
-int limefs_range_of_record(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                           char text[LIMEFILE_RANGE_TEXT_MAX]);
-int limefs_range_of_face(struct limefs *, struct limefs_face *, uint64_t ordinal,
-                         char text[LIMEFILE_RANGE_TEXT_MAX]);
 
 #endif

@@ -6,7 +6,7 @@
  * those of the processes that we may look at, and asks nobody.
  */
 #define _GNU_SOURCE
-#include "holders.h"
+#include "writing.h"
 #include "caller.h"
 
 #include <dirent.h>

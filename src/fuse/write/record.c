@@ -1,95 +1,27 @@
-/* record.c - records appended and removed */
+/* record.c - records appended, removed, replaced, and given another header or length */
 #define _GNU_SOURCE
+#include "caller.h"
+#include "descriptor.h"
 #include "job.h"
+#include "store.h"
+#include "tree.h"
 #include "writing.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
-#include <time.h>
+#include <unistd.h>
 
 enum {
     PATIENCE_S = 2, /* for a record that was closed, but whose release has not come yet */
 };
 
-/* ---- what there is ---- */
-
-bool limefs_writer_is_last(const struct limefs_writer *writer, uint64_t ordinal,
-                           struct limefile_last *last)
-{
-    return limefile_editor_last(writer->editor, last) == 0 && last->ordinal == ordinal;
-}
-
-int limefs_writer_record(struct limefs_writer *writer, uint64_t ordinal,
-                         struct limefile_record *record, struct limefile_index **index)
-{
-    *index = limefs_view_index(writer->fs, writer->view);
-    int err = limefile_index_get(*index, ordinal, record);
-    if (err)
-        limefile_index_free(*index);
-    return err ? -ESTALE : 0;
-}
-
-int limefs_writer_check(struct limefs_writer *writer)
-{
-    struct stat st;
-    char path[PATH_MAX];
-    struct limefile_last last;
-    if (limefs_container_is_behind(&writer->state))
-        return -EIO;
-    if (fstat(writer->shared.fd, &st) != 0)
-        return -errno;
-    bool gone = st.st_nlink == 0;
-    bool cut = limefile_editor_last(writer->editor, &last) == 0 &&
-               (uint64_t)st.st_size < last.data_offset + last.bytes;
-    if (!gone && !cut)
-        return limefs_writer_beyond(writer, (uint64_t)st.st_size) ? -ESTALE : 0;
-    limefs_log(LOG_ERR, "%s: write: %s", limefs_writer_label(writer, path, sizeof path),
-               gone ? "the container was removed, or replaced by another"
-                    : "somebody else has made the container shorter");
-    return -ESTALE;
-}
-
-void limefs_writer_take_last(struct limefs_writer *writer)
-{
-    struct limefile_last last;
-    writer->length = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
-    limefs_last_settles(&writer->last);
-}
-
 /* ---- the last record in the index ---- */
-
-/* The view shows the last record as the editor has it. */
-int limefs_writer_show_last(struct limefs_writer *writer)
-{
-    struct limefile_last last;
-    struct limefile_record before, record;
-    struct limefile_index *old = limefs_view_index(writer->fs, writer->view), *index;
-    int err = limefile_editor_last(writer->editor, &last);
-    if (!err) {
-        bool first = limefile_index_get(old, last.ordinal - 1, &before) != 0;
-        record = (struct limefile_record){
-            .ordinal = last.ordinal,
-            .message = first ? 1 : before.message + last.mb,
-            .record = first || last.mb ? 1 : before.record + 1,
-            .header_offset = last.header_offset,
-            .data_offset = last.data_offset,
-            .bytes = last.bytes,
-            .padding = (uint8_t)limefile_padding(last.bytes),
-            .mb = last.mb,
-            .me = true,
-            .type_len = last.type_len,
-            .type = last.type,
-        };
-        err = limefile_index_with(old, &record, &index);
-    }
-    if (!err)
-        limefs_view_show(writer->fs, writer->view, index);
-    limefile_index_free(old);
-    return err;
-}
 
 int limefs_writer_commit(struct limefs_writer *writer)
 {
@@ -118,7 +50,7 @@ static int take_away(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
     return err;
 }
 
-static int drop_last(struct limefs_writer *writer, const struct limefile_last *dropped)
+static int show_without_last(struct limefs_writer *writer, const struct limefile_last *dropped)
 {
     struct limefile_index *old, *index;
     bool gone;
@@ -135,7 +67,7 @@ static int drop_last(struct limefs_writer *writer, const struct limefile_last *d
     return err ? err : shown;
 }
 
-int limefs_writer_drop_last(struct limefs_writer *writer)
+static int drop_last(struct limefs_writer *writer)
 {
     struct limefile_last last;
     struct limefs_change change;
@@ -143,63 +75,66 @@ int limefs_writer_drop_last(struct limefs_writer *writer)
     if (err)
         return err;
     limefs_job_change(writer->fs, writer->view, &change, last.header_offset, UINT64_MAX, true);
-    err = drop_last(writer, &last);
+    err = show_without_last(writer, &last);
     limefs_job_changed(writer->fs, writer->view, &change);
     return err;
 }
 
-/* ---- appended ---- */
-
-/* The type that a new file's name stands for; -errno with a line in the log. */
-static int type_of_name(struct limefs_writer *writer, const char *name, char *type,
-                        size_t *type_len)
+int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefile_last *last,
+                               bool forced)
 {
-    char path[PATH_MAX], *end;
-    const char *label = limefs_writer_label(writer, path, sizeof path), *plain = name;
-    struct limefile_record first;
-    uint64_t count = 0;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
-    uint64_t next = limefile_index_count(index) + 1;
-    int err = 0;
-    if (name[0] >= '0' && name[0] <= '9') {
-        uint64_t ordinal = strtoull(name, &end, 10);
-        if (*end == '-') {
-            plain = end + 1;
-            if (ordinal != next) {
-                limefs_log(LOG_ERR, "%s: create %s: the next record is number %03llu", label,
-                           name, (unsigned long long)next);
-                err = -EPERM;
-            }
-        }
-    }
-    *type_len = limefile_name_decode(plain, strlen(plain), type, LIMEFILE_TYPE_BYTES + 1);
-    if (!err && (*type_len == 0 || *type_len >= LIMEFILE_TYPE_BYTES)) {
-        limefs_log(LOG_ERR, "%s: create %s: a record's type has 1 to 127 bytes", label, name);
-        err = -EINVAL;
-    }
-    if (!err && plain == name &&
-        limefile_index_by_type(index, type, *type_len, &first, &count) == 0) {
-        limefs_log(LOG_ERR, "%s: create %s: %llu records are of this type; %03llu-%s adds one",
-                   label, name, (unsigned long long)count, (unsigned long long)next, name);
-        err = -EEXIST;
-    }
-    limefile_index_free(index);
+    char path[PATH_MAX];
+    const char *label = limefs_writer_label(writer, path, sizeof path);
+    struct limefs_change change;
+    int err = 0, failed = limefs_last_error(&writer->last);
+    bool grows = limefs_last_is_growing(&writer->last);
+    if (!last->committed && !failed && !forced)
+        err = limefs_writer_commit(writer);
+    else if (!last->committed) {
+        limefs_log(LOG_WARNING, "%s: record %llu (%s) was not finished%s%s: it is taken away",
+                   label, (unsigned long long)last->ordinal, last->type, failed ? ", " : "",
+                   failed ? limefile_strerror(failed) : "");
+        err = drop_last(writer);
+    } else if (grows && (failed || forced)) {
+        limefs_log(LOG_WARNING, "%s: record %llu (%s) keeps its old length of %llu bytes",
+                   label, (unsigned long long)last->ordinal, last->type,
+                   (unsigned long long)last->bytes);
+        limefs_job_change(writer->fs, writer->view, &change, last->data_offset, UINT64_MAX,
+                          true);
+        err = limefile_commit(writer->editor, last->bytes);
+        writer->length = last->bytes;
+        limefs_job_changed(writer->fs, writer->view, &change);
+        limefs_view_renew(writer->fs, writer->view, last->ordinal);
+    } else if (grows)
+        err = limefs_writer_commit(writer);
+    if (!err)
+        limefs_last_settles(&writer->last);
+    else
+        limefs_log(LOG_ERR, "%s: record %llu: close: %s", label,
+                   (unsigned long long)last->ordinal, limefile_strerror(err));
     return err;
 }
 
-/* Said once, when the record gets it. */
-void limefs_record_judge_type(const struct limefs_writer *writer, uint64_t ordinal,
-                              const char *type, size_t len)
+/* Each user of a target is one of the writer, and holds the view. */
+int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
+                         struct limefs_target **out)
 {
-    char path[PATH_MAX], shown[LIMEFILE_NAME_MAX + 1];
-    if (limefile_type_printable(type, len) == len)
-        return;
-    limefile_name_encode(type, len, shown, sizeof shown);
-    limefs_log(LOG_WARNING,
-               "%s: record %llu: control or non-ASCII bytes in its type (%s), for lime check "
-               "a deviation",
-               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal,
-               shown);
+    struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    if (!target && !(target = calloc(1, sizeof *target)))
+        return -ENOMEM;
+    if (target->users++ == 0) {
+        target->writer = writer;
+        target->ordinal = ordinal;
+        target->fd = -1;
+        target->noted_mtime = LIMEFS_NO_MTIME;
+        target->next = writer->targets;
+        writer->targets = target;
+    }
+    writer->users++; /* the caller is one */
+    limefs_view_hold(writer->fs, writer->view);
+    limefs_store_prepare(writer->fs, writer->view);
+    *out = target;
+    return 0;
 }
 
 /* ---- waiting for a release ---- */
@@ -245,8 +180,8 @@ static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
 
 /* The last record is finished, soon; else -EBUSY, or why it can be neither finished nor taken
  * away, and a line in the log. The lock is let go meanwhile. */
-static int settle(struct limefs_writer *writer, const char *action,
-                  bool (*holds)(const struct limefs_writer *, uint64_t))
+static int finish_last(struct limefs_writer *writer, const char *action,
+                       bool (*holds)(const struct limefs_writer *, uint64_t))
 {
     char path[PATH_MAX];
     struct limefile_last last;
@@ -273,10 +208,64 @@ int limefs_writer_make_ready(struct limefs_writer *writer)
         if (!err)
             err = limefs_writer_commit(writer); /* it may go on growing afterwards */
     }
-    return err ? err : settle(writer, "write the container anew", is_settled);
+    return err ? err : finish_last(writer, "write the container anew", is_settled);
 }
 
-static int append(struct limefs_writer *writer, const char *name)
+/* ---- appended ---- */
+
+/* The type that a new file's name stands for; -errno with a line in the log. */
+static int type_of_name(struct limefs_writer *writer, const char *name, char *type,
+                        size_t *type_len)
+{
+    char path[PATH_MAX], *end;
+    const char *label = limefs_writer_label(writer, path, sizeof path), *plain = name;
+    struct limefile_record first;
+    uint64_t count = 0;
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    uint64_t next = limefile_index_count(index) + 1;
+    int err = 0;
+    if (name[0] >= '0' && name[0] <= '9') {
+        uint64_t ordinal = strtoull(name, &end, 10);
+        if (*end == '-') {
+            plain = end + 1;
+            if (ordinal != next) {
+                limefs_log(LOG_ERR, "%s: create %s: the next record is number %03llu", label,
+                           name, (unsigned long long)next);
+                err = -EPERM;
+            }
+        }
+    }
+    *type_len = limefile_name_decode(plain, strlen(plain), type, LIMEFILE_TYPE_BYTES + 1);
+    if (!err && (*type_len == 0 || *type_len >= LIMEFILE_TYPE_BYTES)) {
+        limefs_log(LOG_ERR, "%s: create %s: a record's type has 1 to 127 bytes", label, name);
+        err = -EINVAL;
+    }
+    if (!err && plain == name &&
+        limefile_index_by_type(index, type, *type_len, &first, &count) == 0) {
+        limefs_log(LOG_ERR, "%s: create %s: %llu records are of this type; %03llu-%s adds one",
+                   label, name, (unsigned long long)count, (unsigned long long)next, name);
+        err = -EEXIST;
+    }
+    limefile_index_free(index);
+    return err;
+}
+
+/* Said once, when the record gets it. */
+static void judge_type(const struct limefs_writer *writer, uint64_t ordinal, const char *type,
+                       size_t len)
+{
+    char path[PATH_MAX], shown[LIMEFILE_NAME_MAX + 1];
+    if (limefile_type_printable(type, len) == len)
+        return;
+    limefile_name_encode(type, len, shown, sizeof shown);
+    limefs_log(LOG_WARNING,
+               "%s: record %llu: control or non-ASCII bytes in its type (%s), for lime check "
+               "a deviation",
+               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal,
+               shown);
+}
+
+static int append_record(struct limefs_writer *writer, const char *name)
 {
     char type[LIMEFILE_TYPE_BYTES + 1];
     size_t type_len;
@@ -284,7 +273,7 @@ static int append(struct limefs_writer *writer, const char *name)
     struct limefs_change change;
     uint64_t end = 0;
     bool gone;
-    int err = settle(writer, "create", is_complete);
+    int err = finish_last(writer, "create", is_complete);
     if (!err)
         err = type_of_name(writer, name, type, &type_len);
     if (err)
@@ -304,7 +293,7 @@ static int append(struct limefs_writer *writer, const char *name)
     if (err)
         take_away(writer, last.ordinal, &gone);
     else
-        limefs_record_judge_type(writer, last.ordinal, type, type_len);
+        judge_type(writer, last.ordinal, type, type_len);
     return err;
 }
 
@@ -316,13 +305,13 @@ int limefs_record_append(struct limefs *fs, struct limefs_view *view, const char
     int err = limefs_writer_enter(fs, view, &writer);
     if (err)
         return err;
-    err = append(writer, name);
+    err = append_record(writer, name);
     if (!err)
         err = limefile_editor_last(writer->editor, &last);
     if (!err) {
         err = limefs_target_attach(writer, last.ordinal, target);
         if (err)
-            limefs_writer_drop_last(writer);
+            drop_last(writer);
     }
     limefs_writer_leave(writer);
     return err;
@@ -357,7 +346,7 @@ static int remove_last(struct limefs_writer *writer, const struct limefile_last 
         limefs_view_generation(fs, view, ordinal) != generation)
         return -ENOENT;
     if (closed)
-        return limefs_writer_drop_last(writer);
+        return drop_last(writer);
     limefs_log(LOG_ERR, "%s: remove: record %llu is being written to",
                limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
     return -EBUSY;
@@ -390,4 +379,330 @@ int limefs_record_remove(struct limefs *fs, struct limefs_view *view, const char
     err = remove_named(writer, name);
     limefs_writer_leave(writer);
     return err;
+}
+
+/* ---- another type, or other flags ---- */
+
+/* After a change of headers: the last record may be one that no scan finds. */
+static int show_all(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    int err = limefs_writer_reindex(writer);
+    if (!err && limefile_editor_last(writer->editor, &last) == 0)
+        err = limefs_writer_show_last(writer);
+    return err;
+}
+
+static int set_type(struct limefs_writer *writer, const struct limefile_record *record,
+                    const char *type, size_t len)
+{
+    struct limefile_last last;
+    int err = limefs_writer_is_last(writer, record->ordinal, &last)
+                  ? limefile_editor_set_type(writer->editor, type, len)
+                  : limefile_set_type(&writer->file.source, record->header_offset, type, len);
+    if (!err)
+        judge_type(writer, record->ordinal, type, len);
+    return err == LIMEFILE_E_TYPE ? -EINVAL : err;
+}
+
+/* Whether a message begins with the record of that ordinal. */
+static int set_beginning(struct limefs_writer *writer, uint64_t ordinal, bool begins)
+{
+    struct limefile_last last;
+    struct limefile_record before, record;
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    int err = 0;
+    if (limefile_index_get(index, ordinal - 1, &before) != 0 ||
+        limefile_index_get(index, ordinal, &record) != 0)
+        err = begins ? 0 : -EINVAL; /* the ends of the container are those of messages */
+    else if (limefs_writer_is_last(writer, ordinal, &last))
+        err = limefile_append_message(writer->editor, begins);
+    else
+        err = limefile_set_boundary(&writer->file.source, before.header_offset,
+                                    record.header_offset, begins);
+    limefile_index_free(index);
+    return err;
+}
+
+static int set_header(struct limefs_writer *writer, uint64_t ordinal, const char *key,
+                      const char *value, size_t len)
+{
+    struct limefile_record record;
+    struct limefile_index *index;
+    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    if (err)
+        return err;
+    bool flag = len == 1 && (value[0] == '0' || value[0] == '1');
+    if (strcmp(key, "type") == 0)
+        err = set_type(writer, &record, value, len);
+    else if (strcmp(key, "mb") == 0)
+        err = flag ? set_beginning(writer, ordinal, value[0] == '1') : -EINVAL;
+    else if (strcmp(key, "me") == 0)
+        err = flag ? set_beginning(writer, ordinal + 1, value[0] == '1') : -EINVAL;
+    else
+        err = -EPERM;
+    limefile_index_free(index);
+    return err ? err : show_all(writer);
+}
+
+int limefs_record_set(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                      const char *key, const char *value, size_t len)
+{
+    struct limefs_writer *writer;
+    int err = limefs_writer_enter(fs, view, &writer);
+    if (err)
+        return err;
+    err = set_header(writer, ordinal, key, value, len);
+    limefs_writer_leave(writer);
+    return err;
+}
+
+/* ---- inner records that are replaced: collected in a file without a name ---- */
+
+static int create_nameless(int folder)
+{
+    char in_folder[LIMEFILE_FD_PATH_MAX], path[64];
+    int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
+        limefile_fd_path(folder, in_folder);
+        snprintf(path, sizeof path, "%s/.limefs-XXXXXX", in_folder);
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd >= 0)
+            unlink(path);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+/* Of the container's owner, as if the bytes were in it already; also where who writes may make
+ * no files in its folder. */
+static int nameless(const struct limefs_writer *writer)
+{
+    struct stat st;
+    const char *name;
+    limefs_own_begin();
+    int folder = limefs_writer_folder(writer, &name);
+    int fd = folder < 0 ? folder : create_nameless(folder);
+    if (fd >= 0 && geteuid() == 0 &&
+        (fstat(writer->shared.fd, &st) != 0 || fchown(fd, st.st_uid, st.st_gid) != 0)) {
+        int err = -errno;
+        close(fd);
+        fd = err;
+    }
+    if (folder >= 0)
+        close(folder);
+    limefs_own_end();
+    return fd;
+}
+
+static void forget_times(struct limefs_target *target)
+{
+    target->times[0].tv_nsec = target->times[1].tv_nsec = UTIME_OMIT;
+}
+
+int limefs_aside_begin(struct limefs_target *target, const struct limefile_record *record,
+                       uint64_t bytes, bool emptied)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefs_change change;
+    uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
+    int fd = nameless(writer);
+    if (fd < 0)
+        return fd;
+    int err = limefile_copy(writer->shared.fd, record->data_offset, fd, 0, kept, NULL, NULL);
+    if (!err && ftruncate(fd, (off_t)bytes) != 0)
+        err = -errno;
+    if (err) {
+        close(fd);
+        return err;
+    }
+    limefs_job_change(writer->fs, writer->view, &change, 0, 0, true);
+    target->fd = fd;
+    target->bytes = bytes;
+    limefs_collected_begins(&target->collected, bytes, emptied);
+    forget_times(target);
+    limefs_job_changed(writer->fs, writer->view, &change);
+    return 0;
+}
+
+static int resize_aside(struct limefs_target *target, uint64_t bytes)
+{
+    if (ftruncate(target->fd, (off_t)bytes) != 0)
+        return -errno;
+    limefs_collected_cut(&target->collected, target->bytes, bytes);
+    target->bytes = bytes;
+    return 0;
+}
+
+/* ---- put into the container ---- */
+
+/* The new file is the container, whatever fails. */
+static int move_to(struct limefs_writer *writer, int fd)
+{
+    int err = dup3(fd, writer->shared.fd, O_CLOEXEC) < 0 ? -errno : 0;
+    if (!err)
+        err = limefs_view_move(writer->fs, writer->view, fd);
+    close(fd);
+    if (err)
+        return err;
+    limefs_container_rewritten(&writer->state);
+    return limefs_writer_catch_up(writer);
+}
+
+static int rewrite_container(struct limefs_writer *writer, const struct limefile_record *record,
+                             const struct limefile_piece *pieces, size_t count)
+{
+    const char *name;
+    struct limefile_last last;
+    struct limefs_change change;
+    int fd = -1;
+    if (limefile_editor_last(writer->editor, &last) == 0 &&
+        (!last.committed || limefs_last_is_growing(&writer->last)))
+        return -EBUSY;
+    int err = limefs_writer_sync_store(writer); /* by ranks elsewhere, before it is read here */
+    if (err)
+        return err;
+    limefs_own_begin();
+    int folder = limefs_writer_folder(writer, &name);
+    limefs_own_end();
+    if (folder < 0)
+        return folder;
+    limefs_job_change(writer->fs, writer->view, &change, 0, UINT64_MAX, true);
+    limefs_view_set_moving(writer->fs, writer->view, true);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    limefs_own_begin();
+    err = limefile_rewrite(folder, name, writer->shared.fd, record, index, pieces, count, NULL,
+                           NULL, &fd);
+    limefs_own_end();
+    limefile_index_free(index);
+    close(folder);
+    int moved = fd < 0 ? err : move_to(writer, fd);
+    if (fd >= 0)
+        limefs_store_moved(writer->fs, writer->view);
+    limefs_view_set_moving(writer->fs, writer->view, false);
+    limefs_job_changed(writer->fs, writer->view, &change);
+    return moved ? moved : err;
+}
+
+int limefs_aside_finish(struct limefs_target *target)
+{
+    struct limefile_record record;
+    struct limefile_index *index;
+    if (!limefs_collected_is_news(&target->collected))
+        return 0;
+    int err = limefs_collected_error(&target->collected);
+    if (!err)
+        err = limefs_writer_catch_up(target->writer);
+    if (!err)
+        err = limefs_writer_record(target->writer, target->ordinal, &record, &index);
+    if (err)
+        return err;
+    const struct limefile_piece piece = {.fd = target->fd, .bytes = target->bytes};
+    err = rewrite_container(target->writer, &record, &piece, 1);
+    limefile_index_free(index);
+    if (err)
+        return err;
+    limefs_collected_puts(&target->collected);
+    limefs_own_begin(); /* who was let set them has gone, perhaps */
+    limefs_times_set(target->writer->fs, target->writer->view, target->times);
+    limefs_own_end();
+    forget_times(target);
+    return 0;
+}
+
+/* ---- another length ---- */
+
+/* A write behind the end that has failed may have left a part of it there: the kernel then asks
+ * for the length that the record has. */
+static int resize_end(struct limefs_writer *writer, uint64_t bytes)
+{
+    struct limefile_last last;
+    if (limefs_last_is_growing(&writer->last) && bytes == writer->length &&
+        limefile_editor_last(writer->editor, &last) == 0 && last.committed &&
+        last.bytes == bytes)
+        return limefile_commit(writer->editor, bytes);
+    return limefile_resize(writer->editor, writer->length, bytes);
+}
+
+static int resize_last(struct limefs_writer *writer, uint64_t bytes)
+{
+    struct limefile_last last;
+    struct limefs_change change;
+    int err = limefile_editor_last(writer->editor, &last);
+    if (err)
+        return err;
+    limefs_job_change(writer->fs, writer->view, &change, last.data_offset, UINT64_MAX, true);
+    err = resize_end(writer, bytes);
+    uint64_t before = writer->length;
+    if (!err)
+        writer->length = bytes;
+    limefs_job_changed(writer->fs, writer->view, &change);
+    if (err) { /* it may be done all the same, but for what comes behind it */
+        limefile_editor_last(writer->editor, &last);
+        if (last.committed && !limefs_last_is_growing(&writer->last) &&
+            writer->length != last.bytes) {
+            writer->length = last.bytes;
+            limefs_writer_show_last(writer);
+        }
+        return err;
+    }
+    limefs_sync_due(&writer->shared);
+    limefile_editor_last(writer->editor, &last);
+    limefs_last_cut(&writer->last, !last.committed || last.bytes != bytes,
+                    bytes == 0 && before != 0); /* else it may be the kernel, after a failure */
+    return limefs_writer_show_last(writer);
+}
+
+/* Nobody has it open: at once. */
+static int rewrite_closed(struct limefs_writer *writer, const struct limefile_record *record,
+                          uint64_t bytes)
+{
+    uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
+    const struct limefile_piece pieces[] = {
+        {.fd = writer->shared.fd, .offset = record->data_offset, .bytes = kept},
+        {.fd = -1, .bytes = bytes - kept},
+    };
+    return rewrite_container(writer, record, pieces, 2);
+}
+
+int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_t bytes,
+                         bool emptied)
+{
+    struct limefile_last last;
+    struct limefile_record record;
+    struct limefile_index *index;
+    struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    if (target && limefs_collected_is(&target->collected))
+        return resize_aside(target, bytes);
+    if (limefs_writer_is_last(writer, ordinal, &last))
+        return resize_last(writer, bytes);
+    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    if (err)
+        return err;
+    if (bytes != record.bytes || (target && emptied))
+        err = target ? limefs_aside_begin(target, &record, bytes, emptied)
+                     : rewrite_closed(writer, &record, bytes);
+    limefile_index_free(index);
+    return err;
+}
+
+int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                         uint64_t bytes, bool emptied)
+{
+    struct limefs_writer *writer;
+    if (bytes > LIMEFILE_BYTES_MAX)
+        return -EFBIG;
+    int err = limefs_writer_enter(fs, view, &writer);
+    if (err)
+        return err;
+    struct limefile_last last;
+    bool closed = !limefs_writer_target(writer, ordinal);
+    if (closed && !limefs_writer_is_last(writer, ordinal, &last))
+        err = limefs_writer_make_ready(writer);
+    if (!err)
+        err = limefs_writer_resize(writer, ordinal, bytes, emptied);
+    if (!err && closed && limefs_writer_is_last(writer, ordinal, &last) &&
+        limefs_last_is_growing(&writer->last))
+        err = limefs_writer_commit(writer); /* nobody will close it */
+    limefs_writer_leave(writer);
+    return err == LIMEFILE_E_LENGTH ? -EFBIG : err;
 }

@@ -1,5 +1,6 @@
-/* target.c - bytes that are written to records */
+/* target.c - records opened for writing: their bytes, times, and when these are on the disk */
 #define _GNU_SOURCE
+#include "caller.h"
 #include "job.h"
 #include "store.h"
 #include "writing.h"
@@ -7,30 +8,309 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
-/* The lock, shared, once it was had alone to catch up. */
-void limefs_writer_share_anew(struct limefs_writer *writer)
+/* ---- where a record is, for readers ---- */
+
+static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limefs_place *place)
 {
-    limefs_leave(&writer->lock);
-    limefs_take(&writer->lock);
-    limefs_writer_catch_up(writer);
-    limefs_leave(&writer->lock);
-    limefs_share(&writer->lock);
+    struct limefile_record record;
+    struct limefile_index *index;
+    struct limefile_last last;
+    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    uint64_t shape = writer->shared.shape;
+    if (target && limefs_collected_is(&target->collected)) {
+        *place = (struct limefs_place){target->fd, 0, target->bytes, shape};
+        return 0;
+    }
+    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    if (err)
+        return err;
+    *place = (struct limefs_place){writer->view->fd, record.data_offset, record.bytes, shape};
+    if (writer->editor && limefs_writer_is_last(writer, ordinal, &last))
+        place->bytes = writer->length;
+    limefile_index_free(index);
+    return 0;
 }
 
-/* The lock, shared, also on error: the container cannot be written to. */
-int limefs_writer_share(struct limefs_writer *writer)
+void limefs_place_gather(struct limefs *fs, struct limefs_view *view, uint64_t at, size_t n)
 {
+    limefs_writer_tell(view->writer, limefs_store_flush(fs, &view->writer->shared, at, at + n));
+}
+
+int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                       struct limefs_place *place)
+{
+    struct limefs_writer *writer = view->writer;
+    (void)fs;
     limefs_share(&writer->lock);
-    int err = limefs_writer_check(writer);
-    if (!err || (!limefs_container_is_behind(&writer->state) && !limefs_writer_added(writer)))
+    if (limefs_container_is_behind(&writer->state))
+        limefs_writer_share_anew(writer);
+    int err = 0;
+    if (limefs_container_is_left(&writer->state))
+        err = -ESTALE;
+    else if (limefs_container_is_behind(&writer->state))
+        err = -EIO;
+    else
+        err = place_of(writer, ordinal, place);
+    if (err)
+        limefs_leave(&writer->lock);
+    return err;
+}
+
+void limefs_place_leave(struct limefs_view *view)
+{
+    limefs_leave(&view->writer->lock);
+}
+
+uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,
+                             const struct limefile_record *record)
+{
+    struct limefs_place place;
+    uint64_t bytes = record->bytes;
+    if (view->writer && limefs_place_enter(fs, view, record->ordinal, &place) == 0) {
+        bytes = place.bytes;
+        limefs_place_leave(view);
+    }
+    return bytes;
+}
+
+/* ---- times ---- */
+
+#define SECOND INT64_C(1000000000)
+
+/* Those who have the container that is to be replaced would take it for one that was changed.
+ */
+static bool keep_times(struct limefs_target *target, const struct timespec times[2])
+{
+    if (!target || !limefs_collected_is_news(&target->collected) ||
+        limefs_collected_error(&target->collected))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (times[i].tv_nsec != UTIME_OMIT)
+            target->times[i] = times[i];
+    return true;
+}
+
+/* What was noted before is older than what is set. */
+static void forget_noted(const struct limefs_writer *writer)
+{
+    for (struct limefs_target *target = writer->targets; target; target = target->next)
+        target->noted_mtime = LIMEFS_NO_MTIME;
+}
+
+bool limefs_target_note_mtime(struct limefs_target *target, const struct timespec *time)
+{
+    int64_t ns;
+    if (__builtin_mul_overflow((int64_t)time->tv_sec, SECOND, &ns) ||
+        __builtin_add_overflow(ns, (int64_t)time->tv_nsec, &ns) || ns < 0)
+        return false;
+    target->noted_mtime = ns;
+    return true;
+}
+
+/* Its length is made known when it is closed, which changes the container once more. */
+static void keep_for_the_end(struct limefs_target *target, const struct timespec *mtime)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    bool sets = mtime->tv_nsec != UTIME_OMIT && mtime->tv_nsec != UTIME_NOW;
+    if (sets && limefs_last_is_growing(&writer->last) &&
+        limefs_writer_is_last(writer, target->ordinal, &last))
+        limefs_target_note_mtime(target, mtime);
+}
+
+int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                            const struct timespec times[2])
+{
+    struct limefs_writer *writer = view->writer;
+    if (!writer)
+        return limefs_times_set(fs, view, times);
+    limefs_take(&writer->lock);
+    if (times[1].tv_nsec != UTIME_OMIT)
+        forget_noted(writer);
+    struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    int err = keep_times(target, times) ? 0 : limefs_times_set(fs, view, times);
+    if (!err && target)
+        keep_for_the_end(target, &times[1]);
+    limefs_leave(&writer->lock);
+    return err;
+}
+
+static void set_noted_mtime(struct limefs_target *target)
+{
+    struct limefs_writer *writer = target->writer;
+    int64_t ns = atomic_exchange(&target->noted_mtime, LIMEFS_NO_MTIME);
+    const struct timespec times[2] = {{0, UTIME_OMIT}, {ns / SECOND, ns % SECOND}};
+    if (ns == LIMEFS_NO_MTIME)
+        return;
+    limefs_own_begin(); /* who has it open for writing need not own it */
+    limefs_times_set(writer->fs, writer->view, times);
+    limefs_own_end();
+}
+
+/* ---- opened and closed ---- */
+
+static int may_append(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    char path[PATH_MAX];
+    struct limefile_last last;
+    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    if (limefs_writer_is_last(writer, ordinal, &last) ||
+        (target && limefs_collected_is(&target->collected)))
+        return 0;
+    limefs_log(LOG_ERR,
+               "%s: record %llu: append: only the last record can grow where it is; write it "
+               "anew (cp), or use lime replace",
+               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
+    return -EPERM;
+}
+
+int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                       bool appends, struct limefs_target **out)
+{
+    struct limefs_writer *writer;
+    int err = limefs_writer_use(fs, view, &writer);
+    if (err)
         return err;
-    limefs_writer_share_anew(writer);
-    return limefs_writer_check(writer);
+    limefs_take(&writer->lock);
+    err = limefs_writer_catch_up(writer);
+    if (!err)
+        err = limefs_writer_check(writer);
+    if (!err && appends)
+        err = may_append(writer, ordinal);
+    if (!err)
+        err = limefs_target_attach(writer, ordinal, out);
+    limefs_leave(&writer->lock);
+    limefs_writer_give_up(writer);
+    return err;
+}
+
+uint64_t limefs_target_ordinal(const struct limefs_target *target)
+{
+    return target->ordinal;
+}
+
+static void forget_target(struct limefs_writer *writer, struct limefs_target *target)
+{
+    struct limefs_target **at = &writer->targets;
+    while (*at != target)
+        at = &(*at)->next;
+    *at = target->next;
+    if (target->fd >= 0)
+        close(target->fd);
+    free(target);
+}
+
+/* What was collected takes the record's place, or goes. */
+static void end_aside(struct limefs_target *target, int err, bool forced)
+{
+    struct limefs_writer *writer = target->writer;
+    char path[PATH_MAX];
+    if (!limefs_collected_is_news(&target->collected))
+        return;
+    if (!err)
+        err = limefs_collected_error(&target->collected);
+    if (!err && !forced)
+        err = limefs_aside_finish(target);
+    if (!err && !forced)
+        return;
+    limefs_log(err ? LOG_ERR : LOG_WARNING, "%s: record %llu keeps its old data: %s",
+               limefs_writer_label(writer, path, sizeof path),
+               (unsigned long long)target->ordinal,
+               err ? limefile_strerror(err) : "the new ones were not finished");
+    limefs_view_renew(writer->fs, writer->view, target->ordinal);
+}
+
+void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool forced)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    limefs_take(&writer->lock);
+    limefs_writer_flush_store(writer);
+    int err = limefs_writer_catch_up(writer);
+    if (!err && limefs_collected_is_news(&target->collected) &&
+        !limefs_collected_error(&target->collected) && !forced)
+        err = limefs_writer_make_ready(writer); /* lets others in meanwhile */
+    if (--target->users == 0) {
+        if (limefs_collected_is(&target->collected))
+            end_aside(target, err, forced);
+        else if (!err && limefs_writer_is_last(writer, target->ordinal, &last))
+            limefs_writer_give_up_last(writer, &last, forced);
+        if (!err)
+            set_noted_mtime(target);
+        forget_target(writer, target);
+        limefs_job_touched(fs, writer->view);
+    }
+    limefs_leave(&writer->lock);
+    limefs_lock(&writer->parting);
+    pthread_cond_broadcast(&writer->parted);
+    limefs_unlock(&writer->parting);
+    limefs_writer_give_up(writer);
+}
+
+/* ---- on the disk ---- */
+
+/* A new record, or an inner one that was emptied, to which nothing was written yet. */
+static bool is_bare(const struct limefs_target *target)
+{
+    const struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    if (limefs_collected_is(&target->collected))
+        return limefs_collected_is_empty(&target->collected);
+    return writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
+           !last.committed && writer->length == 0 && !limefs_last_error(&writer->last);
+}
+
+/* `held`: a copy of the descriptor that is closed is still there, for somebody to write by. */
+static int finish_target(struct limefs_target *target, bool held)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    if (held && target->users == 1 && is_bare(target))
+        return 0;
+    if (limefs_collected_is(&target->collected)) {
+        int err = limefs_collected_error(&target->collected);
+        if (!err && limefs_collected_is_news(&target->collected))
+            err = limefs_writer_make_ready(writer);
+        return err ? err : limefs_aside_finish(target);
+    }
+    if (!limefs_writer_is_last(writer, target->ordinal, &last) ||
+        !limefs_last_is_growing(&writer->last))
+        return 0;
+    return limefs_writer_commit(writer);
+}
+
+int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool closing)
+{
+    struct limefs_writer *writer = target->writer;
+    int err = limefs_writer_share(writer);
+    if (!err)
+        err = limefs_writer_sync_store(writer);
+    if (!err) { /* the bulk of it, while others go on */
+        if (limefs_sync_begins(&writer->shared))
+            err = limefs_writer_fsync(writer);
+        limefs_sync_ends(&writer->shared);
+    }
+    /* With another user there is another open file, of which we could find a descriptor. */
+    bool held = closing && !err && target->users == 1 && is_bare(target);
+    limefs_leave(&writer->lock);
+    held = held && limefs_record_is_held(fs, writer->view, target->ordinal);
+    limefs_take(&writer->lock);
+    int met = atomic_exchange(&target->error, 0);
+    if (!err)
+        err = met;
+    if (!err)
+        err = finish_target(target, held);
+    if (!err)
+        set_noted_mtime(target);
+    limefs_job_touched(writer->fs, writer->view);
+    limefs_leave(&writer->lock);
+    return err;
 }
 
 static void raise_to(_Atomic uint64_t *length, uint64_t end)
@@ -80,21 +360,6 @@ static int write_last(struct limefs_target *target, const struct limefile_last *
     if (!err)
         raise_to(&writer->length, offset + n);
     return err;
-}
-
-int limefs_writer_may_append(const struct limefs_writer *writer, uint64_t ordinal)
-{
-    char path[PATH_MAX];
-    struct limefile_last last;
-    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    if (limefs_writer_is_last(writer, ordinal, &last) ||
-        (target && limefs_collected_is(&target->collected)))
-        return 0;
-    limefs_log(LOG_ERR,
-               "%s: record %llu: append: only the last record can grow where it is; write it "
-               "anew (cp), or use lime replace",
-               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
-    return -EPERM;
 }
 
 /* The record is to grow before this can be written. */
@@ -291,7 +556,7 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
         !limefs_writer_is_last(writer, target->ordinal, &last))
         err = grow_inner(target, end);
     if (!err)
-        err = limefs_place_of(writer, target->ordinal, &place);
+        err = place_of(writer, target->ordinal, &place);
     if (err)
         return err;
     bool collected = limefs_collected_is(&target->collected);

@@ -1,4 +1,4 @@
-/* writer.c - containers locked and opened for writing, and closed again */
+/* writer.c - containers locked, mended and opened for writing, and closed again */
 #define _GNU_SOURCE
 #include "caller.h"
 #include "descriptor.h"
@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +39,114 @@ int limefs_writer_folder(const struct limefs_writer *writer, const char **name)
     return fd;
 }
 
+/* ---- errors, and what is on the disk ---- */
+
+/* A failure concerns all that was written before, by whomever. */
+static void tell_all(struct limefs_writer *writer, int err)
+{
+    for (struct limefs_target *target = writer->targets; target; target = target->next)
+        target->error = err;
+}
+
+/* The last record, while it grows, may not be what was written to it. */
+int limefs_writer_tell(struct limefs_writer *writer, int err)
+{
+    if (err) {
+        limefs_last_fails(&writer->last, err, false);
+        tell_all(writer, err);
+    }
+    return err;
+}
+
+int limefs_writer_flush_store(struct limefs_writer *writer)
+{
+    return limefs_writer_tell(writer,
+                              limefs_store_flush(writer->fs, &writer->shared, 0, UINT64_MAX));
+}
+
+int limefs_writer_sync_store(struct limefs_writer *writer)
+{
+    return limefs_writer_tell(writer, limefs_store_sync(writer->fs, &writer->shared));
+}
+
+int limefs_writer_fsync(struct limefs_writer *writer)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, writer->shared.fd);
+    return limefs_writer_tell(writer, file.source.ops->sync(&file.source));
+}
+
+/* ---- what there is ---- */
+
+struct limefs_target *limefs_writer_target(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    struct limefs_target *target = writer->targets;
+    while (target && target->ordinal != ordinal)
+        target = target->next;
+    return target;
+}
+
+bool limefs_writer_is_last(const struct limefs_writer *writer, uint64_t ordinal,
+                           struct limefile_last *last)
+{
+    return limefile_editor_last(writer->editor, last) == 0 && last->ordinal == ordinal;
+}
+
+int limefs_writer_record(struct limefs_writer *writer, uint64_t ordinal,
+                         struct limefile_record *record, struct limefile_index **index)
+{
+    *index = limefs_view_index(writer->fs, writer->view);
+    int err = limefile_index_get(*index, ordinal, record);
+    if (err)
+        limefile_index_free(*index);
+    return err ? -ESTALE : 0;
+}
+
+void limefs_writer_take_last(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    writer->length = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
+    limefs_last_settles(&writer->last);
+}
+
+/* The view shows the last record as the editor has it. */
+int limefs_writer_show_last(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    struct limefile_record before, record;
+    struct limefile_index *old = limefs_view_index(writer->fs, writer->view), *index;
+    int err = limefile_editor_last(writer->editor, &last);
+    if (!err) {
+        bool first = limefile_index_get(old, last.ordinal - 1, &before) != 0;
+        record = (struct limefile_record){
+            .ordinal = last.ordinal,
+            .message = first ? 1 : before.message + last.mb,
+            .record = first || last.mb ? 1 : before.record + 1,
+            .header_offset = last.header_offset,
+            .data_offset = last.data_offset,
+            .bytes = last.bytes,
+            .padding = (uint8_t)limefile_padding(last.bytes),
+            .mb = last.mb,
+            .me = true,
+            .type_len = last.type_len,
+            .type = last.type,
+        };
+        err = limefile_index_with(old, &record, &index);
+    }
+    if (!err)
+        limefs_view_show(writer->fs, writer->view, index);
+    limefile_index_free(old);
+    return err;
+}
+
+int limefs_times_set(struct limefs *fs, struct limefs_view *view,
+                     const struct timespec times[2])
+{
+    int err = futimens(view->fd, times) == 0 ? 0 : -errno;
+    limefs_view_touched(fs, view);
+    return err;
+}
+
 /* ---- the index and the editor ---- */
 
 int limefs_writer_reindex(struct limefs_writer *writer)
@@ -54,7 +163,7 @@ int limefs_writer_reindex(struct limefs_writer *writer)
     return err;
 }
 
-int limefs_writer_reopen(struct limefs_writer *writer)
+static int reopen_editor(struct limefs_writer *writer)
 {
     struct limefile_editor *editor;
     struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
@@ -68,7 +177,7 @@ int limefs_writer_reopen(struct limefs_writer *writer)
     return 0;
 }
 
-uint64_t limefs_writer_beyond(const struct limefs_writer *writer, uint64_t size)
+static uint64_t bytes_beyond(const struct limefs_writer *writer, uint64_t size)
 {
     uint64_t end;
     if (!writer->editor || limefs_last_is_growing(&writer->last) ||
@@ -77,24 +186,22 @@ uint64_t limefs_writer_beyond(const struct limefs_writer *writer, uint64_t size)
     return size > end ? size - end : 0;
 }
 
-uint64_t limefs_writer_added(const struct limefs_writer *writer)
+static uint64_t bytes_added(const struct limefs_writer *writer)
 {
     struct stat st;
-    return fstat(writer->shared.fd, &st) == 0
-               ? limefs_writer_beyond(writer, (uint64_t)st.st_size)
-               : 0;
+    return fstat(writer->shared.fd, &st) == 0 ? bytes_beyond(writer, (uint64_t)st.st_size) : 0;
 }
 
 int limefs_writer_catch_up(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
     bool behind = limefs_container_is_behind(&writer->state);
-    uint64_t added = behind ? 0 : limefs_writer_added(writer);
+    uint64_t added = behind ? 0 : bytes_added(writer);
     if (!behind && !added)
         return 0;
     int err = limefs_writer_reindex(writer);
     if (!err)
-        err = limefs_writer_reopen(writer);
+        err = reopen_editor(writer);
     if (!err)
         limefs_container_opened(&writer->state);
     if (added)
@@ -105,6 +212,112 @@ int limefs_writer_catch_up(struct limefs_writer *writer)
                   "or it is mounted again"
                 : ", which are shown from now on; a mount for writing should be alone");
     return err && added ? -ESTALE : err;
+}
+
+int limefs_writer_check(struct limefs_writer *writer)
+{
+    struct stat st;
+    char path[PATH_MAX];
+    struct limefile_last last;
+    if (limefs_container_is_behind(&writer->state))
+        return -EIO;
+    if (fstat(writer->shared.fd, &st) != 0)
+        return -errno;
+    bool gone = st.st_nlink == 0;
+    bool cut = limefile_editor_last(writer->editor, &last) == 0 &&
+               (uint64_t)st.st_size < last.data_offset + last.bytes;
+    if (!gone && !cut)
+        return bytes_beyond(writer, (uint64_t)st.st_size) ? -ESTALE : 0;
+    limefs_log(LOG_ERR, "%s: write: %s", limefs_writer_label(writer, path, sizeof path),
+               gone ? "the container was removed, or replaced by another"
+                    : "somebody else has made the container shorter");
+    return -ESTALE;
+}
+
+/* The lock, shared, once it was had alone to catch up. */
+void limefs_writer_share_anew(struct limefs_writer *writer)
+{
+    limefs_leave(&writer->lock);
+    limefs_take(&writer->lock);
+    limefs_writer_catch_up(writer);
+    limefs_leave(&writer->lock);
+    limefs_share(&writer->lock);
+}
+
+/* The lock, shared, also on error: the container cannot be written to. */
+int limefs_writer_share(struct limefs_writer *writer)
+{
+    limefs_share(&writer->lock);
+    int err = limefs_writer_check(writer);
+    if (!err || (!limefs_container_is_behind(&writer->state) && !bytes_added(writer)))
+        return err;
+    limefs_writer_share_anew(writer);
+    return limefs_writer_check(writer);
+}
+
+/* ---- made good after a crash ---- */
+
+static void log_recovery(void *context, const char *text)
+{
+    char path[PATH_MAX];
+    limefs_log(LOG_NOTICE, "%s: recover: %s", limefs_writer_label(context, path, sizeof path),
+               text);
+}
+
+/* Copies the bytes and brings them to the disk, name and all. */
+static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uint64_t from,
+                     uint64_t size)
+{
+    int err = limefile_copy(writer->shared.fd, from, fd, 0, size - from, NULL, NULL);
+    return err ? err : fsync(fd) == 0 && fsync(folder) == 0 ? 0 : -errno;
+}
+
+/* Beside the container, as `lime repair` does; whether or not who writes may make files there.
+ */
+static int keep_tail(void *context, uint64_t from, uint64_t size)
+{
+    struct limefs_writer *writer = context;
+    char *made = NULL, path[PATH_MAX];
+    const char *container;
+    limefs_own_begin();
+    int folder = limefs_writer_folder(writer, &container);
+    int fd = folder < 0
+                 ? folder
+                 : limefile_create_kept(folder, container, from, writer->shared.fd, &made);
+    limefs_own_end();
+    if (folder < 0)
+        return folder;
+    int err = fd < 0 ? fd : fill_kept(writer, folder, fd, from, size);
+    if (fd >= 0)
+        close(fd);
+    if (err && fd >= 0) {
+        limefs_own_begin();
+        unlinkat(folder, made, 0);
+        limefs_own_end();
+    }
+    close(folder);
+    limefs_log(err ? LOG_ERR : LOG_NOTICE, "%s: recover: %s %s%s%s",
+               limefs_writer_label(writer, path, sizeof path),
+               err ? "bytes behind the last record cannot be kept in" : "they are kept in",
+               made ? made : container, err ? ": " : "", err ? limefile_strerror(err) : "");
+    free(made);
+    return err;
+}
+
+static int recover_container(struct limefs_writer *writer)
+{
+    char path[PATH_MAX];
+    int err = limefile_recover(&writer->file.source, log_recovery, keep_tail, writer);
+    if (!err)
+        return 0;
+    if (err == LIMEFILE_E_FLAGS || err == LIMEFILE_E_MIXED) {
+        limefs_log(LOG_ERR, "%s: write: %s; nothing was changed, see 'lime repair -n'",
+                   limefs_writer_label(writer, path, sizeof path), limefile_strerror(err));
+        return -EROFS;
+    }
+    limefs_log(LOG_ERR, "%s: write: %s; look at it with lime check, mend it with lime repair",
+               limefs_writer_label(writer, path, sizeof path), limefile_strerror(err));
+    return err == -ENOSPC || err == -EDQUOT ? err : -EIO;
 }
 
 /* ---- opened and closed ---- */
@@ -121,7 +334,7 @@ static int lock_soon(int fd)
     return err;
 }
 
-static int lock(struct limefs_writer *writer)
+static int lock_container(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
     const char *label = limefs_writer_label(writer, path, sizeof path);
@@ -180,7 +393,7 @@ static int open_container(struct limefs_writer *writer)
     if (writer->shared.fd < 0)
         return writer->shared.fd;
     init_source(writer);
-    int err = lock(writer);
+    int err = lock_container(writer);
     if (!err)
         err = check_unchanged(writer);
     if (err)
@@ -190,12 +403,12 @@ static int open_container(struct limefs_writer *writer)
     bool good = !limefile_index_fault(index) && !limefile_index_deviations(index);
     limefile_index_free(index);
     if (!good) {
-        err = limefs_writer_recover(writer);
+        err = recover_container(writer);
         if (!err)
             err = limefs_writer_reindex(writer);
     }
     if (!err)
-        err = limefs_writer_reopen(writer);
+        err = reopen_editor(writer);
     if (!err)
         limefs_container_opened(&writer->state);
     return err;
@@ -281,7 +494,7 @@ static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
 {
     struct limefs_view *held = NULL;
     limefs_lock(&fs->lock);
-    if (fs->snapshots.held != view && view->node->view == view) {
+    if (fs->snapshots.held != view && view->node->container.view == view) {
         held = fs->snapshots.held;
         fs->snapshots.held = NULL;
     }
@@ -296,7 +509,7 @@ static void hold_on(struct limefs_writer *writer)
     struct limefs *fs = writer->fs;
     limefs_lock(&fs->lock);
     bool first =
-        fs->container && !fs->snapshots.held && writer->view->node->view == writer->view;
+        fs->container && !fs->snapshots.held && writer->view->node->container.view == writer->view;
     if (first)
         fs->snapshots.held = writer->view;
     limefs_unlock(&fs->lock);

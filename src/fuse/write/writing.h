@@ -1,7 +1,7 @@
 /*
- * writing.h - the inside of a writer, between its parts: life (writer.c), records that come, go
- * and change their length (record.c), those that are replaced (aside.c), bytes (target.c),
- * times (times.c).
+ * writing.h - the inside of a writer, between its parts: the container (writer.c), records that
+ * come, go and change (record.c), and records that somebody has open (target.c). Each uses only
+ * those before it.
  */
 #ifndef LIMEFS_WRITING_H
 #define LIMEFS_WRITING_H
@@ -51,16 +51,30 @@ struct limefs_writer {
     _Atomic uint64_t length; /* of the data of that, whether or not it is committed */
 };
 
-/* With the lock held, shared or alone. */
+/* ---- writer.c; with the lock held, shared or alone ---- */
+
+/* The folder that holds the container: a descriptor to be closed, and its name there. */
+int limefs_writer_folder(const struct limefs_writer *, const char **name);
+
+/* The container in messages. */
+const char *limefs_writer_label(const struct limefs_writer *, char *buf, size_t cap);
+
+/* An error that the store has met is told to all targets, and stays with the last record;
+ * returned. */
+int limefs_writer_tell(struct limefs_writer *, int err);
+
+/* What is gathered for the job is in the container; then, on the ranks' disks, too; and the
+ * container itself. Errors are told. The kernel tells each failure of the last once, and may
+ * have dropped what it could not write: so nothing else syncs it, the editor neither. */
+int limefs_writer_flush_store(struct limefs_writer *);
+int limefs_writer_sync_store(struct limefs_writer *);
+int limefs_writer_fsync(struct limefs_writer *);
+
+struct limefs_target *limefs_writer_target(const struct limefs_writer *, uint64_t ordinal);
 bool limefs_writer_is_last(const struct limefs_writer *, uint64_t ordinal,
                            struct limefile_last *last);
 int limefs_writer_record(struct limefs_writer *, uint64_t ordinal, struct limefile_record *,
                          struct limefile_index **index); /* which the caller gives back */
-int limefs_place_of(struct limefs_writer *, uint64_t ordinal, struct limefs_place *);
-struct limefs_target *limefs_writer_target(const struct limefs_writer *, uint64_t ordinal);
-
-/* -EPERM if whoever writes to the record's end alone could write nothing. */
-int limefs_writer_may_append(const struct limefs_writer *, uint64_t ordinal);
 
 /* -ESTALE if the container is no longer what it was, by somebody else's doing; -EIO while the
  * writer is behind. */
@@ -78,44 +92,25 @@ void limefs_writer_share_anew(struct limefs_writer *);
 int limefs_writer_use(struct limefs *, struct limefs_view *, struct limefs_writer **);
 void limefs_writer_give_up(struct limefs_writer *);
 
-/* The last record is the editor's, as committed. With the lock held alone. */
-void limefs_writer_take_last(struct limefs_writer *);
+/* In, with the lock alone, and out. */
+int limefs_writer_enter(struct limefs *, struct limefs_view *, struct limefs_writer **);
+void limefs_writer_leave(struct limefs_writer *);
 
-/* The view shows the last record as the editor has it. With the lock held alone. */
+/* ---- writer.c and record.c; with the lock held alone ---- */
+
+/* The last record is the editor's, as committed; the view shows it as the editor has it. */
+void limefs_writer_take_last(struct limefs_writer *);
 int limefs_writer_show_last(struct limefs_writer *);
 
-/* A line in the log about a type that readers may refuse. */
-void limefs_record_judge_type(const struct limefs_writer *, uint64_t ordinal, const char *type,
-                              size_t len);
-
-/* The container is made good after a crash, if it was not; locked. */
-int limefs_writer_recover(struct limefs_writer *);
-
-/* An error that the store has met is told to all targets, and stays with the last record;
- * returned. */
-int limefs_writer_tell(struct limefs_writer *, int err);
-
-/* What is gathered for the job is in the container; then, on the ranks' disks, too. An error is
- * told to all targets, and stays with the last record. */
-int limefs_writer_flush_store(struct limefs_writer *);
-int limefs_writer_sync_store(struct limefs_writer *);
-
-/* The same for the container itself. The kernel tells each failure once, and may have dropped
- * what it could not write: so nothing else syncs it, the editor neither. */
-int limefs_writer_fsync(struct limefs_writer *);
-
-/* How many bytes somebody else has added, who knows nothing of locks. With the lock, in any
- * way. */
-uint64_t limefs_writer_added(const struct limefs_writer *);
-uint64_t limefs_writer_beyond(const struct limefs_writer *, uint64_t size); /* the file has */
-
-/* With the lock held alone. */
-int limefs_writer_commit(struct limefs_writer *);  /* the last record */
 int limefs_writer_reindex(struct limefs_writer *); /* the view shows what the file holds */
-int limefs_writer_reopen(struct limefs_writer *);  /* the editor, for a file that has changed */
-/* Both, if the writer is behind, or somebody else has appended. */
+
+/* So does the editor, if the writer is behind, or somebody else has appended. */
 int limefs_writer_catch_up(struct limefs_writer *);
-int limefs_writer_drop_last(struct limefs_writer *);
+
+/* The container's times. */
+int limefs_times_set(struct limefs *, struct limefs_view *, const struct timespec times[2]);
+
+int limefs_writer_commit(struct limefs_writer *); /* the last record */
 int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes,
                          bool emptied);
 
@@ -129,34 +124,20 @@ int limefs_writer_give_up_last(struct limefs_writer *, const struct limefile_las
  * and a line in the log. The lock is let go meanwhile. */
 int limefs_writer_make_ready(struct limefs_writer *);
 
-/* In, with the lock alone, and out. */
-int limefs_writer_enter(struct limefs *, struct limefs_view *, struct limefs_writer **);
-void limefs_writer_leave(struct limefs_writer *);
-
 /* A user more of the record's target, which is made if there is none. */
 int limefs_target_attach(struct limefs_writer *, uint64_t ordinal, struct limefs_target **);
 
 /* What is written to the record is collected from now on; it is `bytes` long and begins like
- * the old one. `emptied`, by O_TRUNC: somebody is about to write. Then its length, and the end:
- * it takes the record's place. */
+ * the old one. `emptied`, by O_TRUNC: somebody is about to write. And the end: it takes the
+ * record's place; 0 if it was put there already. */
 int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, uint64_t bytes,
                        bool emptied);
-int limefs_aside_resize(struct limefs_target *, uint64_t bytes);
-int limefs_aside_finish(struct limefs_target *); /* 0 if it was put there already */
+int limefs_aside_finish(struct limefs_target *);
 
-/* The container's times; and the record's noted one, if there is one. With the lock alone. */
-int limefs_times_set(struct limefs *, struct limefs_view *, const struct timespec times[2]);
-void limefs_target_set_noted_mtime(struct limefs_target *);
+/* ---- holders.c ---- */
 
-/* The container, written anew with other data in one record. -EBUSY while the last one is being
- * appended. */
-int limefs_writer_rewrite(struct limefs_writer *, const struct limefile_record *,
-                          const struct limefile_piece *, size_t count);
-
-/* The folder that holds the container: a descriptor to be closed, and its name there. */
-int limefs_writer_folder(const struct limefs_writer *, const char **name);
-
-/* The container in messages. */
-const char *limefs_writer_label(const struct limefs_writer *, char *buf, size_t cap);
+/* True if a process has a descriptor of the record to write to it, as far as /proc shows.
+ * Without the writer's lock; asks nothing of the mount. */
+bool limefs_record_is_held(struct limefs *, struct limefs_view *, uint64_t ordinal);
 
 #endif

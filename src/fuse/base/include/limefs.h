@@ -122,7 +122,6 @@ struct limefs {
     struct limefs_handle *files, *dirs; /* file.c, dir.c */
 
     double looked;             /* when names of a folder were wanted that was listed */
-    atomic_uint looking_ahead; /* threads that look at names (ops/sniff.c) */
     bool following;            /* one of them is in limefs_follow() */
     atomic_uint waiting;       /* of these, for verdicts (verify.c) */
     atomic_bool reads_far;     /* the kernel reads ahead as far as it was told */

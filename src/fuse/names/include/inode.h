@@ -52,6 +52,34 @@ struct limefs_known {
     bool written;            /* since then */
 };
 
+/* A file that is no container. */
+struct limefs_plain {
+    struct limefile_identity cached; /* of the data in the kernel's page cache, */
+    bool cached_is_ours;             /* that were written through this mount */
+    off_t told_bytes;                /* the size that the kernel knows */
+    struct limefs_known known;
+    enum limefs_bytes bytes; /* how they stand to what the kernel believes */
+    unsigned writers;        /* files open for writing; of these, */
+    unsigned appenders;      /* to append only (append.h) */
+    bool flushed;            /* close(2) was called since the last of them was opened or
+                              * wrote: what they wrote has come */
+    bool opened;             /* the kernel may have its bytes */
+    struct limefs_append *_Atomic append;
+};
+
+struct limefs_container_node {
+    bool fresh; /* made by mkdir, and held until it looks like a container: */
+    struct limefile_identity made; /* this file */
+    struct limefs_view *view;      /* the newest; no reference */
+    struct limefile_identity told; /* whose fault the log has; under `work` */
+};
+
+struct limefs_directory_node {
+    bool listed;    /* since then, so many of its names */
+    unsigned looks; /* were looked up or entered; so many more times */
+    unsigned ahead; /* they are looked up as it is listed (ops/dir.c) */
+};
+
 struct limefs_node {
     uint32_t slot;
     uint64_t id; /* never used twice; a slot is */
@@ -66,26 +94,14 @@ struct limefs_node {
     bool filed; /* LIMEFS_OTHER: it is found by its file's number */
     struct limefs_node *next_file;
 
-    struct limefile_identity stamp;  /* of the file, when the kernel was last told of it; */
-    bool sure;                       /* with it, it is of that kind */
-    struct limefile_identity cached; /* LIMEFS_OTHER: of the data in the kernel's page cache, */
-    bool cached_is_ours;             /* that were written through this mount */
-    off_t told_bytes;                /* LIMEFS_OTHER: the size that the kernel knows */
-    struct limefs_known known;       /* LIMEFS_OTHER */
-    unsigned writers;                /* LIMEFS_OTHER: files open for writing; of these, */
-    unsigned appenders;              /* to append only (append.h) */
-    bool flushed;                    /* close(2) was called since the last of them was opened or
-                                      * wrote: what they wrote has come */
-    bool opened;                     /* LIMEFS_OTHER: the kernel may have its bytes */
-    enum limefs_bytes bytes;         /* LIMEFS_OTHER: how they stand to what it believes */
-    struct limefs_append *_Atomic append;
-    bool fresh; /* made by mkdir, and held until it looks like a container: */
-    struct limefile_identity made; /* this file */
-    struct limefs_view *view;      /* LIMEFS_CONTAINER: the newest; no reference */
-    bool listed;                   /* LIMEFS_DIRECTORY: since then, so many of its names */
-    unsigned looks;                /* were looked up or entered; so many more times */
-    unsigned ahead;                /* they are looked up as it is listed (ops/dirtree.c) */
-    struct limefile_identity told; /* LIMEFS_CONTAINER: whose fault the log has; under `work` */
+    struct limefile_identity stamp; /* of the file, when the kernel was last told of it; */
+    bool sure;                      /* with it, it is of that kind */
+
+    /* By kind; those of the other kinds are zero. */
+    struct limefs_plain plain;
+    struct limefs_container_node container;
+    struct limefs_directory_node dir;
+
     /* Taken, before fs->lock, by whoever opens and indexes the container, or sets when the
      * plain file below was last changed: one at a time. */
     struct limefs_lock work;
@@ -192,6 +208,11 @@ bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const cha
  * that is being written to is what it was, and not for sure. */
 bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,
                             struct limefs_found *);
+
+/* A name was looked up in a directory; one of its containers was entered. Where that happens
+ * often, names are looked up as they are listed (ops/dir.c). */
+void limefs_node_looked_in(struct limefs *, struct limefs_node *directory);
+void limefs_node_entered(struct limefs *, const struct limefs_node *);
 
 /* The kernel forgets n lookups of a node. */
 void limefs_node_forget(struct limefs *, struct limefs_node *, uint64_t n);

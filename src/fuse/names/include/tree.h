@@ -44,10 +44,6 @@ enum {
  * this touches nothing of the mount. `formats`: as in limefs_options. */
 int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_found *);
 
-/* A link that is what it was as long as it has those attributes, which were taken after `seen`.
- */
-bool limefs_tree_is_sure_link(const struct stat *, const struct timespec *seen);
-
 /* The path below the source, for messages: "stream2/conf.0100". */
 const char *limefs_tree_label(struct limefs *, const struct limefs_node *, char *buf,
                               size_t cap);

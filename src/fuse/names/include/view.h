@@ -28,25 +28,38 @@ struct limefs_mtimes {
     size_t count; /* so far */
 };
 
+/* Whether the times of a view's file tell that it is still what was indexed. */
+enum limefs_view_state {
+    LIMEFS_VIEW_VALID,   /* any change gives it other times */
+    LIMEFS_VIEW_YOUNG,   /* it may be changed with the same ctime, or was by this mount */
+    LIMEFS_VIEW_SUSPECT, /* it may be changed with the same ctime and mtime */
+    LIMEFS_VIEW_WRITTEN, /* locked and written to by this mount: it is what the mount makes it
+                          */
+};
+
+enum limefs_view_answer {
+    LIMEFS_VIEW_SHOWN,
+    LIMEFS_VIEW_TO_CHECK, /* valid from now on if its headers are still those of the index */
+    LIMEFS_VIEW_CHANGED,  /* another view is made */
+};
+
 struct limefs_view {
     uint32_t slot;
     uint64_t id;              /* never used twice */
     struct limefs_node *node; /* the container; a reference */
-    bool racy; /* modified so shortly before that the next change might not show */
 
     /* Guarded by fs->lock. */
     struct stat st; /* of the container then */
     struct limefile_identity stamp;
-    bool sure; /* its file's ctime is so old that any change gives it another one */
     struct limefile_identity
         settled; /* if that is the file's, its headers are those of the index;
                   * 0: not sure yet, as its ctime was young then, too */
+    enum limefs_view_state state;
     struct limefs_mtimes mtimes;
     uint64_t lookups; /* the kernel's, of all records together */
     uint64_t asked;   /* records that were looked up by name so far */
     unsigned pins; /* files open and operations in progress; awake as long as there are any */
     struct limefs_view *newer, *older; /* in the list of those that are awake */
-    bool written;   /* the container is locked and written to by us: it is what we make it */
     uint64_t moves; /* odd: the name leads to this file or to the one that takes its place */
     bool rewritten; /* it is another file by now */
     bool lost;      /* ranks elsewhere had written, and gone before they had synced */
@@ -68,6 +81,23 @@ struct limefs_view {
      * be (limegauge.h): that is what the index is of. It is never written to. */
     struct limefile_gauge_guise *guise;
 };
+
+/*
+ * Whether a view still shows what its name leads to:
+ *   state     the file         clock, by which it was looked at           answer
+ *   WRITTEN   is the same      -                                          shown
+ *   not       is unchanged in all attributes
+ *   VALID                      -                                          shown
+ *   YOUNG                      within a tick of the ctime, or             shown
+ *   SUSPECT                    of the mtime, or while being written       shown
+ *   YOUNG                      later                                      to check
+ *   SUSPECT                    later                                      changed
+ *   any       else             -                                          changed
+ */
+enum limefs_view_answer limefs_view_judge(enum limefs_view_state,
+                                          const struct limefile_identity *seen,
+                                          const struct limefile_identity *now,
+                                          const struct timespec *clock, bool being_written);
 
 /* The container as it is now, pinned. -errno: also when it is a container no longer. */
 int limefs_view_current(struct limefs *, struct limefs_node *container, struct limefs_view **);
@@ -153,7 +183,7 @@ void limefs_view_tells_mtime(struct limefs *, struct limefs_view *, const struct
 bool limefs_view_told_mtime(struct limefs *, const struct limefs_view *,
                             const struct timespec *);
 
-/* Its times were set. */
+/* Its times were set: its file's attributes are taken as they are now. */
 void limefs_view_touched(struct limefs *, struct limefs_view *);
 
 /* Soon, for a moment, its name leads to another file than fd; that is our own doing. */
@@ -177,14 +207,6 @@ void limefs_views_release(struct limefs *);
 bool limefs_view_has_told(int err);
 
 /* ---- its file ---- */
-
-/* Opens and indexes what `file`, O_PATH, has open, for all who will read it. -errno, also if it
- * is not the one of `want` where that is given; LIMEFILE_E_NOT_FILE; LIMEFILE_E_GAUGE_* if it
- * is a configuration in another format and cannot be shown. *st is as of then; the caller
- * closes it. */
-int limefs_view_open(int file, const struct limefile_identity *want, struct limefs_opened *out,
-                     struct stat *st);
-void limefs_view_close(const struct limefs_opened *);
 
 /* Where the bytes of a pinned view's container are read; `fd` is room for it. */
 struct limefile_source *limefs_view_source(const struct limefs_view *, struct limefile_fd *fd);

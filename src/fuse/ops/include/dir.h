@@ -21,14 +21,9 @@ void limefs_dirs_release(struct limefs *); /* closes all */
 bool limefs_dir_is_old(struct limefs *, struct limefs_dir *);
 void limefs_dir_renew(struct limefs *, struct limefs_dir *);
 
-/* Before a part of the list of a directory of the tree is read together with attributes, with
- * the caller's rights: whether its names are looked up, too. Nothing for other directories. */
+/* It is one of the tree, whose names may be looked up as they are listed: with the caller's
+ * rights. */
 bool limefs_dir_is_folder(const struct limefs_dir *);
-void limefs_dir_look_ahead(struct limefs *, struct limefs_dir *, off_t offset);
-
-/* A name was looked up in a directory of the tree; one of it was entered. */
-void limefs_dir_looked_up(struct limefs *, struct limefs_node *directory);
-void limefs_dir_entered(struct limefs *, const struct limefs_node *);
 
 /* Fills buf with entries after `offset`, with attributes if `plus`; bytes, or -errno. */
 ssize_t limefs_dir_read(struct limefs *, fuse_req_t, struct limefs_dir *, char *buf, size_t cap,
