@@ -6,11 +6,89 @@
  * then.
  */
 #define _GNU_SOURCE
-#include "fields.h"
+#include "field.h"
+#include "fieldpack.h"
+#include "findings.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum role {
+    ROLE_OTHER,
+    ROLE_ILDG_FORMAT,
+    ROLE_PROPAGATOR_FORMAT,
+    ROLE_STAGGERED_FORMAT,
+    ROLE_SOURCE_FORMAT,
+    ROLE_CVC_FORMAT,
+    ROLE_PRIVATE_FILE,
+    ROLE_PRIVATE_RECORD,
+    ROLE_GRID_FORMAT,
+    ROLE_CHECKSUM,
+    ROLE_LFN,
+    ROLE_ILDG_DATA,
+    ROLE_SCIDAC_DATA,
+};
+
+enum {
+    FIELD_TYPES = 16, /* types of records that have a role */
+};
+
+/* A metadata record that waits for its data, or holds for those that follow. */
+struct said {
+    uint64_t ordinal; /* 0: none */
+    uint64_t message; /* as counted here */
+    bool good;        /* it could be understood */
+    bool used;
+};
+
+/* A field, as it is kept: an ordinal fits 32 bits. */
+struct kept_field {
+    uint32_t ordinal;
+    uint32_t by_format, by_record, by_file, by_checksum, by_lfn;
+    struct limefile_checksum checksum;
+    uint64_t description : 63; /* of fieldpack.h; 0: nothing describes it */
+    uint64_t has_checksum : 1;
+};
+
+struct limefile_fields_kept {
+    const struct limefile_index *index;
+    struct kept_field *field;
+    size_t capacity;
+    struct fieldpack descriptions;
+    struct findings findings;
+};
+
+/* A checksum of this message. */
+struct heard_sum {
+    uint32_t ordinal;
+    uint32_t fields; /* how many there were before it */
+    struct limefile_checksum value;
+    bool good;
+};
+
+struct builder {
+    struct limefile_source *source;
+    const struct limefile_index *index;
+    struct limefile_fields *out;
+    char *text; /* of the record that is being read */
+    size_t text_capacity;
+
+    const char *of_type[FIELD_TYPES]; /* the index keeps each type once: NULL if it has none */
+    uint64_t message;
+    size_t message_first;   /* subscript of the first field of this message */
+    size_t last_ildg;       /* subscripts + 1 of the last field of ildg-binary-data, */
+    size_t formless;        /* of the last one of this message that has no format; 0: none */
+    struct heard_sum *sums; /* of this message */
+    size_t sum_count, sum_capacity;
+
+    struct said format, etmc, record, file, grid, lfn;
+    struct limefile_ildg format_value, etmc_value;
+    enum limefile_fieldkind etmc_kind;
+    struct limefile_scidac_record record_value;
+    struct limefile_scidac_file file_value, grid_value;
+};
+
 static const struct {
     const char *type;
     enum role role;
@@ -33,7 +111,276 @@ static const struct {
     {"scidac-binary-data", ROLE_SCIDAC_DATA},
 };
 
-_Static_assert(sizeof types / sizeof types[0] == FIELD_TYPES, "fields.h has another number");
+_Static_assert(sizeof types / sizeof types[0] == FIELD_TYPES, "FIELD_TYPES is another number");
+
+/* ---- findings ---- */
+
+/* `value` as in findings.h. */
+static int fields_note(struct builder *b, int code, uint64_t ordinal, uint64_t value)
+{
+    struct limefile_record record;
+    int err = limefile_index_get(b->index, ordinal, &record);
+    return err ? err : findings_add(&b->out->kept->findings, code, &record, value);
+}
+
+/* ---- reading ---- */
+
+/* The data of a metadata record, in b->text. LIMEFILE_E_XML if it is too long to be one. */
+static int read_text(struct builder *b, const struct limefile_record *record, size_t *n)
+{
+    if (record->bytes > LIMEFILE_XML_BYTES_MAX)
+        return LIMEFILE_E_XML;
+    *n = (size_t)record->bytes;
+    if (*n > b->text_capacity || !b->text) {
+        free(b->text);
+        b->text_capacity = *n < 4096 ? 4096 : *n;
+        b->text = malloc(b->text_capacity);
+        if (!b->text)
+            return -ENOMEM;
+    }
+    ssize_t got = limefile_read_full(b->source, b->text, *n, record->data_offset);
+    if (got < 0)
+        return (int)got;
+    return (size_t)got < *n ? LIMEFILE_E_SHRUNK : 0;
+}
+
+static bool is_blank(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (text[i] != '\0' && text[i] != ' ' && (text[i] < '\t' || text[i] > '\r'))
+            return false;
+    return true;
+}
+
+/* Parses n bytes of b->text into `value`. *ignored: an optional element that cannot be read, or
+ * NULL. */
+static int parse(struct builder *b, enum role role, size_t n, void *value, const char **ignored)
+{
+    int err;
+    *ignored = NULL;
+    switch (role) {
+    case ROLE_PRIVATE_FILE:
+        err = limefile_scidac_file_parse(b->text, n, value);
+        *ignored = err ? NULL : ((struct limefile_scidac_file *)value)->ignored;
+        return err;
+    case ROLE_PRIVATE_RECORD:
+        err = limefile_scidac_record_parse(b->text, n, value);
+        *ignored = err ? NULL : ((struct limefile_scidac_record *)value)->ignored;
+        return err;
+    case ROLE_CHECKSUM:
+        return limefile_checksum_parse(b->text, n, value);
+    case ROLE_GRID_FORMAT:
+        return limefile_grid_parse(b->text, n, value);
+    case ROLE_LFN:
+        return limefile_lfn_parse(b->text, n, value);
+    default:
+        err = role == ROLE_CVC_FORMAT ? limefile_cvc_parse(b->text, n, value)
+                                      : limefile_ildg_parse(b->text, n, value);
+        *ignored = err ? NULL : ((struct limefile_ildg *)value)->ignored;
+        return err;
+    }
+}
+
+/* Parses the record by its role's parser into `value`. What cannot be understood is a finding.
+ */
+static int fields_hear(struct builder *b, const struct limefile_record *record, enum role role,
+                       struct said *said, void *value)
+{
+    size_t n = 0;
+    const char *ignored = NULL;
+    *said = (struct said){.ordinal = record->ordinal, .message = b->message};
+    int err = read_text(b, record, &n);
+    bool is_read = !err;
+    if (!err)
+        err = parse(b, role, n, value, &ignored);
+    /* Grid writes a grid-format that contains nothing, and an empty LFN where it has no name.
+     */
+    if (is_read && ((role == ROLE_GRID_FORMAT && err == LIMEFILE_E_XML_VALUE) ||
+                    (role == ROLE_LFN && is_blank(b->text, n)))) {
+        *said = (struct said){.ordinal = 0};
+        return 0;
+    }
+    said->good = err == 0;
+    if (err == LIMEFILE_E_XML || err == LIMEFILE_E_XML_VALUE)
+        return fields_note(b, LIMEFILE_D_XML, record->ordinal, (uint64_t)-err);
+    if (!err && ignored)
+        err = fields_note(b, LIMEFILE_D_OPTIONAL, record->ordinal, (uintptr_t)ignored);
+    return err;
+}
+
+/* ---- what describes data ---- */
+
+static const struct limefile_scidac_file *file_of(const struct builder *b)
+{
+    return b->file.good ? &b->file_value : NULL;
+}
+
+static int note_length(struct builder *b, const struct limefile_field *f)
+{
+    if (limefile_field_fits(f))
+        return 0;
+    return fields_note(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->expected);
+}
+
+/* A description of more bytes than there can be is none. */
+static int describe(struct builder *b, struct limefile_field *f, enum limefile_fieldkind kind,
+                    const struct field_words *words, uint64_t by)
+{
+    int err = field_describe(f, kind, words);
+    if (err)
+        return fields_note(b, LIMEFILE_D_XML, by, (uint64_t)-err);
+    return note_length(b, f);
+}
+
+static int fields_describe_gauge(struct builder *b, struct limefile_field *f,
+                                 const struct limefile_scidac_record *record)
+{
+    const struct field_words words = {&b->format_value, record, file_of(b)};
+    b->format.used = true;
+    f->by_format = b->format.ordinal;
+    if (!b->format.good)
+        return 0;
+    if (words.file)
+        f->by_file = b->file.ordinal;
+    int err = describe(b, f, LIMEFILE_KIND_GAUGE, &words, f->by_format);
+    if (f->kind != LIMEFILE_KIND_GAUGE)
+        return err;
+    if (!err && !field_agrees_with_record(f, &words))
+        err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
+    if (!err && !field_agrees_with_file(f, &words))
+        err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_file, 0);
+    struct limefile_gaugename gauge;
+    if (!limefile_gaugename_parse(f->name, &gauge) && !strcasestr(f->name, "gauge") &&
+        !field_has_links(f))
+        f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG has no other fields; programs have */
+    return err;
+}
+
+static int fields_describe_scidac(struct builder *b, struct limefile_field *f)
+{
+    bool near = b->grid.good && b->grid.message == b->record.message;
+    const struct field_words words = {NULL, &b->record_value,
+                                      near ? &b->grid_value : file_of(b)};
+    bool global = words.record->recordtype == LIMEFILE_GLOBAL;
+    if (words.file)
+        f->by_file = near ? b->grid.ordinal : b->file.ordinal;
+    int err = describe(b, f, global ? LIMEFILE_KIND_GLOBAL : LIMEFILE_KIND_SCIDAC, &words,
+                       f->by_record);
+    if (!err && f->boxed && words.file && f->lattice.dims == 0)
+        err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
+    if (!err && f->lattice.dims && !limefile_datatype_is_known(f->name))
+        err = fields_note(b, LIMEFILE_D_DATATYPE, f->by_record, 0);
+    return err;
+}
+
+/* tmLQCD writes a record for each flavour after one format, each in a message of its own. So a
+ * format holds for the record after it, and for further ones if they are as long as it says. */
+static int fields_describe_etmc(struct builder *b, struct limefile_field *f)
+{
+    const struct field_words words = {&b->etmc_value, NULL, NULL};
+    bool first = !b->etmc.used;
+    b->etmc.used = true;
+    if (!b->etmc.good) {
+        f->by_format = first ? b->etmc.ordinal : 0;
+        return 0;
+    }
+    struct limefile_field described = *f;
+    described.by_format = b->etmc.ordinal;
+    if (first) {
+        f->by_format = b->etmc.ordinal;
+        return describe(b, f, b->etmc_kind, &words, f->by_format);
+    }
+    if (field_describe(&described, b->etmc_kind, &words) == 0 &&
+        described.expected == f->record.bytes)
+        *f = described;
+    return 0;
+}
+
+/* ---- checksums and logical file names ---- */
+
+static int fields_hear_checksum(struct builder *b, const struct limefile_record *record)
+{
+    struct heard_sum sum = {.ordinal = (uint32_t)record->ordinal,
+                            .fields = (uint32_t)b->out->count};
+    struct said said;
+    if (b->sum_count == b->sum_capacity) {
+        size_t more = b->sum_capacity + b->sum_capacity / 2 + 8;
+        void *bigger = reallocarray(b->sums, more, sizeof *b->sums);
+        if (!bigger)
+            return -ENOMEM;
+        b->sums = bigger;
+        b->sum_capacity = more;
+    }
+    int err = fields_hear(b, record, ROLE_CHECKSUM, &said, &sum.value);
+    sum.good = said.good;
+    if (!err)
+        b->sums[b->sum_count++] = sum;
+    return err;
+}
+
+/* One right before each of the message's data, and none behind the last. */
+static bool all_stand_before(const struct builder *b)
+{
+    bool before = b->sum_count == b->out->count - b->message_first;
+    for (size_t i = 0; before && i < b->sum_count; i++)
+        before = b->sums[i].fields == b->message_first + i;
+    return before;
+}
+
+/* The data before it in its message, or else those behind it, or else the last ones of all. */
+static struct kept_field *owner_of(const struct builder *b, const struct heard_sum *sum,
+                                   bool before)
+{
+    struct kept_field *field = b->out->kept->field;
+    size_t count = b->out->count;
+    if (count == b->message_first)
+        return count ? &field[count - 1] : NULL;
+    before = before || sum->fields == b->message_first;
+    return &field[before ? sum->fields : sum->fields - 1];
+}
+
+/* The first one that stands behind the data counts, or else the last one before them. */
+static int give_checksum(struct builder *b, struct kept_field *f, const struct heard_sum *sum)
+{
+    bool yields =
+        f && f >= b->out->kept->field + b->message_first && f->by_checksum < f->ordinal;
+    bool taken = f && (!f->by_checksum || yields);
+    uint32_t alone = taken ? f->by_checksum : sum->ordinal;
+    if (taken) {
+        f->by_checksum = sum->ordinal;
+        f->has_checksum = sum->good;
+        f->checksum = sum->value;
+    }
+    return alone ? fields_note(b, LIMEFILE_D_CHECKSUM_ALONE, alone, 0) : 0;
+}
+
+static int fields_place_checksums(struct builder *b)
+{
+    bool before = all_stand_before(b);
+    int err = 0;
+    for (size_t i = 0; !err && i < b->sum_count; i++)
+        err = give_checksum(b, owner_of(b, &b->sums[i], before), &b->sums[i]);
+    b->sum_count = 0;
+    return err;
+}
+
+static int fields_hear_lfn(struct builder *b, const struct limefile_record *record)
+{
+    char lfn[LIMEFILE_LFN_MAX];
+    int err = fields_hear(b, record, ROLE_LFN, &b->lfn, lfn);
+    if (err || !b->lfn.ordinal)
+        return err;
+    if (b->lfn.good && !b->out->by_lfn) {
+        b->out->by_lfn = record->ordinal;
+        strcpy(b->out->lfn, lfn);
+    }
+    struct kept_field *f = b->last_ildg ? &b->out->kept->field[b->last_ildg - 1] : NULL;
+    if (f && b->last_ildg > b->message_first && !f->by_lfn) {
+        f->by_lfn = (uint32_t)record->ordinal;
+        b->lfn.ordinal = 0;
+    }
+    return 0;
+}
 
 /* ---- one record after another ---- */
 

@@ -69,6 +69,14 @@ int limefile_header_encode(const struct limefile_header *in, unsigned char *raw)
     return 0;
 }
 
+size_t limefile_type_printable(const char *type, size_t len)
+{
+    size_t n = 0;
+    while (n < len && type[n] >= 0x20 && type[n] < 0x7f)
+        n++;
+    return n;
+}
+
 unsigned limefile_padding(uint64_t bytes)
 {
     return (unsigned)(-bytes % LIMEFILE_ALIGN);

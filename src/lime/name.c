@@ -6,22 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_printable(unsigned char c)
-{
-    return c >= 0x20 && c < 0x7f;
-}
-
-size_t limefile_type_printable(const char *type, size_t len)
-{
-    size_t n = 0;
-    while (n < len && is_printable((unsigned char)type[n]))
-        n++;
-    return n;
-}
-
 static bool is_plain(unsigned char c)
 {
-    return is_printable(c) && c != '/' && c != '%';
+    return c >= 0x20 && c < 0x7f && c != '/' && c != '%';
 }
 
 size_t limefile_name_encode(const char *type, size_t type_len, char *out, size_t cap)

@@ -75,6 +75,11 @@ def manifest():
     return rows
 
 
+def need_linux(test, *version):
+    if tuple(map(int, os.uname().release.split(".")[:2])) < version:
+        test.skipTest(f"needs Linux {'.'.join(map(str, version))}")
+
+
 def scidac_checksum(data, site_bytes, first=0):
     """(suma, sumb) of whole sites, the first of which has that rank in its lattice."""
     suma = sumb = 0
@@ -330,6 +335,17 @@ def tempdir():
     return path
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def put(path, data):
+    """A file of these bytes."""
+    with open(path, "wb") as file:
+        file.write(data)
+
+
 # ---- mounts ----
 
 
@@ -501,8 +517,7 @@ class TestCase(unittest.TestCase):
     def write(self, name, data):
         """A file of these bytes in a directory of its own; its path."""
         path = os.path.join(tempdir(), name)
-        with open(path, "wb") as file:
-            file.write(data)
+        put(path, data)
         return path
 
     def mount(self, source, *args, **kw):

@@ -61,11 +61,9 @@ class Gauge(limetest.TestCase):
         mount = self.mount(case("usqcd-f3.lime"))
         self.assert_usqcd(mount.path)
         for name in "conf.nersc", "conf.milc", "conf.openqcd", "scidac-binary-data.nersc":
-            with open(mount.join(name), "rb") as file:
-                path = self.write("copy", file.read())
+            path = self.write("copy", limetest.read(mount.join(name)))
             self.assert_usqcd(path)
-        with open(mount.join("conf.nersc"), "rb") as file:
-            self.assert_header(file.read())
+        self.assert_header(limetest.read(mount.join("conf.nersc")))
         with open(mount.join("scidac-binary-data.npy"), "rb") as file:
             self.assertIn(b"'shape': (4, 4, 4, 4, 4, 3, 3)", file.read(128))
 
@@ -138,8 +136,7 @@ class Formats(limetest.TestCase):
             self.lime("convert", "--to", "milc", out + form, out + form + ".milc")
         data = set()
         for form in "nersc", "milc", "ildg":
-            with open(out + form + ".milc", "rb") as again:
-                data.add(again.read()[96:]) # without the date
+            data.add(limetest.read(out + form + ".milc")[96:]) # without the date
         self.assertEqual(len(data), 1)
 
     def test_a_header_without_a_usable_sum(self):

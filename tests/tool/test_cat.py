@@ -109,8 +109,7 @@ class Outputs(limetest.TestCase):
         self.out = os.path.join(limetest.tempdir(), "out")
 
     def read(self):
-        with open(self.out, "rb") as file:
-            return file.read()
+        return limetest.read(self.out)
 
     def test_file(self):
         with open(self.out, "wb") as out:

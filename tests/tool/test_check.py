@@ -159,11 +159,6 @@ class Check(limetest.TestCase):
             self.assertEqual(b"warning: " in done.stderr, cut)
 
 
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
 SMALL = scidac.field((2, 2, 2, 4), 576, seed=1)
 
 
@@ -406,8 +401,7 @@ class Many(limetest.TestCase):
                            ("c/wrong.lime", bytes(bad)), ("c/notes.txt", b"text"),
                            ("a/other", b"PK\3\4"), ("plain.lime", GOOD),
                            ("c/bare", scidac.gauge((2, 2, 2, 4), SMALL, checksum=False))):
-            with open(os.path.join(self.top, name), "wb") as file:
-                file.write(data)
+            limetest.put(os.path.join(self.top, name), data)
 
     def put(self, name):
         return os.path.join(self.top, name)
@@ -457,8 +451,7 @@ class Many(limetest.TestCase):
                           ".1.lime.lime-tmp-0123abcd-17-5a-0",
                           ".1.000000000040.0123456789abcdef.part", ".1.lock"])
         for name in working:
-            with open(self.put(f"a/{name}"), "wb") as file:
-                file.write(b"" if name.endswith("lock") else self.good[:1000])
+            limetest.put(self.put(f"a/{name}"), b"" if name.endswith("lock") else self.good[:1000])
         want = [*((f"a/{name}", "working file of a command") for name in working),
                 ("a/fifo", "not a regular file"), ("a/link", "symbolic link"),
                 ("a/other", "not a LIME container"), ("c/notes.txt", "not a LIME container")]
@@ -505,8 +498,7 @@ class Many(limetest.TestCase):
     def test_a_link_in_the_place_of_a_folder(self):
         """It is not followed either, whenever it gets there."""
         outside = self.tempdir()
-        with open(os.path.join(outside, "secret"), "wb") as file:
-            file.write(self.good)
+        limetest.put(os.path.join(outside, "secret"), self.good)
         os.symlink(outside, self.put("a/link"))
         ended = threading.Event()
 

@@ -1,9 +1,8 @@
-"""lime checksum: sums against an oracle, --add on all shapes of containers, kills."""
+"""lime checksum: sums against an oracle, --add on all shapes of containers."""
 import itertools
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
@@ -17,11 +16,6 @@ DIMS = (2, 2, 2, 4)
 SMALL = scidac.field(DIMS, 576, seed=3)
 FORMAT, DATA, SUM = scidac.records(DIMS, SMALL)
 SUMS = "%08x %08x" % scidac.checksum(SMALL, 576)
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def parse(data):
@@ -249,7 +243,7 @@ class Add(SumCase):
         """What becomes of a container of these records."""
         self.path = self.write("f.lime", container(records))
         self.lime("--add", self.path, *args, status=status)
-        return parse(read(self.path))
+        return parse(limetest.read(self.path))
 
     def compact(self, sums):
         """As it is written."""
@@ -266,10 +260,10 @@ class Add(SumCase):
             self.assertEqual(self.out.splitlines(),
                              [f"{SUMS} good       {len(others) + 2} ildg-binary-data  (added)"])
             inode = os.stat(self.path).st_ino
-            before = read(self.path)
+            before = limetest.read(self.path)
             self.assertEqual(self.lime("--add", self.path),
                              [f"{SUMS} good       {len(others) + 2} ildg-binary-data"])
-            self.assertEqual((read(self.path), os.stat(self.path).st_ino),
+            self.assertEqual((limetest.read(self.path), os.stat(self.path).st_ino),
                              (before, inode))
             self.check(self.path, "--strict")
 
@@ -312,10 +306,10 @@ class Add(SumCase):
         new = ("scidac-checksum", self.compact(scidac.checksum(SMALL, 576)))
         self.path = self.write("f.lime", container([message])[:-3])
         self.lime("--add", self.path)
-        self.assertEqual(parse(read(self.path)), parse(container([[*message, new]])))
+        self.assertEqual(parse(limetest.read(self.path)), parse(container([[*message, new]])))
         self.path = self.write("f.lime", container([[FORMAT, DATA], [("t", b"12345")]])[:-3])
         self.lime("--add", self.path)
-        self.assertEqual(parse(read(self.path)),
+        self.assertEqual(parse(limetest.read(self.path)),
                          parse(container([[FORMAT, DATA, new], [("t", b"12345")]])))
 
     def test_corpus(self):
@@ -325,7 +319,7 @@ class Add(SumCase):
             if not stored:
                 continue
             want = [line.split()[:2] for line in self.lime(path)]
-            copy = self.write("f.lime", read(path))
+            copy = self.write("f.lime", limetest.read(path))
             for ordinal in reversed(stored):
                 self.run_ok(["lime", "rm", copy, str(ordinal)])
             self.assertEqual([line.split()[:3] for line in self.lime(copy, status=3)],
@@ -334,9 +328,9 @@ class Add(SumCase):
             self.assertEqual([line.split()[:3] for line in self.lime(copy)],
                              [w + ["good"] for w in want])
             self.check(copy, "--strict")
-            kept = [r[:2] for r in parse(read(path) + bytes(-os.path.getsize(path) % 8))
+            kept = [r[:2] for r in parse(limetest.read(path) + bytes(-os.path.getsize(path) % 8))
                     if r[0] != "scidac-checksum"]
-            self.assertEqual([r[:2] for r in parse(read(copy)) if r[0] != "scidac-checksum"],
+            self.assertEqual([r[:2] for r in parse(limetest.read(copy)) if r[0] != "scidac-checksum"],
                              kept)
 
     def test_wrong(self):
@@ -366,7 +360,7 @@ class Add(SumCase):
             for told in (("--site-bytes", "64"), ("--lattice", "2x2x2x2")):
                 self.lime("--add", "--replace", *told, path, status=1)
                 self.assertIn("says the file", self.err)
-                self.assertEqual(read(path), good)
+                self.assertEqual(limetest.read(path), good)
             self.lime("--add", "--site-bytes", "576", path)
             self.check(path, "--strict")
 
@@ -375,11 +369,11 @@ class Add(SumCase):
         path = self.write("f.lime", good)
         self.lime("--add", "--site-bytes", "8", path, "text", status=1)
         self.assertIn("neither ildg-binary-data nor scidac-binary-data", self.err)
-        self.assertEqual(read(path), good)
+        self.assertEqual(limetest.read(path), good)
         unknown = container([[("a", b"x" * 80), ("scidac-binary-data", b"y" * 80)]])
         path = self.write("f.lime", unknown)
         self.lime("--add", path, status=1)
-        self.assertEqual(read(path), unknown)
+        self.assertEqual(limetest.read(path), unknown)
         self.lime("--add", "--site-bytes", "8", path)
         self.assertEqual(self.lime("--site-bytes", "8", path)[0].split()[2], "good")
         for data in (container([[FORMAT, DATA]]) + b"x",
@@ -387,7 +381,7 @@ class Add(SumCase):
             path = self.write("f.lime", data)
             self.lime("--add", path, status=1)
             self.assertIn("'lime repair", self.err)
-            self.assertEqual(read(path), data)
+            self.assertEqual(limetest.read(path), data)
 
     def test_locked(self):
         path = self.write("f.lime", container([[FORMAT, DATA]]))
@@ -417,44 +411,7 @@ class Add(SumCase):
                         program("lime"), "checksum", "--add", path])
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(b"File too large", done.stderr)
-            self.assertEqual(read(path), data)
-            self.assertEqual(os.listdir(os.path.dirname(path)), ["f.lime"])
-
-
-class Killed(SumCase):
-    """At random moments: the old container, the new one, or what lime repair makes the old one."""
-
-    def kill_during_add(self, original, dice, longest):
-        path = self.write("f.lime", b"")
-        shutil.copyfile(original, path)
-        # A kill while leaks are looked for is a report.
-        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-        child = subprocess.Popen([program("lime"), "checksum", "--add", path], env=env,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(dice.random() * longest)
-        child.kill()
-        child.wait()
-        if run(["lime", "check", path]).returncode != 0:
-            self.run_ok(["lime", "repair", path])
-        return path
-
-    def test_kills(self):
-        dims = (8, 8, 8, 16)
-        data = scidac.field(dims, 576, seed=7)
-        dice = random.Random(8)
-        for rest in ([], [[("behind", b"12345")]]):
-            original = self.write("o.lime", container([scidac.records(dims, data)[:2], *rest]))
-            done = self.write("d.lime", read(original))
-            begin = time.monotonic()
-            self.lime("--add", done)
-            longest = 1.2 * (time.monotonic() - begin)
-            for _ in range(300 if limetest.STRESS else 25):
-                left = read(self.kill_during_add(original, dice, longest))
-                self.assertIn(left, (read(original), read(done)))
-            # Whatever was left, the next call comes through.
-            path = self.kill_during_add(original, dice, longest / 2)
-            self.lime("--add", path)
-            self.assertEqual(read(path), read(done))
+            self.assertEqual(limetest.read(path), data)
             self.assertEqual(os.listdir(os.path.dirname(path)), ["f.lime"])
 
 

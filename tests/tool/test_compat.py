@@ -134,8 +134,7 @@ class Pack(limetest.TestCase):
     def setUp(self):
         self.folder = limetest.tempdir()
         for name, data in (("a", b"aaa"), ("b", b"x" * 123456789 if limetest.STRESS else b"bb")):
-            with open(os.path.join(self.folder, name), "wb") as file:
-                file.write(data)
+            limetest.put(os.path.join(self.folder, name), data)
 
     def pack(self, text):
         with open(os.path.join(self.folder, "list"), "w", encoding="ascii") as file:
@@ -143,8 +142,7 @@ class Pack(limetest.TestCase):
         return run(["lime_pack", "list", "out.lime"], cwd=self.folder)
 
     def result(self):
-        with open(os.path.join(self.folder, "out.lime"), "rb") as file:
-            return file.read()
+        return limetest.read(os.path.join(self.folder, "out.lime"))
 
     def test_output_and_container(self):
         done = self.pack("a type-one\na\ttype-two more words\n\n\n  a  type-three  \n\n")
@@ -165,8 +163,7 @@ class Pack(limetest.TestCase):
                          "p/003-one-byte one-byte\np/004-ildg-binary-data ildg-binary-data\n"
                          "p/005-text text\n\np/006-last-message last-message\n")
         self.assertEqual(done.returncode, 0)
-        with open(original, "rb") as file:
-            self.assertEqual(self.result(), file.read())
+        self.assertEqual(self.result(), limetest.read(original))
 
     def test_failure_is_told_and_leaves_nothing(self):
         for text in ("a t\nnone t\n", "a t\nword\n", f"a {'t' * 128}\n"):
@@ -190,8 +187,7 @@ class Unpack(limetest.TestCase):
         parts = os.path.join(folder, "f.lime.contents")
         self.assertEqual(sorted(os.listdir(parts)),
                          ["msg01.rec01.one", "msg01.rec02.two", "msg02.rec01.three"])
-        with open(os.path.join(parts, "msg02.rec01.three"), "rb") as file:
-            self.assertEqual(file.read(), b"x" * 123456)
+        self.assertEqual(limetest.read(os.path.join(parts, "msg02.rec01.three")), b"x" * 123456)
 
     def test_names_and_types_do_no_harm(self):
         folder = limetest.tempdir()

@@ -2,7 +2,6 @@
 import contextlib
 import filecmp
 import os
-import random
 import shutil
 import signal
 import stat
@@ -20,11 +19,6 @@ RECORDS = [[("xlf-info", b"12345"), ("ildg-format", b"x" * 16)],
 GOOD = container(RECORDS)
 
 
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
 class EditCase(limetest.TestCase):
     def setUp(self):
         super().setUp()
@@ -34,7 +28,7 @@ class EditCase(limetest.TestCase):
         done = run(["lime", *args], **kw)
         self.out, self.err = done.stdout.decode(), done.stderr.decode()
         self.assertEqual(done.returncode, status, self.out + self.err)
-        return read(self.path)
+        return limetest.read(self.path)
 
     def data(self, content, name="data"):
         return self.write(name, content)
@@ -46,13 +40,13 @@ class EditCase(limetest.TestCase):
             for r, (type, data) in enumerate(message):
                 args += ["-m"] * (r == 0) + ["-t", type, self.data(data, f"{m}.{r}")]
         run(["lime", "pack", "-o", target, *args], check=True)
-        return read(target)
+        return limetest.read(target)
 
     def left_over(self):
         return sorted(set(os.listdir(os.path.dirname(self.path))) - {"f.lime", "data"})
 
     def unchanged(self, *args, status=1, words="", **kw):
-        before = read(self.path)
+        before = limetest.read(self.path)
         self.assertEqual(self.lime(*args, status=status, **kw), before)
         self.assertIn(words, self.err)
 
@@ -90,9 +84,9 @@ class Append(EditCase):
 
     def test_corpus(self):
         for path in {row["path"] for row in limetest.manifest()}:
-            data = read(path)
+            data = limetest.read(path)
             data += bytes(-len(data) % 8)
-            self.path = self.write("f.lime", read(path))
+            self.path = self.write("f.lime", limetest.read(path))
             self.assertEqual(self.lime("append", self.path, "-m", "-t", "t", self.data(b"x")),
                              data + record("t", b"x", 1, 1))
             self.assertEqual(self.lime("rm", self.path, "t"), data)
@@ -113,7 +107,7 @@ class Append(EditCase):
                         program("lime"), "append", self.path, *args])
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"write: File too large", done.stderr)
-            self.assertEqual(read(self.path), GOOD)
+            self.assertEqual(limetest.read(self.path), GOOD)
 
     def test_usage(self):
         for args in ([], ["f"], ["f", "-t", "t"], ["f", "g"], ["f", "-t", "t", "-t", "u", "g"],
@@ -140,7 +134,7 @@ class Killed(EditCase):
         child = self.start()
         child.kill()
         child.wait()
-        left = read(self.path)
+        left = limetest.read(self.path)
         self.assertEqual(left[:len(GOOD)], GOOD)
         done = run(["lime", "ls", self.path])
         self.assertEqual(done.returncode, 1)
@@ -150,7 +144,7 @@ class Killed(EditCase):
                         ["set", self.path, "1", "--type", "t"]):
             self.unchanged(*command, words="'lime repair -n'")
         self.lime("repair", "-n", self.path, status=1)
-        self.assertEqual(read(self.path), left)
+        self.assertEqual(limetest.read(self.path), left)
         self.assertEqual(self.lime("repair", self.path, status=1), GOOD)  # as lime check says
         self.assertIn("an unfinished record of type 'large'", self.out)
         self.assertEqual(self.left_over(), [])
@@ -173,7 +167,7 @@ class Killed(EditCase):
             child = self.start()
             child.send_signal(number)
             self.assertEqual(child.wait(), -number)
-            self.assertEqual(read(self.path), GOOD)
+            self.assertEqual(limetest.read(self.path), GOOD)
 
 
 class Remove(EditCase):
@@ -199,14 +193,14 @@ class Remove(EditCase):
         os.symlink(self.path, link)
         self.lime("rm", link, "1")
         self.assertTrue(os.path.islink(link))
-        self.assertEqual(read(self.path), self.packed([RECORDS[0][1:], RECORDS[1]]))
+        self.assertEqual(limetest.read(self.path), self.packed([RECORDS[0][1:], RECORDS[1]]))
 
     def test_hard_links_are_named(self):
         other = self.path + ".other"
         os.link(self.path, other)
         self.lime("rm", self.path, "1")
         self.assertIn("other hard links", self.err)
-        self.assertEqual(read(other), GOOD)
+        self.assertEqual(limetest.read(other), GOOD)
 
     def test_mode_stays(self):
         os.chmod(self.path, 0o640)
@@ -216,7 +210,7 @@ class Remove(EditCase):
     def test_relative_name(self):
         folder, name = os.path.split(self.path)
         self.lime("rm", name, "1", cwd=folder)
-        self.assertEqual(read(self.path), self.packed([RECORDS[0][1:], RECORDS[1]]))
+        self.assertEqual(limetest.read(self.path), self.packed([RECORDS[0][1:], RECORDS[1]]))
 
 
     def test_long_names_that_begin_alike(self):
@@ -266,7 +260,7 @@ class Replace(EditCase):
                         program("lime"), "replace", self.path, ordinal, big])
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(b"File too large", done.stderr)
-            self.assertEqual(read(self.path), GOOD)
+            self.assertEqual(limetest.read(self.path), GOOD)
             self.assertEqual(self.left_over(), [])
 
     def interrupted(self, ordinal, data, action):
@@ -282,9 +276,9 @@ class Replace(EditCase):
         """What was begun is put right; what is ignored (nohup) does not count."""
         for ordinal, data in (("2", b"d" * 16), ("4", b"x" * 10_001)):
             self.assertEqual(self.interrupted(ordinal, data, signal.SIG_DFL), 1)
-            self.assertEqual(read(self.path), GOOD)
+            self.assertEqual(limetest.read(self.path), GOOD)
             self.assertEqual(self.interrupted(ordinal, data, signal.SIG_IGN), 0)
-            self.assertEqual(read(self.path), self.with_data(int(ordinal), data))
+            self.assertEqual(limetest.read(self.path), self.with_data(int(ordinal), data))
             self.path = self.write("f.lime", GOOD)
 
     def test_refused(self):
@@ -307,18 +301,17 @@ class ReplaceKilled(EditCase):
         super().setUp()
         self.rounds = 0
 
-    def containers(self, ordinal, n, scale=1):
+    def containers(self, ordinal, n):
         """The old container, the new one, and the file of the new data."""
-        data = bytes(range(1, 252)) * (n * scale // 251 + 1)
-        data = data[:n * scale]
-        old = [self.FIRST * scale, self.INNER * scale, self.LAST * scale]
+        data = bytes(range(1, 252)) * (n // 251 + 1)
+        data = data[:n]
+        old = [self.FIRST, self.INNER, self.LAST]
         new = [data if i + 1 == ordinal else d for i, d in enumerate(old)]
         return (*(container([[("first", a)], [("inner", b), ("last", c)]])
                   for a, b, c in (old, new)), self.data(data))
 
     def put(self, content):
-        with open(self.path, "wb") as file:
-            file.write(content)
+        limetest.put(self.path, content)
 
     def settled(self, old, new):
         """True: it is the new one; after a repair, where lime check finds something."""
@@ -326,7 +319,7 @@ class ReplaceKilled(EditCase):
         if run(["lime", "check", "-q", self.path]).returncode:
             self.lime("repair", self.path)
             self.assertIn("structure good now", self.out)
-        got = read(self.path)
+        got = limetest.read(self.path)
         self.assertTrue(got in (old, new), f"a mixture of {len(got)} bytes")
         self.run_ok(["lime", "check", "-q", self.path])
         self.assertEqual([name for name in self.left_over() if "new" not in name], [])
@@ -356,7 +349,7 @@ class ReplaceKilled(EditCase):
             faults.count(LIME)
             self.run_ok(["lime", "replace", self.path, str(ordinal), data],
                         env=faults.environment())
-            self.assertTrue(read(self.path) == new)
+            self.assertTrue(limetest.read(self.path) == new)
             for call, count in faults.counts().items():
                 for nth in range(1, count * (call in changing) + 1):
                     self.put(old)
@@ -365,35 +358,12 @@ class ReplaceKilled(EditCase):
             self.assertEqual(outcomes, {False, True}, (ordinal, n))
         print(f"# {self.rounds} kills")
 
-    def test_at_random_moments(self):
-        scale = 20 if limetest.STRESS else 10
-        seed = time.time_ns()
-        print(f"# seed {seed}")
-        dice = random.Random(seed)
-        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-        known, news = {}, 0
-        for i in range(1000 if limetest.STRESS else 50):
-            shape = self.SHAPES[i % len(self.SHAPES)]
-            old, new, data = self.containers(*shape, scale)
-            self.put(old)
-            if shape not in known:
-                begun = time.monotonic()
-                self.lime("replace", self.path, str(shape[0]), data)
-                known[shape] = 1.1 * (time.monotonic() - begun)
-                self.put(old)
-            with subprocess.Popen([program("lime"), "replace", self.path, str(shape[0]), data],
-                                  env=env, stderr=subprocess.DEVNULL) as child:
-                time.sleep(dice.random() * known[shape])
-                child.kill()
-            news += self.settled(old, new)
-        print(f"# {self.rounds} kills: {news} new, {self.rounds - news} old")
-
 
 class Set(EditCase):
     def test_types(self):
         for ordinal in range(1, 5):
             self.lime("set", self.path, str(ordinal), "--type", f"type-{ordinal}")
-        self.assertEqual(read(self.path), container(
+        self.assertEqual(limetest.read(self.path), container(
             [[(f"type-{2 * m + r + 1}", data) for r, (_, data) in enumerate(message)]
              for m, message in enumerate(RECORDS)]))
         self.unchanged("set", self.path, "1", "--type", "", status=2)
@@ -405,10 +375,10 @@ class Set(EditCase):
         self.unchanged("set", self.path, "3", "--join-message", status=0)
         for ordinal in (2, 3, 4):
             self.lime("set", self.path, str(ordinal), "--begin-message")
-        self.assertEqual(read(self.path), container([[r] for r in flat]))
+        self.assertEqual(limetest.read(self.path), container([[r] for r in flat]))
         for ordinal in (4, 3, 2):
             self.lime("set", self.path, str(ordinal), "--join-message")
-        self.assertEqual(read(self.path), container([flat]))
+        self.assertEqual(limetest.read(self.path), container([flat]))
         self.unchanged("set", self.path, "1", "--begin-message", status=0)
         self.unchanged("set", self.path, "1", "--join-message", words="always begins")
         self.unchanged("set", self.path, "1", "--type", "t", "--join-message")
@@ -434,11 +404,6 @@ class Refused(EditCase):
                            status=status, words=words)
         self.assertEqual(self.left_over(), [])
 
-    def test_locked(self):
-        with open(self.path, "r+b") as held:
-            limetest.lock(held)
-            self.all_refuse("another process has this container open for writing")
-
     def test_locks(self):
         child = subprocess.Popen([program("lime"), "append", self.path, "-t", "t", "-"],
                                  stdin=subprocess.PIPE)
@@ -448,7 +413,7 @@ class Refused(EditCase):
             self.all_refuse("another process has this container open for writing")
             self.unchanged("repair", self.path, words="another process")
         self.assertEqual(child.wait(), 0)
-        self.assertEqual(read(self.path), container([RECORDS[0], RECORDS[1] + [("t", b"")]]))
+        self.assertEqual(limetest.read(self.path), container([RECORDS[0], RECORDS[1] + [("t", b"")]]))
 
     def test_tails(self):
         for tail in (b"x", bytes(8), header("t", 8, 1, 1), header("t", 9, 1, 1) + b"12345678"):
@@ -464,7 +429,7 @@ class Refused(EditCase):
         self.path = self.write("f.lime", record("a", b"1", 1, 0, padding=b"x" * 7) +
                                record("b\xff", b"1", 0, 1, padding=b""))
         self.lime("append", self.path, "-t", "c", "/dev/null")
-        self.assertEqual(read(self.path),
+        self.assertEqual(limetest.read(self.path),
                          record("a", b"1", 1, 0, padding=b"x" * 7) +
                          record("b\xff", b"1", 0, 0) + record("c", b"", 0, 1))
 

@@ -58,12 +58,10 @@ class Case(limetest.TestCase):
         for form, begin in ((".png", b"\x89PNG"), (".svg", b"<?xml"), ("2.svg", b"<?xml")):
             run([sys.executable, os.path.join(EXAMPLES, name + ".py"), *args, "--out",
                  there + form], env=env, timeout=120, check=True)
-            with open(there + form, "rb") as file:
-                data = file.read()
+            data = limetest.read(there + form)
             self.assertTrue(data.startswith(begin), form)
             self.assertGreater(len(data), 5000)
-        with open(there + ".svg", "rb") as file:
-            self.assertEqual(file.read(), data)
+        self.assertEqual(limetest.read(there + ".svg"), data)
         return data.decode()
 
 

@@ -4,7 +4,6 @@ file."""
 import contextlib
 import errno
 import os
-import random
 import re
 import shutil
 import signal
@@ -12,7 +11,6 @@ import stat
 import struct
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import faults
@@ -29,7 +27,6 @@ DOCUMENT = (f'<gaugeConfiguration xmlns="{SPACE}"><dataLFN/><precision/><markovS
 SCHEMA = (f'<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema" targetNamespace="{SPACE}">'
           '<s:element name="gaugeConfiguration"/></s:schema>\n')
 INPUT = re.compile(r"\{(?!out\})([^}]+)\}")
-DATE = re.compile(rb"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")  # when it was converted
 EXISTS, LOCKED = "exists already; use -f to replace it", "another process has this container open"
 IS_INPUT = "is also the input"
 OLD = container([("old", b"what was there before")])
@@ -58,16 +55,10 @@ COMMANDS = {
 UNFORCED = [name for name in COMMANDS if name != "lime_pack"]
 
 
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
 def make_inputs(folder, lattice="4,4,4,4", fill=1000):
     """All that the commands read."""
     def put(name, data):
-        with open(os.path.join(folder, name), "wb") as file:
-            file.write(data)
+        limetest.put(os.path.join(folder, name), data)
 
     run(["make-config", "--lattice", lattice, os.path.join(folder, "conf.lime")], check=True)
     run(["lime", "convert", "--to", "nersc", "conf.lime", "conf.nersc"], cwd=folder, check=True)
@@ -192,10 +183,10 @@ class IsInput(OutputCase):
     def test_unpack(self):
         for name in ("001-first", "manifest.tsv"):
             shutil.copy(self.path("inner.lime"), self.path("parts", name))
-            before = listing(self.dir), read(self.path("parts", name))
+            before = listing(self.dir), limetest.read(self.path("parts", name))
             self.refused(run(["lime", "unpack", "-f", f"parts/{name}", "parts"], cwd=self.dir),
                          IS_INPUT)
-            self.assertEqual((listing(self.dir), read(self.path("parts", name))), before)
+            self.assertEqual((listing(self.dir), limetest.read(self.path("parts", name))), before)
         os.mkdir(self.path("inner.lime.contents"))
         os.link(self.path("inner.lime"), self.path("inner.lime.contents", "msg01.rec01.first"))
         self.refused(run(["lime_unpack", "inner.lime"], cwd=self.dir), IS_INPUT)
@@ -203,13 +194,13 @@ class IsInput(OutputCase):
 
     def test_changes(self):
         """Commands that read a file into a container."""
-        before = listing(self.dir), read(self.path("inner.lime"))
+        before = listing(self.dir), limetest.read(self.path("inner.lime"))
         os.symlink(self.path("inner.lime"), os.path.join(self.links, "link"))
         for data in ("inner.lime", os.path.join(self.links, "link")):
             for command in (["append", "inner.lime", "-t", "x", data],
                             ["replace", "inner.lime", "1", data]):
                 self.refused(run(["lime", *command], cwd=self.dir), "the container itself")
-        self.assertEqual((listing(self.dir), read(self.path("inner.lime"))), before)
+        self.assertEqual((listing(self.dir), limetest.read(self.path("inner.lime"))), before)
 
 
 class Existing(OutputCase):
@@ -221,13 +212,12 @@ class Existing(OutputCase):
         self.out = self.path("out")
 
     def old(self, mode=0o640):
-        with open(self.out, "wb") as file:
-            file.write(OLD)
+        limetest.put(self.out, OLD)
         os.chmod(self.out, mode)
 
     def untouched(self, done, *words):
         self.refused(done, *words)
-        self.assertEqual(read(self.out), OLD)
+        self.assertEqual(limetest.read(self.out), OLD)
         self.assertEqual(leftovers(self.dir), [])
 
     def test_force(self):
@@ -241,7 +231,7 @@ class Existing(OutputCase):
                 inode = os.stat(self.out).st_ino
                 self.assertEqual(self.start(name, "link").returncode, 0)
                 self.assertNotEqual(os.stat(self.out).st_ino, inode)
-                self.assertNotEqual(read(self.out), OLD)
+                self.assertNotEqual(limetest.read(self.out), OLD)
                 self.assertEqual(stat.S_IMODE(os.stat(self.out).st_mode), 0o640)
                 self.assertEqual(os.readlink(self.path("link")), "out")
                 os.unlink(self.out)
@@ -278,7 +268,7 @@ class Existing(OutputCase):
         with locked(self.path("into", "001-first")):
             self.refused(run(["lime", "unpack", "-f", "inner.lime", "into"], cwd=self.dir), LOCKED)
         self.assertEqual(os.listdir(self.path("into")), ["001-first"])
-        self.assertEqual(read(self.path("into", "001-first")), OLD)
+        self.assertEqual(limetest.read(self.path("into", "001-first")), OLD)
 
     def test_read_only_target_is_locked(self):
         """A file that this process may not open for writing."""
@@ -312,8 +302,7 @@ class Existing(OutputCase):
     def test_changed_in_the_meantime(self):
         """Another program creates, replaces or removes the target while the command runs."""
         other = container([("other", b"another program's")])
-        with open(self.path("big"), "wb") as file:
-            file.write(bytes(1 << 20))
+        limetest.put(self.path("big"), bytes(1 << 20))
         for before, then in ((False, True), (True, True), (True, False)):
             with self.subTest(before=before, then=then), contextlib.suppress(FileNotFoundError):
                 os.unlink(self.out)
@@ -326,8 +315,7 @@ class Existing(OutputCase):
                                   cwd=self.dir) as child:
                 self.assertTrue(limetest._wait(lambda: harm.struck, 60))
                 if then:
-                    with open(self.path("another"), "wb") as file:
-                        file.write(other)
+                    limetest.put(self.path("another"), other)
                     os.rename(self.path("another"), self.out)
                 else:
                     os.unlink(self.out)
@@ -336,18 +324,17 @@ class Existing(OutputCase):
             self.assertEqual(child.returncode, 1)
             self.assertIn(b"out: not written: another process has", words)
             self.assertEqual(os.path.exists(self.out), then)
-            self.assertTrue(not then or read(self.out) == other)
+            self.assertTrue(not then or limetest.read(self.out) == other)
             self.assertEqual(leftovers(self.dir), [])
 
     def test_replaced_before_it_is_locked(self):
         """What is changed in its place is the file that has the name, not one that another command
         has replaced in the meantime."""
-        conf = read(self.path("conf.lime"))
+        conf = limetest.read(self.path("conf.lime"))
         for command in ("append out -t x a.txt", "replace out 1 a.txt", "rm out 2", "repair out",
                         "set out 1 --type y", "lfn --set lfn://a out"):
             with self.subTest(command):
-                with open(self.path("expected"), "wb") as file:
-                    file.write(conf)
+                limetest.put(self.path("expected"), conf)
                 run(["lime", *re.sub(r"\bout\b", "expected", command).split()], cwd=self.dir,
                     check=True)
                 self.old()
@@ -356,12 +343,11 @@ class Existing(OutputCase):
                 with subprocess.Popen([program("lime"), *command.split()], cwd=self.dir,
                                       env=harm.environment(), stdout=subprocess.DEVNULL) as child:
                     self.assertTrue(limetest._wait(lambda: harm.struck, 60))
-                    with open(self.path("another"), "wb") as file:
-                        file.write(conf)
+                    limetest.put(self.path("another"), conf)
                     os.rename(self.path("another"), self.out)
                     harm.disarm()
                     self.assertEqual(child.wait(60 * limetest.SLOWNESS), 0)
-                self.assertEqual(read(self.out), read(self.path("expected")))
+                self.assertEqual(limetest.read(self.out), limetest.read(self.path("expected")))
 
     def test_access_control_list(self):
         """It is kept; nobody may do more than before, in a directory with a default list, too."""
@@ -425,7 +411,7 @@ class Existing(OutputCase):
                         self.refused(self.start(name, out, **who), f"{out}: ",
                                      "ermi")  # "Permission denied", "not permitted"
                         self.assertEqual(listing(self.dir), before)
-                        self.assertEqual(read(self.out), OLD)
+                        self.assertEqual(limetest.read(self.out), OLD)
 
 
 class FullDisk(OutputCase):
@@ -440,8 +426,7 @@ class FullDisk(OutputCase):
         self.addCleanup(limetest._detach, small)
         with open(os.path.join(small, "fill"), "wb") as file, contextlib.suppress(OSError):
             file.write(bytes(56 << 10))
-        with open(os.path.join(small, "old"), "wb") as file:
-            file.write(OLD)
+        limetest.put(os.path.join(small, "old"), OLD)
         with contextlib.suppress(OSError), open(os.path.join(small, "rest"), "wb") as file:
             while True:
                 os.write(file.fileno(), bytes(1 << 10))
@@ -451,58 +436,16 @@ class FullDisk(OutputCase):
                 with self.subTest(name, out=out):
                     self.refused(self.start(name, out), f"{out}: ", "No space left on device")
                     self.assertEqual(listing(small), before)
-        self.assertEqual(read(os.path.join(small, "old")), OLD)
+        self.assertEqual(limetest.read(os.path.join(small, "old")), OLD)
 
 
 class Killed(OutputCase):
-    """By SIGKILL at any moment."""
-
-    MOMENTS = 50
+    """By SIGKILL while it writes."""
 
     def setUp(self):
         super().setUp()
-        make_inputs(self.dir, "8,8,8,8", fill=200000)
+        make_inputs(self.dir)
         self.out = self.path("out")
-
-    def holds_old_or(self, new):
-        if not os.path.exists(self.out):
-            return True
-        return DATE.sub(b"", read(self.out)) in (OLD, DATE.sub(b"", new))
-
-    def command(self, name):
-        words = COMMANDS[name][0].replace("{", "").replace("}", "").split()
-        return [program(words[0]), *words[1:]]
-
-    def kill(self, words, after):
-        with subprocess.Popen(words, cwd=self.dir, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as child:
-            time.sleep(after)
-            child.kill()
-        return child.returncode == -signal.SIGKILL
-
-    def test_random_moments(self):
-        draw, left, hit, known = random.Random(44), 0, 0, {}
-        names = [name for name in COMMANDS if name != "new"]
-        for i in range(self.MOMENTS):
-            name = names[i % len(names)]
-            with self.subTest(name, i=i):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self.out)
-                if name not in known:
-                    begun = time.monotonic()
-                    self.start(name, "out", check=True)
-                    known[name] = time.monotonic() - begun, read(self.out)
-                    os.unlink(self.out)
-                took, new = known[name]
-                if draw.random() < 0.7:
-                    with open(self.out, "wb") as file:
-                        file.write(OLD)
-                hit += self.kill(self.command(name), draw.uniform(0, 1.1 * took))
-                self.assertTrue(self.holds_old_or(new))
-                left += len(leftovers(self.dir))
-        self.start("new", "new.lime", check=True)
-        self.assertEqual(leftovers(self.dir), [])
-        print(f"# {hit} of {self.MOMENTS} killed before their end, {left} temporary files seen")
 
     def test_in_the_middle(self):
         """Each while it writes: the input is a hole that takes longer to copy than the test waits."""
@@ -514,8 +457,7 @@ class Killed(OutputCase):
         os.mkdir(self.path("into"))
         for folder, words in ((self.dir, ["pack", "-f", "-o", "out", "-t", "x", "hole"]),
                               (self.path("into"), ["unpack", "hole.lime", "into"])):
-            with open(self.out, "wb") as file:
-                file.write(OLD)
+            limetest.put(self.out, OLD)
             with subprocess.Popen([program("lime"), *words], cwd=self.dir,
                                   stderr=subprocess.DEVNULL) as child:
                 self.assertTrue(limetest._wait(lambda: leftovers(folder), 60))
@@ -525,7 +467,7 @@ class Killed(OutputCase):
                 os.unlink(os.path.join(folder, "another.lime"))
                 child.kill()
                 self.assertEqual(child.wait(60), -signal.SIGKILL)
-            self.assertEqual(read(self.out), OLD)
+            self.assertEqual(limetest.read(self.out), OLD)
             self.assertEqual(len(leftovers(folder)), 1)
             if folder == self.dir:
                 self.start("new", "another.lime", check=True)
@@ -556,8 +498,7 @@ class Killed(OutputCase):
                 f"c.lime-tmp-{host}-{pid}-{start}-{count}",                    # not hidden
                 f".d.lime-tmp-{host}-{pid}-{start}-{count}x", ".e.lime-tmp-", ".f"]
         for other in keep:
-            with open(self.path(other), "wb") as file:
-                file.write(b"precious")
+            limetest.put(self.path(other), b"precious")
         os.mkdir(self.path(f".g.lime-tmp-{host}-{pid}-{start}-{count}"))
         os.symlink("a.txt", self.path(f".h.lime-tmp-{host}-{pid}-{start}-{count}"))
         keep += [f".g.lime-tmp-{host}-{pid}-{start}-{count}",

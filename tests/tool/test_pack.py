@@ -15,11 +15,6 @@ from limetest import container, header, program, record, run
 BIG = os.urandom(1 << 20) + b"x"
 
 
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
 class Folders(limetest.TestCase):
     def unpack(self, path, *args, status=0):
         folder = os.path.join(limetest.tempdir(), "parts")
@@ -31,7 +26,7 @@ class Folders(limetest.TestCase):
         target = os.path.join(limetest.tempdir(), "again.lime")
         done = run(["lime", "pack", folder, target])
         self.assertEqual(done.returncode, 0, done.stderr)
-        return read(target), done.stderr.decode()
+        return limetest.read(target), done.stderr.decode()
 
 
 class RoundTrip(Folders):
@@ -47,9 +42,9 @@ class RoundTrip(Folders):
             folder = self.unpack(path)
             for row in (row for row in rows if row["path"] == path):
                 name = f"{row['ordinal']:03}-{row['type']}"
-                self.assertEqual(hashlib.sha256(read(os.path.join(folder, name))).hexdigest(),
+                self.assertEqual(hashlib.sha256(limetest.read(os.path.join(folder, name))).hexdigest(),
                                  row["sha256"])
-            original = read(path)
+            original = limetest.read(path)
             self.assertEqual(self.pack(folder)[0], original + bytes(-len(original) % 8))
 
     def test_odd_types(self):
@@ -73,7 +68,7 @@ class RoundTrip(Folders):
         data = container([[("same", str(i).encode())] for i in range(10000)])
         folder = self.unpack(self.write("f.lime", data))
         self.assertEqual(len(os.listdir(folder)), 10001)
-        self.assertEqual(read(os.path.join(folder, "9999-same")), b"9998")
+        self.assertEqual(limetest.read(os.path.join(folder, "9999-same")), b"9998")
         self.assertEqual(self.pack(folder)[0], data)
 
     def test_malformed_comes_back_well_formed(self):
@@ -88,7 +83,7 @@ class Unpack(Folders):
     def test_manifest(self):
         folder = self.unpack(self.write("f.lime", container(
             [[("one", b"12345"), (b"a/\t\xff", b"")], [("three", b"x")]])))
-        self.assertEqual(read(os.path.join(folder, "manifest.tsv")).decode(),
+        self.assertEqual(limetest.read(os.path.join(folder, "manifest.tsv")).decode(),
                          "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
                          "1\t1\t1\t1\t0\t5\tone\t001-one\n"
                          "2\t1\t2\t0\t1\t0\ta%2F%09%FF\t002-a%2F%09%FF\n"
@@ -102,31 +97,29 @@ class Unpack(Folders):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"offset 152: record 2: the file ends inside the data", done.stderr)
         self.assertEqual(sorted(os.listdir(folder)), ["001-good", "manifest.tsv"])
-        self.assertEqual(read(os.path.join(folder, "001-good")), b"data")
+        self.assertEqual(limetest.read(os.path.join(folder, "001-good")), b"data")
 
     def test_folder_must_be_empty(self):
         path = self.write("f.lime", container([("t", b"new")]))
         folder = limetest.tempdir()
-        with open(os.path.join(folder, "001-t"), "wb") as file:
-            file.write(b"old")
+        limetest.put(os.path.join(folder, "001-t"), b"old")
         done = run(["lime", "unpack", path, folder])
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"-f", done.stderr)
         self.assertEqual(os.listdir(folder), ["001-t"])
         self.run_ok(["lime", "unpack", "-f", path, folder])
-        self.assertEqual(read(os.path.join(folder, "001-t")), b"new")
+        self.assertEqual(limetest.read(os.path.join(folder, "001-t")), b"new")
 
     def test_never_over_the_container(self):
         """A record has the name of the file that it is in."""
         folder = self.tempdir()
         path = os.path.join(folder, "001-inner")
-        with open(path, "wb") as file:
-            file.write(limetest.container([("inner", b"data"), ("x", b"more")]))
-        data = read(path)
+        limetest.put(path, limetest.container([("inner", b"data"), ("x", b"more")]))
+        data = limetest.read(path)
         done = run(["lime", "unpack", "-f", path, folder])
         self.assertEqual(done.returncode, 1)
         self.assertIn(b": 001-inner: is also the input", done.stderr)
-        self.assertEqual(read(path), data)
+        self.assertEqual(limetest.read(path), data)
 
     def test_never_through_a_link(self):
         path = self.write("f.lime", container([("t", b"new")]))
@@ -134,8 +127,8 @@ class Unpack(Folders):
         os.symlink(victim, os.path.join(folder, "001-t"))
         os.symlink(victim, os.path.join(folder, "manifest.tsv"))
         self.run_ok(["lime", "unpack", "--force", path, folder])
-        self.assertEqual(read(victim), b"precious")
-        self.assertEqual(read(os.path.join(folder, "001-t")), b"new")
+        self.assertEqual(limetest.read(victim), b"precious")
+        self.assertEqual(limetest.read(os.path.join(folder, "001-t")), b"new")
 
     def test_no_manifest_while_files_are_replaced(self):
         folder = self.unpack(self.write("f.lime", container([("t", b"1"), ("u", b"2")])))
@@ -184,10 +177,8 @@ class Unpack(Folders):
 class PackFolder(Folders):
     def manifest(self, *lines):
         folder = limetest.tempdir()
-        with open(os.path.join(folder, "file"), "wb") as file:
-            file.write(b"data")
-        with open(os.path.join(folder, "manifest.tsv"), "wb") as file:
-            file.write(b"".join(line + b"\n" for line in lines))
+        limetest.put(os.path.join(folder, "file"), b"data")
+        limetest.put(os.path.join(folder, "manifest.tsv"), b"".join(line + b"\n" for line in lines))
         return folder
 
     def refused(self, folder, *words):
@@ -200,8 +191,7 @@ class PackFolder(Folders):
 
     def test_edited_file_counts(self):
         folder = self.unpack(self.write("f.lime", container([("a", b"short"), ("b", b"x")])))
-        with open(os.path.join(folder, "001-a"), "wb") as file:
-            file.write(b"much longer now")
+        limetest.put(os.path.join(folder, "001-a"), b"much longer now")
         self.assertEqual(self.pack(folder)[0],
                          container([("a", b"much longer now"), ("b", b"x")]))
 
@@ -248,14 +238,13 @@ class PackFiles(limetest.TestCase):
     def setUp(self):
         self.folder = limetest.tempdir()
         for name, data in (("a", b"aaa"), ("b c", b"bbbb"), ("d", BIG)):
-            with open(os.path.join(self.folder, name), "wb") as file:
-                file.write(data)
+            limetest.put(os.path.join(self.folder, name), data)
 
     def pack(self, *args, status=0):
         done = run(["lime", "pack", "-o", "out", *args], cwd=self.folder)
         self.assertEqual(done.returncode, status, done.stderr)
         self.words = done.stderr.decode()
-        return read(os.path.join(self.folder, "out")) if status == 0 else None
+        return limetest.read(os.path.join(self.folder, "out")) if status == 0 else None
 
     def list(self, text):
         with open(os.path.join(self.folder, "list"), "w", encoding="utf-8") as file:
@@ -305,15 +294,14 @@ class AllOrNothing(limetest.TestCase):
         self.data = self.write("data", BIG)
 
     def existing(self, mode=0o640):
-        with open(self.target, "wb") as file:
-            file.write(b"precious")
+        limetest.put(self.target, b"precious")
         os.chmod(self.target, mode)
 
     def test_failure_leaves_the_old_file(self):
         self.existing()
         done = run(["lime", "pack", "-fo", self.target, "-t", "t", self.data, "-t", "t", "/none"])
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(read(self.target), b"precious")
+        self.assertEqual(limetest.read(self.target), b"precious")
         self.assertEqual(os.listdir(self.folder), ["target"])
 
     def test_mode_is_kept(self):
@@ -331,7 +319,7 @@ class AllOrNothing(limetest.TestCase):
         os.symlink(self.target, link)
         self.run_ok(["lime", "pack", "-fo", link, "-t", "t", self.data])
         self.assertTrue(os.path.islink(link))
-        self.assertEqual(read(self.target), container([("t", BIG)]))
+        self.assertEqual(limetest.read(self.target), container([("t", BIG)]))
 
     def test_link_that_leads_nowhere(self):
         link = os.path.join(limetest.tempdir(), "link")
@@ -351,9 +339,8 @@ class AllOrNothing(limetest.TestCase):
         """An input that is written to in place, of the same length as before, while it is copied."""
         folder = self.tempdir()
         path = os.path.join(folder, "c")
-        with open(path, "wb") as file:
-            file.write(container([("t", b"old")]))
-        before = read(path)
+        limetest.put(path, container([("t", b"old")]))
+        before = limetest.read(path)
         for command in (["pack", "-fo", path, "-t", "t", self.data],
                         ["append", path, "-t", "t", self.data]):
             os.utime(self.data, (1e9, 1e9))
@@ -368,7 +355,7 @@ class AllOrNothing(limetest.TestCase):
                 words = child.communicate(timeout=60)[1]
             self.assertEqual(child.returncode, 1)
             self.assertIn(b"read: the file changes while it is read", words)
-            self.assertEqual(read(path), before)
+            self.assertEqual(limetest.read(path), before)
 
     def test_limit_on_size(self):
         self.existing()
@@ -377,7 +364,7 @@ class AllOrNothing(limetest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr.decode(), f"lime: {self.target}: write: File too large\n")
         self.assertEqual(os.listdir(self.folder), ["target"])
-        self.assertEqual(read(self.target), b"precious")
+        self.assertEqual(limetest.read(self.target), b"precious")
 
     def test_signals(self):
         self.existing()
@@ -394,7 +381,7 @@ class AllOrNothing(limetest.TestCase):
                 child.send_signal(number)
                 self.assertEqual(child.wait(60), -number)
             self.assertEqual(os.listdir(self.folder), ["target"])
-            self.assertEqual(read(self.target), b"precious")
+            self.assertEqual(limetest.read(self.target), b"precious")
 
 
 if __name__ == "__main__":

@@ -14,11 +14,6 @@ from limetest import container, header, record, run
 GOOD = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"")]])
 
 
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
 class RepairCase(limetest.TestCase):
     def repair(self, data, *args, status=0):
         self.path = self.write("f.lime", data)
@@ -28,10 +23,10 @@ class RepairCase(limetest.TestCase):
         done = run(["lime", "repair", *args, self.path])
         self.out, self.err = done.stdout.decode(), done.stderr.decode()
         self.assertEqual(done.returncode, status, self.out + self.err)
-        return read(self.path)
+        return limetest.read(self.path)
 
     def copies(self):
-        return {os.path.basename(p): read(p) for p in glob.glob(glob.escape(self.path) + ".*")}
+        return {os.path.basename(p): limetest.read(p) for p in glob.glob(glob.escape(self.path) + ".*")}
 
     def check(self):
         return run(["lime", "check", self.path]).returncode
@@ -104,7 +99,7 @@ class Tails(RepairCase):
         done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 10; exec "$@"', "-",
                     limetest.program("lime"), "repair", self.path])
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(read(self.path), GOOD + bytes(1 << 20))
+        self.assertEqual(limetest.read(self.path), GOOD + bytes(1 << 20))
         self.assertEqual(self.copies(), {})
 
     def test_long_tail_is_searched_fast(self):
@@ -327,7 +322,7 @@ class Mends(RepairCase):
 
     def test_corpus(self):
         for path in {row["path"] for row in limetest.manifest()}:
-            data = read(path)
+            data = limetest.read(path)
             self.assertEqual(self.repair(data), data + bytes(-len(data) % 8))
 
 

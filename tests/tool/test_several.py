@@ -73,8 +73,7 @@ class Several(limetest.TestCase):
 
     def put(self, name, data):
         path = os.path.join(self.folder, name)
-        with open(path, "wb") as out:
-            out.write(data)
+        limetest.put(path, data)
         return path
 
     def configurations(self, count):

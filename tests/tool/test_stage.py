@@ -497,8 +497,8 @@ class There(TestCase):
         os.utime(self.at_target("d"), ns=(st.st_atime_ns, st.st_mtime_ns))
         bad = reads(1)
         self.assertIn("the target is damaged", bad[0]["reason"])
-        self.assertGreaterEqual(good[1], 24)
-        self.assertLess(bad[1], good[1] + 12)
+        self.assertGreaterEqual(good[1], 12)
+        self.assertLess(bad[1], good[1] + 6)
 
     def test_links(self):
         other = put(os.path.join(self.tempdir(), "other"), b"other")
@@ -736,7 +736,7 @@ class Disks(TestCase):
         path = configuration(self.at_source("c"))
         fault = faults.Faults(self.target)
         for call, nth, code in (("pread", 1, errno.EIO), ("pread", 1, errno.ESTALE),
-                                ("fstat", 3, errno.ENOMEM)):
+                                ("fstat", 4, errno.ENOMEM)):
             fault.arm(faults.LIME, call, nth, code, lasts=call == "pread")
             found = self.assertFails("1 of 1 files failed", path, self.target,
                                      env=fault.environment())
@@ -767,7 +767,7 @@ class Disks(TestCase):
             done = limetest.run(["prlimit", f"--as={megabytes << 20}", limetest.program("lime"),
                                  "stage", self.at_source("c"), self.target])
             self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertIn(b"lime: stage: begin: ", done.stderr)
+            self.assertIn(b"annot allocate memory", done.stderr)
             self.assertNothingLeft()
 
 
@@ -782,7 +782,7 @@ class Others(TestCase):
         self.assertNothingLeft(["c"])
 
     def test_in_the_way(self):
-        """Something else where the temporary or its journal is to be: it is named and stays."""
+        """Something else where the temporary is to be: it is named and stays."""
         configuration(self.at_source("c"))
         other = put(os.path.join(self.tempdir(), "other"), b"other")
         ways = [("a link", lambda path: os.symlink(other, path)),
@@ -791,14 +791,13 @@ class Others(TestCase):
         if os.geteuid() == 0:
             ways.append(("another user's file", lambda path: os.chown(put(path, b""), 4711, -1)))
         for kind, make in ways:
-            for name in (".c.limefs-stage", ".c.limefs-journal"):
-                path = self.at_target(name)
-                make(path)
-                self.assertFails(f"c: {kind} is in the way; remove it: {path}",
-                                 self.at_source("c"), self.target)
-                self.assertNothingLeft([name])
-                (os.rmdir if kind == "a folder" else os.unlink)(path)
-                self.assertEqual(read(other), b"other")
+            path = self.at_target(".c.limefs-stage")
+            make(path)
+            self.assertFails(f"c: {kind} is in the way; remove it: {path}", self.at_source("c"),
+                             self.target)
+            self.assertNothingLeft([".c.limefs-stage"])
+            (os.rmdir if kind == "a folder" else os.unlink)(path)
+            self.assertEqual(read(other), b"other")
 
     def test_several_at_once(self):
         files = [large(self.at_source(f"c{i}"), 8, i) for i in range(4)]
@@ -1334,15 +1333,20 @@ class Interrupted(TestCase):
             self.finish()
             self.clear()
 
+    def temp(self, name):
+        return self.at_target(f".{name}.limefs-stage")
+
+    def journal_offset(self, name):
+        return -(-len(self.data[name]) // 4096) * 4096
+
     def unfinished(self):
         """A temporary with a journal, as a killed run has left it; its name in the target."""
         seconds = self.how_long()
         for _ in range(200):
             self.kill(signal.SIGKILL, seconds)
             for name in self.data:
-                journal, temp = (self.at_target(f".{name}.limefs-{what}")
-                                 for what in ("journal", "stage"))
-                if os.path.exists(temp) and os.path.exists(journal) and os.path.getsize(journal):
+                if os.path.exists(self.temp(name)) and \
+                        os.path.getsize(self.temp(name)) > len(self.data[name]):
                     return name
             self.clear()
         self.fail("never in the middle")
@@ -1351,36 +1355,20 @@ class Interrupted(TestCase):
         name = self.unfinished()
         self.assertGreater(self.finish()[name]["resumed"], 0)
 
-    def test_killed_when_it_had_its_name(self):
-        """And the journal was not removed yet; while the source is the same, and another one."""
-        name = self.unfinished()
-        path = self.at_target(f".{name}.limefs-journal")
-        journal = read(path)
-        self.finish()
-        put(path, journal)
-        self.assertEqual(self.finish()[name]["status"], "there")
-        put(path, journal)
-        os.utime(self.at_source(name), (1e9, 1e9))
-        found, _ = self.stage(*self.command[3:], code=1)
-        self.assertIn("another file, of another time", found[name]["reason"])
-        self.assertFalse(os.path.exists(path))
-
-    def test_journal_of_another_run(self):
+    def test_temporary_of_another_run(self):
         """What may be resumed is left alone, though the target is there."""
         name = self.unfinished()
-        paths = [self.at_target(f".{name}.limefs-{what}") for what in ("journal", "stage")]
-        kept = [read(path) for path in paths]
+        kept = read(self.temp(name))
         self.finish()
-        for path, data in zip(paths, kept):
-            put(path, data)
+        put(self.temp(name), kept)
         found, _ = self.stage(*self.command[3:])
         self.assertEqual(found[name]["status"], "there")
-        self.assertEqual([read(path) for path in paths], kept)
+        self.assertEqual(read(self.temp(name)), kept)
 
     def test_damaged_meanwhile(self):
         """What was synced is not believed blindly."""
         name = self.unfinished()
-        with open(self.at_target(f".{name}.limefs-stage"), "r+b") as file:
+        with open(self.temp(name), "r+b") as file:
             file.seek(MIB // 2)
             file.write(b"damage")
         found = self.finish()[name]
@@ -1390,14 +1378,16 @@ class Interrupted(TestCase):
 
     def test_journal_of_something_else(self):
         name = self.unfinished()
-        journal = self.at_target(f".{name}.limefs-journal")
-        good = read(journal)
-        for bad in (b"", b"\0" * 1024, good.replace(b"1 ", b"2 "), good[:300], os.urandom(1024)):
-            put(journal, bad)
-            temp = read(self.at_target(f".{name}.limefs-stage"))
-            self.assertEqual(self.finish()[name]["resumed"], 0)
+        temp, at = read(self.temp(name)), self.journal_offset(name)
+        good = temp[at:].rstrip(b"\0")
+        kept = int(good.split()[2])
+        self.assertTrue(good.startswith(b"limefs-stage 2 ") and good.endswith(b"\n"), good)
+        for bad in (b"", b"\0" * 1024, good.replace(b"2 ", b"1 ", 1), good[:50],
+                    good.replace(b" %d " % kept, b" %d " % (kept + (1 << 40))),
+                    os.urandom(1024)):
             self.clear()
-            put(self.at_target(f".{name}.limefs-stage"), temp)
+            put(self.temp(name), temp[:at] + bad)
+            self.assertEqual(self.finish()[name]["resumed"], 0, bad)
 
     def test_source_changes_meanwhile(self):
         name = self.unfinished()
@@ -1470,12 +1460,14 @@ class Faults(TestCase):
         files = [large(self.at_source(f"c{i}"), 6, i) for i in range(2)]
         files.append(configuration(self.at_source("c2"), "4,4,8,8"))
         failed, dice = set(), random.Random() if limetest.STRESS else random.Random(2)
-        for op, most in (("read", 40), ("write", 30), ("fsync", 9), ("fdatasync", 8),
+        for op, most in (("read", 40), ("write", 9), ("fsync", 9), ("fdatasync", 8),
                          ("fallocate", 3), ("rename", 3), ("utimens", 3)):
-            # Of few calls all: threads decide which comes first, and not each must be obeyed (of
-            # three fsync for each file one is the journal's, and a folder's may be EINVAL).
+            # Of few calls all: threads decide which comes first, and not each must be obeyed (a
+            # journal's may fail, and a folder's fsync may be EINVAL).
             for at in range(1, most + 1, 1 if limetest.STRESS or most < 10 else 4):
-                code = dice.choice([errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINVAL])
+                # The first write is of data; EINVAL only makes it go through the page cache.
+                code = errno.EIO if at == 1 else dice.choice(
+                    [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINVAL])
                 env = {**os.environ, "LD_PRELOAD": library, "FAULT_OP": op, "FAULT_AT": str(at),
                        "FAULT_ERRNO": str(code)}
                 done = limetest.run(["lime", "stage", "--checkpoint", "1M", *files, self.target],
@@ -1502,7 +1494,7 @@ class PowerFailure(Interrupted):
     COUNT, EACH = 2, 16
     test_killed = test_terminated = test_goes_on = test_damaged_meanwhile = None
     test_journal_of_something_else = test_source_changes_meanwhile = None
-    test_killed_when_it_had_its_name = test_journal_of_another_run = None
+    test_temporary_of_another_run = None
 
     def setUp(self):
         self.fs = writelib.SmallFs(self, "ext4", 160)

@@ -59,8 +59,7 @@ class Harmless(limetest.TestCase):
     def file(self, data, name=b"f"):
         """In a folder of a hostile name."""
         path = os.path.join(self.folder(), name)
-        with open(path, "wb") as file:
-            file.write(data)
+        limetest.put(path, data)
         return path
 
 
@@ -217,8 +216,7 @@ class Json(Harmless):
     def setUp(self):
         self.name = UTF8.decode()
         self.path = os.path.join(os.fsencode(self.tempdir()), UTF8)
-        with open(self.path, "wb") as file:
-            file.write(FILE + record(UTF8, b"", 1, 1))
+        limetest.put(self.path, FILE + record(UTF8, b"", 1, 1))
 
     def test_ls(self):
         listing = self.json("lime", "ls", "--json", self.path)
@@ -303,8 +301,7 @@ class Limefs(Harmless):
                                       stderr=file)
 
         def said():
-            with open(log, "rb") as file:
-                return file.read()
+            return limetest.read(log)
         self.addCleanup(daemon.wait)
         self.addCleanup(daemon.kill)
         self.addCleanup(limetest._detach, where)
@@ -319,8 +316,7 @@ class Limefs(Harmless):
     def test_log(self):
         """Of a tree: broken containers; of one for writing: what is refused."""
         bad = self.file(FILE + b"tail", HOSTILE)
-        with open(os.path.join(os.path.dirname(bad), b"other"), "wb") as file:
-            file.write(header("t", 0, 1, 1, version=2))
+        limetest.put(os.path.join(os.path.dirname(bad), b"other"), header("t", 0, 1, 1, version=2))
 
         def look(where):
             for folder, _, _ in os.walk(where):
@@ -352,8 +348,7 @@ class Limefs(Harmless):
         """What mpirun and a job say."""
         path = self.file(FILE)
         script = os.path.join(self.tempdir(), "mpirun")
-        with open(script + ".words", "wb") as file:
-            file.write(b"ready\n" + HOSTILE.replace(b"\n", b"_") + b"\n")
+        limetest.put(script + ".words", b"ready\n" + HOSTILE.replace(b"\n", b"_") + b"\n")
         with open(script, "w", encoding="ascii") as file:
             file.write('#!/bin/sh\ncat "$0.words"; exec sleep 999\n')
         os.chmod(script, 0o755)
@@ -373,10 +368,8 @@ class Limefs(Harmless):
         built = self.tempdir()
         os.mkdir(os.path.join(built, "bin"))
         program = os.path.join(built, "bin", "make-config")
-        with open(program, "wb") as file:
-            file.write(b"#!/bin/sh\ncat \"$0.words\"; exit 1\n")
-        with open(program + ".words", "wb") as file:
-            file.write(HOSTILE.replace(b"\n", b"_"))
+        limetest.put(program, b"#!/bin/sh\ncat \"$0.words\"; exit 1\n")
+        limetest.put(program + ".words", HOSTILE.replace(b"\n", b"_"))
         make = os.path.join(built, "make")  # all is built
         os.symlink(shutil.which("true"), make)
         os.chmod(program, 0o755)
@@ -439,8 +432,7 @@ class LimefsIo(Harmless):
             second = jobtest.Job(1, path=socket).launch()
             self.assertTrue(jobtest.wait_until(second.is_gone, jobtest.START_S))
         for one, text in ((job, b": dropped: "), (second, SHOWN + b": listen: ")):
-            with open(one._log, "rb") as log:
-                ours = self.lines_of(b"limefs-io: ", log.read())
+            ours = self.lines_of(b"limefs-io: ", limetest.read(one._log))
             self.assertIsNone(harm_in(ours), ours)
             self.assertIn(text, ours)
 

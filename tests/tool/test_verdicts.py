@@ -75,8 +75,7 @@ class Verdicts(limetest.TestCase):
         self.files = {}
         for i, (name, data) in enumerate(damage.kinds().items()):
             path = os.path.join(self.folder, f"{i:02}-{name.replace(' ', '-')}")
-            with open(path, "wb") as file:
-                file.write(data)
+            limetest.put(path, data)
             self.files[name] = path
 
     def test_all_kinds_are_in_the_table(self):
@@ -106,8 +105,7 @@ class Verdicts(limetest.TestCase):
                 self.assertEqual(done.returncode, STATUS[VERDICTS[name][0]], done)
                 if done.returncode == 0 and b"nothing was changed" not in done.stdout:
                     self.assertIn(b"data not examined", done.stdout)
-                with open(path, "rb") as file:
-                    self.assertEqual(file.read(), damage.kinds()[name])
+                self.assertEqual(limetest.read(path), damage.kinds()[name])
 
     def test_strict(self):
         for options, column in zip(OPTIONS[1:], (1, 2)):
@@ -210,8 +208,7 @@ class Beginnings(limetest.TestCase):
     def check(self, data):
         """The finding, and the offset that it names; None of another file."""
         folder = self.tempdir()
-        with open(os.path.join(folder, "f"), "wb") as file:
-            file.write(data)
+        limetest.put(os.path.join(folder, "f"), data)
         done = run(["lime", "check", "-r", "--json", "--list-skipped", folder])
         one = json.loads(done.stdout.splitlines()[0])
         self.assertEqual(done.returncode, STATUS[one["verdict"]])

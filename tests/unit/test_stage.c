@@ -1,11 +1,8 @@
-/* test_stage.c - sums of what passes, in pieces of any length; room for plans */
+/* test_stage.c - sums of what passes, in pieces of any length */
 #define _GNU_SOURCE
-#include "room.h"
 #include "sums.h"
 #include "unit.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -160,7 +157,6 @@ static void fields_in_pieces(void **state)
     }
 }
 
-/* What has not come to its end is not right. */
 /* ---- records of ildg-binary-data ---- */
 
 static struct limefile_index *index_data(struct bytes *b, struct limefile_memory *memory,
@@ -233,6 +229,7 @@ static void data_in_pieces(void **state)
     }
 }
 
+/* What has not come to its end is not right. */
 static void fields_cut_short(void **state)
 {
     (void)state;
@@ -249,100 +246,12 @@ static void fields_cut_short(void **state)
     unmake(&p);
 }
 
-/* ---- room for plans ---- */
-
-struct guest {
-    struct stage_room *room;
-    uint64_t records;
-    pthread_t thread;
-    atomic_int came; /* 1: not yet; else as stage_room_enter() */
-};
-
-static void *come(void *data)
-{
-    struct guest *guest = data;
-    atomic_store(&guest->came, stage_room_enter(guest->room, guest->records));
-    return NULL;
-}
-
-static void invite(struct guest *guest, struct stage_room *room, uint64_t records)
-{
-    *guest = (struct guest){.room = room, .records = records, .came = 1};
-    assert_int_equal(pthread_create(&guest->thread, NULL, come, guest), 0);
-}
-
-/* Until so many have come to the room, in or not. */
-static void wait_for(struct stage_room *room, uint64_t count)
-{
-    int tries = 0;
-    for (bool enough = false; !enough; usleep(1000)) {
-        assert_true(tries++ < 120000);
-        pthread_mutex_lock(&room->lock);
-        enough = room->next == count;
-        pthread_mutex_unlock(&room->lock);
-    }
-    usleep(20000);
-}
-
-/* One of any size is let in alone; what fits comes in, in order; few records never wait. */
-static void room_for_plans(void **state)
-{
-    (void)state;
-    enum { HALF = STAGE_ROOM_MAX / 2 };
-    struct stage_room room;
-    struct guest huge, halves[2];
-    stage_room_init(&room);
-    assert_int_equal(stage_room_enter(&room, HALF + 1), 0);
-    invite(&huge, &room, UINT64_MAX - HALF);
-    wait_for(&room, 2);
-    invite(&halves[0], &room, HALF - 1); /* would fit, but is behind */
-    wait_for(&room, 3);
-    assert_int_equal(stage_room_enter(&room, STAGE_ROOM_FEW), 0);
-    assert_int_equal(huge.came, 1);
-    stage_room_leave(&room, HALF + 1);
-    pthread_join(huge.thread, NULL);
-    invite(&halves[1], &room, HALF);
-    wait_for(&room, 4);
-    assert_int_equal(huge.came, 0);
-    assert_int_equal(halves[0].came, 1);
-    stage_room_leave(&room, huge.records);
-    for (int i = 0; i < 2; i++) {
-        pthread_join(halves[i].thread, NULL);
-        assert_int_equal(halves[i].came, 0);
-    }
-    assert_int_equal(room.taken, STAGE_ROOM_MAX - 1);
-    stage_room_destroy(&room);
-}
-
-static void room_that_is_stopped(void **state)
-{
-    (void)state;
-    struct stage_room room;
-    struct guest guests[3];
-    stage_room_init(&room);
-    assert_int_equal(stage_room_enter(&room, STAGE_ROOM_MAX), 0);
-    for (uint64_t i = 0; i < 3; i++) {
-        invite(&guests[i], &room, STAGE_ROOM_MAX);
-        wait_for(&room, 2 + i);
-    }
-    stage_room_stop(&room);
-    for (int i = 0; i < 3; i++) {
-        pthread_join(guests[i].thread, NULL);
-        assert_int_equal(guests[i].came, -EINTR);
-    }
-    stage_room_leave(&room, STAGE_ROOM_MAX);
-    assert_int_equal(room.taken, 0);
-    assert_int_equal(stage_room_enter(&room, STAGE_ROOM_MAX), -EINTR);
-    stage_room_destroy(&room);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cksum_and_adler32),    cmocka_unit_test(digests_agree),
         cmocka_unit_test(fields_in_pieces),     cmocka_unit_test(fields_cut_short),
-        cmocka_unit_test(data_in_pieces),       cmocka_unit_test(room_for_plans),
-        cmocka_unit_test(room_that_is_stopped),
+        cmocka_unit_test(data_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

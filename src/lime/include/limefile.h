@@ -57,6 +57,9 @@ int limefile_header_encode(const struct limefile_header *in, unsigned char *raw)
 int limefile_header_init(struct limefile_header *out, const char *type, size_t type_len,
                          uint64_t bytes, bool mb, bool me);
 
+/* How many bytes of a type come before one that is not printable ASCII: all, in most. */
+size_t limefile_type_printable(const char *type, size_t len);
+
 /* The zero bytes, 0..7, that follow data of this length. */
 unsigned limefile_padding(uint64_t bytes);
 
@@ -267,9 +270,6 @@ int limefile_index_by_type(const struct limefile_index *, const char *type, size
 /* ---- names (name.c): record <-> file name ------------------------------------------ */
 
 #define LIMEFILE_NAME_MAX 255 /* without the NUL */
-
-/* How many bytes of a type come before one that is not printable ASCII: all, in most. */
-size_t limefile_type_printable(const char *type, size_t len);
 
 /* `type` as (part of) a file name: '/', '%', control and non-ASCII bytes become %XX. Cut
  * before the byte that does not fit into cap - 1; always terminated. Returns the length. */

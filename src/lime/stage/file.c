@@ -1,11 +1,13 @@
-/* file.c - one file: looked at, copied, verified, named */
+/* file.c - stage one file: compare it with what has its name, copy it, verify it, name it */
 #define _GNU_SOURCE
 #include "file.h"
-#include "port.h"
+#include "limeoutput.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,57 +19,93 @@ enum {
     CHECKPOINT_SECONDS = 1,      /* and not more often */
 };
 
-/* ---- a flow and its sums ---- */
+/* ---- one pass over the bytes of a file ---- */
 
-/* What takes part in one pass over the bytes. */
 struct pass {
-    struct stage_flow flow;
+    struct stage_transfer transfer;
+    struct stage_target *target; /* NULL: the bytes are only read */
     struct stage_sums sums;
     struct stage_fieldsums fields;
     struct stage_datasums data;
+    uint64_t noted; /* the last checkpoint, */
+    double then;    /* and when it was */
 };
 
-static int begin_pass(struct stage_file *f, struct pass *p, unsigned kinds,
-                      const struct stage_plan *plan)
+static double now(void)
 {
-    int err = stage_sums_init(&p->sums, kinds);
-    p->fields = (struct stage_fieldsums){0};
-    p->flow.sums = &p->sums;
-    stage_datasums_init(&p->data, plan && plan->container ? &plan->fields : NULL);
-    p->flow.data = &p->data;
-    if (!err && plan && plan->container) {
-        err = stage_fieldsums_init(&p->fields, &plan->fields);
-        p->flow.fields = &p->fields;
-    }
-    if (!err)
-        err = stage_pump_begin(f->pump, &p->flow);
-    if (err) {
-        stage_sums_release(&p->sums);
-        stage_fieldsums_release(&p->fields);
-        stage_fail(f->result, err, "%s", limefile_strerror(err));
-    }
-    return err;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void end_pass(struct stage_file *f, struct pass *p)
+static int fail_pass(struct stage_file *f, const struct stage_transfer *t)
 {
-    stage_pump_end(f->pump, &p->flow);
-    stage_sums_release(&p->sums);
-    stage_fieldsums_release(&p->fields);
-}
-
-int stage_file_blame(struct stage_file *f, const struct stage_flow *flow)
-{
-    if (flow->err == -EINTR)
-        return stage_fail(f->result, flow->err, "interrupted");
-    if (!flow->writing)
+    if (t->err == -EINTR)
+        return stage_fail(f->result, t->err, "interrupted");
+    if (!t->writing)
         stage_judge(f->result, LIMEFILE_UNREADABLE);
-    return stage_fail(f->result, flow->err, "%s: offset %" PRIu64 ": %s",
-                      flow->writing ? "write" : "read", flow->err_offset,
-                      limefile_strerror(flow->err));
+    return stage_fail(f->result, t->err, "%s: offset %" PRIu64 ": %s",
+                      t->writing ? "write" : "read", t->err_offset, limefile_strerror(t->err));
 }
 
-int stage_file_judge(struct stage_file *f, struct stage_fieldsums *sums, int fd)
+/* Failures of keeping the journal are no failures of staging: it would begin anew. Those of
+ * syncing the bytes are. */
+static int checkpoint(struct stage_file *f, struct pass *p)
+{
+    int err = stage_ring_drain(f->ring);
+    if (err)
+        return 0; /* the end of the pass reports it */
+    err = stage_target_checkpoint(p->target, p->sums.bytes, p->sums.crc);
+    p->noted = p->sums.bytes;
+    p->then = now();
+    return err ? stage_fail(f->result, err, "sync: %s", limefile_strerror(err)) : 0;
+}
+
+/* After each block. -EAGAIN: what was kept is not what it was. */
+static int check_target(struct stage_file *f, struct pass *p)
+{
+    uint64_t done = p->sums.bytes, step = f->options->checkpoint;
+    bool is_due = step ? done - p->noted >= step
+                       : done % CHECKPOINT_UNIT == 0 && done - p->noted >= CHECKPOINT_STEP &&
+                             now() - p->then >= CHECKPOINT_SECONDS;
+    if (p->transfer.kept && done == p->transfer.kept && p->sums.crc != p->target->kept_crc) {
+        stage_words_add(&f->result->words,
+                        "what an earlier run had left is damaged; all is copied anew");
+        return -EAGAIN;
+    }
+    if (done <= p->transfer.kept || done == p->transfer.size)
+        return 0;
+    bool is_stopped = atomic_load(f->stopped);
+    int err = is_due || is_stopped ? checkpoint(f, p) : 0;
+    return err ? err : is_stopped ? stage_fail(f->result, -EINTR, "interrupted") : 0;
+}
+
+static int add_blocks(struct stage_file *f, struct pass *p)
+{
+    const struct stage_block *b;
+    int err = 0;
+    p->noted = p->transfer.kept;
+    p->then = now();
+    while (!err && (b = stage_ring_next(f->ring))) {
+        stage_datasums_add(&p->data, &p->sums, b->data, b->n);
+        stage_sums_add(&p->sums, b->data, b->n);
+        stage_fieldsums_add(&p->fields, b->data, b->n, b->offset);
+        if (p->target) {
+            atomic_fetch_add(f->moved, b->n);
+            f->told += b->n;
+        }
+        stage_ring_pass(f->ring);
+        if (p->target)
+            err = check_target(f, p);
+        else if (atomic_load(f->stopped))
+            err = stage_fail(f->result, -EINTR, "interrupted");
+    }
+    int failed = stage_ring_end(f->ring);
+    return err ? err : failed ? fail_pass(f, &p->transfer) : 0;
+}
+
+/* Compares the sums of the fields with those in the file. */
+static int judge_fields(struct stage_file *f, struct stage_fieldsums *sums, int fd)
 {
     struct limefile_checksum found;
     int64_t bad = stage_fieldsums_verdict(sums, fd, &found);
@@ -87,112 +125,184 @@ int stage_file_judge(struct stage_file *f, struct stage_fieldsums *sums, int fd)
                       bad, found.suma, found.sumb, field.checksum.suma, field.checksum.sumb);
 }
 
-int stage_file_sum(struct stage_file *f, struct stage_port *port, uint64_t size, unsigned kinds,
-                   const struct stage_plan *plan, struct stage_digest *out)
+/* Takes the sums of a transfer, and those of plan's fields unless it is NULL. */
+static int run_pass(struct stage_file *f, struct pass *p, unsigned kinds,
+                    const struct stage_plan *plan, struct stage_digest *out)
 {
-    struct pass p = {.flow = {.in = *port, .out = {.fd = -1, .direct = -1}, .size = size}};
-    int err = begin_pass(f, &p, kinds, plan);
-    if (err)
-        return err;
-    stage_pump_wait(f->pump, &p.flow, UINT64_MAX);
-    err = p.flow.err ? stage_file_blame(f, &p.flow) : 0;
-    if (!err && plan)
-        err = stage_file_judge(f, &p.fields, port->fd);
-    stage_sums_result(&p.sums, out);
-    if (plan)
-        stage_datasums_result(&p.data, out);
-    end_pass(f, &p);
+    const struct limefile_fields *fields = plan && plan->container ? &plan->fields : NULL;
+    int err = stage_sums_init(&p->sums, kinds);
+    stage_datasums_init(&p->data, fields);
+    if (!err)
+        err = stage_fieldsums_init(&p->fields, fields);
+    if (!err)
+        err = stage_ring_begin(f->ring, &p->transfer);
+    if (err) {
+        stage_fail(f->result, err, "%s", limefile_strerror(err));
+    } else {
+        err = add_blocks(f, p);
+        if (!err && plan)
+            err =
+                judge_fields(f, &p->fields, p->target ? p->target->port.fd : p->transfer.in.fd);
+        stage_sums_result(&p->sums, out);
+        if (plan)
+            stage_datasums_result(&p->data, out);
+    }
+    stage_sums_release(&p->sums);
+    stage_fieldsums_release(&p->fields);
     return err;
 }
 
-/* ---- copying ---- */
-
-static double now(void)
+/* Reads a file and takes its sums. */
+static int sum_file(struct stage_file *f, const struct stage_port *port, unsigned kinds,
+                    const struct stage_plan *plan, struct stage_digest *out)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    struct pass p = {.transfer = {.in = *port,
+                                  .out = {.fd = -1, .direct = -1},
+                                  .size = (uint64_t)f->st.st_size}};
+    return run_pass(f, &p, kinds, plan, out);
 }
 
-/* Failures of keeping the journal are no failures of staging: it would begin anew. Those of
- * syncing the bytes are. */
-static int checkpoint(struct stage_file *f, struct stage_target *t, const struct pass *p,
-                      uint64_t at)
+/* Progress of a try that has failed does not count. */
+static void forget_progress(struct stage_file *f)
 {
-    struct limefile_identity source = limefile_identity_of(&f->st);
-    uint32_t crc = p->flow.crc_at[at / stage_pump_block_bytes(f->pump)];
-    int err = stage_target_checkpoint(t, &source, at, crc);
-    return err ? stage_fail(f->result, err, "sync: %s", limefile_strerror(err)) : 0;
-}
-
-/* -EAGAIN: what was kept is not what it was. */
-static int believe_kept(struct stage_file *f, const struct stage_target *t, struct pass *p)
-{
-    uint64_t blocks = t->kept / stage_pump_block_bytes(f->pump);
-    uint64_t done = stage_pump_wait(f->pump, &p->flow, blocks);
-    if (done < t->kept || p->flow.crc_at[blocks] == t->kept_crc)
-        return 0;
-    stage_words_add(&f->result->words,
-                    "what an earlier run had left is damaged; all is copied anew");
-    return -EAGAIN;
-}
-
-/* Until all is through, with checkpoints on the way. */
-static int accompany(struct stage_file *f, struct stage_target *t, struct pass *p)
-{
-    size_t block = stage_pump_block_bytes(f->pump);
-    uint64_t step = f->options->checkpoint ? f->options->checkpoint : CHECKPOINT_STEP;
-    uint64_t unit = f->options->checkpoint ? block : CHECKPOINT_UNIT;
-    double pause = f->options->checkpoint ? 0 : CHECKPOINT_SECONDS;
-    uint64_t last = t->kept, next = last;
-    double before = now();
-    int err = t->kept ? believe_kept(f, t, p) : 0;
-    while (!err) {
-        next += step;
-        uint64_t done = stage_pump_wait(f->pump, &p->flow, (next + block - 1) / block);
-        bool over = stage_pump_is_over(f->pump, &p->flow);
-        if (over && (!p->flow.err || p->flow.err != -EINTR))
-            break;
-        uint64_t at = done - done % unit;
-        if (at > last && (over || now() - before >= pause)) {
-            err = checkpoint(f, t, p, at);
-            last = at;
-            before = now();
-        }
-        if (over)
-            break;
-    }
-    stage_pump_cancel(f->pump, &p->flow, err ? err : -EINTR);
-    return err ? err : p->flow.err ? stage_file_blame(f, &p->flow) : 0;
+    atomic_fetch_sub(f->moved, f->told);
+    f->told = 0;
 }
 
 /* The bytes and their sums. -EAGAIN: from the beginning, please. */
 static int copy(struct stage_file *f, struct stage_target *t)
 {
-    struct pass p = {.flow = {.in = f->source,
-                              .kept = t->port,
-                              .kept_bytes = t->kept,
-                              .out = t->port,
-                              .size = (uint64_t)f->st.st_size,
-                              .moved = f->moved}};
-    p.flow.kept.remote = NULL;
-    int err = begin_pass(f, &p, f->options->kinds, &f->plan);
+    struct pass p = {.transfer = {.in = f->source,
+                                  .out = t->port,
+                                  .size = (uint64_t)f->st.st_size,
+                                  .kept = t->kept},
+                     .target = t};
+    int err = run_pass(f, &p, f->options->kinds, &f->plan, &f->result->digest);
+    if (err == LIMEFILE_D_CHECKSUM && t->kept)
+        err = -EAGAIN; /* the beginning may have been damaged meanwhile */
+    f->result->resumed = err ? 0 : t->kept;
+    return err;
+}
+
+/* ---- what has the target's name already ---- */
+
+/* --force: the lock is held until the copy has got the name, so no record that another process
+ * appends in the meantime is lost. */
+static int lock_existing(struct stage_file *f, const struct stat *st)
+{
+    int err = stage_existing_lock(&f->existing, f->item->target, st);
+    if (err == -EBUSY)
+        return stage_fail(f->result, err, "the target: %s",
+                          limefile_strerror(LIMEFILE_E_OUTPUT_LOCKED));
+    return err ? stage_fail(f->result, err, "the target: open it to lock it: %s",
+                            limefile_strerror(err))
+               : 0;
+}
+
+/* Whether the target, or the container in a mount that it would become a record of, is the
+ * source: through links and limefs mounts. */
+static bool is_source(const struct stage_file *f)
+{
+    const char *slash = strrchr(f->item->target, '/');
+    char *folder =
+        slash ? strndup(f->item->target, (size_t)(slash - f->item->target) + 1) : NULL;
+    int fd = open(f->item->target, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        fd = open(folder ? folder : ".", O_PATH | O_CLOEXEC);
+    free(folder);
+    bool same = fd >= 0 && limefile_output_same(fd, f->source.fd);
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
+/* By what stat() says: 1: it may be ours; 0: it may be replaced, or there is none; < 0. */
+static int look(struct stage_file *f, struct stat *st)
+{
+    struct stage_result *r = f->result;
+    struct stat end;
+    if (is_source(f))
+        return stage_fail(r, -EINVAL, "the target is the source itself");
+    if (lstat(f->item->target, st) != 0)
+        return errno == ENOENT ? 0 : stage_fail(r, -errno, "%s", strerror(errno));
+    if (S_ISDIR(st->st_mode))
+        return stage_fail(r, -EISDIR, "the target is a folder");
+    bool leads = S_ISLNK(st->st_mode) && stat(f->item->target, &end) == 0;
+    const struct stat *kept = leads ? &end : st;
+    const char *what = stage_kind_of(kept);
+    if (what && !S_ISDIR(kept->st_mode) && !S_ISLNK(kept->st_mode))
+        return stage_fail(r, -EINVAL, "the target %s %s: it is never replaced",
+                          leads ? "leads to" : "is", what);
+    if (f->options->force)
+        return lock_existing(f, st);
+    if (S_ISLNK(st->st_mode))
+        return stage_fail(r, -EEXIST,
+                          "the target is a link; --force replaces it, not what it leads to");
+    if (st->st_size != f->st.st_size)
+        return stage_fail(r, -EEXIST,
+                          "the target exists and is another file, of %" PRIu64
+                          " bytes; --force replaces it",
+                          (uint64_t)st->st_size);
+    if (!stage_time_agrees(&f->st.st_mtim, &st->st_mtim))
+        return stage_fail(r, -EEXIST,
+                          "the target exists and is another file, of another time; "
+                          "--force replaces it");
+    return 1;
+}
+
+/* Where there is no record of what was staged, source and target are read. */
+static int compare(struct stage_file *f, struct stage_port *target, const struct stat *st,
+                   const struct stage_plan *plan)
+{
+    struct stage_digest *digest = &f->result->digest, recorded, source;
+    bool has_record = stage_record_load(target->fd, st, &recorded);
+    bool enough = has_record && !(f->options->kinds & ~recorded.kinds);
+    if (enough && !f->options->check_there) {
+        *digest = recorded;
+        return 0;
+    }
+    int err = sum_file(f, target, f->options->kinds, plan, digest);
+    if (!err && !has_record)
+        err = sum_file(f, &f->source, f->options->kinds, NULL, &source);
     if (err)
         return err;
-    err = accompany(f, t, &p);
+    if (has_record && !stage_digest_agrees(digest, &recorded))
+        stage_judge(f->result, LIMEFILE_BAD);
+    if (!stage_digest_agrees(digest, has_record ? &recorded : &source))
+        return stage_fail(f->result, -EEXIST,
+                          has_record ? "the target is damaged: it is not what was staged"
+                                     : "the target exists and holds other bytes; "
+                                       "--force replaces it");
+    if (!enough)
+        stage_record_store(target->fd, st, digest);
+    return 0;
+}
+
+/* Returns 1 if the target is there, with its sums in the result; 0 if it is to be made, and may
+ * be. */
+static int is_there(struct stage_file *f)
+{
+    struct stat st;
+    struct stage_plan plan;
+    struct stage_port target = {.direct = -1};
+    int may = look(f, &st);
+    if (may <= 0)
+        return may;
+    target.fd = open(f->item->target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (target.fd < 0)
+        return stage_fail(f->result, -errno, "the target exists: %s", strerror(errno));
+    stage_port_open_direct(&target, O_RDONLY);
+    int err =
+        fstat(target.fd, &st) != 0 ? stage_fail(f->result, -errno, "%s", strerror(errno)) : 0;
+    if (!err)
+        err = stage_plan_build(&plan, target.fd, f->options, f->result);
     if (!err) {
-        err = stage_file_judge(f, &p.fields, t->port.fd);
-        if (err == LIMEFILE_D_CHECKSUM && t->kept)
-            err = -EAGAIN; /* the beginning may have been damaged meanwhile */
+        err = compare(f, &target, &st, &plan);
+        stage_plan_release(&plan);
     }
-    stage_sums_result(&p.sums, &f->result->digest);
-    stage_datasums_result(&p.data, &f->result->digest);
-    f->told = err ? 0 : p.flow.told;
-    if (err)
-        atomic_fetch_sub(f->moved, p.flow.told);
-    f->result->resumed = err ? 0 : t->kept;
-    end_pass(f, &p);
-    return err;
+    f->result->has_digest = !err;
+    stage_port_close(&target);
+    return err ? err : 1;
 }
 
 /* ---- what is to be true in the end ---- */
@@ -208,9 +318,10 @@ static int source_is_the_same(struct stage_file *f)
         return stage_fail(f->result, -errno, "the source has gone while it was read: %s",
                           strerror(errno));
     struct limefile_identity before = limefile_identity_of(&f->st),
-                             after = limefile_identity_of(&st);
-    return named.st_dev == st.st_dev && named.st_ino == st.st_ino &&
-                   stage_identity_agrees(&before, &after)
+                             after = limefile_identity_of(&st),
+                             by_name = limefile_identity_of(&named);
+    return limefile_identity_same_file(&by_name, &after) &&
+                   !(limefile_identity_differences(&before, &after) & LIMEFILE_STATE)
                ? 0
                : -ESTALE;
 }
@@ -229,8 +340,7 @@ static int verify_target(struct stage_file *f, struct stage_target *t)
         return 0;
     struct stage_port port = {.fd = t->port.fd, .direct = t->port.direct};
     posix_fadvise(port.fd, 0, 0, POSIX_FADV_DONTNEED);
-    int err = stage_file_sum(f, &port, (uint64_t)f->st.st_size, STAGE_CKSUM | STAGE_ADLER32,
-                             NULL, &digest);
+    int err = sum_file(f, &port, STAGE_CKSUM | STAGE_ADLER32, NULL, &digest);
     if (!err && !stage_digest_agrees(&digest, &f->result->digest))
         err = stage_fail(f->result, -EIO, "what is on the disk is not what was written");
     return err;
@@ -337,19 +447,18 @@ static int make(struct stage_file *f, struct stage_target *t)
 {
     struct stage_remote_file files[2];
     int err = 0;
-    if (t->kept % stage_pump_block_bytes(f->pump)) /* of a run with smaller blocks */
-        err = stage_target_restart(t);
+    if (t->kept % f->ring->block_bytes) /* of a run with smaller blocks */
+        err = stage_target_restart(t, &t->source);
     if (!err)
-        err = stage_target_allocate(t, (uint64_t)f->st.st_size);
+        err = stage_target_allocate(t);
     if (err)
         return stage_fail(f->result, err, "write: %s", limefile_strerror(err));
     open_remote(f, t, files);
     err = copy(f, t);
-    if (!err) {
+    if (!err)
         err = give_name(f, t);
-        if (err)
-            atomic_fetch_sub(f->moved, f->told);
-    }
+    if (err)
+        forget_progress(f);
     close_remote(f, t);
     return err;
 }
@@ -363,12 +472,13 @@ static int begin_anew(struct stage_file *f, struct stage_target *t, int why)
         if (!err)
             err = look_at_source(f);
         if (!err)
-            err = stage_plan_build(&f->plan, f->source.fd, f->options, f->room, f->result);
+            err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
         if (err)
             return err;
         stage_words_add(&f->result->words, "the source has changed while it was read");
     }
-    err = stage_target_restart(t);
+    struct limefile_identity source = limefile_identity_of(&f->st);
+    err = stage_target_restart(t, &source);
     if (err == -EBUSY)
         return stage_fail(f->result, err, "another lime stage is at work on it");
     return err ? stage_fail(f->result, err, "begin anew: %s", limefile_strerror(err)) : 0;
@@ -394,7 +504,7 @@ static int stage_it(struct stage_file *f)
         if (err)
             break;
     }
-    stage_target_close(&t, err == -EINTR && t.sequence > 0);
+    stage_target_close(&t, err == -EINTR && t.has_journal);
     return err;
 }
 
@@ -404,17 +514,17 @@ static enum stage_status run(struct stage_file *f)
     if (!err)
         err = look_at_source(f);
     if (!err) {
-        err = stage_file_is_there(f);
+        err = is_there(f);
         stage_target_tidy(f->item->target);
         if (err == 1)
             return STAGE_THERE;
     }
     if (!err)
-        err = stage_plan_build(&f->plan, f->source.fd, f->options, f->room, f->result);
+        err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
     if (!err) {
         err = stage_it(f);
         stage_plan_release(&f->plan); /* for the target's */
-        if (err == -EEXIST && stage_file_is_there(f) == 1)
+        if (err == -EEXIST && is_there(f) == 1)
             return STAGE_THERE; /* somebody else was faster */
     }
     f->result->has_digest = !err;

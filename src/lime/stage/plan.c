@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERRNO_MAX = 4095 }; /* codes beyond it tell what the bytes are */
-
 #define UNVERIFIED "record %" PRIu64 ": unverified: %s"
 
 /* ---- words ---- */
@@ -37,6 +35,11 @@ void stage_words_release(struct stage_words *words)
     for (unsigned i = 0; i < words->count; i++)
         free(words->line[i]);
     *words = (struct stage_words){0};
+}
+
+uint64_t stage_unverified_count(const struct stage_result *result)
+{
+    return result->unverified.count + result->unverified.more;
 }
 
 int stage_fail(struct stage_result *result, int err, const char *format, ...)
@@ -218,42 +221,8 @@ static int look_at_all(struct stage_plan *plan, struct limefile_source *source,
 
 /* ---- the plan ---- */
 
-/* How many records there are, or 0 if few fit: nothing is read, then. What is wrong ends it, as
- * it ends the index. */
-static int count_records(struct limefile_source *source, uint64_t *count)
-{
-    struct limefile_scan *scan;
-    struct limefile_record record;
-    uint64_t done, size;
-    *count = 0;
-    int err = limefile_scan_new(source, NULL, NULL, &scan);
-    if (err)
-        return err;
-    limefile_scan_progress(scan, &done, &size);
-    if (size > (uint64_t)STAGE_ROOM_FEW * LIMEFILE_HEADER_BYTES)
-        while (limefile_scan_next(scan, &record) > 0)
-            ++*count;
-    limefile_scan_free(scan);
-    return 0;
-}
-
-/* Before anything is kept of each record. */
-static int wait_for_room(struct stage_plan *plan, struct limefile_source *source,
-                         struct stage_room *room)
-{
-    uint64_t records;
-    int err = count_records(source, &records);
-    if (!err)
-        err = stage_room_enter(room, records);
-    if (!err) {
-        plan->room = room;
-        plan->taken = records;
-    }
-    return err;
-}
-
 int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options *options,
-                     struct stage_room *room, struct stage_result *result)
+                     struct stage_result *result)
 {
     struct limefile_fd file;
     struct look look = {options, result, 0};
@@ -262,11 +231,7 @@ int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options
     stage_words_release(&result->unverified);
     result->judged = false;
     limefile_fd_init(&file, fd);
-    int err = wait_for_room(plan, &file.source, room);
-    if (err == -EINTR)
-        return stage_fail(result, err, "interrupted");
-    if (!err)
-        err = limefile_index_build(&file.source, &plan->index);
+    int err = limefile_index_build(&file.source, &plan->index);
     if (err) {
         err = fail_to_read(&look, err);
     } else {
@@ -284,8 +249,6 @@ void stage_plan_release(struct stage_plan *plan)
     if (plan->container)
         limefile_fields_release(&plan->fields);
     limefile_index_free(plan->index);
-    if (plan->room)
-        stage_room_leave(plan->room, plan->taken);
     *plan = (struct stage_plan){0};
 }
 
@@ -307,7 +270,7 @@ static int same_records(const struct stage_plan *plan, struct limefile_scan *sca
             return 0;
     limefile_scan_progress(scan, &done, &size);
     if (got < 0)
-        return got < -ERRNO_MAX ? 0 : got;
+        return limefile_is_read_error(got) && got != LIMEFILE_E_SHRUNK ? got : 0;
     return count == limefile_index_count(plan->index) &&
            size == limefile_index_size(plan->index);
 }

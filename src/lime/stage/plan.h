@@ -3,22 +3,20 @@
 #ifndef STAGE_PLAN_H
 #define STAGE_PLAN_H
 
-#include "room.h"
 #include "stage.h"
 
 struct stage_plan {
     bool container;
     struct limefile_index *index; /* NULL if it is none */
     struct limefile_fields fields;
-    struct stage_room *room; /* where it has taken room for so many records */
-    uint64_t taken;
 };
 
-/* Waits for room if the file has very many records. A failure (negative) comes with its reason
- * and, if it is the file's, its verdict. Warnings and data that cannot be verified go to the
- * result's words; those of an earlier call are removed. */
+/* A failure (negative) comes with its reason and, if it is the file's, its verdict. Warnings
+ * and data that cannot be verified go to the result's words; those of an earlier call are
+ * removed.
+ */
 int stage_plan_build(struct stage_plan *, int fd, const struct stage_options *,
-                     struct stage_room *, struct stage_result *);
+                     struct stage_result *);
 void stage_plan_release(struct stage_plan *);
 
 /* 1 if the file has the same records at the same places; 0 if not; -errno if it is unknown. */

@@ -24,6 +24,16 @@ static const char name[] = "user.limefs.staged";
 
 enum { TEXT_MAX = 192 + 24 * STAGE_DATA_MAX };
 
+bool stage_time_agrees(const struct timespec *source, const struct timespec *target)
+{
+    long kept = source->tv_nsec;
+    if (source->tv_sec != target->tv_sec)
+        return false;
+    for (long unit = 100; kept != target->tv_nsec && unit <= 1000000000; unit *= 10)
+        kept -= kept % unit;
+    return kept == target->tv_nsec;
+}
+
 static size_t print_data(char *text, size_t cap, const struct stage_digest *d)
 {
     size_t n = (size_t)snprintf(text, cap, " data");

@@ -11,7 +11,6 @@
 #include <time.h>
 
 enum {
-    REMOTE_BLOCKS = 32, /* as many as the pump has */
     RESULTS_MAX = 8192, /* of about 3 KB: no file is begun while so many are not released */
 };
 
@@ -21,12 +20,17 @@ struct node {
     struct node *next;
 };
 
+/* A thread, which stages one file after another. */
+struct worker {
+    struct stage *stage;
+    struct stage_ring ring;
+    pthread_t thread;
+};
+
 struct stage {
     struct stage_options options;
     const struct stage_item *items;
     size_t count;
-    struct stage_pump *pump;
-    struct stage_room room;
     struct stage_remote *remote;
     char job_failure[STAGE_REASON_MAX]; /* "" if none */
 
@@ -36,10 +40,10 @@ struct stage {
     size_t unreleased;    /* results, with those of files under way */
     size_t next;          /* item that nobody has taken */
     struct node *first, **last;
-    unsigned running, thread_count;
+    unsigned running, thread_count, ring_count;
     atomic_uint_fast64_t moved;
     atomic_bool stopped;
-    pthread_t threads[STAGE_FILES_AT_ONCE_MAX];
+    struct worker workers[STAGE_FILES_AT_ONCE_MAX];
 };
 
 /* ---- threads ---- */
@@ -60,26 +64,27 @@ static struct node *begin_next(struct stage *s)
     return node;
 }
 
-static void work_on(struct stage *s, struct node *node)
+static void work_on(struct worker *w, struct node *node)
 {
+    struct stage *s = w->stage;
     struct stage_file file = {.options = &s->options,
                               .item = node->result.item,
                               .result = &node->result,
-                              .pump = s->pump,
-                              .room = &s->room,
+                              .ring = &w->ring,
                               .remote = s->remote,
                               .moved = &s->moved,
                               .stopped = &s->stopped};
     stage_file_run(&file);
 }
 
-static void *run(void *stage)
+static void *run(void *worker)
 {
-    struct stage *s = stage;
+    struct worker *w = worker;
+    struct stage *s = w->stage;
     pthread_mutex_lock(&s->lock);
     for (struct node *node; (node = begin_next(s));) {
         pthread_mutex_unlock(&s->lock);
-        work_on(s, node);
+        work_on(w, node);
         pthread_mutex_lock(&s->lock);
         *s->last = node;
         s->last = &node->next;
@@ -93,14 +98,35 @@ static void *run(void *stage)
 
 /* ---- the list ---- */
 
-static void connect_job(struct stage *s)
+static void connect_job(struct stage *s, unsigned blocks)
 {
     char text[STAGE_REASON_MAX];
     if (!s->options.socket)
         return;
-    if (stage_remote_connect(s->options.socket, REMOTE_BLOCKS, s->options.job_timeout,
-                             &s->remote, text, sizeof text) != 0)
+    if (stage_remote_connect(s->options.socket, blocks, s->options.job_timeout, &s->remote,
+                             text, sizeof text) != 0)
         memcpy(s->job_failure, text, sizeof text);
+}
+
+/* Memory, and then threads, for so many files at once. */
+static int start_workers(struct stage *s, unsigned count)
+{
+    unsigned blocks = stage_ring_blocks(count);
+    int err = 0;
+    connect_job(s, count * blocks);
+    for (unsigned i = 0; !err && i < count; i++) {
+        s->workers[i].stage = s;
+        err = stage_ring_init(&s->workers[i].ring, blocks, s->remote, i * blocks);
+        s->ring_count++;
+    }
+    pthread_mutex_lock(&s->lock);
+    for (unsigned i = 0; !err && i < count; i++) {
+        err = -pthread_create(&s->workers[i].thread, NULL, run, &s->workers[i]);
+        if (!err)
+            s->running = ++s->thread_count;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return s->thread_count ? 0 : err; /* perhaps fewer at once */
 }
 
 int stage_start(const struct stage_options *options, const struct stage_item *items,
@@ -116,25 +142,12 @@ int stage_start(const struct stage_options *options, const struct stage_item *it
     pthread_cond_init(&s->some, &clock);
     pthread_cond_init(&s->fewer, NULL);
     pthread_condattr_destroy(&clock);
-    stage_room_init(&s->room);
     s->options = *options;
     s->items = items;
     s->count = count;
     s->last = &s->first;
-    connect_job(s);
-    int err = stage_pump_new(s->remote, &s->pump);
-    for (size_t i = 0; !err && i < count && i < options->files_at_once; i++) {
-        pthread_mutex_lock(&s->lock);
-        s->running++;
-        err = -pthread_create(&s->threads[s->thread_count], NULL, run, s);
-        if (err)
-            s->running--;
-        else
-            s->thread_count++;
-        pthread_mutex_unlock(&s->lock);
-    }
-    if (err && s->thread_count > 0)
-        err = 0; /* fewer at once */
+    int err = start_workers(s, count < options->files_at_once ? (unsigned)count
+                                                              : options->files_at_once);
     if (err)
         stage_free(s);
     else
@@ -180,16 +193,9 @@ void stage_result_release(struct stage_result *result)
     free(node);
 }
 
-uint64_t stage_unverified_count(const struct stage_result *result)
-{
-    return result->unverified.count + result->unverified.more;
-}
-
 void stage_stop(struct stage *s)
 {
     atomic_store(&s->stopped, true);
-    stage_pump_stop(s->pump);
-    stage_room_stop(&s->room);
     pthread_mutex_lock(&s->lock);
     pthread_cond_broadcast(&s->fewer);
     pthread_mutex_unlock(&s->lock);
@@ -206,19 +212,18 @@ const char *stage_job_failure(struct stage *s)
 void stage_free(struct stage *s)
 {
     for (unsigned i = 0; i < s->thread_count; i++)
-        pthread_join(s->threads[i], NULL);
-    if (s->pump)
-        stage_pump_free(s->pump);
+        pthread_join(s->workers[i].thread, NULL);
+    for (unsigned i = 0; i < s->ring_count; i++)
+        stage_ring_release(&s->workers[i].ring);
     if (s->remote)
         stage_remote_free(s->remote);
-    stage_room_destroy(&s->room);
     pthread_cond_destroy(&s->some);
     pthread_cond_destroy(&s->fewer);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
-/* ---- room ---- */
+/* ---- space ---- */
 
 int stage_space(const struct stage_item *items, size_t count, const char *folder,
                 uint64_t *needed, uint64_t *available)

@@ -142,11 +142,16 @@ static bool is_late(const struct limefile_field *field)
     return field->site_bytes > CARRY_MAX || !limefile_field_is_summable(field);
 }
 
+static size_t fields_of(const struct stage_fieldsums *s)
+{
+    return s->fields ? s->fields->count : 0;
+}
+
 int stage_fieldsums_init(struct stage_fieldsums *s, const struct limefile_fields *fields)
 {
     size_t largest = 0;
     *s = (struct stage_fieldsums){.fields = fields};
-    for (size_t i = 0; i < fields->count; i++) {
+    for (size_t i = 0; i < fields_of(s); i++) {
         struct limefile_field field;
         limefile_fields_get(fields, i, &field);
         if (!is_compared(&field))
@@ -189,11 +194,6 @@ static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data
         add_sites(s, data, n / site);
     s->carried = n % site;
     memcpy(s->carry, data + (n - s->carried), s->carried);
-}
-
-static size_t fields_of(const struct stage_fieldsums *s)
-{
-    return s->fields ? s->fields->count : 0;
 }
 
 /* The next one that is summed while it passes; false if there is none. */

@@ -1,9 +1,9 @@
-/* target.c - temporary files: locked, resumed, renamed */
+/* target.c - temporary files: locked, resumed, renamed; and what a copy has beside its bytes */
 #define _GNU_SOURCE
 #include "target.h"
 #include "descriptor.h"
 #include "limeedit.h"
-#include "port.h"
+#include "limeoutput.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +15,73 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TEMP_SUFFIX    ".limefs-stage"
-#define JOURNAL_SUFFIX ".limefs-journal"
+#define TEMP_SUFFIX ".limefs-stage"
 
 enum {
     TRIES = 16, /* to open a temporary that others rename, or adopt, at the same time */
+    JOURNAL_BYTES = 512,
 };
+
+static const struct stage_target none = {.folder = -1, .port = {.fd = -1, .direct = -1}};
+
+/* ---- what tells files apart, and what a copy has beside its bytes ---- */
+
+/* The device's number may be another one after a restart. */
+static bool is_same_state(const struct limefile_identity *a, const struct limefile_identity *b)
+{
+    return !(limefile_identity_differences(a, b) & (LIMEFILE_INO | LIMEFILE_STATE));
+}
+
+/* As cp -p: where the owner cannot be kept, nobody gets his rights by set-id bits. */
+int stage_adopt(int fd, const struct stat *source)
+{
+    const struct timespec times[] = {source->st_atim, source->st_mtim};
+    mode_t mode = source->st_mode & 07777;
+    if (fchown(fd, source->st_uid, source->st_gid) != 0) {
+        mode &= 0777;
+        if (fchown(fd, (uid_t)-1, source->st_gid) != 0)
+            mode = (mode & ~(mode_t)070) | (mode & 07) << 3;
+    }
+    return fchmod(fd, mode) != 0 || futimens(fd, times) != 0 ? -errno : 0;
+}
+
+/* ---- the file that is replaced ---- */
+
+static bool is_same(const struct stage_existing *e, const struct stat *st)
+{
+    return e->device == st->st_dev && e->inode == st->st_ino;
+}
+
+int stage_existing_lock(struct stage_existing *e, const char *path, const struct stat *st)
+{
+    struct stat open_st;
+    stage_existing_release(e);
+    *e = (struct stage_existing){true, -1, st->st_dev, st->st_ino};
+    if (!S_ISREG(st->st_mode)) /* a link is replaced, not the file that it leads to */
+        return 0;
+    e->fd = limefile_output_lock(AT_FDCWD, path);
+    int err = e->fd < 0 ? e->fd : 0;
+    if (!err && fstat(e->fd, &open_st) != 0)
+        err = -errno;
+    if (!err && !is_same(e, &open_st))
+        err = -ESTALE;
+    return err;
+}
+
+int stage_existing_check(const struct stage_existing *e, int folder, const char *name)
+{
+    struct stat st;
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    return e->exists && is_same(e, &st) ? 0 : -EEXIST;
+}
+
+void stage_existing_release(struct stage_existing *e)
+{
+    if (e->exists && e->fd >= 0)
+        close(e->fd);
+    *e = (struct stage_existing){.fd = -1};
+}
 
 /* ---- names ---- */
 
@@ -32,14 +93,14 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
-/* ".NAME.suffix"; of a name that would become too long, the beginning and a hash. */
-static char *beside(const char *name, const char *suffix)
+/* ".NAME.limefs-stage"; of a name that would become too long, the beginning and a hash. */
+static char *temp_name(const char *name)
 {
     char *out;
-    size_t room = NAME_MAX - 1 - strlen(suffix);
-    int n = strlen(name) <= room ? asprintf(&out, ".%s%s", name, suffix)
-                                 : asprintf(&out, ".%.*s~%016" PRIx64 "%s", (int)(room - 17),
-                                            name, hash_of(name), suffix);
+    size_t room = NAME_MAX - strlen("." TEMP_SUFFIX);
+    int n = strlen(name) <= room ? asprintf(&out, ".%s" TEMP_SUFFIX, name)
+                                 : asprintf(&out, ".%.*s~%016" PRIx64 TEMP_SUFFIX,
+                                            (int)(room - 17), name, hash_of(name));
     return n < 0 ? NULL : out;
 }
 
@@ -49,9 +110,8 @@ static int open_folder(struct stage_target *t, const char *path)
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     t->path = path;
     t->name = slash ? slash + 1 : path;
-    t->temp = beside(t->name, TEMP_SUFFIX);
-    t->journal = beside(t->name, JOURNAL_SUFFIX);
-    int err = folder && t->temp && t->journal ? 0 : -ENOMEM;
+    t->temp = temp_name(t->name);
+    int err = folder && t->temp ? 0 : -ENOMEM;
     if (!err) {
         t->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         err = t->folder < 0 ? -errno : 0;
@@ -79,14 +139,11 @@ static void explain_folder(const struct stage_target *t, int err, char *why, siz
         snprintf(why, cap, "open the folder %.*s: %s", n, t->path, limefile_strerror(err));
 }
 
-/* What has a name of ours and is nothing of ours; NULL: it may be ours. */
-static const char *stranger(const struct stat *st)
+const char *stage_kind_of(const struct stat *st)
 {
     switch (st->st_mode & S_IFMT) {
     case S_IFREG:
-        if (st->st_uid != geteuid())
-            return "another user's file";
-        return st->st_nlink > 1 ? "a file that has another name, too," : NULL;
+        return NULL;
     case S_IFLNK:
         return "a link";
     case S_IFDIR:
@@ -100,17 +157,26 @@ static const char *stranger(const struct stat *st)
     }
 }
 
-static void explain(const struct stage_target *t, const char *name, int err, char *why,
-                    size_t cap)
+/* What has the temporary's name and is not a file of ours; NULL: it may be ours. */
+static const char *stranger(const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode))
+        return stage_kind_of(st);
+    if (st->st_uid != geteuid())
+        return "another user's file";
+    return st->st_nlink > 1 ? "a file that has another name, too," : NULL;
+}
+
+static void explain_temp(const struct stage_target *t, int err, char *why, size_t cap)
 {
     struct stat st;
     int n = folder_length(t);
-    bool there = fstatat(t->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    bool there = fstatat(t->folder, t->temp, &st, AT_SYMLINK_NOFOLLOW) == 0;
     const char *what = there ? stranger(&st) : NULL;
     if (what)
-        snprintf(why, cap, "%s is in the way; remove it: %.*s%s", what, n, t->path, name);
+        snprintf(why, cap, "%s is in the way; remove it: %.*s%s", what, n, t->path, t->temp);
     else
-        snprintf(why, cap, "open the temporary file %.*s%s: %s", n, t->path, name,
+        snprintf(why, cap, "open the temporary file %.*s%s: %s", n, t->path, t->temp,
                  limefile_strerror(err));
 }
 
@@ -149,12 +215,12 @@ static int is_lost(const struct stage_target *t, const char *name, int fd)
 }
 
 /* What is another's meanwhile is left to him. */
-static int remove_ours(const struct stage_target *t, const char *name, int fd)
+static int remove_temp(const struct stage_target *t)
 {
-    int lost = fd < 0 ? 1 : is_lost(t, name, fd);
+    int lost = t->port.fd < 0 ? 1 : is_lost(t, t->temp, t->port.fd);
     if (lost)
         return lost < 0 ? lost : 0;
-    return unlinkat(t->folder, name, 0) == 0 || errno == ENOENT ? 0 : -errno;
+    return unlinkat(t->folder, t->temp, 0) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
 /* A run that was killed when it had given the source's mode to the temporary: it is ours, and
@@ -226,66 +292,111 @@ static void leave(struct stage_target *t)
 {
     struct stat st;
     if (t->port.fd >= 0 && fstat(t->port.fd, &st) == 0 && st.st_size == 0)
-        remove_ours(t, t->temp, t->port.fd);
+        remove_temp(t);
     stage_target_close(t, true);
 }
 
-static int resume(struct stage_target *t, const struct stat *temp,
-                  const struct limefile_identity *source)
+/* ---- the journal ---- */
+
+/* Behind the copy, where a page begins that no write of the copy touches. */
+static off_t journal_offset(const struct stage_target *t)
 {
-    int err = stage_journal_load(t, temp->st_ino, source);
-    if (err != -ENOENT && (err || t->kept <= (uint64_t)temp->st_size))
-        return err;
-    t->kept = 0;
-    return temp->st_size ? stage_target_restart(t) : 0;
+    const off_t page = LIMEFILE_DIRECT_ALIGN;
+    return (t->source.size + page - 1) / page * page;
 }
+
+/* Sets kept and kept_crc if there is a journal of this source. A journal that a crash has
+ * damaged does no harm: what is kept must have its CRC. */
+static void load_journal(struct stage_target *t)
+{
+    char text[JOURNAL_BYTES + 1] = "", end;
+    struct limefile_identity source = {0};
+    uint64_t kept;
+    uint32_t crc;
+    int64_t mtime, ctime;
+    ssize_t got = pread(t->port.fd, text, JOURNAL_BYTES, journal_offset(t));
+    t->kept = 0;
+    if (got <= 0 || sscanf(text,
+                           "limefs-stage 2 %" SCNu64 " %" SCNx32 " %" SCNu64 " %" SCNd64
+                           " %" SCNd64 ".%ld %" SCNd64 ".%ld%c",
+                           &kept, &crc, &source.ino, &source.size, &mtime,
+                           &source.mtime.tv_nsec, &ctime, &source.ctime.tv_nsec, &end) != 9)
+        return;
+    source.mtime.tv_sec = mtime;
+    source.ctime.tv_sec = ctime;
+    if (end == '\n' && kept <= (uint64_t)t->source.size && is_same_state(&source, &t->source)) {
+        t->kept = kept;
+        t->kept_crc = crc;
+        t->has_journal = kept > 0;
+    }
+}
+
+static void store_journal(struct stage_target *t, uint64_t kept, uint32_t crc)
+{
+    char text[JOURNAL_BYTES] = "";
+    const struct limefile_identity *s = &t->source;
+    snprintf(text, sizeof text,
+             "limefs-stage 2 %" PRIu64 " %08" PRIx32 " %" PRIu64 " %" PRId64
+             " %jd.%09ld %jd.%09ld\n",
+             kept, crc, s->ino, s->size, (intmax_t)s->mtime.tv_sec, s->mtime.tv_nsec,
+             (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec);
+    if (limefile_fd_write(t->port.fd, text, sizeof text, (uint64_t)journal_offset(t)) == 0 &&
+        fdatasync(t->port.fd) == 0)
+        t->has_journal = true;
+}
+
+/* ---- from the beginning to the last byte ---- */
 
 int stage_target_open(struct stage_target *t, const char *path,
                       const struct limefile_identity *source, char *why, size_t cap)
 {
     struct stat st;
-    *t =
-        (struct stage_target){.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
+    *t = none;
+    t->source = *source;
     int err = open_folder(t, path);
     if (err) {
         explain_folder(t, err, why, cap);
-    } else if ((err = open_temp(t, 0, &st)) != 0) {
-        explain(t, t->temp, err, why, cap);
-    } else if ((err = resume(t, &st, source)) != 0) {
-        explain(t, t->journal, err, why, cap);
+    } else {
+        err = open_temp(t, 0, &st);
+        if (!err) {
+            load_journal(t);
+            err = st.st_size && !t->kept ? stage_target_restart(t, source) : 0;
+        }
+        if (err)
+            explain_temp(t, err, why, cap);
     }
     if (err)
         leave(t);
     return err;
 }
 
-int stage_target_restart(struct stage_target *t)
+int stage_target_restart(struct stage_target *t, const struct limefile_identity *source)
 {
     struct stat st;
-    t->kept = t->sequence = 0;
-    t->adopted = false;
-    int err = remove_ours(t, t->journal, t->journal_fd);
-    if (!err)
-        err = remove_ours(t, t->temp, t->port.fd);
+    t->kept = 0;
+    t->adopted = t->has_journal = false;
+    t->source = *source;
+    int err = remove_temp(t);
     if (err)
         return err;
-    if (t->journal_fd >= 0)
-        close(t->journal_fd);
-    t->journal_fd = -1;
     stage_port_close(&t->port);
     err = open_temp(t, O_EXCL, &st);
     return err == -EEXIST ? -EBUSY : err;
 }
 
-int stage_target_allocate(struct stage_target *t, uint64_t size)
+int stage_target_allocate(struct stage_target *t)
 {
+    struct stat st;
+    off_t size = (off_t)t->source.size;
     int err;
     do
-        err = size && fallocate(t->port.fd, 0, 0, (off_t)size) != 0 ? -errno : 0;
+        err = size && fallocate(t->port.fd, 0, 0, size) != 0 ? -errno : 0;
     while (err == -EINTR);
     if (err && err != -EOPNOTSUPP && err != -ENOSYS)
         return err;
-    return ftruncate(t->port.fd, (off_t)size) == 0 ? 0 : -errno;
+    if (fstat(t->port.fd, &st) != 0)
+        return -errno;
+    return st.st_size >= size || ftruncate(t->port.fd, size) == 0 ? 0 : -errno;
 }
 
 /* ---- on the disk ---- */
@@ -299,20 +410,19 @@ static int sync_temp(struct stage_target *t, int (*sync)(int))
     return err && stage_remote_is_gone(t->port.remote->remote, NULL) ? -EAGAIN : err;
 }
 
-int stage_target_checkpoint(struct stage_target *t, const struct limefile_identity *source,
-                            uint64_t bytes, uint32_t crc)
+int stage_target_checkpoint(struct stage_target *t, uint64_t bytes, uint32_t crc)
 {
-    struct stat st;
     int err = sync_temp(t, fdatasync);
-    if (!err && fstat(t->port.fd, &st) != 0)
-        err = -errno;
     if (!err)
-        stage_journal_store(t, st.st_ino, source, bytes, crc); /* without it all begins anew */
+        store_journal(t, bytes, crc);
     return err;
 }
 
 int stage_target_sync(struct stage_target *t)
 {
+    if (ftruncate(t->port.fd, (off_t)t->source.size) != 0)
+        return -errno;
+    t->has_journal = false;
     return sync_temp(t, fsync);
 }
 
@@ -339,7 +449,7 @@ static int link_it(const struct stage_target *t)
         if (err != -EEXIST || is_lost(t, t->name, t->port.fd) != 0)
             return err;
     }
-    remove_ours(t, t->temp, t->port.fd); /* a failure leaves it for stage_target_tidy() */
+    remove_temp(t); /* a failure leaves it for stage_target_tidy() */
     return 0;
 }
 
@@ -387,7 +497,6 @@ int stage_target_rename(struct stage_target *t, const struct stage_existing *exi
         return err;
     free(t->temp);
     t->temp = NULL; /* it is no more */
-    remove_ours(t, t->journal, t->journal_fd);
     err = is_lost(t, t->name, t->port.fd);
     if (err)
         return err > 0 ? STAGE_TEMP_EXCHANGED : err;
@@ -398,45 +507,30 @@ void stage_target_close(struct stage_target *t, bool keep)
 {
     if (t->temp && t->port.fd >= 0)
         make_ours(t);
-    if (!keep && t->temp && t->port.fd >= 0) {
-        remove_ours(t, t->temp, t->port.fd);
-        remove_ours(t, t->journal, t->journal_fd);
-    }
+    if (!keep && t->temp)
+        remove_temp(t);
     stage_port_close(&t->port);
-    if (t->journal_fd >= 0)
-        close(t->journal_fd);
     if (t->folder >= 0)
         close(t->folder);
     free(t->temp);
-    free(t->journal);
-    *t =
-        (struct stage_target){.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
-}
-
-/* The temporary is gone, or the second name of the target, and goes. */
-static bool has_its_name(const struct stage_target *t)
-{
-    struct stat st;
-    if (fstatat(t->folder, t->temp, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT;
-    return S_ISREG(st.st_mode) && has_moved(t, t->name, &st) == 0 &&
-           unlinkat(t->folder, t->temp, 0) == 0;
+    *t = none;
 }
 
 void stage_target_tidy(const char *path)
 {
     struct stat st;
-    struct stage_target t = {.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
-    if (open_folder(&t, path) == 0 && has_its_name(&t) &&
-        fstatat(t.folder, t.journal, &st, AT_SYMLINK_NOFOLLOW) == 0 && !stranger(&st))
-        unlinkat(t.folder, t.journal, 0);
+    struct stage_target t = none;
+    if (open_folder(&t, path) == 0 &&
+        fstatat(t.folder, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+        has_moved(&t, t.name, &st) == 0)
+        unlinkat(t.folder, t.temp, 0);
     stage_target_close(&t, true);
 }
 
 uint64_t stage_target_has(const char *path)
 {
     struct stat st;
-    struct stage_target t = {.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
+    struct stage_target t = none;
     uint64_t bytes = 0;
     if (open_folder(&t, path) == 0 && fstatat(t.folder, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0)
         bytes = (uint64_t)st.st_blocks * 512;

@@ -1,32 +1,26 @@
 /*
- * target.h - where a file is put together: a temporary beside its target, which is synced and
- * renamed at the end, and a journal that says how far it is synced
+ * target.h - write a copy into a temporary file beside its target, and rename it at the end
  *
- *     .NAME.limefs-stage     the bytes; locked while somebody is at it; mode 0600
- *     .NAME.limefs-journal   only of files so long that it is worth it (journal.c)
- *
- * What an earlier try has left is kept as far as its journal says that it is synced, if the
- * source is the same as then. Results are 0 or a negative code.
+ * The temporary file, .NAME.limefs-stage, is locked while a process works on it, and has mode
+ * 0600. Behind the bytes of the copy it contains a journal: how far they are synced. The next
+ * run keeps them so far if the source is still the same. Results are 0 or a negative code.
  */
 #ifndef STAGE_TARGET_H
 #define STAGE_TARGET_H
 
 #include "limeidentity.h"
-#include "pump.h"
+#include "sums.h"
+#include "transfer.h"
 
 #include <sys/stat.h>
-
-/* What tells a state of the source from another one. */
-bool stage_identity_agrees(const struct limefile_identity *, const struct limefile_identity *);
-
-/* The source's time as a copy of it has it: where the file system of the copy keeps less than
- * nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
-bool stage_time_agrees(const struct timespec *source, const struct timespec *target);
 
 /* Gives a file mode, times and, as far as allowed, owner and group of the source. */
 int stage_adopt(int fd, const struct stat *source);
 
-/* ---- the file that has the target's name and will be replaced (existing.c) ---- */
+/* "a FIFO", "a folder" ...; NULL: a regular file. */
+const char *stage_kind_of(const struct stat *);
+
+/* ---- the file that has the target's name and will be replaced ---- */
 
 struct stage_existing {
     bool exists;
@@ -51,13 +45,13 @@ struct stage_target {
     const char *path;
     const char *name; /* in the folder: the end of path */
     int folder;
-    char *temp, *journal;   /* their names in the folder */
+    char *temp;             /* name of the temporary in the folder */
     struct stage_port port; /* the temporary */
-    int journal_fd;         /* -1: there is none yet */
-    bool adopted;           /* it has the source's mode and owner */
-    uint64_t sequence;      /* of checkpoints */
-    uint64_t kept;          /* bytes that an earlier try has left */
-    uint32_t kept_crc;      /* stage_sums.crc of them */
+    struct limefile_identity source;
+    bool adopted;      /* it has the source's mode and owner */
+    bool has_journal;  /* so the next run can go on */
+    uint64_t kept;     /* bytes that an earlier run has left */
+    uint32_t kept_crc; /* stage_sums.crc of them */
 };
 
 /* -EBUSY: somebody else is at it. Other failures come with a sentence: what is in the way is
@@ -66,18 +60,18 @@ int stage_target_open(struct stage_target *, const char *path,
                       const struct limefile_identity *source, char *why, size_t cap);
 
 /* Room for all bytes. -ENOSPC early. */
-int stage_target_allocate(struct stage_target *, uint64_t size);
+int stage_target_allocate(struct stage_target *);
 
 /* Throws away what there is, and begins with another file: whoever may still write into the old
  * one writes nowhere. */
-int stage_target_restart(struct stage_target *);
+int stage_target_restart(struct stage_target *, const struct limefile_identity *source);
 
-/* What stands before `bytes` is synced, and the next try may go on there. -EAGAIN: a job has
- * gone that had written some of it: restart. */
-int stage_target_checkpoint(struct stage_target *, const struct limefile_identity *source,
-                            uint64_t bytes, uint32_t crc);
+/* Syncs what stands before `bytes`, and notes it in the journal. A failure to note it is not an
+ * error: the next run starts again. -EAGAIN: a job has gone that had written some of it:
+ * restart. */
+int stage_target_checkpoint(struct stage_target *, uint64_t bytes, uint32_t crc);
 
-/* All of it is on the disk. -EAGAIN: as above. */
+/* Cuts the journal off and syncs all bytes. -EAGAIN: as above. */
 int stage_target_sync(struct stage_target *);
 
 /* Mode, times, owner (as far as allowed) and the record of what was staged; synced. For what is
@@ -97,24 +91,20 @@ int stage_target_rename(struct stage_target *, const struct stage_existing *exis
 /* keep: it may be resumed; else, unless renamed, nothing of ours is left. */
 void stage_target_close(struct stage_target *, bool keep);
 
-/* Removes what is left of a run that was killed when its file had got its name: the journal,
- * and the temporary if it is the same file. Another one is of another run, and is kept. */
+/* Removes the second name that a run has left which was killed when its file had got its name.
+ */
 void stage_target_tidy(const char *path);
 
 /* Bytes that an earlier try at this target takes up. */
 uint64_t stage_target_has(const char *path);
 
-/* ---- journal (journal.c) ---- */
-
-/* -ENOENT where there is none that fits; sets sequence, kept, kept_crc. */
-int stage_journal_load(struct stage_target *, uint64_t temp_inode,
-                       const struct limefile_identity *source);
-int stage_journal_store(struct stage_target *, uint64_t temp_inode,
-                        const struct limefile_identity *source, uint64_t bytes, uint32_t crc);
-
 /* ---- the record of a staged file (record.c), an extended attribute of it ---- */
 
 int stage_record_store(int fd, const struct stat *source, const struct stage_digest *);
+
+/* The source's time as a copy of it has it: where the file system of the copy keeps less than
+ * nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
+bool stage_time_agrees(const struct timespec *source, const struct timespec *target);
 
 /* False if there is none, or the file has changed since. */
 bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out);

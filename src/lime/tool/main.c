@@ -71,7 +71,7 @@ static int dispatch(int argc, char **argv)
     }
     const struct command *command = find(commands, COUNT(commands), word);
     if (command)
-        return command->run(argc - 1, argv + 1);
+        return command_run(command, argc - 1, argv + 1);
     if (*word == '-')
         message(NULL, "unknown option '%s'; see lime --help", word);
     else
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
     fill_standard_streams();
     keep_memory_small();
     signal(SIGXFSZ, SIG_IGN); /* EFBIG says it, and what was unfinished is taken away */
-    opterr = 0;               /* option_error() says it in our words */
+    opterr = 0;               /* command_run() says it in our words */
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc == 0 ? "lime" : slash ? slash + 1 : argv[0];
     const struct command *compat = find(compat_names, COUNT(compat_names), name);

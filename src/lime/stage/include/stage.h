@@ -1,11 +1,10 @@
 /*
  * stage.h - copies of containers that are verified on their way and appear whole or not at all
  *
- * A list of files is copied, several at once: those of one list share threads and memory
- * (pump.h). Each file is first looked at (plan.h: its structure, its fields), then goes through
- * the pump into a temporary file beside its target (target.h), and gets its name only when its
- * sums, the SciDAC checksums in it, and the structure of what was written are right, and all of
- * it is on the disk. docs/staging.md.
+ * A list of files is copied, several at once. Each file is first looked at (plan.h: its
+ * structure, its fields), then copied (transfer.h) into a temporary file beside its target
+ * (target.h), and gets its name only when its sums, the SciDAC checksums in it, and the
+ * structure of what was written are right, and all of it is on the disk. docs/staging.md.
  *
  * Nothing here prints. Results are as in limefile.h.
  */

@@ -104,7 +104,7 @@ struct stage_fieldsums {
     struct limefile_checksum found;
 };
 
-/* `fields` must outlive it. -ENOMEM. */
+/* `fields` must outlive it; NULL: none. -ENOMEM. */
 int stage_fieldsums_init(struct stage_fieldsums *, const struct limefile_fields *fields);
 void stage_fieldsums_release(struct stage_fieldsums *);
 

@@ -4,8 +4,8 @@
 
 #include "limefile.h"
 #include "limeverdict.h"
-#include "progress.h"
-#include "qcdmlcheck.h"
+#include "tool.h"
+#include "qcdml.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,21 +46,5 @@ struct check {
 
 /* Examines the file and prints all about it; sets its verdict. */
 void check_file(struct check *);
-
-/* ---- what is printed of it (checkwords.c) ---- */
-
-/* Counts and prints a finding. */
-void check_report(struct check *, const struct limefile_finding *);
-
-/* The line at the end. */
-void check_summary(const struct check *);
-
-/* Prints the verdict on a file that was not examined: `error` or `skipped` says why. */
-void check_unexamined(struct check *);
-
-void check_begin_json(const struct check *);
-
-/* The verdict, and what a document says, which end the JSON of a file. */
-void check_end_json(const struct check *);
 
 #endif

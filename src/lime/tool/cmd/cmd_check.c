@@ -1,17 +1,579 @@
-/* cmd_check.c - lime check: every deviation of containers from the format, and their sums */
+/*
+ * cmd_check.c - lime check: every deviation of containers from the format, and their sums
+ *
+ * The structure of a file is followed first. What is found there is kept until it is known what
+ * the records mean, so that all is told in the order of the file. Data come last: they can take
+ * minutes.
+ */
 #define _GNU_SOURCE
 #include "check.h"
+#include "cells.h"
+#include "container.h"
+#include "fieldcheck.h"
+#include "jsonout.h"
+#include "limebeginning.h"
 #include "parallel.h"
 #include "pathlist.h"
 #include "tool.h"
 
 #include <errno.h>
-#include <getopt.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { COUNTS_MAX = 128 };
+
+/* ---- findings ---- */
+
+static void begin_finding(const struct check *check)
+{
+    bool first = check->warnings + check->deviations + check->faults == 0;
+    if (check->options->json && check->options->lines)
+        fputs(first ? "" : ", ", stdout);
+    else if (check->options->json)
+        fputs(first ? "\n " : ",\n ", stdout);
+}
+
+/* Counts and prints a finding. */
+static void check_report(struct check *check, const struct limefile_finding *finding)
+{
+    bool warning = limefile_is_harmless(finding->code) && !check->options->strict;
+    begin_finding(check);
+    if (warning)
+        check->warnings++;
+    else if (limefile_is_fault(finding->code))
+        check->faults++;
+    else
+        check->deviations++;
+    if (limefile_is_read_error(finding->code))
+        check->read_failed = true;
+    if (check->options->json)
+        jsonout_finding(stdout, finding);
+    else if (!check->options->quiet)
+        finding_message(check->path, finding, warning);
+}
+
+/* ---- the line at the end ---- */
+
+/* "; checksums: 2 right, 1 wrong" */
+static void counts_text(const char *what, const char *const names[3], const uint64_t counts[3],
+                        const char *none, char buf[COUNTS_MAX])
+{
+    int used = snprintf(buf, COUNTS_MAX, "; %s: ", what);
+    bool any = false;
+    for (size_t i = 0; i < 3; i++)
+        if (counts[i]) {
+            used += snprintf(buf + used, COUNTS_MAX - (size_t)used, "%s%" PRIu64 " %s",
+                             any ? ", " : "", counts[i], names[i]);
+            any = true;
+        }
+    if (!any)
+        snprintf(buf + used, COUNTS_MAX - (size_t)used, "%s", none);
+}
+
+static void sums_text(const struct check *c, char buf[COUNTS_MAX])
+{
+    static const char *const names[] = {"right", "wrong", "unverified"};
+    const uint64_t counts[] = {c->verified, c->wrong, c->unverified};
+    if (c->options->data)
+        counts_text("checksums", names, counts, "no data to verify", buf);
+    else if (c->has_data)
+        snprintf(buf, COUNTS_MAX, "; %s",
+                 c->options->physics ? "checksums not compared" : "data not read");
+}
+
+static void physics_text(const struct check *c, char buf[COUNTS_MAX])
+{
+    static const char *const names[] = {"good", "bad", "unverified"};
+    const uint64_t counts[] = {c->physical, c->unphysical, c->unexamined};
+    if (c->options->physics)
+        counts_text("configurations", names, counts, "none", buf);
+}
+
+static void findings_text(const struct check *c, char buf[COUNTS_MAX])
+{
+    uint64_t bad = c->deviations + c->faults;
+    const char *end = !c->fault  ? ""
+                      : bad == 1 ? ", a fault that ends the container"
+                                 : ", the last one a fault that ends the container";
+    if (bad)
+        snprintf(buf, COUNTS_MAX, ": %" PRIu64 " deviation%s%s", bad, plural(bad), end);
+}
+
+static void check_summary(const struct check *c)
+{
+    char found[COUNTS_MAX] = "", sums[COUNTS_MAX] = "", physics[COUNTS_MAX] = "",
+         warnings[48] = "";
+    const char *verdict = limefile_verdict_word(c->verdict);
+    findings_text(c, found);
+    sums_text(c, sums);
+    physics_text(c, physics);
+    if (c->warnings)
+        snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", c->warnings,
+                 plural(c->warnings));
+    if (c->format)
+        answer(c->path, "%s%s: %s file, %" PRIu64 " bytes%s%s%s", verdict, found, c->format,
+               c->size, sums, physics, warnings);
+    else
+        answer(c->path,
+               "%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes%s%s%s",
+               verdict, found, c->records, plural(c->records), c->messages, plural(c->messages),
+               c->size, sums, physics, warnings);
+}
+
+/* ---- JSON ---- */
+
+static void check_begin_json(const struct check *c)
+{
+    jsonout_begin_file(c->path);
+    printf(", \"findings\": [");
+}
+
+static void check_end_json(const struct check *c)
+{
+    printf(", \"verdict\": \"%s\"", limefile_verdict_word(c->verdict));
+    if (c->skipped)
+        jsonout_word(stdout, "reason", c->skipped);
+    if (c->error)
+        jsonout_word(stdout, "error", c->error);
+    if (c->qcdml) {
+        if (c->verdict != LIMEFILE_UNREADABLE)
+            qcdml_check(c->qcdml);
+        fputs(", \"qcdml\": ", stdout);
+        qcdml_check_json(c->qcdml);
+    }
+    fputs(c->options->lines ? "}\n" : "}", stdout);
+}
+
+/* ---- files that are not examined ---- */
+
+/* With the members that a file has which was examined. */
+static void unexamined_json(const struct check *c)
+{
+    check_begin_json(c);
+    fputs("], \"deviations\": 0, \"faults\": 0, \"warnings\": 0, \"records\": 0, "
+          "\"messages\": 0, \"size\": 0",
+          stdout);
+    if (c->options->data)
+        fputs(", \"checksums\": [], \"checkpoints\": []", stdout);
+    if (c->options->physics)
+        fputs(", \"physics\": []", stdout);
+    check_end_json(c);
+}
+
+/* Prints the verdict on a file that was not examined: `error` or `skipped` says why. */
+static void check_unexamined(struct check *c)
+{
+    bool bad = c->skipped && c->options->all && c->optional;
+    bool listed = bad || c->error || c->options->list_skipped;
+    c->verdict = bad ? LIMEFILE_BAD : c->skipped ? LIMEFILE_SKIPPED : LIMEFILE_UNREADABLE;
+    if (c->options->json && listed)
+        unexamined_json(c);
+    else if (bad)
+        message(c->path, "%s", c->skipped);
+    else if (c->skipped && listed && !c->options->quiet)
+        answer(c->path, "skipped: %s", c->skipped);
+}
+
+/* One file while it is open. */
+struct look {
+    struct check *check;
+    struct container c;
+    struct limefile_fields fields;
+
+    /* Findings of structure, until those of meaning are known, which go between them. */
+    struct limefile_finding *found;
+    size_t found_count, found_capacity;
+    bool lacks_memory;
+
+    /* Findings of meaning, which wait for their turn: those of the fields, and (--strict) what
+     * is demanded of them. */
+    size_t told, demanded; /* findings; fields */
+    struct limefile_finding demand[2];
+    unsigned demands;
+
+    /* Those of checkpoints, found as they are asked for. */
+    struct limecheckpoint_findings walk;
+    struct limefile_finding of_cells; /* the next one, */
+    bool waits;                       /* if it has been found; its reason lives in `walk` */
+    int cells;                        /* 1; 0: there are no more; < 0: an error */
+
+    struct limefile_finding beginning; /* of a file that does not begin with a header */
+
+    struct field_check field;
+    struct sums_check sums;
+    struct physics_check physics;
+    struct jsonout_list sum_list, cell_list, physics_list;
+};
+
+/* ---- findings ---- */
+
+static int compare_findings(const struct limefile_finding *x, const struct limefile_finding *y)
+{
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->code > y->code) - (x->code < y->code);
+}
+
+/* The next thing that is demanded of a field, or NULL. */
+static const struct limefile_finding *next_demand(struct look *look)
+{
+    struct limefile_finding *demand = look->demand;
+    while (look->check->options->strict && look->demands == 0 &&
+           look->demanded < look->fields.count)
+        look->demands = limefile_fields_demand(&look->fields, look->demanded++, demand);
+    if (look->demands == 2 && compare_findings(&demand[0], &demand[1]) > 0) {
+        struct limefile_finding first = demand[1];
+        demand[1] = demand[0];
+        demand[0] = first;
+    }
+    return look->demands ? demand : NULL;
+}
+
+/* The next one of a checkpoint, or NULL. */
+static const struct limefile_finding *next_of_cells(struct look *look)
+{
+    if (!look->waits && look->cells == 1) {
+        look->cells = limecheckpoint_findings_next(&look->walk, &look->of_cells);
+        look->waits = look->cells == 1;
+    }
+    return look->waits ? &look->of_cells : NULL;
+}
+
+/* The first one that waits, if it stands before that offset; it does not wait any more. */
+static bool take_waiting(struct look *look, uint64_t before, struct limefile_finding *out)
+{
+    const struct limefile_finding *first = next_demand(look), *cells = next_of_cells(look);
+    struct limefile_finding field;
+    bool told = limefile_fields_finding(&look->fields, look->told, &field);
+    if (told && !(first && compare_findings(first, &field) < 0))
+        first = &field;
+    if (cells && !(first && compare_findings(first, cells) <= 0))
+        first = cells;
+    if (!first || first->offset >= before)
+        return false;
+    *out = *first;
+    if (first == cells) {
+        look->waits = false;
+    } else if (first == &field) {
+        look->told++;
+    } else {
+        look->demand[0] = look->demand[1];
+        look->demands--;
+    }
+    return true;
+}
+
+static void report_waiting(struct look *look, uint64_t before)
+{
+    struct limefile_finding finding;
+    while (take_waiting(look, before, &finding))
+        check_report(look->check, &finding);
+}
+
+/* ---- structure and meaning ---- */
+
+static void keep(void *context, const struct limefile_finding *finding)
+{
+    struct look *look = context;
+    look->lacks_memory =
+        look->lacks_memory || !array_reserve(&look->found, &look->found_capacity,
+                                             look->found_count, sizeof *look->found);
+    if (look->lacks_memory)
+        return;
+    look->found[look->found_count++] = *finding;
+}
+
+static void show_progress(void *context, uint64_t done, uint64_t size)
+{
+    struct look *look = context;
+    const struct check *check = look->check;
+    (void)size;
+    if (!check->options->data && !check->options->physics)
+        progress_to(check->progress, done);
+}
+
+static int understand(struct look *look)
+{
+    struct limefile_source *source = look->c.source;
+    int err = limefile_index_scan(source, keep, show_progress, look, &look->c.index);
+    if (!err && look->lacks_memory)
+        err = -ENOMEM;
+    return err ? err : limefile_fields_build(source, look->c.index, &look->fields);
+}
+
+/* In the order of the file. */
+static int report_all(struct look *look)
+{
+    struct check *check = look->check;
+    const struct limefile_finding *fault = limefile_index_fault(look->c.index);
+    limecheckpoint_findings_begin(&look->walk, look->c.source, look->c.index);
+    look->cells = 1;
+    check->size = limefile_index_size(look->c.index);
+    check->records = limefile_index_count(look->c.index);
+    check->messages = limefile_index_messages(look->c.index);
+    check->fault = fault ? fault->code : 0;
+    check->has_data = look->fields.count > 0 || cells_any(look->c.index);
+    for (size_t i = 0; i < look->found_count; i++) {
+        report_waiting(look, look->found[i].offset);
+        check_report(check, &look->found[i]);
+    }
+    report_waiting(look, UINT64_MAX);
+    if (look->cells < 0)
+        return look->cells;
+    if (check->size == 0)
+        check_report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
+    return 0;
+}
+
+/* ---- data ---- */
+
+static bool count_bytes(void *context, uint64_t more)
+{
+    struct check *check = context;
+    check->summed += more;
+    progress_add(check->progress, more);
+    return true;
+}
+
+static void report_data(void *context, const struct limefile_finding *finding)
+{
+    check_report(context, finding);
+}
+
+static int verify_cells(struct look *look)
+{
+    struct check *check = look->check;
+    struct cells_check cells = {
+        .path = check->path,
+        .quiet = check->options->quiet || check->options->json,
+        .progress = count_bytes,
+        .report = report_data,
+        .context = check,
+        .results = check->options->json ? &look->cell_list : NULL,
+    };
+    int err = cells_check(&cells, look->c.source, look->c.index);
+    check->verified += cells.verified;
+    check->wrong += cells.wrong;
+    check->unverified += cells.unverified;
+    return err;
+}
+
+static void begin_data(struct look *look)
+{
+    struct check *check = look->check;
+    const struct check_options *o = check->options;
+    look->field = (struct field_check){
+        .path = check->path,
+        .c = &look->c,
+        .fields = &look->fields,
+        .threads = o->threads,
+        .quiet = o->quiet || o->json,
+        .summed = o->data,
+        .physical = o->physics,
+        .progress = count_bytes,
+        .report = report_data,
+        .context = check,
+        .sums = o->json && o->data ? &look->sum_list : NULL,
+        .physics_results = o->json && o->physics ? &look->physics_list : NULL,
+    };
+}
+
+static int verify(struct look *look)
+{
+    struct check *check = look->check;
+    const struct check_options *o = check->options;
+    begin_data(look);
+    int err = 0;
+    if (o->data)
+        sums_check(&look->sums, &look->field);
+    else if (o->physics)
+        sums_check_headers(&look->sums, &look->field);
+    check->verified = look->sums.verified;
+    check->wrong = look->sums.wrong;
+    check->unverified = look->sums.unverified;
+    if (!err && o->data)
+        err = verify_cells(look);
+    if (!err && o->physics)
+        err = physics_check(&look->physics, &look->field);
+    check->physical = look->physics.good;
+    check->unphysical = look->physics.wrong;
+    check->unexamined = look->physics.unverified;
+    return err;
+}
+
+/* A file in another format, all of it. */
+static int verify_gauge(struct look *look)
+{
+    struct check *check = look->check;
+    struct gauge_check gauge = {
+        .sums = &look->sums,
+        .physics = &look->physics,
+        .summed = check->options->data,
+        .physical = check->options->physics,
+        .strict = check->options->strict,
+    };
+    int err = look->c.source->ops->size(look->c.source, &check->size);
+    begin_data(look);
+    if (!err)
+        err = gauge_check(&gauge, &look->field);
+    check->verified = look->sums.verified;
+    check->wrong = look->sums.wrong;
+    check->unverified = check->options->data ? look->sums.unverified : 0;
+    check->physical = look->physics.good;
+    check->unphysical = look->physics.wrong;
+    check->unexamined = gauge.unexamined;
+    return err;
+}
+
+/* ---- JSON ---- */
+
+static void end_json(struct look *look)
+{
+    const struct check *c = look->check;
+    printf("], \"deviations\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"warnings\": %" PRIu64
+           ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32 ", \"size\": %" PRIu64,
+           c->deviations, c->faults, c->warnings, c->records, c->messages, c->size);
+    if (c->format)
+        printf(", \"format\": \"%s\"", c->format);
+    if (c->options->data) {
+        fputs(", \"checksums\": ", stdout);
+        jsonout_list_print(&look->sum_list);
+        fputs(", \"checkpoints\": ", stdout);
+        jsonout_list_print(&look->cell_list);
+    }
+    if (c->options->physics) {
+        fputs(", \"physics\": ", stdout);
+        jsonout_list_print(&look->physics_list);
+    }
+    check_end_json(c);
+}
+
+/* ---- the kind of the file ---- */
+
+/* Finds out what there is to examine: a container (1); a file in another format, or one whose
+ * beginning is damaged (0, with check->format or look->beginning); or nothing (0, with the
+ * reason in check->skipped or check->error). Returns < 0 if it cannot be read. */
+static int classify(struct look *look)
+{
+    static const char container[] = "not a LIME container";
+    struct check *check = look->check;
+    const struct check_options *o = check->options;
+    if (look->c.mounted)
+        return 1;
+    const char *format = gauge_check_format(&look->c);
+    if (format && (o->data || o->physics)) {
+        check->format = format;
+        return 0;
+    }
+    int kind = format ? 0 : limefile_beginning(look->c.source, &look->beginning);
+    if (kind < 0)
+        return look->beginning.code ? 0 : kind;
+    if (kind == 0 && check->optional)
+        check->skipped =
+            format ? "another format, which --data or --physics examines" : container;
+    else if (kind == 0)
+        check->error = container;
+    if (check->error && format)
+        message(check->path, "%s, but a %s file: --data or --physics examines it", container,
+                format);
+    else if (check->error)
+        message(check->path, "%s", CONTAINER_FOREIGN);
+    return kind;
+}
+
+/* ---- all of it ---- */
+
+static int examine_container(struct look *look)
+{
+    int err = understand(look);
+    if (!err)
+        err = report_all(look);
+    return err ? err : verify(look);
+}
+
+/* What classify() has called 0. */
+static int examine_other(struct look *look)
+{
+    struct check *check = look->check;
+    if (check->format)
+        return verify_gauge(look);
+    check_report(check, &look->beginning);
+    return look->c.source->ops->size(look->c.source, &check->size);
+}
+
+static enum limefile_verdict judge(const struct check *check)
+{
+    if (check->error || check->read_failed)
+        return LIMEFILE_UNREADABLE;
+    if (check->deviations + check->faults + check->wrong + check->unphysical)
+        return LIMEFILE_BAD;
+    if (check->unverified + check->unexamined == 0)
+        return LIMEFILE_GOOD;
+    return check->options->strict ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
+}
+
+static int open_lists(struct look *look)
+{
+    const struct check_options *o = look->check->options;
+    int err = o->data ? jsonout_list_open(&look->sum_list) : 0;
+    if (!err && o->data)
+        err = jsonout_list_open(&look->cell_list);
+    if (!err && o->physics)
+        err = jsonout_list_open(&look->physics_list);
+    return err;
+}
+
+static void examine(struct look *look, bool container)
+{
+    struct check *check = look->check;
+    if (check->options->json)
+        check_begin_json(check);
+    int err = check->options->json ? open_lists(look) : 0;
+    if (!err)
+        err = container ? examine_container(look) : examine_other(look);
+    if (err) {
+        message_code(check->path, "check", err);
+        check->error = limefile_strerror(err);
+    }
+    check->verdict = judge(check);
+    if (check->options->json)
+        end_json(look);
+    else if (!err && !check->options->quiet)
+        check_summary(check);
+}
+
+static void close_it(struct look *look)
+{
+    container_close(&look->c);
+    jsonout_list_close(&look->sum_list);
+    jsonout_list_close(&look->cell_list);
+    jsonout_list_close(&look->physics_list);
+    limefile_fields_release(&look->fields);
+    free(look->found);
+}
+
+void check_file(struct check *check)
+{
+    struct look look = {.check = check};
+    int kind, err = container_open_source(&look.c, check->path);
+    if (err == -EISDIR)
+        message(check->path, "-r checks the containers in it");
+    kind = err ? err : classify(&look);
+    if (!err && kind < 0)
+        message_code(check->path, "read", kind);
+    if (kind < 0)
+        check->error = limefile_strerror(kind);
+    if (check->error || check->skipped)
+        check_unexamined(check);
+    else
+        examine(&look, kind == 1);
+    close_it(&look);
+}
 
 static const char help[] =
     "Usage: lime check [-q] [--json] [--data] [--physics] [--strict] [-j N] FILE...\n"
@@ -75,7 +637,6 @@ struct options {
     struct check_options check;
     struct pathlist_options files;
     const char *qcdml;
-    bool help;
 };
 
 /* What the line at the end counts. */
@@ -84,13 +645,6 @@ struct totals {
     uint64_t files, warnings, bytes, summed;
     double began;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- all files ---- */
 
@@ -104,17 +658,17 @@ static void print_totals(const struct options *o, const struct totals *t)
 {
     const uint64_t *n = t->verdicts;
     char rate[64] = "", warnings[48] = "", human[NUMBER_HUMAN_MAX];
-    double seconds = now() - t->began;
+    double seconds = seconds_now() - t->began;
     if (t->warnings)
         snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", t->warnings,
-                 t->warnings == 1 ? "" : "s");
+                 plural(t->warnings));
     if ((o->check.data || o->check.physics) && seconds > 0 && isatty(STDOUT_FILENO))
         snprintf(rate, sizeof rate, ", %s/s",
                  number_human((uint64_t)((double)t->summed / seconds), human));
     answer(NULL,
            "%" PRIu64 " file%s: %" PRIu64 " good, %" PRIu64 " bad, %" PRIu64
            " unverified, %" PRIu64 " unreadable, %" PRIu64 " skipped%s; %" PRIu64 " bytes%s",
-           t->files, t->files == 1 ? "" : "s", n[LIMEFILE_GOOD], n[LIMEFILE_BAD],
+           t->files, plural(t->files), n[LIMEFILE_GOOD], n[LIMEFILE_BAD],
            n[LIMEFILE_UNVERIFIED], n[LIMEFILE_UNREADABLE], n[LIMEFILE_SKIPPED], warnings,
            t->bytes, rate);
 }
@@ -221,7 +775,7 @@ static int check_list(const struct pathlist *list, const struct options *o,
                       struct outcome *outcomes)
 {
     struct checks all = {list, o, outcomes};
-    struct totals totals = {.began = now()};
+    struct totals totals = {.began = seconds_now()};
     bool array = !o->check.lines && list->count > 1;
     const struct parallel parallel = {
         .count = list->count,
@@ -264,94 +818,39 @@ static int check_all(const struct pathlist *list, const struct options *o)
 
 /* ---- the command line ---- */
 
-enum {
-    OPT_JSON = 256,
-    OPT_DATA,
-    OPT_PHYSICS,
-    OPT_STRICT,
-    OPT_QCDML,
-    OPT_LIST,
-    OPT_ALL,
-    OPT_HELP
+static struct options options = {.files.all = true};
+
+static const struct option_rule rules[] = {
+    FLAG_RULE("quiet", 'q', &options.check.quiet),
+    FLAG_RULE("json", 0, &options.check.json),
+    FLAG_RULE("data", 0, &options.check.data),
+    FLAG_RULE("physics", 0, &options.check.physics),
+    FLAG_RULE("strict", 0, &options.check.strict),
+    TEXT_RULE("qcdml", 0, &options.qcdml),
+    FLAG_RULE("list-skipped", 0, &options.check.list_skipped),
+    FLAG_RULE("all", 0, &options.check.all),
+    PATHLIST_RULES(options.files),
+    THREADS_RULE(&options.check.threads),
+    {NULL},
 };
 
-static int take_option(struct options *o, int opt, char **argv)
+static int run(int count, char **paths)
 {
-    switch (opt) {
-    case 'q':
-        o->check.quiet = true;
-        return TOOL_GOOD;
-    case 'j':
-        return threads_option(&cmd_check, &o->check.threads);
-    case OPT_JSON:
-        o->check.json = true;
-        return TOOL_GOOD;
-    case OPT_DATA:
-        o->check.data = true;
-        return TOOL_GOOD;
-    case OPT_PHYSICS:
-        o->check.physics = true;
-        return TOOL_GOOD;
-    case OPT_STRICT:
-        o->check.strict = true;
-        return TOOL_GOOD;
-    case OPT_QCDML:
-        o->qcdml = optarg;
-        return TOOL_GOOD;
-    case OPT_LIST:
-        o->check.list_skipped = true;
-        return TOOL_GOOD;
-    case OPT_ALL:
-        o->check.all = true;
-        return TOOL_GOOD;
-    case OPT_HELP:
-        o->help = true;
-        return TOOL_GOOD;
-    default:
-        return pathlist_option(&o->files, opt, &cmd_check, argv);
-    }
-}
-
-static int parse(struct options *o, int argc, char **argv)
-{
-    static const struct option longs[] = {
-        {"quiet", no_argument, NULL, 'q'},
-        {"json", no_argument, NULL, OPT_JSON},
-        {"data", no_argument, NULL, OPT_DATA},
-        {"physics", no_argument, NULL, OPT_PHYSICS},
-        {"strict", no_argument, NULL, OPT_STRICT},
-        {"qcdml", required_argument, NULL, OPT_QCDML},
-        {"list-skipped", no_argument, NULL, OPT_LIST},
-        {"all", no_argument, NULL, OPT_ALL},
-        PATHLIST_LONG_OPTIONS,
-        {"threads", required_argument, NULL, 'j'},
-        {"help", no_argument, NULL, OPT_HELP},
-        {NULL, 0, NULL, 0},
-    };
-    int status = TOOL_GOOD;
-    for (int opt; !status && (opt = read_option(argc, argv, "qr0j:", longs, NULL)) != -1;)
-        status = take_option(o, opt, argv);
-    if (status || o->help)
-        return status;
-    if (o->qcdml && (o->files.recursive || o->files.list || argc - optind != 1))
-        return usage_error(&cmd_check, "--qcdml is for one FILE");
-    o->check.lines = o->check.json && (o->files.recursive || o->files.list);
-    return TOOL_GOOD;
-}
-
-static int run(int argc, char **argv)
-{
-    struct options o = {.files.all = true};
+    struct options *o = &options;
     struct pathlist list;
-    int status = parse(&o, argc, argv);
-    if (status || o.help)
-        return status ? status : print_help(&cmd_check);
-    status = pathlist_make(&list, &o.files, &cmd_check, argc, argv);
+    bool many = o->files.recursive || o->files.list;
+    if (o->qcdml && (many || count != 1))
+        return usage_error(&cmd_check, "--qcdml is for one FILE");
+    o->check.lines = o->check.json && many;
+    int status = pathlist_make(&list, &o->files, &cmd_check, count, paths);
     if (!status)
-        status = check_all(&list, &o);
+        status = check_all(&list, o);
     pathlist_release(&list);
     return status;
 }
 
 const struct command cmd_check = {
-    "check", "name every deviation; compare data with their checksums", help, run};
+    "check", "name every deviation; compare data with their checksums",
+    help,    run,
+    rules,   ANY_OPERANDS,
+    NULL};

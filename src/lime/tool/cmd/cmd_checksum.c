@@ -1,17 +1,157 @@
 /* cmd_checksum.c - lime checksum: SciDAC checksums computed, compared, and added */
 #define _GNU_SOURCE
-#include "checksumitem.h"
-#include "checksumoptions.h"
-#include "checksumput.h"
+#include "container.h"
+#include "edit.h"
 #include "jsonout.h"
-#include "progress.h"
-#include "select.h"
+#include "limeildg.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum sum_action { SUM_UNTOUCHED, SUM_ADDED, SUM_REPLACED };
+
+struct sum_item {
+    struct limefile_field field;        /* as the options say, or the file */
+    char type[LIMEFILE_TYPE_BYTES + 1]; /* of its record, whose own is the index's */
+    struct limefile_checksum sum;
+    bool is_cksum; /* `cksum` is known, which is compared with nothing */
+    uint32_t cksum;
+    bool summed;                   /* `sum` is known; if not, after a message */
+    enum limefile_verdict verdict; /* docs/verdicts.md */
+    enum sum_action action;
+};
+
+struct checksum_options {
+    bool json, add, replace, cksum;
+    unsigned threads;
+    uint64_t site_bytes, sites; /* 0: as the file says */
+    const char *path;
+    char **words;
+    size_t word_count;
+};
+
+static const char *const action_words[] = {"", "added", "replaced"};
+
+/* ---- the answer ---- */
+
+static void print_text(const struct sum_item *item)
+{
+    const struct limefile_field *f = &item->field;
+    char shown[TYPE_SHOWN_MAX], more[96] = "";
+    type_shown(item->type, strlen(item->type), shown);
+    if (item->is_cksum)
+        answer(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %s", item->cksum, f->record.bytes,
+               f->record.ordinal, shown);
+    if (item->is_cksum || !item->summed)
+        return;
+    if (item->action)
+        snprintf(more, sizeof more, "  (%s)", action_words[item->action]);
+    else if (item->verdict == LIMEFILE_BAD && f->has_checksum)
+        snprintf(more, sizeof more, "  (record %" PRIu64 " says %08x %08x)", f->by_checksum,
+                 f->checksum.suma, f->checksum.sumb);
+    else if (item->verdict == LIMEFILE_BAD)
+        snprintf(more, sizeof more, "  (record %" PRIu64 " cannot be understood)",
+                 f->by_checksum);
+    else if (item->verdict == LIMEFILE_UNVERIFIED)
+        snprintf(more, sizeof more, "  (no checksum)");
+    answer(NULL, "%08x %08x %-10s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb,
+           limefile_verdict_word(item->verdict), f->record.ordinal, shown, more);
+}
+
+static void print_json(const struct sum_item *item)
+{
+    const struct limefile_field *f = &item->field;
+    printf("{\"ordinal\": %" PRIu64 ", \"type\": ", f->record.ordinal);
+    jsonout_text(stdout, item->type, strlen(item->type));
+    printf(", \"bytes\": %" PRIu64, f->record.bytes);
+    if (item->is_cksum) {
+        printf(", \"cksum\": %" PRIu32 "}", item->cksum);
+        return;
+    }
+    printf(", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64 ", \"state\": \"%s\"", f->sites,
+           f->site_bytes, limefile_verdict_word(item->verdict));
+    if (item->summed)
+        printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", item->sum.suma, item->sum.sumb);
+    if (f->has_checksum)
+        printf(", \"stored\": {\"ordinal\": %" PRIu64
+               ", \"suma\": \"%08x\", \"sumb\": \"%08x\"}",
+               f->by_checksum, f->checksum.suma, f->checksum.sumb);
+    if (item->action)
+        printf(", \"action\": \"%s\"", action_words[item->action]);
+    putchar('}');
+}
+
+/* The i-th of all that are printed. */
+static void print_item(const struct checksum_options *o, const struct sum_item *item, size_t i)
+{
+    if (!o->json) {
+        print_text(item);
+        return;
+    }
+    fputs(i ? ",\n " : "\n ", stdout);
+    print_json(item);
+}
+
+static void begin_items(const struct checksum_options *o)
+{
+    if (!o->json)
+        return;
+    jsonout_begin_file(o->path);
+    fputs(", \"records\": [", stdout);
+}
+
+static void end_items(const struct checksum_options *o)
+{
+    if (o->json)
+        fputs("]}\n", stdout);
+}
+
+static const char type[] = "scidac-checksum";
+
+/* A checksum belongs to the data before it in its message. */
+static bool may_come_last(const struct edit *edit, const struct limefile_fields *fields,
+                          const struct limefile_field *field)
+{
+    struct limefile_record last;
+    struct limefile_field last_field;
+    limefile_fields_get(fields, fields->count - 1, &last_field);
+    return limefile_index_get(edit->c.index, limefile_index_count(edit->c.index), &last) == 0 &&
+           last.message == field->record.message &&
+           last_field.record.ordinal == field->record.ordinal;
+}
+
+/* Adds a record. It comes last, if nothing between the data and the end of the container could
+ * take it for its own; else behind the data, for which the container is written anew. */
+static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
+                        const struct limefile_field *field, const struct limefile_checksum *sum)
+{
+    char xml[LIMEFILE_CHECKSUM_XML_MAX];
+    size_t n = limefile_checksum_xml(sum, xml);
+    if (may_come_last(edit, fields, field))
+        return record_append(edit, type, xml, n);
+    return edit_insert(edit, &field->record,
+                       &(struct limefile_insert){type, sizeof type - 1, xml, n});
+}
+
+/* Other data in a record that is there; in place if they fit, filled up with blanks. */
+static int checksum_replace(struct edit *edit, uint64_t ordinal,
+                            const struct limefile_checksum *sum)
+{
+    struct limefile_record record;
+    char xml[LIMEFILE_CHECKSUM_XML_MAX];
+    size_t n = limefile_checksum_xml(sum, xml);
+    int err = limefile_index_get(edit->c.index, ordinal, &record);
+    if (err)
+        return failed_status(edit->c.path, "replace", err);
+    return record_put(edit, &record, xml, n, ' ');
+}
 
 static const char help[] =
     "Usage: lime checksum [--json] [-j N] [--site-bytes N | --lattice LxLxLxT] FILE\n"
@@ -80,37 +220,58 @@ static bool look_at(const struct checksum_options *o, const struct container *c,
     return true;
 }
 
-static int take(const struct checksum_options *o, const struct container *c,
-                const struct limefile_fields *fields, uint64_t ordinal, struct sum_items *items)
+/* The ordinals of the records to sum, which are all there, and how many bytes they have. */
+struct selected {
+    uint64_t *ordinal;
+    size_t count, capacity;
+    uint64_t bytes;
+};
+
+static int select_one(const struct checksum_options *o, const struct container *c,
+                      const struct limefile_fields *fields, uint64_t ordinal,
+                      struct selected *out)
 {
     struct limefile_field field;
-    int err = look_at(o, c, fields, ordinal, &field) ? sum_items_add(items, &field)
-                                                     : LIMEFILE_E_NO_RECORD;
+    int err = look_at(o, c, fields, ordinal, &field) ? 0 : LIMEFILE_E_NO_RECORD;
+    if (!err && !array_reserve(&out->ordinal, &out->capacity, out->count, sizeof ordinal))
+        err = -ENOMEM;
     if (err)
-        message_code(c->path, "checksum", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+        return failed_status(c->path, "checksum", err);
+    out->ordinal[out->count++] = ordinal;
+    out->bytes += field.record.bytes;
+    return TOOL_GOOD;
 }
 
-static int select_items(const struct checksum_options *o, const struct container *c,
-                        const struct limefile_fields *fields, struct sum_items *items)
+static int select_records(const struct checksum_options *o, const struct container *c,
+                          const struct limefile_fields *fields, struct selected *out)
 {
     struct limefile_record record;
     struct limefile_field field;
     int status = TOOL_GOOD;
+    *out = (struct selected){.count = 0};
     for (size_t i = 0; !status && i < o->word_count; i++)
         status = select_record(c, o->words[i], false, &record)
-                     ? take(o, c, fields, record.ordinal, items)
+                     ? select_one(o, c, fields, record.ordinal, out)
                      : TOOL_BAD;
     for (size_t i = 0; !status && !o->word_count && i < fields->count; i++) {
         limefile_fields_get(fields, i, &field);
-        status = take(o, c, fields, field.record.ordinal, items);
+        status = select_one(o, c, fields, field.record.ordinal, out);
     }
-    if (!status && items->count == 0) {
+    if (!status && out->count == 0) {
         message(c->path, "no record is ildg-binary-data or scidac-binary-data; name one%s",
                 o->cksum ? "" : ", and the size of its sites (--site-bytes)");
         status = TOOL_BAD;
     }
     return status;
+}
+
+/* What is known of a record before it is summed; the type in the field becomes invalid with the
+ * index. */
+static struct sum_item new_item(const struct limefile_field *field)
+{
+    struct sum_item item = {.field = *field, .verdict = LIMEFILE_UNREADABLE};
+    memcpy(item.type, field->record.type, field->record.type_len + 1u);
+    return item;
 }
 
 /* ---- sums ---- */
@@ -145,12 +306,6 @@ static bool can_be_summed(const struct checksum_options *o, const struct contain
     return false;
 }
 
-static bool count_bytes(void *context, uint64_t more)
-{
-    progress_add(context, more);
-    return true;
-}
-
 /* 1: one of the ways to read data of a wrong length gives the checksum in the file; the field
  * is read that way then. */
 static int sum_as_stored(const struct checksum_options *o, const struct container *c,
@@ -160,7 +315,7 @@ static int sum_as_stored(const struct checksum_options *o, const struct containe
     struct limefile_field as;
     if (!f->has_checksum || limefile_field_is_summable(f) || o->site_bytes || o->sites)
         return 0;
-    int right = limefile_field_verify(c->fd, f, o->threads, count_bytes, progress, &as, sum);
+    int right = limefile_field_verify(c->fd, f, o->threads, progress_count, progress, &as, sum);
     if (right == 1)
         *f = as;
     return right == LIMEFILE_E_STATE ? 0 : right;
@@ -177,7 +332,7 @@ static int take_sum(const struct checksum_options *o, const struct container *c,
     if (!err && !can_be_summed(o, c, f))
         return TOOL_BAD;
     if (!err)
-        err = limefile_field_sum(c->fd, f, o->threads, count_bytes, progress, sum);
+        err = limefile_field_sum(c->fd, f, o->threads, progress_count, progress, sum);
     if (err)
         message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
                 limefile_strerror(err));
@@ -185,43 +340,42 @@ static int take_sum(const struct checksum_options *o, const struct container *c,
 }
 
 /* The state of a record whose sum take_sum() has given, or has failed to give. */
-static enum sum_state judge(const struct sum_item *item, const struct limefile_field *f,
-                            int status)
+static enum limefile_verdict judge(const struct sum_item *item, const struct limefile_field *f,
+                                   int status)
 {
     if (status != TOOL_GOOD)
-        return status == TOOL_UNUSABLE     ? SUM_UNREADABLE
-               : limefile_field_why_bad(f) ? SUM_BAD
-                                           : SUM_UNVERIFIED;
+        return status == TOOL_UNUSABLE     ? LIMEFILE_UNREADABLE
+               : limefile_field_why_bad(f) ? LIMEFILE_BAD
+                                           : LIMEFILE_UNVERIFIED;
     if (!f->by_checksum)
-        return SUM_UNVERIFIED;
-    return f->has_checksum && limefile_field_matches(f, &item->sum) ? SUM_GOOD : SUM_BAD;
+        return LIMEFILE_UNVERIFIED;
+    return f->has_checksum && limefile_field_matches(f, &item->sum) ? LIMEFILE_GOOD
+                                                                    : LIMEFILE_BAD;
 }
 
 static int sum_one(const struct checksum_options *o, const struct container *c,
                    struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
     int status = take_sum(o, c, f, &item->sum, progress);
-    sum_item_set(item, f);
+    item->field = *f;
     item->summed = status == TOOL_GOOD;
-    item->state = judge(item, f, status);
+    item->verdict = judge(item, f, status);
     if (status != TOOL_GOOD)
         return status;
-    return item->state == SUM_BAD          ? TOOL_BAD
-           : item->state == SUM_UNVERIFIED ? TOOL_UNVERIFIED
-                                           : TOOL_GOOD;
+    return verdict_status(item->verdict);
 }
 
 /* The bytes alone, whatever they mean. */
 static int cksum_one(const struct checksum_options *o, const struct container *c,
                      struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
-    int err = limefile_record_cksum(c->fd, &f->record, o->threads, count_bytes, progress,
+    int err = limefile_record_cksum(c->fd, &f->record, o->threads, progress_count, progress,
                                     &item->cksum);
     if (err)
         message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
                 limefile_strerror(err));
     else
-        item->state = SUM_CKSUM;
+        item->is_cksum = true;
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
@@ -230,8 +384,7 @@ static int json_failure(const struct checksum_options *o, int status)
 {
     if (!o->json)
         return status;
-    fputs("{\"file\": ", stdout);
-    jsonout_text(stdout, o->path, strlen(o->path));
+    jsonout_begin_file(o->path);
     puts(", \"error\": \"no checksum could be computed\", \"records\": []}");
     return status;
 }
@@ -239,27 +392,28 @@ static int json_failure(const struct checksum_options *o, int status)
 /* ---- without --add ---- */
 
 static int sum_all(const struct checksum_options *o, const struct container *c,
-                   const struct limefile_fields *fields, struct sum_items *items)
+                   const struct limefile_fields *fields, const struct selected *selected)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
-    progress_begin(&progress, "checksum", items->bytes);
-    for (size_t i = 0; i < items->count; i++) {
+    progress_begin(&progress, "checksum", selected->bytes);
+    begin_items(o);
+    for (size_t i = 0; i < selected->count; i++) {
         struct limefile_field field;
-        struct sum_item *item = &items->item[i];
-        int status = TOOL_BAD;
-        if (look_at(o, c, fields, item->ordinal, &field))
-            status = (o->cksum ? cksum_one : sum_one)(o, c, item, &field, &progress);
+        look_at(o, c, fields, selected->ordinal[i], &field);
+        struct sum_item item = new_item(&field);
+        int status = (o->cksum ? cksum_one : sum_one)(o, c, &item, &field, &progress);
+        print_item(o, &item, i);
         worst = worse_status(worst, status);
     }
+    end_items(o);
     progress_end(&progress);
-    sum_items_print(items, o->path, o->json);
     return worst;
 }
 
 static int understand(struct container *c, struct limefile_fields *fields)
 {
-    int err = limefile_fields_build(&c->file.source, c->index, fields);
+    int err = limefile_fields_build(c->source, c->index, fields);
     if (err)
         message_code(c->path, "checksum", err);
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
@@ -269,20 +423,20 @@ static int print_sums(const struct checksum_options *o)
 {
     struct container c;
     struct limefile_fields fields;
-    struct sum_items items = {.count = 0};
+    struct selected selected;
     int status = container_open(&c, o->path);
     if (status != TOOL_GOOD)
         return json_failure(o, status);
     status = container_fault_message(&c);
     if (understand(&c, &fields) == TOOL_GOOD) {
-        int done = select_items(o, &c, &fields, &items);
-        done = done == TOOL_GOOD ? sum_all(o, &c, &fields, &items) : json_failure(o, done);
+        int done = select_records(o, &c, &fields, &selected);
+        done = done == TOOL_GOOD ? sum_all(o, &c, &fields, &selected) : json_failure(o, done);
         status = worse_status(done, status);
+        free(selected.ordinal);
         limefile_fields_release(&fields);
     } else {
         status = json_failure(o, TOOL_UNUSABLE);
     }
-    sum_items_release(&items);
     container_close(&c);
     return status;
 }
@@ -292,10 +446,10 @@ static int print_sums(const struct checksum_options *o)
 static int refuse(const struct container *c, const struct sum_item *item)
 {
     message(c->path,
-            "record %" PRIu32 ": record %" PRIu32
+            "record %" PRIu64 ": record %" PRIu64
             " says another checksum, so perhaps the data are "
             "wrong; --replace makes it say that of these data",
-            item->ordinal, item->by_checksum);
+            item->field.record.ordinal, item->field.by_checksum);
     return TOOL_BAD;
 }
 
@@ -320,7 +474,7 @@ static int put(const struct checksum_options *o, struct edit *edit,
                const struct limefile_fields *fields, const struct limefile_field *f,
                struct sum_item *item)
 {
-    if (item->state == SUM_GOOD)
+    if (item->verdict == LIMEFILE_GOOD)
         return TOOL_GOOD;
     if (f->by_checksum && !o->replace)
         return refuse(&edit->c, item);
@@ -328,17 +482,17 @@ static int put(const struct checksum_options *o, struct edit *edit,
                                 : checksum_add(edit, fields, f, &item->sum);
     if (status == TOOL_GOOD) {
         item->action = f->by_checksum ? SUM_REPLACED : SUM_ADDED;
-        item->state = SUM_GOOD;
+        item->verdict = LIMEFILE_GOOD;
     }
     return status;
 }
 
 /* The record may be another one by now: between two of them the container is not locked. */
-static bool is_still(const struct edit *edit, const struct sum_item *item)
+static bool is_still(const struct edit *edit, const struct limefile_record *record)
 {
     struct limefile_record now;
-    if (limefile_index_get(edit->c.index, item->ordinal, &now) == 0 &&
-        now.data_offset == item->data_offset && now.bytes == item->bytes)
+    if (limefile_index_get(edit->c.index, record->ordinal, &now) == 0 &&
+        now.data_offset == record->data_offset && now.bytes == record->bytes)
         return true;
     message(edit->c.path, "checksum: another process has changed the container meanwhile");
     return false;
@@ -349,14 +503,15 @@ static int add_in(const struct checksum_options *o, struct edit *edit, struct su
 {
     struct limefile_fields fields;
     struct limefile_field f;
-    if (!is_still(edit, item) || understand(&edit->c, &fields) != TOOL_GOOD)
+    uint64_t ordinal = item->field.record.ordinal;
+    if (!is_still(edit, &item->field.record) || understand(&edit->c, &fields) != TOOL_GOOD)
         return TOOL_BAD;
     int status = TOOL_BAD;
-    if (!limefile_fields_of(&fields, item->ordinal, &f)) {
+    if (!limefile_fields_of(&fields, ordinal, &f)) {
         message(edit->c.path,
-                "record %" PRIu32 ": neither ildg-binary-data nor scidac-binary-data; a "
+                "record %" PRIu64 ": neither ildg-binary-data nor scidac-binary-data; a "
                 "checksum would not be taken for its own",
-                item->ordinal);
+                ordinal);
     } else if (!contradicts(o, edit, &f)) {
         apply(o, &f);
         sum_one(o, &edit->c, item, &f, progress);
@@ -380,23 +535,57 @@ static int add_one(const struct checksum_options *o, struct sum_item *item,
     return status;
 }
 
+/* The records that get a checksum. They stand without the container, which each edit opens. */
+struct sum_items {
+    struct sum_item *item;
+    size_t count;
+    uint64_t bytes;
+};
+
+static int compare_items(const void *a, const void *b)
+{
+    uint64_t x = ((const struct sum_item *)a)->field.record.ordinal,
+             y = ((const struct sum_item *)b)->field.record.ordinal;
+    return (x > y) - (x < y);
+}
+
 /* The last one first, as those behind an inserted record are counted anew. */
 static int add_all(const struct checksum_options *o, struct sum_items *items)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
-    sum_items_sort(items);
+    qsort(items->item, items->count, sizeof *items->item, compare_items);
     progress_begin(&progress, "checksum", items->bytes);
     for (size_t i = items->count; i-- > 0;) {
         int status = add_one(o, &items->item[i], &progress);
         worst = worse_status(status, worst);
     }
     progress_end(&progress);
-    sum_items_print(items, o->path, o->json);
+    begin_items(o);
+    for (size_t i = 0; i < items->count; i++)
+        print_item(o, &items->item[i], i);
+    end_items(o);
     return worst;
 }
 
-/* What to add; the container is closed again, as each edit opens it. */
+static int fill_items(const struct checksum_options *o, const struct container *c,
+                      const struct limefile_fields *fields, struct sum_items *items)
+{
+    struct selected selected;
+    struct limefile_field field;
+    int status = select_records(o, c, fields, &selected);
+    items->item = status ? NULL : calloc(selected.count, sizeof *items->item);
+    if (!status && !items->item)
+        status = failed_status(c->path, "checksum", -ENOMEM);
+    for (; !status && items->count < selected.count; items->count++) {
+        look_at(o, c, fields, selected.ordinal[items->count], &field);
+        items->item[items->count] = new_item(&field);
+    }
+    items->bytes = selected.bytes;
+    free(selected.ordinal);
+    return status;
+}
+
 static int select_from_file(const struct checksum_options *o, struct sum_items *items)
 {
     struct container c;
@@ -406,7 +595,7 @@ static int select_from_file(const struct checksum_options *o, struct sum_items *
         return status;
     status = understand(&c, &fields);
     if (status == TOOL_GOOD) {
-        status = select_items(o, &c, &fields, items);
+        status = fill_items(o, &c, &fields, items);
         if (status != TOOL_GOOD)
             container_fault_message(&c); /* the data are behind it, perhaps */
         limefile_fields_release(&fields);
@@ -420,18 +609,73 @@ static int add_sums(const struct checksum_options *o)
     struct sum_items items = {.count = 0};
     int status = select_from_file(o, &items);
     status = status == TOOL_GOOD ? add_all(o, &items) : json_failure(o, status);
-    sum_items_release(&items);
+    free(items.item);
     return status;
 }
 
-static int run(int argc, char **argv)
+/* ---- the command line ---- */
+
+/* "32x32x32x64" */
+static bool parse_lattice(const char *text, uint64_t *sites)
 {
-    struct checksum_options o = {.path = NULL};
-    int status = checksum_options_parse(&o, argc, argv);
-    if (status || o.help)
-        return status ? status : print_help(&cmd_checksum);
-    return o.add ? add_sums(&o) : print_sums(&o);
+    *sites = 1;
+    for (;;) {
+        size_t n = strcspn(text, "x");
+        uint64_t extent;
+        if (!number_parse(text, n, &extent) || extent == 0 ||
+            __builtin_mul_overflow(*sites, extent, sites))
+            return false;
+        if (!text[n])
+            return true;
+        text += n + 1;
+    }
+}
+
+static struct checksum_options options;
+
+static int take_site_bytes(const struct command *command, const char *text)
+{
+    return number_parse(text, strlen(text), &options.site_bytes) && options.site_bytes
+               ? TOOL_GOOD
+               : value_error(command, "--site-bytes", NULL, text, "bytes, from 1");
+}
+
+static int take_lattice(const struct command *command, const char *text)
+{
+    return parse_lattice(text, &options.sites)
+               ? TOOL_GOOD
+               : value_error(command, "--lattice", NULL, text, "extents, as in 32x32x32x64");
+}
+
+static const struct option_rule rules[] = {
+    FLAG_RULE("json", 0, &options.json),
+    FLAG_RULE("add", 0, &options.add),
+    FLAG_RULE("replace", 0, &options.replace),
+    FLAG_RULE("cksum", 0, &options.cksum),
+    {"site-bytes", 0, OPTION_CALL_TEXT, .take = take_site_bytes},
+    {"lattice", 0, OPTION_CALL_TEXT, .take = take_lattice},
+    THREADS_RULE(&options.threads),
+    {NULL},
+};
+
+static int run(int count, char **words)
+{
+    struct checksum_options *o = &options;
+    if (o->replace && !o->add)
+        return usage_error(&cmd_checksum, "--replace goes with --add");
+    if (o->cksum && (o->add || o->site_bytes || o->sites))
+        return usage_error(&cmd_checksum, "--cksum is of the bytes alone: not with --add, "
+                                          "--site-bytes or --lattice");
+    if (o->site_bytes && o->sites)
+        return usage_error(&cmd_checksum, "--site-bytes or --lattice, not both");
+    o->path = words[0];
+    o->words = words + 1;
+    o->word_count = (size_t)count - 1;
+    return o->add ? add_sums(o) : print_sums(o);
 }
 
 const struct command cmd_checksum = {
-    "checksum", "SciDAC checksums, cksum: compute, compare, add", help, run};
+    "checksum", "SciDAC checksums, cksum: compute, compare, add",
+    help,       run,
+    rules,      {"no file named", 1, INT_MAX},
+    NULL};

@@ -1,17 +1,222 @@
 /* cmd_info.c - lime info: what is in containers, the way a physicist wants to see it */
 #define _GNU_SOURCE
-#include "info.h"
+#include "cells.h"
+#include "container.h"
+#include "jsonout.h"
 #include "limebeginning.h"
+#include "limecheckpoint.h"
+#include "limeface.h"
+#include "limefile.h"
+#include "limeildg.h"
+#include "limeverdict.h"
 #include "parallel.h"
 #include "pathlist.h"
+#include "text.h"
 #include "tool.h"
+#include "xmlread.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
+
+enum {
+    FACTS_MAX = 400,             /* of one record; more are not shown */
+    FACTS_BYTES_MAX = 64 * 1024, /* of a text that are looked at */
+};
+
+/* "" as the name: there is a value alone. Both are one line, as the record has it otherwise:
+ * not fit to be shown as it is (text.h). Both are owned. */
+struct fact {
+    char *name, *value;
+};
+
+struct facts {
+    struct fact fact[FACTS_MAX];
+    size_t count;
+    bool cut; /* there are more */
+};
+
+/* How the data of a record are to be understood. */
+enum facts_form {
+    FACTS_NONE,
+    FACTS_TEXT, /* "name = value" a line, or several separated by ", " */
+    FACTS_XML,  /* the leaves of any XML; or text that isn't */
+};
+
+static const struct {
+    const char *type, *title;
+    enum facts_form form;
+} known[] = {
+    {"xlf-info", "ensemble", FACTS_TEXT},
+    {"propagator-type", "propagator type", FACTS_TEXT},
+    {"inverter-info", "inverter", FACTS_TEXT},
+    {"eigenvector-info", "eigenvector", FACTS_TEXT},
+    {"vector-type", "vector type", FACTS_TEXT},
+    {"scidac-file-xml", "file", FACTS_XML},
+    {"scidac-record-xml", "record", FACTS_XML},
+};
+
+/* What a record of that type holds: "ensemble", "inverter"; NULL for other types. */
+static const char *facts_title(const char *type, enum facts_form *form)
+{
+    *form = FACTS_NONE;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].type, type) == 0) {
+            *form = known[i].form;
+            return known[i].title;
+        }
+    return NULL;
+}
+
+static bool is_space(char c)
+{
+    return (unsigned char)c <= ' ';
+}
+
+/* A copy_trimmed without white space around it. */
+static char *copy_trimmed(const char *text, size_t n)
+{
+    while (n && is_space(*text))
+        text++, n--;
+    while (n && is_space(text[n - 1]))
+        n--;
+    char *out = strndup(text, n);
+    for (char *c = out; c && *c; c++)
+        if (is_space(*c))
+            *c = ' ';
+    return out;
+}
+
+static void add_fact(struct facts *facts, const char *name, size_t name_len, const char *value,
+                     size_t value_len)
+{
+    if (facts->count == FACTS_MAX) {
+        facts->cut = true;
+        return;
+    }
+    struct fact fact = {copy_trimmed(name, name_len), copy_trimmed(value, value_len)};
+    if (!fact.name || !fact.value || (!*fact.name && !*fact.value)) {
+        free(fact.name);
+        free(fact.value);
+        return;
+    }
+    facts->fact[facts->count++] = fact;
+}
+
+/* ---- text ---- */
+
+/* Where this fact ends: at a comma behind which another "name = value" begins. */
+static size_t fact_length(const char *line, size_t n)
+{
+    const char *comma = memchr(line, ',', n);
+    while (comma) {
+        size_t at = (size_t)(comma - line) + 1;
+        const char *next = memchr(line + at, ',', n - at);
+        if (memchr(line + at, '=', next ? (size_t)(next - line) - at : n - at))
+            return at - 1;
+        comma = next;
+    }
+    return n;
+}
+
+static void add_line(struct facts *facts, const char *line, size_t n)
+{
+    while (n) {
+        size_t length = fact_length(line, n);
+        const char *sign = memchr(line, '=', length);
+        if (sign)
+            add_fact(facts, line, (size_t)(sign - line), sign + 1,
+                     length - (size_t)(sign + 1 - line));
+        else
+            add_fact(facts, "", 0, line, length);
+        if (length < n)
+            length++; /* the comma */
+        line += length;
+        n -= length;
+    }
+}
+
+static void add_text(struct facts *facts, const char *text, size_t n)
+{
+    while (n && !facts->cut) {
+        const char *end = memchr(text, '\n', n);
+        size_t length = end ? (size_t)(end - text) : n;
+        add_line(facts, text, length);
+        text += length + (end != NULL);
+        n -= length + (end != NULL);
+    }
+}
+
+/* ---- XML ---- */
+
+static void add_leaf(void *context, const char *name, size_t depth, const char *text)
+{
+    struct facts *facts = context;
+    if (strcmp(name, "version") == 0 || *text == '\0')
+        return;
+    if (strchr(text, '\n') && strchr(text, '='))
+        add_text(facts, text, strlen(text)); /* MILC and NERSC headers */
+    else if (depth == 1 && strcasecmp(name, "title") != 0)
+        add_fact(facts, "", 0, text, strlen(text));
+    else
+        add_fact(facts, name, strlen(name), text, strlen(text));
+}
+
+static int add_xml(struct facts *facts, const char *text, size_t n)
+{
+    char root[XMLREAD_TEXT_MAX];
+    int err = xmlread_facts(text, n, root, add_leaf, facts);
+    if (err == LIMEFILE_E_XML && facts->count == 0) {
+        add_text(facts, text, n);
+        err = 0;
+    }
+    return err == LIMEFILE_E_XML ? 0 : err;
+}
+
+/* ---- records ---- */
+
+/* Reads a record. 0; -errno or LIMEFILE_E_SHRUNK. Call facts_release() whatever it was. */
+static int facts_read(struct facts *facts, struct limefile_source *source,
+                      const struct limefile_record *record, enum facts_form form)
+{
+    size_t n = record->bytes < FACTS_BYTES_MAX ? (size_t)record->bytes : FACTS_BYTES_MAX;
+    facts->count = 0;
+    facts->cut = false;
+    char *text;
+    int err = container_read_text(source, record, n, &text);
+    if (!err) {
+        n = strlen(text); /* C's programs count the NUL */
+        if (form == FACTS_XML)
+            err = add_xml(facts, text, n);
+        else
+            add_text(facts, text, n);
+        facts->cut = facts->cut || record->bytes > FACTS_BYTES_MAX;
+    }
+    free(text);
+    return err;
+}
+
+static void facts_release(struct facts *facts)
+{
+    for (size_t i = 0; i < facts->count; i++) {
+        free(facts->fact[i].name);
+        free(facts->fact[i].value);
+    }
+    facts->count = 0;
+}
+
+struct info {
+    struct container c;
+    struct limefile_fields fields;
+    struct facts facts; /* of the record that is being told */
+    struct limecheckpoint_walk walk;
+    uint64_t deviations; /* of structure and metadata that were printed; without warnings */
+};
 
 static const char help[] =
     "Usage: lime info [--json] [-j N] FILE...\n"
@@ -47,60 +252,503 @@ static const char help[] =
     "or wrong usage.\n";
 
 /* What a private record XML says; false if it is not there or cannot be understood. */
-bool info_private_record(struct info *info, uint64_t ordinal,
-                         struct limefile_scidac_record *out)
+static bool info_private_record(struct info *info, uint64_t ordinal,
+                                struct limefile_scidac_record *out)
 {
     struct limefile_record r;
     if (!ordinal || limefile_index_get(info->c.index, ordinal, &r) != 0 ||
         r.bytes > LIMEFILE_XML_BYTES_MAX)
         return false;
+    char *xml;
     size_t n = (size_t)r.bytes;
-    char *xml = malloc(n + 1);
-    bool good = xml &&
-                limefile_read_full(info->c.source, xml, n, r.data_offset) == (ssize_t)n &&
+    bool good = container_read_text(info->c.source, &r, n, &xml) == 0 &&
                 limefile_scidac_record_parse(xml, n, out) == 0;
     free(xml);
     return good;
 }
 
-bool info_lfn(struct info *info, uint64_t ordinal, char out[LIMEFILE_LFN_MAX])
+static bool info_lfn(struct info *info, uint64_t ordinal, char out[LIMEFILE_LFN_MAX])
 {
-    char text[LIMEFILE_LFN_MAX + 64]; /* white space may surround it */
     struct limefile_record r;
-    if (!ordinal || limefile_index_get(info->c.index, ordinal, &r) != 0 ||
-        r.bytes > sizeof text)
-        return false;
-    size_t n = (size_t)r.bytes;
-    return limefile_read_full(info->c.source, text, n, r.data_offset) == (ssize_t)n &&
-           limefile_lfn_parse(text, n, out) == 0;
+    return ordinal && limefile_index_get(info->c.index, ordinal, &r) == 0 &&
+           container_read_lfn(info->c.source, &r, out) == 1;
 }
 
-int info_status(struct info *info, int code)
+static int info_status(struct info *info, int code)
 {
     if (code < 0)
         message_code(info->c.path, "read", code);
     return code < 0 ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-const struct limefile_finding *info_fault(const struct info *info)
+/* Returns what ends the container too early, also that it is empty; or NULL. */
+static const struct limefile_finding *info_fault(const struct info *info)
 {
     static const struct limefile_finding empty = {.code = LIMEFILE_D_EMPTY};
     return limefile_index_size(info->c.index) ? limefile_index_fault(info->c.index) : &empty;
 }
 
-int info_judge(const struct info *info, int status)
+/* The exit status for a container, whose reading has given `status`. */
+static int info_judge(const struct info *info, int status)
 {
     const struct limefile_finding *fault = info_fault(info);
     bool bad = fault || info->deviations;
-    if (fault && finding_is_unreadable(fault))
+    if (fault && limefile_is_read_error(fault->code))
         status = TOOL_UNUSABLE;
     return worse_status(status, bad ? TOOL_BAD : TOOL_GOOD);
 }
 
-int info_read_facts(struct info *info, const struct limefile_record *record,
-                    enum facts_form form)
+static int info_read_facts(struct info *info, const struct limefile_record *record,
+                           enum facts_form form)
 {
     return info_status(info, facts_read(&info->facts, info->c.source, record, form));
+}
+
+static void fieldjson_array(FILE *out, const struct limefile_field *field)
+{
+    struct limefile_array a;
+    if (limefile_array_of(field, &a) != 0) {
+        fputs("null", out);
+        return;
+    }
+    fputs("{\"shape\": [", out);
+    for (unsigned i = 0; i < a.dims; i++)
+        fprintf(out, "%s%" PRIu64, i ? ", " : "", a.shape[i]);
+    fprintf(out, "], \"lattice_dims\": %u, \"dtype\": ", a.lattice);
+    if (a.precision)
+        fprintf(out, "\">%c%u\"", a.complex ? 'c' : 'f', a.precision / 8 * (a.complex ? 2 : 1));
+    else
+        fputs("\"|u1\"", out);
+    fprintf(out, ", \"offset\": %" PRIu64 "}", field->record.data_offset);
+}
+
+static const char *kind_word(enum limefile_fieldkind kind)
+{
+    static const char *const words[] = {
+        [LIMEFILE_KIND_UNKNOWN] = "unknown",       [LIMEFILE_KIND_GAUGE] = "gauge",
+        [LIMEFILE_KIND_PROPAGATOR] = "propagator", [LIMEFILE_KIND_SOURCE] = "source",
+        [LIMEFILE_KIND_SCIDAC] = "field",          [LIMEFILE_KIND_GLOBAL] = "global",
+    };
+    return words[kind];
+}
+
+static void json_list(const char *name, const uint64_t *numbers, unsigned count)
+{
+    printf(", \"%s\": ", name);
+    if (!count)
+        fputs("null", stdout);
+    for (unsigned i = 0; i < count; i++)
+        printf("%s%" PRIu64 "%s", i ? ", " : "[", numbers[i], i + 1 == count ? "]" : "");
+}
+
+static void json_field(struct info *info, const struct limefile_field *f)
+{
+    struct limefile_scidac_record said;
+    char lfn[LIMEFILE_LFN_MAX];
+    unsigned box = f->boxed && !f->halved ? f->lattice.dims : 0;
+    printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ", f->record.ordinal,
+           f->record.message);
+    jsonout_text(stdout, f->record.type, f->record.type_len);
+    jsonout_word(stdout, "kind", kind_word(f->kind));
+    jsonout_word(stdout, "name", f->name);
+    json_list("lattice", f->lattice.extent, f->lattice.dims);
+    json_list("lower", f->lower, box);
+    json_list("upper", f->upper, box);
+    jsonout_number(stdout, "precision", f->precision);
+    jsonout_number(stdout, "sites", f->sites);
+    jsonout_number(stdout, "site_bytes", f->site_bytes);
+    printf(", \"bytes\": %" PRIu64, f->record.bytes);
+    jsonout_number(stdout, "expected", f->expected);
+    fputs(", \"checksum\": ", stdout);
+    if (f->has_checksum)
+        printf("{\"suma\": \"%08x\", \"sumb\": \"%08x\"}", (unsigned)f->checksum.suma,
+               (unsigned)f->checksum.sumb);
+    else
+        fputs("null", stdout);
+    fputs(", \"array\": ", stdout);
+    fieldjson_array(stdout, f);
+    jsonout_word(stdout, "date",
+                 info_private_record(info, f->by_record, &said) ? said.date : NULL);
+    jsonout_word(stdout, "lfn", info_lfn(info, f->by_lfn, lfn) ? lfn : NULL);
+    jsonout_number(stdout, "format_record", f->by_format);
+    jsonout_number(stdout, "private_record", f->by_record);
+    jsonout_number(stdout, "checksum_record", f->by_checksum);
+    jsonout_number(stdout, "lfn_record", f->by_lfn);
+    putchar('}');
+}
+
+static void json_facts(const struct facts *facts)
+{
+    fputs("{", stdout);
+    bool first = true;
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct fact *fact = &facts->fact[i];
+        bool again = false; /* the first of a name counts */
+        for (size_t j = 0; j < i && !again; j++)
+            again = strcmp(facts->fact[j].name, fact->name) == 0;
+        if (again)
+            continue;
+        fputs(first ? "" : ", ", stdout);
+        jsonout_text(stdout, fact->name, strlen(fact->name));
+        fputs(": ", stdout);
+        jsonout_text(stdout, fact->value, strlen(fact->value));
+        first = false;
+    }
+    fputs("}", stdout);
+}
+
+static int json_info(struct info *info)
+{
+    struct limefile_record r;
+    enum facts_form form;
+    int status = TOOL_GOOD;
+    bool first = true;
+    fputs("], \"info\": [", stdout);
+    for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++) {
+        if (!facts_title(r.type, &form))
+            continue;
+        status = info_read_facts(info, &r, form);
+        printf("%s{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ",
+               first ? "\n " : ",\n ", r.ordinal, r.message);
+        jsonout_text(stdout, r.type, r.type_len);
+        fputs(", \"facts\": ", stdout);
+        json_facts(&info->facts);
+        putchar('}');
+        facts_release(&info->facts);
+        first = false;
+    }
+    return status;
+}
+
+static void json_finding(struct info *info, const struct limefile_finding *finding, size_t i)
+{
+    info->deviations += !limefile_is_harmless(finding->code);
+    fputs(i ? ",\n " : "\n ", stdout);
+    jsonout_finding(stdout, finding);
+}
+
+static int json_deviations(struct info *info)
+{
+    struct limefile_finding finding;
+    struct limecheckpoint_findings cells;
+    size_t i = 0;
+    int got;
+    fputs(", \"deviations\": [", stdout);
+    for (; limefile_fields_finding(&info->fields, i, &finding); i++)
+        json_finding(info, &finding, i);
+    limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
+    for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++)
+        json_finding(info, &finding, i);
+    return info_status(info, got);
+}
+
+static int json_checkpoints(struct info *info)
+{
+    struct limecheckpoint checkpoint;
+    int got;
+    fputs("], \"checkpoints\": [", stdout);
+    limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
+    for (bool first = true; (got = limecheckpoint_next(&info->walk, &checkpoint)) == 1;
+         first = false) {
+        fputs(first ? "\n " : ",\n ", stdout);
+        cells_json(&checkpoint);
+    }
+    return info_status(info, got);
+}
+
+static const char *verdict_of(int status)
+{
+    return limefile_verdict_word(status == TOOL_GOOD  ? LIMEFILE_GOOD
+                                 : status == TOOL_BAD ? LIMEFILE_BAD
+                                                      : LIMEFILE_UNREADABLE);
+}
+
+static int info_json(struct info *info)
+{
+    const struct limefile_index *index = info->c.index;
+    jsonout_begin_file(info->c.path);
+    printf(", \"size\": %" PRIu64 ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32
+           ", \"fault\": ",
+           limefile_index_size(index), limefile_index_count(index),
+           limefile_index_messages(index));
+    jsonout_finding(stdout, info_fault(info));
+    jsonout_word(stdout, "lfn", info->fields.lfn);
+    int status = json_deviations(info);
+    fputs("], \"fields\": [", stdout);
+    for (size_t i = 0; i < info->fields.count; i++) {
+        fputs(i ? ",\n " : "\n ", stdout);
+        struct limefile_field field;
+        limefile_fields_get(&info->fields, i, &field);
+        json_field(info, &field);
+    }
+    status = worse_status(status, json_checkpoints(info));
+    status = worse_status(status, json_info(info));
+    printf("], \"verdict\": \"%s\"}", verdict_of(info_judge(info, status)));
+    return status;
+}
+
+/* What stands in the place of a container that cannot be told. */
+static void info_json_failure(const char *path, const char *why, enum limefile_verdict verdict)
+{
+    jsonout_begin_file(path);
+    jsonout_word(stdout, "error", why);
+    printf(", \"fields\": [], \"info\": [], \"verdict\": \"%s\"}",
+           limefile_verdict_word(verdict));
+}
+
+enum { FINDINGS_TOLD = 20 };
+
+static const char *kind_name(enum limefile_fieldkind kind)
+{
+    switch (kind) {
+    case LIMEFILE_KIND_GAUGE:
+        return "gauge configuration";
+    case LIMEFILE_KIND_PROPAGATOR:
+        return "propagator";
+    case LIMEFILE_KIND_SOURCE:
+        return "source";
+    case LIMEFILE_KIND_SCIDAC:
+        return "lattice field";
+    case LIMEFILE_KIND_GLOBAL:
+        return "global data";
+    case LIMEFILE_KIND_UNKNOWN:
+        break;
+    }
+    return "binary data";
+}
+
+/* "24^3 x 48"; all extents where they are not of that form. */
+static const char *lattice_text(const struct limefile_lattice *lattice, char out[256])
+{
+    unsigned dims = lattice->dims;
+    bool cube = dims >= 3;
+    for (unsigned i = 1; cube && i + 1 < dims; i++)
+        cube = lattice->extent[i] == lattice->extent[0];
+    if (cube) {
+        snprintf(out, 256, "%" PRIu64 "^%u x %" PRIu64, lattice->extent[0], dims - 1,
+                 lattice->extent[dims - 1]);
+        return out;
+    }
+    size_t n = 0;
+    for (unsigned i = 0; i < dims; i++)
+        n += (size_t)snprintf(out + n, 256 - n, "%s%" PRIu64, i ? " x " : "",
+                              lattice->extent[i]);
+    return out;
+}
+
+static void tell_lattice(const struct limefile_field *f)
+{
+    char text[256], box[LIMEFILE_DIMS_MAX * 44] = "";
+    size_t n = 0;
+    if (f->lattice.dims)
+        tell_value("lattice", "%s", lattice_text(&f->lattice, text));
+    for (unsigned i = 0; f->boxed && !f->halved && i < f->lattice.dims; i++)
+        n += (size_t)snprintf(box + n, sizeof box - n, "%s%" PRIu64 "..%" PRIu64, i ? ", " : "",
+                              f->lower[i], f->upper[i]);
+    if (f->boxed && f->lattice.dims)
+        tell_value("only sites", "%s", f->halved ? "every second, a checkerboard" : box);
+}
+
+static void tell_size(const struct limefile_field *f)
+{
+    char have[64], want[64];
+    if (f->expected && f->expected != f->record.bytes)
+        tell_value("size", "%s, but should be %s", tell_bytes(f->record.bytes, have),
+                   tell_bytes(f->expected, want));
+    else
+        tell_value("size", "%s", tell_bytes(f->record.bytes, have));
+}
+
+static void tell_checksum(const struct limefile_field *f)
+{
+    if (f->has_checksum)
+        tell_value("checksum", "%08x %08x, not verified", (unsigned)f->checksum.suma,
+                   (unsigned)f->checksum.sumb);
+    else if (f->by_checksum || f->kind != LIMEFILE_KIND_UNKNOWN)
+        tell_value("checksum", "%s", f->by_checksum ? "cannot be understood" : "none");
+}
+
+/* They are told once: what is harmful in them goes. */
+static void tell_facts(const struct facts *facts)
+{
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct fact *fact = &facts->fact[i];
+        limefile_text_defuse(fact->name, "");
+        limefile_text_defuse(fact->value, "");
+        if (*fact->name)
+            printf("  %-*s  %s\n", TELL_WIDTH, fact->name, fact->value);
+        else
+            printf("  %s\n", fact->value);
+    }
+    if (facts->cut)
+        puts("  ...");
+}
+
+/* Where there are several fields; the first one is told with the file. */
+static void tell_lfn(struct info *info, const struct limefile_field *f)
+{
+    char lfn[LIMEFILE_LFN_MAX];
+    if (info->fields.count > 1 && info_lfn(info, f->by_lfn, lfn))
+        tell_value("LFN", "%s", lfn);
+}
+
+/* `user`: ordinal of the scidac-record-xml that belongs to it, or 0. */
+static int tell_field(struct info *info, const struct limefile_field *f, uint64_t user)
+{
+    struct limefile_record record;
+    struct limefile_scidac_record said;
+    int status = TOOL_GOOD;
+    bool has_date = info_private_record(info, f->by_record, &said) && said.date[0];
+    info->facts.count = 0;
+    if (user && limefile_index_get(info->c.index, user, &record) == 0)
+        status = info_read_facts(info, &record, FACTS_XML);
+    putchar('\n');
+    tell_heading("%s%s%s (record %" PRIu64 ")", kind_name(f->kind), f->name[0] ? " " : "",
+                 f->name, f->record.ordinal);
+    tell_lattice(f);
+    if (f->precision)
+        tell_value("precision", "%s, %u bits", f->precision == 64 ? "double" : "single",
+                   f->precision);
+    tell_size(f);
+    tell_checksum(f);
+    tell_lfn(info, f);
+    if (has_date)
+        tell_value("written", "%s", said.date);
+    tell_facts(&info->facts);
+    facts_release(&info->facts);
+    return status;
+}
+
+static int tell_info(struct info *info, const struct limefile_record *record)
+{
+    enum facts_form form;
+    const char *title = facts_title(record->type, &form);
+    int status = info_read_facts(info, record, form);
+    putchar('\n');
+    tell_heading("%s (record %" PRIu64 ")", title, record->ordinal);
+    tell_facts(&info->facts);
+    facts_release(&info->facts);
+    return status;
+}
+
+static void tell_file(const struct info *info)
+{
+    char bytes[64];
+    const struct limefile_index *index = info->c.index;
+    uint64_t records = limefile_index_count(index);
+    uint32_t messages = limefile_index_messages(index);
+    tell_heading("%s", info->c.path);
+    if (info->fields.by_lfn)
+        tell_value("LFN", "%s", info->fields.lfn);
+    tell_value("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s",
+               tell_bytes(limefile_index_size(index), bytes), records, plural(records),
+               messages, plural(messages));
+}
+
+/* The i-th of all; at most FINDINGS_TOLD are. */
+static void tell_finding(struct info *info, const struct limefile_finding *finding, size_t i)
+{
+    char text[512];
+    bool warning = limefile_is_harmless(finding->code);
+    info->deviations += !warning;
+    if (i == 0 && !info->c.deviations) {
+        putchar('\n');
+        tell_heading("what is wrong with it");
+    }
+    if (i >= FINDINGS_TOLD)
+        return;
+    limefile_finding_text(finding, text, sizeof text);
+    printf("  %s%s\n", warning ? "warning: " : "", text);
+}
+
+/* Those of the structure are counted only. */
+static void tell_structure(const struct info *info)
+{
+    uint64_t n = info->c.deviations;
+    if (n == 0)
+        return;
+    putchar('\n');
+    tell_heading("what is wrong with it");
+    printf("  %" PRIu64 " deviation%s of the structure; 'lime check' names all\n", n,
+           plural(n));
+}
+
+static int tell_findings(struct info *info)
+{
+    struct limefile_finding finding;
+    struct limecheckpoint_findings cells;
+    size_t i = 0;
+    int got;
+    tell_structure(info);
+    for (; limefile_fields_finding(&info->fields, i, &finding); i++)
+        tell_finding(info, &finding, i);
+    limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
+    while ((got = limecheckpoint_findings_next(&cells, &finding)) == 1)
+        tell_finding(info, &finding, i++);
+    if (i > FINDINGS_TOLD)
+        printf("  ... and %zu more; 'lime check' names all\n", i - FINDINGS_TOLD);
+    return info_status(info, got);
+}
+
+/* Where one begins. Records of it that follow have been told then. */
+static int tell_checkpoint(struct info *info, const struct limefile_record *r)
+{
+    struct limecheckpoint checkpoint;
+    if (r->ordinal < info->walk.next)
+        return TOOL_GOOD;
+    int got = limecheckpoint_next(&info->walk, &checkpoint);
+    if (got == 1) {
+        putchar('\n');
+        cells_tell(&checkpoint);
+    }
+    return info_status(info, got);
+}
+
+/* The user's XML of a record stands before its data; alone, it is told alone. */
+static int flush_user(struct info *info, uint64_t *user)
+{
+    struct limefile_record record;
+    uint64_t ordinal = *user;
+    *user = 0;
+    if (!ordinal || limefile_index_get(info->c.index, ordinal, &record) != 0)
+        return TOOL_GOOD;
+    return tell_info(info, &record);
+}
+
+static int tell_record(struct info *info, const struct limefile_record *r, uint64_t *user)
+{
+    enum facts_form form;
+    struct limefile_field f;
+    int status = TOOL_GOOD;
+    bool is_field = limefile_fields_of(&info->fields, r->ordinal, &f);
+    if (r->mb)
+        status = flush_user(info, user);
+    if (!status && is_field) {
+        status = tell_field(info, &f, *user);
+        *user = 0;
+    } else if (!status && strcmp(r->type, "scidac-record-xml") == 0) {
+        status = flush_user(info, user);
+        *user = r->ordinal;
+    } else if (!status && cells_is_type(r->type)) {
+        status = tell_checkpoint(info, r);
+    } else if (!status && facts_title(r->type, &form)) {
+        status = tell_info(info, r);
+    }
+    return status;
+}
+
+static int info_tell(struct info *info)
+{
+    struct limefile_record r;
+    uint64_t user = 0;
+    int status = TOOL_GOOD;
+    tell_file(info);
+    limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
+    for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++)
+        status = tell_record(info, &r, &user);
+    if (!status)
+        status = flush_user(info, &user);
+    return status ? status : tell_findings(info);
 }
 
 /* ---- files ---- */
@@ -119,7 +767,7 @@ static int info_of(struct info *info, bool json)
     limefile_fields_release(&info->fields);
     const struct limefile_finding *fault = info_fault(info);
     if (fault)
-        finding_message(info->c.path, fault);
+        finding_message(info->c.path, fault, false);
     return info_judge(info, status);
 }
 
@@ -135,7 +783,7 @@ static int info_one(const char *path, bool json)
     int status = container_open_shown(&info->c, path);
     if (status == TOOL_GOOD) {
         status = info_of(info, json);
-        container_close_shown(&info->c);
+        container_close(&info->c);
     } else if (json) {
         info_json_failure(path, container_failure_text(&info->c),
                           status == TOOL_BAD ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
@@ -198,6 +846,7 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json)
         .work = work,
         .lost = json ? print_lost : NULL,
     };
+    tell_is_bold();
     if (json && array)
         fputs("[", stdout);
     int worst = parallel_run(&parallel);
@@ -208,57 +857,28 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json)
 
 /* ---- the command line ---- */
 
-struct options {
+static struct {
     struct pathlist_options files;
     unsigned at_once;
-    bool json, help;
+    bool json;
+} options;
+
+static const struct option_rule rules[] = {
+    PATHLIST_RULES(options.files),
+    THREADS_RULE(&options.at_once),
+    FLAG_RULE("json", 0, &options.json),
+    {NULL},
 };
 
-enum { OPT_JSON = 256, OPT_HELP };
-
-static int take_option(struct options *o, int opt, char **argv)
+static int run(int count, char **paths)
 {
-    switch (opt) {
-    case 'j':
-        return threads_option(&cmd_info, &o->at_once);
-    case OPT_JSON:
-        o->json = true;
-        return TOOL_GOOD;
-    case OPT_HELP:
-        o->help = true;
-        return TOOL_GOOD;
-    default:
-        return pathlist_option(&o->files, opt, &cmd_info, argv);
-    }
-}
-
-static int parse(struct options *o, int argc, char **argv)
-{
-    static const struct option longs[] = {
-        PATHLIST_LONG_OPTIONS,
-        {"threads", required_argument, NULL, 'j'},
-        {"json", no_argument, NULL, OPT_JSON},
-        {"help", no_argument, NULL, OPT_HELP},
-        {NULL, 0, NULL, 0},
-    };
-    int status = TOOL_GOOD;
-    for (int opt; !status && (opt = read_option(argc, argv, "r0j:", longs, NULL)) != -1;)
-        status = take_option(o, opt, argv);
-    return status;
-}
-
-static int run(int argc, char **argv)
-{
-    struct options o = {.at_once = 0};
     struct pathlist list;
-    int status = parse(&o, argc, argv);
-    if (status || o.help)
-        return status ? status : print_help(&cmd_info);
-    status = pathlist_make(&list, &o.files, &cmd_info, argc, argv);
+    int status = pathlist_make(&list, &options.files, &cmd_info, count, paths);
     if (!status)
-        status = info_all(&list, o.at_once, o.json);
+        status = info_all(&list, options.at_once, options.json);
     pathlist_release(&list);
     return status;
 }
 
-const struct command cmd_info = {"info", "lattice, precision, checksums, ensemble", help, run};
+const struct command cmd_info = {
+    "info", "lattice, precision, checksums, ensemble", help, run, rules, ANY_OPERANDS, NULL};

@@ -1,12 +1,11 @@
 /* cmd_lfn.c - lime lfn: the logical file names of containers, told and set */
 #define _GNU_SOURCE
 #include "limeildg.h"
-#include "recordput.h"
-#include "select.h"
+#include "edit.h"
+#include "container.h"
 #include "tool.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,28 +67,10 @@ static uint64_t names_in(const struct limefile_index *index, struct limefile_rec
 
 /* ---- telling ---- */
 
-/* 1: it says one; 0: it does not; < 0: an error of reading. */
-static int read_lfn(struct limefile_source *source, const struct limefile_record *record,
-                    char lfn[LIMEFILE_LFN_MAX])
-{
-    if (record->bytes > LIMEFILE_XML_BYTES_MAX)
-        return 0;
-    size_t n = (size_t)record->bytes;
-    char *text = malloc(n + 1);
-    if (!text)
-        return -ENOMEM;
-    ssize_t got = limefile_read_full(source, text, n, record->data_offset);
-    int result = got < 0           ? (int)got
-                 : (size_t)got < n ? LIMEFILE_E_SHRUNK
-                                   : limefile_lfn_parse(text, n, lfn) == 0;
-    free(text);
-    return result;
-}
-
 static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
 {
     char lfn[LIMEFILE_LFN_MAX];
-    int said = read_lfn(&c->file.source, record, lfn);
+    int said = container_read_lfn(c->source, record, lfn);
     if (said == 1) {
         answer(several ? c->path : NULL, "%s", lfn);
         return TOOL_GOOD;
@@ -161,7 +142,7 @@ static uint64_t described_name(struct edit *edit, const struct limefile_record *
 {
     struct limefile_fields fields;
     struct limefile_field f;
-    if (limefile_fields_build(&edit->c.file.source, edit->c.index, &fields) != 0)
+    if (limefile_fields_build(edit->c.source, edit->c.index, &fields) != 0)
         return 0;
     uint64_t ordinal = limefile_fields_of(&fields, data->ordinal, &f) ? f.by_lfn : 0;
     limefile_fields_release(&fields);
@@ -216,8 +197,6 @@ static int add(struct edit *edit, const struct limefile_record *data, const char
     struct limefile_record after;
     size_t n = strlen(lfn);
     place_of(edit, data, &after);
-    if (edit_is_last(edit, &after))
-        return record_append(edit, type, lfn, n);
     return edit_insert(edit, &after, &(struct limefile_insert){type, sizeof type - 1, lfn, n});
 }
 
@@ -226,7 +205,7 @@ static int change(struct edit *edit, const struct limefile_record *record, const
 {
     size_t n = strlen(lfn);
     char last = 'x';
-    if (record->bytes && limefile_read_full(&edit->c.file.source, &last, 1,
+    if (record->bytes && limefile_read_full(edit->c.source, &last, 1,
                                             record->data_offset + record->bytes - 1) != 1)
         last = 'x';
     return record_put(edit, record, lfn, last == '\0' ? n + 1 : n, '\0');
@@ -294,29 +273,24 @@ static int run_set(const char *lfn, int count, char **words)
     return status ? status : set_in(words[0], count == 2 ? words[1] : NULL, lfn);
 }
 
-static int run(int argc, char **argv)
+static const char *new_lfn;
+
+static const struct option_rule rules[] = {
+    TEXT_RULE("set", 0, &new_lfn),
+    {NULL},
+};
+
+static int run(int count, char **paths)
 {
-    static const struct option longs[] = {
-        {"set", required_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    const char *lfn = NULL;
     int worst = TOOL_GOOD;
-    for (int opt; (opt = read_option(argc, argv, "", longs, NULL)) != -1;) {
-        if (opt != 's')
-            return opt == 'H' ? print_help(&cmd_lfn) : option_error(&cmd_lfn, argv);
-        lfn = optarg;
-    }
-    if (lfn)
-        return run_set(lfn, argc - optind, argv + optind);
-    if (optind == argc)
+    if (new_lfn)
+        return run_set(new_lfn, count, paths);
+    if (count == 0)
         return usage_error(&cmd_lfn, "no file named");
-    for (int i = optind; i < argc; i++) {
-        int status = tell(argv[i], argc - optind > 1);
-        worst = worse_status(status, worst);
-    }
+    for (int i = 0; i < count; i++)
+        worst = worse_status(tell(paths[i], count > 1), worst);
     return worst;
 }
 
-const struct command cmd_lfn = {"lfn", "print or set the logical file name", help, run};
+const struct command cmd_lfn = {
+    "lfn", "print or set the logical file name", help, run, rules, ANY_OPERANDS, NULL};

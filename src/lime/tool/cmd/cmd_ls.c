@@ -4,7 +4,7 @@
 #include "jsonout.h"
 #include "tool.h"
 
-#include <getopt.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -127,8 +127,7 @@ static void print_record_json(const struct limefile_record *r)
 static void print_json(const struct container *c)
 {
     struct limefile_record r;
-    printf("{\"file\": ");
-    jsonout_text(stdout, c->path, strlen(c->path));
+    jsonout_begin_file(c->path);
     printf(", \"size\": %" PRIu64 ", \"messages\": %" PRIu32 ", \"deviations\": %" PRIu64
            ", \"fault\": ",
            limefile_index_size(c->index), limefile_index_messages(c->index),
@@ -145,8 +144,7 @@ static void print_json(const struct container *c)
 /* What stands in the place of a listing that cannot be made. */
 static void print_json_failure(const struct container *c)
 {
-    printf("{\"file\": ");
-    jsonout_text(stdout, c->path, strlen(c->path));
+    jsonout_begin_file(c->path);
     printf(", \"error\": \"%s\", \"records\": []}", container_failure_text(c));
 }
 
@@ -173,7 +171,7 @@ static int list_one(const char *path, const struct options *o, bool several,
         print_table(&c, o);
     }
     status = container_fault_message(&c);
-    container_close_shown(&c);
+    container_close(&c);
     return status;
 }
 
@@ -193,28 +191,19 @@ static int list_all(int count, char **paths, const struct options *o)
     return worst;
 }
 
-static int run(int argc, char **argv)
+static struct options options;
+
+static const struct option_rule rules[] = {
+    FLAG_RULE(NULL, 'l', &options.lengthy),
+    FLAG_RULE("human-readable", 'h', &options.human),
+    FLAG_RULE("json", 0, &options.json),
+    {NULL},
+};
+
+static int run(int count, char **paths)
 {
-    static const struct option longs[] = {
-        {"human-readable", no_argument, NULL, 'h'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    struct options o = {0};
-    for (int opt; (opt = read_option(argc, argv, "lh", longs, NULL)) != -1;) {
-        if (opt == 'l')
-            o.lengthy = true;
-        else if (opt == 'h')
-            o.human = true;
-        else if (opt == 'j')
-            o.json = true;
-        else
-            return opt == 'H' ? print_help(&cmd_ls) : option_error(&cmd_ls, argv);
-    }
-    if (optind == argc)
-        return usage_error(&cmd_ls, "no file named");
-    return list_all(argc - optind, argv + optind, &o);
+    return list_all(count, paths, &options);
 }
 
-const struct command cmd_ls = {"ls", "list the records of containers", help, run};
+const struct command cmd_ls = {"ls",  "list the records of containers", help, run,
+                               rules, {"no file named", 1, INT_MAX},    NULL};

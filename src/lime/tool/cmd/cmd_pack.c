@@ -1,17 +1,100 @@
-/* cmd_pack.c - lime pack: a container out of files */
+/* cmd_pack.c - lime pack, unpack, new: containers made of files, and taken apart */
 #define _GNU_SOURCE
-#include "manifest.h"
-#include "packwords.h"
+#include "limeoutput.h"
+#include "pack.h"
+#include "outdir.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
+#include <limits.h>
 #include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static const char help[] =
+static const char new_help[] =
+    "Usage: lime new [-f] FILE...\n"
+    "Make empty containers. An empty container is an empty file; 'lime append' puts\n"
+    "records into it. In a limefs mount it is a directory at once, whatever its name\n"
+    "(mkdir makes containers only of names that end in .lime).\n"
+    "\n"
+    "  -f, --force  replace FILE if it exists, by an empty container\n"
+    "      --help   this text\n"
+    "\n"
+    "Example: lime new conf.0100 && lime append conf.0100 -t xlf-info info.txt\n"
+    "\n"
+    "Exit status: 0 all made, and on the disk; 1 one could not be; 2 wrong usage.\n";
+
+static int make_file(const char *path, bool force)
+{
+    struct limefile_output out;
+    int err = limefile_output_open(&out, path, force, NULL, 0);
+    return err ? err : limefile_output_commit(&out);
+}
+
+/* The mount makes a container where the name says so; it stays one when it is renamed. */
+static int make_in_folder(int folder, const char *name, bool force)
+{
+    char temporary[64];
+    snprintf(temporary, sizeof temporary, ".lime-new-%ld.lime", (long)getpid());
+    if (mkdirat(folder, temporary, 0777) != 0)
+        return -errno;
+    if (renameat2(folder, temporary, folder, name, force ? 0 : RENAME_NOREPLACE) == 0)
+        return 0;
+    int err = errno == EEXIST && !force ? LIMEFILE_E_OUTPUT_EXISTS : -errno;
+    unlinkat(folder, temporary, AT_REMOVEDIR);
+    return err;
+}
+
+static int make_in_mount(const char *parent, const char *name, bool force)
+{
+    int folder = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -errno;
+    int err = make_in_folder(folder, name, force);
+    close(folder);
+    return err;
+}
+
+static int make(const char *path, bool force)
+{
+    char *copies[2] = {strdup(path), strdup(path)}; /* dirname() and basename() change them */
+    int err = copies[0] && copies[1] ? 0 : -ENOMEM;
+    const char *parent = err ? "." : dirname(copies[0]);
+    if (!err)
+        err = is_in_limefs(parent) ? make_in_mount(parent, basename(copies[1]), force)
+                                   : make_file(path, force);
+    free(copies[0]);
+    free(copies[1]);
+    return failed_output(path, "new", err);
+}
+
+static bool forces;
+
+static const struct option_rule force_rules[] = {
+    FLAG_RULE("force", 'f', &forces),
+    {NULL},
+};
+
+static int run_new(int count, char **paths)
+{
+    int worst = TOOL_GOOD;
+    for (int i = 0; i < count; i++)
+        if (make(paths[i], forces) != TOOL_GOOD)
+            worst = TOOL_BAD;
+    return worst;
+}
+
+const struct command cmd_new = {"new",       "make an empty container",
+                                new_help,    run_new,
+                                force_rules, {"the name of a file is wanted", 1, INT_MAX},
+                                NULL};
+
+static const char pack_help[] =
     "Usage: lime pack [-f] DIR FILE\n"
     "       lime pack [-f] -o FILE [-m] -t TYPE PATH [[-m] -t TYPE PATH]...\n"
     "       lime pack [-f] -o FILE --list LISTFILE\n"
@@ -68,82 +151,210 @@ static int pack_folder(const char *folder, const char *target, bool force)
     return status;
 }
 
-struct options {
-    struct packwords
-        words; /* without a type before it, a word is DIR or FILE of the first form */
-    const char *output, *listfile;
-    bool force;
+static const char *output, *listfile;
+
+static const struct option_rule pack_rules[] = {
+    TEXT_RULE("output", 'o', &output), PACKWORDS_RULES, TEXT_RULE("list", 0, &listfile),
+    FLAG_RULE("force", 'f', &forces),  {NULL},
 };
 
-static int pack_list(struct options *o)
+static int pack_list(struct packlist *list)
 {
     struct packing packing = {
-        .list = &o->words.list,
+        .list = list,
         .folder = AT_FDCWD,
-        .list_name = o->listfile,
+        .list_name = listfile,
         .follow_links = true,
-        .force = o->force,
+        .force = forces,
     };
-    packlist_mend(&o->words.list);
-    return pack_to_file(&packing, o->output);
+    packlist_mend(list);
+    return pack_to_file(&packing, output);
 }
 
-static int parse(struct options *o, int argc, char **argv)
+/* A word without a type before it is DIR or FILE of the first form. */
+static int pack(struct packlist *list)
 {
-    static const struct option longs[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"type", required_argument, NULL, 't'},
-        {"new-message", no_argument, NULL, 'm'},
-        {"list", required_argument, NULL, 'l'},
-        {"force", no_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    int status = TOOL_GOOD;
-    for (int opt; !status && (opt = read_option(argc, argv, "-fo:t:m", longs, NULL)) != -1;) {
-        if (opt == 'o')
-            o->output = optarg;
-        else if (opt == 'f')
-            o->force = true;
-        else if (opt == 'l')
-            o->listfile = optarg;
-        else
-            status = packwords_take(&o->words, &cmd_pack, opt, argv);
-    }
-    return status ? status : packwords_rest(&o->words, &cmd_pack, argc, argv);
-}
-
-static int pack(struct options *o)
-{
-    struct packlist *list = &o->words.list;
-    const char *const *operands = o->words.operands;
-    int status = packwords_check(&o->words, &cmd_pack);
+    const char *const *operands = packwords.operands;
+    int status = packwords_check(&cmd_pack);
     if (status)
         return status;
-    if (!o->output) {
-        if (o->words.operand_count != 2 || list->count || o->listfile)
+    if (!output) {
+        if (packwords.operand_count != 2 || list->count || listfile)
             return usage_error(&cmd_pack, "either DIR and FILE, or -o FILE and what to pack");
-        return pack_folder(operands[0], operands[1], o->force);
+        return pack_folder(operands[0], operands[1], forces);
     }
-    if (o->words.operand_count)
+    if (packwords.operand_count)
         return usage_error(&cmd_pack, "%s: no type (-t) before it", operands[0]);
-    if (!o->listfile == !list->count)
+    if (!listfile == !list->count)
         return usage_error(&cmd_pack, "-o: either --list or records (-t TYPE PATH) are wanted");
-    if (o->listfile && !packlist_read_list(list, o->listfile, true))
+    if (listfile && !packlist_read_list(list, listfile, true))
         return TOOL_BAD;
-    return pack_list(o);
+    return pack_list(list);
 }
 
-static int run(int argc, char **argv)
+static int run_pack(int count, char **operands)
 {
-    struct options o = {.words.most = PACKWORDS_OPERANDS};
-    int status = parse(&o, argc, argv);
-    if (o.words.help)
-        status = print_help(&cmd_pack);
-    else if (!status)
-        status = pack(&o);
-    packlist_release(&o.words.list);
+    (void)count;
+    (void)operands;
+    int status = pack(&packwords.list);
+    packlist_release(&packwords.list);
     return status;
 }
 
-const struct command cmd_pack = {"pack", "a container out of files", help, run};
+const struct command cmd_pack = {
+    "pack",       "a container out of files", pack_help, run_pack, pack_rules,
+    {NULL, 0, 2}, packwords_operand};
+
+enum {
+    SYNCED_ONE_BY_ONE = 256, /* records at most; more are synced all at once */
+};
+
+static const char unpack_help[] =
+    "Usage: lime unpack [-f] FILE DIR\n"
+    "Write each record of FILE to a file of its own in DIR, and " MANIFEST_NAME ", from\n"
+    "which 'lime pack DIR FILE' puts the container together again, byte for byte if\n"
+    "it had no deviations.\n"
+    "\n"
+    "  -f, --force  DIR may hold files already; those of the same names are replaced\n"
+    "      --help   this text\n"
+    "\n"
+    "DIR is made if it is not there. The files are called as in a mount:\n"
+    "001-ildg-format, where 001 is the record's ordinal; bytes of a type that a file\n"
+    "name cannot hold are written as %XX. The manifest comes last: where it is, all\n"
+    "files are whole.\n"
+    "\n"
+    "Example:\n"
+    "  lime unpack conf.0042 parts\n"
+    "  vi parts/001-xlf-info; lime pack -f parts conf.0042\n"
+    "\n"
+    "Exit status: 0 done; 1 FILE has a fault (the records before it are unpacked),\n"
+    "or writing failed; 2 wrong usage, or FILE cannot be opened or is no container.\n";
+
+static void add_line(FILE *manifest, const struct limefile_record *r, const char *name)
+{
+    char type[TYPE_SHOWN_MAX];
+    fprintf(manifest, "%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%d\t%d\t%" PRIu64 "\t%s\t%s\n",
+            r->ordinal, r->message, r->record, r->mb, r->me, r->bytes,
+            type_shown(r->type, r->type_len, type), name);
+}
+
+/* 0 or -errno; closes fd. */
+static int fill_manifest(const struct container *c, int fd)
+{
+    struct limefile_record r;
+    char name[LIMEFILE_NAME_MAX + 1];
+    FILE *manifest = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!manifest) {
+        int err = -errno;
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    fputs(MANIFEST_HEAD, manifest);
+    for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
+        limefile_name_of(&r, name);
+        add_line(manifest, &r, name);
+    }
+    int failed = ferror(manifest);
+    errno = EIO; /* an earlier failure has left no better reason */
+    return fclose(manifest) != 0 || failed ? -errno : 0;
+}
+
+static bool write_manifest(const struct container *c, const struct outdir *dir)
+{
+    struct limefile_output file;
+    int err = outdir_finish(dir);
+    if (!err)
+        err = limefile_output_open_at(&file, dir->fd, MANIFEST_NAME, true, &c->fd, 1);
+    if (!err) {
+        err = fill_manifest(c, dup(file.fd));
+        if (!err)
+            err = limefile_output_commit(&file);
+        limefile_output_abort(&file);
+    }
+    if (!err)
+        err = outdir_finish(dir);
+    if (err)
+        message(dir->path, MANIFEST_NAME ": write: %s", limefile_strerror(err));
+    return !err;
+}
+
+/* One that is there already speaks of files that are about to be replaced. */
+static bool remove_manifest(const struct outdir *dir)
+{
+    if (unlinkat(dir->fd, MANIFEST_NAME, 0) == 0 || errno == ENOENT)
+        return true;
+    message(dir->path, MANIFEST_NAME ": remove: %s", limefile_strerror(-errno));
+    return false;
+}
+
+static bool is_input(const struct container *c, const struct outdir *dir, const char *name)
+{
+    int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    bool is = fd >= 0 && limefile_output_same(fd, c->fd);
+    if (fd >= 0)
+        close(fd);
+    if (is)
+        message(dir->path, "%s: %s", name, limefile_strerror(LIMEFILE_E_OUTPUT_INPUT));
+    return is;
+}
+
+/* Before any file is replaced. */
+static bool replaces_input(const struct container *c, const struct outdir *dir, bool force)
+{
+    struct limefile_record r;
+    char name[LIMEFILE_NAME_MAX + 1];
+    bool is = is_input(c, dir, ".") || is_input(c, dir, MANIFEST_NAME);
+    for (uint64_t i = 1; !is && force && limefile_index_get(c->index, i, &r) == 0; i++) {
+        limefile_name_of(&r, name);
+        is = is_input(c, dir, name);
+    }
+    return is;
+}
+
+/* The manifest comes last: where it is, all files are whole. */
+static bool unpack_records(const struct container *c, const struct outdir *dir, bool force)
+{
+    struct limefile_record r;
+    struct progress progress;
+    char name[LIMEFILE_NAME_MAX + 1];
+    bool good = !replaces_input(c, dir, force) && remove_manifest(dir);
+    progress_begin(&progress, "unpack", limefile_index_end(c->index));
+    for (uint64_t i = 1; good && limefile_index_get(c->index, i, &r) == 0; i++) {
+        limefile_name_of(&r, name);
+        good = outdir_save(dir, c, &r, name, force, &progress);
+    }
+    progress_end(&progress);
+    return good && write_manifest(c, dir);
+}
+
+static int unpack(const char *path, const char *folder, bool force)
+{
+    struct container c;
+    struct outdir dir;
+    int status = container_open(&c, path);
+    if (status != TOOL_GOOD)
+        return status;
+    int err = outdir_open(&dir, folder, !force);
+    if (err) {
+        message(folder, "open: %s%s", limefile_strerror(err),
+                err == -ENOTEMPTY ? "; -f to use it all the same" : "");
+        status = TOOL_BAD;
+    } else {
+        dir.without_sync = limefile_index_count(c.index) > SYNCED_ONE_BY_ONE;
+        status = unpack_records(&c, &dir, force) ? container_fault_message(&c) : TOOL_BAD;
+        outdir_close(&dir);
+    }
+    container_close(&c);
+    return status;
+}
+
+static int run_unpack(int count, char **paths)
+{
+    (void)count;
+    return unpack(paths[0], paths[1], forces);
+}
+
+const struct command cmd_unpack = {
+    "unpack",    "a file for each record, and a manifest",      unpack_help, run_unpack,
+    force_rules, {"a container and a folder are wanted", 2, 2}, NULL};

@@ -1,18 +1,328 @@
 /* cmd_repair.c - lime repair: cuts an unfinished tail, mends what surrounds the data */
 #define _GNU_SOURCE
 #include "check.h"
+#include "container.h"
+#include "copy.h"
 #include "edit.h"
-#include "repair.h"
+#include "limeedit.h"
+#include "limeguard.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+struct repair {
+    const char *path;
+    int fd;
+    struct limefile_fd file;
+    bool dry;   /* say what is to be done, change nothing */
+    bool force; /* cut whatever follows a fault */
+    uint64_t changes;
+    uint64_t lost; /* records that are gone; they are named */
+    struct progress progress;
+};
+
+/* "FILE: what", on stdout, marked where it is not really done; counts it. */
+__attribute__((format(printf, 2, 3))) static void repair_note(struct repair *repair,
+                                                              const char *format, ...)
+{
+    va_list args;
+    char *text;
+    repair->changes++;
+    va_start(args, format);
+    int len = vasprintf(&text, format, args);
+    va_end(args);
+    answer(repair->path, "%s%s", len < 0 ? "changed" : text, repair->dry ? " (dry run)" : "");
+    if (len >= 0)
+        free(text);
+}
+
+static void repair_progress(void *context, uint64_t done, uint64_t size)
+{
+    struct repair *repair = context;
+    (void)size;
+    progress_to(&repair->progress, done);
+}
+
+/* ---- may it go ---- */
+
+static bool is_tail_code(int code)
+{
+    return code == LIMEFILE_E_HEADER_CUT || code == LIMEFILE_E_DATA_CUT ||
+           code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_LENGTH;
+}
+
+/* An I/O error says nothing about what stands there. */
+static bool is_errno(int code)
+{
+    return code < 0 && code >= -4095;
+}
+
+/* Nobody can want it back. */
+static bool is_ours(const struct limefile_survey *survey)
+{
+    return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_OPEN ||
+           survey->tail == LIMEFILE_TAIL_REMOVED || survey->tail == LIMEFILE_TAIL_REDO ||
+           (survey->tail == LIMEFILE_TAIL_ZEROS && survey->end == 0);
+}
+
+static void explain_refusal(const struct repair *repair, const struct limefile_survey *survey,
+                            const struct limefile_salvage *found)
+{
+    char where[TYPE_SHOWN_MAX + 120] = "", shown[TYPE_SHOWN_MAX];
+    if (found)
+        snprintf(where, sizeof where,
+                 ", and at offset %" PRIu64 " an intact record seems to stand (type '%s', "
+                 "%" PRIu64 " bytes)",
+                 found->offset, type_shown(found->header.type, found->header.type_len, shown),
+                 found->header.bytes);
+    message(repair->path,
+            "repair: no unfinished tail: %" PRIu64 " bytes follow from offset %" PRIu64 "%s; "
+            "nothing was changed",
+            survey->size - survey->end, survey->end, where);
+    message(repair->path, "repair: if these bytes may go, --force cuts them and keeps a copy");
+}
+
+/* An exit status: GOOD if the tail may be cut. */
+static int judge_tail(struct repair *repair, const struct limefile_survey *survey)
+{
+    struct limefile_salvage found;
+    if (is_errno(survey->fault.code)) {
+        message(repair->path, "repair: the file cannot be read there; nothing was changed");
+        return TOOL_BAD;
+    }
+    if (repair->force || survey->open || is_ours(survey))
+        return TOOL_GOOD;
+    progress_begin(&repair->progress, "search", survey->size - survey->end);
+    int hit = limefile_salvage_find(&repair->file.source, survey->end, survey->size,
+                                    repair_progress, repair, &found);
+    progress_end(&repair->progress);
+    if (hit < 0) {
+        message_code(repair->path, "read", hit);
+        return TOOL_BAD;
+    }
+    if (hit == 0 && is_tail_code(survey->fault.code))
+        return TOOL_GOOD;
+    explain_refusal(repair, survey, hit ? &found : NULL);
+    return TOOL_BAD;
+}
+
+/* ---- the records that are gone ---- */
+
+static int read_header(struct repair *repair, uint64_t at, unsigned char *raw,
+                       struct limefile_header *header)
+{
+    ssize_t got = limefile_read_full(&repair->file.source, raw, LIMEFILE_HEADER_BYTES, at);
+    if (got < 0)
+        return (int)got;
+    memset(raw + got, 0, LIMEFILE_HEADER_BYTES - (size_t)got);
+    limefile_header_decode(raw, header);
+    return 0;
+}
+
+static const char *shown(const struct limefile_header *header, char buf[TYPE_SHOWN_MAX])
+{
+    return type_shown(header->type, header->type_len, buf);
+}
+
+/* The type field of a header: printable text, and NULs up to its end. */
+static size_t type_of(const unsigned char *type)
+{
+    size_t len = 0;
+    while (len < LIMEFILE_TYPE_BYTES && type[len] >= 0x20 && type[len] <= 0x7e)
+        len++;
+    for (size_t i = len; i < LIMEFILE_TYPE_BYTES; i++)
+        if (type[i])
+            return 0;
+    return len < LIMEFILE_TYPE_BYTES ? len : 0;
+}
+
+/* Bytes without the beginning of a header: a record if its type stands there. */
+static void name_damaged(struct repair *repair, const struct limefile_survey *survey,
+                         const unsigned char *raw)
+{
+    enum { AT = LIMEFILE_HEADER_BYTES - LIMEFILE_TYPE_BYTES };
+    char buf[TYPE_SHOWN_MAX];
+    size_t len = type_of(raw + AT);
+    if (len == 0 || survey->tail == LIMEFILE_TAIL_OPEN_RECORD ||
+        survey->size - survey->end < LIMEFILE_HEADER_BYTES)
+        return;
+    repair->lost++;
+    message(repair->path,
+            "repair: record %" PRIu64 " is gone: type '%s', its header is damaged",
+            survey->records + 1, type_shown((const char *)raw + AT, len, buf));
+}
+
+static int name_first(struct repair *repair, const struct limefile_survey *survey)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    struct limefile_header header;
+    char buf[TYPE_SHOWN_MAX];
+    uint64_t n = survey->size - survey->end, ordinal = survey->records + 1;
+    int err = read_header(repair, survey->end, raw, &header);
+    if (err)
+        return err;
+    switch (survey->fault.code) {
+    case LIMEFILE_E_HEADER_CUT:
+        message(repair->path,
+                "repair: record %" PRIu64 " is gone: the file had %" PRIu64
+                " of the %d bytes of its header",
+                ordinal, n, LIMEFILE_HEADER_BYTES);
+        break;
+    case LIMEFILE_E_DATA_CUT:
+        message(repair->path,
+                "repair: record %" PRIu64 " is gone: type '%s', the file had %" PRIu64
+                " of its %" PRIu64 " bytes",
+                ordinal, shown(&header, buf), n - LIMEFILE_HEADER_BYTES, header.bytes);
+        break;
+    case LIMEFILE_E_LENGTH:
+        message(repair->path,
+                "repair: record %" PRIu64 " is gone: type '%s', no file can have its length",
+                ordinal, shown(&header, buf));
+        break;
+    case LIMEFILE_E_VERSION:
+        message(repair->path, "repair: record %" PRIu64 " is gone: type '%s', version %u",
+                ordinal, shown(&header, buf), header.version);
+        break;
+    default:
+        name_damaged(repair, survey, raw);
+        return 0;
+    }
+    repair->lost++;
+    return 0;
+}
+
+/* Names the records that are gone if the tail is cut, and counts them. 0, or an error code. */
+static int name_lost(struct repair *repair, const struct limefile_survey *survey)
+{
+    struct limefile_salvage found;
+    char buf[TYPE_SHOWN_MAX];
+    uint64_t from = survey->end, data_end, next;
+    int err = name_first(repair, survey), hit = 0;
+    if (err || !(repair->force || survey->tail == LIMEFILE_TAIL_OPEN_RECORD))
+        return err;
+    progress_begin(&repair->progress, "search", survey->size - survey->end);
+    while ((hit = limefile_salvage_find(&repair->file.source, from, survey->size,
+                                        repair_progress, repair, &found)) > 0) {
+        repair->lost++;
+        message(repair->path,
+                "repair: a whole record is cut: type '%s', %" PRIu64 " bytes, offset %" PRIu64,
+                shown(&found.header, buf), found.header.bytes, found.offset);
+        if (limefile_extent_of(found.offset, found.header.bytes, &data_end, &next) != 0)
+            break;
+        from = next;
+    }
+    progress_end(&repair->progress);
+    return hit < 0 ? hit : 0;
+}
+
+/* ---- the copy ---- */
+
+/* Makes a change of names in the file's directory durable. */
+static int sync_folder_of(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int err = fd < 0 || (fsync(fd) != 0 && errno != EINVAL) ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    free(copy);
+    return err;
+}
+
+/* Copies the tail and brings it to the disk, name and all. */
+static int fill_copy(const struct repair *repair, const struct limefile_survey *survey, int fd,
+                     const char *path)
+{
+    struct progress progress;
+    struct copy copy = {
+        .in = repair->fd,
+        .in_offset = survey->end,
+        .out = fd,
+        .out_offset = 0,
+        .left = survey->size - survey->end,
+        .progress = &progress,
+    };
+    progress_begin(&progress, "copy", copy.left);
+    int err = copy_run(&copy);
+    progress_end(&progress);
+    if (!err && fsync(fd) != 0)
+        err = -errno;
+    return err ? err : sync_folder_of(path);
+}
+
+static int keep_copy(struct repair *repair, const struct limefile_survey *survey, char **path)
+{
+    int fd = limefile_create_kept(AT_FDCWD, repair->path, survey->end, repair->fd, path);
+    if (fd < 0)
+        return fd;
+    limefile_guard_set(AT_FDCWD, *path);
+    int err = fill_copy(repair, survey, fd, *path);
+    if (close(fd) != 0 && !err)
+        err = -errno;
+    if (err)
+        unlink(*path);
+    limefile_guard_lift();
+    return err;
+}
+
+/* ---- the cut ---- */
+
+static int cut(struct repair *repair, const struct limefile_survey *survey)
+{
+    int err = limefile_survey_cut(&repair->file.source, survey);
+    if (err)
+        message_code(repair->path, "cut", err);
+    return err;
+}
+
+static int cut_with_copy(struct repair *repair, const struct limefile_survey *survey)
+{
+    char *path = NULL;
+    int err = keep_copy(repair, survey, &path);
+    if (err) {
+        message_code(path ? path : repair->path, "keep a copy", err);
+    } else {
+        err = cut(repair, survey);
+        if (!err)
+            repair_note(repair, "offset %" PRIu64 ": %" PRIu64 " bytes cut, kept in %s",
+                        survey->end, survey->size - survey->end, path);
+    }
+    free(path);
+    return err;
+}
+
+/* Cuts what stands behind the last whole record, after keeping a copy of it unless it is an
+ * unfinished record, if that is an unfinished tail (or force says so); completes a replacement.
+ * Names the records that are gone. An exit status, after a message if not 0. */
+static int repair_tail(struct repair *repair, const struct limefile_survey *survey)
+{
+    char text[LIMEFILE_NAME_MAX + 128];
+    int status = judge_tail(repair, survey);
+    if (status != TOOL_GOOD)
+        return status;
+    int err = is_ours(survey) ? 0 : name_lost(repair, survey);
+    if (err)
+        return failed_status(repair->path, "read", err);
+    if (!repair->dry)
+        err = is_ours(survey) ? cut(repair, survey) : cut_with_copy(repair, survey);
+    if (err)
+        return TOOL_BAD;
+    limefile_survey_text(survey, text, sizeof text);
+    if (repair->dry || is_ours(survey))
+        repair_note(repair, "%s", text);
+    if (!repair->dry && survey->cut_sets_me) /* else limefile_mend() says so */
+        repair_note(repair, "offset %" PRIu64 ": record %" PRIu64 ": flags: ME set",
+                    survey->last + 6, survey->records);
+    return TOOL_GOOD;
+}
 
 static const char help[] =
     "Usage: lime repair [-n] [--force] FILE\n"
@@ -37,30 +347,10 @@ static const char help[] =
     "gone: 0 the structure is good; 1 it is not, or records are gone; 2 FILE cannot\n"
     "be opened or is not a container, or wrong usage.\n";
 
-void repair_note(struct repair *repair, const char *format, ...)
-{
-    va_list args;
-    char *text;
-    repair->changes++;
-    va_start(args, format);
-    int len = vasprintf(&text, format, args);
-    va_end(args);
-    answer(repair->path, "%s%s", len < 0 ? "changed" : text, repair->dry ? " (dry run)" : "");
-    if (len >= 0)
-        free(text);
-}
-
 static uint64_t size_of(const struct repair *repair)
 {
     struct stat st;
     return fstat(repair->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-}
-
-void repair_progress(void *context, uint64_t done, uint64_t size)
-{
-    struct repair *repair = context;
-    (void)size;
-    progress_to(&repair->progress, done);
 }
 
 static void note(void *context, const char *text)
@@ -82,11 +372,6 @@ static int mend(struct repair *repair)
     int err = limefile_mend(&repair->file.source, repair->dry, note, repair_progress, repair);
     progress_end(&repair->progress);
     return err;
-}
-
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
 }
 
 /* What lime check finds in the file as it is now: an exit status. */
@@ -133,10 +418,8 @@ static int conclude(struct repair *repair)
 {
     struct check check;
     int err = repair->dry ? 0 : repair->file.source.ops->sync(&repair->file.source);
-    if (err) {
-        message_code(repair->path, "repair", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(repair->path, "repair", err);
     int status = check_now(repair, true, &check);
     if (repair->dry && repair->changes && status == TOOL_UNUSABLE)
         status = TOOL_BAD; /* nothing but an unfinished record */
@@ -166,14 +449,12 @@ static int repair_opened(struct repair *repair)
 {
     struct limefile_survey survey;
     int err = look(repair, &survey);
-    if (err) {
-        message_code(repair->path, "read", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(repair->path, "read", err);
     if (!survey.is_container)
         return refuse(repair);
     if (survey.fault.code)
-        finding_message(repair->path, &survey.fault);
+        finding_message(repair->path, &survey.fault, false);
     if (limefile_survey_refusal(&survey) == LIMEFILE_E_MIXED) {
         message(repair->path,
                 "repair: record %" PRIu64 " has the mark of a replacement that was killed, and "
@@ -191,33 +472,23 @@ static int repair_opened(struct repair *repair)
     if (status != TOOL_GOOD)
         return status;
     err = mend(repair);
-    if (err) {
-        message_code(repair->path, "write", err);
-        return TOOL_BAD;
-    }
+    if (err)
+        return failed_status(repair->path, "write", err);
     return conclude(repair);
 }
 
-static int run(int argc, char **argv)
+static struct repair repair;
+
+static const struct option_rule rules[] = {
+    FLAG_RULE("dry-run", 'n', &repair.dry),
+    FLAG_RULE("force", 0, &repair.force),
+    {NULL},
+};
+
+static int run(int count, char **paths)
 {
-    static const struct option longs[] = {
-        {"dry-run", no_argument, NULL, 'n'},
-        {"force", no_argument, NULL, 'F'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    struct repair repair = {0};
-    for (int opt; (opt = read_option(argc, argv, "n", longs, NULL)) != -1;) {
-        if (opt == 'n')
-            repair.dry = true;
-        else if (opt == 'F')
-            repair.force = true;
-        else
-            return opt == 'H' ? print_help(&cmd_repair) : option_error(&cmd_repair, argv);
-    }
-    if (argc - optind != 1)
-        return usage_error(&cmd_repair, "exactly one file is wanted");
-    repair.path = argv[optind];
+    (void)count;
+    repair.path = paths[0];
     int status = edit_open_locked(repair.path, repair.dry, &repair.fd);
     if (status != TOOL_GOOD)
         return status;
@@ -228,4 +499,6 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_repair = {"repair", "cut an unfinished tail, mend flags and padding",
-                                   help, run};
+                                   help,     run,
+                                   rules,    {"exactly one file is wanted", 1, 1},
+                                   NULL};

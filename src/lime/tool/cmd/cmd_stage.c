@@ -1,19 +1,516 @@
 /* cmd_stage.c - lime stage: verified copies for storage nodes */
 #define _GNU_SOURCE
-#include "progress.h"
+#include "jsonout.h"
 #include "pathlist.h"
 #include "stage.h"
-#include "stagelist.h"
-#include "stageprint.h"
 #include "tool.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
+
+struct stagelist {
+    struct stage_item *items; /* owned, with their names */
+    size_t count, capacity;
+    uint64_t bytes;
+    char *folder;        /* one that lies on the targets' file system */
+    bool recursive, bad; /* bad: something was left out, after a message */
+    bool force;          /* existing targets will be replaced */
+    const char *listing; /* the file that lists the sources, "-", or NULL; the caller's */
+};
+
+static bool out_of_memory(void)
+{
+    message_code("stage", "list", -ENOMEM);
+    return false;
+}
+
+/* ---- items ---- */
+
+/* Takes both names over. */
+static bool add(struct stagelist *list, char *source, char *target, const struct stat *st)
+{
+    if (!array_reserve(&list->items, &list->capacity, list->count, sizeof *list->items)) {
+        free(source);
+        free(target);
+        return out_of_memory();
+    }
+    uint64_t size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+    list->items[list->count++] =
+        (struct stage_item){source, target, size, st->st_dev, st->st_ino};
+    list->bytes += size;
+    return source && target ? true : out_of_memory();
+}
+
+/* The name that a path ends with: "b" of "a/b/", "." of "." */
+static void last_name(const char *path, const char **name, int *length)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    *name = path + begin;
+    *length = (int)(end - begin);
+}
+
+/* Not so "..", "." and "/": what ends with these goes into the folder itself, as with GNU cp.
+ * By such a name it would be beside the folder, or be the folder. */
+static bool is_a_name(const char *name, int length)
+{
+    return length > 0 && strncmp("..", name, (size_t)length) != 0;
+}
+
+static char *without_slashes(const char *folder)
+{
+    size_t end = strlen(folder);
+    while (end > 1 && folder[end - 1] == '/')
+        end--;
+    return strndup(folder, end);
+}
+
+static char *inside(const char *folder, const char *path)
+{
+    const char *name;
+    char *out;
+    int length;
+    last_name(path, &name, &length);
+    if (!is_a_name(name, length))
+        return without_slashes(folder);
+    bool slash = folder[0] && folder[strlen(folder) - 1] == '/';
+    return asprintf(&out, "%s%s%.*s", folder, slash ? "" : "/", length, name) < 0 ? NULL : out;
+}
+
+static bool add_file(struct stagelist *list, const char *source, char *target)
+{
+    struct stat st;
+    /* What is missing or no file is found out when its turn comes. */
+    if (stat(source, &st) != 0)
+        st = (struct stat){0};
+    return add(list, strdup(source), target, &st);
+}
+
+/* ---- trees ---- */
+
+static void leave_out(struct stagelist *list, const char *path, const char *why)
+{
+    message(path, "left out: %s", why);
+    list->bad = true;
+}
+
+/* Where it cannot be made, what is below fails when its turn comes. */
+static void make_folder(struct stagelist *list, const char *path, const struct stat *like)
+{
+    struct stat st;
+    char why[128];
+    if (mkdir(path, (like->st_mode & 0777) | 0700) == 0)
+        return;
+    int err = errno;
+    if (err == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return;
+    snprintf(why, sizeof why, "mkdir: %s", limefile_strerror(-err));
+    leave_out(list, path, why);
+}
+
+struct tree {
+    struct stagelist *list;
+    const char *top; /* where it will be */
+    size_t skip;     /* the length of its old name, without slashes behind it */
+};
+
+/* A link to a file is that file; one that leads nowhere is told of when its turn comes. */
+static bool is_file(struct stagelist *list, const struct walk_entry *entry)
+{
+    struct stat st;
+    if (entry->kind != WALK_LINK || stat(entry->path, &st) != 0)
+        return entry->kind == WALK_FILE || entry->kind == WALK_LINK;
+    if (!S_ISREG(st.st_mode))
+        leave_out(list, entry->path,
+                  S_ISDIR(st.st_mode) ? "a link to a folder" : "not a regular file");
+    return S_ISREG(st.st_mode);
+}
+
+static bool add_entry(void *context, const struct walk_entry *entry)
+{
+    const struct tree *tree = context;
+    char *target;
+    if (entry->kind == WALK_WORKING)
+        return true;
+    if (asprintf(&target, "%s%s", tree->top, entry->path + tree->skip) < 0)
+        return out_of_memory();
+    if (is_file(tree->list, entry))
+        return add_file(tree->list, entry->path, target);
+    if (entry->kind == WALK_FOLDER)
+        make_folder(tree->list, target, entry->st);
+    else if (entry->kind == WALK_FAULT)
+        leave_out(tree->list, entry->path, strerror(entry->error));
+    else if (entry->kind == WALK_OTHER)
+        leave_out(tree->list, entry->path, "not a regular file");
+    free(target);
+    return true;
+}
+
+static bool add_tree(struct stagelist *list, char *source, const char *folder)
+{
+    char *top = inside(folder, source);
+    size_t skip = strlen(source);
+    while (skip > 0 && source[skip - 1] == '/')
+        skip--;
+    source[skip ? skip : 1] = '\0';
+    struct tree tree = {list, top, skip};
+    bool good = top ? walk(source, NULL, add_entry, &tree) : out_of_memory();
+    free(top);
+    return good;
+}
+
+/* ---- all of it ---- */
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+/* Where a target will be, however its folder is spelled. */
+struct place {
+    const struct stage_item *item;
+    const char *name; /* in the folder: the end of the target */
+    dev_t device;     /* of the folder; */
+    ino_t inode;      /* 0: it cannot be looked at, and staging will say why */
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    if (x->inode != y->inode)
+        return x->inode < y->inode ? -1 : 1;
+    return strcmp(x->inode ? x->name : x->item->target, y->inode ? y->name : y->item->target);
+}
+
+static bool find_place(struct place *place, const struct stage_item *item)
+{
+    struct stat st;
+    const char *slash = strrchr(item->target, '/');
+    char *folder = folder_of(item->target);
+    *place = (struct place){.item = item, .name = slash ? slash + 1 : item->target};
+    if (!folder)
+        return out_of_memory();
+    if (stat(folder, &st) == 0) {
+        place->device = st.st_dev;
+        place->inode = st.st_ino;
+    }
+    free(folder);
+    return true;
+}
+
+/* With --force one of two copies in one place would replace the other one, and both were told
+ * to be there. */
+static bool targets_differ(const struct stagelist *list)
+{
+    struct place *places = malloc((list->count + 1) * sizeof *places);
+    bool differ = places ? true : out_of_memory();
+    for (size_t i = 0; differ && i < list->count; i++)
+        differ = find_place(&places[i], &list->items[i]);
+    if (differ)
+        qsort(places, list->count, sizeof *places, by_place);
+    for (size_t i = 1; differ && i < list->count; i++)
+        if (by_place(&places[i - 1], &places[i]) == 0) {
+            message(places[i].item->target, "both %s and %s would have this name",
+                    places[i - 1].item->source, places[i].item->source);
+            differ = false;
+        }
+    free(places);
+    return differ;
+}
+
+static int compare_sources(const void *a, const void *b)
+{
+    const struct stage_item *x = *(struct stage_item *const *)a;
+    const struct stage_item *y = *(struct stage_item *const *)b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+/* Returns another item whose source the target of `item` is, or NULL. An item whose target is
+ * its own source fails later, and alone. */
+static const struct stage_item *find_source(const struct stage_item **sorted, size_t count,
+                                            const struct stage_item *item)
+{
+    struct stat st;
+    if (lstat(item->target, &st) != 0 ||
+        (st.st_dev == item->device && st.st_ino == item->inode))
+        return NULL;
+    const struct stage_item *key =
+        &(struct stage_item){.device = st.st_dev, .inode = st.st_ino};
+    const struct stage_item **found =
+        bsearch(&key, sorted, count, sizeof *sorted, compare_sources);
+    return found ? *found : NULL;
+}
+
+/* With --force a copy would replace a file that is still to be copied, or the one that lists
+ * the sources: an item without a source. */
+static bool targets_are_no_sources(const struct stagelist *list)
+{
+    struct stat st;
+    const char *path = list->listing;
+    struct stage_item listing = {.source = NULL};
+    size_t count = 0;
+    if (!list->force)
+        return true;
+    const struct stage_item **sorted = malloc((list->count + 1) * sizeof *sorted);
+    if (!sorted)
+        return out_of_memory();
+    for (size_t i = 0; i < list->count; i++)
+        sorted[count++] = &list->items[i];
+    if (path && stat(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &st) == 0) {
+        listing.device = st.st_dev;
+        listing.inode = st.st_ino;
+        sorted[count++] = &listing;
+    }
+    qsort(sorted, count, sizeof *sorted, compare_sources);
+    const struct stage_item *found = NULL;
+    for (size_t i = 0; !found && i < list->count; i++) {
+        const struct stage_item *item = &list->items[i];
+        found = find_source(sorted, count, item);
+        if (found)
+            message(item->target, "the copy of %s would replace the %s%s; nothing was staged",
+                    item->source, found->source ? "source " : "list of the sources",
+                    found->source ? found->source : "");
+    }
+    free(sorted);
+    return !found;
+}
+
+/* Its copies would be found as further sources, without an end. */
+static bool is_inside(const char *folder, const char *tree)
+{
+    char *inner = realpath(folder, NULL), *outer = realpath(tree, NULL);
+    size_t n = outer ? strlen(outer) : 0;
+    bool inside = inner && n > 0 && strncmp(inner, outer, n) == 0 &&
+                  (inner[n] == '/' || inner[n] == '\0' || n == 1);
+    free(inner);
+    free(outer);
+    return inside;
+}
+
+static bool add_source(struct stagelist *list, const char *source, const char *folder)
+{
+    struct stat st;
+    if (stat(source, &st) != 0 || !S_ISDIR(st.st_mode))
+        return add_file(list, source, inside(folder, source));
+    if (!list->recursive) {
+        leave_out(list, source, "a folder, and no -r was given");
+        return true;
+    }
+    if (is_inside(folder, source)) {
+        message(source, "the target, %s, is inside of it; nothing was staged", folder);
+        return false;
+    }
+    char *copy = strdup(source);
+    bool good = copy ? add_tree(list, copy, folder) : out_of_memory();
+    free(copy);
+    return good;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Why nothing can be put there. */
+static void refuse_target(const char *path)
+{
+    struct stat st;
+    int err = stat(path, &st) != 0 ? -errno : -ENOTDIR;
+    if (err == -ENOENT && lstat(path, &st) == 0)
+        message(path, "a link that leads nowhere");
+    else if (err == -ENOENT)
+        message(path, "the folder does not exist; make it first (mkdir -p)");
+    else if (err == -ENOTDIR)
+        message(path, "not a folder");
+    else
+        message_code(path, "open", err);
+}
+
+/* The sources become files in the folder `target`, or the only one becomes `target`. Makes the
+ * folders that a tree needs; files below one that cannot be made fail later. False after a
+ * message: nothing may be copied. */
+static bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
+                           const char *target)
+{
+    if (!is_folder(target)) {
+        bool alone = count == 1 && !is_folder(sources[0]) &&
+                     (!*target || target[strlen(target) - 1] != '/');
+        list->folder = alone ? folder_of(target) : strdup(target);
+        if (!list->folder)
+            return out_of_memory();
+        if (alone && is_folder(list->folder))
+            return add_file(list, sources[0], strdup(target)) && targets_are_no_sources(list);
+        refuse_target(list->folder);
+        return false;
+    }
+    list->folder = strdup(target);
+    for (size_t i = 0; i < count; i++)
+        if (!add_source(list, sources[i], target))
+            return false;
+    if (!list->folder)
+        return out_of_memory();
+    return targets_differ(list) && targets_are_no_sources(list);
+}
+
+static void stagelist_release(struct stagelist *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i].source);
+        free(list->items[i].target);
+    }
+    free(list->items);
+    free(list->folder);
+    *list = (struct stagelist){0};
+}
+
+static const char *stageprint_status(enum stage_status status)
+{
+    static const char *const words[] = {"staged", "there", "failed", "stopped"};
+    return words[status];
+}
+
+static const char *hex(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES + 1])
+{
+    for (int i = 0; i < STAGE_MD5_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    return out;
+}
+
+enum { DATA_SHOWN = 16 };
+
+/* The cksums of ildg-binary-data, with commas between them; "-" where there are none. */
+static const char *data_words(const struct stage_result *r, char out[DATA_SHOWN * 11 + 8])
+{
+    const struct stage_digest *d = &r->digest;
+    unsigned count = r->has_digest && d->has_data ? d->data_count : 0;
+    size_t n = (size_t)sprintf(out, "%s", count ? "" : "-");
+    for (unsigned i = 0; i < count && i < DATA_SHOWN; i++)
+        n += (size_t)sprintf(out + n, "%s%" PRIu32, i ? "," : "", d->data[i].cksum);
+    if (count > DATA_SHOWN)
+        sprintf(out + n, ",...");
+    return out;
+}
+
+/* Size and sums as words; "-" where there is none. */
+struct words {
+    char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
+};
+
+static struct words words_of(const struct stage_result *r)
+{
+    struct words w = {"-", "-", "-", "-"};
+    unsigned kinds = r->has_digest ? r->digest.kinds : 0;
+    if (r->sized)
+        snprintf(w.size, sizeof w.size, "%" PRIu64, r->size);
+    if (kinds & STAGE_CKSUM)
+        snprintf(w.cksum, sizeof w.cksum, "%" PRIu32, r->digest.cksum);
+    if (kinds & STAGE_ADLER32)
+        snprintf(w.adler32, sizeof w.adler32, "%08" PRIx32, r->digest.adler32);
+    if (kinds & STAGE_MD5)
+        hex(r->digest.md5, w.md5);
+    return w;
+}
+
+static bool stageprint_is_in_place(const struct stage_result *r)
+{
+    return r->status == STAGE_STAGED || r->status == STAGE_THERE;
+}
+
+static int stageprint_exit_status(const struct stage_result *r)
+{
+    if (r->judged)
+        return verdict_status(r->verdict);
+    return stageprint_is_in_place(r) ? TOOL_GOOD : TOOL_BAD;
+}
+
+static const char *verdict_word(const struct stage_result *r)
+{
+    return r->judged ? limefile_verdict_word(r->verdict) : "-";
+}
+
+static void stageprint_head(void)
+{
+    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", "STATUS", "SIZE", "CKSUM",
+           "ADLER32", "MD5", "VERDICT", "PATH", "LFN", "DATA");
+}
+
+static void stageprint_row(const struct stage_result *r)
+{
+    struct words w = words_of(r);
+    char data[DATA_SHOWN * 11 + 8];
+    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", stageprint_status(r->status),
+           w.size, w.cksum, w.adler32, w.md5, verdict_word(r), r->item->target,
+           r->lfn[0] ? r->lfn : "-", data_words(r, data));
+}
+
+static json_t *word_json(const char *word)
+{
+    return strcmp(word, "-") == 0 ? json_null() : json_string(word);
+}
+
+static json_t *integer_json(bool is_known, uint64_t value)
+{
+    return is_known ? json_integer((json_int_t)value) : json_null();
+}
+
+static json_t *lines_json(const struct stage_words *words)
+{
+    json_t *array = json_array();
+    for (unsigned i = 0; i < words->count; i++)
+        json_array_append_new(array, jsonout_string(words->line[i], strlen(words->line[i])));
+    return array;
+}
+
+static json_t *data_json(const struct stage_digest *d, bool is_known)
+{
+    json_t *array = is_known ? json_array() : json_null();
+    for (unsigned i = 0; is_known && i < d->data_count; i++)
+        json_array_append_new(array,
+                              json_pack("{s:I, s:I}", "ordinal", (json_int_t)d->data[i].ordinal,
+                                        "cksum", (json_int_t)d->data[i].cksum));
+    return array;
+}
+
+static void stageprint_json(const struct stage_result *r)
+{
+    struct words w = words_of(r);
+    const struct stage_digest *d = &r->digest;
+    bool has_data = r->has_digest && d->has_data;
+    json_t *line = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:I, s:o, s:I, s:I, s:f,"
+        " s:o, s:o, s:o}",
+        "status", stageprint_status(r->status), "verdict", word_json(verdict_word(r)), "lfn",
+        jsonout_string_or_null(r->lfn), "size", integer_json(r->sized, r->size), "cksum",
+        integer_json(r->has_digest && d->kinds & STAGE_CKSUM, d->cksum), "adler32",
+        word_json(w.adler32), "md5", word_json(w.md5), "data", data_json(d, has_data),
+        "data_more", integer_json(has_data, d->data_more), "source",
+        jsonout_string_or_null(r->item->source), "target",
+        jsonout_string_or_null(r->item->target), "container", r->container, "records",
+        (json_int_t)r->records, "checksums_verified",
+        integer_json(r->read && stageprint_is_in_place(r), r->verified), "checksums_unverified",
+        (json_int_t)stage_unverified_count(r), "resumed", (json_int_t)r->resumed, "seconds",
+        round(r->seconds * 1000) / 1000, "unverified", lines_json(&r->unverified), "deviations",
+        lines_json(&r->words), "reason", jsonout_string_or_null(r->reason));
+    jsonout_print(stdout, line);
+    putchar('\n');
+}
 
 static const char help[] =
     "Usage: lime stage [OPTION]... SRC... DST\n"
@@ -56,7 +553,7 @@ static const char help[] =
 struct options {
     struct stage_options stage;
     struct pathlist_options files;
-    bool json, quiet, no_space_check, help;
+    bool json, quiet, no_space_check;
 };
 
 /* Kept to the end: of a result hardly anything, as all of a long list may fail. */
@@ -174,13 +671,6 @@ static void release(struct tally *tally)
 
 /* ---- the run ---- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Results come as files end, and are told in the order of the list. */
 struct turns {
     struct stage_result **waiting; /* by item; NULL: not ended, or told */
@@ -251,7 +741,7 @@ static int run_list(const struct stagelist *list, const struct options *o)
     struct stage *stage;
     struct tally tally = {0};
     struct turns turns = {0};
-    double began = now();
+    double began = seconds_now();
     if (!has_room(list, o))
         return TOOL_BAD;
     catch_signals();
@@ -271,7 +761,7 @@ static int run_list(const struct stagelist *list, const struct options *o)
     free(turns.waiting);
     tell_failures(&tally, list->count);
     if (!o->quiet)
-        tell_summary(&tally, list->count, now() - began);
+        tell_summary(&tally, list->count, seconds_now() - began);
     size_t in_place = tally.of[STAGE_STAGED] + tally.of[STAGE_THERE];
     if (in_place != list->count || list->bad)
         tally.status = worse_status(tally.status, TOOL_BAD);
@@ -284,7 +774,7 @@ static int run_list(const struct stagelist *list, const struct options *o)
     return tally.status;
 }
 
-/* ---- options ---- */
+/* ---- the list ---- */
 
 /* The word that is not known ("" where there is none), or NULL. */
 static const char *parse_sums(char *words, unsigned *kinds)
@@ -305,98 +795,6 @@ static const char *parse_sums(char *words, unsigned *kinds)
     return NULL;
 }
 
-static int take_sums(struct options *o)
-{
-    const char *bad = parse_sums(optarg, &o->stage.kinds);
-    if (!bad)
-        return TOOL_GOOD;
-    return value_error(&cmd_stage, "--sums", "checksum", bad, "cksum, adler32, md5");
-}
-
-static int take_option(struct options *o, int opt, char **argv)
-{
-    uint64_t n;
-    switch (opt) {
-    case 'j':
-        if (!number_parse(optarg, strlen(optarg), &n) || n < 1 || n > STAGE_FILES_AT_ONCE_MAX)
-            return value_error(&cmd_stage, "-j", NULL, optarg, "a number from 1 to 64");
-        o->stage.files_at_once = (unsigned)n;
-        break;
-    case 's':
-        return take_sums(o);
-    case 'J':
-        o->stage.socket = optarg;
-        break;
-    case 'T':
-        if (!number_parse(optarg, strlen(optarg), &n) || n < 1 || n > 86400)
-            return value_error(&cmd_stage, "--job-timeout", NULL, optarg,
-                               "seconds, 1 to 86400");
-        o->stage.job_timeout = (unsigned)n;
-        break;
-    case 'C':
-        if (!number_parse_size(optarg, strlen(optarg), &o->stage.checkpoint) ||
-            o->stage.checkpoint == 0)
-            return value_error(&cmd_stage, "--checkpoint", NULL, optarg, "bytes, as in 64M");
-        break;
-    case 'a':
-        o->stage.any = true;
-        break;
-    case 'S':
-        o->stage.strict = true;
-        break;
-    case 'f':
-        o->stage.force = true;
-        break;
-    case 'c':
-        o->stage.check_there = true;
-        break;
-    case 'v':
-        o->stage.verify_target = true;
-        break;
-    case 'n':
-        o->no_space_check = true;
-        break;
-    case 'o':
-        o->json = true;
-        break;
-    case 'q':
-        o->quiet = true;
-        break;
-    case 'H':
-        o->help = true;
-        break;
-    default:
-        return pathlist_option(&o->files, opt, &cmd_stage, argv);
-    }
-    return TOOL_GOOD;
-}
-
-static int parse(struct options *o, int argc, char **argv)
-{
-    static const struct option longs[] = {
-        PATHLIST_LONG_OPTIONS,
-        {"files", required_argument, NULL, 'j'},
-        {"sums", required_argument, NULL, 's'},
-        {"checkpoint", required_argument, NULL, 'C'},
-        {"job-timeout", required_argument, NULL, 'T'},
-        {"job", required_argument, NULL, 'J'},
-        {"any", no_argument, NULL, 'a'},
-        {"strict", no_argument, NULL, 'S'},
-        {"force", no_argument, NULL, 'f'},
-        {"check-there", no_argument, NULL, 'c'},
-        {"verify-target", no_argument, NULL, 'v'},
-        {"no-space-check", no_argument, NULL, 'n'},
-        {"json", no_argument, NULL, 'o'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    int status = TOOL_GOOD;
-    for (int opt; !status && (opt = read_option(argc, argv, "rj:f0q", longs, NULL)) != -1;)
-        status = take_option(o, opt, argv);
-    return status;
-}
-
 static int stage_named(const struct options *o, char *const *sources, size_t count,
                        const char *target)
 {
@@ -411,37 +809,82 @@ static int stage_named(const struct options *o, char *const *sources, size_t cou
 
 static int stage_listed(const struct options *o, const char *target)
 {
-    char **names;
-    size_t count;
+    struct pathlist names = {.count = 0};
     int status = TOOL_BAD;
-    if (stagelist_read(o->files.list, o->files.nul, &names, &count))
-        status = stage_named(o, names, count, target);
-    for (size_t i = 0; i < count; i++)
-        free(names[i]);
-    free(names);
+    bool good = pathlist_lines(o->files.list, o->files.nul, pathlist_add, &names);
+    char **sources = calloc(names.count + 1, sizeof *sources);
+    for (size_t i = 0; sources && i < names.count; i++)
+        sources[i] = names.items[i].path;
+    if (!sources)
+        message_code("stage", "list", -ENOMEM);
+    else if (good && names.count == 0)
+        message(strcmp(o->files.list, "-") == 0 ? "standard input" : o->files.list,
+                "names no files: nothing was staged");
+    else if (good)
+        status = stage_named(o, sources, names.count, target);
+    free(sources);
+    pathlist_release(&names);
     return status;
 }
 
-static int run(int argc, char **argv)
+/* ---- the command line ---- */
+
+static struct options options = {
+    .stage = {.kinds = STAGE_CKSUM | STAGE_ADLER32 | STAGE_MD5,
+              .files_at_once = STAGE_FILES_AT_ONCE,
+              .job_timeout = 30},
+};
+
+static int take_sums(const struct command *command, const char *text)
 {
-    struct options o = {
-        .stage = {.kinds = STAGE_CKSUM | STAGE_ADLER32 | STAGE_MD5,
-                  .files_at_once = STAGE_FILES_AT_ONCE,
-                  .job_timeout = 30},
-    };
-    int status = parse(&o, argc, argv);
-    if (status || o.help)
-        return status ? status : print_help(&cmd_stage);
-    int names = argc - optind;
-    if (o.files.list)
-        return names == 1 ? stage_listed(&o, argv[optind])
-                          : usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
-    if (o.files.nul)
-        return usage_error(&cmd_stage, "-0 is for --files-from");
-    if (names < 2)
-        return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");
-    return stage_named(&o, argv + optind, (size_t)names - 1, argv[argc - 1]);
+    char *words = strdup(text);
+    const char *bad = words ? parse_sums(words, &options.stage.kinds) : text;
+    int status = bad ? value_error(command, "--sums", "checksum", bad, "cksum, adler32, md5")
+                     : TOOL_GOOD;
+    free(words);
+    return status;
 }
 
-const struct command cmd_stage = {"stage", "verified copies, with sums for catalogues", help,
-                                  run};
+static int take_checkpoint(const struct command *command, const char *text)
+{
+    return number_parse_size(text, strlen(text), &options.stage.checkpoint) &&
+                   options.stage.checkpoint
+               ? TOOL_GOOD
+               : value_error(command, "--checkpoint", NULL, text, "bytes, as in 64M");
+}
+
+static const struct option_rule rules[] = {
+    PATHLIST_RULES(options.files),
+    {"files", 'j', OPTION_NUMBER, .value = &options.stage.files_at_once,
+     .most = STAGE_FILES_AT_ONCE_MAX, .expected = "a number from 1 to 64"},
+    {"sums", 0, OPTION_CALL_TEXT, .take = take_sums},
+    {"checkpoint", 0, OPTION_CALL_TEXT, .take = take_checkpoint},
+    {"job-timeout", 0, OPTION_NUMBER, .value = &options.stage.job_timeout, .most = 86400,
+     .expected = "seconds, 1 to 86400"},
+    TEXT_RULE("job", 0, &options.stage.socket),
+    FLAG_RULE("any", 0, &options.stage.any),
+    FLAG_RULE("strict", 0, &options.stage.strict),
+    FLAG_RULE("force", 'f', &options.stage.force),
+    FLAG_RULE("check-there", 0, &options.stage.check_there),
+    FLAG_RULE("verify-target", 0, &options.stage.verify_target),
+    FLAG_RULE("no-space-check", 0, &options.no_space_check),
+    FLAG_RULE("json", 0, &options.json),
+    FLAG_RULE("quiet", 'q', &options.quiet),
+    {NULL},
+};
+
+static int run(int count, char **names)
+{
+    const struct options *o = &options;
+    if (o->files.list)
+        return count == 1 ? stage_listed(o, names[0])
+                          : usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
+    if (o->files.nul)
+        return usage_error(&cmd_stage, "-0 is for --files-from");
+    if (count < 2)
+        return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");
+    return stage_named(o, names, (size_t)count - 1, names[count - 1]);
+}
+
+const struct command cmd_stage = {
+    "stage", "verified copies, with sums for catalogues", help, run, rules, ANY_OPERANDS, NULL};

@@ -1,26 +1,107 @@
 /* cmd_verify.c - lime verify: have a mount verify its records; the daemon or its job reads */
 #define _GNU_SOURCE
+#include "container.h"
 #include "fieldcheck.h"
 #include "jsonout.h"
+#include "limebeginning.h"
 #include "limefile.h"
+#include "limeildg.h"
+#include "limeverdict.h"
 #include "mounted.h"
-#include "nameorder.h"
-#include "progress.h"
-#include "structure.h"
+#include "pathlist.h"
 #include "tool.h"
-#include "walk.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <getopt.h>
+#include <limits.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { STRUCTURE_REASON_MAX = 640, TEXT_MAX = 512 };
+
+struct structure {
+    uint64_t bad; /* deviations, but for harmless ones */
+    bool is_unreadable;
+    char first[TEXT_MAX];
+};
+
+static void note_finding(void *context, const struct limefile_finding *finding)
+{
+    struct structure *structure = context;
+    if (limefile_is_harmless(finding->code))
+        return;
+    structure->is_unreadable |= limefile_is_read_error(finding->code);
+    if (structure->bad++ == 0)
+        limefile_finding_text(finding, structure->first, sizeof structure->first);
+}
+
+static int examine_container(struct container *c, struct structure *structure)
+{
+    struct limefile_fields fields;
+    struct limefile_finding finding;
+    int err = limefile_index_scan(c->source, note_finding, NULL, structure, &c->index);
+    if (err)
+        return err;
+    err = limefile_fields_build(c->source, c->index, &fields);
+    if (!err) {
+        for (size_t i = 0; limefile_fields_finding(&fields, i, &finding); i++)
+            note_finding(structure, &finding);
+        limefile_fields_release(&fields);
+    }
+    return err;
+}
+
+/* *is_other: the file is not a container, and was never one. */
+static int examine(struct container *c, struct structure *structure, bool *is_other)
+{
+    struct limefile_finding finding;
+    int kind = c->mounted ? 1 : limefile_beginning(c->source, &finding);
+    *is_other = kind == 0;
+    if (kind == 1)
+        return examine_container(c, structure);
+    if (kind < 0 && !finding.code)
+        return kind;
+    if (kind < 0)
+        note_finding(structure, &finding);
+    return 0;
+}
+
+/* Examines what 'lime check' examines without --data: of the directory that a mount shows of a
+ * container, or of a file that it shows as a plain one. Such a file is skipped unless it is
+ * what damage has left of a container. The reason is "" if the verdict is good or skipped. */
+static enum limefile_verdict structure_verdict(const char *path,
+                                               char reason[STRUCTURE_REASON_MAX])
+{
+    struct container c;
+    struct structure structure = {.bad = 0};
+    bool is_other = false;
+    *reason = '\0';
+    int err = container_open_source(&c, path);
+    if (!err) {
+        err = examine(&c, &structure, &is_other);
+        container_close(&c);
+    }
+    if (err) {
+        snprintf(reason, STRUCTURE_REASON_MAX, "%s", limefile_strerror(err));
+        return LIMEFILE_UNREADABLE;
+    }
+    if (structure.bad > 1)
+        snprintf(reason, STRUCTURE_REASON_MAX, "%s, and %" PRIu64 " more", structure.first,
+                 structure.bad - 1);
+    else
+        snprintf(reason, STRUCTURE_REASON_MAX, "%s", structure.first);
+    return structure.is_unreadable ? LIMEFILE_UNREADABLE
+           : structure.bad         ? LIMEFILE_BAD
+           : is_other              ? LIMEFILE_SKIPPED
+                                   : LIMEFILE_GOOD;
+}
 
 static const char help[] =
     "Usage: lime verify [-q] [--json] FILE...\n"
@@ -76,9 +157,6 @@ static int attribute(const char *path, const char *name, char value[VALUE_MAX])
 
 struct asking {
     const char *path;
-    pthread_mutex_t lock;
-    pthread_cond_t answered;
-    bool done;
     int len;
     char verdict[VALUE_MAX];
 };
@@ -86,46 +164,29 @@ struct asking {
 static void *ask(void *context)
 {
     struct asking *asking = context;
-    char verdict[VALUE_MAX];
-    int len = attribute(asking->path, ATTR_VERIFY, verdict);
-    pthread_mutex_lock(&asking->lock);
-    asking->len = len;
-    memcpy(asking->verdict, verdict, sizeof verdict);
-    asking->done = true;
-    pthread_cond_signal(&asking->answered);
-    pthread_mutex_unlock(&asking->lock);
+    asking->len = attribute(asking->path, ATTR_VERIFY, asking->verdict);
     return NULL;
 }
 
-static void look(const char *path, struct progress *progress)
-{
-    char value[VALUE_MAX];
-    uint64_t done;
-    int len = attribute(path, ATTR_VERIFYING, value);
-    if (len > 0 && number_parse(value, (size_t)len, &done))
-        progress_to(progress, done);
-}
-
 /* Shows progress until there is an answer. */
-static void watch(struct asking *asking, uint64_t bytes)
+static void watch(pthread_t thread, const char *path, uint64_t bytes)
 {
     struct progress progress;
+    char value[VALUE_MAX];
+    uint64_t done;
     progress_begin(&progress, "verify", bytes);
-    pthread_mutex_lock(&asking->lock);
-    while (!asking->done) {
+    for (;;) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += LOOK_MS * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
-        if (pthread_cond_timedwait(&asking->answered, &asking->lock, &until) == ETIMEDOUT &&
-            progress.wanted) {
-            pthread_mutex_unlock(&asking->lock);
-            look(asking->path, &progress);
-            pthread_mutex_lock(&asking->lock);
-        }
+        if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
+            break;
+        int len = progress.wanted ? attribute(path, ATTR_VERIFYING, value) : 0;
+        if (len > 0 && number_parse(value, (size_t)len, &done))
+            progress_to(&progress, done);
     }
-    pthread_mutex_unlock(&asking->lock);
     progress_end(&progress);
 }
 
@@ -157,16 +218,13 @@ static enum limefile_verdict verdict_of(const char *word)
 
 static int verify_record(struct options *o, const char *path, uint64_t bytes)
 {
-    struct asking asking = {
-        .path = path, .lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER};
+    struct asking asking = {.path = path};
     pthread_t thread;
     o->seen++;
-    if (pthread_create(&thread, NULL, ask, &asking) == 0) {
-        watch(&asking, bytes);
-        pthread_join(thread, NULL);
-    } else {
+    if (pthread_create(&thread, NULL, ask, &asking) == 0)
+        watch(thread, path, bytes);
+    else
         ask(&asking);
-    }
     if (asking.len == -EBUSY || asking.len == -ESTALE)
         return print(o, path, LIMEFILE_UNVERIFIED, "the record is being changed");
     if (asking.len < 0)
@@ -225,125 +283,81 @@ static int verify_path(struct options *o, const char *path)
 
 /* ---- directories ---- */
 
-struct names {
-    char **name;
-    size_t count, capacity;
-};
-
-static int add_name(struct names *names, const char *name)
-{
-    if (names->count == names->capacity) {
-        size_t more = names->capacity + names->capacity / 2 + 16;
-        void *bigger = reallocarray(names->name, more, sizeof *names->name);
-        if (!bigger)
-            return -ENOMEM;
-        names->name = bigger;
-        names->capacity = more;
-    }
-    char *copy = strdup(name);
-    if (!copy)
-        return -ENOMEM;
-    names->name[names->count++] = copy;
-    return 0;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return name_compare(*(char *const *)a, *(char *const *)b);
-}
-
-static char *inside(const char *directory, const char *name)
-{
-    char *path;
-    bool slash = directory[0] && directory[strlen(directory) - 1] == '/';
-    return asprintf(&path, "%s%s%s", directory, slash ? "" : "/", name) < 0 ? NULL : path;
-}
-
 /* What the files of a directory are. */
 enum place { OUTSIDE, IN_TREE, IN_CONTAINER };
 
-static enum place place_of(const char *directory)
+struct found {
+    struct options *o;
+    char *directory; /* the last one whose place was looked at */
+    size_t length;
+    enum place place;
+    int worst;
+};
+
+/* The place of the files in the directory that has the first `length` bytes of the path as its
+ * name. */
+static enum place find_place(struct found *found, const char *path, size_t length)
 {
-    return mounted_is(directory) ? IN_CONTAINER : is_in_limefs(directory) ? IN_TREE : OUTSIDE;
+    if (found->directory && found->length == length &&
+        memcmp(found->directory, path, length) == 0)
+        return found->place;
+    free(found->directory);
+    found->directory = strndup(path, length);
+    found->length = length;
+    const char *name = found->directory ? found->directory : "";
+    found->place = mounted_is(name) ? IN_CONTAINER : is_in_limefs(name) ? IN_TREE : OUTSIDE;
+    return found->place;
 }
 
-/* True if there is nothing to examine: there may be a million. */
-static bool is_skipped(const char *path, unsigned char type, enum place place)
+static int verify_file(struct found *found, const struct walk_entry *entry)
 {
-    struct stat st;
     char value[VALUE_MAX];
-    if (type == DT_UNKNOWN && lstat(path, &st) == 0)
-        type = IFTODT(st.st_mode);
-    if (type != DT_REG)
-        return type != DT_DIR && type != DT_UNKNOWN;
-    return place == OUTSIDE ||
-           (place == IN_CONTAINER && attribute(path, ATTR_CHECKSUM, value) == -ENODATA);
+    const char *slash = strrchr(entry->path, '/');
+    size_t length = slash ? (size_t)(slash - entry->path) : 0;
+    switch (find_place(found, entry->path, length + (length == 0))) {
+    case IN_CONTAINER: /* most records of a container may have no data: there may be a million
+                        */
+        return attribute(entry->path, ATTR_CHECKSUM, value) == -ENODATA
+                   ? TOOL_GOOD
+                   : verify_record(found->o, entry->path, (uint64_t)entry->st->st_size);
+    case IN_TREE:
+        return verify_structure(found->o, entry->path);
+    case OUTSIDE:
+        break;
+    }
+    return TOOL_GOOD;
 }
 
-static int take_entry(struct names *names, const char *directory, enum place place,
-                      const struct dirent *entry)
+static bool verify_entry(void *context, const struct walk_entry *entry)
 {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-        walk_is_working_file(entry->d_name))
-        return 0;
-    char *path = inside(directory, entry->d_name);
-    int err = !path                                    ? -ENOMEM
-              : is_skipped(path, entry->d_type, place) ? 0
-                                                       : add_name(names, entry->d_name);
-    free(path);
-    return err;
+    struct found *found = context;
+    int status = TOOL_GOOD;
+    if (entry->kind == WALK_FAULT)
+        status =
+            print(found->o, entry->path, LIMEFILE_UNREADABLE, limefile_strerror(-entry->error));
+    else if (entry->kind == WALK_FOLDER &&
+             find_place(found, entry->path, strlen(entry->path)) == IN_CONTAINER)
+        status = verify_structure(found->o, entry->path);
+    else if (entry->kind == WALK_FILE)
+        status = verify_file(found, entry);
+    found->worst = worse_status(status, found->worst);
+    return true;
 }
 
-/* In the order of their names. */
-static int read_directory(const char *path, enum place place, struct names *names)
+/* Working files of commands are shown as containers, too. */
+static bool is_working(const char *directory)
 {
-    DIR *dir = opendir(path);
-    const struct dirent *entry;
-    int err = dir ? 0 : -errno;
-    while (!err && (errno = 0, entry = readdir(dir)))
-        err = take_entry(names, path, place, entry);
-    if (!err && errno)
-        err = -errno;
-    if (dir)
-        closedir(dir);
-    if (!err && names->count)
-        qsort(names->name, names->count, sizeof *names->name, by_name);
-    return err;
-}
-
-static int verify_found(struct options *o, const char *directory, enum place place,
-                        const char *name)
-{
-    struct stat st;
-    char *path = inside(directory, name);
-    int status = TOOL_GOOD, err = !path ? -ENOMEM : lstat(path, &st) != 0 ? -errno : 0;
-    if (err)
-        status = print(o, path ? path : directory, LIMEFILE_UNREADABLE, limefile_strerror(err));
-    else if (S_ISDIR(st.st_mode))
-        status = verify_directory(o, path);
-    else if (S_ISREG(st.st_mode) && place == IN_CONTAINER)
-        status = verify_record(o, path, (uint64_t)st.st_size);
-    else if (S_ISREG(st.st_mode) && place == IN_TREE)
-        status = verify_structure(o, path);
-    free(path);
-    return status;
+    const char *slash = strrchr(directory, '/');
+    return walk_is_working_file(slash ? slash + 1 : directory);
 }
 
 static int verify_directory(struct options *o, const char *path)
 {
-    struct names names = {.count = 0};
-    enum place place = place_of(path);
-    int worst = place == IN_CONTAINER ? verify_structure(o, path) : TOOL_GOOD;
-    int err = read_directory(path, place, &names);
-    if (err)
-        worst = print(o, path, LIMEFILE_UNREADABLE, limefile_strerror(err));
-    for (size_t i = 0; i < names.count; i++) {
-        int status = err ? worst : verify_found(o, path, place, names.name[i]);
-        worst = worse_status(status, worst);
-        free(names.name[i]);
-    }
-    free(names.name);
-    return worst;
+    struct found found = {.o = o};
+    if (!walk(path, is_working, verify_entry, &found))
+        found.worst = TOOL_UNUSABLE;
+    free(found.directory);
+    return found.worst;
 }
 
 /* If nothing is mounted, by mistake perhaps, nothing is good. */
@@ -362,31 +376,21 @@ static int verify_named(struct options *o, const char *path)
     return status == TOOL_GOOD && o->seen == before ? nothing_found(o, path) : status;
 }
 
-static int run(int argc, char **argv)
+static struct options options;
+
+static const struct option_rule rules[] = {
+    FLAG_RULE("quiet", 'q', &options.quiet),
+    FLAG_RULE("json", 0, &options.json),
+    {NULL},
+};
+
+static int run(int count, char **paths)
 {
-    static const struct option longs[] = {
-        {"quiet", no_argument, NULL, 'q'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    struct options o = {0};
     int worst = TOOL_GOOD;
-    for (int opt; (opt = read_option(argc, argv, "q", longs, NULL)) != -1;) {
-        if (opt == 'q')
-            o.quiet = true;
-        else if (opt == 'j')
-            o.json = true;
-        else
-            return opt == 'H' ? print_help(&cmd_verify) : option_error(&cmd_verify, argv);
-    }
-    if (optind == argc)
-        return usage_error(&cmd_verify, "no file named");
-    for (; optind < argc; optind++) {
-        int status = verify_named(&o, argv[optind]);
-        worst = worse_status(status, worst);
-    }
+    for (int i = 0; i < count; i++)
+        worst = worse_status(verify_named(&options, paths[i]), worst);
     return worst;
 }
 
-const struct command cmd_verify = {"verify", "verify records of a mount", help, run};
+const struct command cmd_verify = {"verify", "verify records of a mount",   help, run,
+                                   rules,    {"no file named", 1, INT_MAX}, NULL};

@@ -1,4 +1,5 @@
-/* container.c - opening containers and telling what is wrong with them */
+/* container.c - open containers, report what is wrong with them, find their records */
+#define _GNU_SOURCE
 #include "container.h"
 #include "limebeginning.h"
 #include "mounted.h"
@@ -6,6 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int open_with_message(const char *path, int flags)
@@ -16,23 +21,11 @@ int open_with_message(const char *path, int flags)
     return fd;
 }
 
-void finding_message(const char *path, const struct limefile_finding *finding)
+void finding_message(const char *path, const struct limefile_finding *finding, bool is_warning)
 {
     char text[512];
     limefile_finding_text(finding, text, sizeof text);
-    message(path, "%s", text);
-}
-
-void warning_message(const char *path, const struct limefile_finding *finding)
-{
-    char text[512];
-    limefile_finding_text(finding, text, sizeof text);
-    message(path, "warning: %s", text);
-}
-
-bool finding_is_unreadable(const struct limefile_finding *finding)
-{
-    return limefile_is_read_error(finding->code);
+    message(path, "%s%s", is_warning ? "warning: " : "", text);
 }
 
 static void count_deviation(void *context, const struct limefile_finding *finding)
@@ -43,10 +36,10 @@ static void count_deviation(void *context, const struct limefile_finding *findin
 }
 
 /* The file does not begin with a record header: says on stderr what it is instead. */
-static int refuse_beginning(struct container *c, struct limefile_source *source)
+static int refuse_beginning(struct container *c)
 {
     struct limefile_finding finding;
-    c->beginning = limefile_beginning(source, &finding);
+    c->beginning = limefile_beginning(c->source, &finding);
     if (c->beginning == 0) {
         message(c->path, "%s", CONTAINER_FOREIGN);
         return TOOL_UNUSABLE;
@@ -56,56 +49,42 @@ static int refuse_beginning(struct container *c, struct limefile_source *source)
         c->beginning = finding.code;
     }
     if (finding.code)
-        finding_message(c->path, &finding);
+        finding_message(c->path, &finding, false);
     else
         message_code(c->path, "read", c->beginning);
     return finding.code ? TOOL_BAD : TOOL_UNUSABLE;
 }
 
-/* Closes nothing that it has not made. */
-static int build_index(struct container *c, struct limefile_source *source)
+static int build_index(struct container *c)
 {
     c->deviations = 0;
-    int err = limefile_index_scan(source, count_deviation, NULL, &c->deviations, &c->index);
+    int err = limefile_index_scan(c->source, count_deviation, NULL, &c->deviations, &c->index);
     if (err) {
         message_code(c->path, "index", err);
         return TOOL_UNUSABLE;
     }
     if (limefile_index_is_container(c->index))
         return TOOL_GOOD;
-    int status = refuse_beginning(c, source);
+    int status = refuse_beginning(c);
     limefile_index_free(c->index);
+    c->index = NULL;
     return status;
 }
 
-int container_open(struct container *c, const char *path)
+static int open_file(struct container *c)
 {
-    c->path = path;
-    c->beginning = 1;
-    c->fd = open_with_message(path, O_RDONLY);
-    if (c->fd < 0)
-        return TOOL_UNUSABLE;
+    c->fd = open_with_message(c->path, O_RDONLY);
     limefile_fd_init(&c->file, c->fd);
-    int status = build_index(c, &c->file.source);
-    if (status != TOOL_GOOD)
-        close(c->fd);
-    return status;
+    c->source = &c->file.source;
+    return c->fd < 0 ? c->fd : 0;
 }
 
 int container_open_source(struct container *c, const char *path)
 {
-    int err = 0;
-    c->path = path;
-    c->beginning = 1;
-    c->mounted = NULL;
-    c->source = &c->file.source;
-    if (!mounted_is(path)) {
-        c->fd = open_with_message(path, O_RDONLY);
-        limefile_fd_init(&c->file, c->fd);
-        return c->fd < 0 ? c->fd : 0;
-    }
-    c->fd = -1;
-    err = mounted_open(path, &c->mounted);
+    *c = (struct container){.path = path, .beginning = 1, .fd = -1};
+    if (!mounted_is(path))
+        return open_file(c);
+    int err = mounted_open(path, &c->mounted);
     if (err)
         message_code(path, "open", err);
     else
@@ -113,33 +92,42 @@ int container_open_source(struct container *c, const char *path)
     return err;
 }
 
-void container_close_source(struct container *c)
+static int index_opened(struct container *c, int err)
 {
+    int status = err ? TOOL_UNUSABLE : build_index(c);
+    if (status != TOOL_GOOD)
+        container_close(c);
+    return status;
+}
+
+int container_open(struct container *c, const char *path)
+{
+    *c = (struct container){.path = path, .beginning = 1};
+    return index_opened(c, open_file(c));
+}
+
+int container_open_shown(struct container *c, const char *path)
+{
+    return index_opened(c, container_open_source(c, path));
+}
+
+void container_close(struct container *c)
+{
+    if (c->index)
+        limefile_index_free(c->index);
     if (c->fd >= 0)
         close(c->fd);
     mounted_close(c->mounted);
 }
 
-int container_open_shown(struct container *c, const char *path)
+int container_open_data(const struct container *c, struct limefile_record *record)
 {
-    if (container_open_source(c, path) != 0)
-        return TOOL_UNUSABLE;
-    int status = build_index(c, c->source);
-    if (status != TOOL_GOOD)
-        container_close_source(c);
-    return status;
-}
-
-void container_close(struct container *c)
-{
-    limefile_index_free(c->index);
-    close(c->fd);
-}
-
-void container_close_shown(struct container *c)
-{
-    limefile_index_free(c->index);
-    container_close_source(c);
+    if (c->mounted) {
+        record->data_offset = 0;
+        return mounted_data(c->mounted, record->ordinal);
+    }
+    int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? -errno : fd;
 }
 
 const char *container_failure_text(const struct container *c)
@@ -149,17 +137,140 @@ const char *container_failure_text(const struct container *c)
                               : "cannot be opened or read";
 }
 
+int container_read_text(struct limefile_source *source, const struct limefile_record *record,
+                        size_t n, char **text)
+{
+    *text = malloc(n + 1);
+    if (!*text)
+        return -ENOMEM;
+    ssize_t got = limefile_read_full(source, *text, n, record->data_offset);
+    if (got == (ssize_t)n) {
+        (*text)[n] = '\0';
+        return 0;
+    }
+    free(*text);
+    *text = NULL;
+    return got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
+}
+
+int container_read_lfn(struct limefile_source *source, const struct limefile_record *record,
+                       char lfn[LIMEFILE_LFN_MAX])
+{
+    char *text;
+    size_t n = (size_t)record->bytes;
+    if (record->bytes > LIMEFILE_XML_BYTES_MAX)
+        return 0;
+    int err = container_read_text(source, record, n, &text);
+    int result = err ? err : limefile_lfn_parse(text, n, lfn) == 0;
+    free(text);
+    return result;
+}
+
 int container_fault_message(const struct container *c)
 {
     const struct limefile_finding *fault = limefile_index_fault(c->index);
     if (!fault)
         return TOOL_GOOD;
-    finding_message(c->path, fault);
-    return finding_is_unreadable(fault) ? TOOL_UNUSABLE : TOOL_BAD;
+    finding_message(c->path, fault, false);
+    return limefile_is_read_error(fault->code) ? TOOL_UNUSABLE : TOOL_BAD;
 }
 
 const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX])
 {
     limefile_name_encode(type, len, out, TYPE_SHOWN_MAX);
     return out;
+}
+
+enum {
+    LISTED_MAX = 20, /* ordinals named when a type is not enough */
+};
+
+static void explain_missing(const struct container *c, const char *word)
+{
+    char shown[TYPE_SHOWN_MAX];
+    if (access(word, F_OK) == 0)
+        message(
+            c->path,
+            "record '%s': no such record, but a file; this command takes one FILE, so run it "
+            "once for each",
+            word);
+    else
+        message(c->path,
+                "record '%s': no such record; there are %" PRIu64 ", 'lime ls' lists them",
+                type_shown(word, strlen(word), shown), limefile_index_count(c->index));
+    container_fault_message(c); /* it may stand behind the fault */
+}
+
+static void explain_ambiguous(const struct container *c, const struct limefile_record *first,
+                              uint64_t count)
+{
+    char list[LISTED_MAX * 22 + 8], shown[TYPE_SHOWN_MAX];
+    size_t used = 0;
+    uint64_t listed = 0;
+    struct limefile_record record = *first;
+    for (uint64_t i = first->ordinal; listed < LISTED_MAX && listed < count; i++) {
+        if (limefile_index_get(c->index, i, &record) != 0)
+            break;
+        if (record.type_len != first->type_len ||
+            memcmp(record.type, first->type, first->type_len) != 0)
+            continue;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%" PRIu64,
+                                 listed ? ", " : "", i);
+        listed++;
+    }
+    message(c->path,
+            "type '%s': %" PRIu64 " records are of this type; choose one by its ordinal: %s%s",
+            type_shown(first->type, first->type_len, shown), count, list,
+            listed < count ? ", ..." : "");
+}
+
+static bool by_type(const struct container *c, const char *type, size_t len,
+                    struct limefile_record *out, bool *said)
+{
+    uint64_t count;
+    if (limefile_index_by_type(c->index, type, len, out, &count) != 0)
+        return false;
+    if (count > 1) {
+        explain_ambiguous(c, out, count);
+        *said = true;
+        return false;
+    }
+    return true;
+}
+
+/* True if the word looks like a number or two; *found then says whether it is there. */
+static bool by_number(const struct container *c, const char *word, struct limefile_record *out,
+                      bool *found)
+{
+    uint64_t first, second;
+    const char *dot = strchr(word, '.');
+    if (number_parse(word, strlen(word), &first)) {
+        *found = limefile_index_get(c->index, first, out) == 0;
+        return true;
+    }
+    if (!dot || !number_parse(word, (size_t)(dot - word), &first) ||
+        !number_parse(dot + 1, strlen(dot + 1), &second))
+        return false;
+    *found = first <= UINT32_MAX && second <= UINT32_MAX &&
+             limefile_index_by_number(c->index, (uint32_t)first, (uint32_t)second, out) == 0;
+    return true;
+}
+
+bool select_record(const struct container *c, const char *word, bool as_type,
+                   struct limefile_record *out)
+{
+    bool found = false, said = false;
+    char decoded[LIMEFILE_TYPE_BYTES + 2];
+    if (as_type || !by_number(c, word, out, &found)) {
+        found = by_type(c, word, strlen(word), out, &said);
+        if (!found && !said) { /* as 'lime ls' shows it */
+            size_t len = limefile_name_decode(word, strlen(word), decoded, sizeof decoded);
+            found = by_type(c, decoded, len, out, &said);
+        }
+        if (!found && !said && !as_type)
+            found = limefile_name_find(c->index, word, out) == 0;
+    }
+    if (!found && !said)
+        explain_missing(c, word);
+    return found;
 }

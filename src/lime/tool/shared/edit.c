@@ -1,7 +1,8 @@
-/* edit.c - what the commands that change containers have in common */
+/* edit.c - open, lock and change a container */
 #define _GNU_SOURCE
 #include "edit.h"
-#include "progress.h"
+#include "limeguard.h"
+#include "limeildg.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 100, /* to lock a file that other processes replace */
+    TRIES = 100,                   /* to lock a file that other processes replace */
+    STEP_BYTES = 16 * 1024 * 1024, /* in between, signals come through */
 };
 
 static int lock(const char *path, int fd, bool test)
@@ -42,8 +44,7 @@ static int refuse_tail(struct edit *edit)
     struct limefile_survey survey;
     struct container *c = &edit->c;
     container_fault_message(c);
-    if (limefile_survey_take(&c->file.source, NULL, NULL, &survey) == 0 &&
-        !survey.is_container) {
+    if (limefile_survey_take(c->source, NULL, NULL, &survey) == 0 && !survey.is_container) {
         message(c->path, "not a LIME container");
         return TOOL_UNUSABLE;
     }
@@ -56,7 +57,7 @@ static int refuse_tail(struct edit *edit)
  * refuses message flags that contradict each other. */
 static int recover(struct edit *edit)
 {
-    struct limefile_source *source = &edit->c.file.source;
+    struct limefile_source *source = edit->c.source;
     int err = limefile_recover(source, note, NULL, edit);
     if (err) {
         message(edit->c.path, "edit: %s; nothing was changed, see 'lime repair -n'",
@@ -66,25 +67,21 @@ static int recover(struct edit *edit)
     limefile_index_free(edit->c.index);
     edit->c.index = NULL;
     err = limefile_index_build(source, &edit->c.index);
-    if (err)
-        message_code(edit->c.path, "index", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_status(edit->c.path, "index", err);
 }
 
 static int begin(struct edit *edit)
 {
     int status = TOOL_GOOD;
-    int err = limefile_index_build(&edit->c.file.source, &edit->c.index);
-    if (err) {
-        message_code(edit->c.path, "index", err);
-        return TOOL_BAD;
-    }
+    int err = limefile_index_build(edit->c.source, &edit->c.index);
+    if (err)
+        return failed_status(edit->c.path, "index", err);
     if (limefile_index_fault(edit->c.index))
         status = refuse_tail(edit);
     else if (limefile_index_deviations(edit->c.index))
         status = recover(edit);
     if (status == TOOL_GOOD) {
-        err = limefile_editor_new(&edit->c.file.source, edit->c.index, &edit->editor);
+        err = limefile_editor_new(edit->c.source, edit->c.index, &edit->editor);
         if (err)
             message_code(edit->c.path, "edit", err);
         status = err ? TOOL_BAD : TOOL_GOOD;
@@ -127,6 +124,7 @@ int edit_open(struct edit *edit, const char *path)
     if (status != TOOL_GOOD)
         return status;
     limefile_fd_init(&edit->c.file, edit->c.fd);
+    edit->c.source = &edit->c.file.source;
     status = begin(edit);
     if (status != TOOL_GOOD)
         close(edit->c.fd);
@@ -144,15 +142,6 @@ bool edit_is_last(const struct edit *edit, const struct limefile_record *record)
     return record->ordinal == limefile_index_count(edit->c.index);
 }
 
-int edit_replaced(const struct edit *edit, const struct limefile_redo *redo, int err)
-{
-    if (err)
-        message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
-                redo->counts ? "'lime repair' completes it or takes it back"
-                             : "the record has its old data");
-    return err ? TOOL_BAD : TOOL_GOOD;
-}
-
 static void show_progress(void *context, uint64_t done, uint64_t size)
 {
     struct progress *progress = context;
@@ -160,27 +149,9 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
     progress_to(progress, done);
 }
 
-/* What is to be done: limefile_rewrite(), or, if there is an insert, limefile_rewrite_insert().
- */
-struct anew {
-    const struct limefile_record *record;
-    const struct limefile_piece *pieces;
-    size_t count;
-    const struct limefile_insert *insert;
-};
-
-static int write_anew(struct edit *edit, int folder, const char *name, const struct anew *what,
-                      struct progress *progress, int *new_fd)
-{
-    if (what->insert)
-        return limefile_rewrite_insert(folder, name, edit->c.fd, what->record, edit->c.index,
-                                       what->insert, show_progress, progress, new_fd);
-    return limefile_rewrite(folder, name, edit->c.fd, what->record, edit->c.index, what->pieces,
-                            what->count, show_progress, progress, new_fd);
-}
-
 /* Links are followed, so that they stay what they are. */
-static int rewrite_at(struct edit *edit, char *real, const struct anew *what)
+static int rewrite_at(struct edit *edit, char *real, const struct limefile_record *record,
+                      const struct limefile_piece *piece, const struct limefile_insert *insert)
 {
     struct progress progress;
     char *name = strrchr(real, '/');
@@ -190,7 +161,10 @@ static int rewrite_at(struct edit *edit, char *real, const struct anew *what)
     if (folder < 0)
         return -errno;
     progress_begin(&progress, "rewrite", limefile_index_size(edit->c.index));
-    int err = write_anew(edit, folder, name, what, &progress, &new_fd);
+    int err = insert ? limefile_rewrite_insert(folder, name, edit->c.fd, record, edit->c.index,
+                                               insert, show_progress, &progress, &new_fd)
+                     : limefile_rewrite(folder, name, edit->c.fd, record, edit->c.index, piece,
+                                        piece != NULL, show_progress, &progress, &new_fd);
     progress_end(&progress);
     close(folder);
     if (new_fd >= 0)
@@ -198,28 +172,156 @@ static int rewrite_at(struct edit *edit, char *real, const struct anew *what)
     return err;
 }
 
-static int rewrite(struct edit *edit, const struct anew *what)
+static int rewrite(struct edit *edit, const struct limefile_record *record,
+                   const struct limefile_piece *piece, const struct limefile_insert *insert)
 {
     struct stat st;
     if (fstat(edit->c.fd, &st) == 0 && st.st_nlink > 1)
         message(edit->c.path,
                 "rewrite: warning: other hard links to it keep the old container");
     char *real = realpath(edit->c.path, NULL);
-    int err = real ? rewrite_at(edit, real, what) : -errno;
+    int err = real ? rewrite_at(edit, real, record, piece, insert) : -errno;
     free(real);
-    if (err)
-        message_code(edit->c.path, "write it anew in its folder", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return failed_status(edit->c.path, "write it anew in its folder", err);
 }
 
-int edit_rewrite(struct edit *edit, const struct limefile_record *record,
-                 const struct limefile_piece *pieces, size_t count)
+int edit_remove(struct edit *edit, const struct limefile_record *record)
 {
-    return rewrite(edit, &(struct anew){.record = record, .pieces = pieces, .count = count});
+    return rewrite(edit, record, NULL, NULL);
 }
 
 int edit_insert(struct edit *edit, const struct limefile_record *after,
                 const struct limefile_insert *insert)
 {
-    return rewrite(edit, &(struct anew){.record = after, .insert = insert});
+    if (edit_is_last(edit, after))
+        return record_append(edit, insert->type, insert->data, insert->bytes);
+    return rewrite(edit, after, NULL, insert);
+}
+
+/* ---- new records ---- */
+
+/* A signal cuts what has been written of the record, but comes between no steps of a commit. */
+bool edit_append(struct edit *edit, const char *type, bool begins_message, struct feed *feed,
+                 struct progress *progress)
+{
+    sigset_t before;
+    struct limefile_last last;
+    uint64_t end, bytes;
+    int err = edit->c.source->ops->size(edit->c.source, &end);
+    if (!err) {
+        limefile_guard_end(edit->c.fd, end);
+        err = limefile_append_begin(edit->editor, type, strlen(type));
+    }
+    if (!err && begins_message)
+        err = limefile_append_message(edit->editor, true);
+    if (!err) {
+        limefile_editor_last(edit->editor, &last);
+        if (!feed_run(feed, edit->c.fd, edit->c.path, last.data_offset, progress, &bytes))
+            return false;
+        limefile_guard_hold(&before);
+        err = limefile_commit(edit->editor, bytes);
+        limefile_guard_lift();
+        limefile_guard_release(&before);
+    }
+    if (err)
+        message_code(edit->c.path, "append", err);
+    return !err;
+}
+
+int edit_take_back(struct edit *edit)
+{
+    struct limefile_last last;
+    int err = 0;
+    while (!err && limefile_editor_last(edit->editor, &last) == 0 &&
+           last.ordinal > limefile_index_count(edit->c.index))
+        err = limefile_remove_last(edit->editor);
+    limefile_guard_lift();
+    failed_status(edit->c.path, "take back what was appended", err);
+    return TOOL_BAD;
+}
+
+int record_append(struct edit *edit, const char *type, const void *data, size_t n)
+{
+    struct feed feed;
+    struct progress progress;
+    if (!feed_memory(&feed, edit->c.path, data, n))
+        return TOOL_BAD;
+    progress_begin(&progress, "append", n);
+    bool good = edit_append(edit, type, false, &feed, &progress);
+    progress_end(&progress);
+    feed_close(&feed);
+    return good ? TOOL_GOOD : edit_take_back(edit);
+}
+
+/* ---- other data in a record ---- */
+
+/* A signal waits for the end of a step; the process ends when the old data are settled. */
+static bool put_steps(struct edit *edit, struct feed *feed, const struct limefile_redo *redo,
+                      struct progress *progress)
+{
+    uint64_t step;
+    for (uint64_t done = 0; done < redo->bytes; done += step) {
+        uint64_t left = redo->bytes - done;
+        step = left < STEP_BYTES ? left : STEP_BYTES;
+        if (limefile_guard_waits() ||
+            !feed_part(feed, done, step, edit->c.fd, edit->c.path, redo->at + done, progress))
+            return false;
+    }
+    return true;
+}
+
+static int put_all(struct edit *edit, const struct limefile_record *record, struct feed *feed,
+                   struct progress *progress)
+{
+    struct limefile_redo redo;
+    int err = limefile_redo_begin(edit->editor, record, (uint64_t)feed->st.st_size, &redo);
+    if (!err && !put_steps(edit, feed, &redo, progress)) {
+        failed_status(edit->c.path, "take back what was written",
+                      limefile_redo_abandon(edit->editor));
+        return TOOL_BAD;
+    }
+    if (!err)
+        err = limefile_redo_commit(edit->editor, &redo);
+    if (err)
+        message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
+                redo.counts ? "'lime repair' completes it or takes it back"
+                            : "the record has its old data");
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+int edit_replace(struct edit *edit, const struct limefile_record *record, struct feed *feed,
+                 bool in_place)
+{
+    sigset_t before;
+    struct progress progress;
+    uint64_t bytes = (uint64_t)feed->st.st_size;
+    if (!in_place)
+        return rewrite(edit, record, &(struct limefile_piece){feed->fd, 0, bytes}, NULL);
+    progress_begin(&progress, "replace", bytes);
+    limefile_guard_hold(&before);
+    int status = put_all(edit, record, feed, &progress);
+    progress_end(&progress);
+    limefile_guard_release(&before);
+    return status;
+}
+
+int record_put(struct edit *edit, const struct limefile_record *record, const void *data,
+               size_t n, char fill)
+{
+    struct feed feed;
+    bool is_last = edit_is_last(edit, record);
+    bool in_place = (n <= record->bytes || is_last) && record->bytes <= LIMEFILE_XML_BYTES_MAX;
+    size_t all = in_place && !is_last ? (size_t)record->bytes : n;
+    char *text = malloc(all + 1);
+    if (!text)
+        return failed_status(edit->c.path, "replace", -ENOMEM);
+    memset(text, fill, all);
+    memcpy(text, data, n);
+    int status = TOOL_BAD;
+    if (feed_memory(&feed, edit->c.path, text, all)) {
+        status = edit_replace(edit, record, &feed, in_place);
+        feed_close(&feed);
+    }
+    free(text);
+    return status;
 }

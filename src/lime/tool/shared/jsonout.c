@@ -1,10 +1,14 @@
 /* jsonout.c - print JSON: values by jansson, or as a stream */
+#define _GNU_SOURCE
 #include "jsonout.h"
 #include "text.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 bool jsonout_is_utf8(const char *text, size_t len)
 {
@@ -65,6 +69,12 @@ void jsonout_text(FILE *out, const char *text, size_t len)
     jsonout_print(out, jsonout_string(text, len));
 }
 
+void jsonout_begin_file(const char *path)
+{
+    fputs("{\"file\": ", stdout);
+    jsonout_text(stdout, path, strlen(path));
+}
+
 void jsonout_hex(FILE *out, const char *bytes, size_t len)
 {
     putc('"', out);
@@ -90,16 +100,54 @@ void jsonout_finding(FILE *out, const struct limefile_finding *f)
     putc('}', out);
 }
 
-void jsonout_word(const char *name, const char *text)
+void jsonout_word(FILE *out, const char *name, const char *text)
 {
-    printf(", \"%s\": ", name);
-    jsonout_print(stdout, jsonout_string_or_null(text));
+    fprintf(out, ", \"%s\": ", name);
+    jsonout_print(out, jsonout_string_or_null(text));
 }
 
-void jsonout_number(const char *name, uint64_t value)
+void jsonout_number(FILE *out, const char *name, uint64_t value)
 {
     if (value)
-        printf(", \"%s\": %" PRIu64, name, value);
+        fprintf(out, ", \"%s\": %" PRIu64, name, value);
     else
-        printf(", \"%s\": null", name);
+        fprintf(out, ", \"%s\": null", name);
+}
+
+/* ---- lists that are printed later ---- */
+
+int jsonout_list_open(struct jsonout_list *list)
+{
+    int fd = memfd_create("lime-json", MFD_CLOEXEC);
+    list->file = fd < 0 ? NULL : fdopen(fd, "w+");
+    int err = list->file ? 0 : -errno;
+    if (err && fd >= 0)
+        close(fd);
+    return err;
+}
+
+FILE *jsonout_list_next(struct jsonout_list *list)
+{
+    if (list->any)
+        fputs(", ", list->file);
+    list->any = true;
+    return list->file;
+}
+
+void jsonout_list_print(struct jsonout_list *list)
+{
+    char text[BUFSIZ];
+    putchar('[');
+    if (list->file)
+        rewind(list->file);
+    for (size_t n; list->file && (n = fread(text, 1, sizeof text, list->file)) > 0;)
+        fwrite(text, 1, n, stdout);
+    putchar(']');
+}
+
+void jsonout_list_close(struct jsonout_list *list)
+{
+    if (list->file)
+        fclose(list->file);
+    list->file = NULL;
 }

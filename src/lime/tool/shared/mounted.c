@@ -1,10 +1,18 @@
-/* mounted.c - is this in a limefs mount? */
+/* mounted.c - read a container that limefs shows as a directory */
+#define _GNU_SOURCE
+#include "mounted.h"
 #include "tool.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 /* The kernel's list of mounts tells what is on the folder's device. */
 bool is_in_limefs(const char *folder)
@@ -23,4 +31,311 @@ bool is_in_limefs(const char *folder)
     if (mounts)
         fclose(mounts);
     return found;
+}
+
+#define ATTRIBUTE "user.lime."
+
+enum { FAULT_MAX = 128, /* as in the format of read_fault() */ TYPE_AT = 16 };
+
+struct entry {
+    uint64_t ordinal, offset; /* of its header */
+    uint64_t bytes, next;     /* next: where the next header is */
+    char *name;
+};
+
+struct mounted {
+    struct limefile_source source;
+    int folder;
+    struct entry *entry; /* in their order, one a record */
+    size_t count, room;
+    struct limefile_finding fault; /* code 0: none */
+    uint64_t size;                 /* with what follows the fault */
+    size_t open;                   /* whose data `fd` has; SIZE_MAX: none */
+    int fd;
+};
+
+/* ---- the list_records of records ---- */
+
+bool mounted_is(const char *folder)
+{
+    char count[32];
+    struct stat st;
+    if (stat(folder, &st) != 0)
+        return false;
+    errno = ENOTDIR;
+    return S_ISDIR(st.st_mode) && is_in_limefs(folder) &&
+           getxattr(folder, ATTRIBUTE "records", count, sizeof count) > 0;
+}
+
+/* "012-type": its ordinal; 0 for anything else. */
+static uint64_t ordinal_of(const char *name)
+{
+    uint64_t ordinal;
+    const char *end = strchr(name, '-');
+    return end && number_parse(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
+}
+
+/* Records come in their order, and their faces, which have the same numbers, after them all. */
+static bool is_face(const struct mounted *m, uint64_t ordinal)
+{
+    return ordinal && m->count && ordinal <= m->entry[m->count - 1].ordinal;
+}
+
+static int add_entry(void *context, const char *name)
+{
+    struct mounted *m = context;
+    uint64_t ordinal = ordinal_of(name);
+    if (is_face(m, ordinal))
+        return 0;
+    if (!array_reserve(&m->entry, &m->room, m->count, sizeof *m->entry))
+        return -ENOMEM;
+    char *copy = strdup(name);
+    if (!copy)
+        return -ENOMEM;
+    m->entry[m->count++] = (struct entry){.ordinal = ordinal, .name = copy};
+    return 0;
+}
+
+static int by_ordinal(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+static int list_records(struct mounted *m)
+{
+    int err = directory_each(m->folder, ".", 0, add_entry, m);
+    if (m->count)
+        qsort(m->entry, m->count, sizeof *m->entry, by_ordinal);
+    return err;
+}
+
+/* Each record's place follows from those before it. */
+static int measure(struct mounted *m)
+{
+    uint64_t offset = 0, data_end;
+    for (size_t i = 0; i < m->count; i++) {
+        struct entry *e = &m->entry[i];
+        struct stat st;
+        if (e->ordinal != i + 1)
+            return -ESTALE;
+        if (fstatat(m->folder, e->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            return errno == ENOENT ? -ESTALE : -errno;
+        e->offset = offset;
+        e->bytes = (uint64_t)st.st_size;
+        int err = limefile_extent_of(offset, e->bytes, &data_end, &e->next);
+        if (err)
+            return err;
+        offset = e->next;
+    }
+    m->size = offset;
+    return 0;
+}
+
+/* ---- one record ---- */
+
+int mounted_data(const struct mounted *m, uint64_t ordinal)
+{
+    int fd = openat(m->folder, m->entry[ordinal - 1].name,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* With -o verify=open, data that are bad cannot be opened: so this goes by the record's path.
+ */
+int mounted_attribute(const struct mounted *m, uint64_t ordinal, const char *name,
+                      char value[MOUNTED_VALUE_MAX])
+{
+    char path[PATH_MAX], attribute[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", m->folder, m->entry[ordinal - 1].name);
+    snprintf(attribute, sizeof attribute, ATTRIBUTE "%s", name);
+    ssize_t len = lgetxattr(path, attribute, value, MOUNTED_VALUE_MAX - 1);
+    value[len < 0 ? 0 : len] = '\0';
+    return len < 0 ? -errno : (int)len;
+}
+
+/* Its data, kept open for the next call. */
+static int open_data(struct mounted *m, size_t i)
+{
+    if (m->open == i)
+        return m->fd;
+    int fd = mounted_data(m, i + 1);
+    if (fd < 0)
+        return fd;
+    if (m->open != SIZE_MAX)
+        close(m->fd);
+    m->open = i;
+    m->fd = fd;
+    return fd;
+}
+
+static int read_flag(const struct mounted *m, size_t i, const char *name)
+{
+    char value[MOUNTED_VALUE_MAX];
+    int len = mounted_attribute(m, i + 1, name, value);
+    return len < 0 ? len : strcmp(value, "1") == 0;
+}
+
+/* Its reserved parts are as they should be. */
+static int make_header(const struct mounted *m, size_t i,
+                       unsigned char raw[LIMEFILE_HEADER_BYTES])
+{
+    char type[MOUNTED_VALUE_MAX];
+    struct limefile_header header;
+    int len = mounted_attribute(m, i + 1, "type", type);
+    if (len < 0 || len > LIMEFILE_TYPE_BYTES)
+        return len < 0 ? len : -EPROTO;
+    int mb = read_flag(m, i, "mb"), me = read_flag(m, i, "me");
+    int err = mb < 0 ? mb : me < 0 ? me : 0;
+    if (!err)
+        err = limefile_header_init(&header, "", 0, m->entry[i].bytes, mb, me);
+    if (!err)
+        err = limefile_header_encode(&header, raw);
+    if (!err)
+        memcpy(raw + TYPE_AT, type, (size_t)len); /* also one of 128 bytes */
+    return err;
+}
+
+/* As it is in the container, unless that is being written to. */
+static int put_header(const struct mounted *m, size_t i,
+                      unsigned char raw[LIMEFILE_HEADER_BYTES])
+{
+    char value[MOUNTED_VALUE_MAX];
+    int len = mounted_attribute(m, i + 1, "header", value);
+    if (len == -ENODATA)
+        return make_header(m, i, raw);
+    if (len != LIMEFILE_HEADER_BYTES)
+        return len < 0 ? len : -EPROTO;
+    memcpy(raw, value, LIMEFILE_HEADER_BYTES);
+    return 0;
+}
+
+/* ---- the source ---- */
+
+/* The record in whose bytes, from its header to its padding, that one is. */
+static size_t find_record(const struct mounted *m, uint64_t offset)
+{
+    size_t low = 0, high = m->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (m->entry[middle].offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static ssize_t read_header(const struct mounted *m, size_t i, void *buf, size_t n, uint64_t at)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    int err = put_header(m, i, raw);
+    if (err)
+        return err;
+    n = n < sizeof raw - at ? n : sizeof raw - (size_t)at;
+    memcpy(buf, raw + at, n);
+    return (ssize_t)n;
+}
+
+static ssize_t read_mounted(struct limefile_source *source, void *buf, size_t n,
+                            uint64_t offset)
+{
+    struct mounted *m = (struct mounted *)source;
+    size_t i = find_record(m, offset);
+    if (m->count == 0 || offset >= m->entry[i].next || n == 0)
+        return 0;
+    const struct entry *e = &m->entry[i];
+    uint64_t at = offset - e->offset;
+    if (at < LIMEFILE_HEADER_BYTES)
+        return read_header(m, i, buf, n, at);
+    at -= LIMEFILE_HEADER_BYTES;
+    if (at >= e->bytes) {
+        n = n < e->next - offset ? n : (size_t)(e->next - offset);
+        memset(buf, 0, n);
+        return (ssize_t)n;
+    }
+    int fd = open_data(m, i);
+    if (fd < 0)
+        return fd;
+    ssize_t got = pread(fd, buf, n < e->bytes - at ? n : (size_t)(e->bytes - at), (off_t)at);
+    return got < 0 ? -errno : got;
+}
+
+static int size_mounted(struct limefile_source *source, uint64_t *size)
+{
+    const struct mounted *m = (const struct mounted *)source;
+    *size = m->size;
+    return 0;
+}
+
+/* Behind the last record that the mount shows. */
+static bool fault_of_mounted(struct limefile_source *source, uint64_t offset,
+                             struct limefile_finding *out)
+{
+    const struct mounted *m = (const struct mounted *)source;
+    *out = m->fault;
+    return m->fault.code && offset == (m->count ? m->entry[m->count - 1].next : 0);
+}
+
+static const struct limefile_source_ops ops = {
+    .read = read_mounted, .size = size_mounted, .fault = fault_of_mounted};
+
+/* ---- all of it ---- */
+
+/* The attribute has the fault's word, offset, ordinal, have and want, and the file's size. */
+static int read_fault(struct mounted *m)
+{
+    char text[FAULT_MAX], word[FAULT_MAX];
+    struct limefile_finding *fault = &m->fault;
+    ssize_t n = fgetxattr(m->folder, ATTRIBUTE "fault_code", text, sizeof text - 1);
+    if (n < 0)
+        return errno == ENODATA ? 0 : -errno;
+    text[n] = '\0';
+    if (sscanf(text, "%127s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word,
+               &fault->offset, &fault->ordinal, &fault->have, &fault->want, &m->size) != 6)
+        return -EPROTO;
+    fault->code = -EIO; /* also for the word of another errno */
+    for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_RECORDS; code++)
+        if (strcmp(limefile_error_word(code), word) == 0)
+            fault->code = code;
+    return 0;
+}
+
+int mounted_open(const char *folder, struct mounted **out)
+{
+    struct mounted *m = calloc(1, sizeof *m);
+    if (!m)
+        return -ENOMEM;
+    m->source.ops = &ops;
+    m->open = SIZE_MAX;
+    m->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int err = m->folder < 0 ? -errno : list_records(m);
+    if (!err)
+        err = measure(m);
+    if (!err)
+        err = read_fault(m);
+    if (err)
+        mounted_close(m);
+    else
+        *out = m;
+    return err;
+}
+
+void mounted_close(struct mounted *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->count; i++)
+        free(m->entry[i].name);
+    free(m->entry);
+    if (m->open != SIZE_MAX)
+        close(m->fd);
+    if (m->folder >= 0)
+        close(m->folder);
+    free(m);
+}
+
+struct limefile_source *mounted_source(struct mounted *m)
+{
+    return &m->source;
 }

@@ -5,7 +5,6 @@
 #include "limeoutput.h"
 #include "tool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,25 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int is_empty(int fd)
+static int refuse_name(void *context, const char *name)
 {
-    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = again < 0 ? NULL : fdopendir(again);
-    if (!dir) {
-        int err = -errno;
-        if (again >= 0)
-            close(again);
-        return err;
-    }
-    const struct dirent *entry;
-    int err = 0;
-    while (!err && (errno = 0, entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            err = -ENOTEMPTY;
-    if (!err)
-        err = -errno;
-    closedir(dir);
-    return err;
+    (void)context;
+    (void)name;
+    return -ENOTEMPTY;
 }
 
 int outdir_open(struct outdir *dir, const char *path, bool must_be_empty)
@@ -42,7 +27,7 @@ int outdir_open(struct outdir *dir, const char *path, bool must_be_empty)
     if (dir->fd < 0)
         return -errno;
     limefile_output_clean(dir->fd);
-    int err = must_be_empty ? is_empty(dir->fd) : 0;
+    int err = must_be_empty ? directory_each(dir->fd, ".", 0, refuse_name, NULL) : 0;
     if (err)
         outdir_close(dir);
     return err;

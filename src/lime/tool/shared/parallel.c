@@ -1,12 +1,12 @@
 /* parallel.c - run a command on many files in parallel, printing results in order */
 #define _GNU_SOURCE
 #include "parallel.h"
-#include "progress.h"
 #include "threads.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -21,16 +21,10 @@ enum {
     STATUS_LOST = 100,     /* exit status of a child that could not hold its output */
 };
 
-/* The output of a child is a sequence of pieces, each followed by its n bytes of text. */
-struct piece {
-    bool is_error; /* for stderr */
-    size_t n;
-};
-
 /* A file that has been started and not printed. */
 struct slot {
     pid_t pid;    /* 0: the child has ended */
-    FILE *output; /* in memory, shared with the child */
+    int out, err; /* what the child prints: files in memory */
     unsigned threads;
     int how; /* as waitpid() returns it */
 };
@@ -53,55 +47,33 @@ static struct slot *find_slot(const struct run *run, size_t file)
     return &run->slots[file % run->slot_count];
 }
 
+static void close_slot(const struct slot *slot)
+{
+    if (slot->out >= 0)
+        close(slot->out);
+    if (slot->err >= 0)
+        close(slot->err);
+}
+
 /* ---- the child ---- */
 
-struct outlet {
-    FILE *output;
-    bool is_error;
-};
-
-static ssize_t write_piece(void *cookie, const char *text, size_t n)
-{
-    const struct outlet *outlet = cookie;
-    struct piece piece = {outlet->is_error, n};
-    bool written = fwrite(&piece, sizeof piece, 1, outlet->output) == 1 &&
-                   fwrite(text, 1, n, outlet->output) == n && fflush(outlet->output) == 0;
-    return written ? (ssize_t)n : -1;
-}
-
-static FILE *open_outlet(struct outlet *outlet, int mode)
-{
-    FILE *stream = fopencookie(outlet, "w", (cookie_io_functions_t){.write = write_piece});
-    if (!stream)
-        _exit(STATUS_LOST);
-    setvbuf(stream, NULL, mode, BUFSIZ);
-    return stream;
-}
-
 /* Closes the descriptors of the other files, as the limit may be low. */
-static _Noreturn void run_child(const struct run *run, FILE *output, unsigned threads)
+static _Noreturn void run_child(const struct run *run, const struct slot *slot)
 {
-    struct outlet out = {output, false}, err = {output, true};
     for (size_t i = run->turn; i < run->next; i++)
-        close(fileno(find_slot(run, i)->output));
-    stdout = open_outlet(&out, _IOFBF);
-    stderr = open_outlet(&err, _IOLBF);
-    int status = run->all->work(run->all->context, run->next, threads);
-    if (fflush(stdout) != 0 || fflush(stderr) != 0)
+        close_slot(find_slot(run, i));
+    __fpurge(stdout); /* it is the parent's */
+    clearerr(stdout);
+    setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
+    if (dup2(slot->out, STDOUT_FILENO) < 0 || dup2(slot->err, STDERR_FILENO) < 0)
+        _exit(STATUS_LOST);
+    int status = run->all->work(run->all->context, run->next, slot->threads);
+    if (fflush(stdout) != 0 || ferror(stdout) || ferror(stderr))
         status = STATUS_LOST;
     _exit(status);
 }
 
 /* ---- children, seen from the parent ---- */
-
-static FILE *open_memory(void)
-{
-    int fd = memfd_create("lime", MFD_CLOEXEC);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w+");
-    if (!file && fd >= 0)
-        close(fd);
-    return file;
-}
 
 /* The next file gets its share of the processors that no other file uses. */
 static unsigned count_threads(const struct run *run)
@@ -116,19 +88,21 @@ static unsigned count_threads(const struct run *run)
 /* Starts the next file. Returns false if no process can be started. */
 static bool start_file(struct run *run)
 {
-    struct slot slot = {.output = open_memory(), .threads = count_threads(run)};
-    if (!slot.output)
-        return false;
+    struct slot slot = {
+        .out = memfd_create("lime", MFD_CLOEXEC),
+        .err = memfd_create("lime", MFD_CLOEXEC),
+        .threads = count_threads(run),
+    };
     pid_t parent = getpid();
-    slot.pid = fork();
+    slot.pid = slot.out < 0 || slot.err < 0 ? -1 : fork();
     if (slot.pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* SIGTERM may be ignored */
         if (getppid() != parent)
             _exit(STATUS_LOST);
-        run_child(run, slot.output, slot.threads);
+        run_child(run, &slot);
     }
     if (slot.pid < 0) {
-        fclose(slot.output);
+        close_slot(&slot);
         return false;
     }
     *find_slot(run, run->next++) = slot;
@@ -177,23 +151,16 @@ static void print_text(struct run *run, const char *text, size_t n)
     fwrite(text, 1, n, stdout);
 }
 
-static void print_output(struct run *run, FILE *output, bool is_lost)
+static void print_output(struct run *run, const struct slot *slot, bool is_lost)
 {
-    struct piece piece;
     char text[BUFSIZ];
-    rewind(output);
-    while (fread(&piece, sizeof piece, 1, output) == 1)
-        for (size_t n; piece.n; piece.n -= n) {
-            n = fread(text, 1, piece.n < sizeof text ? piece.n : sizeof text, output);
-            if (n == 0)
-                return; /* the child was killed while it wrote */
-            if (piece.is_error) {
-                flush_stdout();
-                fwrite(text, 1, n, stderr);
-            } else if (!is_lost) {
-                print_text(run, text, n);
-            }
-        }
+    off_t at = 0;
+    flush_stdout();
+    for (ssize_t n; (n = pread(slot->err, text, sizeof text, at)) > 0; at += n)
+        fwrite(text, 1, (size_t)n, stderr);
+    at = 0;
+    for (ssize_t n; !is_lost && (n = pread(slot->out, text, sizeof text, at)) > 0; at += n)
+        print_text(run, text, (size_t)n);
 }
 
 static void print_lost(struct run *run, int how)
@@ -223,8 +190,8 @@ static void print_file(struct run *run)
     struct slot *slot = find_slot(run, run->turn);
     bool is_lost = !WIFEXITED(slot->how) || WEXITSTATUS(slot->how) > TOOL_UNVERIFIED;
     progress_hide();
-    print_output(run, slot->output, is_lost);
-    fclose(slot->output);
+    print_output(run, slot, is_lost);
+    close_slot(slot);
     if (is_lost)
         print_lost(run, slot->how);
     end_file(run, is_lost ? TOOL_UNUSABLE : WEXITSTATUS(slot->how));

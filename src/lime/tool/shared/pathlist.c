@@ -1,29 +1,186 @@
-/* pathlist.c - files by name, from a list, from folders */
+/* pathlist.c - files by name, from a list, from directories */
 #define _GNU_SOURCE
-#include "mounted.h"
 #include "pathlist.h"
+#include "limeoutput.h"
+#include "mounted.h"
 #include "tool.h"
-#include "walk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+static const char digits[] = "0123456789";
+
+/* Compares the numbers at the beginning of both, of any length, and moves behind them. */
+static int compare_numbers(const char **a, const char **b)
+{
+    *a += strspn(*a, "0");
+    *b += strspn(*b, "0");
+    size_t n = strspn(*a, digits), m = strspn(*b, digits);
+    int order = n != m ? (n < m ? -1 : 1) : memcmp(*a, *b, n);
+    *a += n;
+    *b += m;
+    return order;
+}
+
+static int is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+int name_compare(const char *a, const char *b)
+{
+    const char *x = a, *y = b;
+    int order = 0;
+    while (order == 0 && (*x || *y)) {
+        if (is_digit(*x) && is_digit(*y)) {
+            order = compare_numbers(&x, &y);
+        } else {
+            order = (int)(unsigned char)*x - (int)(unsigned char)*y;
+            x++, y++;
+        }
+    }
+    return order ? order : strcmp(a, b);
+}
+
+struct names {
+    char **name;
+    size_t count, capacity;
+};
+
+struct walker {
+    bool (*is_whole)(const char *folder);
+    bool (*each)(void *context, const struct walk_entry *);
+    void *context;
+};
+
+static bool report_memory(const char *path)
+{
+    message_code(path, "list", -ENOMEM);
+    return false;
+}
+
+static int add_name(void *context, const char *name)
+{
+    struct names *names = context;
+    if (!array_reserve(&names->name, &names->capacity, names->count, sizeof *names->name))
+        return -ENOMEM;
+    char *copy = strdup(name);
+    if (copy)
+        names->name[names->count++] = copy;
+    return copy ? 0 : -ENOMEM;
+}
+
+static void release_names(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->name[i]);
+    free(names->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return name_compare(*(char *const *)a, *(char *const *)b);
+}
+
+/* 0, or why not all of it could be read. A link that has taken a folder's place meanwhile is
+ * not followed either. */
+static int read_names(const char *path, bool follow, struct names *names)
+{
+    int err = directory_each(AT_FDCWD, path, follow ? 0 : O_NOFOLLOW, add_name, names);
+    if (names->count)
+        qsort(names->name, names->count, sizeof *names->name, by_name);
+    return -err;
+}
+
+static bool report_entry(const struct walker *walker, struct walk_entry *entry, int err)
+{
+    if (err)
+        *entry = (struct walk_entry){entry->path, entry->name, WALK_FAULT, NULL, err};
+    return walker->each(walker->context, entry);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+/* The temporary files of outputs, of changed containers and of lime stage; those of a series of
+ * checkpoints, and its lock. */
+bool walk_is_working_file(const char *name)
+{
+    return limefile_output_is_temporary(name) ||
+           (name[0] == '.' &&
+            (strstr(name, ".limefs-new") || ends_with(name, ".limefs-stage") ||
+             ends_with(name, ".limefs-journal") || ends_with(name, ".part") ||
+             ends_with(name, ".lock")));
+}
+
+static enum walk_kind kind_of(const struct stat *st, const char *name)
+{
+    return S_ISREG(st->st_mode)   ? (walk_is_working_file(name) ? WALK_WORKING : WALK_FILE)
+           : S_ISDIR(st->st_mode) ? WALK_FOLDER
+           : S_ISLNK(st->st_mode) ? WALK_LINK
+                                  : WALK_OTHER;
+}
+
+static bool walk_in(const struct walker *, const char *path, bool follow);
+
+static bool visit(const struct walker *walker, const char *path, const char *name, bool follow)
+{
+    struct stat st;
+    struct walk_entry entry = {path, name, WALK_FAULT, &st, 0};
+    if (fstatat(AT_FDCWD, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+        return report_entry(walker, &entry, errno);
+    entry.kind = kind_of(&st, name);
+    if (entry.kind == WALK_FOLDER && walker->is_whole && walker->is_whole(path))
+        entry.kind = walk_is_working_file(name) ? WALK_WORKING : WALK_WHOLE;
+    return report_entry(walker, &entry, 0) &&
+           (entry.kind != WALK_FOLDER || walk_in(walker, path, follow));
+}
+
+static bool walk_in(const struct walker *walker, const char *path, bool follow)
+{
+    struct names names = {0};
+    const char *slash = path[0] && path[strlen(path) - 1] == '/' ? "" : "/";
+    int err = read_names(path, follow, &names);
+    bool good = err != ENOMEM || report_memory(path);
+    for (size_t i = 0; good && i < names.count; i++) {
+        char *below;
+        if (asprintf(&below, "%s%s%s", path, slash, names.name[i]) < 0) {
+            good = report_memory(path);
+            break;
+        }
+        good = visit(walker, below, names.name[i], false);
+        free(below);
+    }
+    if (good && err) {
+        struct walk_entry entry = {path, path, WALK_FAULT, NULL, err};
+        good = report_entry(walker, &entry, err);
+    }
+    release_names(&names);
+    return good;
+}
+
+bool walk(const char *root, bool (*is_whole)(const char *folder),
+          bool (*each)(void *context, const struct walk_entry *), void *context)
+{
+    const struct walker walker = {is_whole, each, context};
+    return visit(&walker, root, root, true);
+}
 
 /* Adds the item with a copy of its path. */
 static bool put(struct pathlist *list, struct pathlist_item item)
 {
-    if (list->count == list->capacity) {
-        size_t more = list->capacity + list->capacity / 2 + 16;
-        void *bigger = reallocarray(list->items, more, sizeof *list->items);
-        if (bigger) {
-            list->items = bigger;
-            list->capacity = more;
-        }
-    }
-    char *copy = list->count < list->capacity ? strdup(item.path) : NULL;
+    bool fits = array_reserve(&list->items, &list->capacity, list->count, sizeof *list->items);
+    char *copy = fits ? strdup(item.path) : NULL;
     if (!copy) {
         message_code(item.path, "list", -ENOMEM);
         return false;
@@ -54,7 +211,7 @@ static bool put_skipped(struct pathlist *list, const struct walk_entry *entry)
            put(list, (struct pathlist_item){.path = (char *)entry->path, .skipped = why});
 }
 
-static bool take(void *context, const struct walk_entry *entry)
+static bool take_entry(void *context, const struct walk_entry *entry)
 {
     struct pathlist *list = context;
     struct pathlist_item item = {.path = (char *)entry->path};
@@ -76,12 +233,12 @@ static bool take(void *context, const struct walk_entry *entry)
 
 /* ---- all ways ---- */
 
-static bool add(struct pathlist *list, const char *path)
+static bool add_path(struct pathlist *list, const char *path)
 {
     struct stat st;
     bool known = stat(path, &st) == 0;
     if (list->walk && known && S_ISDIR(st.st_mode))
-        return walk(path, mounted_is, take, list);
+        return walk(path, mounted_is, take_entry, list);
     return put(list, (struct pathlist_item){
                          .path = (char *)path,
                          .size = known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0,
@@ -90,7 +247,12 @@ static bool add(struct pathlist *list, const char *path)
 
 static bool add_line(void *context, const char *line)
 {
-    return add(context, line);
+    return add_path(context, line);
+}
+
+bool pathlist_add(void *list, const char *path)
+{
+    return put(list, (struct pathlist_item){.path = (char *)path});
 }
 
 bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, const char *line),
@@ -122,36 +284,18 @@ bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, cons
     return good;
 }
 
-int pathlist_option(struct pathlist_options *o, int opt, const struct command *command,
-                    char **argv)
-{
-    switch (opt) {
-    case 'r':
-        o->recursive = true;
-        return TOOL_GOOD;
-    case 'F':
-        o->list = optarg;
-        return TOOL_GOOD;
-    case '0':
-        o->nul = true;
-        return TOOL_GOOD;
-    default:
-        return option_error(command, argv);
-    }
-}
-
 int pathlist_make(struct pathlist *list, const struct pathlist_options *o,
-                  const struct command *command, int argc, char **argv)
+                  const struct command *command, int count, char **operands)
 {
     bool good = true;
     *list = (struct pathlist){
         .walk = o->recursive, .all = o->all, .open_ended = o->recursive || o->list};
     if (o->nul && !o->list)
         return usage_error(command, "-0 is for --files-from");
-    if (optind == argc && !o->list)
+    if (count == 0 && !o->list)
         return usage_error(command, "no file named");
-    for (int i = optind; good && i < argc; i++)
-        good = add(list, argv[i]);
+    for (int i = 0; good && i < count; i++)
+        good = add_path(list, operands[i]);
     if (good && o->list)
         good = pathlist_lines(o->list, o->nul, add_line, list);
     return good ? TOOL_GOOD : TOOL_UNUSABLE;

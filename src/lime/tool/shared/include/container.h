@@ -3,6 +3,7 @@
 #define CONTAINER_H
 
 #include "limefile.h"
+#include "limeildg.h"
 
 struct container {
     const char *path; /* as the user gave it; not owned */
@@ -13,7 +14,6 @@ struct container {
         deviations; /* of the structure, without warnings; of an index that was built here */
     int beginning;  /* as limefile_beginning() returns it; 1: a container, or not known */
 
-    /* Of those that container_open_shown() has opened. */
     struct limefile_source *source;
     struct mounted *mounted; /* or NULL; then fd is -1 */
 };
@@ -22,35 +22,40 @@ struct container {
  * fault), TOOL_BAD or TOOL_UNUSABLE after a message. Call container_close() only after
  * TOOL_GOOD. */
 int container_open(struct container *, const char *path);
-void container_close(struct container *);
 
 /* The same; also of a folder as which limefs shows a container. */
 int container_open_shown(struct container *, const char *path);
-void container_close_shown(struct container *);
 
-/* Of these two, what comes before the index, which the caller builds: 0, or < 0 after a
- * message. Closing it does no harm whatever it was. */
+/* What comes before the index, which the caller builds: 0, or < 0 after a message. Closing it
+ * does no harm whatever it was. */
 int container_open_source(struct container *, const char *path);
-void container_close_source(struct container *);
+
+void container_close(struct container *);
 
 /* What a message says of a file that is not a container. */
 #define CONTAINER_FOREIGN "not a LIME container (no record header at offset 0)"
 
+/* A descriptor for the data of a record that the caller closes, or -errno; the record then says
+ * where they are in that file. */
+int container_open_data(const struct container *, struct limefile_record *record);
+
 /* For a script: why the container could not be opened. */
 const char *container_failure_text(const struct container *);
+
+/* The first n bytes of a record, and a NUL, which the caller frees: 0, or an error and NULL. */
+int container_read_text(struct limefile_source *, const struct limefile_record *, size_t n,
+                        char **text);
+
+/* The logical file name that the data of a record are. 1; 0: they are none; < 0: an error. */
+int container_read_lfn(struct limefile_source *, const struct limefile_record *,
+                       char lfn[LIMEFILE_LFN_MAX]);
 
 /* Says on stderr why and where the index ends, if it does. Returns TOOL_GOOD if it does not,
  * TOOL_UNUSABLE if the file could not be read there, else TOOL_BAD. */
 int container_fault_message(const struct container *);
 
-/* Whether the finding is that a part of the file cannot be read. */
-bool finding_is_unreadable(const struct limefile_finding *);
-
-/* "FILE: offset N: record R: reason", on stderr. */
-void finding_message(const char *path, const struct limefile_finding *);
-
-/* The same of a deviation that is a warning: "FILE: warning: offset N: ...". */
-void warning_message(const char *path, const struct limefile_finding *);
+/* "FILE: offset N: record R: reason", on stderr; of a warning, "FILE: warning: ...". */
+void finding_message(const char *path, const struct limefile_finding *, bool is_warning);
 
 /* The type as people may see it: %XX for what a terminal or a table cannot bear. */
 #define TYPE_SHOWN_MAX (3 * LIMEFILE_TYPE_BYTES + 1)
@@ -58,5 +63,15 @@ const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX]);
 
 /* Opens without blocking; returns a descriptor, or < 0 after a message. */
 int open_with_message(const char *path, int flags);
+
+/* ---- records ---- */
+
+/*
+ * `word` is an ordinal ("3"), message.record ("2.1"), a type, or the name that the record
+ * has in a mount ("003-ildg-binary-data"); `as_type`: a type whatever it looks like.
+ * False after a message that says what to name instead.
+ */
+bool select_record(const struct container *, const char *word, bool as_type,
+                   struct limefile_record *out);
 
 #endif

@@ -28,15 +28,29 @@ void jsonout_print(FILE *, json_t *value);
 /* Prints jsonout_string(). */
 void jsonout_text(FILE *, const char *text, size_t len);
 
-/* , "name": ... on standard output; null where there is no text (NULL, ""), or the number is 0:
- * not known. */
-void jsonout_word(const char *name, const char *text);
-void jsonout_number(const char *name, uint64_t value);
+/* {"file": "PATH" on standard output. */
+void jsonout_begin_file(const char *path);
+
+/* , "name": ...; null where there is no text (NULL, ""), or the number is 0: not known. */
+void jsonout_word(FILE *, const char *name, const char *text);
+void jsonout_number(FILE *, const char *name, uint64_t value);
 
 /* "XX..", each byte as two hex digits, quoted. */
 void jsonout_hex(FILE *, const char *bytes, size_t len);
 
 /* {"code": "data-cut", "offset": ..., ...}; null for NULL */
 void jsonout_finding(FILE *, const struct limefile_finding *);
+
+/* A list that is made before it can be printed, in a file without a name, as it can have
+ * millions of elements. All zero: an empty list that nothing is added to. */
+struct jsonout_list {
+    FILE *file;
+    bool any;
+};
+int jsonout_list_open(struct jsonout_list *); /* 0, -errno */
+/* The stream that the caller prints the next element to. */
+FILE *jsonout_list_next(struct jsonout_list *);
+void jsonout_list_print(struct jsonout_list *); /* on standard output: [...] */
+void jsonout_list_close(struct jsonout_list *);
 
 #endif

@@ -3,7 +3,7 @@
 #define OUTDIR_H
 
 #include "container.h"
-#include "progress.h"
+#include "tool.h"
 
 struct outdir {
     const char *path; /* not owned */

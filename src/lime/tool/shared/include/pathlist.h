@@ -37,30 +37,66 @@ struct pathlist_options {
     bool all; /* the list also has what is skipped or cannot be read */
 };
 
-/* For read_option(), with 'r' and '0' among the short ones. */
+/* Their rules, for a struct pathlist_options. */
 /* clang-format off */
-#define PATHLIST_LONG_OPTIONS                     \
-    {"recursive", no_argument, NULL, 'r'},        \
-    {"files-from", required_argument, NULL, 'F'}, \
-    {"null", no_argument, NULL, '0'}
+#define PATHLIST_RULES(options)                          \
+    FLAG_RULE("recursive", 'r', &(options).recursive),   \
+    TEXT_RULE("files-from", 0, &(options).list),         \
+    FLAG_RULE("null", '0', &(options).nul)
 /* clang-format on */
-
-/* Takes one of these. Another one is an option_error(). */
-int pathlist_option(struct pathlist_options *, int opt, const struct command *, char **argv);
 
 /* ---- the list ---- */
 
 /* Of what is left of the command line after its options, and of --files-from. Found files come
- * in natural order (nameorder.h); links found are not followed, so that there is no way round
- * in a circle. An exit status, after a message if it is not TOOL_GOOD. */
+ * in natural order (name_compare()); links found are not followed, so that there is no way
+ * round in a circle. An exit status, after a message if it is not TOOL_GOOD. */
 int pathlist_make(struct pathlist *, const struct pathlist_options *, const struct command *,
-                  int argc, char **argv);
+                  int count, char **operands);
 
 /* Each line of the file `name` that is not empty, or (nul) what ends with a NUL, until `each`
  * returns false, which is after a message. False after a message. */
 bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, const char *line),
                     void *context);
 
+/* For pathlist_lines(): adds the path itself to a struct pathlist, also that of a directory. */
+bool pathlist_add(void *list, const char *path);
+
 void pathlist_release(struct pathlist *);
+
+/* ---- all that is in a directory and below it ---- */
+
+/* Compares two names in natural order: a run of digits counts as a number, so that conf.9 comes
+ * before conf.10; every other byte counts as it is, and a number in the place of '0' to '9'.
+ * Names that differ in leading zeros alone are in the order of their bytes. Returns a number
+ * less than, equal to or greater than 0. limefs._stack._natural is the same order in Python. */
+int name_compare(const char *a, const char *b);
+
+enum walk_kind {
+    WALK_FILE,    /* a regular one */
+    WALK_FOLDER,  /* told before what is in it */
+    WALK_WHOLE,   /* a folder that is to be one thing: what is in it is not told */
+    WALK_LINK,    /* a symbolic link: not followed */
+    WALK_WORKING, /* a temporary file of a command that runs or was killed, or a lock */
+    WALK_OTHER,
+    WALK_FAULT, /* it cannot be looked at, or, after WALK_FOLDER, not be read to its end */
+};
+
+struct walk_entry {
+    const char *path, *name; /* the path begins with the root's */
+    enum walk_kind kind;
+    const struct stat *st; /* NULL: a fault */
+    int error;             /* an errno: of a fault */
+};
+
+/* Calls `each` for the root and all below it; a directory's entries come in the order of their
+ * names (name_compare()). The root may be a link to a directory. `is_whole` returns true for a
+ * directory that is not to be entered; NULL: all are. Returns false if `each` did, or without
+ * memory, after a message. (fts(3) takes an error while it reads a directory for its end.) */
+bool walk(const char *root, bool (*is_whole)(const char *folder),
+          bool (*each)(void *context, const struct walk_entry *), void *context);
+
+/* Returns true if a command of this project, running or killed, gives that name to a temporary
+ * file or a lock. */
+bool walk_is_working_file(const char *name);
 
 #endif

@@ -1,0 +1,241 @@
+/*
+ * transfer.c - a ring of blocks: read, passed on, written
+ *
+ * Around the page cache no processor copies anything, so both are free for the sums. What a
+ * direct write can't do (the end that is not a whole page, file systems without it) goes
+ * through the page cache, and the kernel starts to write it at once.
+ */
+#define _GNU_SOURCE
+#include "transfer.h"
+#include "descriptor.h"
+#include "limefile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    BLOCKS = 32, /* of all files under way together, */
+    LEAST = 3,   /* and of each: read, passed, written */
+};
+
+/* ---- one block ---- */
+
+void stage_port_open_direct(struct stage_port *port, int flags)
+{
+    port->direct = limefile_reopen(port->fd, flags | O_DIRECT);
+}
+
+void stage_port_close(struct stage_port *port)
+{
+    if (port->direct >= 0)
+        close(port->direct);
+    if (port->fd >= 0)
+        close(port->fd);
+    port->direct = port->fd = -1;
+}
+
+static int read_locally(const struct stage_port *port, const struct stage_block *b)
+{
+    const char *bytes; /* b->data: blocks begin with pages */
+    ssize_t got = 0;
+    if (port->direct >= 0 && !limefile_is_cached(port->fd, b->offset, b->n))
+        got = limefile_read_around(port->direct, b->data, b->n, b->offset, &bytes);
+    size_t done = got > 0 ? (size_t)got : 0;
+    if (done == b->n)
+        return 0;
+    ssize_t more = limefile_fd_read(port->fd, b->data + done, b->n - done, b->offset + done);
+    return more < 0 ? (int)more : (size_t)more < b->n - done ? LIMEFILE_E_SHRUNK : 0;
+}
+
+/* Ranks of a job that has failed may still use its window, so the block gets memory of its
+ * own. */
+static int read_block(const struct stage_port *port, struct stage_block *b, size_t bytes)
+{
+    if (b->lender && port->remote &&
+        stage_remote_read(port->remote, b->data, b->n, b->offset) == 0)
+        return 0;
+    if (b->lender && stage_remote_is_gone(b->lender, NULL)) {
+        char *own = limefile_buffer_new(&bytes);
+        if (!own)
+            return -ENOMEM;
+        b->data = own;
+        b->lender = NULL;
+    }
+    return read_locally(port, b);
+}
+
+static int write_block(const struct stage_port *port, const struct stage_block *b)
+{
+    if (b->lender && port->remote &&
+        stage_remote_write(port->remote, b->data, b->n, b->offset) == 0)
+        return 0;
+    size_t whole = port->direct >= 0 ? b->n & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1) : 0;
+    if (whole) {
+        int err = limefile_fd_write(port->direct, b->data, whole, b->offset);
+        if (err == -EINVAL)
+            whole = 0; /* the file system refuses it after all */
+        else if (err)
+            return err;
+    }
+    return whole == b->n
+               ? 0
+               : limefile_fd_stream(port->fd, b->data + whole, b->n - whole, b->offset + whole);
+}
+
+/* ---- threads ---- */
+
+static void fail(struct stage_ring *r, int err, bool writing, uint64_t offset)
+{
+    struct stage_transfer *t = r->transfer;
+    pthread_mutex_lock(&r->lock);
+    if (!t->err) {
+        t->err = err;
+        t->writing = writing;
+        t->err_offset = offset;
+    }
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Waits until *reached exceeds `number`. False: something has failed. */
+static bool wait_for(struct stage_ring *r, const uint64_t *reached, uint64_t number)
+{
+    pthread_mutex_lock(&r->lock);
+    while (*reached <= number && !r->transfer->err)
+        pthread_cond_wait(&r->changed, &r->lock);
+    bool good = *reached > number;
+    pthread_mutex_unlock(&r->lock);
+    return good;
+}
+
+static void advance(struct stage_ring *r, uint64_t *number)
+{
+    pthread_mutex_lock(&r->lock);
+    ++*number;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static bool has_failed(struct stage_ring *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool failed = r->transfer->err != 0;
+    pthread_mutex_unlock(&r->lock);
+    return failed;
+}
+
+static void *read_blocks(void *ring)
+{
+    struct stage_ring *r = ring;
+    const struct stage_transfer *t = r->transfer;
+    struct stage_port kept = {.fd = t->out.fd, .direct = t->out.direct};
+    for (uint64_t i = 0; i < r->blocks; i++) {
+        struct stage_block *b = &r->block[i % r->count];
+        if ((i >= r->count && !wait_for(r, &r->written, i - r->count)) || has_failed(r))
+            break;
+        b->offset = i * r->block_bytes;
+        b->n = t->size - b->offset < r->block_bytes ? (size_t)(t->size - b->offset)
+                                                    : r->block_bytes;
+        int err = read_block(b->offset < t->kept ? &kept : &t->in, b, r->block_bytes);
+        if (err)
+            fail(r, err, false, b->offset);
+        else
+            advance(r, &r->read);
+    }
+    return NULL;
+}
+
+static void *write_blocks(void *ring)
+{
+    struct stage_ring *r = ring;
+    const struct stage_transfer *t = r->transfer;
+    for (uint64_t i = 0; i < r->blocks && wait_for(r, &r->passed, i); i++) {
+        const struct stage_block *b = &r->block[i % r->count];
+        int err = t->out.fd >= 0 && b->offset >= t->kept ? write_block(&t->out, b) : 0;
+        if (err) {
+            fail(r, err, true, b->offset);
+            break;
+        }
+        advance(r, &r->written);
+    }
+    return NULL;
+}
+
+/* ---- the ring ---- */
+
+unsigned stage_ring_blocks(unsigned files)
+{
+    unsigned share = BLOCKS / (files ? files : 1);
+    return share < LEAST ? LEAST : share > STAGE_RING_MAX ? STAGE_RING_MAX : share;
+}
+
+int stage_ring_init(struct stage_ring *r, unsigned count, struct stage_remote *remote,
+                    unsigned first)
+{
+    *r = (struct stage_ring){.count = count, .block_bytes = STAGE_BLOCK_BYTES};
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    if (remote)
+        r->block_bytes = stage_remote_block_bytes(remote);
+    size_t bytes = count * r->block_bytes;
+    if (!remote)
+        r->memory = limefile_buffer_new(&bytes);
+    char *at = remote ? stage_remote_window(remote) + first * r->block_bytes : r->memory;
+    for (unsigned i = 0; at && i < count; i++)
+        r->block[i] = (struct stage_block){.data = at + i * r->block_bytes, .lender = remote};
+    return at ? 0 : -ENOMEM;
+}
+
+void stage_ring_release(struct stage_ring *r)
+{
+    for (unsigned i = 0; !r->memory && i < r->count; i++)
+        if (!r->block[i].lender)
+            free(r->block[i].data);
+    free(r->memory);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+}
+
+int stage_ring_begin(struct stage_ring *r, struct stage_transfer *t)
+{
+    r->transfer = t;
+    r->blocks = t->size / r->block_bytes + (t->size % r->block_bytes != 0);
+    r->read = r->passed = r->written = 0;
+    r->has_reader = pthread_create(&r->reader, NULL, read_blocks, r) == 0;
+    r->has_writer = r->has_reader && pthread_create(&r->writer, NULL, write_blocks, r) == 0;
+    if (r->has_writer)
+        return 0;
+    t->err = -ENOMEM;
+    return stage_ring_end(r);
+}
+
+const struct stage_block *stage_ring_next(struct stage_ring *r)
+{
+    bool is_read = r->passed < r->blocks && wait_for(r, &r->read, r->passed);
+    return is_read && !has_failed(r) ? &r->block[r->passed % r->count] : NULL;
+}
+
+void stage_ring_pass(struct stage_ring *r)
+{
+    advance(r, &r->passed);
+}
+
+int stage_ring_drain(struct stage_ring *r)
+{
+    return r->passed && !wait_for(r, &r->written, r->passed - 1) ? r->transfer->err : 0;
+}
+
+int stage_ring_end(struct stage_ring *r)
+{
+    int err = r->has_writer ? stage_ring_drain(r) : 0;
+    bool is_complete = r->passed == r->blocks;
+    if (!err && !is_complete)
+        fail(r, -EINTR, false, 0);
+    if (r->has_reader)
+        pthread_join(r->reader, NULL);
+    if (r->has_writer)
+        pthread_join(r->writer, NULL);
+    return r->transfer->err;
+}

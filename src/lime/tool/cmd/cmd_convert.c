@@ -1,0 +1,572 @@
+/* cmd_convert.c - lime convert: a gauge configuration in another program's format */
+#define _GNU_SOURCE
+#include "container.h"
+#include "limegauge.h"
+#include "limeoutput.h"
+#include "limephysics.h"
+#include "setfile.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct gaugefile {
+    const char *path; /* as the user gave it; not owned */
+    int fd;
+    struct limefile_fd file;
+    struct setfile set;             /* or NULL in its `volumes`: then fd is the file's */
+    struct limefile_source *source; /* of either */
+    struct limefile_gauge *gauge;
+};
+
+/* The record's ordinal. */
+static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t *ordinal)
+{
+    struct container c = {.path = f->path};
+    struct limefile_record record;
+    int err = limefile_index_build(f->source, &c.index);
+    if (err)
+        return failed_status(f->path, "index", err);
+    bool found = select_record(&c, word, false, &record);
+    if (found)
+        *ordinal = record.ordinal;
+    limefile_index_free(c.index);
+    return found ? TOOL_GOOD : TOOL_BAD;
+}
+
+enum { NAMED_MAX = 8 };
+
+/* Names the first fields that can be configurations but cannot be read as one: record
+ * `ordinal`, or any for 0. Returns false if there are none. */
+static bool name_unknown(const struct gaugefile *f, uint64_t ordinal)
+{
+    struct limefile_index *index;
+    struct limefile_fields fields;
+    unsigned named = 0;
+    if (limefile_index_build(f->source, &index) != 0)
+        return false;
+    if (limefile_fields_build(f->source, index, &fields) == 0) {
+        for (size_t i = 0; i < fields.count && named < NAMED_MAX; i++) {
+            struct limefile_field field;
+            const char *why;
+            limefile_fields_get(&fields, i, &field);
+            if ((ordinal && field.record.ordinal != ordinal) ||
+                limefile_field_configuration(&field, &why) != LIMEFILE_CONFIGURATION_UNKNOWN)
+                continue;
+            message(f->path, "record %" PRIu64 ": no SU(3) gauge configuration: %s",
+                    field.record.ordinal, why);
+            named++;
+        }
+        limefile_fields_release(&fields);
+    }
+    limefile_index_free(index);
+    return named > 0;
+}
+
+/* why: "", or what is wrong with the header. */
+static void open_message(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
+{
+    if (err == LIMEFILE_E_GAUGE_SEVERAL)
+        message(f->path,
+                "several configurations; choose one with --record ('lime info' lists them)");
+    else if (*why)
+        message(f->path, "open: %s", why);
+    else if (err != LIMEFILE_E_GAUGE_NONE || !name_unknown(f, ordinal))
+        message_code(f->path, "open", err);
+}
+
+/* A volume stands for its set; a configuration is a record of the whole lattice. */
+static int open_source(struct gaugefile *f)
+{
+    static const struct limefile_volumes_options whole = {.skips_parts = true};
+    if (setfile_is(f->path)) {
+        int status = setfile_open(&f->set, f->path, &whole);
+        if (status == TOOL_GOOD)
+            f->source = limefile_volumes_source(f->set.volumes);
+        return status;
+    }
+    f->fd = open_with_message(f->path, O_RDONLY);
+    if (f->fd < 0)
+        return TOOL_UNUSABLE;
+    limefile_fd_init(&f->file, f->fd);
+    f->source = &f->file.source;
+    return TOOL_GOOD;
+}
+
+static void close_source(struct gaugefile *f)
+{
+    if (f->set.volumes)
+        setfile_close(&f->set);
+    else
+        close(f->fd);
+}
+
+/* `record`: which one of a container, as for 'lime cat'; NULL: the only one. An exit status,
+ * after a message if it is not GOOD; gaugefile_close() only after GOOD. */
+static int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
+{
+    char why[LIMEFILE_GAUGE_WHY_MAX];
+    uint64_t ordinal = 0;
+    *f = (struct gaugefile){.path = path, .fd = -1};
+    int status = open_source(f);
+    if (status != TOOL_GOOD)
+        return status;
+    if (record)
+        status = select_ordinal(f, record, &ordinal);
+    int err = status ? 0 : limefile_gauge_open_explained(f->source, ordinal, &f->gauge, why);
+    if (err) {
+        open_message(f, ordinal, err, why);
+        status = TOOL_UNUSABLE;
+    }
+    if (status != TOOL_GOOD)
+        close_source(f);
+    return status;
+}
+
+static void gaugefile_close(struct gaugefile *f)
+{
+    limefile_gauge_close(f->gauge);
+    close_source(f);
+}
+
+static const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
+{
+    *count = f->set.volumes ? f->set.count : 1;
+    return f->set.volumes ? f->set.fds : &f->fd;
+}
+
+/* ---- the input ---- */
+
+static void tell_deviation(const struct gaugefile *in, const struct limefile_physics *is)
+{
+    double most = is->unitarity > is->determinant ? is->unitarity : is->determinant;
+    const uint64_t *at = is->first.at;
+    message(in->path,
+            "warning: %" PRIu64 " link%s from SU(3) by up to %.2e (more than %.0e); the first "
+            "is at site %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ", direction %c",
+            is->bad_links, is->bad_links == 1 ? " deviates" : "s deviate", most, is->bound,
+            at[0], at[1], at[2], at[3], "xyzt"[is->first.direction]);
+}
+
+/* Compares the data with what the input states. */
+static int judge_stated(const struct gaugefile *in, const char *out_path,
+                        const struct limefile_gauge_totals *totals, bool ignores_checksum)
+{
+    static const char hint[] = "--ignore-checksum converts it anyway";
+    const struct limefile_gauge *g = in->gauge;
+    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
+    if (limefile_gauge_compare(g, totals, text) != 0) {
+        message(in->path, "the data have the %s", text);
+        if (ignores_checksum)
+            message(in->path, "warning: the data may be damaged; converted anyway");
+        else
+            message(out_path, "not written: the data of '%s' may be damaged; %s", in->path,
+                    hint);
+        return ignores_checksum ? TOOL_GOOD : TOOL_BAD;
+    }
+    if (!limefile_gauge_why_unverified(g))
+        return TOOL_GOOD;
+    if (g->format != LIMEFILE_GAUGE_MILC) {
+        message(in->path, "warning: no checksum that the data could be compared with");
+        return TOOL_GOOD;
+    }
+    message(in->path, "%sthe header has no usable sum: both are 0",
+            ignores_checksum ? "warning: " : "");
+    if (!ignores_checksum)
+        message(out_path, "not written: the data of '%s' cannot be verified; %s", in->path,
+                hint);
+    return ignores_checksum ? TOOL_GOOD : TOOL_BAD;
+}
+
+/* Judges the data that were read: they are finite, they have the checksum, plaquette and link
+ * trace that the input states, and their links can be stored in `rows` rows. With
+ * `ignores_checksum` a difference is a warning. An exit status, after messages. */
+static int convert_judge_input(const struct gaugefile *in, const char *out_path,
+                               const struct limefile_gauge_totals *totals, unsigned rows,
+                               bool ignores_checksum)
+{
+    const struct limefile_physics *is = &totals->physics;
+    if (is->nonfinite) {
+        message(in->path, "%" PRIu64 " number%s NaN or infinite; not converted", is->nonfinite,
+                is->nonfinite == 1 ? " is" : "s are");
+        return TOOL_BAD;
+    }
+    int status = judge_stated(in, out_path, totals, ignores_checksum);
+    if (status != TOOL_GOOD || is->bad_links == 0)
+        return status;
+    tell_deviation(in, is);
+    if (rows != 2) /* two rows are enough for a link in SU(3) only */
+        return TOOL_GOOD;
+    message(out_path, "not written: third rows cannot be left out; use --rows 3");
+    return TOOL_BAD;
+}
+
+/* ---- the output ---- */
+
+static void convert_refuse(const char *out_path, int err,
+                           const struct limefile_gauge_totals *written)
+{
+    if (err == LIMEFILE_E_GAUGE_RANGE)
+        message(out_path, "not written: %s", limefile_strerror(err));
+    else
+        message(out_path, "not written: lime could not read it back: %s",
+                limefile_strerror(err));
+    if (written->physics.bad_links)
+        message(out_path, "links that are not SU(3) matrices do not fit into this format; "
+                          "choose another one with --to");
+}
+
+static int read_back(const struct limefile_gauge *g, enum limefile_gauge_format format,
+                     const struct limefile_gauge_totals *written)
+{
+    const struct limefile_gauge_pass pass = {
+        .sites = &g->sites,
+        .source = g,
+        .without_plaquette = !g->has_plaquette,
+    };
+    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
+    struct limefile_gauge_totals is = {.physics = written->physics, .source = written->image};
+    if (g->format != format)
+        return LIMEFILE_E_GAUGE_UNKNOWN;
+    int err = written->physics.bad_links ? limefile_gauge_run(&pass, &is) : 0;
+    if (!err && is.physics.nonfinite)
+        err = LIMEFILE_E_GAUGE_NAN;
+    return err ? err : limefile_gauge_compare(g, &is, text);
+}
+
+/* Opens the output `fd`, which has been written in this format, as any program of ours would,
+ * and compares its header with what was computed while it was written. Data with links that are
+ * not SU(3) matrices are read, too: their figures can be out of a format's range. */
+static int convert_judge_output(int fd, const char *out_path, enum limefile_gauge_format format,
+                                const struct limefile_gauge_totals *written)
+{
+    struct limefile_fd file;
+    struct limefile_gauge *g;
+    limefile_fd_init(&file, fd);
+    int err = limefile_gauge_open(&file.source, 0, &g);
+    if (!err) {
+        err = read_back(g, format, written);
+        limefile_gauge_close(g);
+    }
+    if (err)
+        convert_refuse(out_path, err, written);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+static const char help[] =
+    "Usage: lime convert [OPTION]... IN OUT\n"
+    "Write the SU(3) gauge configuration in IN to OUT in another format. IN is a\n"
+    "LIME container (ILDG, or QIO's four colour matrices), a volume of a set that\n"
+    "QIO has written, or a NERSC, MILC (version 5) or openQCD file; its format is\n"
+    "detected. OUT appears, or is replaced, only when all is written, and only if\n"
+    "the data of IN have the checksum and plaquette that IN gives for them, and lime\n"
+    "can read OUT back.\n"
+    "\n"
+    "  -f, --force           replace OUT if it exists; never if it is also IN\n"
+    "      --to FORMAT       ildg, nersc, milc or openqcd; without it the suffix of\n"
+    "                        OUT: .ildg .lime .nersc .milc .openqcd\n"
+    "      --precision BITS  32 or 64; without it that of IN, or the only one that\n"
+    "                        the format has (milc 32, openqcd 64)\n"
+    "      --rows ROWS       2: leave out the third row of each link, 3: keep it\n"
+    "                        (the default); 2 for nersc only\n"
+    "      --record RECORD   which record of a container with several\n"
+    "      --ignore-checksum convert IN although the data do not have the checksum\n"
+    "                        or plaquette that IN gives, or although a MILC header\n"
+    "                        has no sum (both are 0); the header of IN is not kept\n"
+    "      --lfn NAME        ildg: the logical file name; without it that of IN\n"
+    "      --ensemble ID     nersc: ENSEMBLE_ID; without it that of IN\n"
+    "      --label TEXT      nersc: ENSEMBLE_LABEL; without it that of IN\n"
+    "      --sequence N      nersc: SEQUENCE_NUMBER; without it that of IN, or 0\n"
+    "      --help            this text\n"
+    "\n"
+    "An option that the format has no place for is wrong usage.\n"
+    "\n"
+    "Examples:\n"
+    "  lime convert conf.0042 conf.0042.nersc\n"
+    "  lime convert --to openqcd conf.0042 run1n42\n"
+    "  lime convert --lfn lfn://ldg/us/run/conf.0042 l4896f.0042 conf.0042.lime\n"
+    "\n"
+    "Exit status: 0 done; 1 the data of IN are not what IN says, or OUT could not be\n"
+    "written or cannot hold the data; 2 wrong usage, or IN cannot be opened or has\n"
+    "no configuration.\n";
+
+struct options {
+    struct limefile_gauge_form form;
+    const char *record;
+    bool force;
+    bool ignores_checksum;
+};
+
+struct conversion {
+    struct gaugefile in;
+    struct limefile_gauge_image *image;
+    struct limefile_output out;
+    const char *out_path;
+    struct progress progress;
+    uint64_t site_bytes;
+};
+
+/* ---- data ---- */
+
+/* The disk begins to write at once, so that little is left to do at the end. */
+static int write_data(void *context, const void *data, size_t n, uint64_t offset)
+{
+    const struct conversion *c = context;
+    int err = limefile_fd_write(c->out.fd, data, n, offset);
+    if (!err)
+        sync_file_range(c->out.fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);
+    return err;
+}
+
+/* All at once: block by block, in the order in which threads come to write, costs more than
+ * anything else. Where the file system cannot, it is done without. */
+static int allocate(struct conversion *c)
+{
+    uint64_t size = limefile_gauge_image_size(c->image);
+    if (fallocate(c->out.fd, 0, 0, (off_t)size) == 0 || errno != ENOSPC)
+        return 0;
+    limefile_output_abort(&c->out);
+    return -ENOSPC;
+}
+
+static bool show_progress(void *context, uint64_t sites)
+{
+    struct conversion *c = context;
+    progress_add(&c->progress, sites * c->site_bytes);
+    return true;
+}
+
+static int write_rest(struct conversion *c, const struct limefile_gauge_totals *totals)
+{
+    size_t n, tail;
+    int err = limefile_gauge_image_seal(c->image, totals);
+    if (err)
+        return err;
+    const unsigned char *header = limefile_gauge_image_header(c->image, &n);
+    err = limefile_fd_write(c->out.fd, header, n, 0);
+    const unsigned char *trailer = limefile_gauge_image_trailer(c->image, &tail);
+    if (!err && tail)
+        err = limefile_fd_write(c->out.fd, trailer, tail,
+                                n + limefile_gauge_image_data_bytes(c->image));
+    return err;
+}
+
+static int write_all(struct conversion *c, const struct options *o)
+{
+    struct limefile_gauge_totals totals;
+    struct limefile_gauge_pass pass = {
+        .sites = &c->in.gauge->sites,
+        .source = c->in.gauge,
+        .image = c->image,
+        .write = write_data,
+        .progress = show_progress,
+        .context = c,
+        .without_plaquette =
+            !c->in.gauge->has_plaquette &&
+            (o->form.format == LIMEFILE_GAUGE_MILC || o->form.format == LIMEFILE_GAUGE_ILDG),
+    };
+    c->site_bytes = limefile_sites_bytes(pass.sites);
+    progress_begin(&c->progress, "convert", limefile_sites_count(pass.sites) * c->site_bytes);
+    int err = limefile_gauge_run(&pass, &totals);
+    progress_end(&c->progress);
+    int status = err ? TOOL_GOOD
+                     : convert_judge_input(&c->in, c->out_path, &totals, o->form.rows,
+                                           o->ignores_checksum);
+    if (!err && status == TOOL_GOOD)
+        err = write_rest(c, &totals);
+    if (!err && status == TOOL_GOOD)
+        status = convert_judge_output(c->out.fd, c->out_path, o->form.format, &totals);
+    if (!err && status == TOOL_GOOD) {
+        err = limefile_output_commit(&c->out);
+        return failed_output(c->out_path, "write", err);
+    }
+    if (err == LIMEFILE_E_GAUGE_RANGE)
+        convert_refuse(c->out_path, err, &totals);
+    else if (err)
+        message(c->out_path, "convert '%s': %s", c->in.path, limefile_strerror(err));
+    limefile_output_abort(&c->out);
+    return TOOL_BAD;
+}
+
+/* ---- what the header is to say ---- */
+
+/* NERSC's lines are short, and of ASCII. */
+static void tell_changed(const char *path, const char *key, const char *text)
+{
+    bool plain = true;
+    for (const char *at = text; *at; at++)
+        plain = plain && *at >= ' ' && *at < 0x7f;
+    if (strlen(text) > LIMEFILE_GAUGE_TEXT_MAX)
+        message(path, "warning: %s is cut to %d characters", key, LIMEFILE_GAUGE_TEXT_MAX);
+    if (!plain)
+        message(path, "warning: %s has '?' for what is not printable ASCII", key);
+}
+
+static void fill_in(struct limefile_gauge_form *form, const struct limefile_gauge *in,
+                    char now[32], const char *type)
+{
+    time_t t = time(NULL);
+    struct tm tm;
+    strftime(now, 32, "%a %b %d %H:%M:%S %Y", gmtime_r(&t, &tm));
+    form->ensemble_id = form->ensemble_id ? form->ensemble_id : in->ensemble_id;
+    form->ensemble_label = form->ensemble_label ? form->ensemble_label : in->ensemble_label;
+    form->date = in->date[0] ? in->date : now;
+    form->lfn = form->lfn ? form->lfn : in->lfn;
+    form->creator = "lime convert";
+    if (!form->has_sequence)
+        form->sequence = in->sequence;
+    form->text_type = type;
+}
+
+static int open_output(struct conversion *c, bool force)
+{
+    size_t count;
+    const int *inputs = gaugefile_inputs(&c->in, &count);
+    return limefile_output_open(&c->out, c->out_path, force, inputs, count);
+}
+
+static int convert(const struct options *asked, const char *in, const char *out)
+{
+    struct options o = *asked;
+    struct conversion c = {.out_path = out};
+    char now[32], type[32];
+    int status = gaugefile_open(&c.in, in, o.record);
+    if (status != TOOL_GOOD)
+        return status;
+    snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(c.in.gauge->format));
+    fill_in(&o.form, c.in.gauge, now, c.in.gauge->text_type ? c.in.gauge->text_type : type);
+    if (!o.ignores_checksum) /* the header may state what the data do not have */
+        o.form.text = c.in.gauge->text;
+    int err = limefile_gauge_image_new(&c.in.gauge->sites, &o.form, &c.image);
+    if (err) {
+        message(out, "--to %s: %s", limefile_gauge_format_name(o.form.format),
+                limefile_strerror(err));
+        gaugefile_close(&c.in);
+        return err == LIMEFILE_E_GAUGE_FORM ? TOOL_UNUSABLE : TOOL_BAD;
+    }
+    if (o.form.format == LIMEFILE_GAUGE_NERSC) {
+        tell_changed(out, "ENSEMBLE_ID", o.form.ensemble_id);
+        tell_changed(out, "ENSEMBLE_LABEL", o.form.ensemble_label);
+    }
+    err = open_output(&c, o.force);
+    if (!err)
+        err = allocate(&c);
+    if (err)
+        message_output(out, "create", err);
+    status = err ? TOOL_BAD : write_all(&c, &o);
+    limefile_gauge_image_free(c.image);
+    gaugefile_close(&c.in);
+    return status;
+}
+
+/* ---- options ---- */
+
+static enum limefile_gauge_format format_of_suffix(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    if (!dot)
+        return LIMEFILE_GAUGE_NONE;
+    return strcmp(dot, ".lime") == 0 ? LIMEFILE_GAUGE_ILDG
+                                     : limefile_gauge_format_named(dot + 1);
+}
+
+static struct options options;
+
+static bool take_number(const char *text, uint64_t one, uint64_t other, unsigned *out)
+{
+    uint64_t value;
+    if (!number_parse(text, strlen(text), &value) || (value != one && value != other))
+        return false;
+    *out = (unsigned)value;
+    return true;
+}
+
+static int take_format(const struct command *command, const char *text)
+{
+    options.form.format = limefile_gauge_format_named(text);
+    return options.form.format != LIMEFILE_GAUGE_NONE
+               ? TOOL_GOOD
+               : value_error(command, "--to", "format", text, "nersc, milc, openqcd, ildg");
+}
+
+static int take_precision(const struct command *command, const char *text)
+{
+    return take_number(text, 32, 64, &options.form.precision)
+               ? TOOL_GOOD
+               : value_error(command, "--precision", NULL, text, "32, 64");
+}
+
+static int take_rows(const struct command *command, const char *text)
+{
+    return take_number(text, 2, 3, &options.form.rows)
+               ? TOOL_GOOD
+               : value_error(command, "--rows", NULL, text, "2, 3");
+}
+
+static int take_sequence(const struct command *command, const char *text)
+{
+    struct limefile_gauge_form *form = &options.form;
+    form->has_sequence =
+        number_parse(text, strlen(text), &form->sequence) && form->sequence <= INT64_MAX;
+    return form->has_sequence ? TOOL_GOOD
+                              : value_error(command, "--sequence", NULL, text, "a number");
+}
+
+static int take_lfn(const struct command *command, const char *text)
+{
+    char lfn[LIMEFILE_LFN_MAX];
+    options.form.lfn = text;
+    return limefile_lfn_parse(text, strlen(text), lfn) == 0
+               ? TOOL_GOOD
+               : value_error(command, "--lfn", NULL, text, "a name without control characters");
+}
+
+/* An option that the format has no place for; NULL: there is none. */
+static const char *misplaced(const struct limefile_gauge_form *form)
+{
+    bool nersc = form->format == LIMEFILE_GAUGE_NERSC;
+    return form->lfn && form->format != LIMEFILE_GAUGE_ILDG ? "lfn"
+           : form->ensemble_id && !nersc                    ? "ensemble"
+           : form->ensemble_label && !nersc                 ? "label"
+           : form->has_sequence && !nersc                   ? "sequence"
+                                                            : NULL;
+}
+
+static const struct option_rule rules[] = {
+    {"to", 0, OPTION_CALL_TEXT, .take = take_format},
+    {"precision", 0, OPTION_CALL_TEXT, .take = take_precision},
+    {"rows", 0, OPTION_CALL_TEXT, .take = take_rows},
+    TEXT_RULE("record", 0, &options.record),
+    {"lfn", 0, OPTION_CALL_TEXT, .take = take_lfn},
+    TEXT_RULE("ensemble", 0, &options.form.ensemble_id),
+    TEXT_RULE("label", 0, &options.form.ensemble_label),
+    {"sequence", 0, OPTION_CALL_TEXT, .take = take_sequence},
+    FLAG_RULE("force", 'f', &options.force),
+    FLAG_RULE("ignore-checksum", 0, &options.ignores_checksum),
+    {NULL},
+};
+
+static int run(int count, char **paths)
+{
+    struct limefile_gauge_form *form = &options.form;
+    (void)count;
+    if (form->format == LIMEFILE_GAUGE_NONE)
+        form->format = format_of_suffix(paths[1]);
+    if (form->format == LIMEFILE_GAUGE_NONE)
+        return usage_error(&cmd_convert, "%s: no suffix that names a format; use --to",
+                           paths[1]);
+    const char *option = misplaced(form);
+    if (option)
+        return usage_error(&cmd_convert, "--%s: %s files have no place for it", option,
+                           limefile_gauge_format_name(form->format));
+    return convert(&options, paths[0], paths[1]);
+}
+
+const struct command cmd_convert = {"convert", "a configuration in another program's format",
+                                    help,      run,
+                                    rules,     {"IN and OUT expected", 2, 2},
+                                    NULL};

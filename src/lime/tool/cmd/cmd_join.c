@@ -1,0 +1,276 @@
+/* cmd_join.c - lime join: a set of volumes that QIO has written, as one container */
+#define _GNU_SOURCE
+#include "container.h"
+#include "limeoutput.h"
+#include "setfile.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "Usage: lime join [-f] [--record N]... [--skip-parts] VOLUME OUT\n"
+    "       lime join --info VOLUME\n"
+    "Join the volumes of a set that QIO has written (PARTFILE, PARTFILE_DIR or\n"
+    "MULTIFILE) to one container. VOLUME is any of them; the others are found by its\n"
+    "name, NAME.vol0000 or vol0000/NAME. OUT appears, or is replaced, only when all\n"
+    "is written, and only if each record has the checksum that the set gives for it.\n"
+    "\n"
+    "  -f, --force        replace OUT if it exists; never a volume of the set\n"
+    "      --info         only show what is in the set, and whether it is complete\n"
+    "      --record N     join only the record with this number in the list of\n"
+    "                     --info, with its metadata; may be given more than once\n"
+    "      --skip-parts   leave out records of a part of the lattice, which cannot\n"
+    "                     be joined; without it and --record nothing is written then\n"
+    "      --help         this text\n"
+    "\n"
+    "Examples:\n"
+    "  lime join --info prop.vol0000\n"
+    "  lime join prop.vol0000 prop.lime\n"
+    "  lime join vol0000/prop prop.lime\n"
+    "\n"
+    "'lime convert' takes VOLUME, too, where the set is a gauge configuration.\n"
+    "\n"
+    "Exit status: 0 done; 1 volumes are missing or do not fit together, a record\n"
+    "cannot be joined or does not exist, a checksum is wrong, or OUT could not be\n"
+    "written; 2 wrong usage, or VOLUME cannot be opened or is not a volume.\n";
+
+enum {
+    BUFFER_BYTES = 8 << 20,
+};
+
+struct options {
+    bool info, force, skips_parts;
+    uint64_t *records;
+    size_t record_count, record_capacity;
+};
+
+struct joining {
+    struct setfile in;
+    struct limefile_source *source; /* the joined container */
+    struct limefile_index *index;
+    struct limefile_fields fields;
+    struct limefile_output out;
+    const char *out_path;
+    bool force;
+    unsigned char *buffer;
+    struct progress progress;
+};
+
+/* ---- --info ---- */
+
+static int show_info(struct joining *j)
+{
+    static const char *const formats[] = {"", "MULTIFILE", "PARTFILE", "PARTFILE_DIR"};
+    struct limefile_volumes_facts facts;
+    struct limefile_record r;
+    limefile_volumes_facts(j->in.volumes, &facts);
+    printf("format    %s\nlattice  ", facts.volfmt <= 3 ? formats[facts.volfmt] : "?");
+    for (unsigned i = 0; i < facts.lattice.dims; i++)
+        printf(" %" PRIu64, facts.lattice.extent[i]);
+    printf("\nvolumes   %zu, all there\nfields    %" PRIu64 "\n\n", facts.volumes,
+           facts.fields);
+    for (size_t i = 0; i < facts.volumes; i++)
+        answer(j->in.names[i], "%" PRIu64 " sites%s", limefile_volumes_sites(j->in.volumes, i),
+               i == facts.master ? ", with the metadata" : "");
+    printf("\njoined, the container would have these records:\n");
+    for (uint64_t i = 1; limefile_index_get(j->index, i, &r) == 0; i++) {
+        char shown[TYPE_SHOWN_MAX];
+        printf("%4" PRIu64 "  %-28s %12" PRIu64 " bytes\n", i,
+               type_shown(r.type, r.type_len, shown), r.bytes);
+    }
+    for (size_t i = 0; i < facts.parts; i++) {
+        char part[SETFILE_PART_MAX];
+        setfile_part_text(&j->in, i, part);
+        answer(j->in.names[facts.master], "%s", part);
+    }
+    return TOOL_GOOD;
+}
+
+/* ---- writing ---- */
+
+static int copy_piece(struct joining *j, uint64_t offset, size_t n)
+{
+    ssize_t came = limefile_read_full(j->source, j->buffer, n, offset);
+    int err = came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+    if (err)
+        return failed_status(j->in.path, "read", err);
+    err = limefile_fd_write(j->out.fd, j->buffer, n, offset);
+    if (err)
+        message_code(j->out_path, "write", err);
+    progress_add(&j->progress, n);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+static int copy_bytes(struct joining *j, uint64_t from, uint64_t to)
+{
+    int status = TOOL_GOOD;
+    for (uint64_t n; status == TOOL_GOOD && from < to; from += n) {
+        n = to - from < BUFFER_BYTES ? to - from : BUFFER_BYTES;
+        status = copy_piece(j, from, (size_t)n);
+    }
+    return status;
+}
+
+/* In pieces of whole sites, summed on their way. */
+static int copy_field(struct joining *j, const struct limefile_field *f)
+{
+    struct limefile_checksum sum = {0};
+    uint64_t most = BUFFER_BYTES / f->site_bytes, n;
+    int status = TOOL_GOOD;
+    for (uint64_t at = 0; status == TOOL_GOOD && at < f->sites; at += n) {
+        n = f->sites - at < most ? f->sites - at : most;
+        status = copy_piece(j, f->record.data_offset + at * f->site_bytes,
+                            (size_t)(n * f->site_bytes));
+        if (status == TOOL_GOOD)
+            limefile_field_add(f, &sum, j->buffer, at, n);
+    }
+    if (status != TOOL_GOOD || limefile_field_matches(f, &sum))
+        return status;
+    message(j->in.path,
+            "record %" PRIu64 ": the data of all volumes have the checksum %08" PRIx32
+            " %08" PRIx32 ", the set says %08" PRIx32 " %08" PRIx32,
+            f->record.ordinal, sum.suma, sum.sumb, f->checksum.suma, f->checksum.sumb);
+    message(j->out_path, "not written: a volume may be damaged, or of another set");
+    return TOOL_BAD;
+}
+
+static bool is_proven(const struct limefile_field *f)
+{
+    return f->has_checksum && limefile_field_is_summable(f) && f->site_bytes <= BUFFER_BYTES;
+}
+
+static int copy_all(struct joining *j)
+{
+    struct limefile_field f;
+    uint64_t at = 0, unproven = 0;
+    int status = TOOL_GOOD;
+    for (size_t i = 0; status == TOOL_GOOD && i < j->fields.count; i++) {
+        limefile_fields_get(&j->fields, i, &f);
+        unproven += !is_proven(&f);
+        if (!is_proven(&f))
+            continue;
+        status = copy_bytes(j, at, f.record.data_offset);
+        if (status == TOOL_GOOD)
+            status = copy_field(j, &f);
+        at = f.record.data_offset + f.record.bytes;
+    }
+    if (status == TOOL_GOOD)
+        status = copy_bytes(j, at, limefile_index_size(j->index));
+    if (status == TOOL_GOOD && unproven)
+        message(j->in.path, "warning: %" PRIu64 " record%s no checksum that could be compared",
+                unproven, unproven == 1 ? " has" : "s have");
+    return status;
+}
+
+static int write_out(struct joining *j)
+{
+    int err = limefile_output_open(&j->out, j->out_path, j->force, j->in.fds, j->in.count);
+    if (err) {
+        message_output(j->out_path, "create", err);
+        return TOOL_BAD;
+    }
+    progress_begin(&j->progress, "join", limefile_index_size(j->index));
+    int status = copy_all(j);
+    progress_end(&j->progress);
+    if (status != TOOL_GOOD) {
+        limefile_output_abort(&j->out);
+        return status;
+    }
+    err = limefile_output_commit(&j->out);
+    return failed_output(j->out_path, "write", err);
+}
+
+/* ---- the set ---- */
+
+static int work(struct joining *j)
+{
+    int err = limefile_index_build(j->source, &j->index);
+    if (!err)
+        err = limefile_fields_build(j->source, j->index, &j->fields);
+    if (!err && j->out_path && !(j->buffer = malloc(BUFFER_BYTES)))
+        err = -ENOMEM;
+    if (err)
+        return failed_status(j->in.path, "index", err);
+    return j->out_path ? write_out(j) : show_info(j);
+}
+
+/* Records of a part of the lattice are left out. That needs the user's consent. */
+static int judge_parts(const struct joining *j, const struct options *o)
+{
+    struct limefile_volumes_facts facts;
+    limefile_volumes_facts(j->in.volumes, &facts);
+    if (!j->out_path || o->records || !facts.parts)
+        return TOOL_GOOD;
+    for (size_t i = 0; i < facts.parts; i++) {
+        char part[SETFILE_PART_MAX];
+        setfile_part_text(&j->in, i, part);
+        message(j->in.names[facts.master], "%s%s", o->skips_parts ? "warning: " : "", part);
+    }
+    if (o->skips_parts)
+        return TOOL_GOOD;
+    message(j->out_path, "not written: --skip-parts leaves such records out, --record chooses "
+                         "others ('lime join --info' lists them)");
+    return TOOL_BAD;
+}
+
+static int join(const char *volume, const char *out, const struct options *o)
+{
+    struct joining j = {.out_path = out, .force = o->force};
+    const struct limefile_volumes_options options = {
+        .skips_parts = true, .records = o->records, .record_count = o->record_count};
+    int status = setfile_open(&j.in, volume, &options);
+    if (status != TOOL_GOOD)
+        return status;
+    j.source = limefile_volumes_source(j.in.volumes);
+    status = judge_parts(&j, o);
+    if (status == TOOL_GOOD)
+        status = work(&j);
+    free(j.buffer);
+    limefile_fields_release(&j.fields);
+    limefile_index_free(j.index);
+    setfile_close(&j.in);
+    return status;
+}
+
+/* ---- the command line ---- */
+
+static struct options options;
+
+static int take_record(const struct command *command, const char *text)
+{
+    struct options *o = &options;
+    if (!array_reserve(&o->records, &o->record_capacity, o->record_count, sizeof *o->records)) {
+        message(NULL, "out of memory");
+        return TOOL_BAD;
+    }
+    uint64_t *record = &o->records[o->record_count++];
+    if (!number_parse(text, strlen(text), record) || *record == 0)
+        return usage_error(command, "--record: '%s' is not a number of a record", text);
+    return TOOL_GOOD;
+}
+
+static const struct option_rule rules[] = {
+    FLAG_RULE("info", 0, &options.info),
+    FLAG_RULE("force", 'f', &options.force),
+    {"record", 0, OPTION_CALL_TEXT, .take = take_record},
+    FLAG_RULE("skip-parts", 0, &options.skips_parts),
+    {NULL},
+};
+
+static int run(int count, char **paths)
+{
+    const struct options *o = &options;
+    if (count != (o->info ? 1 : 2))
+        return usage_error(&cmd_join,
+                           o->info ? "one VOLUME expected" : "VOLUME and OUT expected");
+    if (o->info && (o->records || o->skips_parts))
+        return usage_error(&cmd_join, "--info lists all records; --record and --skip-parts are "
+                                      "for joining");
+    return join(paths[0], o->info ? NULL : paths[1], o);
+}
+
+const struct command cmd_join = {
+    "join", "volumes of a set, as one container", help, run, rules, ANY_OPERANDS, NULL};

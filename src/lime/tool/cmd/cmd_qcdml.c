@@ -1,0 +1,340 @@
+/* cmd_qcdml.c - lime qcdml: a QCDml configuration document filled in from a container */
+#define _GNU_SOURCE
+#include "qcdml.h"
+#include "limeoutput.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: lime qcdml [OPTION]... --template T.xml FILE\n"
+    "Fill in a QCDml configuration document (config2.0) from the container FILE: of\n"
+    "the template, dataLFN, precision, and of each record, which stands for an\n"
+    "ildg-binary-data, field, crcCheckSum and avePlaquette. Everything else stays as\n"
+    "it is, byte for byte.\n"
+    "\n"
+    "      --template T.xml  the document; what is to be filled in may be empty\n"
+    "      --out O.xml       write it there, not to standard output\n"
+    "  -f, --force           replace O.xml if it exists; never if it is an input\n"
+    "      --schema X.xsd    compare the result with this schema; where it is not\n"
+    "                        valid, say why and write nothing\n"
+    "      --lfn LFN         the logical file name; else that of FILE\n"
+    "                        (ildg-data-lfn), or what the template says\n"
+    "      --plaquette P     the average plaquette; of several records, P,P,...;\n"
+    "                        else it is computed from the links, if these are SU(3)\n"
+    "                        matrices, or that of xlf-info or USQCD's record XML\n"
+    "  -j, --threads N       processors to use; all of them without it\n"
+    "      --help            this text\n"
+    "\n"
+    "A document type declaration is refused, and nothing is fetched: a schema must\n"
+    "be complete in one file. crcCheckSum is what cksum(1) prints of the data, in\n"
+    "decimal. FILE may be a container as limefs shows it, a folder.\n"
+    "\n"
+    "Examples:\n"
+    "  lime qcdml --template conf.xml --out conf.0042.xml conf.0042\n"
+    "  lime qcdml --template t.xml --schema QCDmlConfig2.0.0.xsd conf.0042\n"
+    "  lime check --qcdml conf.0042.xml conf.0042\n"
+    "\n"
+    "Exit status: 0 it is written; 1 FILE lacks something, the template is no such\n"
+    "document, or the result is not valid; 2 wrong usage, or a file cannot be opened\n"
+    "or is no container.\n";
+
+struct options {
+    const char *path, *template, *out, *schema, *lfn, *plaquettes;
+    unsigned threads;
+    bool force;
+};
+
+/* ---- what is filled in ---- */
+
+static int set_text(const char *path, struct limefile_qcdml_value *value, const char *text)
+{
+    int err = limefile_qcdml_set(value, text);
+    return failed_status(path, "fill in", err);
+}
+
+/* Every element must be there: where one that is missing belongs, the schema says. */
+static bool has(const struct options *o, const struct limefile_qcdml_value *value, size_t line,
+                const char *name)
+{
+    if (value->found)
+        return true;
+    if (line)
+        message(o->template, "line %zu: the record has no <%s>; add an empty one", line, name);
+    else
+        message(o->template, "there is no <%s>; add an empty one", name);
+    return false;
+}
+
+static bool is_complete(const struct options *o, const struct configs *configs,
+                        const struct limefile_qcdml *d)
+{
+    if (!has(o, &d->lfn, 0, "dataLFN") || !has(o, &d->precision, 0, "precision"))
+        return false;
+    for (size_t i = 0; i < d->count; i++) {
+        const struct limefile_qcdml_record *record = &d->record[i];
+        if (!has(o, &record->field, record->line, "field") ||
+            !has(o, &record->crc, record->line, "crcCheckSum") ||
+            !has(o, &record->plaquette, record->line, "avePlaquette"))
+            return false;
+    }
+    if (d->count == configs->count)
+        return true;
+    message(
+        o->template,
+        "it has %zu markovStep/record, but %s has %zu ildg-binary-data: there must be one for "
+        "each",
+        d->count, o->path, configs->count);
+    return false;
+}
+
+/* What a catalogue can use: ASCII without blanks. */
+static bool is_uri(const char *text)
+{
+    for (const char *at = text; *at; at++)
+        if (*at <= ' ' || *at > '~')
+            return false;
+    return *text != '\0' && strchr(text, ':');
+}
+
+static int fill_lfn(const struct options *o, const struct configs *configs,
+                    struct limefile_qcdml *d)
+{
+    char only[LIMEFILE_LFN_MAX];
+    const char *lfn = o->lfn;
+    int found = configs_lfn(configs, NULL, only);
+    if (!lfn && found < 0) {
+        if (*d->lfn.text)
+            return TOOL_GOOD;
+        message(o->path, "it has no ildg-data-lfn; --lfn gives the logical file name");
+        return TOOL_BAD;
+    }
+    if (!lfn && !*only) {
+        message(o->path, "its ildg-data-lfn differ; --lfn gives the logical file name");
+        return TOOL_BAD;
+    }
+    lfn = lfn ? lfn : only;
+    if (!is_uri(lfn)) {
+        message(o->path, "'%s' is not a logical file name like lfn://grid/group/project/file",
+                lfn);
+        return TOOL_BAD;
+    }
+    return set_text(o->template, &d->lfn, lfn);
+}
+
+static int fill_precision(const struct options *o, const struct configs *configs,
+                          struct limefile_qcdml *d)
+{
+    const char *precision = configs_precision(configs);
+    if (precision)
+        return set_text(o->template, &d->precision, precision);
+    message(o->path, "an ildg-binary-data has no ildg-format, which says its precision");
+    return TOOL_BAD;
+}
+
+static int fill_record(const struct options *o, struct configs *configs, size_t i,
+                       struct limefile_qcdml_record *record)
+{
+    char crc[16];
+    struct limefile_field field;
+    const struct config *config = &configs->config[i];
+    configs_field(configs, i, &field);
+    int status = configs_plaquette(configs, i);
+    if (!status && !config->from) {
+        message(o->path, "record %" PRIu32 ": its plaquette is not known; --plaquette gives it",
+                config->ordinal);
+        status = TOOL_BAD;
+    }
+    if (!status)
+        status = configs_cksum(configs, i);
+    snprintf(crc, sizeof crc, "%" PRIu32, config->cksum);
+    if (!status)
+        status = set_text(o->template, &record->field, field.name);
+    if (!status)
+        status = set_text(o->template, &record->crc, crc);
+    return status ? status : set_text(o->template, &record->plaquette, config->plaquette);
+}
+
+/* "P,P,..." */
+static int take_plaquettes(const struct options *o, struct configs *configs)
+{
+    const char *text = o->plaquettes;
+    double value;
+    size_t i = 0;
+    for (; text && i < configs->count; i++) {
+        struct config *config = &configs->config[i];
+        size_t n = strcspn(text, ",");
+        if (n < sizeof config->plaquette)
+            memcpy(config->plaquette, text, n);
+        if (n >= sizeof config->plaquette || !plaquette_parse(config->plaquette, &value))
+            return value_error(&cmd_qcdml, "--plaquette", NULL, o->plaquettes,
+                               "numbers separated by commas");
+        config->from = "--plaquette";
+        text = text[n] ? text + n + 1 : NULL;
+    }
+    if (o->plaquettes && (text || i != configs->count))
+        return usage_error(&cmd_qcdml,
+                           "--plaquette %s: %s has %zu ildg-binary-data: one number for each",
+                           o->plaquettes, o->path, configs->count);
+    return TOOL_GOOD;
+}
+
+static int fill(const struct options *o, struct configs *configs, struct limefile_qcdml *d)
+{
+    int status = take_plaquettes(o, configs);
+    if (!status && !is_complete(o, configs, d))
+        status = TOOL_BAD;
+    if (!status)
+        status = fill_lfn(o, configs, d);
+    if (!status)
+        status = fill_precision(o, configs, d);
+    progress_begin(&configs->progress, "qcdml", configs->bytes);
+    for (size_t i = 0; !status && i < configs->count; i++)
+        status = fill_record(o, configs, i, &d->record[i]);
+    progress_end(&configs->progress);
+    return status;
+}
+
+/* ---- the schema ---- */
+
+static void tell_fault(void *context, size_t line, const char *text)
+{
+    if (line)
+        message(context, "line %zu: %s", line, text);
+    else
+        message(context, "%s", text);
+}
+
+static int validate(const struct options *o, const char *xml, size_t n)
+{
+    char *schema;
+    size_t schema_n;
+    const char *name = o->out ? o->out : o->template;
+    int status = document_read(o->schema, &schema, &schema_n);
+    if (status)
+        return status;
+    int valid = limefile_qcdml_validate(xml, n, schema, schema_n, tell_fault, (void *)name);
+    if (valid == 0)
+        message(name, "what was filled in is not valid by %s: nothing is written", o->schema);
+    else if (valid == LIMEFILE_E_XML)
+        message(o->schema, "no schema that can be used; it must be complete in one file");
+    else if (valid < 0 && valid != -ENOSYS)
+        message_code(o->schema, "validate", valid);
+    free(schema);
+    return valid == 1 ? TOOL_GOOD : TOOL_BAD;
+}
+
+/* ---- the result ---- */
+
+/* The inputs are opened once more, as those that were read are closed by now. */
+static int open_output(const struct options *o, struct limefile_output *out)
+{
+    const char *const paths[] = {o->path, o->template, o->schema};
+    int inputs[3];
+    size_t count = 0;
+    for (size_t i = 0; i < 3; i++) {
+        int fd = paths[i] ? open(paths[i], O_PATH | O_CLOEXEC) : -1;
+        if (fd >= 0)
+            inputs[count++] = fd;
+    }
+    int err = limefile_output_open(out, o->out, o->force, inputs, count);
+    while (count > 0)
+        close(inputs[--count]);
+    return failed_output(o->out, "create", err);
+}
+
+static int write_out(const struct options *o, struct limefile_output *out, const char *xml,
+                     size_t n)
+{
+    if (!o->out) {
+        fwrite(xml, 1, n, stdout);
+        return TOOL_GOOD; /* a failure is told when stdout is flushed */
+    }
+    int err = limefile_fd_write(out->fd, xml, n, 0);
+    if (!err)
+        err = limefile_output_commit(out);
+    return failed_output(o->out, "write", err);
+}
+
+static int finish(const struct options *o, const struct limefile_qcdml *d,
+                  struct limefile_output *out)
+{
+    char *xml;
+    size_t n;
+    int err = limefile_qcdml_write(d, &xml, &n);
+    if (err)
+        return failed_status(o->template, "fill in", err);
+    int status = o->schema ? validate(o, xml, n) : TOOL_GOOD;
+    if (!status)
+        status = write_out(o, out, xml, n);
+    free(xml);
+    return status;
+}
+
+static int work(const struct options *o, struct limefile_qcdml *document,
+                struct limefile_output *out)
+{
+    struct configs configs;
+    int status = configs_open(&configs, o->path, o->threads);
+    if (status)
+        return status;
+    status = fill(o, &configs, document);
+    configs_close(&configs);
+    return status ? status : finish(o, document, out);
+}
+
+static int make(const struct options *o, const char *text, size_t n)
+{
+    struct limefile_qcdml document;
+    struct limefile_output out;
+    int status = document_understand(o->template, text, n, &document);
+    if (status)
+        return status;
+    status = o->out ? open_output(o, &out) : TOOL_GOOD;
+    if (!status) {
+        status = work(o, &document, &out);
+        if (o->out)
+            limefile_output_abort(&out);
+    }
+    limefile_qcdml_release(&document);
+    return status;
+}
+
+/* ---- the command line ---- */
+
+static struct options options;
+
+static const struct option_rule rules[] = {
+    TEXT_RULE("template", 0, &options.template),
+    TEXT_RULE("out", 0, &options.out),
+    TEXT_RULE("schema", 0, &options.schema),
+    FLAG_RULE("force", 'f', &options.force),
+    TEXT_RULE("lfn", 0, &options.lfn),
+    TEXT_RULE("plaquette", 0, &options.plaquettes),
+    THREADS_RULE(&options.threads),
+    {NULL},
+};
+
+static int run(int count, char **paths)
+{
+    char *text;
+    size_t n;
+    if (!options.template)
+        return usage_error(&cmd_qcdml, "no --template given");
+    if (count != 1)
+        return usage_error(&cmd_qcdml, "one FILE is expected");
+    options.path = paths[0];
+    int status = document_read(options.template, &text, &n);
+    if (!status)
+        status = make(&options, text, n);
+    free(text);
+    return status;
+}
+
+const struct command cmd_qcdml = {
+    "qcdml", "fill in a QCDml configuration document", help, run, rules, ANY_OPERANDS, NULL};

@@ -1,0 +1,422 @@
+/*
+ * cmd_refs.c - lime refs: many configurations as one array, by reference
+ *
+ * All files are looked at first, so that nothing is written if one of them does not fit. What
+ * is written then is made from the Zarr face of the first: a dimension, "config", before its
+ * others, and for each chunk of each file where it stands in that file.
+ */
+#define _GNU_SOURCE
+#include "container.h"
+#include "jsonout.h"
+#include "limeface.h"
+#include "pathlist.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct refs_wanted {
+    const char *record; /* NULL: the only field */
+    bool as_type;
+    const char *prefix; /* NULL: absolute paths */
+};
+
+struct refs_file {
+    char *url;
+    uint64_t data_offset;
+};
+
+/* Zero but for `wanted` to begin with. */
+struct refs {
+    const struct refs_wanted *wanted;
+    struct refs_file *file;
+    size_t count, capacity;
+    char *first; /* the first one's path */
+    struct limefile_array array;
+    struct limefile_face *face; /* of the first */
+    bool braces;                /* some URL looks like a template */
+};
+
+enum {
+    LISTED_MAX = 20,
+    SHAPE_MAX = 24 * LIMEFILE_ARRAY_DIMS_MAX + 16,
+};
+
+/* ---- which record ---- */
+
+static void explain_choice(const char *path, const struct limefile_fields *fields,
+                           uint64_t found)
+{
+    char list[LISTED_MAX * 22 + 8] = "";
+    struct limefile_field field;
+    struct limefile_array array;
+    size_t used = 0, listed = 0;
+    for (size_t i = 0; i < fields->count && listed < LISTED_MAX; i++) {
+        limefile_fields_get(fields, i, &field);
+        if (limefile_array_of(&field, &array) != 0)
+            continue;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%" PRIu64,
+                                 listed++ ? ", " : "", field.record.ordinal);
+    }
+    if (found == 0)
+        message(path, "no record is a field whose sites are known");
+    else
+        message(path, "%" PRIu64 " records are fields; choose one with --record: %s%s", found,
+                list, found > listed ? ", ..." : "");
+}
+
+static bool only_field(const char *path, const struct limefile_fields *fields,
+                       struct limefile_field *out)
+{
+    struct limefile_field field;
+    struct limefile_array array;
+    uint64_t found = 0;
+    for (size_t i = 0; i < fields->count; i++) {
+        limefile_fields_get(fields, i, &field);
+        if (limefile_array_of(&field, &array) == 0 && found++ == 0)
+            *out = field;
+    }
+    if (found != 1)
+        explain_choice(path, fields, found);
+    return found == 1;
+}
+
+static bool chosen_field(const struct refs *refs, const struct container *c,
+                         const struct limefile_fields *fields, struct limefile_field *out)
+{
+    struct limefile_record record;
+    struct limefile_array array;
+    if (!refs->wanted->record)
+        return only_field(c->path, fields, out);
+    if (!select_record(c, refs->wanted->record, refs->wanted->as_type, &record))
+        return false;
+    if (limefile_fields_of(fields, record.ordinal, out) && limefile_array_of(out, &array) == 0)
+        return true;
+    message(c->path, "record %" PRIu64 ": not a field whose sites are known", record.ordinal);
+    return false;
+}
+
+/* ---- where it is ---- */
+
+static char *url_of(const struct refs_wanted *wanted, const char *path)
+{
+    char *url = NULL;
+    if (!wanted->prefix)
+        return realpath(path, NULL);
+    return asprintf(&url, "%s%s", wanted->prefix, path) < 0 ? NULL : url;
+}
+
+/* What jinja2 would take for something of its own. */
+static bool has_braces(const char *url)
+{
+    for (const char *c = strchr(url, '{'); c; c = strchr(c + 1, '{'))
+        if (c[1] && strchr("{%#", c[1]))
+            return true;
+    return false;
+}
+
+static bool put(struct refs *refs, const char *path, uint64_t data_offset)
+{
+    if (!array_reserve(&refs->file, &refs->capacity, refs->count, sizeof *refs->file)) {
+        message_code(path, "list", -ENOMEM);
+        return false;
+    }
+    errno = ENOMEM;
+    char *url = url_of(refs->wanted, path);
+    if (!url) {
+        message_code(path, "resolve", -errno);
+        return false;
+    }
+    refs->file[refs->count++] = (struct refs_file){url, data_offset};
+    refs->braces = refs->braces || has_braces(url);
+    if (!jsonout_is_utf8(url, strlen(url))) {
+        message(path, "its name is not UTF-8, which JSON cannot hold");
+        return false;
+    }
+    return true;
+}
+
+/* ---- what it is ---- */
+
+static const char *shape_of(const struct limefile_array *a, char out[SHAPE_MAX])
+{
+    int n = snprintf(out, SHAPE_MAX, "(");
+    for (unsigned i = 0; i < a->dims; i++)
+        n += snprintf(out + n, SHAPE_MAX - (size_t)n, "%s%" PRIu64, i ? ", " : "", a->shape[i]);
+    snprintf(out + n, SHAPE_MAX - (size_t)n, ") of %s%s",
+             a->precision == 64   ? "double"
+             : a->precision == 32 ? "single"
+                                  : "bytes",
+             a->complex ? " complex" : "");
+    return out;
+}
+
+static bool is_same(const struct limefile_array *a, const struct limefile_array *b)
+{
+    return a->dims == b->dims && a->lattice == b->lattice && a->precision == b->precision &&
+           a->complex == b->complex &&
+           memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0;
+}
+
+static bool take(struct refs *refs, const char *path, const struct limefile_field *field)
+{
+    const struct limefile_facename zarr = {.kind = LIMEFILE_FACE_ZARR};
+    struct limefile_array array;
+    char here[SHAPE_MAX], there[SHAPE_MAX];
+    int err = limefile_array_of(field, &array);
+    if (!err && refs->count == 0) {
+        refs->array = array;
+        refs->first = strdup(path);
+        err = refs->first ? limefile_face_open(field, &zarr, &refs->face) : -ENOMEM;
+    }
+    if (err) {
+        message_code(path, "read", err);
+        return false;
+    }
+    if (!is_same(&array, &refs->array)) {
+        message(path, "its array is %s, that of %s is %s", shape_of(&array, here), refs->first,
+                shape_of(&refs->array, there));
+        return false;
+    }
+    return put(refs, path, field->record.data_offset);
+}
+
+static int refs_add(struct refs *refs, const char *path)
+{
+    struct container c;
+    struct limefile_fields fields;
+    struct limefile_field field;
+    int status = container_open(&c, path);
+    if (status != TOOL_GOOD)
+        return status;
+    int err = limefile_fields_build(c.source, c.index, &fields);
+    bool good = !err;
+    if (err) {
+        message_code(path, "read", err);
+    } else {
+        good = chosen_field(refs, &c, &fields, &field) && take(refs, path, &field);
+        limefile_fields_release(&fields);
+    }
+    container_close(&c);
+    return good ? TOOL_GOOD : TOOL_BAD;
+}
+
+static void refs_release(struct refs *refs)
+{
+    for (size_t i = 0; i < refs->count; i++)
+        free(refs->file[i].url);
+    free(refs->file);
+    free(refs->first);
+    limefile_face_close(refs->face);
+}
+
+/* A text of the first one's Zarr face; NULL: out of memory. */
+static json_t *text_of(const struct refs *refs, const char *folder, const char *name)
+{
+    struct limefile_face_entry entry;
+    struct limefile_face_piece piece;
+    uint64_t number, parent = 0;
+    if (folder && limefile_face_find(refs->face, 0, folder, &number))
+        parent = number + 1;
+    if (!limefile_face_find(refs->face, parent, name, &number))
+        return NULL;
+    limefile_face_entry(refs->face, number, &entry);
+    limefile_face_piece(refs->face, number, 0, &piece); /* one piece, in memory */
+    return json_loadb((const char *)piece.own, (size_t)entry.bytes, 0, NULL);
+}
+
+static bool put_text(const char *key, json_t *value, const char *after)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    if (text) {
+        printf("\"%s\": ", key);
+        jsonout_text(stdout, text, strlen(text));
+        fputs(after, stdout);
+    }
+    free(text);
+    json_decref(value);
+    return text != NULL;
+}
+
+/* ---- the array, with a dimension more ---- */
+
+static bool put_metadata(const struct refs *refs)
+{
+    json_t *array = text_of(refs, "field", ".zarray");
+    json_t *names = text_of(refs, "field", ".zattrs");
+    json_t *about = text_of(refs, NULL, ".zattrs");
+    bool good =
+        array && names && about &&
+        json_array_insert_new(json_object_get(array, "shape"), 0,
+                              json_integer((json_int_t)refs->count)) == 0 &&
+        json_array_insert_new(json_object_get(array, "chunks"), 0, json_integer(1)) == 0 &&
+        json_array_insert_new(json_object_get(names, "_ARRAY_DIMENSIONS"), 0,
+                              json_string("config")) == 0;
+    if (!good) {
+        json_decref(array);
+        json_decref(names);
+        json_decref(about);
+        return false;
+    }
+    json_object_del(about, "record"); /* of the first alone */
+    json_object_del(about, "scidac_checksum");
+    good = put_text(".zgroup", text_of(refs, NULL, ".zgroup"), ",\n");
+    good = put_text(".zattrs", about, ",\n") && good;
+    good = put_text("field/.zarray", array, ",\n") && good;
+    return put_text("field/.zattrs", names, "") && good;
+}
+
+/* ---- chunks ---- */
+
+/* Where there are templates, a brace is one. */
+static char *escaped(const char *url, bool braces)
+{
+    size_t n = strlen(url), filled = 0;
+    char *out = malloc(5 * n + 1);
+    for (size_t i = 0; out && i <= n; i++) {
+        if (braces && (url[i] == '{' || url[i] == '}'))
+            filled += (size_t)sprintf(out + filled, url[i] == '{' ? "{{b}}" : "{{e}}");
+        else
+            out[filled++] = url[i];
+    }
+    return out;
+}
+
+static bool put_chunks(const struct refs *refs, size_t i)
+{
+    const struct refs_file *file = &refs->file[i];
+    struct limefile_face_entry entry;
+    struct limefile_face_piece piece;
+    char *url = escaped(file->url, refs->braces);
+    uint64_t entries = limefile_face_entries(refs->face);
+    for (uint64_t k = 0; url && k < entries && !ferror(stdout); k++) {
+        limefile_face_piece(refs->face, k, 0, &piece);
+        if (piece.what != LIMEFILE_FACE_STORED)
+            continue;
+        limefile_face_entry(refs->face, k, &entry);
+        printf(",\n\"field/%zu.%s\": [", i, entry.name);
+        jsonout_text(stdout, url, strlen(url));
+        printf(", %" PRIu64 ", %" PRIu64 "]", file->data_offset + piece.at, piece.bytes);
+    }
+    free(url);
+    return url != NULL;
+}
+
+static int refs_print(const struct refs *refs)
+{
+    fputs("{\"version\": 1,\n", stdout);
+    if (refs->braces)
+        fputs("\"templates\": {\"b\": \"{\", \"e\": \"}\"},\n", stdout);
+    fputs("\"refs\": {\n", stdout);
+    bool good = put_metadata(refs);
+    for (size_t i = 0; i < refs->count && good; i++)
+        good = put_chunks(refs, i);
+    fputs("\n}}\n", stdout);
+    if (!good)
+        message(NULL, "refs: out of memory");
+    return good ? TOOL_GOOD : TOOL_BAD;
+}
+
+static const char help[] =
+    "Usage: lime refs [OPTION]... FILE...\n"
+    "       lime refs [OPTION]... -r DIR...\n"
+    "       lime refs [OPTION]... --files-from LIST [-0]\n"
+    "Print references (kerchunk's, version 1) by which the same field of many\n"
+    "containers is one Zarr array over configurations, without a copy: for fsspec,\n"
+    "zarr, xarray, kerchunk and VirtualiZarr.\n"
+    "\n"
+    "      --record RECORD    the record of each file: an ordinal, message.record, a\n"
+    "                         type that occurs once; without it, the only field\n"
+    "  -t, --type TYPE        the record by its type, whatever that looks like\n"
+    "      --url-prefix TEXT  files are at TEXT followed by FILE as it is given here\n"
+    "                         (s3://bucket/); without it, at their absolute paths\n"
+    "  -r, --recursive        all files of a directory and below it, conf.9 before\n"
+    "                         conf.10\n"
+    "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
+    "                         input\n"
+    "  -0, --null             in LIST, each name ends with a NUL\n"
+    "      --help             this text\n"
+    "\n"
+    "All must have the same lattice, precision and components. The array is called\n"
+    "'field', its first dimension 'config' in the order of the files; a chunk is a\n"
+    "time slice of one configuration.\n"
+    "\n"
+    "Examples:\n"
+    "  lime refs -r run1 > confs.json\n"
+    "  lime refs --url-prefix https://host/run1/ conf.* > confs.json\n"
+    "  python3 -c 'import xarray; print(xarray.open_dataset(\"reference://\",\n"
+    "      engine=\"zarr\", backend_kwargs={\"consolidated\": False,\n"
+    "      \"storage_options\": {\"fo\": \"confs.json\"}}))'\n"
+    "\n"
+    "Exit status: 0 done; 1 a file does not fit the others, has no such field, or is\n"
+    "damaged; 2 wrong usage, or a file cannot be opened or is no container.\n";
+
+struct options {
+    struct refs_wanted wanted;
+    struct pathlist_options files;
+};
+
+static bool look_at_all(struct refs *refs, const struct pathlist *list, int *status)
+{
+    for (size_t i = 0; i < list->count && *status == TOOL_GOOD; i++)
+        *status = refs_add(refs, list->items[i].path);
+    return *status == TOOL_GOOD;
+}
+
+static int run_on(const struct pathlist *list, const struct options *o)
+{
+    struct refs refs = {.wanted = &o->wanted};
+    int status = TOOL_GOOD;
+    if (list->count == 0)
+        return usage_error(&cmd_refs, "no file named");
+    if (look_at_all(&refs, list, &status))
+        status = refs_print(&refs);
+    refs_release(&refs);
+    return status;
+}
+
+/* ---- the command line ---- */
+
+static struct options options;
+
+static int take_record(const struct command *command, const char *record)
+{
+    (void)command;
+    options.wanted.record = record;
+    options.wanted.as_type = false;
+    return TOOL_GOOD;
+}
+
+static int take_type(const struct command *command, const char *type)
+{
+    (void)command;
+    options.wanted.record = type;
+    options.wanted.as_type = true;
+    return TOOL_GOOD;
+}
+
+static const struct option_rule rules[] = {
+    {"record", 0, OPTION_CALL_TEXT, .take = take_record},
+    {"type", 't', OPTION_CALL_TEXT, .take = take_type},
+    TEXT_RULE("url-prefix", 0, &options.wanted.prefix),
+    PATHLIST_RULES(options.files),
+    {NULL},
+};
+
+static int run(int count, char **paths)
+{
+    struct pathlist list;
+    int status = pathlist_make(&list, &options.files, &cmd_refs, count, paths);
+    if (!status)
+        status = list.incomplete ? TOOL_BAD : run_on(&list, &options);
+    pathlist_release(&list);
+    return status;
+}
+
+const struct command cmd_refs = {
+    "refs", "print references for Zarr to many configurations", help, run, rules, ANY_OPERANDS,
+    NULL};

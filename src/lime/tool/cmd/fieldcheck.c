@@ -1,0 +1,720 @@
+/*
+ * fieldcheck.c - lime check --data and --physics: the data of fields against their checksums,
+ * configurations against plaquette and link trace in their metadata, and files in other formats
+ */
+#define _GNU_SOURCE
+#include "fieldcheck.h"
+#include "jsonout.h"
+#include "limegauge.h"
+#include "limephysics.h"
+#include "limeverdict.h"
+#include "mounted.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The verdict on a gauge field. */
+struct physics_result {
+    uint64_t ordinal; /* 0: it is all of a file in another format */
+    enum limefile_verdict verdict;
+    const char *reason; /* LIMEFILE_UNVERIFIED, LIMEFILE_UNREADABLE */
+    unsigned precision;
+    struct limefile_physics is;
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
+    int stated_count;
+};
+
+/* What became of the sum of a field. */
+struct sum_result {
+    struct limefile_checksum is;
+    enum limefile_verdict verdict;
+    bool known;
+    char reason[MOUNTED_VALUE_MAX]; /* from a mount; or "" */
+};
+
+static uint64_t word_of(const struct limefile_checksum *sum)
+{
+    return (uint64_t)sum->suma << 32 | sum->sumb;
+}
+
+/* 1, 0, or an error. */
+static int verify(const struct field_check *check, const struct limefile_field *f,
+                  struct sum_result *sum)
+{
+    struct limefile_field as, here = *f;
+    int fd = container_open_data(check->c, &here.record);
+    if (fd < 0)
+        return fd;
+    int right = limefile_field_verify(fd, &here, check->threads, check->progress,
+                                      check->context, &as, &sum->is);
+    close(fd);
+    return right;
+}
+
+/* ---- what a mount has found out ---- */
+
+/* The deviation that the mount's reason is about: it begins with the quantity. */
+static int code_of(const char *reason)
+{
+    return strncmp(reason, "plaquette", 9) == 0     ? LIMEFILE_D_PLAQUETTE
+           : strncmp(reason, "link trace", 10) == 0 ? LIMEFILE_D_LINK_TRACE
+                                                    : LIMEFILE_D_CHECKSUM;
+}
+
+static bool is_verdict(const char *word, enum limefile_verdict verdict)
+{
+    return strcmp(word, limefile_verdict_word(verdict)) == 0;
+}
+
+static void report_shown(const struct field_check *check, const struct limefile_field *f,
+                         const char *reason)
+{
+    const struct limefile_finding finding = {
+        .code = code_of(reason),
+        .offset = f->record.data_offset,
+        .ordinal = f->record.ordinal,
+        .why = reason,
+    };
+    check->report(check->context, &finding);
+}
+
+/* The mount verifies what this program can't: a file in another format, whose sum it shows as
+ * text, and data that it does not give out as they are bad. False if it has no verdict either.
+ */
+static bool ask_mount(struct sums_check *sums, const struct field_check *check,
+                      const struct limefile_field *f, struct sum_result *sum)
+{
+    char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
+    const struct mounted *m = check->c->mounted;
+    if (!m || mounted_attribute(m, f->record.ordinal, "verify", word) < 0)
+        return false;
+    mounted_attribute(m, f->record.ordinal, "reason", reason);
+    if (is_verdict(word, LIMEFILE_GOOD)) {
+        sum->verdict = LIMEFILE_GOOD;
+        sums->verified++;
+        return true;
+    }
+    snprintf(sum->reason, sizeof sum->reason, "%s", reason);
+    if (!is_verdict(word, LIMEFILE_BAD))
+        return false;
+    sum->verdict = LIMEFILE_BAD;
+    sums->wrong++;
+    if (code_of(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* else --physics does it */
+        report_shown(check, f, reason);
+    return true;
+}
+
+bool sums_check_withheld(const struct field_check *check, const struct limefile_field *f)
+{
+    char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
+    const struct mounted *m = check->c->mounted;
+    if (!m || mounted_attribute(m, f->record.ordinal, "checksum", word) < 0 ||
+        !is_verdict(word, LIMEFILE_BAD))
+        return false;
+    mounted_attribute(m, f->record.ordinal, "reason", reason);
+    if (code_of(reason) != LIMEFILE_D_CHECKSUM || (!check->summed && f->by_checksum))
+        report_shown(check, f, reason);
+    return true;
+}
+
+void sums_check_headers(struct sums_check *sums, const struct field_check *check)
+{
+    for (size_t i = 0; check->c->mounted && i < check->fields->count; i++) {
+        struct limefile_field f;
+        struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
+        limefile_fields_get(check->fields, i, &f);
+        if (!f.by_checksum)
+            ask_mount(sums, check, &f, &sum);
+    }
+}
+
+/* ---- one field ---- */
+
+static void compare_sum(struct sums_check *sums, const struct field_check *check,
+                        const struct limefile_field *f, struct sum_result *sum)
+{
+    struct limefile_finding finding = {
+        .offset = f->record.data_offset,
+        .ordinal = f->record.ordinal,
+    };
+    int right = verify(check, f, sum);
+    if (right == -EIO && ask_mount(sums, check, f, sum))
+        return;
+    sum->known = right >= 0;
+    sum->verdict = right < 0 ? LIMEFILE_UNREADABLE : right ? LIMEFILE_GOOD : LIMEFILE_BAD;
+    if (right == 1) {
+        sums->verified++;
+        return;
+    }
+    finding.code = right < 0 ? right : LIMEFILE_D_CHECKSUM;
+    if (right == 0) {
+        finding.have = word_of(&sum->is);
+        finding.want = word_of(&f->checksum);
+    }
+    check->report(check->context, &finding);
+    sums->wrong++;
+}
+
+/* Why there is no sum; NULL if there is one. */
+static const char *reason_of(const struct limefile_field *f, const struct sum_result *sum)
+{
+    const char *bad = limefile_field_why_bad(f);
+    return *sum->reason                    ? sum->reason
+           : sum->verdict == LIMEFILE_GOOD ? NULL
+           : bad                           ? bad
+                                           : limefile_field_why_unverified(f);
+}
+
+/* Without a sum: its length has been reported. */
+static void judge_sum(struct sums_check *sums, const struct field_check *check,
+                      const struct limefile_field *f, struct sum_result *sum)
+{
+    bool bad = limefile_field_why_bad(f), unverified = limefile_field_why_unverified(f);
+    if (!bad && !unverified) {
+        compare_sum(sums, check, f, sum);
+        return;
+    }
+    if (!f->by_checksum && ask_mount(sums, check, f, sum))
+        return;
+    sum->verdict = bad ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
+    if (bad)
+        sums->wrong++;
+    else
+        sums->unverified++;
+    if (!check->quiet)
+        answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
+               limefile_verdict_word(sum->verdict), reason_of(f, sum));
+}
+
+static void sum_json(FILE *out, const struct limefile_field *f, const struct sum_result *sum)
+{
+    const char *reason = reason_of(f, sum);
+    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", f->record.ordinal,
+            limefile_verdict_word(sum->verdict));
+    if (reason)
+        jsonout_word(out, "reason", reason);
+    if (sum->known)
+        fprintf(out, ", \"suma\": \"%08x\", \"sumb\": \"%08x\"", sum->is.suma, sum->is.sumb);
+    putc('}', out);
+}
+
+void sums_check(struct sums_check *sums, const struct field_check *check)
+{
+    for (size_t i = 0; i < check->fields->count; i++) {
+        struct limefile_field f;
+        struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
+        limefile_fields_get(check->fields, i, &f);
+        judge_sum(sums, check, &f, &sum);
+        if (check->sums)
+            sum_json(jsonout_list_next(check->sums), &f, &sum);
+    }
+}
+
+/* ---- configurations ---- */
+
+static void report_links(const struct field_check *check, const struct limefile_field *f,
+                         const struct limefile_physics *is)
+{
+    char why[384], first[192];
+    uint64_t link = is->first.site * 4 + is->first.direction;
+    struct limefile_finding finding = {
+        .code = LIMEFILE_D_LINKS,
+        .offset = f->record.data_offset + link * (f->site_bytes / 4),
+        .ordinal = f->record.ordinal,
+        .have = is->bad_links,
+        .want = 4 * f->sites,
+        .why = why,
+    };
+    limefile_physics_bad_text(&is->first, first, sizeof first);
+    snprintf(why, sizeof why, "the first: %s%s", first,
+             is->bad_links == finding.want
+                 ? "; none of the links is SU(3): it may be fat links "
+                   "or momenta, not a configuration"
+                 : "");
+    check->report(check->context, &finding);
+}
+
+static void report_stated(const struct field_check *check, const struct limefile_field *f,
+                          const struct limefile_physics *is,
+                          const struct limefile_physics_stated *s)
+{
+    char why[256];
+    struct limefile_record record = {.ordinal = 0};
+    if (s->ordinal)
+        limefile_index_get(check->c->index, s->ordinal, &record);
+    struct limefile_finding finding = {
+        .code = s->quantity == LIMEFILE_PHYSICS_TRACE ? LIMEFILE_D_LINK_TRACE
+                                                      : LIMEFILE_D_PLAQUETTE,
+        .offset = record.data_offset,
+        .ordinal = s->ordinal,
+        .why = why,
+    };
+    char whose[32] = "the data";
+    if (s->ordinal)
+        snprintf(whose, sizeof whose, "record %" PRIu64, f->record.ordinal);
+    snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of %s %.12g", s->name, s->where, s->text,
+             s->number ? "" : ", not a number", limefile_physics_quantity_name(s->quantity),
+             whose, limefile_physics_value(is, s->quantity));
+    check->report(check->context, &finding);
+}
+
+static bool report_figures(const struct field_check *check, const struct limefile_field *f,
+                           const struct physics_result *result)
+{
+    bool good = true;
+    for (int i = 0; i < result->stated_count; i++) {
+        const struct limefile_physics_stated *s = &result->stated[i];
+        if (limefile_physics_agrees(&result->is, s, result->precision))
+            continue;
+        report_stated(check, f, &result->is, s);
+        good = false;
+    }
+    return good;
+}
+
+/* Whether all is as it should be. */
+static bool report_all(const struct field_check *check, const struct limefile_field *f,
+                       const struct physics_result *result)
+{
+    bool good = result->is.bad_links == 0;
+    if (!good)
+        report_links(check, f, &result->is);
+    return report_figures(check, f, result) && good;
+}
+
+/* ---- one field ---- */
+
+static void print_physics(const struct field_check *check, const struct physics_result *r)
+{
+    char agree[192] = "", record[32] = "";
+    size_t used = 0;
+    if (r->ordinal)
+        snprintf(record, sizeof record, "record %" PRIu64 ": ", r->ordinal);
+    for (int i = 0; i < r->stated_count && used < sizeof agree; i++) {
+        const struct limefile_physics_stated *s = &r->stated[i];
+        if (limefile_physics_agrees(&r->is, s, r->precision))
+            used += (size_t)snprintf(agree + used, sizeof agree - used, "%s%s %s",
+                                     used ? ", " : "; agrees with ", s->where, s->name);
+    }
+    answer(check->path, "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
+           record, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
+    answer(check->path, "%slargest deviation from 1: of U U^+ %.2g, of det U %.2g (bound %.0e)",
+           record, r->is.unitarity, r->is.determinant, r->is.bound);
+}
+
+/* Sites of a file, of which those that will be needed soon are asked for in time. */
+struct ahead {
+    const struct field_check *check;
+    struct limefile_sites sites;
+    struct limefile_sites_field field;
+    int fd;
+    uint64_t slice; /* sites of a time slice */
+};
+
+/* What is read next is mostly what follows in time: the kernel fetches that from the disk, or
+ * from the mount, while this is computed with. */
+static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
+{
+    const struct ahead *a = context;
+    uint64_t left = limefile_sites_count(&a->sites) - first,
+             bytes = count * a->field.site_bytes;
+    uint64_t soon = a->field.data_offset + (first + a->slice) * a->field.site_bytes;
+    if (left > a->slice && !limefile_is_cached(a->fd, soon, (size_t)bytes))
+        posix_fadvise(a->fd, (off_t)soon, (off_t)bytes, POSIX_FADV_WILLNEED);
+    return a->sites.read(a->sites.context, first, count, out);
+}
+
+static bool report_sites(void *context, uint64_t sites_more)
+{
+    const struct ahead *a = context;
+    return a->check->progress(a->check->context, sites_more * a->field.site_bytes);
+}
+
+static int measure(const struct field_check *check, const struct limefile_field *f,
+                   struct physics_result *result)
+{
+    struct limefile_field here = *f;
+    struct limefile_fd source;
+    struct ahead a = {.check = check, .fd = container_open_data(check->c, &here.record)};
+    if (a.fd < 0)
+        return a.fd;
+    limefile_fd_init(&source, a.fd);
+    int err = limefile_sites_of_field(&source.source, &here, &a.field, &a.sites);
+    if (!err) {
+        struct limefile_sites sites = a.sites;
+        struct limefile_gauge_totals totals;
+        const struct limefile_gauge_pass pass = {
+            .sites = &sites,
+            .progress = check->progress ? report_sites : NULL,
+            .context = &a,
+            .threads = check->threads,
+            .memory = LIMEFILE_GAUGE_CHECK_BYTES,
+        };
+        sites.read = read_ahead;
+        sites.context = &a;
+        a.slice = sites.extent[0] * sites.extent[1] * sites.extent[2];
+        err = limefile_gauge_run(&pass, &totals);
+        if (!err)
+            result->is = totals.physics;
+    }
+    close(a.fd);
+    return err;
+}
+
+/* 0, or what is wrong with reading the container. */
+static int compare_field(const struct field_check *check, const struct limefile_field *f,
+                         struct physics_result *result)
+{
+    int err = measure(check, f, result);
+    int count =
+        err ? err
+            : limefile_physics_stated_of(check->c->source, check->c->index, f, result->stated);
+    result->stated_count = count > 0 ? count : 0;
+    return count < 0 || err ? count : 0;
+}
+
+static void judge_physics(struct physics_check *p, const struct field_check *check,
+                          const struct limefile_field *f, struct physics_result *result,
+                          int err)
+{
+    if (err == LIMEFILE_E_STATE) {
+        result->verdict = LIMEFILE_UNVERIFIED;
+        p->unverified++;
+        if (!check->quiet)
+            answer(check->path, "record %" PRIu64 ": unverified: %s", result->ordinal,
+                   result->reason);
+    } else if (err == -EIO && sums_check_withheld(check, f)) {
+        result->verdict = LIMEFILE_BAD;
+        result->reason = "the mount does not give out data that are bad";
+        p->wrong++;
+    } else if (err) {
+        result->verdict = LIMEFILE_UNREADABLE;
+        result->reason = limefile_strerror(err);
+        p->wrong++;
+        check->report(check->context, &(struct limefile_finding){
+                                          .code = err,
+                                          .offset = f->record.data_offset,
+                                          .ordinal = f->record.ordinal,
+                                      });
+    } else {
+        if (!check->quiet)
+            print_physics(check, result);
+        bool good = report_all(check, f, result);
+        result->verdict = good ? LIMEFILE_GOOD : LIMEFILE_BAD;
+        p->good += good;
+        p->wrong += !good;
+    }
+}
+
+static void number_json(FILE *out, const char *name, double value)
+{
+    if (isfinite(value))
+        fprintf(out, ", \"%s\": %.17g", name, value);
+    else
+        fprintf(out, ", \"%s\": null", name);
+}
+
+static void first_json(FILE *out, const struct limefile_physics *is)
+{
+    const struct limefile_physics_bad *bad = &is->first;
+    if (bad->wrong == LIMEFILE_PHYSICS_GOOD) {
+        fputs(", \"first_bad\": null", out);
+        return;
+    }
+    fprintf(out,
+            ", \"first_bad\": {\"site\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
+            "], \"direction\": \"%c\", \"wrong\": \"%s\"",
+            bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction],
+            limefile_physics_wrong_word(bad->wrong));
+    if (bad->wrong == LIMEFILE_PHYSICS_NAN || bad->wrong == LIMEFILE_PHYSICS_INFINITE)
+        fprintf(out, ", \"real\": %u", bad->real);
+    else
+        number_json(out, "deviation", bad->deviation);
+    putc('}', out);
+}
+
+static void stated_json(FILE *out, const struct physics_result *r)
+{
+    fputs(", \"stated\": [", out);
+    for (int i = 0; i < r->stated_count; i++) {
+        const struct limefile_physics_stated *s = &r->stated[i];
+        fprintf(out,
+                "%s{\"ordinal\": %" PRIu64 ", \"where\": \"%s\", \"name\": \"%s\", \"text\": ",
+                i ? ", " : "", s->ordinal, s->where, s->name);
+        jsonout_text(out, s->text, strlen(s->text));
+        number_json(out, "value", s->number ? s->value : NAN);
+        number_json(out, "measured", limefile_physics_value(&r->is, s->quantity));
+        fprintf(out, ", \"agrees\": %s}",
+                limefile_physics_agrees(&r->is, s, r->precision) ? "true" : "false");
+    }
+    putc(']', out);
+}
+
+static void physics_json(FILE *out, const struct physics_result *r)
+{
+    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", r->ordinal,
+            limefile_verdict_word(r->verdict));
+    if (r->reason) {
+        fprintf(out, ", \"reason\": \"%s\"}", r->reason);
+        return;
+    }
+    number_json(out, "plaquette", r->is.plaquette);
+    number_json(out, "space", r->is.space);
+    number_json(out, "time", r->is.time);
+    number_json(out, "link_trace", r->is.trace);
+    number_json(out, "unitarity", r->is.unitarity);
+    number_json(out, "determinant", r->is.determinant);
+    number_json(out, "bound", r->is.bound);
+    fprintf(out,
+            ", \"nonfinite\": %" PRIu64 ", \"bad_links\": %" PRIu64 ", \"bad_sites\": %" PRIu64,
+            r->is.nonfinite, r->is.bad_links, r->is.bad_sites);
+    first_json(out, &r->is);
+    stated_json(out, r);
+    putc('}', out);
+}
+
+/* Reports and counts the result. `err`: why the data could not be read, or LIMEFILE_E_STATE if
+ * result->reason tells why they were not examined. Returns 0 or -ENOMEM. */
+static int physics_conclude(struct physics_check *p, const struct field_check *check,
+                            const struct limefile_field *f, struct physics_result *result,
+                            int err)
+{
+    if (err == -ENOMEM)
+        return err;
+    judge_physics(p, check, f, result, err);
+    if (check->physics_results)
+        physics_json(jsonout_list_next(check->physics_results), result);
+    return 0;
+}
+
+/* The metadata are in the master volume, so the others do not describe their data. */
+static bool is_volume(const struct field_check *check)
+{
+    static const char type[] = "scidac-sitelist";
+    struct limefile_record first;
+    uint64_t count;
+    return limefile_index_by_type(check->c->index, type, sizeof type - 1, &first, &count) == 0;
+}
+
+static int check_field(struct physics_check *p, const struct field_check *check,
+                       const struct limefile_field *f)
+{
+    struct physics_result result = {.ordinal = f->record.ordinal, .precision = f->precision};
+    int err = LIMEFILE_E_STATE;
+    switch (limefile_field_configuration(f, &result.reason)) {
+    case LIMEFILE_NO_CONFIGURATION:
+        return 0;
+    case LIMEFILE_CONFIGURATION:
+        err = compare_field(check, f, &result);
+        break;
+    case LIMEFILE_CONFIGURATION_UNKNOWN:
+        if (f->kind == LIMEFILE_KIND_UNKNOWN && is_volume(check))
+            result.reason = LIMEFILE_WHY_VOLUME;
+        break;
+    }
+    return physics_conclude(p, check, f, &result, err);
+}
+
+int physics_check(struct physics_check *p, const struct field_check *check)
+{
+    int err = 0;
+    for (size_t i = 0; !err && i < check->fields->count; i++) {
+        struct limefile_field f;
+        limefile_fields_get(check->fields, i, &f);
+        err = check_field(p, check, &f);
+    }
+    return err;
+}
+
+/* ---- files in other formats ---- */
+
+enum { HEAD_BYTES = 256 };
+
+const char *gauge_check_format(const struct container *c)
+{
+    unsigned char head[HEAD_BYTES];
+    uint64_t size;
+    if (c->fd < 0 || c->source->ops->size(c->source, &size) != 0)
+        return NULL;
+    ssize_t n = limefile_read_full(c->source, head, sizeof head, 0);
+    if (n < 4 || limefile_header_is_magic(head, (size_t)n))
+        return NULL;
+    enum limefile_gauge_format format = limefile_gauge_guess(head, (size_t)n, size);
+    return format == LIMEFILE_GAUGE_NONE ? NULL : limefile_gauge_format_name(format);
+}
+
+struct telling {
+    const struct field_check *check;
+    uint64_t site_bytes;
+};
+
+static bool count_sites(void *context, uint64_t sites)
+{
+    const struct telling *t = context;
+    return t->check->progress(t->check->context, sites * t->site_bytes);
+}
+
+static uint64_t two_words(uint32_t high, uint32_t low)
+{
+    return (uint64_t)high << 32 | low;
+}
+
+static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gauge_sums *sums)
+{
+    return g->format == LIMEFILE_GAUGE_NERSC ? sums->nersc
+                                             : two_words(sums->sum29, sums->sum31);
+}
+
+/* why: NULL if the header has something that the data are compared with. */
+static void gauge_json(FILE *out, const struct limefile_gauge *g,
+                       const struct limefile_gauge_sums *is, const char *why, bool right)
+{
+    fprintf(out, "{\"ordinal\": 0, \"state\": \"%s\"",
+            !right ? "bad"
+            : why  ? "unverified"
+                   : "good");
+    if (why)
+        fprintf(out, ", \"reason\": \"%s\"", why);
+    if (g->format == LIMEFILE_GAUGE_NERSC)
+        fprintf(out, ", \"sum\": \"%08" PRIx32 "\"", is->nersc);
+    else if (g->format == LIMEFILE_GAUGE_MILC)
+        fprintf(out, ", \"sum29\": \"%08" PRIx32 "\", \"sum31\": \"%08" PRIx32 "\"", is->sum29,
+                is->sum31);
+    putc('}', out);
+}
+
+/* The data cannot be compared with anything. */
+static void tell_unverified(const struct gauge_check *out, const struct field_check *check,
+                            const struct limefile_gauge *g, const char *why)
+{
+    const struct limefile_finding finding = {.code = LIMEFILE_D_CHECKSUM_MISSING,
+                                             .offset = g->data_offset};
+    if (out->summed && !check->quiet)
+        answer(check->path, "unverified: %s", why);
+    if (out->strict)
+        check->report(check->context, &finding);
+}
+
+/* `agree`: the plaquette and the link trace in the header are those of the data. */
+static void compare_gauge(const struct gauge_check *out, const struct field_check *check,
+                          const struct limefile_gauge *g, const struct limefile_gauge_sums *is,
+                          bool agree)
+{
+    struct sums_check *sums = out->sums;
+    struct limefile_finding finding = {
+        .code = LIMEFILE_D_CHECKSUM,
+        .offset = g->data_offset,
+        .have = sum_of(g, is),
+        .want = sum_of(g, &g->sums),
+    };
+    const char *why = limefile_gauge_why_unverified(g);
+    bool same = !g->has_checksum || finding.have == finding.want;
+    sums->verified += !why && same && agree;
+    sums->wrong += !same || !agree;
+    sums->unverified += why != NULL;
+    if (!same)
+        check->report(check->context, &finding);
+    if (why)
+        tell_unverified(out, check, g, why);
+    if (check->sums)
+        gauge_json(jsonout_list_next(check->sums), g, is, why, same && agree);
+}
+
+/* A field, as far as findings name it. */
+static void describe(const struct limefile_gauge *g, struct limefile_field *f)
+{
+    memset(f, 0, sizeof *f);
+    f->record.data_offset = g->data_offset;
+    f->sites = limefile_sites_count(&g->sites);
+    f->site_bytes = g->data_bytes / f->sites;
+}
+
+static bool all_agree(const struct physics_result *result)
+{
+    for (int i = 0; i < result->stated_count; i++)
+        if (!limefile_physics_agrees(&result->is, &result->stated[i], result->precision))
+            return false;
+    return true;
+}
+
+static int check_gauge(struct gauge_check *out, const struct field_check *check,
+                       const struct limefile_gauge *g)
+{
+    struct limefile_field field;
+    struct limefile_gauge_totals totals;
+    struct physics_result result = {.precision = g->sites.precision};
+    struct telling telling = {check, 0};
+    const struct limefile_gauge_pass pass = {
+        .sites = &g->sites,
+        .source = g,
+        .progress = count_sites,
+        .context = &telling,
+        .threads = check->threads,
+        .without_plaquette = !out->physical && !g->has_plaquette,
+    };
+    describe(g, &field);
+    telling.site_bytes = field.site_bytes;
+    int err = limefile_gauge_run(&pass, &totals);
+    if (err)
+        return err;
+    result.is = totals.physics;
+    result.stated_count = limefile_gauge_stated(g, result.stated);
+    compare_gauge(out, check, g, &totals.source, all_agree(&result));
+    if (out->physical)
+        return physics_conclude(out->physics, check, &field, &result, 0);
+    report_figures(check, &field, &result);
+    return 0;
+}
+
+int gauge_check_damage(const char *path, char *reason, size_t cap)
+{
+    struct container c;
+    struct limefile_gauge *g;
+    char why[LIMEFILE_GAUGE_WHY_MAX];
+    if (container_open_source(&c, path) != 0)
+        return 0;
+    int err = 0;
+    if (gauge_check_format(&c)) {
+        err = limefile_gauge_open_explained(c.source, 0, &g, why);
+        if (!err)
+            limefile_gauge_close(g);
+    }
+    container_close(&c);
+    if (!limefile_gauge_is_damage(err))
+        return 0;
+    snprintf(reason, cap, "%s%s%s", limefile_strerror(err), *why ? ": " : "", why);
+    return err;
+}
+
+/* The file is in the format, but of a kind that cannot be read here. */
+static bool is_unknown(int err)
+{
+    return err == LIMEFILE_E_GAUGE_FORM || err == LIMEFILE_E_GAUGE_ORDER ||
+           err == LIMEFILE_E_GAUGE_NONE || err == LIMEFILE_E_GAUGE_UNKNOWN;
+}
+
+int gauge_check(struct gauge_check *out, const struct field_check *check)
+{
+    struct limefile_gauge *g;
+    char why[LIMEFILE_GAUGE_WHY_MAX];
+    int err = limefile_gauge_open_explained(check->c->source, 0, &g, why);
+    const char *reason = *why ? why : NULL;
+    if (!err) {
+        err = check_gauge(out, check, g);
+        limefile_gauge_close(g);
+    }
+    if (limefile_gauge_is_damage(err)) {
+        check->report(check->context, &(struct limefile_finding){.code = err, .why = reason});
+    } else if (is_unknown(err)) {
+        out->unexamined = true;
+        if (!check->quiet)
+            answer(check->path, "unverified: %s", reason ? reason : limefile_strerror(err));
+    }
+    return limefile_gauge_is_damage(err) || is_unknown(err) ? 0 : err;
+}

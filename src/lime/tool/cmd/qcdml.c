@@ -1,0 +1,612 @@
+/*
+ * qcdml.c - the configurations in a container, their plaquettes, QCDml documents, and lime
+ * check
+ * --qcdml, which compares a document with its container
+ *
+ * A crcCheckSum that is not the data's cksum may be another kind of sum: HotQCD's documents
+ * have that of NERSC's format. Where it is that one, or the data are right by their SciDAC
+ * checksum, it is a warning.
+ */
+#define _GNU_SOURCE
+#include "qcdml.h"
+#include "jsonout.h"
+#include "limegauge.h"
+#include "limeildg.h"
+#include "limephysics.h"
+#include "mounted.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+static bool is_data(const struct limefile_field *field)
+{
+    return strcmp(field->record.type, "ildg-binary-data") == 0;
+}
+
+/* ---- the container ---- */
+
+static int list(struct configs *configs)
+{
+    struct limefile_field field;
+    configs->config = calloc(configs->fields.count + 1, sizeof *configs->config);
+    if (!configs->config)
+        return -ENOMEM;
+    for (size_t i = 0; i < configs->fields.count; i++) {
+        limefile_fields_get(&configs->fields, i, &field);
+        if (!is_data(&field))
+            continue;
+        configs->config[configs->count++].ordinal = (uint32_t)field.record.ordinal;
+        configs->bytes += field.record.bytes;
+    }
+    return 0;
+}
+
+int configs_open(struct configs *configs, const char *path, unsigned threads)
+{
+    *configs = (struct configs){.threads = threads};
+    int status = container_open_shown(&configs->c, path);
+    if (status != TOOL_GOOD)
+        return status;
+    int err = limefile_fields_build(configs->c.source, configs->c.index, &configs->fields);
+    if (!err)
+        err = list(configs);
+    if (err)
+        message_code(path, "read", err);
+    status = err ? TOOL_BAD : container_fault_message(&configs->c);
+    if (!status && configs->count == 0) {
+        message(path, "no record is ildg-binary-data: it holds no configuration of ILDG");
+        status = TOOL_BAD;
+    }
+    if (status != TOOL_GOOD)
+        configs_close(configs);
+    return status;
+}
+
+void configs_close(struct configs *configs)
+{
+    free(configs->config);
+    limefile_fields_release(&configs->fields);
+    container_close(&configs->c);
+}
+
+void configs_field(const struct configs *configs, size_t i, struct limefile_field *out)
+{
+    limefile_fields_of(&configs->fields, configs->config[i].ordinal, out);
+}
+
+int configs_cksum(struct configs *configs, size_t i)
+{
+    struct limefile_field field;
+    configs_field(configs, i, &field);
+    int fd = container_open_data(&configs->c, &field.record);
+    int err = fd < 0
+                  ? fd
+                  : limefile_record_cksum(fd, &field.record, configs->threads, progress_count,
+                                          &configs->progress, &configs->config[i].cksum);
+    if (fd >= 0)
+        close(fd);
+    if (err)
+        message(configs->c.path, "record %" PRIu64 ": read: %s", field.record.ordinal,
+                limefile_strerror(err));
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+/* ---- what it says ---- */
+
+int configs_lfn(const struct configs *configs, const char *lfn, char only[LIMEFILE_LFN_MAX])
+{
+    char said[LIMEFILE_LFN_MAX], first[LIMEFILE_LFN_MAX] = "";
+    struct limefile_record record;
+    bool same = true, among = false;
+    for (uint64_t i = 1; limefile_index_get(configs->c.index, i, &record) == 0; i++) {
+        if (strcasecmp(record.type, "ildg-data-lfn") != 0 ||
+            container_read_lfn(configs->c.source, &record, said) != 1)
+            continue;
+        if (!*first)
+            memcpy(first, said, sizeof first);
+        same = same && strcmp(first, said) == 0;
+        among = among || (lfn && strcmp(lfn, said) == 0);
+    }
+    if (only)
+        memcpy(only, same ? first : "", same ? sizeof first : 1);
+    return !*first ? -1 : among;
+}
+
+const char *configs_precision(const struct configs *configs)
+{
+    unsigned all = 0;
+    for (size_t i = 0; i < configs->count; i++) {
+        struct limefile_field field;
+        configs_field(configs, i, &field);
+        if (field.precision == 0)
+            return NULL;
+        all |= field.precision;
+    }
+    return all == 32 ? "single" : all == 64 ? "double" : "mixed";
+}
+
+/* ---- numbers ---- */
+
+static size_t number_length(const char *text)
+{
+    return strspn(text, "0123456789+-.eE");
+}
+
+bool plaquette_parse(const char *text, double *out)
+{
+    char *end;
+    if (!*text || text[number_length(text)])
+        return false;
+    *out = strtod(text, &end);
+    return *end == '\0' && isfinite(*out);
+}
+
+/* Half of what its last digit stands for. */
+static double plaquette_half_digit(const char *text)
+{
+    char unit[24];
+    size_t digits = strcspn(text, ".eE"), n = strcspn(text, "eE");
+    long decimals = text[digits] == '.' ? (long)(n - digits) - 1 : 0;
+    long exponent = text[n] ? strtol(text + n + 1, NULL, 10) : 0;
+    snprintf(unit, sizeof unit, "1e%ld", exponent > 0 ? 0 : exponent - decimals);
+    return strtod(unit, NULL) / 2;
+}
+
+static void set(struct config *config, const char *text, size_t n, const char *from)
+{
+    double value;
+    if (n == 0 || n >= sizeof config->plaquette)
+        return;
+    memcpy(config->plaquette, text, n);
+    config->plaquette[n] = '\0';
+    if (plaquette_parse(config->plaquette, &value))
+        config->from = from;
+    else
+        config->plaquette[0] = '\0';
+}
+
+/* ---- metadata ---- */
+
+static int look_around(struct configs *configs, size_t i)
+{
+    struct limefile_physics_stated stated;
+    struct limefile_field field;
+    configs_field(configs, i, &field);
+    int found =
+        limefile_physics_stated_plaquette(configs->c.source, configs->c.index, &field, &stated);
+    if (found == 1)
+        set(&configs->config[i], stated.text, strlen(stated.text),
+            strcmp(stated.where, "xlf-info") == 0 ? "as xlf-info says"
+                                                  : "as its XML record says");
+    return found < 0 ? found : 0;
+}
+
+/* ---- links ---- */
+
+/* Of data that are no SU(3) configuration of four dimensions it stays unknown. */
+static int measure(struct configs *configs, size_t i)
+{
+    struct limefile_field field;
+    struct limefile_fd file;
+    struct limefile_sites sites;
+    struct limefile_sites_field context;
+    struct limefile_gauge_totals totals = {.physics = {.bad_links = 1}};
+    char text[PLAQUETTE_MAX];
+    configs_field(configs, i, &field);
+    int fd = container_open_data(&configs->c, &field.record);
+    if (fd < 0)
+        return fd;
+    limefile_fd_init(&file, fd);
+    int err = limefile_sites_of_field(&file.source, &field, &context, &sites);
+    const struct limefile_gauge_pass pass = {
+        .sites = &sites, .threads = configs->threads, .memory = LIMEFILE_GAUGE_CHECK_BYTES};
+    if (!err)
+        err = limefile_gauge_run(&pass, &totals);
+    if (fd >= 0)
+        close(fd);
+    if (!err && totals.physics.bad_links == 0) {
+        int n = snprintf(text, sizeof text, "%.*f", field.precision == 64 ? 12 : 8,
+                         totals.physics.plaquette);
+        set(&configs->config[i], text, (size_t)n, "as its links have it");
+    }
+    return err == LIMEFILE_E_STATE ? 0 : err;
+}
+
+int configs_plaquette(struct configs *configs, size_t i)
+{
+    int err = configs->config[i].from ? 0 : measure(configs, i);
+    if (!err && !configs->config[i].from)
+        err = look_around(configs, i);
+    if (err)
+        message(configs->c.path, "record %" PRIu32 ": read: %s", configs->config[i].ordinal,
+                limefile_strerror(err));
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+/* Files that have no size, as those of /proc, too. */
+static int read_all(const char *path, int fd, char **text, size_t *n)
+{
+    *text = malloc(LIMEFILE_QCDML_BYTES_MAX + 1);
+    ssize_t got =
+        *text ? limefile_fd_read(fd, *text, LIMEFILE_QCDML_BYTES_MAX + 1, 0) : -ENOMEM;
+    if (got < 0)
+        message_code(path, "read", (int)got);
+    else if (got > LIMEFILE_QCDML_BYTES_MAX)
+        message(path, "longer than %d bytes: not read", LIMEFILE_QCDML_BYTES_MAX);
+    *n = got < 0 ? 0 : (size_t)got;
+    if (got >= 0 && got <= LIMEFILE_QCDML_BYTES_MAX)
+        return TOOL_GOOD;
+    free(*text);
+    *text = NULL;
+    return TOOL_UNUSABLE;
+}
+
+int document_read(const char *path, char **text, size_t *n)
+{
+    *text = NULL;
+    int fd = open_with_message(path, O_RDONLY);
+    if (fd < 0)
+        return TOOL_UNUSABLE;
+    int status = read_all(path, fd, text, n);
+    close(fd);
+    return status;
+}
+
+int document_understand(const char *path, const char *text, size_t n,
+                        struct limefile_qcdml *out)
+{
+    int err = limefile_qcdml_parse(text, n, out);
+    if (err == LIMEFILE_E_XML || err == LIMEFILE_E_XML_VALUE)
+        message(path, "line %zu: %s", out->line, out->why);
+    else if (err)
+        message_code(path, "read", err);
+    if (err)
+        limefile_qcdml_release(out);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+/* The sum of all 32-bit words, and of those of the first two rows of each link. */
+struct nersc_sums {
+    bool known;
+    uint32_t all, two_rows;
+};
+
+enum { BLOCK_SITES = 4096 };
+
+static int sum_up(const struct limefile_sites *sites, unsigned char *block,
+                  struct nersc_sums *out)
+{
+    uint64_t all = limefile_sites_count(sites), n;
+    int err = 0;
+    for (uint64_t first = 0; !err && first < all; first += n) {
+        n = all - first < BLOCK_SITES ? all - first : BLOCK_SITES;
+        err = sites->read(sites->context, first, n, block);
+        if (err)
+            break;
+        out->all += limefile_gauge_nersc_sum(block, n, sites->precision, 3);
+        out->two_rows += limefile_gauge_nersc_sum(block, n, sites->precision, 2);
+    }
+    return err;
+}
+
+/* Of an SU(3) configuration; of others it stays unknown. 0, -errno, LIMEFILE_E_SHRUNK. */
+static int nersc_sum(int fd, const struct limefile_field *field, struct nersc_sums *out)
+{
+    struct limefile_fd file;
+    struct limefile_gauge *gauge;
+    *out = (struct nersc_sums){.known = false};
+    limefile_fd_init(&file, fd);
+    int err = limefile_gauge_open_field(&file.source, field, &gauge);
+    if (err)
+        return err == LIMEFILE_E_GAUGE_NONE ? 0 : err;
+    unsigned char *block = malloc(BLOCK_SITES * limefile_sites_bytes(&gauge->sites));
+    err = block ? sum_up(&gauge->sites, block, out) : -ENOMEM;
+    free(block);
+    limefile_gauge_close(gauge);
+    out->known = !err;
+    return err;
+}
+
+enum { KEPT_MAX = 1000 };
+
+struct difference {
+    bool warning;
+    size_t line;                      /* 0: of none */
+    uint64_t ordinal;                 /* 0: of none */
+    const char *what;                 /* an element's name */
+    const char *document, *container; /* the two values, "" for none */
+    const char *why;
+};
+
+static void say(const struct qcdml_check *check, const struct difference *d)
+{
+    char place[64] = "", values[64 + 2 * 1100] = "";
+    size_t n = 0;
+    if (d->line)
+        n = (size_t)snprintf(place, sizeof place, "line %zu: ", d->line);
+    if (d->ordinal)
+        snprintf(place + n, sizeof place - n, "record %" PRIu64 ": ", d->ordinal);
+    if (*d->document && *d->container)
+        snprintf(values, sizeof values, " %s, not %s", d->document, d->container);
+    else if (*d->document)
+        snprintf(values, sizeof values, " %s", d->document);
+    message(check->document, "%s%s%s%s: %s", place, d->warning ? "warning: " : "", d->what,
+            values, d->why);
+}
+
+static void keep(struct qcdml_check *check, const struct difference *d)
+{
+    if (check->found_count == KEPT_MAX ||
+        (!check->found.file && jsonout_list_open(&check->found) != 0))
+        return;
+    check->found_count++;
+    FILE *out = jsonout_list_next(&check->found);
+    fprintf(out, "{\"warning\": %s, \"what\": \"%s\"", d->warning ? "true" : "false", d->what);
+    jsonout_word(out, "document", d->document);
+    jsonout_word(out, "container", d->container);
+    jsonout_word(out, "why", d->why);
+    jsonout_number(out, "line", d->line);
+    jsonout_number(out, "ordinal", d->ordinal);
+    putc('}', out);
+}
+
+/* Says it, unless silent, and keeps it for JSON. */
+static void difference_add(struct qcdml_check *check, const struct difference *d)
+{
+    if (d->warning)
+        check->warnings++;
+    else
+        check->differences++;
+    if (!check->silent)
+        say(check, d);
+    keep(check, d);
+}
+
+static void differences_summary(const struct qcdml_check *check)
+{
+    char warnings[48] = "";
+    if (check->warnings)
+        snprintf(warnings, sizeof warnings, "%s%zu warning%s", check->differences ? ", " : "; ",
+                 check->warnings, plural(check->warnings));
+    if (check->differences)
+        answer(check->document, "%zu difference%s from %s%s", check->differences,
+               plural(check->differences), check->path, warnings);
+    else
+        answer(check->document, "agrees with %s: %zu record%s%s", check->path, check->records,
+               plural(check->records), warnings);
+}
+
+/* ---- JSON ---- */
+
+void qcdml_check_json(struct qcdml_check *check)
+{
+    jsonout_begin_file(check->document);
+    printf(", \"records\": %zu, \"differences\": %zu, \"warnings\": %zu, \"found\": ",
+           check->records, check->differences, check->warnings);
+    jsonout_list_print(&check->found);
+    printf(", \"verdict\": \"%s\"}", !check->compared     ? "unreadable"
+                                     : check->differences ? "bad"
+                                                          : "good");
+}
+
+void qcdml_check_release(struct qcdml_check *check)
+{
+    jsonout_list_close(&check->found);
+}
+
+static const double program_tolerance = 1e-5; /* of plaquettes: what Grid and QDP++ allow */
+
+/* One comparison. */
+struct comparing {
+    struct qcdml_check *check;
+    const struct limefile_qcdml *document;
+    struct configs configs;
+};
+
+/* ---- of the file ---- */
+
+static void compare_lfn(struct comparing *c)
+{
+    char only[LIMEFILE_LFN_MAX];
+    const struct limefile_qcdml_value *value = &c->document->lfn;
+    const char *said = value->found ? value->text : "";
+    int found = configs_lfn(&c->configs, said, only);
+    if (!value->found)
+        difference_add(c->check, &(struct difference){false, 0, 0, "dataLFN", "",
+                                                      *only ? only : "", "it is missing"});
+    else if (found == 0)
+        difference_add(c->check, &(struct difference){false, value->line, 0, "dataLFN", said,
+                                                      only, "the container has another name"});
+}
+
+static void compare_precision(struct comparing *c)
+{
+    const struct limefile_qcdml_value *value = &c->document->precision;
+    const char *is = configs_precision(&c->configs);
+    if (!value->found)
+        difference_add(c->check, &(struct difference){false, 0, 0, "precision", "",
+                                                      is ? is : "", "it is missing"});
+    else if (is && strcmp(value->text, is) != 0)
+        difference_add(c->check,
+                       &(struct difference){false, value->line, 0, "precision", value->text, is,
+                                            "the data have another precision"});
+}
+
+static void compare_count(struct comparing *c)
+{
+    char document[24], container[24];
+    snprintf(document, sizeof document, "%zu", c->document->count);
+    snprintf(container, sizeof container, "%zu", c->configs.count);
+    if (c->document->count != c->configs.count)
+        difference_add(c->check, &(struct difference){
+                                     false, 0, 0, "records", document, container,
+                                     "the container has another number of ildg-binary-data"});
+}
+
+/* ---- of a record ---- */
+
+/* Why a wrong sum need not be the data's fault; NULL: there is no reason. < 0: an error. */
+static int excuse(struct comparing *c, const struct limefile_field *f, uint32_t said,
+                  uint32_t said_hex, const char **why)
+{
+    struct nersc_sums nersc;
+    struct limefile_field here = *f, as;
+    struct limefile_checksum sum;
+    int fd = container_open_data(&c->configs.c, &here.record);
+    *why = NULL;
+    if (fd < 0)
+        return fd;
+    int err = nersc_sum(fd, &here, &nersc);
+    if (!err && nersc.known &&
+        (nersc.all == said || nersc.all == said_hex || nersc.two_rows == said ||
+         nersc.two_rows == said_hex))
+        *why = "it is the checksum of NERSC's format, not the data's cksum";
+    if (!err && !*why && f->has_checksum) {
+        int right = limefile_field_verify(fd, &here, c->configs.threads, NULL, NULL, &as, &sum);
+        err = right < 0 && right != LIMEFILE_E_STATE ? right : 0;
+        if (right == 1)
+            *why = "it is not the data's cksum; they are right by their SciDAC checksum";
+    }
+    close(fd);
+    return err;
+}
+
+static int compare_crc(struct comparing *c, size_t i, const struct limefile_field *f,
+                       const struct limefile_qcdml_value *value)
+{
+    char is[16];
+    const char *why = NULL;
+    uint32_t said = 0, hex = 0, sum;
+    int status = configs_cksum(&c->configs, i);
+    if (status)
+        return status;
+    sum = c->configs.config[i].cksum;
+    snprintf(is, sizeof is, "%" PRIu32, sum);
+    unsigned forms = limefile_qcdml_crc(value->text, &said, &hex);
+    if (forms && (said == sum || (forms == 2 && hex == sum)))
+        return TOOL_GOOD;
+    int err = forms ? excuse(c, f, said, forms == 2 ? hex : said, &why) : 0;
+    if (err) {
+        message(c->check->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
+                limefile_strerror(err));
+        return TOOL_BAD;
+    }
+    difference_add(
+        c->check, &(struct difference){
+                      why && !c->check->strict, value->line, f->record.ordinal, "crcCheckSum",
+                      value->text, is,
+                      why     ? why
+                      : forms ? "the data are not those of the document"
+                              : "it is neither a decimal nor a hexadecimal number of 32 bits"});
+    return TOOL_GOOD;
+}
+
+static int compare_plaquette(struct comparing *c, size_t i, const struct limefile_field *f,
+                             const struct limefile_qcdml_value *value)
+{
+    double said, is;
+    const struct config *config = &c->configs.config[i];
+    int status = configs_plaquette(&c->configs, i);
+    if (status)
+        return status;
+    if (!plaquette_parse(value->text, &said)) {
+        difference_add(c->check, &(struct difference){false, value->line, f->record.ordinal,
+                                                      "avePlaquette", value->text,
+                                                      config->plaquette, "it is not a number"});
+        return TOOL_GOOD;
+    }
+    if (!config->from || !plaquette_parse(config->plaquette, &is))
+        return TOOL_GOOD;
+    double off = said > is ? said - is : is - said;
+    if (off > program_tolerance + plaquette_half_digit(value->text) +
+                  plaquette_half_digit(config->plaquette))
+        difference_add(c->check, &(struct difference){false, value->line, f->record.ordinal,
+                                                      "avePlaquette", value->text,
+                                                      config->plaquette, config->from});
+    return TOOL_GOOD;
+}
+
+static bool is_there(struct comparing *c, const struct limefile_field *f,
+                     const struct limefile_qcdml_record *record,
+                     const struct limefile_qcdml_value *value, const char *name)
+{
+    if (!value->found)
+        difference_add(c->check, &(struct difference){false, record->line, f->record.ordinal,
+                                                      name, "", "", "it is missing"});
+    return value->found;
+}
+
+static int compare_record(struct comparing *c, size_t i)
+{
+    const struct limefile_qcdml_record *record = &c->document->record[i];
+    struct limefile_field f;
+    int status = TOOL_GOOD;
+    configs_field(&c->configs, i, &f);
+    if (is_there(c, &f, record, &record->field, "field") && *f.name &&
+        strcasecmp(record->field.text, f.name) != 0)
+        difference_add(c->check,
+                       &(struct difference){false, record->field.line, f.record.ordinal,
+                                            "field", record->field.text, f.name,
+                                            "the container has another field"});
+    if (is_there(c, &f, record, &record->crc, "crcCheckSum"))
+        status = compare_crc(c, i, &f, &record->crc);
+    if (!status && is_there(c, &f, record, &record->plaquette, "avePlaquette"))
+        status = compare_plaquette(c, i, &f, &record->plaquette);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static int compare(struct comparing *c)
+{
+    int status = TOOL_GOOD;
+    size_t both = c->document->count < c->configs.count ? c->document->count : c->configs.count;
+    compare_lfn(c);
+    compare_precision(c);
+    compare_count(c);
+    progress_begin(&c->configs.progress, "check", c->configs.bytes);
+    for (size_t i = 0; !status && i < both; i++)
+        status = compare_record(c, i);
+    progress_end(&c->configs.progress);
+    c->check->compared = status == TOOL_GOOD;
+    return status;
+}
+
+static int understand(struct qcdml_check *check, const char *text, size_t n)
+{
+    struct limefile_qcdml document;
+    struct comparing c = {.check = check, .document = &document};
+    int status = document_understand(check->document, text, n, &document);
+    if (status)
+        return status;
+    check->records = document.count;
+    status = configs_open(&c.configs, check->path, check->threads);
+    if (!status) {
+        status = compare(&c);
+        configs_close(&c.configs);
+    }
+    limefile_qcdml_release(&document);
+    return status;
+}
+
+void qcdml_check(struct qcdml_check *check)
+{
+    char *text;
+    size_t n;
+    int status = document_read(check->document, &text, &n);
+    if (!status)
+        status = understand(check, text, n);
+    free(text);
+    if (!status && !check->silent)
+        differences_summary(check);
+    check->status = status ? status : check->differences ? TOOL_BAD : TOOL_GOOD;
+}

@@ -1,0 +1,326 @@
+/* compat.c - programs with the names that C-LIME and Lemon have for them */
+#define _GNU_SOURCE
+#include "container.h"
+#include "copy.h"
+#include "limeoutput.h"
+#include "outdir.h"
+#include "pack.h"
+#include "text.h"
+#include "tool.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int compat_status(int status)
+{
+    return status == TOOL_GOOD ? TOOL_GOOD : TOOL_BAD;
+}
+
+static int compat_usage(const char *program, const char *arguments)
+{
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s", program);
+    limefile_text_defuse(name, "");
+    fprintf(stderr, "Usage: %s %s\n", name, arguments);
+    return TOOL_BAD;
+}
+
+static int put(const struct container *c, const struct limefile_record *record)
+{
+    struct copy copy = copy_to_stdout(c->fd, record);
+    int err = copy_run(&copy);
+    if (err)
+        copy_message(&copy, c->path, "standard output", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+/* A number as atoi() takes it, but nothing that is none. */
+static bool parse_number(const char *text, const char *what, uint32_t *out)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    if (end == text || *end || strchr(text, '-') || value == 0 || value > UINT32_MAX) {
+        message(NULL, "Invalid %s number = %s", what, text);
+        return false;
+    }
+    *out = (uint32_t)value;
+    return true;
+}
+
+static int run_record(int argc, char **argv)
+{
+    struct container c;
+    struct limefile_record record;
+    uint32_t number, inside;
+    if (argc < 4)
+        return compat_usage(argv[0], "<lime_file> <msgno> <recno>");
+    if (!parse_number(argv[2], "message", &number) || !parse_number(argv[3], "record", &inside))
+        return TOOL_BAD;
+    int status = container_open(&c, argv[1]);
+    if (status != TOOL_GOOD)
+        return compat_status(status);
+    if (limefile_index_by_number(c.index, number, inside, &record) == 0) {
+        status = put(&c, &record);
+    } else {
+        message(argv[1], "message %s record %s: no such record", argv[2], argv[3]);
+        container_fault_message(&c);
+        status = TOOL_BAD;
+    }
+    container_close(&c);
+    return status;
+}
+
+static int run_type(int argc, char **argv)
+{
+    struct container c;
+    struct limefile_record record;
+    uint64_t count;
+    char shown[TYPE_SHOWN_MAX];
+    if (argc < 3)
+        return compat_usage(argv[0], "<lime_file> <lime_type>");
+    int status = container_open(&c, argv[1]);
+    if (status != TOOL_GOOD)
+        return compat_status(status);
+    if (limefile_index_by_type(c.index, argv[2], strlen(argv[2]), &record, &count) == 0) {
+        status = put(&c, &record);
+    } else {
+        message(argv[1], "type '%s': no such record",
+                type_shown(argv[2], strlen(argv[2]), shown));
+        container_fault_message(&c);
+        status = TOOL_BAD;
+    }
+    container_close(&c);
+    return status;
+}
+
+const struct command compat_lime_extract_record = {
+    "lime_extract_record", NULL,
+    "Usage: lime_extract_record <lime_file> <msgno> <recno>\n"
+    "Write a record's data to standard output. See lime_extract_record(1).\n",
+    .run = run_record};
+const struct command compat_lime_extract_type = {
+    "lime_extract_type", NULL,
+    "Usage: lime_extract_type <lime_file> <lime_type>\n"
+    "Write the data of the first record of a type to standard output. See\n"
+    "lime_extract_type(1).\n",
+    .run = run_type};
+
+enum {
+    LONG_LIME = 64000, /* data of this length and more are not shown */
+    LONG_LEMON = 4096,
+};
+
+struct style {
+    uint64_t long_bytes;
+    const char *binary; /* how it speaks of data that are not ASCII */
+    bool harmless;      /* nothing may steer the terminal */
+};
+
+static bool is_ascii(const char *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (data[i] & 0x80)
+            return false;
+    return true;
+}
+
+static int print_data(struct limefile_source *source, const struct limefile_record *r,
+                      const struct style *style)
+{
+    static char data[LONG_LIME];
+    if (r->bytes >= style->long_bytes) {
+        printf("Data:           [Long record skipped]\n");
+        return 0;
+    }
+    ssize_t got = limefile_read_full(source, data, (size_t)r->bytes, r->data_offset);
+    if (got < 0)
+        return (int)got;
+    if ((uint64_t)got < r->bytes)
+        return LIMEFILE_E_SHRUNK;
+    data[got] = '\0';
+    if (!is_ascii(data, (size_t)got)) {
+        printf("Data:           %s\n", style->binary);
+        return 0;
+    }
+    if (style->harmless)
+        limefile_text_defuse(data, "\t\n");
+    printf("Data:           \"%s\" \n", data); /* up to a NUL, as it always was */
+    return 0;
+}
+
+static void print_head(const struct limefile_record *r, const struct style *style)
+{
+    char type[LIMEFILE_TYPE_BYTES + 1];
+    snprintf(type, sizeof type, "%s", r->type);
+    if (style->harmless)
+        limefile_text_defuse(type, "");
+    printf("\n\n");
+    printf("Message:        %" PRIu32 "\n", r->message);
+    printf("Record:         %" PRIu32 "\n", r->record);
+    printf("Type:           %s\n", type);
+    printf("Data Length:    %" PRIu64 "\n", r->bytes);
+    printf("Padding Length: %u\n", r->padding);
+    printf("MB flag:        %d\n", r->mb);
+    printf("ME flag:        %d\n", r->me);
+}
+
+/* Record by record, so that what stands before a fault is shown. */
+static int print_all(const char *path, int fd, const struct style *style)
+{
+    struct limefile_fd file;
+    struct limefile_scan *scan;
+    struct limefile_record record;
+    int got;
+    limefile_fd_init(&file, fd);
+    int err = limefile_scan_new(&file.source, NULL, NULL, &scan);
+    if (err)
+        return failed_status(path, "read", err);
+    while (!err && (got = limefile_scan_next(scan, &record)) > 0) {
+        print_head(&record, style);
+        err = print_data(&file.source, &record, style);
+    }
+    if (err)
+        message_code(path, "read", err);
+    else if (got < 0)
+        finding_message(path, limefile_scan_fault(scan), false);
+    limefile_scan_free(scan);
+    return err || got < 0 ? TOOL_BAD : TOOL_GOOD;
+}
+
+static int contents(int argc, char **argv, const char *arguments, struct style style)
+{
+    if (argc != 2)
+        return compat_usage(argv[0], arguments);
+    style.harmless = isatty(STDOUT_FILENO);
+    int fd = open_with_message(argv[1], O_RDONLY);
+    if (fd < 0)
+        return TOOL_BAD;
+    int status = print_all(argv[1], fd, &style);
+    close(fd);
+    return status;
+}
+
+static int run_lime(int argc, char **argv)
+{
+    struct style style = {LONG_LIME, "[Binary data]", false};
+    return contents(argc, argv, "<lime_file>", style);
+}
+
+static int run_lemon(int argc, char **argv)
+{
+    struct style style = {LONG_LEMON, "[Binary data].", false};
+    return contents(argc, argv, "<lemon_file>", style);
+}
+
+const struct command compat_lime_contents = {
+    "lime_contents", NULL,
+    "Usage: lime_contents <lime_file>\n"
+    "Print the records of a LIME container, as C-LIME does. See lime_contents(1).\n",
+    .run = run_lime};
+const struct command compat_lemon_contents = {
+    "lemon_contents", NULL,
+    "Usage: lemon_contents <lemon_file>\n"
+    "Print the records of a LIME container, as Lemon does. See lemon_contents(1).\n",
+    .run = run_lemon};
+
+static void announce(uint32_t number, uint32_t record, uint64_t bytes,
+                     const struct pack_item *item)
+{
+    answer(NULL, "%2" PRIu32 " %3" PRIu32 " %8" PRIu64 " %s", number, record, bytes,
+           item->type);
+    putchar('\t');
+    putchar('\t');
+    answer(NULL, "%s", item->path);
+}
+
+static int run_pack(int argc, char **argv)
+{
+    struct packlist list = {0};
+    int status = TOOL_BAD;
+    if (argc != 3)
+        return compat_usage(argv[0], "<filelist_file> <lime_file>");
+    if (packlist_read_list(&list, argv[1], false)) {
+        struct packing packing = {
+            .list = &list,
+            .folder = AT_FDCWD,
+            .list_name = argv[1],
+            .follow_links = true,
+            .force = true, /* as C-LIME does */
+            .announce = announce,
+        };
+        printf("msg rec   bytes type\n");
+        status = pack_to_file(&packing, argv[2]);
+    }
+    packlist_release(&list);
+    return status;
+}
+
+static bool unpack_records(const struct container *c, const struct outdir *dir)
+{
+    struct limefile_record r;
+    char name[LIMEFILE_NAME_MAX + 1];
+    bool good = true;
+    printf("   bytes file\n");
+    for (uint64_t i = 1; good && limefile_index_get(c->index, i, &r) == 0; i++) {
+        int head = snprintf(name, sizeof name, "msg%02" PRIu32 ".rec%02" PRIu32 ".", r.message,
+                            r.record);
+        limefile_name_encode(r.type, r.type_len, name + head, sizeof name - (size_t)head);
+        if (r.mb)
+            putchar('\n');
+        answer(NULL, "%8" PRIu64 " %s/%s", r.bytes, dir->path, name);
+        good = outdir_save(dir, c, &r, name, true, NULL);
+    }
+    return good;
+}
+
+static int unpack(struct container *c)
+{
+    struct outdir dir;
+    char *folder;
+    if (asprintf(&folder, "%s.contents", c->path) < 0) {
+        message(NULL, "out of memory");
+        return TOOL_BAD;
+    }
+    int status = TOOL_BAD;
+    int err = outdir_open(&dir, folder, false);
+    if (err) {
+        message_code(folder, "open", err);
+    } else if (limefile_output_same(dir.fd, c->fd)) {
+        message_output(folder, "open", LIMEFILE_E_OUTPUT_INPUT);
+        outdir_close(&dir);
+    } else {
+        dir.without_sync = true; /* as C-LIME does */
+        status = unpack_records(c, &dir) ? container_fault_message(c) : TOOL_BAD;
+        outdir_close(&dir);
+    }
+    free(folder);
+    return status;
+}
+
+static int run_unpack(int argc, char **argv)
+{
+    struct container c;
+    if (argc < 2)
+        return compat_usage(argv[0], "<lime_file>");
+    int status = container_open(&c, argv[1]);
+    if (status == TOOL_GOOD) {
+        status = unpack(&c);
+        container_close(&c);
+    }
+    return compat_status(status);
+}
+
+const struct command compat_lime_pack = {
+    "lime_pack", NULL,
+    "Usage: lime_pack <filelist_file> <lime_file>\n"
+    "Make a LIME container of the files that a list names. See lime_pack(1).\n",
+    .run = run_pack};
+const struct command compat_lime_unpack = {
+    "lime_unpack", NULL,
+    "Usage: lime_unpack <lime_file>\n"
+    "Write each record to a file in <lime_file>.contents. See lime_unpack(1).\n",
+    .run = run_unpack};

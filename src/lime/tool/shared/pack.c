@@ -1,0 +1,551 @@
+/* pack.c - lists of files that become records, and the container made of them */
+#define _GNU_SOURCE
+#include "pack.h"
+#include "container.h"
+#include "copy.h"
+#include "limeoutput.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct pack_entry {
+    size_t text; /* subscript of texts: the type, NUL-terminated, and so the path ... */
+    uint8_t type_len;
+    bool named; /* ... but where it follows from the type */
+    bool mb, me;
+};
+
+/* What 'lime unpack' calls the i-th one. */
+static void name_of(size_t i, const char *type, size_t type_len,
+                    char name[LIMEFILE_NAME_MAX + 1])
+{
+    const struct limefile_record record = {
+        .ordinal = i + 1,
+        .type = type,
+        .type_len = (uint8_t)type_len,
+    };
+    limefile_name_of(&record, name);
+}
+
+static bool reserve(struct packlist *list, size_t text)
+{
+    if (!array_reserve(&list->entries, &list->capacity, list->count, sizeof *list->entries))
+        return false;
+    if (list->text_capacity - list->text_size < text) {
+        size_t more = list->text_capacity + list->text_capacity / 2 + text + 64;
+        char *bigger = realloc(list->texts, more);
+        if (!bigger)
+            return false;
+        list->texts = bigger;
+        list->text_capacity = more;
+    }
+    return true;
+}
+
+bool packlist_add(struct packlist *list, const char *path, const char *type, size_t type_len,
+                  bool mb, bool me)
+{
+    char name[LIMEFILE_NAME_MAX + 1];
+    size_t path_size = strlen(path) + 1;
+    name_of(list->count, type, type_len, name);
+    bool named = strcmp(path, name) == 0;
+    if (!reserve(list, type_len + 1 + path_size)) {
+        message(NULL, "out of memory");
+        return false;
+    }
+    list->entries[list->count++] = (struct pack_entry){
+        .text = list->text_size,
+        .type_len = (uint8_t)type_len,
+        .named = named,
+        .mb = mb,
+        .me = me,
+    };
+    char *to = list->texts + list->text_size;
+    memcpy(to, type, type_len);
+    to[type_len] = '\0';
+    list->text_size += type_len + 1;
+    if (!named) {
+        memcpy(to + type_len + 1, path, path_size);
+        list->text_size += path_size;
+    }
+    return true;
+}
+
+void packlist_get(const struct packlist *list, size_t i, struct pack_item *out)
+{
+    const struct pack_entry *entry = &list->entries[i];
+    out->type = list->texts + entry->text;
+    out->type_len = entry->type_len;
+    out->mb = entry->mb;
+    out->me = entry->me;
+    out->path = entry->named ? out->name : out->type + out->type_len + 1;
+    if (entry->named)
+        name_of(i, out->type, out->type_len, out->name);
+}
+
+void packlist_release(struct packlist *list)
+{
+    free(list->entries);
+    free(list->texts);
+    *list = (struct packlist){0};
+}
+
+uint64_t packlist_mend(struct packlist *list)
+{
+    uint64_t changed = 0;
+    bool before_ends = true;
+    for (size_t i = 0; i < list->count; i++) {
+        struct pack_entry *entry = &list->entries[i];
+        bool next_begins = i + 1 == list->count || list->entries[i + 1].mb;
+        bool mb = entry->mb || before_ends, me = entry->me || next_begins;
+        changed += mb != entry->mb || me != entry->me;
+        entry->mb = mb;
+        entry->me = before_ends = me;
+    }
+    return changed;
+}
+
+bool packlist_type_is_bad(const char *path, const char *type, size_t type_len)
+{
+    char shown[TYPE_SHOWN_MAX];
+    type_shown(type, type_len, shown);
+    if (type_len == 0 || type_len > LIMEFILE_TYPE_BYTES - 1) {
+        message(path, "type '%s': it has %zu bytes; a record type has 1 to %d", shown, type_len,
+                LIMEFILE_TYPE_BYTES - 1);
+        return true;
+    }
+    if (limefile_type_printable(type, type_len) < type_len)
+        message(path, "type '%s': warning: control or non-ASCII bytes in it", shown);
+    return false;
+}
+
+enum {
+    LINE_BYTES = 8192, /* a path, a type with %XX, and more */
+};
+
+/* Hands out the lines of a text file. */
+struct lines {
+    const char *name;
+    FILE *file;
+    uint64_t number;
+    bool failed; /* after a message */
+    size_t len;
+    char line[LINE_BYTES]; /* without its end */
+};
+
+/* regular: nothing else will do; what is no file could keep us waiting, or never end. */
+static bool lines_open(struct lines *l, int folder, const char *path, const char *name,
+                       bool regular)
+{
+    l->name = name;
+    l->number = 0;
+    l->failed = false;
+    int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK | O_NOCTTY : 0));
+    int err = fd < 0 ? -errno : regular ? limefile_check_fd(fd) : 0;
+    l->file = err ? NULL : fdopen(fd, "r");
+    if (l->file)
+        return true;
+    message_code(name, "open", err ? err : -errno);
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+static bool bad_line(const struct lines *l, const char *why)
+{
+    message(l->name, "line %llu: %s", (unsigned long long)l->number, why);
+    return false;
+}
+
+static bool lines_next(struct lines *l)
+{
+    int c;
+    l->len = 0;
+    while ((c = getc_unlocked(l->file)) != EOF && c != '\n' && l->len < LINE_BYTES - 1)
+        l->line[l->len++] = (char)c;
+    if (c == EOF && ferror(l->file)) {
+        message_code(l->name, "read", -errno);
+        l->failed = true;
+    }
+    if (l->failed || (c == EOF && l->len == 0))
+        return false;
+    l->number++;
+    if (c != EOF && c != '\n') {
+        l->failed = true;
+        return bad_line(l, "longer than any that belongs here");
+    }
+    while (l->len && l->line[l->len - 1] == '\r')
+        l->len--;
+    l->line[l->len] = '\0';
+    return true;
+}
+
+/* False if reading failed on the way. */
+static bool lines_close(struct lines *l)
+{
+    fclose(l->file);
+    return !l->failed;
+}
+
+/* ---- the manifest ---- */
+
+enum {
+    AT_MB = 3,
+    AT_ME = 4,
+    AT_TYPE = 6,
+    AT_FILE = 7,
+    COLUMNS = 8,
+};
+
+static bool is_plain_name(const char *name)
+{
+    return name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+           !strchr(name, '/');
+}
+
+static bool is_flag(const char *text)
+{
+    return strcmp(text, "0") == 0 || strcmp(text, "1") == 0;
+}
+
+static bool manifest_line(struct packlist *list, struct lines *l)
+{
+    char *columns[COLUMNS], *rest = l->line, type[LIMEFILE_TYPE_BYTES + 2];
+    size_t n = 0;
+    if (strlen(l->line) != l->len)
+        return bad_line(l, "a NUL byte");
+    while (rest && n < COLUMNS)
+        columns[n++] = strsep(&rest, "\t");
+    if (rest || n < COLUMNS)
+        return bad_line(l, "not the eight columns that 'lime unpack' writes");
+    if (!is_flag(columns[AT_MB]) || !is_flag(columns[AT_ME]))
+        return bad_line(l, "mb and me are 0 or 1");
+    if (!is_plain_name(columns[AT_FILE]))
+        return bad_line(l, "the file is not a plain name of a file in this folder");
+    size_t len =
+        limefile_name_decode(columns[AT_TYPE], strlen(columns[AT_TYPE]), type, sizeof type);
+    if (len > LIMEFILE_TYPE_BYTES - 1 || memchr(type, '\0', len))
+        return bad_line(l, "a record type has at most 127 bytes and no NUL");
+    return packlist_add(list, columns[AT_FILE], type, len, columns[AT_MB][0] == '1',
+                        columns[AT_ME][0] == '1');
+}
+
+bool packlist_read_manifest(struct packlist *list, int folder, const char *folder_name)
+{
+    struct lines l;
+    char *name = NULL;
+    if (asprintf(&name, "%s/%s", folder_name, MANIFEST_NAME) < 0)
+        return false;
+    bool good = lines_open(&l, folder, MANIFEST_NAME, name, true);
+    if (good) {
+        while (good && lines_next(&l))
+            if (l.len > 0 && l.line[0] != '#')
+                good = manifest_line(list, &l);
+        good = lines_close(&l) && good;
+        if (good && l.number == 0) { /* of an empty container there is the heading */
+            message(name, "it is empty, so nothing says what to pack");
+            good = false;
+        }
+    }
+    free(name);
+    return good;
+}
+
+/* ---- C-LIME's list ---- */
+
+static char *trimmed(char *text)
+{
+    static const char blanks[] = " \t\r\v\f";
+    text += strspn(text, blanks);
+    size_t len = strlen(text);
+    while (len && strchr(blanks, text[len - 1]))
+        len--;
+    text[len] = '\0';
+    return text;
+}
+
+static bool list_line(struct packlist *list, const struct lines *l, char *text, bool tabs,
+                      bool mb)
+{
+    char *end = tabs ? strchr(text, '\t') : NULL;
+    bool tab = end;
+    if (!end)
+        end = text + strcspn(text, " \t");
+    if (*end == '\0')
+        return bad_line(l, "one word only; a line holds a path and a record type");
+    *end = '\0';
+    char *path = trimmed(text), *type = trimmed(end + 1);
+    size_t word = strcspn(type, " \t");
+    if (tabs && !tab && type[word] != '\0')
+        return bad_line(l, "more than two words; separate path and type by a TAB if spaces "
+                           "belong to them");
+    if (!tab)
+        type[word] = '\0'; /* C-LIME overlooks what follows */
+    return !packlist_type_is_bad(path, type, strlen(type)) &&
+           packlist_add(list, path, type, strlen(type), mb, false);
+}
+
+bool packlist_read_list(struct packlist *list, const char *path, bool tabs)
+{
+    struct lines l;
+    bool mb = true, good = lines_open(&l, AT_FDCWD, path, path, false);
+    if (!good)
+        return false;
+    while (good && lines_next(&l)) {
+        bool whole = strlen(l.line) == l.len;
+        char *text = trimmed(l.line);
+        if (!whole) {
+            good = bad_line(&l, "a NUL byte");
+        } else if (*text == '\0') {
+            mb = true;
+        } else {
+            good = list_line(list, &l, text, tabs, mb);
+            mb = false;
+        }
+    }
+    good = lines_close(&l) && good;
+    packlist_mend(list);
+    return good;
+}
+
+enum {
+    SMALL = 64 * 1024, /* up to here data go through the writer's buffer */
+};
+
+/* The container that is being written. */
+struct output {
+    const struct packing *packing;
+    const char *target; /* what it will be, for messages */
+    struct limefile_writer *writer;
+    const struct limefile_output *file;
+    bool writing; /* after a failure: it was the writing that failed */
+    uint32_t message, record;
+    struct progress progress;
+};
+
+/* One file on its way into it. */
+struct input {
+    char name[PATH_MAX]; /* for messages */
+    int fd;
+    struct stat st;
+};
+
+static bool input_open(struct input *in, const struct packing *p, const struct pack_item *item)
+{
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    snprintf(in->name, sizeof in->name, "%s%s%s", p->folder_name ? p->folder_name : "",
+             p->folder_name ? "/" : "", item->path);
+    in->fd = openat(p->folder, item->path, flags | (p->follow_links ? 0 : O_NOFOLLOW));
+    if (in->fd < 0 && errno == ELOOP && !p->follow_links) {
+        message(in->name, "open: a symbolic link; the folder must hold the file itself");
+        return false;
+    }
+    if (in->fd < 0 || fstat(in->fd, &in->st) != 0) {
+        message_code(in->name, "open", -errno);
+    } else if (S_ISDIR(in->st.st_mode)) {
+        message_code(in->name, "open", -EISDIR);
+    } else if (!S_ISREG(in->st.st_mode)) {
+        message(in->name, "open: not a regular file, so its length is not known beforehand; "
+                          "write it to a file first");
+    } else {
+        return true;
+    }
+    if (in->fd >= 0)
+        close(in->fd);
+    return false;
+}
+
+static int put_small(struct output *out, const struct input *in)
+{
+    static char buffer[SMALL];
+    out->writing = false;
+    ssize_t got = limefile_fd_read(in->fd, buffer, (size_t)in->st.st_size, 0);
+    if (got < 0)
+        return (int)got;
+    if (got < in->st.st_size)
+        return LIMEFILE_E_SHRUNK;
+    out->writing = true;
+    return limefile_writer_write(out->writer, buffer, (size_t)got);
+}
+
+static int put_large(struct output *out, const struct input *in)
+{
+    uint64_t offset;
+    int err = limefile_writer_reserve(out->writer, (uint64_t)in->st.st_size, &offset);
+    if (err)
+        return err;
+    struct copy copy = {
+        .in = in->fd,
+        .out = out->file->fd,
+        .out_offset = (int64_t)offset,
+        .left = (uint64_t)in->st.st_size,
+        .progress = &out->progress,
+    };
+    err = copy_run(&copy);
+    out->writing = !err || copy.writing;
+    return err;
+}
+
+static int put_record(struct output *out, const struct pack_item *item, const struct input *in)
+{
+    uint64_t bytes = (uint64_t)in->st.st_size;
+    out->writing = true;
+    int err = limefile_writer_begin(out->writer, item->type, item->type_len, bytes, item->mb,
+                                    item->me);
+    if (!err)
+        err = bytes <= SMALL ? put_small(out, in) : put_large(out, in);
+    if (!err)
+        err = limefile_writer_end(out->writer);
+    if (err)
+        return err;
+    out->writing = false;
+    return copy_is_unchanged(in->fd, &in->st) ? 0 : -EBUSY;
+}
+
+static bool put_item(struct output *out, const struct pack_item *item)
+{
+    static struct input in; /* static for its size */
+    const struct packing *p = out->packing;
+    if (!input_open(&in, p, item))
+        return false;
+    out->message += item->mb;
+    out->record = item->mb ? 1 : out->record + 1;
+    if (p->announce)
+        p->announce(out->message, out->record, (uint64_t)in.st.st_size, item);
+    int err = put_record(out, item, &in);
+    close(in.fd);
+    if (err == -EBUSY)
+        message(in.name, "read: the file changes while it is read");
+    else if (err)
+        message_code(out->writing ? out->target : in.name, out->writing ? "write" : "read",
+                     err);
+    return !err;
+}
+
+/* For the bar only, so what cannot be looked at does not matter here. */
+static uint64_t total_of(const struct packing *p)
+{
+    struct stat st;
+    uint64_t total = 0;
+    for (size_t i = 0; isatty(STDERR_FILENO) && i < p->list->count; i++) {
+        struct pack_item item;
+        packlist_get(p->list, i, &item);
+        if (fstatat(p->folder, item.path, &st, 0) == 0)
+            total += (uint64_t)st.st_size;
+    }
+    return total;
+}
+
+static bool put_all(const struct packing *p, const struct limefile_output *file,
+                    const char *target)
+{
+    struct limefile_fd to;
+    struct output out = {.packing = p, .target = target, .file = file};
+    uint64_t size;
+    bool good = true;
+    limefile_fd_init(&to, file->fd);
+    int err = limefile_writer_new(&to.source, 0, &out.writer);
+    if (!err) {
+        progress_begin(&out.progress, "pack", total_of(p));
+        for (size_t i = 0; good && i < p->list->count; i++) {
+            struct pack_item item;
+            packlist_get(p->list, i, &item);
+            good = put_item(&out, &item);
+        }
+        progress_end(&out.progress);
+        err = good ? limefile_writer_finish(out.writer, &size) : 0;
+        limefile_writer_free(out.writer);
+    }
+    if (err)
+        message_code(target, "write", err);
+    return good && !err;
+}
+
+static bool is_packed(const struct packing *p, const char *path,
+                      const struct limefile_output *out)
+{
+    int fd = openat(p->folder, path, O_PATH | O_CLOEXEC);
+    bool is = fd >= 0 && limefile_output_is(out, fd);
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+/* Nothing is created if the target is an input: it could be a part of a container in a mount.
+ */
+static int open_output(const struct packing *p, const char *target, struct limefile_output *out)
+{
+    int err = limefile_output_find(out, target);
+    if (err)
+        return err;
+    bool is_input = p->list_name && is_packed(p, p->list_name, out);
+    for (size_t i = 0; !is_input && i < p->list->count; i++) {
+        struct pack_item item;
+        packlist_get(p->list, i, &item);
+        is_input = is_packed(p, item.path, out);
+    }
+    if (!is_input)
+        return limefile_output_create(out, p->force);
+    limefile_output_abort(out);
+    return LIMEFILE_E_OUTPUT_INPUT;
+}
+
+int pack_to_file(const struct packing *p, const char *target)
+{
+    struct limefile_output out;
+    int err = open_output(p, target, &out);
+    if (err) {
+        message_output(target, "create", err);
+        return TOOL_BAD;
+    }
+    if (!put_all(p, &out, target)) {
+        limefile_output_abort(&out);
+        return TOOL_BAD;
+    }
+    err = limefile_output_commit(&out);
+    return failed_output(target, "write", err);
+}
+
+struct packwords packwords;
+
+int packwords_operand(const struct command *command, const char *word)
+{
+    struct packwords *words = &packwords;
+    if (!words->type) {
+        if (words->operand_count == command->operands.most)
+            return usage_error(command, "%s: no type (-t) before it", word);
+        words->operands[words->operand_count++] = word;
+        return TOOL_GOOD;
+    }
+    size_t len = strlen(words->type);
+    if (packlist_type_is_bad(word, words->type, len))
+        return TOOL_UNUSABLE;
+    bool added = packlist_add(&words->list, word, words->type, len, words->new_message, false);
+    words->type = NULL;
+    words->new_message = false;
+    return added ? TOOL_GOOD : TOOL_BAD;
+}
+
+int packwords_check(const struct command *command)
+{
+    if (packwords.type)
+        return usage_error(command, "-t %s: no PATH after it", packwords.type);
+    if (packwords.new_message)
+        return usage_error(command, "-m: no record after it");
+    return TOOL_GOOD;
+}
+
+int packwords_type(const struct command *command, const char *type)
+{
+    if (packwords.type)
+        return usage_error(command, "-t %s: no PATH after it", packwords.type);
+    packwords.type = type;
+    return TOOL_GOOD;
+}

@@ -1,0 +1,476 @@
+/* tool.c - messages, options, exit statuses and numbers, the same in all sub-commands */
+#define _GNU_SOURCE
+#include "tool.h"
+#include "limefile.h"
+#include "limeildg.h"
+#include "optionerror.h"
+#include "text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the progress bar ---- */
+
+static bool visible;
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void progress_begin(struct progress *p, const char *what, uint64_t total)
+{
+    *p = (struct progress){.what = what, .total = total, .wanted = isatty(STDERR_FILENO)};
+    if (p->wanted)
+        p->began = seconds_now();
+}
+
+void progress_begin_files(struct progress *p, const char *what, uint64_t total)
+{
+    progress_begin(p, what, total);
+    p->counts_files = true;
+}
+
+static void show_files(const struct progress *p)
+{
+    fprintf(stderr, "\r%-8s %" PRIu64 " of %" PRIu64 " files   ", p->what, p->done, p->total);
+    visible = true;
+}
+
+static void show(const struct progress *p, double seconds)
+{
+    char rate[NUMBER_HUMAN_MAX], done[NUMBER_HUMAN_MAX];
+    double speed = (double)p->done / seconds;
+    unsigned left = speed > 0 && p->total > p->done
+                        ? (unsigned)((double)(p->total - p->done) / speed + 0.5)
+                        : 0;
+    double percent = p->total ? 100.0 * (double)p->done / (double)p->total : 100.0;
+    fprintf(stderr, "\r%-8s %3.0f%%  %6s  %6s/s  %u:%02u left   ", p->what,
+            percent > 100 ? 100 : percent, number_human(p->done, done),
+            number_human((uint64_t)speed, rate), left / 60, left % 60);
+    visible = true;
+}
+
+void progress_add(struct progress *p, uint64_t bytes)
+{
+    if (!p)
+        return;
+    p->done += bytes;
+    if (!p->wanted)
+        return;
+    double t = seconds_now();
+    if (t - p->began < 1 || t - p->shown < 0.2)
+        return;
+    p->shown = t;
+    if (p->counts_files)
+        show_files(p);
+    else
+        show(p, t - p->began);
+}
+
+void progress_to(struct progress *p, uint64_t done)
+{
+    if (p && done > p->done)
+        progress_add(p, done - p->done);
+}
+
+bool progress_count(void *progress, uint64_t more)
+{
+    progress_add(progress, more);
+    return true;
+}
+
+void progress_hide(void)
+{
+    if (visible)
+        fprintf(stderr, "\r%72s\r", "");
+    visible = false;
+}
+
+void progress_end(struct progress *p)
+{
+    p->wanted = false;
+    progress_hide();
+}
+
+/* ---- messages ---- */
+
+static const char *program = "lime";
+static int stdout_error; /* errno of the first flush that failed */
+
+void message_program(const char *name)
+{
+    program = name;
+}
+
+/* "file: text", or "text"; NULL where there is no memory. To be freed. */
+__attribute__((format(printf, 2, 0))) static char *compose(const char *file, const char *format,
+                                                           va_list args)
+{
+    char *text = NULL, *line = NULL;
+    if (vasprintf(&text, format, args) < 0)
+        return NULL;
+    if (asprintf(&line, "%s%s%s", file ? file : "", file ? ": " : "", text) < 0)
+        line = NULL;
+    free(text);
+    if (line)
+        limefile_text_defuse(line, "");
+    return line;
+}
+
+void flush_stdout(void)
+{
+    if (fflush(stdout) != 0 && !stdout_error)
+        stdout_error = errno;
+}
+
+__attribute__((format(printf, 2, 0))) static void say(const char *file, const char *format,
+                                                      va_list args)
+{
+    char *line = compose(file, format, args);
+    progress_hide();
+    flush_stdout(); /* so that both streams stay in order on one terminal */
+    fprintf(stderr, "%s: %s\n", program, line ? line : "out of memory");
+    free(line);
+}
+
+void answer(const char *file, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *line = compose(file, format, args);
+    va_end(args);
+    progress_hide();
+    puts(line ? line : "out of memory");
+    free(line);
+}
+
+void message(const char *file, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(file, format, args);
+    va_end(args);
+}
+
+void message_code(const char *file, const char *action, int code)
+{
+    message(file, "%s: %s", action, limefile_strerror(code));
+}
+
+int failed_status(const char *file, const char *action, int err)
+{
+    if (err)
+        message_code(file, action, err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+int failed_output(const char *file, const char *action, int err)
+{
+    if (err)
+        message_output(file, action, err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+void message_output(const char *file, const char *action, int code)
+{
+    if (code >= LIMEFILE_E_OUTPUT_EXISTS && code <= LIMEFILE_E_OUTPUT_CHANGED)
+        message(file, "%s", limefile_strerror(code));
+    else
+        message_code(file, action, code);
+}
+
+int usage_error(const struct command *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(command->name, format, args);
+    va_end(args);
+    fprintf(stderr, "Try 'lime %s --help'.\n", command->name);
+    return TOOL_UNUSABLE;
+}
+
+int print_help(const struct command *command)
+{
+    fputs(command->help, stdout);
+    return TOOL_GOOD;
+}
+
+int finish_stdout(void)
+{
+    flush_stdout();
+    if (!ferror(stdout) && !stdout_error)
+        return TOOL_GOOD;
+    message_code("standard output", "write", -(stdout_error ? stdout_error : EIO));
+    return TOOL_BAD;
+}
+
+/* ---- exit statuses ---- */
+
+int worse_status(int a, int b)
+{
+    static const int order[] = {TOOL_GOOD, TOOL_UNVERIFIED, TOOL_BAD, TOOL_UNUSABLE};
+    int worse = TOOL_GOOD;
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (a == order[i] || b == order[i])
+            worse = order[i];
+    return worse;
+}
+
+int verdict_status(enum limefile_verdict verdict)
+{
+    static const int status[] = {
+        [LIMEFILE_GOOD] = TOOL_GOOD,
+        [LIMEFILE_SKIPPED] = TOOL_GOOD,
+        [LIMEFILE_UNVERIFIED] = TOOL_UNVERIFIED,
+        [LIMEFILE_BAD] = TOOL_BAD,
+        [LIMEFILE_UNREADABLE] = TOOL_UNUSABLE,
+    };
+    return status[verdict];
+}
+
+/* ---- options ---- */
+
+enum { RULES_MAX = 24, OPT_HELP = 0x100, OPT_RULE };
+
+int value_error(const struct command *command, const char *option, const char *noun,
+                const char *value, const char *expected)
+{
+    if (noun)
+        return usage_error(command, "%s: unknown %s '%s' (%s)", option, noun, value, expected);
+    return usage_error(command, "%s: invalid value '%s' (%s)", option, value, expected);
+}
+
+static int take_number(const struct command *command, const struct option_rule *rule)
+{
+    uint64_t n;
+    char option[32];
+    if (number_parse(optarg, strlen(optarg), &n) && n >= 1 && n <= rule->most) {
+        *(unsigned *)rule->value = (unsigned)n;
+        return TOOL_GOOD;
+    }
+    if (rule->letter)
+        snprintf(option, sizeof option, "-%c", rule->letter);
+    else
+        snprintf(option, sizeof option, "--%s", rule->name);
+    return value_error(command, option, NULL, optarg, rule->expected);
+}
+
+static int take_option(const struct command *command, const struct option_rule *rule)
+{
+    switch (rule->kind) {
+    case OPTION_FLAG:
+        *(bool *)rule->value = true;
+        return TOOL_GOOD;
+    case OPTION_TEXT:
+        *(const char **)rule->value = optarg;
+        return TOOL_GOOD;
+    case OPTION_NUMBER:
+        return take_number(command, rule);
+    default:
+        return rule->take(command, optarg);
+    }
+}
+
+/* Fills the tables of getopt_long(); the value of a rule is its letter, or its place. */
+static void fill_tables(const struct command *command, struct option longs[RULES_MAX + 2],
+                        char shorts[2 * RULES_MAX + 2])
+{
+    size_t n = 0;
+    if (command->operand)
+        *shorts++ = '-';
+    for (const struct option_rule *rule = command->rules; rule && rule->kind; rule++) {
+        bool has_value = rule->kind != OPTION_FLAG && rule->kind != OPTION_CALL;
+        int value = rule->letter ? rule->letter : OPT_RULE + (int)(rule - command->rules);
+        if (rule->name)
+            longs[n++] = (struct option){rule->name, has_value, NULL, value};
+        if (rule->letter)
+            *shorts++ = rule->letter;
+        if (rule->letter && has_value)
+            *shorts++ = ':';
+    }
+    longs[n++] = (struct option){"help", no_argument, NULL, OPT_HELP};
+    longs[n] = (struct option){NULL, 0, NULL, 0};
+    *shorts = '\0';
+}
+
+static const struct option_rule *find_rule(const struct command *command, int opt)
+{
+    const struct option_rule *rule = command->rules;
+    if (opt >= OPT_RULE)
+        return rule + (opt - OPT_RULE);
+    while (rule->letter != opt)
+        rule++;
+    return rule;
+}
+
+int command_run(const struct command *command, int argc, char **argv)
+{
+    struct option longs[RULES_MAX + 2];
+    char shorts[2 * RULES_MAX + 2], text[4096];
+    int status = TOOL_GOOD;
+    fill_tables(command, longs, shorts);
+    for (int opt; !status && (opt = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
+        if (opt == OPT_HELP)
+            return print_help(command);
+        if (opt == '?') {
+            limefile_option_error(text, sizeof text, argv, shorts, longs);
+            return usage_error(command, "%s", text);
+        }
+        status = opt == 1 ? command->operand(command, optarg)
+                          : take_option(command, find_rule(command, opt));
+    }
+    for (; !status && command->operand && optind < argc; optind++) /* behind "--" */
+        status = command->operand(command, argv[optind]);
+    int count = argc - optind;
+    if (!status && command->operands.usage &&
+        (count < command->operands.least || count > command->operands.most))
+        return usage_error(command, "%s", command->operands.usage);
+    return status ? status : command->run(count, argv + optind);
+}
+
+/* ---- arrays ---- */
+
+bool array_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes)
+{
+    void *old, *bigger;
+    if (count < *capacity)
+        return true;
+    size_t more = *capacity + *capacity / 2 + 16;
+    memcpy(&old, array, sizeof old);
+    bigger = reallocarray(old, more, element_bytes);
+    if (!bigger)
+        return false;
+    memcpy(array, &bigger, sizeof bigger);
+    *capacity = more;
+    return true; /* cppcheck-suppress memleak */
+}
+
+/* ---- directories ---- */
+
+int directory_each(int folder, const char *path, int flags,
+                   int (*each)(void *context, const char *name), void *context)
+{
+    int fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags), err = 0;
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        err = -errno;
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    for (const struct dirent *entry; !err && (errno = 0, entry = readdir(dir));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            err = each(context, entry->d_name);
+    if (!err)
+        err = -errno;
+    closedir(dir);
+    return err;
+}
+
+/* ---- numbers ---- */
+
+const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+bool number_parse(const char *text, size_t len, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, text[i] - '0', &value))
+            return false;
+    }
+    *out = value;
+    return len > 0;
+}
+
+bool number_parse_size(const char *text, size_t len, uint64_t *out)
+{
+    static const char units[] = "kmgtKMGT";
+    unsigned power = 0;
+    const char *unit = len ? memchr(units, text[len - 1], sizeof units - 1) : NULL;
+    if (unit) {
+        power = (unsigned)(unit - units) % 4 + 1;
+        len--;
+    }
+    return number_parse(text, len, out) &&
+           !__builtin_mul_overflow(*out, UINT64_C(1) << (10 * power), out);
+}
+
+const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX])
+{
+    static const char units[] = "KMGTPE";
+    if (value < 1024) {
+        snprintf(out, NUMBER_HUMAN_MAX, "%" PRIu64, value);
+        return out;
+    }
+    double scaled = (double)value / 1024;
+    size_t unit = 0;
+    for (; scaled >= 999.5 && unit < sizeof units - 2; unit++)
+        scaled /= 1024;
+    snprintf(out, NUMBER_HUMAN_MAX, scaled < 9.95 ? "%.1f%c" : "%.0f%c", scaled, units[unit]);
+    return out;
+}
+
+enum { WORDS_MAX = 2 * LIMEFILE_LFN_MAX };
+
+/* What is said, harmless. */
+__attribute__((format(printf, 2, 0))) static void defused(char text[WORDS_MAX],
+                                                          const char *format, va_list args)
+{
+    vsnprintf(text, WORDS_MAX, format, args);
+    limefile_text_defuse(text, "");
+}
+
+bool tell_is_bold(void)
+{
+    static enum { UNKNOWN, PLAIN, BOLD } is = UNKNOWN;
+    const char *off = getenv("NO_COLOR");
+    if (is == UNKNOWN)
+        is = isatty(STDOUT_FILENO) && !(off && *off) ? BOLD : PLAIN;
+    return is == BOLD;
+}
+
+void tell_heading(const char *format, ...)
+{
+    char text[WORDS_MAX];
+    va_list args;
+    va_start(args, format);
+    defused(text, format, args);
+    va_end(args);
+    bool bold = tell_is_bold();
+    printf("%s%s%s\n", bold ? "\033[1m" : "", text, bold ? "\033[m" : "");
+}
+
+void tell_value(const char *name, const char *format, ...)
+{
+    char text[WORDS_MAX];
+    va_list args;
+    va_start(args, format);
+    defused(text, format, args);
+    va_end(args);
+    printf("  %-*s  %s\n", TELL_WIDTH, name, text);
+}
+
+const char *tell_bytes(uint64_t bytes, char out[64])
+{
+    char human[NUMBER_HUMAN_MAX];
+    if (bytes < 1024)
+        snprintf(out, 64, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
+    else
+        snprintf(out, 64, "%s (%" PRIu64 " bytes)", number_human(bytes, human), bytes);
+    return out;
+}
