@@ -220,7 +220,7 @@ static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
 {
     int64_t bytes = h->cells * LIMECELLS_ENTRY_BYTES;
     struct lemon_run run = {h->first * LIMECELLS_ENTRY_BYTES, bytes, 0};
-    struct lemon_stream stream = {copy_entries, NULL, h->entries};
+    struct lemon_stream stream = {copy_entries, h->entries};
     struct lemon_runmove runs;
     join_crcs(in, h, bytes, &c->entries_crc);
     int code =

@@ -1,5 +1,6 @@
 /* cellsread.c - a checkpoint of particles, found and read */
 #include "cells.h"
+#include "mix.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ enum {
 
 /* What a LemonCells has behind it. */
 struct lemon_cells {
-    struct limecells c; /* first: cellspick.c looks at it */
+    struct limecells c;
     LemonField field[LIMECELLS_FIELDS_MAX];
     MPI_Offset data_at; /* in the file */
     LemonCell cell[];
@@ -200,6 +201,259 @@ void lemonFreeCells(LemonCells *cells)
     free(cells);
 }
 
+/* ---- which cells a rank reads, and which of their particles it keeps ---- */
+
+struct cells_box {
+    double lower[LIMECELLS_DIMS], upper[LIMECELLS_DIMS];
+    uint64_t from[LIMECELLS_DIMS], to[LIMECELLS_DIMS]; /* of its cells; `to` is behind */
+};
+
+/* A cell with particles that touches the box, in the order of the data. */
+struct cells_pick {
+    uint64_t cell;
+    int64_t first, count;
+};
+
+/* Looks at particles as they come, one cell after another: compares checksums and positions,
+ * and keeps, in place, those of the box. */
+struct cells_keeper {
+    const struct limecells *c;
+    const struct limecells_field *position;
+    const LemonCell *cell;
+    const struct cells_box *box;
+    const struct cells_pick *pick;
+    int64_t picks, now; /* now: the one under way */
+    int64_t inside;     /* bytes of it that were looked at */
+    int64_t done;       /* bytes of those before it */
+    char *particles, *to;
+    uint64_t at[LIMECELLS_DIMS];
+    double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS]; /* its edges */
+    bool whole;                                       /* all of it is in the box */
+    bool misplaced; /* it has a particle that is somewhere else */
+    uint32_t crc;
+    bool swap;    /* bytes have to be turned round */
+    bool counts;  /* wants `sum` */
+    uint64_t sum; /* of where in the file each is that was kept */
+    int code;
+    char why[CELLS_WHY_MAX];
+};
+
+/* The first cell that no coordinate below x is in. */
+static uint64_t behind(const struct limecells *c, int d, double x)
+{
+    if (x >= c->origin[d] + c->length[d])
+        return c->cells[d];
+    uint64_t i = (uint64_t)limefile_cells_locate(c, d, x);
+    return x > limefile_cells_edge(c, d, i) ? i + 1 : i;
+}
+
+/* The cells from that of the lowest coordinate to that of the highest one. Returns NULL, or why
+ * the box is refused. */
+static const char *set_box(struct cells_box *box, const struct limecells *c,
+                           const double *lower, const double *upper)
+{
+    bool empty = false;
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        double end = c->origin[d] + c->length[d];
+        if (!(lower[d] >= c->origin[d] && lower[d] <= end && upper[d] >= c->origin[d] &&
+              upper[d] <= end))
+            return "a box reaches beyond the domain, or is no number";
+        box->lower[d] = lower[d];
+        box->upper[d] = upper[d];
+        empty = empty || !(lower[d] < upper[d]);
+    }
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        box->from[d] = box->to[d] = 0;
+        if (empty)
+            continue;
+        box->from[d] = (uint64_t)limefile_cells_locate(c, d, lower[d]);
+        box->to[d] = behind(c, d, upper[d]);
+    }
+    return NULL;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct cells_pick *x = a, *y = b;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static uint64_t number(const LemonCells *cells, uint64_t x, uint64_t y, uint64_t z)
+{
+    const int64_t *n = cells->domain.cells;
+    return (x * (uint64_t)n[1] + y) * (uint64_t)n[2] + z;
+}
+
+/* malloc'ed; -1: no memory. */
+static int64_t pick_cells(const LemonCells *cells, const struct cells_box *box,
+                          struct cells_pick **pick)
+{
+    uint64_t most = 1;
+    int64_t n = 0;
+    bool in_order = true;
+    for (int d = 0; d < LIMECELLS_DIMS; d++)
+        most *= box->to[d] - box->from[d];
+    *pick = malloc((size_t)most * sizeof **pick + 1);
+    if (!*pick)
+        return -1;
+    for (uint64_t x = box->from[0]; x < box->to[0]; x++)
+        for (uint64_t y = box->from[1]; y < box->to[1]; y++)
+            for (uint64_t z = box->from[2]; z < box->to[2]; z++) {
+                uint64_t i = number(cells, x, y, z);
+                if (cells->cell[i].count == 0)
+                    continue;
+                in_order = in_order && (n == 0 || cells->cell[i].first > (*pick)[n - 1].first);
+                (*pick)[n++] =
+                    (struct cells_pick){i, cells->cell[i].first, cells->cell[i].count};
+            }
+    if (!in_order)
+        qsort(*pick, (size_t)n, sizeof **pick, by_first);
+    return n;
+}
+
+/* ---- what has come ---- */
+
+/* Of a particle of the file. */
+static uint64_t hash(uint64_t number)
+{
+    return mix64(number + MIX64_STEP);
+}
+
+/* What the keeper's sum is for particles [from, to) of the file. */
+static uint64_t sum_of(uint64_t from, uint64_t to)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = from; i < to; i++)
+        sum += hash(i);
+    return sum;
+}
+
+static void complain(struct cells_keeper *k, int code, const char *what)
+{
+    snprintf(k->why, sizeof k->why, "cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
+             k->at[0], k->at[1], k->at[2], what);
+    k->code = code;
+}
+
+static void begin_cell(struct cells_keeper *k)
+{
+    k->inside = 0;
+    k->crc = 0;
+    k->misplaced = false;
+    k->whole = true;
+    if (k->now == k->picks)
+        return;
+    limefile_cells_at(k->c, k->pick[k->now].cell, k->at);
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        k->low[d] = limefile_cells_edge(k->c, d, k->at[d]);
+        k->high[d] = limefile_cells_edge(k->c, d, k->at[d] + 1);
+        k->whole = k->whole && k->box->lower[d] <= k->low[d] && k->box->upper[d] >= k->high[d];
+    }
+}
+
+static void set_keeper(struct cells_keeper *k, const LemonCells *cells,
+                       const struct cells_box *box, const struct cells_pick *pick,
+                       int64_t picks, char *particles)
+{
+    const struct limecells *c = &cells->internal->c;
+    *k = (struct cells_keeper){
+        .c = c,
+        .position = limefile_cells_find(c, "position"),
+        .cell = cells->cell,
+        .box = box,
+        .pick = pick,
+        .picks = picks,
+        .particles = particles,
+        .to = particles,
+        .swap = c->big_endian != lemon_cells_is_big_endian(),
+    };
+    begin_cell(k);
+}
+
+static int64_t kept_particles(const struct cells_keeper *k)
+{
+    return (k->to - k->particles) / (int64_t)k->c->particle_bytes;
+}
+
+/* By the edges; what is on one of the domain's upper faces, by the rule. */
+static bool is_in_cell(const struct cells_keeper *k, const double x[LIMECELLS_DIMS])
+{
+    for (int d = 0; d < LIMECELLS_DIMS; d++)
+        if (!(x[d] >= k->low[d] && x[d] < k->high[d]) &&
+            limefile_cells_locate(k->c, d, x[d]) != (int64_t)k->at[d])
+            return false;
+    return true;
+}
+
+/* The domain's upper face belongs to a box that reaches it, if it is not its lower one. */
+static bool is_in_box(const struct cells_keeper *k, const double x[LIMECELLS_DIMS])
+{
+    const struct cells_box *box = k->box;
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        double end = k->c->origin[d] + k->c->length[d];
+        double here = limefile_cells_canonical(k->c, d, x[d]);
+        bool above = here >= box->upper[d] && !(here == end && here == box->upper[d]);
+        if (here < box->lower[d] || above)
+            return false;
+    }
+    return true;
+}
+
+/* Some particles of the cell. */
+static void look_at(struct cells_keeper *k, char *particle, int64_t count)
+{
+    const size_t bytes = k->c->particle_bytes;
+    uint64_t ordinal = (uint64_t)k->pick[k->now].first + (uint64_t)k->inside / bytes;
+    if (k->swap)
+        lemon_cells_swap(k->c, particle, count);
+    for (int64_t i = 0; i < count; i++, particle += bytes) {
+        double x[LIMECELLS_DIMS];
+        lemon_cells_position(k->position, particle, x);
+        k->misplaced = k->misplaced || !is_in_cell(k, x);
+        if (!k->whole && !is_in_box(k, x))
+            continue;
+        if (k->to != particle)
+            memmove(k->to, particle, bytes);
+        k->to += bytes;
+        if (k->counts)
+            k->sum += hash(ordinal + (uint64_t)i);
+    }
+}
+
+static void end_cell(struct cells_keeper *k)
+{
+    if (k->crc != k->cell[k->pick[k->now].cell].crc)
+        complain(k, LEMON_ERR_CHECKSUM, "its particles do not have the checksum of the index");
+    else if (k->misplaced)
+        complain(k, LEMON_ERR_READ, "it has a particle that is somewhere else");
+    k->done += k->inside;
+    k->now++;
+    begin_cell(k);
+}
+
+/* So many bytes have come. After an error, nothing. */
+static void reach(struct cells_keeper *k, int64_t bytes)
+{
+    enum {
+        LOOK_PIECE = 128 << 10, /* summed and looked at while it is in the cache */
+    };
+    const int64_t each = (int64_t)k->c->particle_bytes;
+    while (k->code == LEMON_SUCCESS && k->now < k->picks) {
+        int64_t all = k->pick[k->now].count * each, there = bytes - k->done;
+        int64_t n = (there < all ? there - there % each : all) - k->inside;
+        if (n > LOOK_PIECE)
+            n = LOOK_PIECE < each ? each : LOOK_PIECE - LOOK_PIECE % each;
+        if (n <= 0)
+            return;
+        char *from = k->particles + k->done + k->inside;
+        k->crc = limefile_cells_crc(k->crc, from, (size_t)n);
+        look_at(k, from, n / each);
+        k->inside += n;
+        if (k->inside == all)
+            end_cell(k);
+    }
+}
+
 /* ---- the particles ---- */
 
 /* Everything of a read. */
@@ -234,7 +488,7 @@ static void make_runs(struct cells_read *r)
 
 static bool plan_read(struct cells_read *r)
 {
-    r->picks = lemon_cells_pick(r->cells, &r->box, &r->pick);
+    r->picks = pick_cells(r->cells, &r->box, &r->pick);
     if (r->picks < 0)
         return false;
     r->run = malloc((size_t)r->picks * sizeof *r->run + 1);
@@ -270,7 +524,7 @@ static int read_own_runs(struct cells_read *r)
         if (lemon_post_wait(r->in) != LEMON_SUCCESS)
             break;
         posted += post_piece(r, posted);
-        lemon_cells_keeper_reach(&r->keeper, there);
+        reach(&r->keeper, there);
     } while (posted > there);
     return r->in->pending.code;
 }
@@ -304,8 +558,7 @@ static int check_once(const struct cells_read *r)
     uint64_t all = (uint64_t)r->cells->particles, ranks = (uint64_t)in->ranks;
     uint64_t each = all / ranks, from = each * (uint64_t)in->rank;
     uint64_t to = in->rank + 1 == in->ranks ? all : from + each;
-    uint64_t sums[2] = {(uint64_t)lemon_cells_keeper_kept(&r->keeper),
-                        r->keeper.sum - lemon_cells_sum_of(from, to)};
+    uint64_t sums[2] = {(uint64_t)kept_particles(&r->keeper), r->keeper.sum - sum_of(from, to)};
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_UINT64_T, MPI_SUM, in->comm);
     if (sums[0] == all && sums[1] == 0)
         return LEMON_SUCCESS;
@@ -324,12 +577,12 @@ static int read_particles(struct cells_read *r, int flags)
                                             "no memory for %" PRId64 " particles", r->count));
     if (code != LEMON_SUCCESS)
         return code;
-    lemon_cells_keeper_set(&r->keeper, r->cells, &r->box, r->pick, r->picks, r->particles);
+    set_keeper(&r->keeper, r->cells, &r->box, r->pick, r->picks, r->particles);
     r->keeper.counts = flags & LEMON_CELLS_CHECK;
     code = move_particles(r);
     if (code != LEMON_SUCCESS)
         return code;
-    lemon_cells_keeper_reach(&r->keeper, r->count * (int64_t)r->cells->particle.bytes);
+    reach(&r->keeper, r->count * (int64_t)r->cells->particle.bytes);
     code = lemon_tell(r->in, r->keeper.code, r->keeper.why);
     return code == LEMON_SUCCESS && flags & LEMON_CELLS_CHECK ? check_once(r) : code;
 }
@@ -341,7 +594,7 @@ static int check_call(LemonReader *reader, const LemonCells *cells, struct cells
     int code = lemonFinishReading(reader);
     if (cells && lower && upper && is_open(reader, LIMECELLS_DATA_TYPE) &&
         reader->off == cells->internal->data_at)
-        why = lemon_cells_box_set(&r->box, &cells->internal->c, lower, upper);
+        why = set_box(&r->box, &cells->internal->c, lower, upper);
     if (!why && flags & ~LEMON_CELLS_CHECK)
         why = "flags that are not known";
     if (code == LEMON_SUCCESS && why)
@@ -375,7 +628,7 @@ int lemonReadCells(LemonReader *reader, LemonCells const *cells, double const *l
     if (code == LEMON_SUCCESS)
         code = read_particles(&r, flags);
     if (code == LEMON_SUCCESS)
-        give(&r, lemon_cells_keeper_kept(&r.keeper), particles, count);
+        give(&r, kept_particles(&r.keeper), particles, count);
     free(r.particles);
     free(r.pick);
     free(r.run);

@@ -315,16 +315,9 @@ static void copy_and_sum(void *sorted, int64_t at, int64_t n, char *to)
     }
 }
 
-static const char *lend_and_sum(void *sorted, int64_t at, int64_t n)
-{
-    struct cells_sorted *s = sorted;
-    sum_stream(s, at, n, s->particles + at);
-    return s->particles + at;
-}
-
 void lemon_cells_stream_set(struct cells_sorted *s, struct lemon_stream *stream)
 {
-    *stream = (struct lemon_stream){copy_and_sum, s->as_is ? lend_and_sum : NULL, s};
+    *stream = (struct lemon_stream){copy_and_sum, s};
 }
 
 static int by_begin(const void *a, const void *b)

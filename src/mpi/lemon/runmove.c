@@ -284,8 +284,7 @@ static void fill_own(const struct lemon_runmove *m, int64_t from, int64_t to, ch
     }
 }
 
-/* Brings a turn of all movers into their windows. A mover whose turn is its own, and lent, has
- * no window for it: NULL. */
+/* Brings a turn of all movers into their windows. */
 static void collect(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
                     char *window, const struct lemon_stream *stream)
 {
@@ -293,25 +292,13 @@ static void collect(struct lemon_internal *in, struct lemon_runmove *m, int64_t 
     turn_of(m, m->mover, turn, &from, &to);
     int n = receive(in, m, from, to, window);
     send_all(in, m, turn, stream, m->requests + n);
-    if (window)
-        fill_own(m, from, to, window, stream);
+    fill_own(m, from, to, window, stream);
     MPI_Waitall(n, m->requests, MPI_STATUSES_IGNORE);
     for (int64_t i = 0; i < m->pattern.from_count; i++) {
         const struct lemon_run *run = their_runs(m, i, &count);
         if (m->place[i] >= 0)
             copy_runs(run, count, from, to, window, m->arriving + m->place[i], true);
     }
-}
-
-/* Whether a mover's turn is one range of its own stream, from byte *at on, and lent. */
-static bool is_lent(const struct lemon_runmove *m, int64_t turn,
-                    const struct lemon_stream *stream, int64_t *at)
-{
-    int64_t from, to;
-    turn_of(m, m->mover, turn, &from, &to);
-    struct part own = part_of(m->run, m->count, from, to);
-    *at = own.at;
-    return stream->lend && own.n > 0 && own.n == to - from && own.place == 0;
 }
 
 /* ---- out of the windows ---- */
@@ -402,7 +389,7 @@ static char *window_at(const struct lemon_runmove *m, char *windows, int64_t tur
 }
 
 /* n bytes of the stream, looked at on the way: in pieces that stay in the cache in between.
- * buffer: for a piece, where none is lent. After an error the stream is still asked for: it is
+ * buffer: for a piece. After an error the stream is still asked for: it is
  * once for each byte. */
 static int write_stream(struct lemon_internal *in, const struct lemon_stream *stream,
                         int64_t at, int64_t n, int64_t offset, char *buffer)
@@ -412,13 +399,9 @@ static int write_stream(struct lemon_internal *in, const struct lemon_stream *st
         piece = LEMON_RUNMOVE_PIECE - (offset + done) % LEMON_RUNMOVE_PIECE;
         if (piece > n - done)
             piece = n - done;
-        const char *bytes = buffer;
-        if (stream->lend)
-            bytes = stream->lend(stream->context, at + done, piece);
-        else
-            stream->copy(stream->context, at + done, piece, buffer);
+        stream->copy(stream->context, at + done, piece, buffer);
         if (code == LEMON_SUCCESS)
-            code = lemon_move_bytes(in, LEMON_WRITE, (char *)bytes, piece, offset + done);
+            code = lemon_move_bytes(in, LEMON_WRITE, buffer, piece, offset + done);
     }
     return code;
 }
@@ -439,16 +422,10 @@ static int write_own(struct lemon_internal *in, const struct lemon_runmove *m,
 static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
                        char *window, const struct lemon_stream *stream)
 {
-    int64_t from, to, at;
-    bool lent = is_lent(m, turn, stream, &at);
+    int64_t from, to;
     window = window_at(m, window, turn, &from, &to);
-    collect(in, m, turn, lent ? NULL : window, stream);
-    if (lemon_post_wait(in) != LEMON_SUCCESS)
-        return;
-    if (lent)
-        in->pending.code =
-            write_stream(in, stream, at, to - from, m->plan.share.base + from, NULL);
-    else
+    collect(in, m, turn, window, stream);
+    if (lemon_post_wait(in) == LEMON_SUCCESS)
         lemon_post(in, window, to - from, m->plan.share.base + from);
 }
 

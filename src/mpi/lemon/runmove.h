@@ -12,9 +12,6 @@
  */
 struct lemon_stream {
     void (*copy)(void *context, int64_t at, int64_t n, char *to);
-    /* The same without copying: where they are, or NULL if they are not one range. May be NULL.
-     */
-    const char *(*lend)(void *context, int64_t at, int64_t n);
     void *context;
 };
 
