@@ -157,6 +157,50 @@ class Ahead(limetest.TestCase):
                 part = read_by(mount.join(FIELD + ".t", f"{t:03}"), MIB)
                 self.assertTrue(part == field[t * nbytes:(t + 1) * nbytes], t)
 
+    def test_slices(self):
+        """They follow each other in the record: by several readers at once, in turn and in any
+        order, also when others change the container."""
+        dims, nbytes = (16, 16, 24, 8), 16 * 16 * 24 * 576
+        field = bytearray(random.Random(3).randbytes(8 * nbytes))
+        raw = limetest.container([("ildg-format", scidac.ildg_format(dims, 64)), (FIELD, field)])
+        path, wrong = self.write("conf", raw), []
+        begin = raw.index(field)
+
+        def name_of(mount, t, zarr):
+            return mount.join(f"{FIELD}.zarr", "field", f"{t}.0.0.0.0.0.0") if zarr else \
+                mount.join(f"{FIELD}.t", f"{t:03}")
+
+        def walk(mount, seed):
+            dice, order = random.Random(seed), list(range(8))
+            for _ in range(3):
+                for t in dice.choice([order, order, order[::-1], dice.sample(order, 8)]):
+                    size = dice.choice([5000, 131072, MIB, 1 << 24])
+                    if read_by(name_of(mount, t, seed % 2), size) != field[t * nbytes:][:nbytes]:
+                        wrong.append((seed, t))
+        for opts in (None, SMALL, "max_read=131072"):
+            drop(path)
+            with limetest.Mount(path, opts=opts) as mount:
+                readers = [threading.Thread(target=walk, args=(mount, seed)) for seed in range(4)]
+                for reader in readers:
+                    reader.start()
+                for reader in readers:
+                    reader.join()
+        self.assertEqual(wrong, [])
+        with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
+            for turn in range(6):
+                drop(path)
+                for t in range(4):
+                    self.assertTrue(read_by(name_of(mount, t, False), MIB) ==
+                                    field[t * nbytes:][:nbytes])
+                new = random.Random(10 + turn).randbytes(nbytes)
+                with open(path, "r+b") as file:
+                    os.pwrite(file.fileno(), new, begin + 4 * nbytes)
+                field[4 * nbytes:5 * nbytes] = new
+                try:
+                    self.assertTrue(read_by(name_of(mount, 4, False), MIB) == new, turn)
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.ESTALE)
+
     def test_changed_by_others(self):
         """In place, ahead of a reader who goes on: old bytes where they were read before the
         change, else new ones or an error; after the change nothing but new ones or an error."""

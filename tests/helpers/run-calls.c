@@ -451,11 +451,13 @@ static void streams(void)
     begins_well(file);
     const char *const again[] = {NULL, same, record};
     for (int i = 0; i < 3; i++) {
-        MUST(freopen(again[i], "re", file) == file);
-        MUST(fcntl(fileno(file), F_GETFD) == FD_CLOEXEC);
+        FILE *opened_again = freopen(again[i], "re", file);
+        MUST(opened_again == file && fcntl(fileno(file), F_GETFD) == FD_CLOEXEC);
         begins_well(file);
     }
-    MUST(fclose(file) == 0 && freopen(record, "r", stdin) == stdin && fileno(stdin) == 0);
+    MUST(fclose(file) == 0);
+    file = freopen(record, "r", stdin);
+    MUST(file == stdin && fileno(stdin) == 0);
     begins_well(stdin);
     for (int i = 0; i < 300; i++)
         MUST((many[i] = fopen(record, "r")) && fgetc(many[i]) == bytes[0]);

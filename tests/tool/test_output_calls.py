@@ -39,10 +39,8 @@ REASONS = {
     "src/mpi/checkpoint/main.c": "/dev/null",
     "src/mpi/checkpoint/input.c": "an input",
     "src/mpi/checkpoint/output.c": "lime-checkpoint's outputs",
-    "src/mpi/bench/study.c": "lime-bench's container",
-    "src/mpi/bench/json.c": "lime-bench's figures",
-    "src/mpi/bench/system.c": "lime-bench: a probe of the file system",
-    "src/mpi/bench/cache.c": "a file of the kernel",
+    "src/mpi/bench/jsonfile.c": "lime-bench's figures",
+    "src/mpi/bench/system.c": "lime-bench: a probe of the file system, a file of the kernel",
     "src/mpi/bench/backend": "lime-bench's container, by each library",
 }
 

@@ -2,13 +2,19 @@
  * faces.c - the faces that the kernel knows, where they are found, and whose files are kept
  */
 #include "faces.h"
-#include "fields.h"
 #include "limesites.h"
 #include "verify.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What the metadata of a container contain about its records, kept while it is open. */
+struct limefs_fields {
+    atomic_uint holders;
+    struct limefile_index *index; /* which they need */
+    struct limefile_fields fields;
+};
 
 struct limefs_face {
     uint32_t slot;
@@ -34,6 +40,84 @@ static bool is_kept(const struct limefs_face *face)
     return limefile_face_is_whole(&face->name);
 }
 
+/* ---- what the metadata contain ---- */
+
+void limefs_fields_release(struct limefs_fields *fields)
+{
+    if (!fields || atomic_fetch_sub(&fields->holders, 1) > 1)
+        return;
+    limefile_fields_release(&fields->fields);
+    limefile_index_free(fields->index);
+    free(fields);
+}
+
+/* With fs->lock held: the metadata have changed, or the container is evicted. */
+static void forget_fields(struct limefs_view *view)
+{
+    struct limefs_fields *fields = view->fields;
+    view->fields = NULL;
+    view->field_changes++;
+    limefs_fields_release(fields);
+}
+
+static struct limefs_fields *hold_fields(struct limefs *fs, struct limefs_view *view,
+                                         uint64_t *changes)
+{
+    limefs_lock(&fs->lock);
+    struct limefs_fields *fields = view->fields;
+    if (fields)
+        atomic_fetch_add(&fields->holders, 1);
+    *changes = view->field_changes;
+    limefs_unlock(&fs->lock);
+    return fields;
+}
+
+static int build_fields(struct limefs *fs, struct limefs_view *view, struct limefs_fields **out)
+{
+    struct limefile_fd file;
+    struct limefs_fields *fields = calloc(1, sizeof *fields);
+    if (!fields)
+        return -ENOMEM;
+    fields->index = limefs_view_index(fs, view);
+    int err =
+        limefile_fields_build(limefs_view_source(view, &file), fields->index, &fields->fields);
+    if (err) {
+        limefile_index_free(fields->index);
+        free(fields);
+        return err;
+    }
+    atomic_init(&fields->holders, 1);
+    *out = fields;
+    return 0;
+}
+
+/* For those who come later, too, unless something has changed since. */
+static void keep_fields(struct limefs *fs, struct limefs_view *view,
+                        struct limefs_fields *fields, uint64_t changes)
+{
+    limefs_lock(&fs->lock);
+    if (!view->fields && view->field_changes == changes) {
+        atomic_fetch_add(&fields->holders, 1);
+        view->fields = fields;
+    }
+    limefs_unlock(&fs->lock);
+}
+
+int limefs_fields_of(struct limefs *fs, struct limefs_view *view, struct limefs_fields **out)
+{
+    uint64_t changes;
+    *out = hold_fields(fs, view, &changes);
+    if (*out)
+        return 0;
+    limefs_lock(&view->describing);
+    *out = hold_fields(fs, view, &changes);
+    int err = *out ? 0 : build_fields(fs, view, out);
+    if (!err)
+        keep_fields(fs, view, *out, changes);
+    limefs_unlock(&view->describing);
+    return err;
+}
+
 enum {
     IDLE_MAX = 64, /* faces that nobody uses, whose files are kept for the next who does */
 };
@@ -49,9 +133,9 @@ struct limefs_faces {
 int limefs_faces_begin(struct limefs *fs)
 {
     static const struct limefs_view_watch watch = {
-        .changed = limefs_fields_forget,
-        .asleep = limefs_fields_forget,
-        .freed = limefs_fields_forget,
+        .changed = forget_fields,
+        .asleep = forget_fields,
+        .freed = forget_fields,
     };
     struct limefs_faces *faces = calloc(1, sizeof *faces);
     if (!faces)
@@ -71,11 +155,11 @@ void limefs_faces_release(struct limefs *fs)
 {
     if (!fs->faces)
         return;
-    for (uint32_t i = 0; i < fs->slot_count; i++)
-        if (fs->slots[i].use == LIMEFS_SLOT_FACE) {
-            if (fs->slots[i].face->files)
-                limefile_face_close(fs->slots[i].face->files);
-            free(fs->slots[i].face);
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
+        if (fs->inodes.slots[i].use == LIMEFS_SLOT_FACE) {
+            if (fs->inodes.slots[i].face->files)
+                limefile_face_close(fs->inodes.slots[i].face->files);
+            free(fs->inodes.slots[i].face);
         }
     free(fs->faces->buckets);
     free(fs->faces);
@@ -141,7 +225,7 @@ static int put_face(struct limefs *fs, struct limefs_face *face)
     face->next = *at;
     *at = face;
     face->found = true;
-    face->id = ++fs->ids;
+    face->id = ++fs->inodes.ids;
     faces->count++;
     return 0;
 }
@@ -239,7 +323,7 @@ void limefs_face_changed(struct limefs *fs, struct limefs_view *view,
     if (change->next)
         change->next->at = change->at;
     drop_faces(fs, view, change->ordinal);
-    limefs_fields_forget(view);
+    forget_fields(view);
     limefs_unlock(&fs->lock);
 }
 

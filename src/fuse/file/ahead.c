@@ -1,8 +1,6 @@
 /* ahead.c - the threads that read ahead, and the blocks that they read */
 #define _GNU_SOURCE
 #include "ahead.h"
-#include "clock.h"
-#include "thread.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,6 +13,7 @@ enum {
     MEMORY = BLOCKS * STRIDE,
     LEAST = 64 << 10,     /* a smaller request is not answered from blocks */
     SEQUENCE = 256 << 10, /* bytes that a reader has read in sequence before blocks are read */
+    IDLE_SECONDS = 8,     /* after which unused blocks give their memory back */
 };
 
 struct limefs_ahead {
@@ -25,21 +24,15 @@ struct limefs_ahead {
     pthread_cond_t queued;   /* a block is to be read, or the threads are to end */
     pthread_cond_t loaded;   /* a block was read */
     bool ending;
-    struct limefs_forward
-        forward;  /* a block is a slot; a file is what forward.h calls a view */
-    char *memory; /* of all blocks; NULL while no file is read ahead */
+    struct limefs_forward forward; /* its slots are the blocks */
+    char *memory;                  /* of all blocks; NULL while no file is read ahead */
     struct {
-        struct limefs_file *file;
+        struct limefs_file *file;       /* for which it is being read, or NULL */
         struct limefile_identity stamp; /* of the container before the block was read */
     } block[BLOCKS];
     int queue[BLOCKS]; /* blocks that no thread has begun to read, oldest first */
     int queue_length;
 };
-
-static uint64_t id_of(const struct limefs_file *file)
-{
-    return (uintptr_t)file;
-}
 
 /* ---- the threads ---- */
 
@@ -70,13 +63,35 @@ static int pop(struct limefs_ahead *ahead)
     return number;
 }
 
+static void release_idle_memory(struct limefs_ahead *ahead)
+{
+    double before = limefs_seconds() - IDLE_SECONDS;
+    for (int i = 0; i < BLOCKS; i++) {
+        const struct limefs_extent *block = &ahead->forward.slot[i];
+        if (block->holds || block->state == LIMEFS_EXTENT_LOADING || block->since > before)
+            return;
+    }
+    limefs_forward_reset(&ahead->forward);
+    munmap(ahead->memory, MEMORY);
+    ahead->memory = NULL;
+}
+
+static void wait_for_queue(struct limefs_ahead *ahead)
+{
+    struct timespec until = limefs_clock_time(limefs_seconds() + IDLE_SECONDS);
+    if (!ahead->memory)
+        limefs_wait(&ahead->queued, &ahead->lock);
+    else if (!limefs_wait_until(&ahead->queued, &ahead->lock, &until) && ahead->memory)
+        release_idle_memory(ahead);
+}
+
 static void *work(void *data)
 {
     struct limefs_ahead *ahead = data;
     limefs_lock(&ahead->lock);
     while (!ahead->ending) {
         if (ahead->queue_length == 0) {
-            limefs_wait(&ahead->queued, &ahead->lock);
+            wait_for_queue(ahead);
             continue;
         }
         int number = pop(ahead);
@@ -87,6 +102,7 @@ static void *work(void *data)
             limefs_lock(&ahead->lock);
         }
         limefs_forward_loaded(&ahead->forward, number, good, limefs_seconds());
+        ahead->block[number].file = NULL;
         pthread_cond_broadcast(&ahead->loaded);
     }
     limefs_unlock(&ahead->lock);
@@ -109,14 +125,21 @@ static bool has_memory(struct limefs_ahead *ahead)
     return true;
 }
 
-/* What is in memory already is read from there. */
+/* All of it is, or the kernel does not tell. A part may be there by the kernel's own read-ahead
+ * in the container, which is slower. */
+static bool is_in_memory(const struct limefs_file *file, const struct limefs_extent *block)
+{
+    size_t n = (size_t)(block->to - block->from);
+    int64_t cached = limefile_cached_bytes(file->view->fd, block->from, n);
+    return cached < 0 || (uint64_t)cached >= n;
+}
+
 static void queue_blocks(struct limefs_ahead *ahead, struct limefs_file *file,
                          const int *blocks, int count)
 {
     for (int i = 0; i < count; i++) {
         const struct limefs_extent *block = &ahead->forward.slot[blocks[i]];
-        if (!has_memory(ahead) || limefile_is_cached(file->view->fd, block->from,
-                                                     (size_t)(block->to - block->from))) {
+        if (!has_memory(ahead) || is_in_memory(file, block)) {
             limefs_forward_loaded(&ahead->forward, blocks[i], false, block->since);
             continue;
         }
@@ -155,6 +178,12 @@ static bool are_current(const struct limefs_ahead *ahead, const struct limefs_fi
     return true;
 }
 
+static bool is_eligible(const struct limefs *fs, const struct limefs_file *file, size_t n)
+{
+    bool is_part = file->face && limefile_face_entries(limefs_face_files(file->face)) > 1;
+    return n >= LEAST && (is_part || (!fs->reads_far && n < LIMEFILE_DIRECT_MIN));
+}
+
 int limefs_ahead_read(struct limefs *fs, struct limefs_file *file,
                       const struct limefs_range *range, struct limefs_pieces *pieces)
 {
@@ -162,9 +191,9 @@ int limefs_ahead_read(struct limefs *fs, struct limefs_file *file,
     int loads[LIMEFS_SLOTS_MAX], blocks[LIMEFS_PIECES_MAX];
     bool follows;
     pieces->count = 0;
-    if (!ahead || fs->reads_far || range->n < LEAST || range->n >= LIMEFILE_DIRECT_MIN)
+    if (!ahead || !is_eligible(fs, file, range->n))
         return 0;
-    const struct limefs_want want = {.view = id_of(file),
+    const struct limefs_want want = {.view = file->view->id,
                                      .begin = range->begin,
                                      .end = range->end,
                                      .at = range->at,
@@ -194,39 +223,15 @@ void limefs_ahead_release(struct limefs *fs, struct limefs_pieces *pieces)
 
 /* ---- beginning and end ---- */
 
-static bool is_loading(const struct limefs_ahead *ahead, const struct limefs_file *file)
-{
-    for (int i = 0; i < BLOCKS; i++)
-        if (ahead->forward.slot[i].state == LIMEFS_EXTENT_LOADING &&
-            ahead->block[i].file == file)
-            return true;
-    return false;
-}
-
-static bool is_idle(const struct limefs_ahead *ahead)
-{
-    for (int i = 0; i < BLOCKS; i++) {
-        const struct limefs_extent *block = &ahead->forward.slot[i];
-        if (block->holds || block->state == LIMEFS_EXTENT_LOADING ||
-            (block->state == LIMEFS_EXTENT_READY && !block->dropped))
-            return false;
-    }
-    return true;
-}
-
 void limefs_ahead_closing(struct limefs *fs, const struct limefs_file *file)
 {
     struct limefs_ahead *ahead = fs->ahead;
     if (!ahead || !file->view)
         return;
     limefs_lock(&ahead->lock);
-    limefs_forward_drop(&ahead->forward, id_of(file));
-    while (is_loading(ahead, file))
-        limefs_wait(&ahead->loaded, &ahead->lock);
-    if (ahead->memory && is_idle(ahead)) {
-        munmap(ahead->memory, MEMORY);
-        ahead->memory = NULL;
-    }
+    for (int i = 0; i < BLOCKS; i++)
+        while (ahead->block[i].file == file)
+            limefs_wait(&ahead->loaded, &ahead->lock);
     limefs_unlock(&ahead->lock);
 }
 

@@ -89,7 +89,7 @@ static bool read_fetched(struct limefs *fs, struct limefs_file *file,
 
 static void count_local(struct limefs *fs, ssize_t bytes)
 {
-    atomic_fetch_add_explicit(&fs->local_bytes, (uint64_t)bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&fs->stats.local_bytes, (uint64_t)bytes, memory_order_relaxed);
 }
 
 static ssize_t read_container(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
@@ -448,7 +448,7 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
                          struct limefs_answer *answer)
 {
     *answer = (struct limefs_answer){0};
-    atomic_fetch_add_explicit(&fs->requests, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&fs->stats.requests, 1, memory_order_relaxed);
     char *buf = limefs_buffer(n + 2 * LIMEFILE_DIRECT_ALIGN);
     if (!buf)
         return -ENOMEM;

@@ -68,10 +68,10 @@ uint64_t limefs_job_gate(const struct limefs_job *job)
 static void send_close(struct limefs_job *job, struct limefs_job_file *file)
 {
     struct limejob_packet packet;
-    file->state = LIMEFS_JOB_FILE_CLOSING;
-    file->asked = job->in_flight < LIMEJOB_IN_FLIGHT_MAX; /* else it would be refused */
-    if (!file->asked)
+    file->state = LIMEFS_JOB_FILE_TO_CLOSE;
+    if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX) /* it would be refused */
         return;
+    file->state = LIMEFS_JOB_FILE_CLOSING;
     limejob_request(&packet, LIMEJOB_CLOSE,
                     limefs_job_tag(LIMEFS_TAG_CLOSE, (unsigned)(file - job->files)));
     limejob_put_u32(&packet, file->number);
@@ -83,7 +83,7 @@ void limefs_job_send_closes(struct limefs_job *job)
 {
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
-        if (file->state == LIMEFS_JOB_FILE_CLOSING && !file->asked)
+        if (file->state == LIMEFS_JOB_FILE_TO_CLOSE)
             send_close(job, file);
 }
 
@@ -174,7 +174,6 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
     file->identity = opening->identity;
     file->bytes = (uint64_t)file->identity.size;
     file->state = LIMEFS_JOB_FILE_OPENING;
-    file->asked = true;
     file->since = limefs_seconds(); /* to look at the container may have taken a while */
     limefs_job_send(job, &packet);
 }
@@ -191,7 +190,7 @@ static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_j
 {
     struct opening opening;
     uint64_t connection = job->connections;
-    *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_OPENING,
+    *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_PREPARING,
                                      .view = view->id,
                                      .writes = writes,
                                      .since = limefs_seconds()};
@@ -297,7 +296,7 @@ void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *vie
             continue;
         if (file->state == LIMEFS_JOB_FILE_OPEN)
             send_close(job, file);
-        else if (file->state == LIMEFS_JOB_FILE_OPENING)
+        else if (limefs_job_file_is_opening(file))
             file->moved = true; /* which file it gets is not known before the reply */
         else if (file->state == LIMEFS_JOB_FILE_REFUSED)
             *file = (struct limefs_job_file){0}; /* perhaps as it was the other one */
@@ -310,7 +309,7 @@ void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *vie
 static int descriptor_of(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
-    const struct limefs_view *view = fs->newest;
+    const struct limefs_view *view = fs->snapshots.newest;
     while (view && view->id != id)
         view = view->older;
     int fd = view ? fcntl(view->fd, F_DUPFD_CLOEXEC, 3) : -1;
@@ -343,7 +342,7 @@ int limefs_job_opened(struct limefs_job *job, unsigned index, struct limejob_pac
 {
     char text[LIMEJOB_TEXT_MAX];
     struct limefs_job_file *file = job->files + index;
-    if (index >= LIMEFS_JOB_FILES_MAX || file->state != LIMEFS_JOB_FILE_OPENING || !file->asked)
+    if (index >= LIMEFS_JOB_FILES_MAX || file->state != LIMEFS_JOB_FILE_OPENING)
         return -EPROTO;
     int err = limejob_get_code(reply, text, sizeof text);
     file->number = err ? 0 : limejob_get_u32(reply);
@@ -385,10 +384,10 @@ int limefs_job_closed(struct limefs_job *job, unsigned index, struct limejob_pac
     if (index >= LIMEFS_JOB_FILES_MAX)
         return -EPROTO;
     struct limefs_job_file *file = &job->files[index];
-    if (file->state != LIMEFS_JOB_FILE_CLOSING || !file->asked)
+    if (file->state != LIMEFS_JOB_FILE_CLOSING)
         return -EPROTO;
     if (limefs_job_has_too_much(job, limejob_get_code(reply, NULL, 0)))
-        file->asked = false; /* it is still open */
+        file->state = LIMEFS_JOB_FILE_TO_CLOSE;
     else
         forget_file(file);
     return 0;
@@ -399,7 +398,7 @@ struct limefs_job_file *limefs_job_file_loading(struct limefs_job *job, uint64_t
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
         if (file->view == view && !file->writes &&
-            (file->state == LIMEFS_JOB_FILE_OPEN || file->state == LIMEFS_JOB_FILE_CLOSING))
+            (file->state == LIMEFS_JOB_FILE_OPEN || limefs_job_file_is_closing(file)))
             return file;
     return NULL;
 }

@@ -5,7 +5,6 @@
 #ifndef LIMEFS_LINK_H
 #define LIMEFS_LINK_H
 
-#include "clock.h"
 #include "forward.h"
 #include "job.h"
 #include "launch.h"
@@ -17,14 +16,17 @@
 
 enum {
     LIMEFS_JOB_FILES_MAX = 64, /* containers that the job has open for us */
+    LIMEFS_JOB_LINE_MAX = 512, /* bytes of a line that the job's processes print */
 };
 
 enum limefs_job_file_state {
     LIMEFS_JOB_FILE_NONE,
-    LIMEFS_JOB_FILE_OPENING,
+    LIMEFS_JOB_FILE_PREPARING, /* the container is being looked at */
+    LIMEFS_JOB_FILE_OPENING,   /* the job was asked to open it */
     LIMEFS_JOB_FILE_OPEN,
     LIMEFS_JOB_FILE_REFUSED,
-    LIMEFS_JOB_FILE_CLOSING,
+    LIMEFS_JOB_FILE_TO_CLOSE, /* the job has no room for the request */
+    LIMEFS_JOB_FILE_CLOSING,  /* the job was asked to close it */
 };
 
 /* A container as the job has it. */
@@ -39,8 +41,6 @@ struct limefs_job_file {
     /* What this mount has changed since: the job has it open as it was. */
     bool touched;
     uint64_t changed_from, changed_to;
-    bool asked;     /* OPENING: the job was asked; else the container is being looked at.
-                     * CLOSING: the same; else it has no room for the request */
     bool moved;     /* while it was asked for, another file took its name */
     unsigned loads; /* under way */
     bool unsynced;  /* the ranks have written what is not on the disk */
@@ -48,6 +48,16 @@ struct limefs_job_file {
     double since;   /* last used */
     double rests;   /* until then nothing is asked for: the job could not read it */
 };
+
+static inline bool limefs_job_file_is_opening(const struct limefs_job_file *file)
+{
+    return file->state == LIMEFS_JOB_FILE_PREPARING || file->state == LIMEFS_JOB_FILE_OPENING;
+}
+
+static inline bool limefs_job_file_is_closing(const struct limefs_job_file *file)
+{
+    return file->state == LIMEFS_JOB_FILE_TO_CLOSE || file->state == LIMEFS_JOB_FILE_CLOSING;
+}
 
 /* A slot of the window's second half: bytes on their way into a container (store.c). */
 enum limefs_parcel_state {
@@ -145,8 +155,8 @@ struct limefs_job {
     uint64_t forwarded_bytes, failed_loads, connections;
     char trouble[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
 
-    struct limefs_launch launch; /* of the thread alone */
-    char words[512];
+    struct limefs_launch launch;     /* of the thread alone */
+    char words[LIMEFS_JOB_LINE_MAX]; /* that were printed and not taken yet */
     size_t words_len;
 };
 

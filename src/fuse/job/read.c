@@ -9,17 +9,6 @@ enum {
     REST_SECONDS = 5, /* a container is not asked for after a read that failed */
 };
 
-void limefs_job_prepare(struct limefs *fs, const struct limefs_view *view)
-{
-    struct limefs_job *job = fs->job;
-    if (!job)
-        return;
-    limefs_lock(&job->lock);
-    if (job->state == LIMEFS_JOB_SERVING)
-        limefs_job_file_of(job, view);
-    limefs_unlock(&job->lock);
-}
-
 static struct limefs_want want_of(const struct limefs_range *range)
 {
     return (struct limefs_want){.view = range->view->id,
@@ -97,12 +86,12 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
     int loads[LIMEFS_SLOTS_MAX];
     bool follows;
     struct limefs_job_file *file = limefs_job_file_of(job, view);
-    if (file && file->state == LIMEFS_JOB_FILE_OPENING) {
+    if (file && limefs_job_file_is_opening(file)) {
         limefs_forward_note(&job->forward, want, 0, loads, &follows);
         if (!limefs_forward_is_stream(&job->forward, want))
             return follows;
         while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
-               file->state == LIMEFS_JOB_FILE_OPENING) /* not for long */
+               limefs_job_file_is_opening(file)) /* not for long */
             wait_a_while(job);
         if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
             return follows;

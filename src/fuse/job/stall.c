@@ -47,8 +47,7 @@ static void note_files(const struct limefs_job *job, struct waits *waits)
 {
     for (const struct limefs_job_file *file = job->files;
          file < job->files + LIMEFS_JOB_FILES_MAX; file++)
-        if (file->asked &&
-            (file->state == LIMEFS_JOB_FILE_OPENING || file->state == LIMEFS_JOB_FILE_CLOSING))
+        if (file->state == LIMEFS_JOB_FILE_OPENING || file->state == LIMEFS_JOB_FILE_CLOSING)
             note(job, waits, file->since);
 }
 

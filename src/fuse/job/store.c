@@ -257,7 +257,7 @@ static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
 {
     struct limefs_job_file *file = NULL;
     while (is_open(job) && (file = limefs_job_file_to_write(job, view)) &&
-           (file->state == LIMEFS_JOB_FILE_OPENING || file->state == LIMEFS_JOB_FILE_CLOSING))
+           (limefs_job_file_is_opening(file) || limefs_job_file_is_closing(file)))
         limefs_wait(&job->changed, &job->lock);
     return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }

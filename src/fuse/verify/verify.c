@@ -1,15 +1,12 @@
 /* verify.c - verdicts on the data of records */
 #define _GNU_SOURCE
 #include "proofs.h"
-#include "tree.h"
 #include "writer.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <syslog.h>
 
 enum {
     MEMORY = 64 << 20, /* bytes that a comparison with a header takes, roughly (limegauge.h) */
@@ -36,25 +33,27 @@ void limefs_proof_conclude(struct limefs *fs, struct limefs_proofs *proofs,
     proof->error = 0;
     proof->verdict = is_right ? LIMEFS_OK : LIMEFS_BAD;
     pthread_cond_broadcast(&proofs->changed);
-    atomic_fetch_add_explicit(proof->verdict == LIMEFS_OK ? &fs->verified_ok
-                                                          : &fs->verified_bad,
+    atomic_fetch_add_explicit(proof->verdict == LIMEFS_OK ? &fs->stats.verified_ok
+                                                          : &fs->stats.verified_bad,
                               1, memory_order_relaxed);
 }
 
-void limefs_proof_report(struct limefs *fs, const struct limefs_view *view,
-                         const struct limefs_proof *proof, const struct limefile_checksum *sum,
-                         const char *what)
+static void explain_sum(const struct limefs_proof *proof, const struct limefile_checksum *have,
+                        char reason[LIMEFS_REASON_MAX])
 {
-    char label[PATH_MAX];
     const struct limefile_checksum *want = &proof->field.checksum;
+    snprintf(reason, LIMEFS_REASON_MAX, "checksum %08x %08x, not %08x %08x as in the container",
+             have->suma, have->sumb, want->suma, want->sumb);
+}
+
+void limefs_proof_report(struct limefs *fs, const struct limefs_view *view,
+                         const struct limefs_proof *proof, const struct limefile_checksum *sum)
+{
+    char reason[LIMEFS_REASON_MAX];
     if (limefs_proof_is_right(proof, sum))
         return;
-    limefs_log(LOG_ERR,
-               "%s: record %llu: verify: %s the checksum %08x %08x, not %08x %08x as the "
-               "container says; 'lime check --data' tells more",
-               limefs_tree_label(fs, view->node, label, sizeof label),
-               (unsigned long long)proof->field.record.ordinal, what, sum->suma, sum->sumb,
-               want->suma, want->sumb);
+    explain_sum(proof, sum, reason);
+    limefs_proof_report_bad(fs, view, proof, reason);
 }
 
 int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
@@ -105,7 +104,6 @@ static enum limefile_verdict describe(const struct limefs_proofs *proofs,
                                       const struct limefs_proof *proof,
                                       char reason[LIMEFS_REASON_MAX])
 {
-    const struct limefile_checksum *have = &proof->sum, *want = &proof->field.checksum;
     bool is_bad = proof->verdict == LIMEFS_BAD;
     *reason = '\0';
     if (proof->why)
@@ -113,9 +111,7 @@ static enum limefile_verdict describe(const struct limefs_proofs *proofs,
     else if (is_bad && proof->by_header)
         snprintf(reason, LIMEFS_REASON_MAX, "%s", proofs->difference);
     else if (is_bad)
-        snprintf(reason, LIMEFS_REASON_MAX,
-                 "checksum %08x %08x, not %08x %08x as in the container", have->suma,
-                 have->sumb, want->suma, want->sumb);
+        explain_sum(proof, &proof->sum, reason);
     else if (proof->verdict == LIMEFS_UNVERIFIED && proof->error)
         snprintf(reason, LIMEFS_REASON_MAX, "%s", limefile_strerror(proof->error));
     return is_bad                        ? LIMEFILE_BAD
@@ -226,7 +222,7 @@ static bool is_read(struct limefs *fs, struct limefs_proofs *proofs, struct lime
     if (!*err && proofs->dropped)
         *err = -ESTALE;
     if (!*err)
-        atomic_fetch_add_explicit(&fs->verified_bytes, proof->field.record.bytes,
+        atomic_fetch_add_explicit(&fs->stats.verified_bytes, proof->field.record.bytes,
                                   memory_order_relaxed);
     else if (*err == -EIO || *err == LIMEFILE_E_SHRUNK)
         proof->error = *err;
@@ -248,7 +244,7 @@ static int verify_sum(struct limefs *fs, struct limefs_view *view, struct limefs
         limefs_proof_judge(fs, proofs, proof, &sum);
     limefs_unlock(&proofs->lock);
     if (!err)
-        limefs_proof_report(fs, view, proof, &sum, "the data have");
+        limefs_proof_report(fs, view, proof, &sum);
     return err;
 }
 

@@ -246,7 +246,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     if (err)
         target->error = err;
     else
-        atomic_fetch_add_explicit(&fs->local_written_bytes, n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&fs->stats.local_written_bytes, n, memory_order_relaxed);
     return err ? err : (ssize_t)n;
 }
 

@@ -2,9 +2,10 @@
  * ahead.h - read ahead of a reader who goes on in sequence, by threads of the daemon.
  *
  * If an ordinary user has mounted, the kernel asks for 128 KiB at a time and has two requests
- * under way, which does not keep a disk busy. So threads of the daemon read blocks of the
- * container before they are asked for, as forward.h plans it, and requests are answered from
- * these.
+ * under way, which does not keep a disk busy. And it reads ahead within one file, while the
+ * slices of an export follow each other in one record. So threads of the daemon read blocks of
+ * the container before they are asked for, as forward.h plans it, and requests are answered
+ * from these.
  *
  * Not in a mount with a job, whose window has the same purpose.
  */

@@ -64,7 +64,7 @@ int limefs_file_dup(struct limefs *, const struct limefs_node *);
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
 
-/* write.c: as for the system calls of these names; `closing`: a descriptor is closed. */
+/* As for the system calls of these names; `closing`: a descriptor is closed. */
 ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf, size_t n,
                           uint64_t offset);
 int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);

@@ -25,9 +25,6 @@ void limefs_job_stop(struct limefs *);
  * failure is logged while the log is still the terminal. */
 void limefs_job_watch_start(struct limefs *);
 
-/* A large record is opened: the job may as well open its container. */
-void limefs_job_prepare(struct limefs *, const struct limefs_view *);
-
 /* Bytes [at, at + n) of a container, in a record whose data are [begin, end) of it. */
 struct limefs_range {
     struct limefs_view *view;
