@@ -57,10 +57,6 @@ INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_series := -Isrc/mpi/series/include $(INC_lemon)
 INC_backend := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
-INC_bench := -Isrc/mpi/bench/cells/include $(INC_backend)
-INC_molecule := -Isrc/mpi/checkpoint/molecule/include $(INC_lemon)
-INC_molecules := -Isrc/mpi/checkpoint/shared/include $(INC_molecule)
-INC_md := -Isrc/mpi/checkpoint/md/include -Isrc/mpi/series/include $(INC_molecules)
 INC_stage := -Isrc/lime/stage/include $(INC_cells) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_run := $(INC_lime)
@@ -96,7 +92,7 @@ LEMON_MAJOR := 1
 LEMON_VERSION := 1.1.0
 lemon_src := $(wildcard src/mpi/lemon/*.c src/mpi/series/*.c src/mpi/move/*.c)
 move_src  := $(wildcard src/mpi/move/*.c)
-benchmark_src := $(wildcard src/mpi/programs/*.c)
+benchmark_src := $(wildcard src/mpi/programs/*.c) src/mpi/bench/backend/pattern.c
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
@@ -105,7 +101,7 @@ lemon_lime_src := $(addprefix src/lime/,format.c cached.c direct.c checksum.c de
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
-checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
+checkpoint_src := $(wildcard src/mpi/checkpoint/*.c)
 
 # Libraries that lime-bench compares, where MPICC is the MPI that Debian has built them with, by
 # pkg-config name; `lime-bench --list` gives the reason where one is left out.
@@ -117,11 +113,11 @@ is_open_mpi := $(if $(HAVE_MPI),$(findstring Open MPI,$(shell $(MPICC) --showme:
 have_rivals := $(if $(is_open_mpi),$(foreach r,$(rivals),$(shell $(PKG) --exists $($(r)_PKG) 2>/dev/null && echo $(r))))
 rival_files_HDF5    := backend_hdf5.c
 rival_files_NETCDF4 := backend_netcdf4.c
-rival_files_PNETCDF := backend_pnetcdf.c pnetcdffile.c way_pnetcdf.c
+rival_files_PNETCDF := backend_pnetcdf.c
 lacking      = $(filter-out $(have_rivals),$(rivals))
 why_lacking  = $(if $(is_open_mpi),pkg-config finds no $($(1)_PKG),built with $(MPICC)$(comma) not Open MPI)
 comma       := ,
-backend_src := $(filter-out $(foreach r,$(lacking),$(addprefix %/,$(rival_files_$(r)))),$(wildcard src/mpi/bench/*/*.c))
+backend_src := $(filter-out $(foreach r,$(lacking),$(addprefix %/,$(rival_files_$(r)))),$(wildcard src/mpi/bench/backend/*.c))
 # netcdf-mpi.pc names a folder that has no netcdf.h. Others' headers: no warnings of them.
 rival_cflags := $(patsubst -I%,-isystem %,$(if $(have_rivals),$(call pkg_cflags,$(foreach r,$(have_rivals),$($(r)_PKG))))) \
     $(if $(filter NETCDF4,$(have_rivals)),-isystem $(shell $(PKG) --variable=prefix $(NETCDF4_PKG))/include) \
@@ -193,8 +189,7 @@ $(eval $(call compile,src/lime/edit,$(INC_lime)))
 $(eval $(call compile,src/lime/output,$(INC_lime)))
 $(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
 $(eval $(call compile,src/lime/checkpoint,$(INC_checkpoint)))
-# Loops over numbers want vectors, also where it is not known how many there are.
-$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags) $$(if $$(filter %/kernel.c,$$<),$(filter -O3,$(CFLAGS:-O2=-O3)))))
+$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags)))
 # No fused multiply-add, for the same bits on every machine; loops over sites become vectors.
 $(eval $(call compile,src/lime/formats,$(INC_formats) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))
@@ -222,7 +217,6 @@ $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics
 $(B)/obj/tests/unit/test_gauge.o: INC_first := -Isrc/lime/formats
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
-$(B)/obj/tests/unit/test_bench_particle.o: INC_first := -Isrc/mpi/bench/cells/include
 $(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime) $$(helper_cflags)))
 
@@ -241,14 +235,10 @@ $(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire)))
 bench_cflags := $(call pkg_cflags,jansson) $(rival_cflags) \
     -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'
 $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags)))
-$(eval $(call compile_mpi,src/mpi/bench/cells,$(INC_bench) $$(bench_cflags)))
-$(eval $(call compile_mpi,src/mpi/bench,$(INC_bench) $$(bench_cflags)))
-$(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
-$(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_md) $(call pkg_cflags,jansson)))
-$(eval $(call compile_mpi,src/mpi/checkpoint/shared,$(INC_molecules)))
-$(eval $(call compile_mpi,src/mpi/checkpoint/molecule,$(INC_molecule)))
+$(eval $(call compile_mpi,src/mpi/bench,$(INC_backend) $$(bench_cflags)))
+$(eval $(call compile_mpi,src/mpi/programs,$(INC_backend)))
 # No fused multiply-add: where the compiler takes one must not change a run's bits.
-$(eval $(call compile_mpi,src/mpi/checkpoint/md,$(INC_md) -ffp-contract=off))
+$(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_series) -ffp-contract=off $(call pkg_cflags,jansson)))
 
 # What of Lemon and lime-bench needs no MPI, for its tests where there is none.
 define compile_no_mpi
@@ -259,7 +249,6 @@ endef
 $(eval $(call compile_no_mpi,src/mpi/move))
 $(eval $(call compile_no_mpi,src/mpi/lemon))
 $(eval $(call compile_no_mpi,src/mpi/bench/backend,-Isrc/mpi/bench/backend/include))
-$(eval $(call compile_no_mpi,src/mpi/bench/cells,-Isrc/mpi/bench/cells/include))
 
 $(B)/lib/liblemon.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
@@ -345,16 +334,15 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
 
 # Units of the daemon that need no FUSE.
-$(B)/tests/test_stream: $(call obj,src/fuse/file/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/job/forward.c)
 $(B)/tests/test_spans: $(call obj,src/fuse/job/spans.c)
 $(B)/tests/test_stall: $(call obj,src/fuse/job/stall.c)
-$(B)/tests/test_tally: $(call obj,src/fuse/verify/tally.c)
-$(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c clock.c lock.c))
+$(B)/tests/test_tally: $(call obj,src/fuse/verify/tally.c src/fuse/job/spans.c)
+$(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c lock.c))
 # A room, with those below it; libfuse3 is there for what it tells the kernel.
 names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
 $(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))
-$(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) $(addprefix src/fuse/process/,options.c values.c))
+$(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c)
 $(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
 $(B)/tests/test_cells $(B)/tests/test_gauge: unit_libs = -lm
 # Sums of what passes when it is staged.
@@ -365,12 +353,10 @@ $(B)/tests/test_wire: $(B)/lib/liblimejob.a
 # Units of Lemon that need no MPI.
 $(B)/tests/test_box: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/grid.o
 $(B)/tests/test_runs: $(B)/obj/no-mpi/runs.o $(B)/obj/no-mpi/share.o
-$(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan pieces schedule share)
+$(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan schedule share)
 $(B)/tests/test_permute: $(patsubst %,$(B)/obj/no-mpi/%.o,permute box grid)
 $(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
-$(B)/tests/test_bench_particle: $(B)/obj/no-mpi/particle.o
-$(B)/tests/test_bench_particle: unit_libs = -lm
-$(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o data.o dataset.o)
+$(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o dataset.o)
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -380,9 +366,7 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(helper_libs) $(call pkg_libs,libisal expat) -lm -pthread
 
-$(B)/obj/tests/helpers/face-speed.o: helper_cflags = $(INC_faces)
-$(B)/obj/tests/helpers/striped.o: helper_cflags = $(call pkg_cflags,fuse3)
-$(B)/helpers/striped: helper_libs = $(call pkg_libs,fuse3)
+$(B)/obj/tests/helpers/make-config.o: helper_cflags = $(INC_formats)
 $(B)/obj/tests/helpers/long-names.o: helper_cflags = $(call pkg_cflags,fuse3)
 $(B)/helpers/long-names: helper_libs = $(call pkg_libs,fuse3)
 
@@ -434,7 +418,7 @@ c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 lint: ## cppcheck, shellcheck, man pages and formatting
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem $(INC_lime) src tests
-	$(Q)shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run scripts/striped \
+	$(Q)shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
 	    src/mpi/package/install
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)mandoc -T lint -W warning docs/man/*

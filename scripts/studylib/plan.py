@@ -10,10 +10,10 @@ import hashlib
 
 from .words import option_size
 
-ALL = ("posix", "mpiio", "subarray", "alltoallv", "lime", "gather", "hdf5", "netcdf4", "pnetcdf",
-       "limefs", "limefs-job")
+ALL = ("posix", "mpiio", "subarray", "lime", "gather", "hdf5", "netcdf4", "pnetcdf", "limefs",
+       "limefs-job")
 LIBRARIES = ("hdf5", "netcdf4", "pnetcdf")
-LATTICE = ("lime", "gather", "posix", "subarray", "alltoallv")
+LATTICE = ("lime", "gather", "posix", "subarray")
 
 KIB, MIB = 1 << 10, 1 << 20
 SITE, RESULT = 576, 192  # bytes a site: four SU(3) matrices; a spinor field, 24 numbers

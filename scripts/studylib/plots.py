@@ -16,7 +16,7 @@ FILL = "fs transparent solid 0.6 border"
 
 # Series that stand together in a plot have different places.
 STYLE = {"posix": 5, "mpiio": 0, "hdf5": 1, "netcdf4": 2, "pnetcdf": 3, "lime": 4, "gather": 0,
-         "subarray": 2, "alltoallv": 3, "limefs": 1, "limefs-job": 2}
+         "subarray": 2, "limefs": 1, "limefs-job": 2}
 
 HEAD = """set terminal svg size {width},{height} dynamic noenhanced font 'sans-serif,{font}' \\
     linewidth 1.3 dashlength 0.6

@@ -24,8 +24,7 @@ struct reading {
     size_t filled;
     bool cut;
 
-    xmlread_fact_fn *fact; /* NULL: values or attributes are wanted */
-    xmlread_element_fn *element;
+    xmlread_fact_fn *fact; /* NULL: values are wanted */
     void *context;
     char *root, *long_text; /* XMLREAD_TEXT_MAX, XMLREAD_FACT_MAX + 1 */
     bool leaf;              /* no element inside of the one whose text is coming */
@@ -129,12 +128,9 @@ static void XMLCALL start_element(void *context, const char *qualified, const ch
 {
     struct reading *r = context;
     const char *name = local_name(qualified);
+    (void)attributes;
     if (too_much(r))
         return;
-    if (r->element) {
-        r->element(r->context, name, (const char *const *)attributes);
-        return;
-    }
     if (!r->certain && (is_named(r, name) || r->depth == 1)) {
         r->certain = is_named(r, name);
         enter(r);
@@ -286,8 +282,7 @@ static int read_document(const void *xml, size_t n, const struct reading *fresh)
         return LIMEFILE_E_XML;
     struct reading r = *fresh;
     int err = parse(&r, text, n, NULL, &why);
-    if (err == LIMEFILE_E_XML && why == XML_ERROR_INVALID_TOKEN && !fresh->fact &&
-        !fresh->element) {
+    if (err == LIMEFILE_E_XML && why == XML_ERROR_INVALID_TOKEN && !fresh->fact) {
         r = *fresh;
         err = parse(&r, text, n, "ISO-8859-1", &why);
     }
@@ -298,12 +293,6 @@ int xmlread_values(const void *xml, size_t n, const char *const *elements,
                    struct xmlread_value *values, size_t count)
 {
     const struct reading fresh = {.elements = elements, .values = values, .count = count};
-    return read_document(xml, n, &fresh);
-}
-
-int xmlread_elements(const void *xml, size_t n, xmlread_element_fn *element, void *context)
-{
-    const struct reading fresh = {.element = element, .context = context};
     return read_document(xml, n, &fresh);
 }
 

@@ -6,14 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#ifndef STATX_MNT_ID_UNIQUE
-#define STATX_MNT_ID_UNIQUE 0x4000U
-#endif
 
 enum {
     INHERITED = 10,   /* descriptors below it are looked at when the program starts */
@@ -24,25 +21,113 @@ enum {
 
 static uint64_t from = FROM;
 
-/* Without a question to the daemon: the kernel knows what it is. */
-static bool look_at(int fd, struct statx *stx)
+/* ---- which mounts are limefs, and whose, by /proc/self/mountinfo ---- */
+
+/* A process of ours believes a mount of its own user or of root, as its owner tells which files
+ * to read. */
+enum limefs_run_mount {
+    LIMEFS_RUN_UNKNOWN, /* just now: there may be no descriptor left to look */
+    LIMEFS_RUN_OTHER,   /* no mount of limefs */
+    LIMEFS_RUN_STRANGER,
+    LIMEFS_RUN_TRUSTED,
+};
+
+enum {
+    DEVICE = 2,   /* field of a line, from 0 */
+    TYPE = 1,     /* after the field "-" */
+    OPTIONS = 3,  /* after it, too: of the file system */
+    TEXT_MAX = 32 /* of what is looked for; longer words are something else */
+};
+
+/* A word at a time, as lines may be longer than any buffer. */
+struct reader {
+    int field, separator; /* the fields so far in this line, that "-" was; -1: not yet */
+    char word[TEXT_MAX];
+    size_t len;
+    unsigned major, minor; /* looked for */
+    bool device, limefs;   /* this line's */
+    uint64_t user;         /* this line's: who has mounted it */
+    enum limefs_run_mount found;
+};
+
+/* A decimal number up to `end`. */
+static bool number(const char **at, char end, uint64_t *n)
 {
-    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-                 STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MNT_ID_UNIQUE, stx) == 0;
+    const char *begin = *at;
+    for (*n = 0; **at >= '0' && **at <= '9' && *at < begin + 18; ++*at)
+        *n = *n * 10 + (uint64_t)(**at - '0');
+    return *at > begin && *(*at)++ == end;
 }
 
-static uint64_t number_of_mount(const struct statx *stx)
+static bool is_device(const struct reader *reader)
 {
-    return stx->stx_mask & STATX_MNT_ID_UNIQUE ? stx->stx_mnt_id : 0;
+    uint64_t major, minor;
+    const char *at = reader->word;
+    return number(&at, ':', &major) && number(&at, '\0', &minor) && major == reader->major &&
+           minor == reader->minor;
 }
 
-bool limefs_run_is(int fd, const struct limefs_run_record *record)
+static void take_word(struct reader *reader)
 {
-    struct statx stx;
-    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID_UNIQUE,
-                 &stx) == 0 &&
-           stx.stx_ino == record->ino && number_of_mount(&stx) == record->mount &&
-           makedev(stx.stx_dev_major, stx.stx_dev_minor) == record->dev;
+    static const char user[] = "user_id=";
+    reader->word[reader->len < TEXT_MAX ? reader->len : 0] = '\0';
+    int after = reader->separator < 0 ? 0 : reader->field - reader->separator;
+    if (reader->field == DEVICE)
+        reader->device = is_device(reader);
+    else if (reader->separator < 0 && reader->field > DEVICE && strcmp(reader->word, "-") == 0)
+        reader->separator = reader->field;
+    else if (after == TYPE)
+        reader->limefs = strcmp(reader->word, "fuse.limefs") == 0;
+    else if (after == OPTIONS && strncmp(reader->word, user, sizeof user - 1) == 0) {
+        const char *at = reader->word + sizeof user - 1;
+        if (!number(&at, '\0', &reader->user))
+            reader->user = UINT64_MAX;
+    }
+    reader->len = 0;
+}
+
+static void end_line(struct reader *reader)
+{
+    if (reader->device && reader->limefs)
+        reader->found = reader->user == 0 || reader->user == geteuid() ? LIMEFS_RUN_TRUSTED
+                                                                       : LIMEFS_RUN_STRANGER;
+    reader->device = reader->limefs = false;
+    reader->user = UINT64_MAX;
+    reader->field = 0;
+    reader->separator = -1;
+}
+
+static void take(struct reader *reader, char c)
+{
+    bool option =
+        c == ',' && reader->separator >= 0 && reader->field == reader->separator + OPTIONS;
+    if (c != ' ' && c != '\n' && !option) {
+        if (reader->len < TEXT_MAX)
+            reader->word[reader->len++] = c;
+        return;
+    }
+    take_word(reader);
+    if (c == '\n')
+        end_line(reader);
+    else if (c == ' ')
+        reader->field++;
+}
+
+static enum limefs_run_mount find_mount(unsigned major, unsigned minor)
+{
+    char buf[1024];
+    struct reader reader = {.major = major, .minor = minor, .found = LIMEFS_RUN_OTHER};
+    end_line(&reader);
+    const struct limefs_run_real *real = limefs_run_real();
+    int fd = real->open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return LIMEFS_RUN_UNKNOWN;
+    ssize_t got;
+    while ((got = real->read(fd, buf, sizeof buf)) > 0)
+        for (ssize_t i = 0; i < got; i++)
+            take(&reader, buf[i]);
+    real->close(fd);
+    return reader.found;
 }
 
 /* A number of a mount that is never used again stands for what was found out once, by a process
@@ -50,16 +135,18 @@ bool limefs_run_is(int fd, const struct limefs_run_record *record)
 static enum limefs_run_mount mount_of(const struct statx *stx)
 {
     static _Atomic uint64_t known[CACHE];
-    uint64_t id = number_of_mount(stx), key = (id << 32 | geteuid()) * KINDS;
+    uint64_t id = limefs_run_mount_number(stx), key = (id << 32 | geteuid()) * KINDS;
     _Atomic uint64_t *place = &known[id % CACHE];
     uint64_t kind = atomic_load(place);
     if (id && kind % KINDS != LIMEFS_RUN_UNKNOWN && kind - kind % KINDS == key)
         return (enum limefs_run_mount)(kind % KINDS);
-    enum limefs_run_mount found = limefs_run_mount_of(stx->stx_dev_major, stx->stx_dev_minor);
+    enum limefs_run_mount found = find_mount(stx->stx_dev_major, stx->stx_dev_minor);
     if (id)
         atomic_store(place, key + found);
     return found;
 }
+
+/* ---- the container ---- */
 
 /* With the process's own rights. A pipe is not waited for. */
 static int open_container(const struct limefile_range *range)
@@ -110,7 +197,7 @@ static void look_closer(int fd, int flags)
 {
     struct statx stx;
     /* Mounts of FUSE have no device, whose number would have an upper half. */
-    if (!look_at(fd, &stx) || !S_ISREG(stx.stx_mode) || stx.stx_dev_major != 0)
+    if (!limefs_run_stat(fd, &stx) || !S_ISREG(stx.stx_mode) || stx.stx_dev_major != 0)
         return;
     enum limefs_run_mount mount = mount_of(&stx);
     if (mount == LIMEFS_RUN_OTHER || mount == LIMEFS_RUN_UNKNOWN)
@@ -118,7 +205,7 @@ static void look_closer(int fd, int flags)
     struct limefs_run_record record = {
         .dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
         .ino = stx.stx_ino,
-        .mount = number_of_mount(&stx),
+        .mount = limefs_run_mount_number(&stx),
     };
     bool plain = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_DIRECT);
     int container = -1;
@@ -141,9 +228,13 @@ void limefs_run_look(int fd, int flags)
     errno = kept;
 }
 
-void limefs_run_ask_begin(void)
+/* A program begins with an errno of 0 (C11 7.5). */
+__attribute__((constructor)) static void begin(void)
 {
+    int kept = errno;
     const char *given = getenv("LIMEFS_RUN_FROM");
+    limefs_run_table_begin();
+    limefs_run_report_begin();
     if (given && *given)
         from = strtoull(given, NULL, 10);
     for (int fd = 0; fd < INHERITED; fd++) {
@@ -151,4 +242,5 @@ void limefs_run_ask_begin(void)
         if (flags >= 0)
             limefs_run_look(fd, flags);
     }
+    errno = kept;
 }

@@ -8,9 +8,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#else
+#define __libc_single_threaded 0
+#endif
+
+#ifndef F_DUPFD_QUERY /* Linux 6.10 */
+#define F_DUPFD_QUERY 1027
+#endif
+
 enum {
     PARTS = 64,        /* of a vector that is cut */
     MOST = 0x7ffff000, /* bytes that the kernel moves at once */
+    NO_POSITION = LIMEFS_RUN_NO_POSITION,
+    MAKING = NO_POSITION - 1, /* another thread is about to make one */
 };
 
 #define BEHIND ((uint64_t)1 << 62) /* the end of any file */
@@ -110,6 +122,69 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
     return true;
 }
 
+/*
+ * ---- the kernel's position of a record, in programs with threads ----
+ *
+ * Another thread may make the record's number another file between any two system calls of a
+ * read. So the position is not moved by that number, but by a descriptor of our own, which
+ * shares the open file and is no concern of the program's. It is made by the first such read of
+ * a record, and closed with it.
+ *
+ * Without threads there is none: only a handler of a signal comes in between then, and the read
+ * goes on after it.
+ */
+
+/* They share an open file. Where the kernel does not tell, the record is enough. */
+static bool are_one(int fd, int own, const struct limefs_run_record *record)
+{
+    long same = syscall(SYS_fcntl, fd, F_DUPFD_QUERY, own);
+    return same < 0 && errno == EINVAL ? limefs_run_is(fd, record) : same == 1;
+}
+
+/* As long as fd has the entry, what is duplicated is the record's open file: it is forgotten
+ * before it becomes another one. */
+static int duplicate_position(int fd, const struct limefs_run_record *record)
+{
+    uint64_t entry = limefs_run_entry(fd);
+    if (limefs_run_peek(entry) != record || !limefs_run_is(fd, record))
+        return NO_POSITION;
+    int own = limefs_run_copy_out_of_the_way(fd);
+    if (own < 0)
+        return NO_POSITION;
+    if (limefs_run_entry(fd) == entry && limefs_run_is(own, record)) {
+        limefs_run_note_own(own, true);
+        return own;
+    }
+    limefs_run_real()->close(own);
+    return NO_POSITION;
+}
+
+/* One thread does, and the others leave the read to the mount meanwhile: who came too late
+ * would have to close his, and with it all locks of the program's on the record. With no
+ * signals: a handler that jumps away would leave it open. */
+static int make_position(int fd, struct limefs_run_record *record)
+{
+    struct limefs_run_quiet quiet;
+    int own = NO_POSITION;
+    limefs_run_quiet_begin(&quiet);
+    if (limefs_run_is_ours() && atomic_compare_exchange_strong(&record->own, &own, MAKING)) {
+        own = duplicate_position(fd, record);
+        atomic_store(&record->own, own);
+    }
+    limefs_run_quiet_end(&quiet);
+    return own;
+}
+
+static int position_of(int fd, struct limefs_run_record *record)
+{
+    if (__libc_single_threaded)
+        return limefs_run_is(fd, record) ? fd : -1;
+    int own = atomic_load(&record->own);
+    if (own == NO_POSITION)
+        own = make_position(fd, record);
+    return own >= 0 && limefs_run_is(own, record) && are_one(fd, own, record) ? own : -1;
+}
+
 /* Of `total` bytes at the kernel's position, what is left of the record; 0: leave it to the
  * mount, also at the end. */
 static size_t left_of(int fd, const struct limefs_run_record *record, size_t total)
@@ -202,7 +277,7 @@ static bool can_be_read(int container, const struct iovec *iov, int count)
 /* By which the record is to be read, at its position or not; -1: by none. */
 static int look_at(int fd, struct limefs_run_record *record, bool at_position)
 {
-    int by = at_position ? limefs_run_position(fd, record) : fd;
+    int by = at_position ? position_of(fd, record) : fd;
     bool is = (at_position && by >= 0) || limefs_run_is(fd, record);
     if (!is)
         limefs_run_forget(fd); /* closed unseen: it is another file */
@@ -251,35 +326,4 @@ ssize_t limefs_run_count(ssize_t got, bool round)
     else if (got > 0)
         limefs_run_count_through((size_t)got);
     return got;
-}
-
-/* The part of a range that is in the container's; false: none. */
-static bool cut_range(const struct limefs_run_record *record, off_t *at, off_t *bytes)
-{
-    if (*at < 0 || *bytes < 0)
-        return false;
-    uint64_t end = *bytes ? (uint64_t)*at + (uint64_t)*bytes : UINT64_MAX;
-    uint64_t from = (uint64_t)*at > record->head ? (uint64_t)*at - record->head : 0;
-    end = end > record->head ? end - record->head : 0;
-    if (end > record->bytes)
-        end = record->bytes;
-    *at = (off_t)from;
-    *bytes = from < end ? (off_t)(end - from) : 0;
-    return from < end;
-}
-
-bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err)
-{
-    struct limefs_run_record *record = limefs_run_hold(fd);
-    if (!record)
-        return false;
-    int kept = errno, container = atomic_load(&record->container);
-    bool ours = container >= 0 && !atomic_load(&record->changed) &&
-                cut_range(record, &at, &bytes) && limefs_run_is(fd, record);
-    if (ours)
-        *err = limefs_run_real()->posix_fadvise(container, (off_t)record->offset + at, bytes,
-                                                advice);
-    limefs_run_let_go(record);
-    errno = kept;
-    return ours;
 }

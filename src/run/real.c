@@ -3,7 +3,6 @@
 #include "run.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 
 #pragma weak pthread_testcancel /* glibc before 2.34: programs without threads have none */
@@ -37,9 +36,6 @@ static void find(void)
     FIND(readv, "readv");
     FIND(preadv, "preadv");
     FIND(preadv2, "preadv2");
-    FIND(posix_fadvise, "posix_fadvise");
-    FIND(readahead, "readahead");
-    FIND(prctl, "prctl");
     atomic_store(&ready, true);
 }
 
@@ -82,15 +78,4 @@ void limefs_run_quiet_end(const struct limefs_run_quiet *quiet)
 {
     limefs_run_cancel_back(quiet->cancel);
     sigprocmask(SIG_SETMASK, &quiet->signals, NULL);
-}
-
-/* A program begins with an errno of 0 (C11 7.5). */
-__attribute__((constructor)) static void begin(void)
-{
-    int kept = errno;
-    find();
-    limefs_run_table_begin();
-    limefs_run_report_begin();
-    limefs_run_ask_begin();
-    errno = kept;
 }

@@ -41,11 +41,8 @@ struct limefs_run_real {
     ssize_t (*readv)(int, const struct iovec *, int);
     ssize_t (*preadv)(int, const struct iovec *, int, off_t);
     ssize_t (*preadv2)(int, const struct iovec *, int, off_t, int);
-    int (*posix_fadvise)(int, off_t, off_t, int);
-    ssize_t (*readahead)(int, off64_t, size_t);
     int (*fclose)(FILE *);
     FILE *(*freopen)(const char *, const char *, FILE *);
-    int (*prctl)(int, ...);
 };
 
 const struct limefs_run_real *limefs_run_real(void);
@@ -75,7 +72,7 @@ struct limefs_run_record {
     uint64_t head;                     /* bytes of the mount's own before them */
     bool tail;                         /* and there are such behind them */
     atomic_int container;              /* our own descriptor of it; -1: taken from us */
-    atomic_int own;                    /* position.c: our descriptor of its open file, if any */
+    atomic_int own;                    /* our descriptor of its open file, if any (bytes.c) */
     atomic_bool changed;               /* it is left to the mount for good */
     _Atomic uint64_t life;             /* table.c */
 };
@@ -96,6 +93,15 @@ static inline uint64_t limefs_run_entry(int fd)
                ? atomic_load_explicit(&limefs_run_entries[fd], memory_order_acquire)
                : 0;
 }
+
+/* What fd is, as the kernel knows without a question to the daemon; and the number of the mount
+ * that it is in, which is never used again; 0: the kernel has none. */
+struct statx;
+bool limefs_run_stat(int fd, struct statx *);
+uint64_t limefs_run_mount_number(const struct statx *);
+
+/* fd still is the record. */
+bool limefs_run_is(int fd, const struct limefs_run_record *);
 
 /* Before any other, and never by two threads at once. */
 void limefs_run_table_begin(void);
@@ -135,9 +141,6 @@ void limefs_run_leave(int fd);
 void limefs_run_forget(int fd);
 void limefs_run_forget_range(unsigned first, unsigned last);
 
-/* All records, which stay open for the program. */
-void limefs_run_forget_all(void);
-
 /* A descriptor of ours, of which the program knows nothing and which it must not close; and one
  * of ours gives its number up to the program. */
 bool limefs_run_is_own(int fd);
@@ -153,30 +156,10 @@ bool limefs_run_may_have_more(void);
 int limefs_run_copy_out_of_the_way(int fd);
 int limefs_run_out_of_the_way(int fd);
 
-/* ---- position.c ---- */
-
-/* The descriptor by which the position of the record, which is held, is to be moved, whatever
- * other threads do to fd. -1: fd is not the record, or it cannot be had just now. */
-int limefs_run_position(int fd, struct limefs_run_record *);
-
 /* ---- ask.c: is it a record that can be read round the mount? ---- */
 
 /* fd has just been opened with these flags, or is found open. */
 void limefs_run_look(int fd, int flags);
-void limefs_run_ask_begin(void);
-
-/* fd still is the record. */
-bool limefs_run_is(int fd, const struct limefs_run_record *);
-
-/* mounts.c: whether a device is a limefs mount, and one that a process of ours may believe:
- * its owner tells which files to read, so it is ourselves or root. */
-enum limefs_run_mount {
-    LIMEFS_RUN_UNKNOWN, /* just now: there may be no descriptor left to look */
-    LIMEFS_RUN_OTHER,   /* no mount of limefs */
-    LIMEFS_RUN_STRANGER,
-    LIMEFS_RUN_TRUSTED,
-};
-enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
 
 /* ---- bytes.c: reads ---- */
 
@@ -192,16 +175,10 @@ bool limefs_run_read(int fd, const struct iovec *, int count, bool vector, off_t
                      struct limefs_run_got *);
 ssize_t limefs_run_count(ssize_t got, bool round);
 
-/* Whether advice on a range of the record was passed on to the container. */
-bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err);
-
-/* ---- report.c ---- */
-
+/* How many bytes went which way, printed at the program's end (LIMEFS_RUN_REPORT). */
 void limefs_run_count_round(size_t);
 void limefs_run_count_through(size_t);
 void limefs_run_report_begin(void);
-bool limefs_run_is_report(int fd);
-void limefs_run_move_report(void);
 
 /* For what stands before a function of libc's. */
 #define EXPORTED __attribute__((visibility("default")))

@@ -12,12 +12,22 @@
  */
 #define _GNU_SOURCE
 #include "run.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
+
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000U
+#endif
 
 enum {
     FDS = LIMEFS_RUN_FDS,
@@ -41,6 +51,9 @@ static atomic_uint highest;   /* descriptor that had an entry */
 static atomic_int containers; /* that are open */
 static _Atomic pid_t owner;   /* of this memory */
 static atomic_int *same;      /* 0: this is another process since */
+static _Atomic uint64_t went_round, went_through;
+static int report = -1; /* programs close stderr before they end */
+static struct stat target;
 
 void limefs_run_table_begin(void)
 {
@@ -61,6 +74,28 @@ bool limefs_run_is_ours(void)
         atomic_store(same, 1);
     }
     return atomic_load(&owner) == self;
+}
+
+/* ---- what a descriptor is ---- */
+
+bool limefs_run_stat(int fd, struct statx *stx)
+{
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+                 STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MNT_ID_UNIQUE, stx) == 0;
+}
+
+uint64_t limefs_run_mount_number(const struct statx *stx)
+{
+    return stx->stx_mask & STATX_MNT_ID_UNIQUE ? stx->stx_mnt_id : 0;
+}
+
+bool limefs_run_is(int fd, const struct limefs_run_record *record)
+{
+    struct statx stx;
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID_UNIQUE,
+                 &stx) == 0 &&
+           stx.stx_ino == record->ino && limefs_run_mount_number(&stx) == record->mount &&
+           makedev(stx.stx_dev_major, stx.stx_dev_minor) == record->dev;
 }
 
 /* ---- records ---- */
@@ -250,14 +285,6 @@ void limefs_run_forget_range(unsigned first, unsigned last)
     }
 }
 
-void limefs_run_forget_all(void)
-{
-    unsigned top = atomic_load(&highest);
-    for (unsigned fd = 0; fd <= top && fd < FDS; fd++)
-        if (limefs_run_entry((int)fd) != OWN)
-            limefs_run_forget((int)fd);
-}
-
 /* ---- our own descriptors ---- */
 
 /* Whose container it is, or position. */
@@ -277,11 +304,15 @@ static bool is_of(int fd, const struct limefs_run_record *record)
            (record && atomic_load(&record->own) == fd && limefs_run_is(fd, record));
 }
 
+static bool is_report(int fd)
+{
+    return fd >= 0 && fd == report;
+}
+
 bool limefs_run_is_own(int fd)
 {
     int kept = errno;
-    bool own =
-        limefs_run_is_report(fd) || (limefs_run_entry(fd) == OWN && is_of(fd, whose(fd)));
+    bool own = is_report(fd) || (limefs_run_entry(fd) == OWN && is_of(fd, whose(fd)));
     errno = kept;
     return own;
 }
@@ -298,12 +329,12 @@ static void give_up(int fd, struct limefs_run_record *record)
 
 void limefs_run_give_up(int fd)
 {
-    bool report = limefs_run_is_report(fd);
-    if ((!report && limefs_run_entry(fd) != OWN) || !limefs_run_is_ours())
+    bool reports = is_report(fd);
+    if ((!reports && limefs_run_entry(fd) != OWN) || !limefs_run_is_ours())
         return;
-    if (report)
-        limefs_run_move_report();
-    struct limefs_run_record *record = report ? NULL : whose(fd);
+    if (reports)
+        report = limefs_run_real()->fcntl(report, F_DUPFD_CLOEXEC, report + 1);
+    struct limefs_run_record *record = reports ? NULL : whose(fd);
     if (record)
         give_up(fd, record);
     store(fd, NOTHING);
@@ -330,4 +361,50 @@ int limefs_run_out_of_the_way(int fd)
     int high = limefs_run_copy_out_of_the_way(fd);
     limefs_run_real()->close(fd);
     return high;
+}
+
+/* ---- how many bytes went which way, at the program's end ---- */
+
+void limefs_run_count_round(size_t n)
+{
+    atomic_fetch_add_explicit(&went_round, n, memory_order_relaxed);
+}
+
+void limefs_run_count_through(size_t n)
+{
+    atomic_fetch_add_explicit(&went_through, n, memory_order_relaxed);
+}
+
+void limefs_run_report_begin(void)
+{
+    const char *wanted = getenv("LIMEFS_RUN_REPORT");
+    if (!wanted || strcmp(wanted, "1") != 0)
+        return;
+    int fd = limefs_run_real()->fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0 && fstat(fd, &target) == 0)
+        report = limefs_run_out_of_the_way(fd);
+}
+
+/* Nobody has closed it unseen, and opened a file of the program's. */
+static bool is_still_there(void)
+{
+    struct stat st;
+    return report >= 0 && fstat(report, &st) == 0 && st.st_dev == target.st_dev &&
+           st.st_ino == target.st_ino;
+}
+
+__attribute__((destructor)) static void print(void)
+{
+    char name[64], line[256];
+    uint64_t round = atomic_load(&went_round), through = atomic_load(&went_through);
+    if (!is_still_there() || (round == 0 && through == 0)) /* shells run many others */
+        return;
+    snprintf(name, sizeof name, "%s", program_invocation_short_name);
+    limefile_text_defuse(name, "");
+    int n = snprintf(line, sizeof line,
+                     "limefs-run: %s: %" PRIu64 " bytes round the mount, %" PRIu64
+                     " bytes through it\n",
+                     name, round, through);
+    if (n > 0 && write(report, line, (size_t)n) < 0)
+        return; /* nobody to tell */
 }

@@ -1,7 +1,8 @@
-"""Slices read one after another: the daemon reads ahead from one file to the next."""
+"""Records read by small requests that follow each other: the daemon reads ahead itself."""
 
+import contextlib
+import ctypes
 import errno
-import json
 import mmap
 import os
 import random
@@ -10,83 +11,173 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-import aheadlib
 import limetest
 import scidac
 import writelib
-from aheadlib import FIELD, PAGE, drop, pages_there
+from writelib import MIB
 
-SMALL, MIDDLE, LARGE = (4, 4, 4, 30), (8, 8, 8, 24), (16, 16, 24, 8)  # 36 KiB, 288 KiB, 3.4 MiB
-
-
-def container(dims, seed):
-    """(container, slices)"""
-    nbytes = dims[0] * dims[1] * dims[2] * 576
-    data = random.Random(seed).randbytes(nbytes * dims[3])
-    form = scidac.ildg_format(dims, 64)
-    return limetest.container([("ildg-format", form), (FIELD, data)]), \
-        [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
+SMALL = "readahead=128K"  # what the kernel does of itself where an ordinary user has mounted
+SIZE = 24 * MIB + 12345
+PAGE = 4096
+FIELD = "ildg-binary-data"
 
 
-def read(path):
-    with open(path, "rb", buffering=0) as file:
-        return file.readall()
+def drop(path):
+    """Nothing of it is in memory, where the file system can do that: else nothing is read ahead."""
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
+def pages_there(path):
+    """How many of a file's pages the kernel has."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+    with open(path, "rb") as file, \
+            mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE) as mapped:
+        there = ctypes.create_string_buffer((len(mapped) + PAGE - 1) // PAGE)
+        place = ctypes.c_char.from_buffer(mapped)
+        result = libc.mincore(ctypes.addressof(place), len(mapped), there)
+        del place
+        assert result == 0, ctypes.get_errno()
+        return sum(byte & 1 for byte in there.raw)
+
+
+def need_pages(test, path):
+    """Skips it where what is read ahead cannot be told by the pages that are in memory."""
+    limetest.need_linux(test, 6, 5)
+    drop(path)
+    if pages_there(path):
+        test.skipTest("needs a file system whose pages can be dropped")
+
+
+def read_by(name, size, at=0, most=None):
+    """The file from `at` on, read `size` bytes at a time."""
+    parts, left = [], most
+    fd = os.open(name, os.O_RDONLY)
+    try:
+        while part := os.pread(fd, size if left is None else min(size, left), at):
+            parts.append(part)
+            at += len(part)
+            left = left if left is None else left - len(part)
+            if left == 0:
+                break
+    finally:
+        os.close(fd)
+    return b"".join(parts)
 
 
 @limetest.needs_fuse
 class Ahead(limetest.TestCase):
-    def stats(self, mount):
-        return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
+    def setUp(self):
+        super().setUp()
+        self.data = random.Random(1).randbytes(SIZE)
+        raw = limetest.container([("first", b"x" * 1000), ("data", self.data), ("last", b"y" * 999)])
+        self.path = self.write("stream.lime", raw)
+        self.begin = raw.index(self.data)
+        drop(self.path)
 
-    def slice_of(self, mount, t):
-        return mount.join(f"{FIELD}.t", f"{t:03}")
+    def test_whole(self):
+        for size in (1000, 32768, 100000, 131072, MIB, 1 << 30):
+            for at in (0, 5, 3 * MIB + 7, SIZE - 200000):
+                drop(self.path)
+                with limetest.Mount(self.path, opts=SMALL) as mount:
+                    for _ in range(2):
+                        self.assertTrue(read_by(mount.join("data"), size, at) == self.data[at:],
+                                        (size, at))
 
-    def chunk_of(self, mount, t):
-        return mount.join(f"{FIELD}.zarr", "field", f"{t}.0.0.0.0.0.0")
+    def test_around_the_page_cache(self):
+        """What is read ahead does not pass the page cache, and is read once."""
+        need_pages(self, self.path)
 
-    def test_in_turn(self):
-        """With names that the kernel was told before, and with those that it was not."""
-        for dims in (SMALL, MIDDLE, LARGE):
-            raw, slices = container(dims, dims[0])
-            path = self.write(f"conf{dims[0]}", raw)
-            for listed in (True, False):
-                for name in (self.slice_of, self.chunk_of):
-                    drop(path)
-                    with limetest.Mount(path) as mount:
-                        if listed:
-                            for _ in os.walk(mount.join(FIELD + ".t")):
-                                pass
-                            for _ in os.walk(mount.join(FIELD + ".zarr")):
-                                pass
-                        for again in range(2):
-                            for t, wanted in enumerate(slices):
-                                self.assertTrue(read(name(mount, t)) == wanted,
-                                                (dims, listed, name.__name__, again, t))
+        def reads_around():
+            drop(self.path)
+            with limetest.Mount(self.path, opts=SMALL) as mount:
+                self.assertTrue(read_by(mount.join("data"), MIB) == self.data)
+            return pages_there(self.path) < SIZE // PAGE // 4
+        # While the container is so young that a change might not show, nothing is kept.
+        writelib.until(reads_around)
+
+    def test_what_is_in_memory(self):
+        """All, or every other MiB of it."""
+        for step in (1, 2):
+            drop(self.path)
+            for at in range(0, SIZE, step * MIB):
+                read_by(self.path, MIB, self.begin + at, MIB)
+            with limetest.Mount(self.path, opts=SMALL) as mount:
+                self.assertTrue(read_by(mount.join("data"), MIB) == self.data, step)
 
     def test_any_order(self):
-        """Backwards, leaping, by several readers at once, in pieces, mapped."""
-        raw, slices = container(LARGE, 5)
-        path = self.write("conf", raw)
-        count, wrong = len(slices), []
+        """Several readers at once, of one descriptor or their own, in sequence and leaping."""
+        wrong = []
+
+        def walk(name, shared, seed):
+            dice = random.Random(seed)
+            for _ in range(12):
+                at, size = dice.randrange(SIZE), dice.choice([4096, 65536, 131072, MIB])
+                most = dice.choice([size, 3 * MIB, 10 * MIB])
+                if dice.randrange(2):
+                    part = b"".join(os.pread(shared, min(size, at + most - place), place)
+                                    for place in range(at, at + most, size))
+                else:
+                    part = read_by(name, size, at, most)
+                if part != self.data[at:at + most]:
+                    wrong.append((seed, at, size, most))
+                os.posix_fadvise(shared, 0, 0, os.POSIX_FADV_DONTNEED)
+        for opts in (SMALL, SMALL + ",max_read=65536", SMALL + ",max_threads=2"):
+            drop(self.path)
+            with limetest.Mount(self.path, opts=opts) as mount:
+                shared = os.open(mount.join("data"), os.O_RDONLY)
+                readers = [threading.Thread(target=walk, args=(mount.join("data"), shared, seed))
+                           for seed in range(5)]
+                for reader in readers:
+                    reader.start()
+                for reader in readers:
+                    reader.join()
+                os.close(shared)
+        self.assertEqual(wrong, [])
+
+    def test_faces(self):
+        """A header of its own before the record, whose requests are at odd places then."""
+        dims = (16, 16, 16, 10)
+        field = random.Random(2).randbytes(16 ** 3 * 10 * 576)
+        path = self.write("conf", limetest.container([("ildg-format", scidac.ildg_format(dims, 64)),
+                                                      (FIELD, field)]))
+        drop(path)
+        with limetest.Mount(path, opts=SMALL) as mount:
+            whole = read_by(mount.join(FIELD + ".npy"), MIB)
+            self.assertTrue(whole.endswith(field) and len(whole) - len(field) == 128)
+            drop(path)
+            native = read_by(mount.join(FIELD + ".le.npy"), MIB)
+            self.assertTrue(native[128:] == field[::-1] or
+                            memoryview(native[128:136])[::-1] == field[:8])
+            for t in range(dims[3]):
+                nbytes = len(field) // dims[3]
+                part = read_by(mount.join(FIELD + ".t", f"{t:03}"), MIB)
+                self.assertTrue(part == field[t * nbytes:(t + 1) * nbytes], t)
+
+    def test_slices(self):
+        """They follow each other in the record: by several readers at once, in turn and in any
+        order, also when others change the container."""
+        dims, nbytes = (16, 16, 24, 8), 16 * 16 * 24 * 576
+        field = bytearray(random.Random(3).randbytes(8 * nbytes))
+        raw = limetest.container([("ildg-format", scidac.ildg_format(dims, 64)), (FIELD, field)])
+        path, wrong = self.write("conf", raw), []
+        begin = raw.index(field)
+
+        def name_of(mount, t, zarr):
+            return mount.join(f"{FIELD}.zarr", "field", f"{t}.0.0.0.0.0.0") if zarr else \
+                mount.join(f"{FIELD}.t", f"{t:03}")
 
         def walk(mount, seed):
-            dice = random.Random(seed)
-            order = list(range(count))
+            dice, order = random.Random(seed), list(range(8))
             for _ in range(3):
-                for t in dice.choice([order, order[::-1], order[::2] + order[1::2],
-                                      dice.sample(order, count)]):
-                    name = dice.choice([self.slice_of, self.chunk_of])(mount, t)
-                    size = dice.choice([5000, 131072, 1 << 20, 1 << 24])
-                    with open(name, "rb", buffering=0) as file:
-                        at = 0
-                        while got := file.read(size):
-                            if got != slices[t][at:at + len(got)]:
-                                wrong.append((seed, t, at))
-                            at += len(got)
-                        with mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
-                            if mapped[:] != slices[t] or at != len(slices[t]):
-                                wrong.append((seed, t, "map"))
-        for opts in (None, "readahead=128K", "max_read=131072"):
+                for t in dice.choice([order, order, order[::-1], dice.sample(order, 8)]):
+                    size = dice.choice([5000, 131072, MIB, 1 << 24])
+                    if read_by(name_of(mount, t, seed % 2), size) != field[t * nbytes:][:nbytes]:
+                        wrong.append((seed, t))
+        for opts in (None, SMALL, "max_read=131072"):
             drop(path)
             with limetest.Mount(path, opts=opts) as mount:
                 readers = [threading.Thread(target=walk, args=(mount, seed)) for seed in range(4)]
@@ -95,158 +186,77 @@ class Ahead(limetest.TestCase):
                 for reader in readers:
                     reader.join()
         self.assertEqual(wrong, [])
-
-    def test_the_next_is_there(self):
-        """The kernel has pages of slices that nobody has asked for; of none after leaps."""
-        raw, slices = container(LARGE, 2)
-        path = self.write("conf", raw)
-        aheadlib.need_pages(self, path)
-        nbytes = len(slices[0])
-
-        def reads_on():
-            with limetest.Mount(path) as mount:
-                names = sorted(os.path.join(mount.join(FIELD + ".t"), name)
-                               for name in os.listdir(mount.join(FIELD + ".t")))
-                for t in (6, 3):
-                    read(names[t])
-                # In this order: opening 4, which follows 3, has limefs read 5 to 7 ahead.
-                self.assertEqual(pages_there(names[7]) + pages_there(names[4]), 0)
+        with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
+            for turn in range(6):
                 drop(path)
-                before = self.stats(mount)["local_bytes"]
-                for t in (0, 1):
-                    read(names[t])
-                writelib.until(lambda: self.stats(mount)["local_bytes"] - before >= 5 * nbytes)
-                return [name for name in (names[2], *names[4:6]) if pages_there(name) == nbytes // PAGE]
-        # While the container is so young that a change might not show, its files are new ones.
-        writelib.until(reads_on)
-
-    def test_what_is_there_is_not_read(self):
-        """Slices that the kernel has got wholly are left alone."""
-        raw, slices = container(MIDDLE, 3)
-        path = self.write("conf", raw)
-        drop(path)
-        with limetest.Mount(path) as mount:
-            names = [self.slice_of(mount, t) for t in range(len(slices))]
-
-            def again():
-                before = self.stats(mount)
-                for name in names:
-                    read(name)
-                after = self.stats(mount)
-                return [after[what] - before[what] for what in ("requests", "local_bytes")]
-            self.assertNotEqual(again(), [0, 0])
-            # While the container is so young that a change might not show, its files are new ones.
-            writelib.until(lambda: again() == [0, 0])
-
-    def test_around_the_page_cache(self):
-        """Slices in memory, taken in large pieces and in turn: the kernel keeps those that are
-        opened once more; they can be mapped and sent the first time, too."""
-        raw, slices = container(LARGE, 8)
-        path = self.write("conf", raw)
-        aheadlib.need_pages(self, path)
-        aheadlib.need_linux(self, 6, 6)
-        copy = self.write("copy", b"")
-        pages, middle = len(slices[0]) // PAGE, 5
-
-        def take(name, t, size):
-            with open(name, "rb", buffering=0) as file, open(copy, "w+b") as out:
-                self.assertTrue(b"".join(iter(lambda: file.read(size), b"")) == slices[t], t)
-                if t == middle:
-                    for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
-                        with mmap.mmap(file.fileno(), 0, flags, mmap.PROT_READ) as mapped:
-                            self.assertTrue(mapped[:] == slices[t])
-                    sent = 0
-                    while got := os.sendfile(out.fileno(), file.fileno(), sent, len(slices[t])):
-                        sent += got
-                    self.assertTrue(read(copy) == slices[t])
-
-        def kept(mount, names, size):
-            for t, name in enumerate(names):
-                take(name, t, size)
-            return [pages_there(name) == pages for t, name in enumerate(names) if t != middle]
-
-        def passes(sizes):
-            """For each pass over all slices, of which the kernel has the pages afterwards."""
-            with limetest.Mount(path) as mount:
-                names = [self.slice_of(mount, t) for t in range(len(slices))]
-                read(path)
-                return [kept(mount, names, size) for size in sizes]
-        some, every = [True] * 2 + [False] * 5, [True] * 7
-        # While the container is so young that a change might not show, its files are new ones.
-        # Under memory pressure the kernel may also drop pages in the middle of a pass.
-        for sizes, want in (([1 << 20] * 2, [some, every]),
-                            ([4 << 20, 1 << 20, 1 << 12], [some, every, every]),
-                            ([128 << 10], [every])):
-            writelib.until(lambda s=sizes, w=want: passes(s) == w)
-
-    def test_mapped_with_direct_io(self):
-        aheadlib.need_linux(self, 6, 6)
-        data = random.Random(11).randbytes(3 * PAGE + 5)
-        path = self.write("conf", limetest.container([(FIELD, data)]))
-        with limetest.Mount(path, opts="direct_io,forward_from=4K") as mount, \
-                open(mount.join(FIELD), "rb") as file:
-            with mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
-                self.assertEqual(mapped[:], data)
-            self.assertEqual(file.read(), data)
-
-    def test_reader_who_takes_less_later(self):
-        """One file is read around the page cache in vain, and no more."""
-        raw, slices = container(LARGE, 9)
-        path = self.write("conf", raw)
-        aheadlib.need_pages(self, path)
-
-        def requests():
-            with limetest.Mount(path) as mount:
-                read(path)
-                taken = []
-                for t, wanted in enumerate(slices):
-                    before = self.stats(mount)["requests"]
-                    with open(self.slice_of(mount, t), "rb", buffering=0) as file:
-                        pieces = iter(lambda: file.read(1 << 20 if t < 3 else 192 << 10), b"")
-                        self.assertTrue(b"".join(pieces) == wanted)
-                    taken.append(self.stats(mount)["requests"] - before)
-                return taken
-        few = len(slices[0]) // (192 << 10) // 2
-        writelib.until(lambda: [n > few for n in requests()].count(True) <= 1)
+                for t in range(4):
+                    self.assertTrue(read_by(name_of(mount, t, False), MIB) ==
+                                    field[t * nbytes:][:nbytes])
+                new = random.Random(10 + turn).randbytes(nbytes)
+                with open(path, "r+b") as file:
+                    os.pwrite(file.fileno(), new, begin + 4 * nbytes)
+                field[4 * nbytes:5 * nbytes] = new
+                try:
+                    self.assertTrue(read_by(name_of(mount, 4, False), MIB) == new, turn)
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.ESTALE)
 
     def test_changed_by_others(self):
-        """In place, between one slice and the next: new bytes, or an error."""
-        raw, slices = container(LARGE, 6)
-        path = self.write("conf", raw)
-        begin = raw.index(slices[0])
-        for listed in (True, False):
-            with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
-                for round in range(6):
-                    drop(path)
-                    if listed:
-                        os.listdir(mount.join(FIELD + ".t"))
-                    for t in range(4):
-                        self.assertEqual(read(self.slice_of(mount, t)), slices[t])
-                    nbytes = len(slices[4])
-                    new = random.Random(10 * round + listed).randbytes(nbytes)
-                    with open(path, "r+b") as file:
-                        os.pwrite(file.fileno(), new, begin + 4 * nbytes)
-                    slices[4] = new
-                    try:
-                        self.assertTrue(read(self.slice_of(mount, 4)) == new, (listed, round))
-                    except OSError as error:
-                        self.assertEqual(error.errno, errno.ESTALE)
+        """In place, ahead of a reader who goes on: old bytes where they were read before the
+        change, else new ones or an error; after the change nothing but new ones or an error."""
+        fd = os.open(self.path, os.O_RDWR)
+        data = bytearray(self.data)
+        for round in range(12):
+            drop(self.path)
+            with limetest.Mount(self.path, opts=SMALL + ",attr_timeout=0") as mount:
+                name = mount.join("data")
+                place = (round + 4) * MIB
+                file = os.open(name, os.O_RDONLY)
+                head = b"".join(os.pread(file, 131072, at) for at in range(0, 3 * MIB, 131072))
+                self.assertTrue(head == data[:len(head)], round)
+                new = random.Random(10 + round).randbytes(MIB)
+                os.pwrite(fd, new, self.begin + place)
+                data[place:place + MIB] = new
+                try:
+                    self.assertTrue(os.pread(file, MIB, place) == new, round)
+                    self.assertTrue(read_by(name, MIB, place) == data[place:], round)
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.ESTALE)
+                os.close(file)
+        os.close(fd)
+
+    def test_left_and_closed(self):
+        """What was read for nobody is let go of with the file; the mount can be ended at once."""
+        with limetest.Mount(self.path, opts=SMALL) as mount:
+            for turn in range(40):
+                drop(self.path)
+                most = (turn % 7 + 1) * 300000
+                self.assertTrue(read_by(mount.join("data"), 131072, 0, most) == self.data[:most])
+            with open(mount.join("data"), "rb") as file, \
+                    mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
+                self.assertTrue(mapped[:] == self.data)
 
     def test_ended(self):
         """A daemon that is told to end, or is killed, does so, and no reader waits for ever."""
-        raw, slices = container(LARGE, 7)
-        path = self.write("conf", raw)
-        dice = random.Random(1)
-        for how in (signal.SIGTERM,) * 3 + (signal.SIGKILL,) * 6:
-            drop(path)
-            mount, limit = limetest.Mount(path), dice.randrange(2, len(slices))
-
-            def walk(begun, mount=mount, limit=limit):
-                for t, name in enumerate(sorted(os.listdir(mount.join(FIELD + ".t")))):
-                    if t == limit:
-                        begun.set()
-                    read(mount.join(FIELD + ".t", name))
-            aheadlib.check_end(self, mount, how, walk)
+        def walk(name, begun):
+            with contextlib.suppress(OSError), open(name, "rb", buffering=0) as file:
+                for at in range(0, SIZE, MIB):
+                    os.pread(file.fileno(), MIB, at)
+                    begun.set()
+            begun.set()
+        for how in (signal.SIGTERM,) * 2 + (signal.SIGKILL,) * 4:
+            drop(self.path)
+            mount, begun = limetest.Mount(self.path, opts=SMALL), threading.Event()
+            mount.start()
+            pid = mount.pid
+            reader = threading.Thread(target=walk, args=(mount.join("data"), begun))
+            reader.start()
+            self.assertTrue(begun.wait(60))
+            os.kill(pid, how)
+            reader.join(60)
+            self.assertFalse(reader.is_alive())
+            writelib.until(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), 60)
+            mount.stop()
 
 
 if __name__ == "__main__":

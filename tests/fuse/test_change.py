@@ -1,7 +1,6 @@
 """A container that changes under the mount is noticed; no reader gets other data."""
 
 import errno
-import mmap
 import os
 import sys
 import threading
@@ -9,17 +8,13 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+from writelib import read
 
 MIB = 1 << 20
 
 
 def pattern(letter, n):
     return letter * n
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 @limetest.needs_fuse

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -15,7 +14,6 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import scidac
-from fakejob import FakeJob
 from test_faces import even_odd, numpy_of, read
 from test_ranks import TestCase, pids_of, serving, stats, until
 
@@ -82,6 +80,10 @@ class Ranks(Faces):
                 serving(mount)
                 for name, data in self.faces():
                     self.is_right(mount, name, data)
+                for precision, number in ((64, 3), (32, 6)):
+                    slices = mount.join(f"{number:03}-{NAME}.t")
+                    whole = b"".join(read(os.path.join(slices, t)) for t in sorted(os.listdir(slices)))
+                    self.assertTrue(whole == self.forms[precision][precision, False])
                 self.assertGreater(stats(mount)["forwarded_bytes"], 100 * MIB)
                 self.assertEqual(stats(mount)["failed_loads"], 0)
 
@@ -213,26 +215,6 @@ class Faults(Faces):
         self.is_right(mount, name, data)
         now = stats(mount)
         return now["job"]["connections"] > 1 and now["forwarded_bytes"] > before
-
-    def test_a_reader_that_gives_up(self):
-        """Its loads are nobody's: the next reader gets its own."""
-        name, data = list(self.faces())[0]
-        with self.mount("ranks=2") as mount:
-            serving(mount)
-            for _ in range(3):
-                with subprocess.Popen(["cat", mount.join(name)], stdout=subprocess.PIPE) as cat:
-                    cat.stdout.read(4 * MIB)
-                    cat.kill()
-            self.is_right(mount, name, data)
-
-    def test_a_job_whose_reads_fail(self):
-        path = os.path.join(self.tempdir(), "socket")
-        with FakeJob(path) as job, self.mount(f"job={path}") as mount:
-            job.fail = 5
-            serving(mount)
-            for name, data in self.faces():
-                self.is_right(mount, name, data)
-            self.assertEqual(stats(mount)["forwarded_bytes"], 0)
 
 
 class Physics(TestCase):

@@ -11,34 +11,20 @@ import re
 import shutil
 import stat
 import struct
-import subprocess
 import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-import mpitest
 import scidac
 import users
 import writelib
+from writelib import read
 
-MIB = 1 << 20
-PYTHON = "/usr/bin/python3"
 FIELDS = ("ildg-binary-data", "scidac-binary-data")
 DIMS = (4, 3, 2, 5)  # x, y, z, t
 LISTED = (".npy", ".h5", ".zarr", ".t", ".le.npy", ".f4.npy", ".f8.npy", ".eo.npy", ".nersc", ".milc",
           ".openqcd")
-
-
-def has_module(name):
-    return os.path.exists(PYTHON) and subprocess.run(
-        [PYTHON, "-c", f"import {name}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL).returncode == 0
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def fails(code, function, *args):
@@ -205,57 +191,6 @@ class Content(TestCase):
                 with open(mount.join("ildg-binary-data.npy"), "rb") as file:
                     self.assertEqual(os.pread(file.fileno(), precision // 4, offset + at),
                                      data[at:at + precision // 4])
-
-    def test_numpy(self):
-        """As a physicist reads it, and the same numbers as an independent reader gets."""
-        if not has_module("numpy"):
-            self.skipTest(f"needs numpy of {PYTHON}")
-        script = """
-import json, numpy, struct, sys
-for path, precision in zip(sys.argv[1::2], map(int, sys.argv[2::2])):
-    a = numpy.load(path + ".npy", mmap_mode="r")
-    letter = "d" if precision == 64 else "f"
-    raw = open(path, "rb").read()
-    plain = struct.unpack(f">{len(raw) * 8 // precision}{letter}", raw)
-    for suffix in (".npy", ".le.npy", ".f8.npy", ".eo.npy", ".eo.f8.le.npy"):
-        b = numpy.load(path + suffix, mmap_mode="r")
-        flat = b.reshape(-1).view(b.real.dtype)
-        assert sorted(flat.tolist()) == sorted(plain), (path, suffix)
-        if ".eo" not in suffix:
-            assert flat.tolist() == list(plain), (path, suffix)
-            assert b.shape == a.shape
-    print(json.dumps([list(a.shape), a.dtype.str]))
-"""
-        wanted = {"tm_clime_gauge_4444_p64_n1.lime": ([4, 4, 4, 4, 4, 3, 3], ">c16"),
-                  "tm_clime_gauge_4448_p32_n1.lime": ([8, 4, 4, 4, 4, 3, 3], ">c8"),
-                  "tm_clime_prop_4444_p32_n1.lime": ([4, 4, 4, 4, 4, 3], ">c8"),
-                  "tm_lemon_prop_4444_p64_n1.lime": ([4, 4, 4, 4, 4, 3], ">c16")}
-        with self.mount(limetest.CORPUS) as mount:
-            args = []
-            for file in wanted:
-                name = next(n for n in os.listdir(mount.join(file)) if n.endswith(FIELDS))
-                args += [mount.join(file, name), "64" if "p64" in file else "32"]
-            out = self.run_ok([PYTHON, "-c", script, *args]).decode().splitlines()
-        self.assertEqual([tuple(json.loads(line)) for line in out], list(wanted.values()))
-
-    def test_hdf5(self):
-        """In a mount; tests/tool/test_faces*.py read all forms with all libraries."""
-        if not has_module("h5py"):
-            self.skipTest(f"needs h5py of {PYTHON}")
-        path = self.write("conf", configuration())
-        with self.mount(path) as mount:
-            name = mount.join("ildg-binary-data")
-            if not os.path.exists(name + ".h5"):
-                self.skipTest("built without HDF5")
-            script = """
-import h5py, numpy, sys
-a = numpy.load(sys.argv[1] + ".npy", mmap_mode="r")
-with h5py.File(sys.argv[1] + ".h5", "r") as file:
-    field = file["field"]
-    assert field.shape == a.shape and (field[...] == a).all()
-    assert (field[3, 1] == a[3, 1]).all()
-"""
-            self.run_ok([PYTHON, "-c", script, name])
 
     def test_copies(self):
         """cp -r, of directories."""
@@ -477,11 +412,12 @@ class Names(TestCase):
                         self.assertIsNone(fails(errno.ENOENT, os.stat, whole))
 
     def test_a_lattice_that_is_long_in_x(self):
-        """Its planes and rows are larger than the memory that a pass takes."""
+        """A few of its planes are larger than the memory that a pass takes."""
         with self.mount(self.sparse((100000, 2, 2, 2))) as mount:
-            for name, head in ("conf.nersc", b"BEGIN_HEADER"), ("conf.milc", b"\x87N\0\0"):
-                with open(mount.join(name), "rb") as whole:
-                    self.assertEqual(whole.read(len(head)), head)
+            for name in "conf.nersc", "conf.milc":
+                self.assertIsNone(fails(errno.ENOMEM, open, mount.join(name), "rb"))
+            with open(mount.join("ildg-binary-data"), "rb") as whole:
+                self.assertEqual(whole.read(8), bytes(8))
 
     def test_names_of_255_bytes(self):
         form, data = gauge((2, 2, 2, 2), 32)
@@ -828,37 +764,6 @@ class Memory(TestCase):
                 kib = int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
             if not limetest.SANITIZED:
                 self.assertLess(kib, 64 * 1024)
-
-
-class Ranks(TestCase):
-    """Through a job, whatever part of it is computed."""
-
-    def test_through_a_job(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
-        dims = (16, 16, 16, 40)
-        nbytes = 16 * 16 * 16 * 40 * 288
-        dice = random.Random(8)
-        numbers = [dice.uniform(-1, 1) for _ in range(10000)]
-        data = (struct.pack(">10000f", *numbers) * (nbytes // 40000 + 1))[:nbytes]
-        path = self.write("conf", limetest.container([
-            ("ildg-format", scidac.ildg_format(dims, 32)), ("ildg-binary-data", data)]))
-        for rw in ("ro", "rw"):
-            with limetest.Mount(path, timeout=60, env=mpitest.environment(),
-                                opts=[rw, "ranks=2", "job_timeout=30", "extent=4M", "window=32M",
-                                      "forward_from=1M"]) as mount:
-                def stats(mount=mount):
-                    return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
-                writelib.until(lambda: stats()["job"]["state"] == "serving", 60)
-                for suffix, wanted in ((".npy", data), (".f8.npy", converted(data, 32, 64, False)),
-                                       (".le.npy", converted(data, 32, 32, True))):
-                    before = stats()["forwarded_bytes"]
-                    self.assertTrue(numpy_of(read(mount.join("ildg-binary-data" + suffix)))[1] ==
-                                    wanted, suffix)
-                    self.assertGreater(stats()["forwarded_bytes"] - before, nbytes // 2, suffix)
-                whole = b"".join(read(mount.join("ildg-binary-data.t", f"{t:03}"))
-                                 for t in range(40))
-                self.assertTrue(whole == data)
 
 
 if __name__ == "__main__":

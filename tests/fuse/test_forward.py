@@ -14,14 +14,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import fakejob
 import limetest
 from fakejob import FakeJob
+from test_ranks import serving, stats
+from writelib import until
 
 MIB = 1 << 20
 TIMEOUT = 1.0  # job_timeout of these mounts
 PATIENT = "job_timeout=30"  # where the job does nothing wrong
-
-
-def stats(mount):
-    return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
 
 
 @limetest.needs_fuse
@@ -41,15 +39,6 @@ class Forward(limetest.TestCase):
                                                     f"job_timeout={TIMEOUT}", "window=64M",
                                                     *options])
 
-    def until(self, what, timeout=10):
-        end = time.monotonic() + timeout * limetest.SLOWNESS
-        while not what():
-            self.assertLess(time.monotonic(), end, "it does not happen")
-            time.sleep(0.01)
-
-    def serving(self, mount):
-        self.until(lambda: stats(mount)["job"]["state"] == "serving")
-
     def read(self, path, block=MIB, direct=False):
         fd = os.open(path, os.O_RDONLY)
         digest = hashlib.sha256()
@@ -64,7 +53,7 @@ class Forward(limetest.TestCase):
 
     def test_a_stream_is_forwarded(self):
         with FakeJob(self.socket) as job, self.mount(PATIENT) as mount:
-            self.serving(mount)
+            serving(mount)
             self.right(mount)
             seen = stats(mount)
             self.assertGreater(seen["forwarded_bytes"], 40 * MIB)
@@ -79,14 +68,14 @@ class Forward(limetest.TestCase):
 
     def test_around_the_page_cache(self):
         with FakeJob(self.socket), self.mount("direct_io", PATIENT) as mount:
-            self.serving(mount)
+            serving(mount)
             for block in (MIB, 1000 * 1000 + 1, 128 * 1024):
                 self.right(mount, block=block)
             self.assertGreater(stats(mount)["forwarded_bytes"], 100 * MIB)
 
     def test_random_readers_are_served_locally(self):
         with FakeJob(self.socket) as job, self.mount("readahead=0") as mount:
-            self.serving(mount)
+            serving(mount)
             fd = os.open(mount.join("first"), os.O_RDONLY)
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
             chance = random.Random(1)
@@ -98,7 +87,7 @@ class Forward(limetest.TestCase):
 
     def test_many_streams(self):
         with FakeJob(self.socket), self.mount() as mount:
-            self.serving(mount)
+            serving(mount)
             wrong = []
 
             def reader(name, data, start):
@@ -125,21 +114,21 @@ class Forward(limetest.TestCase):
 
     def test_a_slow_job_is_waited_for(self):
         with FakeJob(self.socket) as job, self.mount() as mount:
-            self.serving(mount)
+            serving(mount)
             job.delay = 0.2
             self.right(mount)
             self.assertGreater(stats(mount)["waits"], 1)
 
     def test_a_job_that_answers_nothing_more(self):
         with FakeJob(self.socket) as job, self.mount() as mount:
-            self.serving(mount)
+            serving(mount)
             job.silent.set()
             begin = time.monotonic()
             self.right(mount)
             self.assertLess(time.monotonic() - begin, TIMEOUT + 5 * limetest.SLOWNESS)
             job.silent.clear()
-            self.until(lambda: job.hellos > 1)
-            self.serving(mount)
+            until(lambda: job.hellos > 1)
+            serving(mount)
             self.assertEqual(self.read(mount.join("second")),
                              hashlib.sha256(self.other).hexdigest())
             self.assertGreater(stats(mount)["forwarded_bytes"], 8 * MIB)
@@ -155,12 +144,12 @@ class Forward(limetest.TestCase):
             return FakeJob.answer(job, connection, opcode, tag, payload)
 
         with FakeJob(self.socket) as job, self.mount() as mount:
-            self.serving(mount)
+            serving(mount)
             job.handle = handle
             first = threading.Thread(target=self.right, args=(mount,))
             begin = time.monotonic()
             first.start()
-            self.until(lambda: lost)
+            until(lambda: lost)
             while first.is_alive():
                 self.assertLess(time.monotonic() - begin, 4 * TIMEOUT + 5 * limetest.SLOWNESS)
                 done = limetest.run(["dd", f"if={mount.join('second')}", "bs=1M", "iflag=direct",
@@ -171,19 +160,19 @@ class Forward(limetest.TestCase):
     def test_late_answers_do_no_harm(self):
         """Answers to what was given up, into a window that is no longer used."""
         with FakeJob(self.socket) as job, self.mount() as mount:
-            self.serving(mount)
+            serving(mount)
             job.delay = 1.7 * TIMEOUT
             self.right(mount)
 
     def test_a_job_that_hangs_up(self):
         for reads in (0, 1, 3):
             with self.subTest(reads=reads), FakeJob(self.socket) as job, self.mount() as mount:
-                self.serving(mount)
+                serving(mount)
                 job.hang_up_after = reads
                 self.right(mount)
                 job.hang_up_after = None
-                self.until(lambda job=job: job.hellos > 1)
-                self.serving(mount)
+                until(lambda job=job: job.hellos > 1)
+                serving(mount)
                 self.assertEqual(self.read(mount.join("second")),
                                  hashlib.sha256(self.other).hexdigest())
                 self.assertGreater(stats(mount)["forwarded_bytes"], 8 * MIB)
@@ -192,19 +181,19 @@ class Forward(limetest.TestCase):
         with self.mount() as mount:
             self.right(mount)
             with FakeJob(self.socket):
-                self.serving(mount)
+                serving(mount)
                 self.assertEqual(self.read(mount.join("second")),
                                  hashlib.sha256(self.other).hexdigest())
                 forwarded = stats(mount)["forwarded_bytes"]
                 self.assertGreater(forwarded, 8 * MIB)
-            self.until(lambda: stats(mount)["job"]["state"] != "serving")
+            until(lambda: stats(mount)["job"]["state"] != "serving")
             with open(mount.join("first"), "rb") as file:
                 self.assertEqual(file.read(), self.data)
 
     def test_refused_and_failing(self):
         for field, code in (("refuse", errno.ESTALE), ("fail", errno.EIO)):
             with self.subTest(field), FakeJob(self.socket) as job, self.mount() as mount:
-                self.serving(mount)
+                serving(mount)
                 setattr(job, field, code)
                 self.right(mount)
                 self.assertEqual(stats(mount)["forwarded_bytes"], 0)
@@ -242,7 +231,7 @@ class Forward(limetest.TestCase):
         }
         for name, change in changes.items():
             with self.subTest(name), FakeJob(self.socket) as job, self.mount() as mount:
-                self.serving(mount)
+                serving(mount)
                 job.handle = spoil(change)
                 begin = time.monotonic()
                 self.right(mount)
@@ -264,13 +253,13 @@ class Forward(limetest.TestCase):
 
         with FakeJob(self.socket) as job, self.mount(PATIENT) as mount:
             job.handle = handle
-            self.serving(mount)
+            serving(mount)
 
             def forwarded():
                 self.right(mount)
                 return stats(mount)["forwarded_bytes"] > 0
 
-            self.until(forwarded)
+            until(forwarded)
             self.assertEqual(len(job.opens), changes + 1)
             self.assertEqual(closes, [[]] * changes)
 
@@ -283,7 +272,7 @@ class Forward(limetest.TestCase):
 
     def test_a_container_that_grows(self):
         with FakeJob(self.socket), self.mount() as mount:
-            self.serving(mount)
+            serving(mount)
             fd = os.open(mount.join("first"), os.O_RDONLY)
             got = os.read(fd, 20 * MIB)
             with open(self.container, "ab") as file:
@@ -292,13 +281,13 @@ class Forward(limetest.TestCase):
                 got += part
             os.close(fd)
             self.assertEqual(hashlib.sha256(got).digest(), hashlib.sha256(self.data).digest())
-            self.until(lambda: os.path.exists(mount.join("late")))
+            until(lambda: os.path.exists(mount.join("late")))
             self.right(mount)
 
     def test_a_container_changed_in_place(self):
         """Never the bytes of before together with those of after, without an error."""
         with FakeJob(self.socket), self.mount() as mount:
-            self.serving(mount)
+            serving(mount)
             fd = os.open(mount.join("first"), os.O_RDONLY)
             os.read(fd, 12 * MIB)
             time.sleep(0.05)
@@ -313,7 +302,7 @@ class Forward(limetest.TestCase):
 
     def test_status(self):
         with FakeJob(self.socket), self.mount() as mount:
-            self.serving(mount)
+            serving(mount)
             self.right(mount)
             text = self.run_ok(["limefs", "--status", mount.path]).decode()
             self.assertIn("3 ranks on 1 host", text)
@@ -324,12 +313,6 @@ class Forward(limetest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"not the mount point of a limefs", done.stderr)
 
-    def test_wrong_options(self):
-        for options in ("ranks=2,job=/x", "extent=5", "extent=2G", "window=16M", "ranks=x",
-                        "job_timeout=0", "forward_from=x"):
-            with self.subTest(options):
-                done = limetest.run(["limefs", "-o", options, self.container, self.tempdir()])
-                self.assertEqual(done.returncode, 2, done.stderr)
 
 
 if __name__ == "__main__":

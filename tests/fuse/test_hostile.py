@@ -6,13 +6,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 from limetest import header, record
+from writelib import read
 
 GOOD = record("first", b"the first record", 1, 0) + record("second", b"and the second", 0, 0)
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 @limetest.needs_fuse

@@ -14,13 +14,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+from writelib import read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000000)])
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 class Help(limetest.TestCase):

@@ -267,8 +267,6 @@ class Programs(limetest.TestCase):
                 "    at = file.seek(-50, os.SEEK_END)\n"
                 "    assert file.read() == data[at:] and file.read() == b''\n"
                 "fd = os.open(path, os.O_RDONLY)\n"
-                "os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_WILLNEED)\n"
-                "os.posix_fadvise(fd, 0, 100, os.POSIX_FADV_DONTNEED)\n"
                 "for at in (0, 1, 127, 128, 129, 5000, len(data) - 3000, len(data) - 1, len(data)):\n"
                 "    for n in (1, 127, 128, 129, 4000, 700000):\n"
                 "        assert os.pread(fd, n, at) == data[at:at + n], (at, n)\n"

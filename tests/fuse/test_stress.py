@@ -12,6 +12,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+from writelib import read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 100000)])
 
@@ -21,11 +22,6 @@ def put(path, data):
     with open(path, "wb") as file:
         file.write(data)
     return path
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def replace(path, data):
@@ -207,11 +203,6 @@ class Starting(limetest.TestCase):
             with open("/proc/self/mounts") as table:
                 self.assertTrue([line for line in table
                                  if mount.path in line and "max_read=131072" in line])
-
-    def test_times_that_are_none(self):
-        for option in ("attr_timeout=nan", "attr_timeout=-1", "entry_timeout=-0.1"):
-            done = limetest.run(["limefs", "-o", option, self.path, self.tempdir()])
-            self.assertEqual(done.returncode, 2, option)
 
     def test_inherited_descriptors_are_closed(self):
         reading, writing = os.pipe()

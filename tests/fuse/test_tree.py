@@ -8,13 +8,9 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+from writelib import read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 10000)])
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 @limetest.needs_fuse

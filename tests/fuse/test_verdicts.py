@@ -14,8 +14,6 @@ import damage
 import faults
 import limetest
 import test_verify
-from mpitest import environment
-from test_ranks import serving
 
 CHECKSUM, REASON = "user.lime.checksum", "user.lime.reason"
 PLAIN = "a plain file"
@@ -216,16 +214,6 @@ class Damaged(limetest.TestCase):
                         else:
                             self.assertEqual((data, error), (content[name], 0))
                     self.assertEqual(attribute(record, CHECKSUM), verdict)
-
-    def test_with_a_job(self):
-        names = [name for name in TABLE if name in ("good", "bit in the data", "sum.nersc",
-                                                    "cut in the data", "no checksum")]
-        with limetest.Mount(self.folder, opts="formats,ranks=1,job_timeout=60",
-                            env=environment()) as mount:
-            serving(mount)
-            for name in names:
-                with self.subTest(name):
-                    self.assert_verify(mount.join(name), *TABLE[name])
 
     def assert_same_findings(self, mount, options):
         """lime check finds in the mount what it finds in the file, but for padding. A file in

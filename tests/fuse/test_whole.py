@@ -15,6 +15,7 @@ numpython.need("numpy")
 import limetest
 import scidac
 from limetest import run
+from writelib import read
 
 try:
     import numpy
@@ -25,11 +26,6 @@ except ImportError:
 FORMATS = ("nersc", "milc", "openqcd")
 CONFIGURATIONS = ("tm_clime_gauge_4444_p64_n1.lime", "tm_clime_gauge_4448_p32_n1.lime",
                   "qio_nersc_ildg.lime")
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def corpus(name):

@@ -16,11 +16,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import mpitest
-import scidac
 import test_ranks
 import writelib
 from faults import HANG, Faults
-from fakejob import OPEN, SUM, SYNC, WRITE, WRITING, FakeJob, ok
+from fakejob import SYNC, WRITE, WRITING, FakeJob, ok
 from test_ranks import serving, stats
 from writelib import MIB, put, pwrite_all, until
 
@@ -357,40 +356,6 @@ class Fake(TestCase):
                          [("data", self.data[:MIB]), ("next", b"next" * 1000)])
         self.assertEqual(sorted(os.listdir(self.folder)), ["a", "b"])
 
-    def test_a_sum_of_what_was_there_before(self):
-        """Ranks elsewhere see a file as it was when they opened it: after a change it is opened
-        anew, before they are asked whether it is right."""
-        dims = (16, 16, 8, 8)
-        data = scidac.field(dims, 576)
-        path = put(os.path.join(self.folder, "a"), limetest.container(scidac.records(dims, data)))
-        os.utime(path, (1e9, 1e9))  # what has just been written might yet be looked at again
-        pages, sums = {}, []
-
-        def handle(job, connection, opcode, tag, payload):
-            if opcode == SUM:
-                number, offset, n, site_bytes, first = struct.unpack("<IQQQQ", payload)
-                sums.append(offset)
-                return ok("II", *scidac.checksum(pages[number][offset:offset + n], site_bytes,
-                                                 range(first, first + n // site_bytes)))
-            reply = job.answer(connection, opcode, tag, payload)
-            if opcode == OPEN and len(reply) == 8:
-                pages[job.last] = writelib.read(path)
-            return reply
-
-        with FakeJob(self.socket) as job:
-            job.handle = handle
-            mount = self.mounted(job, 2)
-            record = mount.join("a/ildg-binary-data")
-            self.assertEqual(os.getxattr(record, "user.lime.verify"), b"good")
-            self.assertTrue(sums)
-            with open(record, "rb+") as file:
-                file.write(bytes([data[0] ^ 1]))
-            time.sleep(0.1)  # it has come to rest
-            self.assertEqual(os.getxattr(record, "user.lime.verify"), b"bad")
-            with open(record, "rb+") as file:
-                file.write(data[:1])
-            self.assertEqual(os.getxattr(record, "user.lime.verify"), b"good")
-            mount.stop()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,9 @@
-/* fuzz_cells.c - any bytes as a checkpoint of particles: what must hold of its index, its text
- * and its particles. The first byte chooses: '0' an index, '1' one whose checksums are made
- * right first, '2' text; anything else is a container. */
+/* fuzz_cells.c - any bytes as a checkpoint of particles: what must hold of its index and its
+ * particles. The first byte chooses: '0' an index, '1' one whose checksums are made right
+ * first; anything else is a container. */
 #include "fuzz.h"
 
 #include "limecheckpoint.h"
-
-#include "agree.h"
-#include "entries.h"
 
 enum { CELLS_MAX = 1 << 16 };
 
@@ -19,13 +16,11 @@ static void put32(unsigned char *at, uint32_t value)
 static void check_good(const struct limecells *c, size_t size)
 {
     char text[LIMECELLS_TEXT_MAX];
-    const char *why;
     uint64_t at[LIMECELLS_DIMS], cells = limefile_cells_cells(c);
     HOLDS(limefile_cells_check(c) == NULL);
     HOLDS(cells >= 1 && cells <= (uint64_t)LIMECELLS_CELLS_MAX);
     HOLDS(limefile_cells_index_bytes(c) == size && limefile_cells_find(c, "position"));
     limefile_cells_at(c, cells - 1, at);
-    HOLDS(limefile_cells_number(c, at) == cells - 1);
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
         double low = limefile_cells_edge(c, d, at[d]), end = c->origin[d] + c->length[d];
         HOLDS(at[d] == c->cells[d] - 1 && limefile_cells_locate(c, d, low) == (int64_t)at[d]);
@@ -34,39 +29,27 @@ static void check_good(const struct limecells *c, size_t size)
     }
     size_t n = limefile_cells_text(c, text);
     HOLDS(n == strlen(text) && n > 100 && text[n - 1] == '\n');
-    HOLDS(agree_text(c, text, n, &why) == 0 && why == NULL);
 }
 
-/* The ranges, one after another, are all data. */
-static void check_cover(const struct limecells *c, const struct limecells_cell *cell)
+/* In whatever pieces entries come, they are judged alike; good ones are of all particles. */
+static void check_entries(const struct limecells *c, const uint8_t *raw)
 {
-    uint64_t particles = 0;
-    for (uint64_t i = 0; i < limefile_cells_cells(c); i++) {
-        HOLDS(cell[i].count <= c->particles && cell[i].first <= c->particles - cell[i].count);
-        particles += cell[i].count;
-    }
-    HOLDS(particles == c->particles);
-}
-
-/* Streamed, it is judged as at once. */
-static void check_entries(const struct limecells *c, const uint8_t *raw, size_t size)
-{
-    struct limefile_memory memory;
-    struct limecheckpoint p = {.is = *c};
-    const char *why, *streamed;
-    uint64_t bad, streamed_bad, cells = limefile_cells_cells(c);
+    struct limecells_checker whole, pieces;
+    uint64_t particles = 0, cells = limefile_cells_cells(c);
     if (cells > CELLS_MAX)
         return;
-    struct limecells_cell *cell = malloc((size_t)cells * sizeof *cell);
-    why = limefile_cells_decode_entries(c, raw + limefile_cells_header_bytes(c), cell, &bad);
-    if (!why)
-        check_cover(c, cell);
-    limefile_memory_lend(&memory, raw, size);
-    HOLDS(entries_check(&memory.source, &p, &streamed, &streamed_bad) == 0);
-    HOLDS(!why == !streamed);
-    if (why)
-        HOLDS(strcmp(why, streamed) == 0 && bad == streamed_bad && bad <= cells);
-    free(cell);
+    limefile_cells_check_begin(&whole, c);
+    limefile_cells_check_add(&whole, raw, cells);
+    limefile_cells_check_end(&whole);
+    limefile_cells_check_begin(&pieces, c);
+    for (uint64_t i = 0; i < cells; i++) {
+        struct limecells_cell cell;
+        limefile_cells_check_add(&pieces, raw + i * LIMECELLS_ENTRY_BYTES, 1);
+        if (!limefile_cells_entry_decode(c, raw + i * LIMECELLS_ENTRY_BYTES, &cell))
+            particles += cell.count;
+    }
+    HOLDS(limefile_cells_check_end(&pieces) == whole.why && pieces.bad == whole.bad);
+    HOLDS(whole.bad <= cells && (whole.why || particles == c->particles));
 }
 
 static void as_index(const uint8_t *raw, size_t size)
@@ -80,7 +63,7 @@ static void as_index(const uint8_t *raw, size_t size)
     if (limefile_cells_decode(raw, bytes, size, &c))
         return;
     check_good(&c, size);
-    check_entries(&c, raw, size);
+    check_entries(&c, raw + bytes);
 }
 
 static void as_sealed_index(const uint8_t *data, size_t size)
@@ -96,20 +79,6 @@ static void as_sealed_index(const uint8_t *data, size_t size)
         as_index(raw, size);
     }
     free(raw);
-}
-
-static void as_text(const uint8_t *data, size_t size)
-{
-    struct limecells c = {
-        .particle_bytes = 24,
-        .cells = {1, 1, 1},
-        .length = {1, 1, 1},
-        .fields = 1,
-        .field = {{"position", LIMECELLS_FLOAT64, 3, 0}},
-    };
-    const char *why;
-    HOLDS(limefile_cells_check(&c) == NULL);
-    HOLDS(agree_text(&c, (const char *)data, size, &why) == 0);
 }
 
 static void check_checkpoint(struct limefile_source *source, const struct limecheckpoint *p)
@@ -154,9 +123,8 @@ static void as_container(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(const uint8_t *, size_t) = {as_index, as_sealed_index,
-                                                               as_text};
-    if (size && data[0] >= '0' && data[0] <= '2')
+    static void (*const readers[])(const uint8_t *, size_t) = {as_index, as_sealed_index};
+    if (size && data[0] >= '0' && data[0] <= '1')
         readers[data[0] - '0'](data + 1, size - 1);
     else
         as_container(data, size);

@@ -54,8 +54,6 @@ static int numbers_of(uint16_t opcode)
         return 0;
     case LIMEJOB_READ:
         return 3;
-    case LIMEJOB_SUM:
-        return 4;
     case LIMEJOB_WRITE:
         return 5;
     default:

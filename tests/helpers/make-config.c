@@ -2,11 +2,10 @@
  * make-config.c - writes a sample ILDG gauge configuration: random SU(3) links not far from
  * unity, with the records, the plaquette and the checksum that a real writer would give it.
  *
- * The same options give the same bytes. In memory are four time slices,
- * not the lattice.
+ * The same options give the same bytes. In memory is one time slice, not the lattice.
  */
 #define _GNU_SOURCE
-#include "limefile.h"
+#include "limegauge.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,11 +13,9 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -29,10 +26,6 @@ enum {
 
 /* How far the links are from unity: this gives a plaquette as at beta = 6. */
 static const double spread = 0.38;
-
-struct link {
-    double c[REALS];
-};
 
 struct config {
     unsigned edge[DIRS];
@@ -112,90 +105,31 @@ static void cross(const double *a, const double *b, double *c)
     }
 }
 
-static void make_link(struct link *u, unsigned precision)
+static void make_link(double *u)
 {
     for (int i = 0; i < 12; i++)
-        u->c[i] = spread * next_number() + (i == 0 || i == 8 ? 1 : 0);
-    normalise(u->c);
-    make_orthogonal(u->c, u->c + 6);
-    normalise(u->c + 6);
-    cross(u->c, u->c + 6, u->c + 12);
-    for (int i = 0; precision == 32 && i < REALS; i++)
-        u->c[i] = (double)(float)u->c[i]; /* what is measured is what is stored */
-}
-
-static void make_slice(const struct config *config, struct link *slice)
-{
-    for (uint64_t i = 0; i < config->slice_sites * DIRS; i++)
-        make_link(&slice[i], config->precision);
-}
-
-/* ---- the plaquette ---- */
-
-static void multiply(const struct link *a, const struct link *b, struct link *out)
-{
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++) {
-            double re = 0, im = 0;
-            for (int k = 0; k < 3; k++) {
-                const double *x = &a->c[6 * i + 2 * k], *y = &b->c[6 * k + 2 * j];
-                re += x[0] * y[0] - x[1] * y[1];
-                im += x[0] * y[1] + x[1] * y[0];
-            }
-            out->c[6 * i + 2 * j] = re;
-            out->c[6 * i + 2 * j + 1] = im;
-        }
-}
-
-/* Re tr(a b (c d)^+) */
-static double trace_of_loop(const struct link *a, const struct link *b, const struct link *c,
-                            const struct link *d)
-{
-    struct link ab, cd;
-    double sum = 0;
-    multiply(a, b, &ab);
-    multiply(c, d, &cd);
-    for (int i = 0; i < REALS; i++)
-        sum += ab.c[i] * cd.c[i];
-    return sum;
-}
-
-/* The sum over all loops that begin in the slice `here`; `next` is the one after it in t. */
-static double sum_of_slice(const struct config *config, const struct link *here,
-                           const struct link *next)
-{
-    const unsigned *edge = config->edge;
-    const uint64_t stride[3] = {1, edge[0], (uint64_t)edge[0] * edge[1]};
-    double sum = 0;
-    for (uint64_t site = 0; site < config->slice_sites; site++) {
-        const struct link *u = here + site * DIRS, *neighbour[DIRS];
-        for (int mu = 0; mu < 3; mu++) {
-            bool last = site / stride[mu] % edge[mu] == edge[mu] - 1;
-            uint64_t at = last ? site - (edge[mu] - 1) * stride[mu] : site + stride[mu];
-            neighbour[mu] = here + at * DIRS;
-        }
-        neighbour[3] = next + site * DIRS;
-        for (int mu = 0; mu < DIRS; mu++)
-            for (int nu = 0; nu < mu; nu++)
-                sum += trace_of_loop(u + mu, neighbour[mu] + nu, u + nu, neighbour[nu] + mu);
-    }
-    return sum;
+        u[i] = spread * next_number() + (i == 0 || i == 8 ? 1 : 0);
+    normalise(u);
+    make_orthogonal(u, u + 6);
+    normalise(u + 6);
+    cross(u, u + 6, u + 12);
 }
 
 /* ---- records ---- */
 
-/* Big-endian, as ILDG wants it. */
-static void encode_slice(const struct config *config, const struct link *slice,
-                         unsigned char *out)
+/* A time slice, big-endian, as ILDG wants it. */
+static void make_slice(const struct config *config, unsigned char *out)
 {
     unsigned size = config->precision / 8;
+    double link[REALS];
     for (uint64_t i = 0; i < config->slice_sites * DIRS * REALS; i++, out += size) {
-        double value = slice[i / REALS].c[i % REALS];
-        float narrow = (float)value;
+        if (i % REALS == 0)
+            make_link(link);
+        float narrow = (float)link[i % REALS];
         uint32_t bits32;
         uint64_t bits;
         memcpy(&bits32, &narrow, sizeof bits32);
-        memcpy(&bits, &value, sizeof bits);
+        memcpy(&bits, &link[i % REALS], sizeof bits);
         if (size == 4)
             bits = bits32;
         for (unsigned j = 0; j < size; j++)
@@ -204,33 +138,18 @@ static void encode_slice(const struct config *config, const struct link *slice,
 }
 
 static int write_links(const struct config *config, struct limefile_writer *writer,
-                       struct limefile_checksum *checksum, double *plaquette)
+                       struct limefile_checksum *checksum)
 {
-    uint64_t links = config->slice_sites * DIRS;
-    struct link *slices = calloc(3 * links, sizeof *slices);
     unsigned char *raw = malloc(config->slice_bytes);
-    int err = slices && raw ? 0 : -ENOMEM;
-    size_t site_bytes = config->slice_bytes / config->slice_sites;
-    struct link *here = slices;
-    double sum = 0;
-    if (!err)
-        make_slice(config, here);
+    int err = raw ? 0 : -ENOMEM;
     for (unsigned t = 0; !err && t < config->edge[3]; t++) {
-        struct link *next = slices;
-        encode_slice(config, here, raw);
-        limefile_checksum_add(checksum, raw, config->slice_sites, site_bytes,
+        make_slice(config, raw);
+        limefile_checksum_add(checksum, raw, config->slice_sites,
+                              config->slice_bytes / config->slice_sites,
                               t * config->slice_sites);
         err = limefile_writer_write(writer, raw, config->slice_bytes);
-        if (t + 1 < config->edge[3]) { /* else the first one: periodic */
-            next = slices + (1 + t % 2) * links;
-            make_slice(config, next);
-        }
-        sum += sum_of_slice(config, here, next);
-        here = next;
     }
-    *plaquette = sum / ((double)config->slice_sites * config->edge[3] * 6 * 3);
     free(raw);
-    free(slices);
     return err;
 }
 
@@ -280,8 +199,7 @@ static int write_text(struct limefile_writer *writer, const char *type, const ch
     return err ? err : limefile_writer_end(writer);
 }
 
-static int write_records(const struct config *config, struct limefile_writer *writer,
-                         double *plaquette)
+static int write_records(const struct config *config, struct limefile_writer *writer)
 {
     static const char binary[] = "ildg-binary-data";
     struct limefile_checksum checksum = {0, 0};
@@ -295,7 +213,7 @@ static int write_records(const struct config *config, struct limefile_writer *wr
         err =
             limefile_writer_begin(writer, binary, strlen(binary), config->bytes, false, false);
     if (!err)
-        err = write_links(config, writer, &checksum, plaquette);
+        err = write_links(config, writer, &checksum);
     if (!err)
         err = limefile_writer_end(writer);
     if (!err)
@@ -304,76 +222,49 @@ static int write_records(const struct config *config, struct limefile_writer *wr
     return err ? err : write_text(writer, "scidac-checksum", text, false, true);
 }
 
+/* The plaquette is put in its place when all is written. */
 static int write_config(const struct config *config, int fd)
 {
     struct limefile_fd to;
     struct limefile_writer *writer;
+    struct limefile_gauge *gauge;
+    struct limefile_gauge_totals totals;
     char text[1024];
-    double plaquette;
     uint64_t size;
     limefile_fd_init(&to, fd);
     int err = limefile_writer_new(&to.source, 0, &writer);
     if (err)
         return err;
-    err = write_records(config, writer, &plaquette);
+    err = write_records(config, writer);
     if (!err)
         err = limefile_writer_finish(writer, &size);
     limefile_writer_free(writer);
+    if (!err)
+        err = limefile_gauge_open(&to.source, 0, &gauge);
     if (err)
         return err;
-    size_t n = (size_t)xlf_info(config, plaquette, text, sizeof text);
+    const struct limefile_gauge_pass pass = {.sites = &gauge->sites};
+    err = limefile_gauge_run(&pass, &totals);
+    limefile_gauge_close(gauge);
+    if (err)
+        return err;
+    size_t n = (size_t)xlf_info(config, totals.physics.plaquette, text, sizeof text);
     return limefile_write_full(&to.source, text, n, LIMEFILE_HEADER_BYTES);
 }
 
-/* ---- the file: there whole or not at all ---- */
-
-static char *unfinished;
-
-static void on_signal(int number)
+static int fail(const char *file, int err)
 {
-    unlink(unfinished);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static int fail(const char *file, const char *action, int err)
-{
-    fprintf(stderr, "make-config: %s: %s: %s\n", file, action, limefile_strerror(err));
+    fprintf(stderr, "make-config: %s: write: %s\n", file, limefile_strerror(err));
     return 1;
-}
-
-static int put_in_place(const struct config *config, int fd)
-{
-    mode_t mask = umask(0);
-    umask(mask);
-    int err = write_config(config, fd);
-    if (!err && fchmod(fd, 0666 & ~mask) != 0)
-        err = -errno;
-    if (close(fd) != 0 && !err)
-        err = -errno;
-    if (!err && rename(unfinished, config->file) != 0)
-        err = -errno;
-    if (err)
-        unlink(unfinished);
-    return err;
 }
 
 static int make_file(const struct config *config)
 {
-    struct stat st;
-    if (stat(config->file, &st) == 0 && !S_ISREG(st.st_mode))
-        return fail(config->file, "write", S_ISDIR(st.st_mode) ? -EISDIR : LIMEFILE_E_NOT_FILE);
-    if (asprintf(&unfinished, "%s.XXXXXX", config->file) < 0)
-        return fail(config->file, "write", -ENOMEM);
-    int fd = mkostemp(unfinished, O_CLOEXEC);
-    int err = fd < 0 ? -errno : 0;
-    if (!err) {
-        signal(SIGINT, on_signal);
-        signal(SIGTERM, on_signal);
-        err = put_in_place(config, fd);
-    }
-    free(unfinished);
-    return err ? fail(config->file, "write", err) : 0;
+    int fd = open(config->file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int err = fd < 0 ? -errno : write_config(config, fd);
+    if (fd >= 0 && close(fd) != 0 && !err)
+        err = -errno;
+    return err ? fail(config->file, err) : 0;
 }
 
 /* ---- the command line ---- */
@@ -458,13 +349,10 @@ static int read_command(int argc, char *argv[], struct config *config)
 static bool set_sizes(struct config *config)
 {
     const unsigned *edge = config->edge;
-    size_t in_memory;
     config->slice_sites = (uint64_t)edge[0] * edge[1] * edge[2];
     return !__builtin_mul_overflow(config->slice_sites, DIRS * REALS * config->precision / 8,
                                    &config->slice_bytes) &&
-           !__builtin_mul_overflow(config->slice_bytes, edge[3], &config->bytes) &&
-           !__builtin_mul_overflow(config->slice_sites, 3 * DIRS * sizeof(struct link),
-                                   &in_memory);
+           !__builtin_mul_overflow(config->slice_bytes, edge[3], &config->bytes);
 }
 
 int main(int argc, char *argv[])
@@ -479,7 +367,7 @@ int main(int argc, char *argv[])
     if (done)
         return done - 1;
     if (!set_sizes(&config))
-        return fail(config.file, "write", LIMEFILE_E_LENGTH);
+        return fail(config.file, LIMEFILE_E_LENGTH);
     seed_numbers(config.seed);
     return make_file(&config);
 }

@@ -6,22 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -262,26 +258,6 @@ static void vforked(const char *record)
     TELL(close(fd));
 }
 
-/* Once all calls but read(2) and its like are forbidden. */
-static void strict(const char *record)
-{
-    static char data[70000];
-    int status = 0;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        int fd = opened(record, O_RDONLY);
-        FILE *file = fopen(record, "r");
-        fgetc(file); /* it gets its buffer */
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-        bool same = read(fd, data, sizeof data) == (ssize_t)sizeof data &&
-                    fread(data, 1, sizeof data, file) == sizeof data;
-        syscall(SYS_exit, same ? 0 : 1);
-    }
-    waitpid(child, &status, 0);
-    printf("strict: %d\n", status);
-}
-
 /* As many descriptors as there may be, but for some. */
 static void limits(const char *record)
 {
@@ -323,10 +299,6 @@ int main(int argc, char **argv)
     jumps(argv[1]);
 #endif
     vforked(argv[1]);
-#if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__) /* make calls of their own */
-    strict(argv[1]);
-#endif
     limits(argv[1]);
     return 0;
 }

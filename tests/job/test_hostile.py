@@ -105,7 +105,7 @@ class Hostile(jobtest.TestCase):
     def test_unknown_messages(self):
         """Those between the job's own processes are not for clients either."""
         connection = self.greeted()
-        for opcode in [0, jobclient.SUM + 1, 99, *range(0x100, 0x10b), 0xffff]:
+        for opcode in [0, jobclient.SYNC + 1, 99, *range(0x100, 0x10b), 0xffff]:
             connection.send(opcode, b"x" * 36, tag=opcode)
             reply = connection.receive()
             self.assertEqual((reply.opcode, reply.tag), (opcode, opcode))
@@ -191,23 +191,6 @@ class Hostile(jobtest.TestCase):
         self.assertReads(client, file, self.data, size - 1, 1, MIB - 1)
         asking = self.server.client()
         self.assertRefused(errno.EINVAL, asking.read, asking.open(self.path), 0, 1, 0)
-
-    def test_sums(self):
-        client = self.server.client(MIB)
-        file = client.open(self.path)
-        size, writing = len(self.data), client.open_for_writing(self.path)
-        for code, args in [
-                (errno.EBADF, (file + 9, 0, 1, 1)), (errno.EBADF, (writing, 0, 1, 1)),
-                (errno.EINVAL, (file, 0, 0, 1)), (errno.EINVAL, (file, 0, 1, 0)),
-                (errno.EINVAL, (file, 0, 3, 2)), (errno.EINVAL, (file, 0, 1, 2)),
-                (errno.EINVAL, (file, 0, (1 << 30) + 1, 1)),
-                (errno.EINVAL, (file, 0, MIB + 1, MIB + 1)),
-                (errno.EINVAL, (file, 0, (1 << 64) - 1, 1)),
-                (errno.ENXIO, (file, size, 1, 1)), (errno.ENXIO, (file, size - 1, 2, 1)),
-                (errno.ENXIO, (file, (1 << 64) - 1, 2, 1))]:
-            self.assertRefused(code, client.sum, *args)
-        self.assertEqual(client.sum(file, size - 1, 1, 1, (1 << 64) - 1),
-                         limetest.scidac_checksum(self.data[-1:], 1, (1 << 64) - 1))
 
     def test_writes(self):
         """None of them harms the file, nor makes it longer."""

@@ -13,7 +13,6 @@ import select
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -93,21 +92,6 @@ class Reading(HostsTestCase):
                 self.assertEqual(job.stop(), 0)
                 self.assertNotIn("limefs-io", job.stderr())  # Open MPI may warn of setpgid
                 self.assertNothingLeft()
-
-    def test_sums(self):
-        """Between reads, whose messages are under way."""
-        path, data = self.data_file(20_000_003)
-        job = self.job("alpha:2,beta:2,gamma:1")
-        client = job.client(32 * MIB)
-        file = client.open(path)
-        n = 30_000 * 576
-        right = limetest.scidac_checksum(data[1000:1000 + n], 576, 5)
-        for i in range(5):
-            read = client.start_read(file, 1000, n, i)
-            total = client.start_sum(file, 1000, n, 576, 5)
-            self.assertEqual(client.read_done(read), n)
-            self.assertTrue(client.window[i:i + n] == data[1000:1000 + n])
-            self.assertEqual(struct.unpack("<II", client.finish(total)), right)
 
     def test_nothing_beside_the_container(self):
         path, data = self.data_file()
@@ -379,18 +363,6 @@ class Control(HostsTestCase):
         for one in crowd:
             self.assertTrue(closed(one))
             one.close()
-        self.assertEqual(job.stop(), 0)
-
-    def test_silent(self):
-        """Who says nothing is hung up on, while a rank is still waited for."""
-        job = self.job_that_waits()
-        port = self.control_port(job)
-        with jobtest.stopped(job.pids_on("beta")[0]):
-            one = self.stranger(port)
-            one.settimeout(10 + jobtest.END_S)
-            self.assertTrue(closed(one))
-            self.assertFalse(select.select([job.process.stdout], [], [], 0)[0], "ready too early")
-        self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
         self.assertEqual(job.stop(), 0)
 
     def test_no_descriptor_left(self):

@@ -331,7 +331,6 @@ class Writing(jobtest.TestCase):
         self.assertEqual((status["bytes_written"], status["bytes_read"]), (4_000_000, 0))
         self.assertEqual((status["requests"], status["in_flight"], status["writes_in_flight"],
                           status["syncs"], status["errors"]), (2, 0, 0, 1, 0))
-        self.assertGreater(status["write_latency_ms"]["max"], 0)
         self.assertEqual(status["open_files"], [path])
         text = self.run_ok([jobtest.IO, "--status", job.path]).decode()
         self.assertIn("4000000 bytes, 0.004 GB, 0 writes in flight, 1 syncs", text)
@@ -341,61 +340,6 @@ class Writing(jobtest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"standard output: write: No space left", done.stderr)
 
-
-class Summing(jobtest.TestCase):
-    SITES = [(1, 5000), (72, 100_001), (576, 20_001), (5000, 1999), (MIB, 11)]
-
-    def test_any_ranks(self):
-        """Sites of any size, from anywhere: the same for any number of ranks."""
-        path, data = self.data_file(20_000_003)
-        for ranks in mpitest.RANKS:
-            with self.subTest(ranks=ranks), jobtest.Job(ranks) as job:
-                client = job.client()  # without a window
-                file = client.open(path)
-                for site_bytes, sites in self.SITES:
-                    for offset, first in (0, 0), (12345, 0), (12345, 10 ** 12 + 7):
-                        n = site_bytes * sites
-                        self.assertEqual(
-                            client.sum(file, offset, n, site_bytes, first),
-                            limetest.scidac_checksum(data[offset:offset + n], site_bytes, first))
-                self.assertEqual(client.sum(file, 7, 24, 24),
-                                 limetest.scidac_checksum(data[7:31], 24))
-                status = client.status()
-                self.assertEqual(status["bytes_summed"],
-                                 24 + 3 * sum(a * b for a, b in self.SITES))
-                self.assertEqual((status["errors"], status["bytes_read"]), (0, 0))
-                client.close()
-
-    def test_not_in_memory(self):
-        path, data = self.data_file(30_000_001)
-        client = self.job(2).client()
-        file = client.open(path)
-        with open(path, "rb") as raw:
-            os.fsync(raw.fileno())
-            os.posix_fadvise(raw.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        n = 52_000 * 576
-        self.assertEqual(client.sum(file, 144, n, 576),
-                         limetest.scidac_checksum(data[144:144 + n], 576))
-
-    def test_parts(self):
-        """Sums of parts, several in flight, combine by XOR."""
-        path, data = self.data_file(9_000_000)
-        client = self.job(3).client()
-        file = client.open(path)
-        tags = [client.start_sum(file, i * 288_000, 288_000, 288, i * 1000) for i in range(31)]
-        suma = sumb = 0
-        for tag in reversed(tags):
-            a, b = struct.unpack("<II", client.finish(tag))
-            suma, sumb = suma ^ a, sumb ^ b
-        self.assertEqual((suma, sumb), limetest.scidac_checksum(data[:31 * 288_000], 288))
-
-    def test_cut_short(self):
-        path, _data = self.data_file()
-        client = self.job(2).client()
-        file = client.open(path)
-        os.truncate(path, 5_000_000)
-        self.assertIn(path, self.assertRefused(errno.EIO, client.sum, file, 0, 7_200_000, 72))
-        client.sum(file, 0, 4_999_968, 72)
 
 
 class WritingFails(jobtest.TestCase):
@@ -651,8 +595,6 @@ class Commands(jobtest.TestCase):
         self.assertEqual((status["requests"], status["in_flight"], status["errors"]), (1, 0, 0))
         self.assertEqual(status["open_files"], [path])
         self.assertIn(status["pid"], job.rank_pids())
-        latency = status["latency_ms"]
-        self.assertTrue(0 < latency["p50"] <= latency["p99"] <= latency["max"] < 10_000)
         text = self.run_ok([jobtest.IO, "--status", job.path]).decode()
         self.assertIn("1000000 bytes", text)
         self.assertIn(path, text)

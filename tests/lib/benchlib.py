@@ -11,17 +11,11 @@ import mpitest
 
 BENCH = os.path.join(limetest.BIN, "lime-bench")
 PATTERNS = ("lattice", "disjoint", "interleaved", "random")
-BACKENDS = ("posix", "mpiio", "subarray", "alltoallv", "lime", "gather", "hdf5", "netcdf4",
-            "pnetcdf", "limefs", "limefs-job")
-WAYS = ("posix", "lime", "ascii", "binary", "pnetcdf")  # of `lime-bench cells`
+BACKENDS = ("posix", "mpiio", "subarray", "lime", "gather", "hdf5", "netcdf4", "pnetcdf", "limefs",
+            "limefs-job")
 TWO_MODES = {"mpiio", "hdf5", "netcdf4", "pnetcdf"}  # independent and collective calls
 # Fast, and small: 48 transfers of 1 KiB a rank, or a lattice of about as much.
 SMALL = ("--size", "48k", "--transfer-size", "1k", "--repetitions", "1", "--warm")
-# Combinations in which a library gives wrong bytes, as (mpi_io, backend, pattern): none is known
-# with Open MPI 4.1.4, MPICH 4.0.2, HDF5 1.10.8, NetCDF 4.9.0 and PnetCDF 1.12.3. lime-bench exits
-# with 1 then; who adds one says here whose fault it is, and since when.
-KNOWN_FAULTS = set()
-
 # Open MPI's mpirun waits for this long after a rank has exited with another status than 0.
 IMPATIENT = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 MASK = (1 << 64) - 1
@@ -43,7 +37,7 @@ def data_at(offset, n, seed=1):
 
 def cannot(pattern):
     """The back ends that have no such pattern."""
-    others = set() if pattern == "lattice" else {"subarray", "alltoallv"}
+    others = set() if pattern == "lattice" else {"subarray"}
     return others | ({"lime"} if pattern == "random" else set())
 
 
@@ -85,7 +79,7 @@ class TestCase(mpitest.TestCase):
     def absent(self):
         """Back ends that are missing, and why."""
         names, absent = listed(self.bench)
-        self.assertEqual(names, set(BACKENDS) | set(PATTERNS) | set(WAYS))
+        self.assertEqual(names, set(BACKENDS) | set(PATTERNS))
         return absent
 
     def check_all(self, ranks, pattern, *args, backends=BACKENDS, **kw):

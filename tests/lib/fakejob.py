@@ -22,7 +22,7 @@ import threading
 import time
 
 MAGIC, VERSION = 0x4A4D494C, 2
-HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
+HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC = range(1, 10)
 HEADER = struct.Struct("<IHHIIQ")
 OPENING = struct.Struct("<QQIIQqIqII")
 WRITING = struct.Struct("<IQQQQQI")

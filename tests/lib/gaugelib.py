@@ -26,16 +26,20 @@ def extent(u):
     return u.shape[3], u.shape[2], u.shape[1], u.shape[0]
 
 
-def plaquette(u):
-    """1 for unit links."""
+def plaquettes(u):
+    """In space and with time; 1 for unit links."""
     u = u.astype("complex128")
-    total = 0
+    total = [0, 0]
     for m in range(4):
         for n in range(m + 1, 4):
             a, b = u[..., m, :, :], u[..., n, :, :]
             above_m, above_n = numpy.roll(b, -1, AXIS[m]), numpy.roll(a, -1, AXIS[n])
-            total += ((a @ above_m) * (b @ above_n).conj()).real.sum()
-    return float(total) / (18 * u[..., 0, 0, 0].size)
+            total[n == 3] += ((a @ above_m) * (b @ above_n).conj()).real.sum()
+    return [float(sum_) / (9 * u[..., 0, 0, 0].size) for sum_ in total]
+
+
+def plaquette(u):
+    return sum(plaquettes(u)) / 2
 
 
 def link_trace(u):

@@ -21,7 +21,7 @@ import struct
 import limetest
 
 MAGIC, VERSION = 0x4A4D494C, 2
-HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
+HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC = range(1, 10)
 REPLY = 1
 HEADER = struct.Struct("<IHHIIQ")
 OPENING = struct.Struct("<QQIIQqIqII")  # the fields of OPEN before its path; the last one is root
@@ -217,14 +217,6 @@ class Client(Connection):
 
     def sync(self, file):
         self.finish(self.start_sync(file))
-
-    def start_sum(self, file, offset, n, site_bytes, first=0):
-        return self.start(SUM, struct.pack("<IQQQQ", file, offset, n, site_bytes, first))
-
-    def sum(self, file, offset, n, site_bytes, first=0):
-        """(suma, sumb) of whole sites."""
-        return struct.unpack("<II", self.finish(
-            self.start_sum(file, offset, n, site_bytes, first)))
 
     def status(self):
         return json.loads(self.ask(STATUS))

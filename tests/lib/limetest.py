@@ -74,6 +74,11 @@ def manifest():
     return rows
 
 
+def need_linux(test, *version):
+    if tuple(map(int, os.uname().release.split(".")[:2])) < version:
+        test.skipTest(f"needs Linux {'.'.join(map(str, version))}")
+
+
 def scidac_checksum(data, site_bytes, first=0):
     """(suma, sumb) of whole sites, the first of which has that rank in its lattice."""
     suma = sumb = 0

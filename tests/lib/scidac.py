@@ -57,11 +57,11 @@ def private_record(site_bytes, datatype="QDP_F3_ColorMatrix"):
         f"<typesize>{site_bytes}</typesize><datacount>1</datacount></scidacRecord>").encode()
 
 
-def private_file(dims):
+def private_file(dims, volfmt=0):
     return "scidac-private-file-xml", (
         '<?xml version="1.0" encoding="UTF-8"?><scidacFile><version>1.1</version>'
         f"<spacetime>{len(dims)}</spacetime><dims>{' '.join(map(str, dims))}</dims>"
-        "<volfmt>0</volfmt></scidacFile>").encode()
+        f"<volfmt>{volfmt}</volfmt></scidacFile>").encode()
 
 
 def grid_format(dims):

@@ -6,13 +6,11 @@ import scidac
 from limetest import container
 from scidac import checksum, checksum_xml
 
-VOLFMTS = {1: "MULTIFILE", 2: "PARTFILE", 3: "PARTFILE_DIR"}
 
-
-def private_file(dims, volfmt):
-    return ('<?xml version="1.0" encoding="UTF-8"?><scidacFile><version>1.1</version>'
-            f"<spacetime>{len(dims)}</spacetime><dims>{' '.join(map(str, dims))} </dims>"
-            f"<volfmt>{volfmt}</volfmt></scidacFile>").encode() + b"\0"
+def private_file(dims, volfmt=0):
+    """As QIO writes it: with a space behind the extents, and a NUL."""
+    kind, text = scidac.private_file(dims, volfmt)
+    return kind, text.replace(b"</dims>", b" </dims>") + b"\0"
 
 
 def private_record(typesize, datacount=1, recordtype=0, datatype="QDP_F3_DiracFermion", box=None):
@@ -64,7 +62,7 @@ class Set:
 
     def joined(self, only=None):
         """What it would be in one file; only: the numbers of these fields."""
-        return container([[("scidac-private-file-xml", private_file(self.dims, 0)),
+        return container([[private_file(self.dims),
                            ("scidac-file-xml", b"file\0")]]
                          + [self.record(i, data) for i, (_, data) in enumerate(self.fields)
                             if only is None or i in only])
@@ -72,7 +70,7 @@ class Set:
     def volume(self, volume):
         if volume == self.master:
             return container(
-                [[("scidac-private-file-xml", private_file(self.dims, self.volfmt)),
+                [[private_file(self.dims, self.volfmt),
                   ("scidac-sitelist", self.sitelist(volume)), ("scidac-file-xml", b"file\0")]]
                 + [self.record(i, data if size is None else self.of_field(volume, i))
                    for i, (size, data) in enumerate(self.fields)])

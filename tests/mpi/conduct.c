@@ -1,9 +1,10 @@
 /*
  * conduct.c - what the calls answer in odd situations
  *
- * Prints a row for each: the call, the situation, the answer. docs/lemon.md has the rows of
- * this library and, beside them, those of the reference: this program needs nothing but the
- * calls of the paper, so that it can be compiled against any lemon.h.
+ * Prints a row for each: the call, the situation, the answer. docs/lemon.md has the rows in
+ * which this library differs from the reference, tests/data/conduct.txt the others. This
+ * program needs nothing but the calls of the paper, so that it can be compiled against any
+ * lemon.h.
  *
  *     conduct FILE [ROW]   FILE is made anew; ROW alone, where others crash
  */

@@ -36,18 +36,6 @@ class Big(TestCase):
             self.skipTest(f"needs 2 GiB of memory and of {SHM}")
         self.tap(ranks, "big", self.file_in_memory(), what, nbytes, "sparse")
 
-    def in_full(self, ranks, what, nbytes):
-        """nbytes lie in memory (data: of each rank), or in the file, which is in memory too, but
-        not in both at once."""
-        if not limetest.STRESS:
-            self.skipTest("a long run")
-        need = nbytes * (ranks if what == "data" else 1) + GIB
-        for have, where in ((available_memory(), "memory"), (free_space(SHM), SHM)):
-            if have < need:
-                self.skipTest(f"needs {need / GIB:.1f} GiB of {where}, there are "
-                              f"{have / GIB:.1f}")
-        self.tap(ranks, "big", self.file_in_memory(), what, nbytes)
-
     def test_far_away_in_the_file(self):
         for ranks in RANKS:
             with self.subTest(ranks=ranks):
@@ -57,25 +45,24 @@ class Big(TestCase):
         """The old library reported success having moved 100 bytes."""
         self.sparse(1, "data", 4 * GIB + 100)
 
-    def test_data_in_full(self):
-        self.in_full(1, "data", 4 * GIB + 100)
-
-    def test_data_in_full_on_2_ranks(self):
-        self.in_full(2, "data", 2 * GIB + 100)
-
     # Of 3 GiB on 2 ranks the first has 2.
 
     def test_lattice(self):
         self.sparse(2, "direct", 3 * GIB + 20000)
 
-    def test_lattice_in_full(self):
-        self.in_full(1, "direct", 2 * GIB)
-
-    def test_lattice_in_full_on_2_ranks(self):
-        self.in_full(2, "direct", 3 * GIB + 20000)
-
-    def test_lattice_in_full_through_movers(self):
-        self.in_full(2, "movers", 3 * GIB + 20000)
+    def test_in_full(self):
+        """The bytes are in memory (data: of each rank), or in the file, which is in memory too, but
+        not in both at once."""
+        if not limetest.STRESS:
+            self.skipTest("a long run")
+        for ranks, what, nbytes in ((1, "data", 4 * GIB + 100), (2, "data", 2 * GIB + 100),
+                                    (1, "direct", 2 * GIB), (2, "direct", 3 * GIB + 20000),
+                                    (2, "movers", 3 * GIB + 20000)):
+            with self.subTest(ranks=ranks, what=what):
+                need = nbytes * (ranks if what == "data" else 1) + GIB
+                if min(available_memory(), free_space(SHM)) < need:
+                    self.skipTest(f"needs {need / GIB:.1f} GiB of memory and of {SHM}")
+                self.tap(ranks, "big", self.file_in_memory(), what, nbytes)
 
 
 if __name__ == "__main__":

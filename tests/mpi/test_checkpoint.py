@@ -94,7 +94,6 @@ class TestCase(mpitest.TestCase):
         self.of_thread.said = [words[len("lime-checkpoint: "):] for words in said.splitlines()
                                if words.startswith("lime-checkpoint: ")]
         self.assertEqual(done.returncode, status, said + done.stdout.decode())
-        self.assertNotIn(b"\033", done.stdout + done.stderr)  # no bar where there is no terminal
         return done.stdout.decode()
 
     def refuse(self, ranks, expected, *args, status=1):
@@ -153,8 +152,7 @@ class Restart(TestCase):
     def test_uneven(self):
         self.all_ranks(lambda w: self.call(
             w, "generate", "-n", 3000, "-o", f"C{w}", "-q", "--distribution", "cluster",
-            "--cells", "5x4x7", "--components", 3, "--format", "ICRVQD",
-            "--decomposition", ("regular", "kd", "none")[w % 3]), 3000)
+            "--cells", "5x4x7", "--components", 3, "--format", "ICRVQD"), 3000)
 
     def few(self, lines, **kw):
         """A few ranks for what is special."""
@@ -198,16 +196,14 @@ class Restart(TestCase):
 
 class Generate(TestCase):
     def test_whatever_the_ranks(self):
-        def one(_, distribution, ranks, how):
-            name = f"{distribution}-{how}"
-            self.call(ranks, "generate", "-n", "2k", "-o", name, "-q", "--seed", 7,
-                      "--distribution", distribution, "-d", how, "--check")
+        def one(_, distribution, ranks):
+            self.call(ranks, "generate", "-n", "2k", "-o", f"{distribution}-{ranks}", "-q",
+                      "--seed", 7, "--distribution", distribution)
 
-        hows = ((1, "regular"), (4, "none"), (3, "kd"))
         distributions = ("uniform", "lattice", "cluster")
-        self.each(one, ((name, *how) for name in distributions for how in hows))
+        self.each(one, ((name, ranks) for name in distributions for ranks in (1, 3, 4)))
         for name in distributions:
-            sets = [self.read(f"{name}-{how}").particles() for _, how in hows]
+            sets = [self.read(f"{name}-{ranks}").particles() for ranks in (1, 3, 4)]
             self.assertEqual(sets[0], sets[1])
             self.assertEqual(sets[0], sets[2])
             self.assertEqual(len(set(sets[0])), 2000)
@@ -317,7 +313,7 @@ class Text(TestCase):
         first = self.get(out)
         self.call(ranks[2], "export", again, out, "-f", "-q")
         self.assertEqual(self.get(out), first)
-        self.call(2, "export", again, out, "-f", "-q", "--unsorted", "-d", "regular")
+        self.call(2, "export", again, out, "-f", "-q", "--unsorted")
         self.assertEqual(sorted(self.get(out).splitlines()), sorted(first.splitlines()))
 
     def test_round_trips(self):
@@ -422,8 +418,7 @@ class Text(TestCase):
         self.call(3, "import", "T", "C", "-q")
         outs = []
         for ranks in (1, 2, 4):
-            self.call(ranks, "export", "C", "T2", "-q", "-f", "-d",
-                      "regular" if ranks == 2 else "kd")
+            self.call(ranks, "export", "C", "T2", "-q", "-f")
             outs.append(self.get("T2"))
         self.assertEqual(outs, outs[:1] * 3)
         self.assertEqual(sorted(outs[0].splitlines()), sorted(self.get("T").splitlines()))
@@ -669,20 +664,6 @@ class Names(TestCase):
             self.assertIn(f"S.000000000005.lime: {words}", self.said[-1])
         self.assertEqual(self.get("S.000000000005.lime"), before)
         os.unlink(self.path(".S.lock"))
-
-    def test_progress(self):
-        """On a terminal, after a second."""
-        ours, theirs = os.openpty()
-        process = self.start(signal.SIGTERM, "generate", "-n", "1G", "-o", "K", stderr=theirs)
-        os.close(theirs)
-        shown = b""
-        while b"left" not in shown:
-            shown += os.read(ours, 4096)
-        os.kill(self.first_rank(), signal.SIGTERM)
-        limetest.read_terminal(ours)
-        process.wait(timeout=60 * limetest.SLOWNESS)
-        self.assertRegex(shown, rb"make +\d+%  \d+:\d\d left")
-        self.wait_for(lambda: not self.hidden())
 
     def processes(self):
         """Those that are in the folder."""

@@ -1,4 +1,5 @@
-"""What calls answer in odd situations, as docs/lemon.md says; damaged and overfull containers."""
+"""What calls answer in odd situations, as docs/lemon.md states where the reference answers something
+else; damaged and overfull containers."""
 
 import os
 import random
@@ -9,6 +10,7 @@ import limetest
 from mpitest import TestCase, mpirun
 
 DOCUMENT = os.path.join(limetest.REPO, "docs", "lemon.md")
+ALIKE = os.path.join(limetest.REPO, "tests", "data", "conduct.txt")  # as the reference answers
 CONTAINERS = 500
 LOCAL = 12  # bytes of a rank's part, in overfull.c
 
@@ -26,17 +28,20 @@ class Conduct(TestCase):
     def test_odd_situations(self):
         want = [(call.strip("`"), situation, here.replace("`", ""))
                 for call, situation, _, here, _ in table()]
+        with open(ALIKE, encoding="utf-8") as file:
+            want += [tuple(line.strip().split(" | ")) for line in file]
         self.assertGreater(len(want), 60)
         for ranks in (1, 3):
             with self.subTest(ranks=ranks):
                 done = mpirun(ranks, "conduct", os.path.join(self.tempdir(), "scratch.lime"))
                 self.assertEqual(done.returncode, 0, done.stderr.decode())
                 got = [tuple(line.split(" | ")) for line in done.stdout.decode().splitlines()]
-                self.assertEqual(got, want)
+                self.assertEqual(sorted(got), sorted(want))
 
     def test_every_difference_has_a_reason(self):
         for call, situation, reference, here, why in table():
-            if reference not in (here, "crashes"):
+            self.assertNotEqual(reference, here)
+            if reference != "crashes":
                 self.assertTrue(why, (call, situation))
 
 

@@ -136,7 +136,7 @@ class Index(CellsCase):
                 ({"entries_crc": 1},
                  "the cells' entries do not have the checksum that the header says"),
                 ({"flags": 16}, "it has flags that are not known"),
-                ({"particles": 21}, "the cells have fewer particles than there are"),
+                ({"particles": 21}, "the cells overlap, or leave particles out"),
                 ({"particles": big}, "there are more particles than a file can hold"),
                 ({"particles": 0}, "cell (0, 0, 0): it reaches beyond the data"),
                 ({"particle_bytes": 63}, "a field reaches beyond the particle"),
@@ -160,12 +160,19 @@ class Index(CellsCase):
                 self.assertEqual(line, f"offset {at}: record 2: the index of cells is damaged: "
                                        f"{reason}")
                 self.assertIn("record 3: unverified: its index is damaged", summary)
+        text, index, data = Checkpoint(20, (2, 2, 2)).records()
+        for length, reason in ((0, "it is shorter than its header"),
+                               (135, "it is shorter than its header"),
+                               (236, "it is shorter than its header"),
+                               (-1, "the record is not as long as its cells")):
+            said, _ = self.words(container([text, (index[0], index[1][:length]), data]))
+            self.assertIn(f"the index of cells is damaged: {reason}\n", said)
 
     def test_entries(self):
         for entry, reason in (
                 ((0, 99, 0), "cell (0, 1, 1): it reaches beyond the data"),
                 ((0, 0, 5), "cell (0, 1, 1): it has no particles, but a place or a checksum"),
-                ((0, 2, 0), "cell (0, 1, 1): it begins with particles of another cell")):
+                ((0, 2, 0), "the cells overlap, or leave particles out")):
             c = Checkpoint(20, (2, 2, 2), seed=4)
             c.entry[3] = entry
             self.assertIn(reason, self.words(c.container())[0])
@@ -186,14 +193,41 @@ class Index(CellsCase):
                 ([text, index, (data[0], data[1] + b"\0")], [("cells-length", 3)]),
                 ([text, (index[0], b""), data], [("cells-index", 2)]),
                 ([(text[0], b""), index, data], [("cells-text", 1)]),
-                ([(text[0], b"no XML"), index, data], [("cells-text", 1)]),
-                ([(text[0], text[1].replace(b"uint64", b"int64")), index, data],
-                 [("cells-text", 1)]),
+                ([(text[0], b" " * (1 << 20)), index, data], [("cells-text", 1)]),
+                # one after another in a message, of which each lacks something
+                ([[text, text, data, index], [text], [index, data, data]],
+                 [("cells-text", 1), ("cells-text", 2), ("cells-index-missing", 3),
+                  ("cells-text", 4), ("cells-data-missing", 4), ("cells-text", 5),
+                  ("cells-text", 6), ("cells-index-missing", 8)]),
                 ([text, index, data, data], [("cells-index-missing", 4)])):
             with self.subTest(want):
                 self.assertEqual(self.findings(container(items)), want)
         self.assertEqual(self.check(container([other, text, other, index, other, data, other]))
                          ["verdict"], "good")
+        self.assertEqual(self.check(container([[text, index, data, text, index, data]]))
+                         ["verdict"], "good")
+        said, _ = self.words(container([[text], [index, data]]))
+        self.assertIn("no index follows it\n", said)
+        self.assertIn("there is none\n", said)
+
+    def test_text(self):
+        """White space does not count; all else does."""
+        for time in 0.0, NAN, 0.1 + 0.2:
+            text, index, data = Checkpoint(20, (2, 3, 2), time=time).records()
+            for old, new, good in (
+                    (b"<version>", b"<version>", True), (b"<step>0<", b"<step> 0\n<", True),
+                    (b"</lemonCells>\n", b"</lemonCells>", True), (b"<step>0", b"<step>1", False),
+                    (b"<step>0</step>", b"", False), (b"0 0 0</origin>", b"0 0</origin>", False),
+                    (b"<cells>2 3 2", b"<cells>3 2 2", False), (b"little", b"big", False),
+                    (b"uint64", b"int64", False), (b"</lemonCells>", b"", False),
+                    (b"</lemonCells>", b"</lemonCells>x", False),
+                    (b"</lemonCells>", b"</lemonCellx>", False),
+                    (b"  </particle>", b"<field/></particle>", False)):
+                with self.subTest(new=new, time=time):
+                    changed = container([(text[0], text[1].replace(old, new, 1)), index, data])
+                    findings = self.check(changed, status=0 if good else 1)["findings"]
+                    self.assertEqual([f["message"].endswith("it does not match the index")
+                                      for f in findings], [] if good else [True])
 
     def test_in_the_order_of_the_file(self):
         """Between findings of the structure and of lattices."""
@@ -257,6 +291,7 @@ class Particles(CellsCase):
                                  ((0.1, 0.5, 0.1), "is in another cell"),
                                  ((0.1, 0.1, NAN), "is outside of the domain"),
                                  ((0.1, 0.1, 1.01), "is outside of the domain"),
+                                 ((0.1, 0.1, math.inf), "is outside of the domain"),
                                  ((-1e-300, 0.1, 0.1), "is outside of the domain")):
             c = Checkpoint(50, (2, 2, 2))
             c.add(50, position, cell=0)
@@ -275,6 +310,14 @@ class Particles(CellsCase):
             self.assertEqual(self.check(c.container(), "--data")["verdict"], "good")
             c.add(0, (1, 1, 1), cell=7 - upper)
             self.assertEqual(self.findings(c.container(), "--data"), [("cells", 3)])
+
+    def test_other_byte_order(self):
+        c = Checkpoint(500, (3, 3, 3), big=True)
+        data = c.data()
+        c.big = False
+        self.assertEqual(self.findings(container([c.records()[0], (cellslib.INDEX, c.index()),
+                                                  (cellslib.DATA, data)]), "--data"),
+                         [("cells", 3)])
 
     def test_two_hands(self):
         """Both find the same cell for whatever position, near edges too."""

@@ -140,27 +140,6 @@ class Info(ConvertCase):
         self.assertEqual(dict(gaugelib.records(again))["nersc-header"], first)
 
 
-class Large(ConvertCase):
-    """Several threads have something to do in each time slice."""
-
-    def setUp(self):
-        super().setUp()
-        self.big = self.path("big.lime")
-        self.run_ok(["make-config", "--lattice", "24,22,20,6", self.big])
-        self.links = gaugelib.read_ildg(read(self.big))[0]
-
-    def test_each_is_read_by_others(self):
-        u, single = self.links, self.links.astype("complex64")
-        for _ in range(3):  # threads meet in another order each time
-            self.same(gaugelib.read_nersc(self.made(self.big, "a.nersc"))[0], u)
-            self.same(gaugelib.read_milc(self.made(self.big, "a.milc")), single)
-            self.same(gaugelib.read_openqcd(self.made(self.big, "a.openqcd")), u)
-            self.same(gaugelib.read_ildg(self.made(self.big, "a.lime"))[0], u)
-            self.same(gaugelib.read_ildg(self.made(self.big, "b.lime", "--precision", "32"))[0],
-                      single)
-            self.run_ok(["lime", "check", "-q", "--data", "--strict", self.path("a.lime")])
-
-
 class Formats(ConvertCase):
     """Files by the oracle's writers."""
 
@@ -239,19 +218,6 @@ class Formats(ConvertCase):
         data = gaugelib.write_nersc(u)
         self.same(gaugelib.read_ildg(self.made(data, "a.lime"))[0], u)
         self.refused(data, "cannot have such a lattice", args=("--to", "openqcd"))
-
-    def test_qio(self):
-        """Four colour matrices a site, without an ildg-format."""
-        extents = (2, 2, 4, 2)
-        u = gaugelib.random_links(extents, dtype="complex64")
-        raw = gaugelib.reals(u, ">f4").tobytes()
-        record = (b"<scidacRecord><version>1.1</version><date>x</date><recordtype>0</recordtype>"
-                  b"<datatype>QDP_F3_ColorMatrix</datatype><precision>F</precision><colors>3</colors>"
-                  b"<typesize>72</typesize><datacount>4</datacount></scidacRecord>\0")
-        items = [[scidac.private_file(extents)],
-                 [("scidac-private-record-xml", record), ("scidac-binary-data", raw),
-                  ("scidac-checksum", scidac.checksum_xml(gaugelib.scidac(raw, 288)))]]
-        self.same(gaugelib.read_milc(self.made(container(items), "a.milc")), u)
 
     def test_records(self):
         """Which of several; the LFN goes with it."""

@@ -210,6 +210,7 @@ class NotExamined(GaugeCase):
             done = run(["lime", "check", "--physics", path])
             self.assertIn(line.encode(), done.stdout)
             self.assertNotIn(b": good", done.stdout)
+            self.assertIn(b"; configurations: 1 unverified\n", done.stdout)
             self.assertEqual(done.returncode, status)
             done = run(["lime", "convert", "--to", "nersc", path, os.path.join(self.dir, "never")])
             self.assertEqual(done.returncode, 2, done.stderr)
@@ -249,7 +250,11 @@ class NotExamined(GaugeCase):
                 ("it has the bytes of 4 colour matrices a site, but", 3,
                  [("ildg-format", scidac.ildg_format(DIMS, 32).replace(b"su3gauge", b"links")),
                   ("ildg-binary-data", raw)]),
+                ("a gauge field, but not of SU(3)", 1,
+                 [("ildg-format", scidac.ildg_format(DIMS, 32).replace(b"su3gauge", b"su2gauge")),
+                  ("ildg-binary-data", raw)]),
                 ("no metadata describe it", 3, [("scidac-binary-data", raw)]),
+                ("no metadata describe it", 1, [("ildg-binary-data", raw)]),
                 ("the metadata that describe it cannot be read", 1, [whole],
                  field(("scidac-private-record-xml", b"<scidacRecord>"), raw, 288))):
             with self.subTest(reason=reason):
@@ -271,6 +276,8 @@ class NotExamined(GaugeCase):
                     [scidac.private_file(DIMS)],
                     field(private(datatype, precision, typesize, datacount), bytes(sites * site), site)]))
                 self.assertEqual(self.check(path, status=0)["physics"], [])
+                self.assertIn(b"; configurations: none\n",
+                              self.run_ok(["lime", "check", "--physics", path]))
                 done = run(["lime", "convert", "--to", "nersc", path, os.path.join(self.dir, "never")])
                 self.assertEqual(done.returncode, 2)
 

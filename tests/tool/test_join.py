@@ -110,21 +110,6 @@ class Whole(JoinCase):
                      "scidac-binary-data                  18432 bytes"):
             self.assertIn(word, told)
 
-    def test_convert(self):
-        """A configuration in volumes, as any other."""
-        u = scidac.field(DIMS, 288, 5)
-        made = Set(DIMS, [(288, u)], blocks(DIMS, (2, 1, 1, 3)),
-                   ildg=scidac.ildg_format(DIMS, 32))
-        first = self.joins(made)
-        converted = []
-        for source in (first, self.out):
-            path = os.path.join(self.tempdir(), "a.nersc")
-            done = run(["lime", "convert", source, path])
-            converted.append((done.returncode, done.stderr.replace(source.encode(), b"IN").replace(
-                path.encode(), b"OUT")))
-        self.assertEqual(converted[0], converted[1])  # random bytes: no links
-
-
 class Parts(JoinCase):
     """Sets with a record of a part of the lattice, as QIO writes hypercubes."""
 

@@ -17,7 +17,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import numpython
 
 numpython.need("numpy")
-import aheadlib
 import limetest
 import scidac
 from limetest import container, run
@@ -245,7 +244,7 @@ class Containers(Case):
             self.assertRaisesWith("-o direct_io; mount it without", opened.array)
             data = opened["ildg-binary-data"].read()
             self.assertEqual(len(data), 8 * 8 * 8 * 16 * 576)
-        aheadlib.need_linux(self, 6, 6)
+        limetest.need_linux(self, 6, 6)
         with limetest.Mount(path, opts="direct_io,forward_from=1M") as mount:
             array = limefs.open(mount.path).array()
             self.assertEqual(array.tobytes(), data)

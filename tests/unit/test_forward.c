@@ -14,6 +14,7 @@
 enum {
     BEGIN = 144,
     VIEW = 7,
+    STRIDE = 64 << 20, /* bytes of memory from one slot to the next */
 };
 
 static const uint64_t end = BEGIN + 1000 * MIB + 77;
@@ -56,10 +57,20 @@ static int ask(struct bench *b, uint64_t offset, size_t n)
     load_all(b);
     int pieces = limefs_forward_find(&b->forward, &request, slots, &ready);
     assert_true(pieces == 0 || ready);
-    for (int i = 0; i < pieces; i++)
-        limefs_forward_hold(&b->forward, slots[i], &request);
-    for (int i = 0; i < pieces; i++)
-        limefs_forward_release(&b->forward, slots[i]);
+    if (pieces) {
+        struct limefs_pieces given;
+        char *const base = (char *)(uintptr_t)4096;
+        uint64_t at = request.at;
+        limefs_forward_hold(&b->forward, &request, slots, pieces, base, STRIDE, &given);
+        for (int i = 0; i < pieces; i++) {
+            const struct limefs_extent *slot = &b->forward.slot[given.slot[i]];
+            uint64_t place = (uint64_t)((char *)given.iov[i].iov_base - base);
+            assert_int_equal(place, (uint64_t)given.slot[i] * STRIDE + at - slot->from);
+            at += given.iov[i].iov_len;
+        }
+        assert_int_equal(at, request.at + n);
+        limefs_forward_release(&b->forward, &given);
+    }
     return pieces;
 }
 
@@ -83,6 +94,28 @@ static void test_a_stream_is_fetched_once_and_whole(void **state)
     }
     assert_true(local <= 4 * MIB);
     assert_true(loaded >= bytes - local && loaded <= bytes - local + 4096);
+    assert_int_equal(b.forward.stats.wasted_bytes, 0);
+}
+
+/* Requests of 128 KiB and blocks of 1 MiB, as threads of the daemon read ahead. */
+static void test_small_extents(void **state)
+{
+    struct bench b = {.now = 100};
+    uint64_t loaded = 0, local = 0;
+    (void)state;
+    limefs_forward_init(&b.forward, 24 * MIB, MIB, 256 * 1024);
+    for (uint64_t at = 0; at < 500 * MIB; at += 128 * 1024) {
+        local += ask(&b, at, 128 * 1024) ? 0 : 128 * 1024;
+        for (int i = 0; i < b.count; i++)
+            loaded += b.forward.slot[b.loads[i]].to - b.forward.slot[b.loads[i]].from;
+        if (at % MIB == 0) {
+            struct limefs_want request = want(&b, at, 128 * 1024);
+            limefs_forward_waited(&b.forward, &request);
+        }
+    }
+    assert_int_equal(b.forward.flow[0].depth, 18);
+    assert_true(local <= 256 * 1024);
+    assert_true(loaded >= 500 * MIB - local && loaded <= 519 * MIB);
     assert_int_equal(b.forward.stats.wasted_bytes, 0);
 }
 
@@ -363,6 +396,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_stream_is_fetched_once_and_whole),
+        cmocka_unit_test(test_small_extents),
         cmocka_unit_test(test_loads_grow_to_an_extent),
         cmocka_unit_test(test_out_of_order),
         cmocka_unit_test(test_random_and_small_requests_are_local),

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "limegauge.h"
-#include "piecepass.h"
 
 enum { SITE = 576 };
 
@@ -101,21 +100,8 @@ static void same_figures(const struct limefile_gauge_totals *a,
     assert_memory_equal(&a->image, &b->image, sizeof a->image);
 }
 
-/* The same, computed in another order. */
-static void near_figures(const struct limefile_gauge_totals *a,
-                         const struct limefile_gauge_totals *b)
-{
-    assert_true(fabs(a->physics.plaquette - b->physics.plaquette) < 1e-13);
-    assert_true(fabs(a->physics.trace - b->physics.trace) < 1e-13);
-    assert_true(a->physics.bad_links == b->physics.bad_links);
-    assert_true(a->physics.first.site == b->physics.first.site);
-    assert_memory_equal(&a->image, &b->image, sizeof a->image);
-}
-
-typedef int run_fn(const struct limefile_gauge_pass *, struct limefile_gauge_totals *);
-
 /* The file by a pass in blocks of few planes, by some threads. */
-static void run_pass(run_fn *run, const struct memory *m, struct limefile_gauge_image *image,
+static void run_pass(const struct memory *m, struct limefile_gauge_image *image,
                      struct written *w, unsigned threads, size_t memory,
                      struct limefile_gauge_totals *totals)
 {
@@ -135,7 +121,7 @@ static void run_pass(run_fn *run, const struct memory *m, struct limefile_gauge_
     w->marks = calloc(1, w->size);
     assert_non_null(w->at);
     assert_non_null(w->marks);
-    assert_int_equal(run(&pass, totals), 0);
+    assert_int_equal(limefile_gauge_run(&pass, totals), 0);
     assert_int_equal(w->sites, limefile_sites_count(&m->sites));
     for (uint64_t i = 0; i < w->size; i++)
         assert_int_equal(w->marks[i], i >= from);
@@ -203,16 +189,12 @@ static void check_format(enum limefile_gauge_format format, unsigned of_sites,
     struct limefile_gauge_totals first, more;
     make(&m, extents, of_sites);
     assert_int_equal(limefile_gauge_image_new(&m.sites, &form, &image), 0);
-    run_pass(limefile_gauge_run, &m, image, &w, 1, 0, &first);
-    for (unsigned i = 0; i < 4; i++) { /* the last one as if no planes fitted into memory */
-        static const size_t memory[] = {1, 100000, 240000, 0};
+    run_pass(&m, image, &w, 1, 0, &first);
+    for (unsigned i = 0; i < 3; i++) {
+        static const size_t memory[] = {1, 100000, 240000};
         struct written again;
-        run_pass(i < 3 ? limefile_gauge_run : piecepass_run, &m, image, &again, i + 2,
-                 memory[i], &more);
-        if (i < 3)
-            same_figures(&first, &more);
-        else
-            near_figures(&first, &more);
+        run_pass(&m, image, &again, i + 2, memory[i], &more);
+        same_figures(&first, &more);
         assert_memory_equal(w.at, again.at, w.size);
         free(again.at);
         free(again.marks);
@@ -281,58 +263,12 @@ static void failures(void **state)
             m.fail_at = at;
             pass.progress = NULL;
             assert_int_equal(limefile_gauge_run(&pass, &totals), -EIO);
-            assert_int_equal(piecepass_run(&pass, &totals), -EIO);
         }
         m.fail_at = UINT64_MAX;
         pass.progress = stop;
         assert_int_equal(limefile_gauge_run(&pass, &totals), -EINTR);
-        assert_int_equal(piecepass_run(&pass, &totals), -EINTR);
     }
     free(m.data);
-}
-
-/* Of unit matrices all is known; one number less tells where it is missing. */
-static void figures(void **state)
-{
-    (void)state;
-    static const uint64_t odd[4] = {5, 3, 3, 2};
-    struct memory m;
-    struct limefile_gauge_totals t;
-    make(&m, odd, 64);
-    struct limefile_gauge_pass pass = {.sites = &m.sites};
-    memset(m.data, 0, 90 * SITE);
-    for (unsigned i = 0; i < 360; i++)
-        for (unsigned j = 0; j < 3; j++)
-            put_real(m.data + i * 144 + j * 64, 1, 64);
-    assert_int_equal(limefile_gauge_run(&pass, &t), 0);
-    assert_true(t.physics.plaquette == 1 && t.physics.trace == 1 && t.physics.bad_links == 0);
-    put_real(m.data + 17 * SITE + 2 * 144, 0.5, 64);
-    assert_int_equal(limefile_gauge_run(&pass, &t), 0);
-    assert_true(t.physics.unitarity == 0.75 && t.physics.determinant == 0.5);
-    assert_true(t.physics.first.site == 17 && t.physics.first.direction == 2);
-    assert_true(fabs(t.physics.trace - (1 - 0.5 / 1080)) < 1e-15);
-    assert_true(fabs(t.physics.plaquette - (1 - 6 * 0.5 / (3 * 540))) < 1e-15);
-    put_real(m.data + 17 * SITE + 2 * 144 + 40, NAN, 64);
-    assert_int_equal(limefile_gauge_run(&pass, &t), 0);
-    assert_true(t.physics.nonfinite == 1 && isnan(t.physics.plaquette));
-    assert_true(t.physics.bad_links == 1 && t.physics.unitarity == 0);
-    free(m.data);
-}
-
-/* Rows that alone take more than any memory are read in pieces: reading, which fails here, is
- * what goes wrong. */
-static void rows_of_any_length(void **state)
-{
-    (void)state;
-    static const uint64_t thin[][4] = {{1 << 24, 1, 1, 1}, {UINT64_C(1) << 54, 1, 1, 1}};
-    struct limefile_gauge_totals totals;
-    for (size_t i = 0; i < COUNT(thin); i++) {
-        struct memory m = {.sites = {.precision = 64, .read = read_sites}, .fail_at = 0};
-        memcpy(m.sites.extent, thin[i], sizeof thin[i]);
-        m.sites.context = &m;
-        const struct limefile_gauge_pass pass = {.sites = &m.sites, .memory = 64 << 20};
-        assert_int_equal(limefile_gauge_run(&pass, &totals), -EIO);
-    }
 }
 
 int main(void)
@@ -341,8 +277,6 @@ int main(void)
         cmocka_unit_test(formats),
         cmocka_unit_test(forms_that_are_none),
         cmocka_unit_test(failures),
-        cmocka_unit_test(figures),
-        cmocka_unit_test(rows_of_any_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

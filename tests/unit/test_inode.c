@@ -57,9 +57,9 @@ static void test_numbers(void **state)
 {
     uint64_t ordinal;
     (void)state;
-    assert_int_equal(limefs_inode_of_node(fs->root), 1);
-    assert_ptr_equal(limefs_inode_node(fs, 1), fs->root);
-    struct limefs_node *one = child(fs->root, "one", LIMEFS_OTHER, file(10, 5));
+    assert_int_equal(limefs_inode_of_node(fs->inodes.root), 1);
+    assert_ptr_equal(limefs_inode_node(fs, 1), fs->inodes.root);
+    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
     uint64_t id = limefs_inode_of_node(one);
     assert_int_not_equal(id, 1);
     assert_ptr_equal(limefs_inode_node(fs, id), one);
@@ -78,32 +78,32 @@ static void test_slots(void **state)
     (void)state;
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "n%d", i);
-        nodes[i] = child(fs->root, name, LIMEFS_OTHER, file((ino_t)(100 + i), 1));
+        nodes[i] = child(fs->inodes.root, name, LIMEFS_OTHER, file((ino_t)(100 + i), 1));
     }
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "n%d", i);
-        assert_ptr_equal(limefs_node_find(fs, fs->root, name), nodes[i]);
+        assert_ptr_equal(limefs_node_find(fs, fs->inodes.root, name), nodes[i]);
         assert_ptr_equal(limefs_inode_node(fs, limefs_inode_of_node(nodes[i])), nodes[i]);
     }
-    uint32_t slots = fs->slot_count;
+    uint32_t slots = fs->inodes.slot_count;
     uint64_t last = nodes[MANY - 1]->id;
     for (int i = 0; i < MANY; i++)
         limefs_node_forget(fs, nodes[i], 1);
-    assert_int_equal(fs->name_count, 0);
+    assert_int_equal(fs->inodes.name_count, 0);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "m%d", i);
-        nodes[i] = child(fs->root, name, LIMEFS_OTHER, file((ino_t)(5000 + i), 1));
+        nodes[i] = child(fs->inodes.root, name, LIMEFS_OTHER, file((ino_t)(5000 + i), 1));
         assert_true(nodes[i]->id > last); /* though its slot was another's */
     }
-    assert_int_equal(fs->slot_count, slots);
+    assert_int_equal(fs->inodes.slot_count, slots);
 }
 
 /* One file is one node, whatever its names: the kernel has its pages once. */
 static void test_links(void **state)
 {
     (void)state;
-    struct limefs_node *sub = child(fs->root, "sub", LIMEFS_DIRECTORY, folder(2));
-    struct limefs_node *one = child(fs->root, "one", LIMEFS_OTHER, file(10, 5));
+    struct limefs_node *sub = child(fs->inodes.root, "sub", LIMEFS_DIRECTORY, folder(2));
+    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
     assert_ptr_equal(child(sub, "two", LIMEFS_OTHER, file(10, 5)), one);
     assert_int_equal(one->lookups, 2);
     assert_string_equal(one->name, "two");
@@ -120,17 +120,18 @@ static void test_links(void **state)
 static void test_replaced(void **state)
 {
     (void)state;
-    struct limefs_node *one = child(fs->root, "one", LIMEFS_OTHER, file(10, 5));
-    assert_ptr_equal(child(fs->root, "one", LIMEFS_OTHER, file(10, 6)), one);
-    struct limefs_node *other = child(fs->root, "one", LIMEFS_OTHER, file(11, 5));
+    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
+    assert_ptr_equal(child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 6)), one);
+    struct limefs_node *other = child(fs->inodes.root, "one", LIMEFS_OTHER, file(11, 5));
     assert_ptr_not_equal(other, one);
     assert_ptr_equal(limefs_inode_node(fs, limefs_inode_of_node(one)), one); /* still held */
-    struct limefs_node *container = child(fs->root, "one", LIMEFS_CONTAINER, file(12, 5));
-    assert_ptr_equal(child(fs->root, "one", LIMEFS_CONTAINER, file(13, 9)), container);
+    struct limefs_node *container =
+        child(fs->inodes.root, "one", LIMEFS_CONTAINER, file(12, 5));
+    assert_ptr_equal(child(fs->inodes.root, "one", LIMEFS_CONTAINER, file(13, 9)), container);
     fs->options.rw = true; /* a kernel that caches writes believes in its own size alone */
-    struct limefs_node *plain = child(fs->root, "plain", LIMEFS_OTHER, file(20, 5));
-    assert_ptr_equal(child(fs->root, "plain", LIMEFS_OTHER, file(20, 5)), plain);
-    assert_ptr_not_equal(child(fs->root, "plain", LIMEFS_OTHER, file(20, 7)), plain);
+    struct limefs_node *plain = child(fs->inodes.root, "plain", LIMEFS_OTHER, file(20, 5));
+    assert_ptr_equal(child(fs->inodes.root, "plain", LIMEFS_OTHER, file(20, 5)), plain);
+    assert_ptr_not_equal(child(fs->inodes.root, "plain", LIMEFS_OTHER, file(20, 7)), plain);
 }
 
 static struct limefile_identity changed(time_t mtime, time_t ctime)
@@ -143,7 +144,7 @@ static struct limefile_identity changed(time_t mtime, time_t ctime)
 
 static struct limefs_node *plain(time_t mtime, time_t ctime)
 {
-    return child(fs->root, "plain", LIMEFS_OTHER, changed(mtime, ctime));
+    return child(fs->inodes.root, "plain", LIMEFS_OTHER, changed(mtime, ctime));
 }
 
 /* Of the same length: nor does such a kernel believe in another time. */
@@ -163,10 +164,10 @@ static void test_changed_by_others(void **state)
     limefs_append_closed(node, false);
     assert_ptr_not_equal(plain(2, 20), node);
     struct limefile_identity fifo = {.dev = 1, .ino = 21, .mode = S_IFIFO};
-    node = child(fs->root, "fifo", LIMEFS_OTHER, fifo);
+    node = child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo);
     node->known.since -= 1;
     fifo.mtime.tv_sec = 7;
-    assert_ptr_equal(child(fs->root, "fifo", LIMEFS_OTHER, fifo), node);
+    assert_ptr_equal(child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo), node);
 }
 
 static void test_changed_by_us(void **state)
@@ -206,7 +207,7 @@ static bool is_known(struct limefs_found found, enum limefs_kind kind, bool sure
 {
     found.kind = LIMEFS_DIRECTORY;
     found.sure = false;
-    return limefs_node_known_kind(fs, fs->root, "x", &found) && found.kind == kind &&
+    return limefs_node_known_kind(fs, fs->inodes.root, "x", &found) && found.kind == kind &&
            found.sure == sure;
 }
 
@@ -215,13 +216,13 @@ static void test_known(void **state)
     (void)state;
     struct limefs_found old = regular(LIMEFS_OTHER, 1, true), now = old;
     assert_false(is_known(old, LIMEFS_OTHER, true));
-    limefs_node_child(fs, fs->root, "x", &old);
+    limefs_node_child(fs, fs->inodes.root, "x", &old);
     assert_true(is_known(old, LIMEFS_OTHER, true));
     now.st.st_ctim.tv_nsec++; /* its size and mtime can be set to what they were */
-    assert_false(limefs_node_known_kind(fs, fs->root, "x", &now));
+    assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &now));
     old.sure = false; /* in the tick of its last change it may change once more */
-    limefs_node_child(fs, fs->root, "x", &old);
-    assert_false(limefs_node_known_kind(fs, fs->root, "x", &old));
+    limefs_node_child(fs, fs->inodes.root, "x", &old);
+    assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &old));
 }
 
 /* What it is while it is written to, it need not be afterwards. */
@@ -229,15 +230,15 @@ static void test_known_while_written(void **state)
 {
     (void)state;
     struct limefs_found before = regular(LIMEFS_OTHER, 1, true), after = before;
-    struct limefs_node *node = limefs_node_child(fs, fs->root, "x", &before);
+    struct limefs_node *node = limefs_node_child(fs, fs->inodes.root, "x", &before);
     struct limefile_identity stamp = limefile_identity_of(&before.st);
     after.st.st_ctim.tv_sec = 2;
     limefs_append_opened(node, O_WRONLY, &stamp);
-    assert_true(limefs_node_known_kind(fs, fs->root, "x", &after));
+    assert_true(limefs_node_known_kind(fs, fs->inodes.root, "x", &after));
     assert_true(after.kind == LIMEFS_OTHER && !after.sure);
-    assert_ptr_equal(limefs_node_child(fs, fs->root, "x", &after), node);
+    assert_ptr_equal(limefs_node_child(fs, fs->inodes.root, "x", &after), node);
     limefs_append_closed(node, false);
-    assert_false(limefs_node_known_kind(fs, fs->root, "x", &after));
+    assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &after));
 }
 
 /* The kernel has asked for attributes, and nobody has looked. */
@@ -245,39 +246,39 @@ static void test_known_of_a_container(void **state)
 {
     (void)state;
     struct limefs_found old = regular(LIMEFS_CONTAINER, 1, true), now = old;
-    struct limefs_node *node = limefs_node_child(fs, fs->root, "x", &old);
+    struct limefs_node *node = limefs_node_child(fs, fs->inodes.root, "x", &old);
     limefs_node_touched(fs, node, &old.st);
     assert_true(is_known(old, LIMEFS_CONTAINER, true));
     now.st.st_ctim.tv_sec = 2;
     limefs_node_touched(fs, node, &now.st);
-    assert_false(limefs_node_known_kind(fs, fs->root, "x", &now));
+    assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &now));
 }
 
 static void test_parents(void **state)
 {
     (void)state;
-    struct limefs_node *a = child(fs->root, "a", LIMEFS_DIRECTORY, folder(2));
+    struct limefs_node *a = child(fs->inodes.root, "a", LIMEFS_DIRECTORY, folder(2));
     struct limefs_node *b = child(a, "b", LIMEFS_DIRECTORY, folder(3));
     uint64_t id = limefs_inode_of_node(a);
     limefs_node_forget(fs, a, 1); /* its child needs it */
     assert_ptr_equal(limefs_inode_node(fs, id), a);
     limefs_node_forget(fs, b, 1);
     assert_null(limefs_inode_node(fs, id));
-    assert_null(limefs_node_find(fs, fs->root, "a"));
+    assert_null(limefs_node_find(fs, fs->inodes.root, "a"));
 }
 
 static void test_moved(void **state)
 {
     (void)state;
-    struct limefs_node *to = child(fs->root, "to", LIMEFS_DIRECTORY, folder(2));
-    struct limefs_node *one = child(fs->root, "one", LIMEFS_OTHER, file(10, 5));
+    struct limefs_node *to = child(fs->inodes.root, "to", LIMEFS_DIRECTORY, folder(2));
+    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
     struct limefs_node *two = child(to, "two", LIMEFS_OTHER, file(11, 5));
-    assert_int_equal(limefs_node_moved(fs, fs->root, "one", to, "two", true), 0);
+    assert_int_equal(limefs_node_moved(fs, fs->inodes.root, "one", to, "two", true), 0);
     assert_ptr_equal(limefs_node_find(fs, to, "two"), one);
-    assert_ptr_equal(limefs_node_find(fs, fs->root, "one"), two);
-    assert_int_equal(limefs_node_moved(fs, to, "two", fs->root, "one", false), 0);
+    assert_ptr_equal(limefs_node_find(fs, fs->inodes.root, "one"), two);
+    assert_int_equal(limefs_node_moved(fs, to, "two", fs->inodes.root, "one", false), 0);
     assert_null(limefs_node_find(fs, to, "two"));
-    assert_ptr_equal(limefs_node_find(fs, fs->root, "one"), one); /* over the other */
+    assert_ptr_equal(limefs_node_find(fs, fs->inodes.root, "one"), one); /* over the other */
 }
 
 static void test_shown(void **state)

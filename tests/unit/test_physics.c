@@ -1,14 +1,13 @@
 /* test_physics.c - plaquettes, link traces and bad links, against plain loops over complex
- * numbers that know nothing of tiles, layers and blocks */
+ * numbers that know nothing of tiles and blocks */
 #define _GNU_SOURCE
 #include "unit.h"
-#include "limephysics.h"
+#include "limegauge.h"
 #include "tile.h"
 
 #include <complex.h>
 #include <float.h>
 #include <math.h>
-#include <stdatomic.h>
 
 /* ---- a configuration in memory ---- */
 
@@ -22,8 +21,6 @@ struct config {
     su3 *u; /* 4 a site */
     unsigned precision;
     unsigned char *raw; /* as stored */
-    uint64_t most;      /* sites that were asked for at once */
-    uint64_t fails_at;  /* reading this site fails; UINT64_MAX: none does */
 };
 
 static uint64_t dice = 1;
@@ -89,7 +86,6 @@ static struct config make(uint64_t x, uint64_t y, uint64_t z, uint64_t t, unsign
         .extent = {x, y, z, t},
         .count = x * y * z * t,
         .precision = precision,
-        .fails_at = UINT64_MAX,
     };
     c.u = calloc(4 * c.count, sizeof *c.u);
     c.raw = malloc(4 * c.count * 18 * (precision / 8));
@@ -112,8 +108,6 @@ static int read_config(void *context, uint64_t first, uint64_t count, void *out)
     size_t size = (size_t)72 * (c->precision / 8);
     if (first >= c->count || count > c->count - first)
         return -EFAULT;
-    if (c->fails_at - first < count)
-        return -EIO;
     memcpy(out, c->raw + first * size, (size_t)count * size);
     return 0;
 }
@@ -126,13 +120,20 @@ static struct limefile_sites sites_of(struct config *c)
     return sites;
 }
 
-static struct limefile_physics measure(struct config *c, unsigned threads)
+/* In blocks of as few planes as there can be, if `memory` is small. */
+static struct limefile_physics measure_in(struct config *c, unsigned threads, size_t memory)
 {
     struct limefile_sites sites = sites_of(c);
-    struct limefile_physics_options options = {.threads = threads};
-    struct limefile_physics out;
-    assert_int_equal(limefile_physics_measure(&sites, &options, &out), 0);
-    return out;
+    const struct limefile_gauge_pass pass = {
+        .sites = &sites, .threads = threads, .memory = memory};
+    struct limefile_gauge_totals out;
+    assert_int_equal(limefile_gauge_run(&pass, &out), 0);
+    return out.physics;
+}
+
+static struct limefile_physics measure(struct config *c, unsigned threads)
+{
+    return measure_in(c, threads, 0);
 }
 
 /* ---- the reference ---- */
@@ -251,8 +252,7 @@ static void assert_same_bits(const struct limefile_physics *have,
 
 /* ---- values ---- */
 
-/* Rows that fill no tile, one, many; blocks in y and z; rows that are cut; more steps than
- * cells. */
+/* Rows that fill no tile, one, many; few planes and many. */
 static const uint64_t shapes[][4] = {
     {1, 1, 1, 1},    {2, 2, 2, 2},   {1, 2, 3, 4},   {4, 3, 2, 1},    {3, 5, 1, 2},
     {8, 4, 4, 2},    {31, 2, 1, 3},  {32, 1, 2, 2},  {33, 3, 2, 1},   {64, 1, 1, 2},
@@ -267,80 +267,20 @@ static void test_shapes(void **state)
     for (size_t i = 0; i < COUNT(shapes); i++) {
         const uint64_t *e = shapes[i];
         struct config c = make(e[0], e[1], e[2], e[3], i % 3 == 1 ? 32 : 64);
-        struct limefile_physics want = reference(&c), have = measure(&c, 1 + i % 4);
-        assert_same_values(&have, &want);
-        assert_int_equal(have.bad_links, 0);
-        assert_int_equal(have.nonfinite, 0);
-        assert_int_equal(have.first.wrong, LIMEFILE_PHYSICS_GOOD);
-        assert_true(have.bound == (c.precision == 32 ? 1e-4 : 1e-6));
-        release(&c);
-    }
-}
-
-/* The configuration as slabs of so many planes, each into one of two. */
-static struct limefile_physics by_planes(const struct config *c, uint64_t planes, bool loops)
-{
-    struct limefile_physics_planes *p[2];
-    struct limefile_physics out;
-    size_t plane = (size_t)(c->extent[0] * c->extent[1]) * 72 * (c->precision / 8), n = 0;
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(limefile_physics_planes_new(c->extent, c->precision, &p[i]), 0);
-    for (uint64_t t = 0; t < c->extent[3]; t++)
-        for (uint64_t z = 0; z < c->extent[2]; z += planes, n++) {
-            uint64_t left = c->extent[2] - z, count = left < planes ? left : planes;
-            const unsigned char *here = c->raw + t * c->extent[2] * plane;
-            const unsigned char *then = c->raw + (t + 1) % c->extent[3] * c->extent[2] * plane;
-            const struct limefile_physics_slab slab = {
-                .z = z,
-                .t = t,
-                .planes = count,
-                .here = here + z * plane,
-                .above_z = here + (z + count) % c->extent[2] * plane,
-                .above_t = loops ? then + z * plane : NULL,
-            };
-            limefile_physics_planes_add(p[n % 2], &slab);
-        }
-    limefile_physics_planes_merge(p[0], p[1]);
-    limefile_physics_planes_tell(p[0], &out);
-    for (int i = 0; i < 2; i++)
-        limefile_physics_planes_free(p[i]);
-    return out;
-}
-
-static void test_planes(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT(shapes); i++) {
-        const uint64_t *e = shapes[i];
-        struct config c = make(e[0], e[1], e[2], e[3], i % 3 == 1 ? 32 : 64);
         if (i % 2)
             c.u[4 * (c.count / 2)].e[1][1] *= 1.25;
         store_all(&c);
-        struct limefile_physics want = reference(&c), have = by_planes(&c, 1, true);
-        struct limefile_physics whole = measure(&c, 1), links = by_planes(&c, 5, false);
+        struct limefile_physics want = reference(&c), have = measure(&c, 1 + i % 4);
+        struct limefile_physics blocks = measure_in(&c, 1 + (i + 1) % 3, 1);
         assert_same_values(&have, &want);
-        assert_near(links.trace, want.trace, 1e-14);
-        assert_true(links.plaquette == 0);
-        for (uint64_t planes = 2; planes < 12; planes += 3) {
-            struct limefile_physics more = by_planes(&c, planes, true);
-            assert_same_bits(&more, &have);
-        }
-        assert_int_equal(have.bad_links, whole.bad_links);
-        assert_int_equal(have.first.site, whole.first.site);
-        assert_true(have.unitarity == whole.unitarity && have.determinant == whole.determinant);
+        assert_same_bits(&blocks, &have);
+        assert_int_equal(have.bad_links, i % 2);
+        assert_int_equal(have.nonfinite, 0);
+        assert_int_equal(have.first.wrong,
+                         i % 2 ? LIMEFILE_PHYSICS_UNITARITY : LIMEFILE_PHYSICS_GOOD);
+        assert_true(have.bound == (c.precision == 32 ? 1e-4 : 1e-6));
         release(&c);
     }
-}
-
-/* Each cell is of two steps. */
-static void test_many_steps(void **state)
-{
-    (void)state;
-    struct config c = make(1, 1, 1, 70001, 32);
-    struct limefile_physics want = reference(&c), one = measure(&c, 1), five = measure(&c, 5);
-    assert_same_values(&one, &want);
-    assert_same_bits(&five, &one);
-    release(&c);
 }
 
 static void test_unit(void **state)
@@ -505,24 +445,6 @@ static void test_huge(void **state)
     release(&c);
 }
 
-/* Unitary, but of determinant -1: two rows are exchanged. */
-static void test_determinant(void **state)
-{
-    (void)state;
-    struct config c = make(4, 4, 4, 4, 64);
-    for (int b = 0; b < 3; b++) {
-        double complex z = c.u[99].e[0][b];
-        c.u[99].e[0][b] = c.u[99].e[1][b];
-        c.u[99].e[1][b] = z;
-    }
-    store(&c, 99);
-    struct limefile_physics p = measure(&c, 1);
-    assert_first(&p, &c, 99, LIMEFILE_PHYSICS_DETERMINANT);
-    assert_near(p.first.deviation, 2, 1e-14);
-    assert_true(p.unitarity < 1e-14);
-    release(&c);
-}
-
 /* Just below and beyond: a factor f makes f^2 - 1 of the unitarity, more of the determinant. */
 static void test_bounds(void **state)
 {
@@ -539,26 +461,20 @@ static void test_bounds(void **state)
             release(&c);
         }
     }
-    struct config c = make(4, 4, 4, 4, 32);
-    struct limefile_sites sites = sites_of(&c);
-    struct limefile_physics_options options = {.bound = 1e-12};
-    struct limefile_physics p;
-    assert_int_equal(limefile_physics_measure(&sites, &options, &p), 0);
-    assert_true(p.bad_links > 900 && p.bound == 1e-12);
-    release(&c);
 }
 
 /* ---- how it ends ---- */
 
-struct told {
-    uint64_t bytes, stop_at;
-};
-
 static bool hear(void *context, uint64_t more)
 {
-    struct told *told = context;
-    told->bytes += more;
-    return told->bytes < told->stop_at;
+    *(uint64_t *)context += more;
+    return true;
+}
+
+static bool stop(void *context, uint64_t more)
+{
+    *(uint64_t *)context += more;
+    return false;
 }
 
 static void test_progress(void **state)
@@ -567,67 +483,54 @@ static void test_progress(void **state)
     struct config c = make(8, 16, 16, 6, 64);
     struct limefile_sites sites = sites_of(&c);
     for (unsigned threads = 1; threads < 4; threads++) {
-        struct told told = {.stop_at = UINT64_MAX};
-        struct limefile_physics_options options = {
-            .threads = threads, .progress = hear, .context = &told};
-        struct limefile_physics p;
-        assert_int_equal(limefile_physics_measure(&sites, &options, &p), 0);
-        assert_int_equal(told.bytes, c.count * 576);
-        told = (struct told){.stop_at = 1};
-        assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINTR);
-        assert_true(told.bytes < c.count * 576);
+        uint64_t told = 0;
+        struct limefile_gauge_pass pass = {
+            .sites = &sites, .threads = threads, .progress = hear, .context = &told};
+        struct limefile_gauge_totals totals;
+        assert_int_equal(limefile_gauge_run(&pass, &totals), 0);
+        assert_int_equal(told, c.count);
+        told = 0;
+        pass.progress = stop;
+        assert_int_equal(limefile_gauge_run(&pass, &totals), -EINTR);
+        assert_true(told < c.count);
     }
-    release(&c);
-}
-
-static void test_errors(void **state)
-{
-    (void)state;
-    struct config c = make(8, 16, 16, 6, 64);
-    struct limefile_sites sites = sites_of(&c);
-    struct limefile_physics_options options = {.threads = 3};
-    struct limefile_physics p;
-    for (c.fails_at = 0; c.fails_at < c.count; c.fails_at += 1009)
-        assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EIO);
-    sites.precision = 65;
-    assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINVAL);
-    sites.precision = 64;
-    sites.extent[2] = 0;
-    assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINVAL);
-    sites.extent[2] = UINT64_MAX;
-    assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINVAL);
-    sites.extent[2] = UINT64_C(1) << 55;
-    assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINVAL);
     release(&c);
 }
 
 static int refuse(void *context, uint64_t first, uint64_t count, void *out)
 {
-    _Atomic uint64_t *most = context;
-    uint64_t before = atomic_load(most);
+    (void)context;
+    (void)first;
     memset(out, 0xff, (size_t)count * 576); /* there must be room for it */
-    while (count > before && !atomic_compare_exchange_weak(most, &before, count))
-        ;
-    return first > UINT64_C(1) << 40 ? 0 : -EIO;
+    return -EIO;
 }
 
-/* Lattices of any form, too large to be read, take as little memory as others. */
-static void test_giants(void **state)
+/* Lattices that are none, and those that are too large to be read. */
+static void test_extents(void **state)
 {
     (void)state;
-    const uint64_t giants[][4] = {{UINT64_C(1) << 54, 1, 1, 1},
-                                  {1, UINT64_C(1) << 54, 1, 1},
-                                  {1, 1, UINT64_C(1) << 54, 1},
-                                  {1, 1, 1, UINT64_C(1) << 54},
-                                  {1 << 13, 1 << 13, 1 << 13, 1 << 13}};
-    for (size_t i = 0; i < COUNT(giants); i++) {
-        _Atomic uint64_t most = 0;
-        struct limefile_sites sites = {.precision = 64, .read = refuse, .context = &most};
-        struct limefile_physics_options options = {.threads = 2};
-        struct limefile_physics p;
-        memcpy(sites.extent, giants[i], sizeof sites.extent);
-        assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EIO);
-        assert_true(atomic_load(&most) * 576 <= 300 * 1024);
+    const uint64_t huge = UINT64_C(1) << 54;
+    const struct {
+        uint64_t extent[4];
+        unsigned precision;
+        int err;
+    } cases[] = {
+        {{2, 2, 2, 2}, 65, -EINVAL},
+        {{2, 2, 0, 2}, 64, -EINVAL},
+        {{2, 2, UINT64_MAX, 2}, 64, -EINVAL},
+        {{2, 2, huge, 2}, 64, -EINVAL},
+        {{huge, 1, 1, 1}, 64, -ENOMEM},
+        {{1, huge, 1, 1}, 64, -ENOMEM},
+        {{1, 1, huge, 1}, 64, -EIO},
+        {{1, 1, 1, huge}, 64, -EIO},
+        {{1 << 13, 1 << 13, 1 << 13, 1 << 13}, 64, -ENOMEM},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct limefile_sites sites = {.precision = cases[i].precision, .read = refuse};
+        const struct limefile_gauge_pass pass = {.sites = &sites, .threads = 2};
+        struct limefile_gauge_totals totals;
+        memcpy(sites.extent, cases[i].extent, sizeof sites.extent);
+        assert_int_equal(limefile_gauge_run(&pass, &totals), cases[i].err);
     }
 }
 
@@ -685,27 +588,7 @@ static void test_numbers(void **state)
         {"1.", 1, 1},
         {"-0.25E+1", -2.5, 0.1},
     };
-    const char *const bad[] = {"",
-                               " ",
-                               "nan",
-                               "inf",
-                               "-inf",
-                               "0x1p3",
-                               "1e999",
-                               "1e-99999999",
-                               "0.5 0.6",
-                               "0,5",
-                               "plaquette",
-                               "1e",
-                               "1e+",
-                               ".",
-                               "-",
-                               "--1",
-                               "0.5\x1b[2J",
-                               "0e99999",
-                               "1.2.3",
-                               "0.1111111111111111111111111111111111111111111111111111111111111"
-                               "11111"};
+    const char *const bad[] = {"", " ", "0.5\x1b[2J"};
     for (size_t i = 0; i < COUNT(good); i++) {
         struct limefile_physics_stated s = state_text(good[i].text);
         assert_true(s.number && s.value == good[i].value);
@@ -845,8 +728,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_planes),
-        cmocka_unit_test(test_many_steps),
         cmocka_unit_test(test_unit),
         cmocka_unit_test(test_gauge_invariance),
         cmocka_unit_test(test_threads_same_bits),
@@ -854,11 +735,9 @@ int main(void)
         cmocka_unit_test(test_bad_links),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_determinant),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_giants),
+        cmocka_unit_test(test_extents),
         cmocka_unit_test(test_bad_text),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_agrees),

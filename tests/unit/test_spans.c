@@ -46,6 +46,11 @@ static void test_random_ranges(void **state)
                 assert_true(full);
             check(&spans, there);
             assert_int_equal(limefs_spans_cover(&spans, from, to), all_there(there, from, to));
+            uint64_t first = from, last = to;
+            bool gap = limefs_spans_gap(&spans, &first, &last);
+            assert_int_equal(gap, !all_there(there, from, to));
+            assert_true(!gap || (all_there(there, from, (unsigned)first) && !there[first] &&
+                                 !there[last - 1] && (last == to || there[last])));
         }
     }
 }
@@ -56,15 +61,16 @@ static void test_no_room(void **state)
     struct limefs_spans spans = {0};
     for (unsigned i = 0; i < LIMEFS_SPANS_MAX; i++)
         assert_true(limefs_spans_add(&spans, 10 * i, 10 * i + 1));
-    assert_false(limefs_spans_add(&spans, 1000, 1001));
+    uint64_t far = 10 * LIMEFS_SPANS_MAX;
+    assert_false(limefs_spans_add(&spans, far, far + 1));
     assert_int_equal(spans.count, LIMEFS_SPANS_MAX);
     assert_true(limefs_spans_add(&spans, 1, 10)); /* joins two */
-    assert_true(limefs_spans_add(&spans, 1000, 1001));
-    assert_true(limefs_spans_add(&spans, 0, 2000));
+    assert_true(limefs_spans_add(&spans, far, far + 1));
+    assert_true(limefs_spans_add(&spans, 0, 2 * far));
     assert_int_equal(spans.count, 1);
-    assert_true(limefs_spans_cover(&spans, 0, 2000));
-    assert_false(limefs_spans_cover(&spans, 0, 2001));
-    assert_true(limefs_spans_cover(&spans, 5000, 5000)); /* nothing is always there */
+    assert_true(limefs_spans_cover(&spans, 0, 2 * far));
+    assert_false(limefs_spans_cover(&spans, 0, 2 * far + 1));
+    assert_true(limefs_spans_cover(&spans, 5 * far, 5 * far)); /* nothing is always there */
 }
 
 int main(void)

@@ -64,17 +64,14 @@ static void test_each_kind(void **state)
     job->parcels[2] = (struct limefs_parcel){.state = LIMEFS_PARCEL_SENT, .since = 1060};
     assert_given_up_at(job, 1060 + limit);
     job = job_of(&b);
-    job->files[3] = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_OPENING, .since = 1060};
+    job->files[3] = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_PREPARING, .since = 1060};
     assert_false(limefs_job_is_stalled(job, 1e6)); /* the job knows nothing of it */
-    job->files[3].asked = true;
+    job->files[3].state = LIMEFS_JOB_FILE_OPENING;
     assert_given_up_at(job, 1060 + limit);
     job->files[3].state = LIMEFS_JOB_FILE_CLOSING;
     assert_given_up_at(job, 1060 + limit);
-    job->files[3].asked = false;
+    job->files[3].state = LIMEFS_JOB_FILE_TO_CLOSE;
     assert_false(limefs_job_is_stalled(job, 1e6));
-    struct limefs_piece piece = {.since = 1060};
-    job_of(&b)->pieces = &piece;
-    assert_given_up_at(&b.job, 1060 + limit);
 }
 
 /* While others are. */

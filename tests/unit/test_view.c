@@ -26,7 +26,7 @@ static struct limefs_node *container(const char *name)
 {
     struct limefs_found found = {.kind = LIMEFS_CONTAINER};
     assert_int_equal(fstatat(fs->source_fd, name, &found.st, 0), 0);
-    return limefs_node_child(fs, fs->root, name, &found);
+    return limefs_node_child(fs, fs->inodes.root, name, &found);
 }
 
 static int set_up(void **state)
@@ -107,7 +107,7 @@ static void test_sleep(void **state)
     assert_true(first->fd >= 0); /* pinned */
     limefs_view_unpin(fs, first);
     limefs_view_unpin(fs, second);
-    assert_int_equal(fs->views_open, 1);
+    assert_int_equal(fs->snapshots.views_open, 1);
     assert_true((first->fd < 0) != (second->fd < 0));
     struct limefs_view *asleep = first->fd < 0 ? first : second;
     assert_int_equal(limefs_view_pin(fs, asleep), 0);

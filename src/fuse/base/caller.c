@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 #include "caller.h"
-#include "clock.h"
 #include "descriptor.h"
 
 #include <errno.h>
@@ -49,7 +48,6 @@ static _Thread_local struct {
     bool apart;         /* its umask is its own */
     bool prepared;      /* it works for others */
     uint64_t permitted; /* capabilities, then; */
-    uint64_t before;    /* in force, before limefs_admin_begin() */
     bool acting;        /* for `uid` */
     bool moving;        /* bytes only: what it may do was settled when the file was opened */
     unsigned own;       /* how often limefs_own_begin() was called and not ended */
@@ -345,20 +343,6 @@ void limefs_own_end(void)
 {
     if (rights.acting && --rights.own == 0 && rights.uid != 0)
         must(set_fsuid(rights.uid));
-}
-
-void limefs_admin_begin(void)
-{
-    if (!rights.prepared)
-        return;
-    must(read_capabilities(&rights.before));
-    set_capabilities(rights.before | UINT64_C(1) << CAP_SYS_ADMIN); /* or the call is refused */
-}
-
-void limefs_admin_end(void)
-{
-    if (rights.prepared)
-        must(set_capabilities(rights.before));
 }
 
 void limefs_caller_release(void)

@@ -1,6 +1,7 @@
-/* lock.c - locks made, and, where it is built with LOCKS=1, watched */
+/* lock.c - locks, threads and the clock; with LOCKS=1 the order of locks is checked */
 #include "lock.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,6 +38,31 @@ void limefs_condition_init(pthread_cond_t *condition)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(condition, &clock);
     pthread_condattr_destroy(&clock);
+}
+
+int limefs_thread_start(pthread_t *thread, const pthread_attr_t *attributes,
+                        void *(*run)(void *), void *context)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = -pthread_create(thread, attributes, run, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}
+
+double limefs_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+struct timespec limefs_clock_time(double seconds)
+{
+    struct timespec time = {.tv_sec = (time_t)seconds};
+    time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
+    return time;
 }
 
 #ifdef LIMEFS_LOCKS

@@ -1,246 +1,275 @@
-/* ahead.c - who reads the files of a face in turn, and what comes next */
-#include "blocks.h"
+/* ahead.c - the threads that read ahead, and the blocks that they read */
+#define _GNU_SOURCE
+#include "ahead.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
 
 enum {
-    WINDOW = 16 << 20, /* how far ahead of the reader */
-    IN_TURN = 2,       /* so many files are opened one after another before it begins */
-
-    /* The first request for a file is as long as the kernel reads ahead at first, which is more
-     * than the reader takes at once: this much for 256 KiB. Of a file that is read around the
-     * page cache it is what the reader takes. */
-    LARGE = 1 << 20,
-    LARGE_AROUND = 256 << 10,
+    THREADS = 4,
+    BLOCKS = 24,
+    BLOCK_BYTES = 1 << 20,
+    STRIDE = BLOCK_BYTES + LIMEFILE_DIRECT_ALIGN, /* direct reads end at whole pages */
+    MEMORY = BLOCKS * STRIDE,
+    LEAST = 64 << 10,     /* a smaller request is not answered from blocks */
+    SEQUENCE = 256 << 10, /* bytes that a reader has read in sequence before blocks are read */
+    IDLE_SECONDS = 8,     /* after which unused blocks give their memory back */
 };
 
-/* The data of the record that a file consists of; bytes 0: it does not, or there is none. */
-static struct limefile_face_piece stored_data(const struct limefile_face *files,
-                                              uint64_t number)
+struct limefs_ahead {
+    struct limefs *fs;
+    pthread_t threads[THREADS];
+    unsigned started;
+    struct limefs_lock lock; /* guards what follows */
+    pthread_cond_t queued;   /* a block is to be read, or the threads are to end */
+    pthread_cond_t loaded;   /* a block was read */
+    bool ending;
+    struct limefs_forward forward; /* its slots are the blocks */
+    char *memory;                  /* of all blocks; NULL while no file is read ahead */
+    struct {
+        struct limefs_file *file;       /* for which it is being read, or NULL */
+        struct limefile_identity stamp; /* of the container before the block was read */
+    } block[BLOCKS];
+    int queue[BLOCKS]; /* blocks that no thread has begun to read, oldest first */
+    int queue_length;
+};
+
+/* ---- the threads ---- */
+
+/* A change within one tick of the clock shows the same times before and after, so a container
+ * that has just been changed is not read ahead. */
+static bool read_block(struct limefs_ahead *ahead, int number)
 {
-    struct limefile_face_entry entry;
-    struct limefile_face_piece piece = {.bytes = 0};
-    if (number >= limefile_face_entries(files))
-        return piece;
-    limefile_face_entry(files, number, &entry);
-    if (!entry.directory)
-        limefile_face_piece(files, number, 0, &piece);
-    if (piece.what != LIMEFILE_FACE_STORED || piece.bytes != entry.bytes)
-        piece.bytes = 0;
-    return piece;
+    struct limefs_file *file = ahead->block[number].file;
+    const struct limefs_extent *block = &ahead->forward.slot[number];
+    char *to = ahead->memory + (size_t)number * STRIDE;
+    size_t n = (size_t)(block->to - block->from);
+    const char *bytes;
+    struct timespec now;
+    struct stat st;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (fstat(file->view->fd, &st) != 0 || limefile_time_is_racy(&st.st_ctim, &now))
+        return false;
+    ahead->block[number].stamp = limefile_identity_of(&st);
+    return limefs_local_read(file, to, n, block->from, &bytes) == (ssize_t)n;
 }
 
-/* What comes next is in memory: no disk waits for the reader, and threads that read ahead only
- * take the processors from it. */
-static bool is_cached(const struct limefs_file *file, uint64_t at)
+static int pop(struct limefs_ahead *ahead)
 {
-    return file->view->guise ||
-           limefile_is_cached(file->view->fd, file->record.data_offset + at,
-                              LIMEFS_BLOCK_BYTES);
+    int number = ahead->queue[0];
+    ahead->queue_length--;
+    for (int i = 0; i < ahead->queue_length; i++)
+        ahead->queue[i] = ahead->queue[i + 1];
+    return number;
 }
 
-/* All that begins within the window from the reader's place on, and was not asked for yet. The
- * files follow each other in the record, too, whose offsets tell how far ahead that is. */
-static void queue_window(struct limefs_ahead *ahead, struct limefs_ahead_run *run,
-                         const struct limefs_file *file, uint64_t offset)
+static void release_idle_memory(struct limefs_ahead *ahead)
 {
-    const struct limefile_face *files = limefs_face_files(file->face);
-    uint64_t reader = stored_data(files, file->number).at + offset;
-    struct limefile_face_piece next = stored_data(files, run->next);
-    if (next.bytes == 0 || next.at + run->next_offset - reader >= WINDOW ||
-        is_cached(file, next.at + run->next_offset))
-        return;
-    while (next.bytes > 0 && next.at + run->next_offset - reader < WINDOW) {
-        uint64_t left = next.bytes - run->next_offset;
-        struct limefs_block block = {.offset = run->next_offset};
-        block.n = left < LIMEFS_BLOCK_BYTES ? (size_t)left : LIMEFS_BLOCK_BYTES;
-        if (!limefs_block_queue(ahead, file->face, run->next, &block))
+    double before = limefs_seconds() - IDLE_SECONDS;
+    for (int i = 0; i < BLOCKS; i++) {
+        const struct limefs_extent *block = &ahead->forward.slot[i];
+        if (block->holds || block->state == LIMEFS_EXTENT_LOADING || block->since > before)
             return;
-        run->next_offset += block.n;
-        if (run->next_offset == next.bytes) {
-            next = stored_data(files, ++run->next);
-            run->next_offset = 0;
-        }
     }
+    limefs_forward_reset(&ahead->forward);
+    munmap(ahead->memory, MEMORY);
+    ahead->memory = NULL;
 }
 
-/* The kernel reads ahead in a file itself, once it asks for it. */
-static void leave_to_kernel(struct limefs_ahead_run *run, uint64_t number)
+static void wait_for_queue(struct limefs_ahead *ahead)
 {
-    if (run->next > number)
-        return;
-    run->next = number + 1;
-    run->next_offset = 0;
+    struct timespec until = limefs_clock_time(limefs_seconds() + IDLE_SECONDS);
+    if (!ahead->memory)
+        limefs_wait(&ahead->queued, &ahead->lock);
+    else if (!limefs_wait_until(&ahead->queued, &ahead->lock, &until) && ahead->memory)
+        release_idle_memory(ahead);
 }
 
-static struct limefs_ahead_run *run_of(struct limefs_ahead *ahead,
-                                       const struct limefs_file *file)
+static void *work(void *data)
 {
-    uint64_t face = limefs_face_inode(file->face, 0);
-    for (int i = 0; i < LIMEFS_AHEAD_RUNS; i++)
-        if (ahead->runs[i].face == face)
-            return &ahead->runs[i];
-    struct limefs_ahead_run *run = &ahead->runs[ahead->next_run++ % LIMEFS_AHEAD_RUNS];
-    *run = (struct limefs_ahead_run){.face = face, .number = UINT64_MAX - 1};
-    return run;
-}
-
-/* What its reader has passed, or will not come to. */
-static void drop_others(struct limefs_ahead *ahead, const struct limefs_file *file,
-                        bool in_turn, struct limefs_closing *closing)
-{
-    for (int i = 0; i < LIMEFS_BLOCKS; i++) {
-        struct limefs_block *block = &ahead->blocks[i];
-        if ((block->state == LIMEFS_BLOCK_QUEUED || block->state == LIMEFS_BLOCK_KEPT) &&
-            block->target->file->face == file->face &&
-            (block->target->file->number < file->number ||
-             (!in_turn && block->target->file->number > file->number)))
-            limefs_block_drop(ahead, block, closing);
-    }
-}
-
-/* Nothing more is given to the kernel of a file that it is about to ask for. */
-static void stop_giving(struct limefs_ahead *ahead, const struct limefs_file *file)
-{
-    bool giving;
-    do {
-        giving = false;
-        for (int i = 0; i < LIMEFS_BLOCKS; i++) {
-            struct limefs_block *block = &ahead->blocks[i];
-            if (block->state == LIMEFS_BLOCK_FREE || block->target->file->face != file->face ||
-                block->target->file->number != file->number)
-                continue;
-            block->target->open = true;
-            giving = giving || block->state == LIMEFS_BLOCK_GIVING;
-        }
-        if (giving)
-            limefs_wait(&ahead->read, &ahead->lock);
-    } while (giving);
-}
-
-/* ---- around the mount's page cache ---- */
-
-static bool is_in_memory(const struct limefs_file *file, uint64_t at, uint64_t bytes)
-{
-    return !file->view->guise &&
-           limefile_cached_bytes(file->view->fd, file->record.data_offset + at, bytes) >=
-               (int64_t)bytes; /* whole pages are counted */
-}
-
-/* Whoever opens a file again may do so many times: then the kernel keeps it. */
-static bool goes_around(const struct limefs *fs, struct limefs_ahead_run *run,
-                        const struct limefs_file *file)
-{
-    const struct limefile_face_piece data =
-        stored_data(limefs_face_files(file->face), file->number);
-    if (!fs->maps_around || run->small || run->large < IN_TURN ||
-        (file->number >= run->first && file->number < run->end) ||
-        !is_in_memory(file, data.at, data.bytes))
-        return false;
-    if (file->number != run->end)
-        run->first = file->number;
-    run->end = file->number + 1;
-    return true;
-}
-
-/* The first request for a file tells how much its reader takes at once. */
-static void note_first(struct limefs_ahead_run *run, const struct limefs_file *file, size_t n)
-{
-    run->large = n >= (file->around ? LARGE_AROUND : LARGE) ? run->large + 1 : 0;
-    run->small = run->small || (file->around && run->large == 0);
-}
-
-/* One of several files, and all of it data of the record. */
-static bool applies(const struct limefs *fs, const struct limefs_file *file, uint64_t *bytes)
-{
-    if (!fs->ahead || limefile_face_entries(limefs_face_files(file->face)) == 1)
-        return false;
-    *bytes = stored_data(limefs_face_files(file->face), file->number).bytes;
-    return *bytes > 0;
-}
-
-void limefs_ahead_opened(struct limefs *fs, struct limefs_file *file)
-{
-    struct limefs_ahead *ahead = fs->ahead;
-    struct limefs_closing closing = {.count = 0};
-    uint64_t bytes;
-    if (!applies(fs, file, &bytes))
-        return;
+    struct limefs_ahead *ahead = data;
     limefs_lock(&ahead->lock);
-    stop_giving(ahead, file);
-    struct limefs_ahead_run *run = run_of(ahead, file);
-    bool in_turn = file->number == run->number + 1;
-    if (in_turn)
-        run->length++;
-    else if (file->number != run->number)
-        *run =
-            (struct limefs_ahead_run){.face = run->face, .first = run->first, .end = run->end};
-    run->number = file->number;
-    file->around = in_turn && goes_around(fs, run, file);
-    drop_others(ahead, file, in_turn, &closing);
-    if (run->next < file->number || run->next_offset == 0)
-        leave_to_kernel(run, file->number);
-    if (run->live && run->length >= IN_TURN - 1)
-        queue_window(ahead, run, file, 0);
-    limefs_blocks_unlock(ahead, &closing);
+    while (!ahead->ending) {
+        if (ahead->queue_length == 0) {
+            wait_for_queue(ahead);
+            continue;
+        }
+        int number = pop(ahead);
+        bool good = false;
+        if (!ahead->forward.slot[number].dropped) {
+            limefs_unlock(&ahead->lock);
+            good = read_block(ahead, number);
+            limefs_lock(&ahead->lock);
+        }
+        limefs_forward_loaded(&ahead->forward, number, good, limefs_seconds());
+        ahead->block[number].file = NULL;
+        pthread_cond_broadcast(&ahead->loaded);
+    }
+    limefs_unlock(&ahead->lock);
+    return NULL;
 }
 
 /* ---- requests ---- */
 
-/* A block that was read and has those bytes; NULL: the request is to read them itself. */
-static struct limefs_block *take_block(struct limefs_ahead *ahead,
-                                       const struct limefs_file *file, size_t n,
-                                       uint64_t offset, struct limefs_closing *closing)
+/* Large pages: the kernel pins what it copies from page by page. */
+static bool has_memory(struct limefs_ahead *ahead)
 {
-    struct limefs_block *block;
-    while ((block = limefs_block_find(ahead, file, offset)) != NULL &&
-           block->state == LIMEFS_BLOCK_READING) {
-        limefs_wait(&ahead->read, &ahead->lock);
-    }
-    if (!block)
-        return NULL;
-    uint64_t end = block->offset + block->n;
-    bool has = block->state != LIMEFS_BLOCK_QUEUED && n <= end - offset &&
-               limefs_block_stands(file, block);
-    if (has)
-        block->readers++;
-    if (block->state != LIMEFS_BLOCK_GIVING && (!has || offset + n == end))
-        limefs_block_drop(ahead, block, closing);
-    return has ? block : NULL;
+    if (ahead->memory)
+        return true;
+    void *memory =
+        mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    madvise(memory, MEMORY, MADV_HUGEPAGE);
+    ahead->memory = memory;
+    return true;
 }
 
-bool limefs_ahead_read(struct limefs *fs, const struct limefs_file *file, size_t *n,
-                       uint64_t offset, struct limefs_answer *answer)
+/* All of it is, or the kernel does not tell. A part may be there by the kernel's own read-ahead
+ * in the container, which is slower. */
+static bool is_in_memory(const struct limefs_file *file, const struct limefs_extent *block)
+{
+    size_t n = (size_t)(block->to - block->from);
+    int64_t cached = limefile_cached_bytes(file->view->fd, block->from, n);
+    return cached < 0 || (uint64_t)cached >= n;
+}
+
+static void queue_blocks(struct limefs_ahead *ahead, struct limefs_file *file,
+                         const int *blocks, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct limefs_extent *block = &ahead->forward.slot[blocks[i]];
+        if (!has_memory(ahead) || is_in_memory(file, block)) {
+            limefs_forward_loaded(&ahead->forward, blocks[i], false, block->since);
+            continue;
+        }
+        ahead->block[blocks[i]].file = file;
+        ahead->queue[ahead->queue_length++] = blocks[i];
+        pthread_cond_signal(&ahead->queued);
+    }
+}
+
+/* Waits for blocks that are being read. Returns how many blocks have the bytes, or 0. */
+static int wait_for_blocks(struct limefs_ahead *ahead, const struct limefs_want *want,
+                           int blocks[LIMEFS_PIECES_MAX])
+{
+    bool ready, waited = false;
+    int count;
+    while ((count = limefs_forward_find(&ahead->forward, want, blocks, &ready)) > 0 && !ready) {
+        if (!waited)
+            limefs_forward_waited(&ahead->forward, want);
+        waited = true;
+        limefs_wait(&ahead->loaded, &ahead->lock);
+    }
+    return count;
+}
+
+/* The container is still as it was before these blocks were read. */
+static bool are_current(const struct limefs_ahead *ahead, const struct limefs_file *file,
+                        const int *blocks, int count)
+{
+    struct stat st;
+    if (fstat(file->view->fd, &st) != 0)
+        return false;
+    struct limefile_identity now = limefile_identity_of(&st);
+    for (int i = 0; i < count; i++)
+        if (!limefile_identity_equal(&now, &ahead->block[blocks[i]].stamp))
+            return false;
+    return true;
+}
+
+static bool is_eligible(const struct limefs *fs, const struct limefs_file *file, size_t n)
+{
+    bool is_part = file->face && limefile_face_entries(limefs_face_files(file->face)) > 1;
+    return n >= LEAST && (is_part || (!fs->reads_far && n < LIMEFILE_DIRECT_MIN));
+}
+
+int limefs_ahead_read(struct limefs *fs, struct limefs_file *file,
+                      const struct limefs_range *range, struct limefs_pieces *pieces)
 {
     struct limefs_ahead *ahead = fs->ahead;
-    struct limefs_closing closing = {.count = 0};
-    uint64_t bytes;
-    if (!applies(fs, file, &bytes) || offset >= bytes)
-        return false;
-    size_t want = bytes - offset < *n ? (size_t)(bytes - offset) : *n;
+    int loads[LIMEFS_SLOTS_MAX], blocks[LIMEFS_PIECES_MAX];
+    bool follows;
+    pieces->count = 0;
+    if (!ahead || !is_eligible(fs, file, range->n))
+        return 0;
+    const struct limefs_want want = {.view = file->view->id,
+                                     .begin = range->begin,
+                                     .end = range->end,
+                                     .at = range->at,
+                                     .n = range->n,
+                                     .now = limefs_seconds()};
     limefs_lock(&ahead->lock);
-    struct limefs_block *block = take_block(ahead, file, want, offset, &closing);
-    struct limefs_ahead_run *run = run_of(ahead, file); /* after it, which may have waited */
-    if (run->number == file->number) {
-        run->live = true;
-        if (offset == 0)
-            note_first(run, file, *n);
-        leave_to_kernel(run, file->number);
-        if (run->length >= IN_TURN - 1)
-            queue_window(ahead, run, file, offset);
-    }
-    if (block) {
-        answer->iov[0] = (struct iovec){(char *)block->bytes + (offset - block->offset), want};
-        *n = want;
-        answer->count = 1;
-        answer->block = block;
-    }
-    limefs_blocks_unlock(ahead, &closing);
-    return block != NULL;
+    int count = limefs_forward_note(&ahead->forward, &want, BLOCKS, loads, &follows);
+    queue_blocks(ahead, file, loads, count);
+    count = wait_for_blocks(ahead, &want, blocks);
+    if (count && are_current(ahead, file, blocks, count))
+        limefs_forward_hold(&ahead->forward, &want, blocks, count, ahead->memory, STRIDE,
+                            pieces);
+    else if (count)
+        limefs_forward_drop(&ahead->forward, want.view);
+    limefs_unlock(&ahead->lock);
+    return pieces->count;
 }
 
-void limefs_ahead_release(struct limefs *fs, struct limefs_block *block)
+void limefs_ahead_release(struct limefs *fs, struct limefs_pieces *pieces)
 {
+    if (pieces->count == 0)
+        return;
     limefs_lock(&fs->ahead->lock);
-    if (--block->readers == 0 && block->state == LIMEFS_BLOCK_FREE)
-        limefs_block_leave(fs->ahead, block);
+    limefs_forward_release(&fs->ahead->forward, pieces);
     limefs_unlock(&fs->ahead->lock);
+}
+
+/* ---- beginning and end ---- */
+
+void limefs_ahead_closing(struct limefs *fs, const struct limefs_file *file)
+{
+    struct limefs_ahead *ahead = fs->ahead;
+    if (!ahead || !file->view)
+        return;
+    limefs_lock(&ahead->lock);
+    for (int i = 0; i < BLOCKS; i++)
+        while (ahead->block[i].file == file)
+            limefs_wait(&ahead->loaded, &ahead->lock);
+    limefs_unlock(&ahead->lock);
+}
+
+void limefs_ahead_begin(struct limefs *fs)
+{
+    struct limefs_ahead *ahead =
+        fs->options.direct_io || fs->job ? NULL : calloc(1, sizeof *ahead);
+    if (!ahead)
+        return;
+    ahead->fs = fs;
+    limefs_forward_init(&ahead->forward, BLOCKS * (uint64_t)BLOCK_BYTES, BLOCK_BYTES, SEQUENCE);
+    limefs_lock_init(&ahead->lock, LIMEFS_LOCK_AHEAD);
+    limefs_condition_init(&ahead->queued);
+    limefs_condition_init(&ahead->loaded);
+    while (ahead->started < THREADS &&
+           limefs_thread_start(&ahead->threads[ahead->started], NULL, work, ahead) == 0)
+        ahead->started++;
+    fs->ahead = ahead;
+    if (ahead->started == 0)
+        limefs_ahead_end(fs);
+}
+
+void limefs_ahead_end(struct limefs *fs)
+{
+    struct limefs_ahead *ahead = fs->ahead;
+    if (!ahead)
+        return;
+    fs->ahead = NULL;
+    limefs_lock(&ahead->lock);
+    ahead->ending = true;
+    pthread_cond_broadcast(&ahead->queued);
+    limefs_unlock(&ahead->lock);
+    for (unsigned i = 0; i < ahead->started; i++)
+        pthread_join(ahead->threads[i], NULL);
+    if (ahead->memory)
+        munmap(ahead->memory, MEMORY);
+    limefs_lock_destroy(&ahead->lock);
+    pthread_cond_destroy(&ahead->queued);
+    pthread_cond_destroy(&ahead->loaded);
+    free(ahead);
 }

@@ -31,27 +31,7 @@ static int direct_fd(struct limefs_file *file)
     return fd;
 }
 
-bool limefs_local_has_direct(struct limefs_file *file)
-{
-    return direct_fd(file) >= 0;
-}
-
 /* ---- records ---- */
-
-/* Starts reading what the stream, if there is one, will want next. The kernel would look for
- * each page by itself, which takes longer than to count those in memory. */
-static void fetch_ahead(struct limefs_file *file, size_t n, uint64_t offset)
-{
-    const struct limefile_record *record = &file->record;
-    uint64_t ahead;
-    int fd = file->view->fd;
-    limefs_lock(&file->lock);
-    uint64_t from = limefs_stream_note(&file->stream, offset, n, record->bytes, &ahead);
-    limefs_unlock(&file->lock);
-    uint64_t at = record->data_offset + from;
-    if (ahead && limefile_cached_bytes(fd, at, ahead) < (int64_t)ahead)
-        posix_fadvise(fd, (off_t)at, (off_t)ahead, POSIX_FADV_WILLNEED);
-}
 
 static ssize_t read_guise(const struct limefs_view *view, char *buf, size_t n, uint64_t at)
 {
@@ -74,7 +54,6 @@ ssize_t limefs_local_read(struct limefs_file *file, char *buf, size_t n, uint64_
         /* Refused, or cut short: the ordinary way tells what is wrong. */
     }
     *bytes = buf;
-    fetch_ahead(file, n, at - file->record.data_offset);
     return limefile_fd_read(file->view->fd, buf, n, at);
 }
 

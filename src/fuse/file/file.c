@@ -1,12 +1,13 @@
-/* file.c - files opened and closed */
+/* file.c - files opened, changed and closed */
+#define _GNU_SOURCE
 #include "file.h"
 #include "ahead.h"
 #include "append.h"
 #include "caller.h"
 #include "descriptor.h"
-#include "passthrough.h"
 #include "told.h"
 #include "tree.h"
+#include "verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,43 +120,6 @@ static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     return 0;
 }
 
-bool limefs_file_is_open(struct limefs *fs, const struct limefs_face *face, uint64_t number)
-{
-    bool open = false;
-    limefs_lock(&fs->lock);
-    for (struct limefs_handle *i = fs->files; i && !open; i = i->next) {
-        const struct limefs_file *file = (struct limefs_file *)i;
-        open = file->face == face && file->number == number && !file->ours;
-    }
-    limefs_unlock(&fs->lock);
-    return open;
-}
-
-int limefs_file_of_face(struct limefs *fs, struct limefs_face *face, uint64_t number,
-                        struct limefs_file **out)
-{
-    struct limefs_file *file = new_file();
-    if (!file)
-        return -ENOMEM;
-    int err = limefs_face_use(fs, face);
-    if (!err) {
-        err = take_record(fs, limefs_face_view(face), limefs_face_record(face), file);
-        if (err)
-            limefs_face_leave(fs, face);
-    }
-    if (err) {
-        free_file(file);
-        return err;
-    }
-    limefs_view_hold(fs, file->view);
-    file->face = face;
-    file->number = number;
-    file->ours = true;
-    limefs_handle_add(fs, &fs->files, &file->handle);
-    *out = file;
-    return 0;
-}
-
 /* With the caller's rights. A kernel that caches what is written reads, too, from what is only
  * written to: pages of which a part is written, and which only those see who may read. */
 static int open_plain_fd(int file, int flags)
@@ -244,16 +208,13 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     struct limefile_identity stamp = limefile_identity_of(&st);
     bool reads = (flags & O_ACCMODE) == O_RDONLY;
     bool moving = reads && limefile_is_being_written(file->fd, &stamp.ctime);
-    int backing = limefs_passthrough_prepare(fs, node, file->fd);
     limefs_lock(&fs->lock);
     *keep = keeps_pages(node, &stamp, moving);
     file->node = node; /* the kernel keeps it as long as the file is open */
     node->opened = true;
     if (!reads)
         take_writer(file, flags, &stamp);
-    backing = limefs_passthrough_opened(fs, node, backing);
     limefs_unlock(&fs->lock);
-    limefs_passthrough_drop(fs, backing);
     return 0;
 }
 
@@ -282,10 +243,6 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
     limefs_handle_add(fs, &fs->files, &file->handle);
     if (file->view && !file->target)
         limefs_verify_attach(fs, file->view, file->record.ordinal, &file->reader);
-    if (limefs_file_is_large(fs, file) && !file->view->guise)
-        limefs_job_prepare(fs, file->view);
-    if (file->face)
-        limefs_ahead_opened(fs, file);
     *out = file;
     return 0;
 }
@@ -325,7 +282,6 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     file->node = node;
     node->opened = true;
     take_writer(file, flags, &stamp);
-    limefs_passthrough_opened(fs, node, 0);
     limefs_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
@@ -340,7 +296,6 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     if (file->writes)
         limefs_told_note(fs, file->node, file->fd);
     limefs_lock(&fs->lock);
-    int backing = limefs_passthrough_closed(file->node);
     if (file->writes)
         limefs_append_closed(file->node, file->appends);
     if (known) {
@@ -348,7 +303,6 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
         file->node->cached_is_ours = true;
     }
     limefs_unlock(&fs->lock);
-    limefs_passthrough_drop(fs, backing);
     close(file->fd);
 }
 
@@ -395,4 +349,51 @@ void limefs_files_release(struct limefs *fs)
 {
     while (fs->files)
         close_file(fs, (struct limefs_file *)fs->files, true);
+}
+
+/* ---- changes: for a record, or a file of the tree ---- */
+
+ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const char *buf,
+                          size_t n, uint64_t offset)
+{
+    if (file->target) {
+        struct limefs_face_change change;
+        limefs_face_change(fs, file->view, file->record.ordinal, &change);
+        ssize_t put = limefs_target_write(fs, file->target, buf, n, offset);
+        limefs_verify_forget(fs, file->view);
+        limefs_face_changed(fs, file->view, &change);
+        return put;
+    }
+    return file->fd >= 0 ? limefs_append_write(fs, file->node, file->fd, buf, n, offset)
+                         : -EBADF;
+}
+
+int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)
+{
+    if (file->target)
+        return limefs_target_sync(fs, file->target, closing);
+    if (file->fd < 0)
+        return 0;
+    if (!closing)
+        return fsync(file->fd) == 0 ? 0 : -errno;
+    limefs_append_flushed(fs, file->node);
+    limefs_told_note(fs, file->node, file->fd);
+    int fd = dup(file->fd); /* some file systems tell of late errors when a file is closed */
+    return fd < 0 ? -errno : close(fd) == 0 ? 0 : -errno;
+}
+
+int limefs_file_allocate(struct limefs *fs, struct limefs_file *file, int mode, uint64_t offset,
+                         uint64_t bytes)
+{
+    if (file->target) {
+        struct limefs_face_change change;
+        limefs_face_change(fs, file->view, file->record.ordinal, &change);
+        int err = limefs_target_allocate(fs, file->target, mode, offset, bytes);
+        limefs_verify_forget(fs, file->view);
+        limefs_face_changed(fs, file->view, &change);
+        return err;
+    }
+    if (file->fd < 0)
+        return -EBADF;
+    return limefs_append_allocate(fs, file->node, file->fd, mode, offset, bytes);
 }

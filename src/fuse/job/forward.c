@@ -11,9 +11,7 @@ static const uint64_t near = 16 * MIB;      /* requests of one stream are no fur
 static const size_t small = 64 * KIB;       /* a smaller request counts only where it goes on */
 static const uint64_t first_load = 4 * MIB; /* soon there */
 static const uint64_t align = 4 * KIB;      /* of loads: direct reads want it */
-static const uint64_t slack =
-    MIB + 4 * KIB;                /* of a slot may be left: read locally, at its ends */
-static const double asleep = 2.0; /* seconds without a request */
+static const double asleep = 2.0;           /* seconds without a request */
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -26,6 +24,7 @@ void limefs_forward_init(struct limefs_forward *forward, uint64_t window, uint64
     memset(forward, 0, sizeof *forward);
     forward->extent = extent;
     forward->from = from;
+    forward->slack = extent / 32 + align;
     forward->slots = (unsigned)smaller(window / extent, LIMEFS_SLOTS_MAX);
 }
 
@@ -117,13 +116,13 @@ static unsigned flows_awake(const struct limefs_forward *forward, double now)
 static bool is_used_up(const struct limefs_forward *forward, const struct limefs_extent *slot)
 {
     bool passed = false;
-    if (slot->dropped || slot->used + slack >= slot->to - slot->from)
+    if (slot->dropped || slot->used + forward->slack >= slot->to - slot->from)
         return true;
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++) {
         const struct limefs_flow *flow = &forward->flow[i];
         if (flow->view != slot->view || flow->ahead == 0)
             continue;
-        if (flow->next >= slot->to + slack)
+        if (flow->next >= slot->to + forward->slack)
             passed = true;
         else if (flow->ahead > slot->from)
             return false;
@@ -310,20 +309,39 @@ void limefs_forward_waited(struct limefs_forward *forward, const struct limefs_w
         flow->depth++;
 }
 
-void limefs_forward_hold(struct limefs_forward *forward, int slot,
-                         const struct limefs_want *want)
+void limefs_forward_hold(struct limefs_forward *forward, const struct limefs_want *want,
+                         const int *slots, int count, char *base, uint64_t stride,
+                         struct limefs_pieces *pieces)
 {
-    struct limefs_extent *extent = &forward->slot[slot];
-    uint64_t from = want->at > extent->from ? want->at : extent->from;
-    uint64_t to = smaller(want->at + want->n, extent->to);
-    extent->used += to - from;
-    extent->holds++;
-    extent->since = want->now;
+    uint64_t at = want->at, end = want->at + want->n;
+    pieces->count = count;
+    for (int i = 0; i < count; i++) {
+        struct limefs_extent *extent = &forward->slot[slots[i]];
+        uint64_t to = smaller(extent->to, end);
+        pieces->slot[i] = slots[i];
+        pieces->iov[i].iov_base = base + (uint64_t)slots[i] * stride + (at - extent->from);
+        pieces->iov[i].iov_len = to - at;
+        extent->used += to - at;
+        extent->holds++;
+        extent->since = want->now;
+        at = to;
+    }
 }
 
-void limefs_forward_release(struct limefs_forward *forward, int slot)
+void limefs_forward_release(struct limefs_forward *forward, struct limefs_pieces *pieces)
 {
-    forward->slot[slot].holds--;
+    for (int i = 0; i < pieces->count; i++)
+        forward->slot[pieces->slot[i]].holds--;
+    pieces->count = 0;
+}
+
+bool limefs_forward_is_stale(const struct limefs_forward *forward,
+                             const struct limefs_pieces *pieces)
+{
+    bool stale = false;
+    for (int i = 0; i < pieces->count; i++)
+        stale = stale || forward->slot[pieces->slot[i]].dropped;
+    return stale;
 }
 
 void limefs_forward_loaded(struct limefs_forward *forward, int slot, bool good, double now)

@@ -1,7 +1,6 @@
 /* life.c - the thread that starts or finds a job, stays with it, and tries again */
 #define _GNU_SOURCE
 #include "link.h"
-#include "thread.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +14,7 @@
 
 enum {
     TICK_MS = 200,      /* how often the thread looks about */
+    LINES_AT_ONCE = 64, /* of the job are logged before others are served */
     START_SECONDS = 60, /* for mpirun */
     HELLO_SECONDS = 5,  /* for the first answer: nobody unmounts sooner */
 };
@@ -58,35 +58,73 @@ static void trouble(struct limefs_job *job, const char *format, ...)
 
 /* ---- while the job serves ---- */
 
-/* What the job itself has to say: to the log. */
-static void drain_words(struct limefs_job *job)
+/* Gets a line that the job's processes have printed, waiting for it for timeout_ms; one that is
+ * longer than the buffer comes in parts. Returns false if there is none. */
+static bool get_line(struct limefs_job *job, int timeout_ms, char line[LIMEFS_JOB_LINE_MAX + 1])
 {
-    for (int rounds = 0; rounds < 16 && job->launch.words >= 0; rounds++) { /* others wait */
+    for (;;) {
+        const char *end = memchr(job->words, '\n', job->words_len);
+        if (end || job->words_len == sizeof job->words) {
+            size_t n = end ? (size_t)(end - job->words) : job->words_len;
+            memcpy(line, job->words, n);
+            line[n] = '\0';
+            n += end != NULL;
+            job->words_len -= n;
+            memmove(job->words, job->words + n, job->words_len);
+            return true;
+        }
         struct pollfd fd = {job->launch.words, POLLIN, 0};
-        if (poll(&fd, 1, 0) <= 0)
-            return;
+        if (fd.fd < 0 || poll(&fd, 1, timeout_ms) <= 0)
+            return false;
         ssize_t n =
-            read(fd.fd, job->words + job->words_len, sizeof job->words - 1 - job->words_len);
+            read(fd.fd, job->words + job->words_len, sizeof job->words - job->words_len);
         if (n <= 0) {
             close(job->launch.words);
             job->launch.words = -1;
-            return;
+            return false;
         }
         job->words_len += (size_t)n;
-        job->words[job->words_len] = '\0';
-        char *line = job->words, *end;
-        while ((end = strchr(line, '\n')) || job->words_len == sizeof job->words - 1) {
-            if (end)
-                *end = '\0';
-            if (*line)
-                limefs_log(LOG_NOTICE, "job: %s", line);
-            if (!end)
-                end = job->words + job->words_len - 1;
-            job->words_len -= (size_t)(end + 1 - line);
-            line = end + 1;
-        }
-        memmove(job->words, line, job->words_len);
     }
+}
+
+static void log_lines(struct limefs_job *job)
+{
+    char line[LIMEFS_JOB_LINE_MAX + 1];
+    for (int i = 0; i < LINES_AT_ONCE && get_line(job, 0, line); i++)
+        if (*line)
+            limefs_log(LOG_NOTICE, "job: %s", line);
+}
+
+static int take_reply(struct limefs_job *job, struct limejob_packet *reply)
+{
+    unsigned index = (unsigned)(reply->tag & UINT32_MAX);
+    switch (reply->tag >> 32) {
+    case LIMEFS_TAG_OPEN:
+        return limefs_job_opened(job, index, reply);
+    case LIMEFS_TAG_LOAD:
+        return limefs_job_loaded(job, index, reply);
+    case LIMEFS_TAG_STORE:
+        return limefs_job_stored(job, index, reply);
+    case LIMEFS_TAG_SYNC:
+        return limefs_job_synced(job, index, reply);
+    case LIMEFS_TAG_CLOSE:
+        return limefs_job_closed(job, index, reply);
+    default:
+        return -EPROTO;
+    }
+}
+
+static int on_reply(struct limefs_job *job, struct limejob_packet *reply)
+{
+    if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
+        return -EPROTO;
+    job->in_flight--;
+    bool closes =
+        reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* which may be refused again and again */
+    int err = take_reply(job, reply);
+    if (!err && !closes)
+        limefs_job_send_closes(job);
+    return err;
 }
 
 /* Until the job is lost; why. */
@@ -101,7 +139,7 @@ static const char *serve(struct limefs_job *job)
         if (got > 0 && reply.fd >= 0)
             close(reply.fd); /* nobody has asked for one */
         limefs_lock(&job->lock);
-        int err = got > 0 ? limefs_job_on_reply(job, &reply) : got;
+        int err = got > 0 ? on_reply(job, &reply) : got;
         if (err) /* before anybody takes what came with it */
             limefs_job_break(job);
         if (got > 0) {
@@ -111,7 +149,7 @@ static const char *serve(struct limefs_job *job)
         bool late = limefs_job_is_stalled(job, now), stopping = job->stopping;
         limefs_job_tidy_files(job, now);
         limefs_unlock(&job->lock);
-        drain_words(job);
+        log_lines(job);
         if (stopping)
             return NULL;
         if (err)
@@ -135,33 +173,22 @@ static bool pause_for(struct limefs_job *job, double duration)
     return go_on;
 }
 
-/* Reads what the job says until it says that it is ready. Of other lines the first tells why it
- * is not. */
+/* Waits until the job reports that it is ready. The first other line that it prints tells why
+ * it is not. */
 static bool becomes_ready(struct limefs_job *job)
 {
-    char line[LIMEJOB_TEXT_MAX] = "", said[LIMEJOB_TEXT_MAX] = "";
-    size_t n = 0;
+    char line[LIMEFS_JOB_LINE_MAX + 1], reason[sizeof line] = "";
     double until = limefs_seconds() + START_SECONDS;
     while (limefs_seconds() < until && !job->stopping) {
-        struct pollfd fd = {job->launch.words, POLLIN, 0};
-        if (poll(&fd, 1, TICK_MS) <= 0)
-            continue;
-        char c;
-        if (read(fd.fd, &c, 1) <= 0) {
-            trouble(job, "it does not start: %s", said[0] ? said : "mpirun has ended");
+        bool got = get_line(job, TICK_MS, line);
+        if (!got && job->launch.words < 0) {
+            trouble(job, "it does not start: %s", reason[0] ? reason : "mpirun has ended");
             return false;
         }
-        if (c != '\n') {
-            if (n < sizeof line - 1)
-                line[n++] = c;
-            continue;
-        }
-        line[n] = '\0';
-        n = 0;
-        if (strcmp(line, "ready") == 0)
+        if (got && strcmp(line, "ready") == 0)
             return true;
-        if (!said[0] && strncmp(line, "---", 3) != 0) /* mpirun frames what it says */
-            strcpy(said, line);
+        if (got && !reason[0] && strncmp(line, "---", 3) != 0) /* mpirun frames its messages */
+            strcpy(reason, line);
     }
     if (!job->stopping)
         trouble(job, "it is not ready after %d s", START_SECONDS);
@@ -173,6 +200,7 @@ static bool find(struct limefs_job *job, const char **path)
     *path = job->fs->options.job;
     if (!is_own(job))
         return true;
+    job->words_len = 0;
     int err = limefs_launch(&job->launch, &job->fs->options);
     if (err) {
         trouble(job, "start: %s", strerror(-err));
@@ -266,7 +294,7 @@ static void *run(void *data)
             double begin = limefs_seconds();
             const char *why = serve(job);
             give_up(job);
-            drain_words(job);
+            log_lines(job);
             if (is_own(job) && why)
                 limefs_launch_end(&job->launch);
             disconnect(job);
@@ -278,7 +306,7 @@ static void *run(void *data)
             if (limefs_seconds() - begin > healthy_seconds)
                 back_off = back_off_first;
         }
-        drain_words(job);
+        log_lines(job);
         if (is_own(job))
             limefs_launch_end(&job->launch);
         limefs_lock(&job->lock);

@@ -1,8 +1,13 @@
-/* link.c - requests to a job and its replies */
+/* link.c - the connection to a job, and the containers that are open over it */
 #define _GNU_SOURCE
 #include "link.h"
+#include "caller.h"
+#include "descriptor.h"
+#include "tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,21 +15,14 @@
 #include <unistd.h>
 
 enum {
-    REST_SECONDS = 5, /* a container is not asked for after a read that failed */
-    PIECE_TAGS = (1 << 24) - 1,
+    UNUSED_SECONDS = 10, /* then the job closes a container */
 };
 
-/* What a reply is about. */
-enum tag_kind {
-    TAG_OPEN = 1, /* | index of the file */
-    TAG_LOAD,     /* | slot */
-    TAG_CLOSE,    /* | index of the file */
-    TAG_STORE,    /* | parcel */
-    TAG_SYNC,     /* | number of the sync */
-    TAG_SUM,      /* | index of the file << 24 | number of the piece */
-};
+/* A container that has just been changed, by this mount, may be so again, and then the job
+ * would not find it as it is told. */
+static const double quiet_seconds = 0.05, retry_seconds = 0.25;
 
-/* ---- its end ---- */
+/* ---- the connection ---- */
 
 static bool is_being_synced(const struct limefs_job *job, uint64_t view)
 {
@@ -51,14 +49,7 @@ void limefs_job_break(struct limefs_job *job)
     note_what_is_lost(job); /* before anybody syncs it in vain: the rest may take seconds */
 }
 
-/* ---- requests ---- */
-
-static uint64_t tag(enum tag_kind kind, unsigned index)
-{
-    return (uint64_t)kind << 32 | index;
-}
-
-static void send_packet(struct limefs_job *job, const struct limejob_packet *packet)
+void limefs_job_send(struct limefs_job *job, const struct limejob_packet *packet)
 {
     job->in_flight++;
     if (!job->broken && limejob_send(&job->channel, packet, 0) != 0) {
@@ -67,251 +58,365 @@ static void send_packet(struct limefs_job *job, const struct limejob_packet *pac
     }
 }
 
-void limefs_job_send_load(struct limefs_job *job, int slot, struct limefs_job_file *file)
+uint64_t limefs_job_gate(const struct limefs_job *job)
 {
-    const struct limefs_extent *extent = &job->forward.slot[slot];
-    struct limejob_packet packet;
-    limejob_request(&packet, LIMEJOB_READ, tag(TAG_LOAD, (unsigned)slot));
-    limejob_put_u32(&packet, file->number);
-    limejob_put_u64(&packet, extent->from);
-    limejob_put_u64(&packet, extent->to - extent->from);
-    limejob_put_u64(&packet, (uint64_t)slot * job->forward.extent);
-    job->asked[slot] = limefs_seconds();
-    file->loads++;
-    send_packet(job, &packet);
+    return job->forward.extent * (job->forward.slots + job->parcel_count);
 }
 
-void limefs_job_send_open(struct limefs_job *job, struct limefs_job_file *file,
-                          struct limejob_packet *packet)
-{
-    packet->tag = tag(TAG_OPEN, (unsigned)(file - job->files));
-    file->state = LIMEFS_JOB_FILE_OPENING;
-    file->asked = true;
-    file->since = limefs_seconds(); /* to look at the container may have taken a while */
-    send_packet(job, packet);
-}
+/* ---- containers are opened and closed ---- */
 
-void limefs_job_send_close(struct limefs_job *job, struct limefs_job_file *file)
+static void send_close(struct limefs_job *job, struct limefs_job_file *file)
 {
     struct limejob_packet packet;
-    file->state = LIMEFS_JOB_FILE_CLOSING;
-    file->asked = job->in_flight < LIMEJOB_IN_FLIGHT_MAX; /* else it would be refused */
-    if (!file->asked)
+    file->state = LIMEFS_JOB_FILE_TO_CLOSE;
+    if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX) /* it would be refused */
         return;
-    limejob_request(&packet, LIMEJOB_CLOSE, tag(TAG_CLOSE, (unsigned)(file - job->files)));
+    file->state = LIMEFS_JOB_FILE_CLOSING;
+    limejob_request(&packet, LIMEJOB_CLOSE,
+                    limefs_job_tag(LIMEFS_TAG_CLOSE, (unsigned)(file - job->files)));
     limejob_put_u32(&packet, file->number);
     file->since = limefs_seconds();
-    send_packet(job, &packet);
+    limefs_job_send(job, &packet);
 }
 
 void limefs_job_send_closes(struct limefs_job *job)
 {
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
-        if (file->state == LIMEFS_JOB_FILE_CLOSING && !file->asked)
-            limefs_job_send_close(job, file);
+        if (file->state == LIMEFS_JOB_FILE_TO_CLOSE)
+            send_close(job, file);
 }
 
-uint64_t limefs_job_gate(const struct limefs_job *job)
+/* Whether the container stands still, as far as it is this mount that changes it, and other
+ * hosts can see it as it is. */
+static bool is_quiet(const struct limefs_job *job, const struct limefs_view *view)
 {
-    return job->forward.extent * (job->forward.slots + job->parcel_count);
+    const struct limefs_job_view *written = view->job;
+    if (!written)
+        return true;
+    if (limefs_forward_is_changing(&job->forward, view->id) ||
+        limefs_seconds() - written->changed < quiet_seconds)
+        return false;
+    if (job->greeting.hosts < 2)
+        return true;
+    for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
+        if (job->files[i].view == view->id && job->files[i].writes && job->files[i].unsynced)
+            return false;
+    return !written->unsynced && !written->syncing;
 }
 
-void limefs_job_send_store(struct limefs_job *job, unsigned parcel,
-                           const struct limefs_job_file *file, uint64_t offset, uint64_t bytes)
+bool limefs_job_name(struct limefs *fs, const struct limefs_view *view, char *path, size_t cap,
+                     size_t *root)
 {
-    struct limejob_packet packet;
-    struct timespec now;
-    uint64_t slot = job->forward.slots + parcel;
-    limejob_request(&packet, LIMEJOB_WRITE, tag(TAG_STORE, parcel));
-    limejob_put_u32(&packet, file->number);
-    limejob_put_u64(&packet, offset);
-    limejob_put_u64(&packet, bytes);
-    limejob_put_u64(&packet, slot * job->forward.extent + offset % job->forward.extent);
-    limejob_put_u64(&packet, limefs_job_gate(job));
-    clock_gettime(CLOCK_REALTIME, &now);
-    limejob_put_u64(&packet, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec +
-                                 (uint64_t)(limefs_job_lease(job) * 1e9));
-    limejob_put_u32(&packet, job->parcels[parcel].uid);
-    send_packet(job, &packet);
+    char buf[PATH_MAX];
+    const char *label = limefs_tree_label(fs, view->node, buf, sizeof buf);
+    int n = view->node->parent ? snprintf(path, cap, "%s/%s", fs->source, label)
+                               : snprintf(path, cap, "%s", label);
+    *root = view->node->parent ? strlen(fs->source) : limejob_folder_bytes(path);
+    return n > 0 && (size_t)n < cap;
 }
 
-void limefs_job_send_sync(struct limefs_job *job, const struct limefs_job_file *file,
-                          uint32_t number)
+/* To write, the job gets another open file than the writer's: the lock goes with that one, and
+ * must end when the writer closes it. Whoever asks for it has been let in already. */
+static int descriptor_for(const struct limefs_view *view, bool writes)
 {
-    struct limejob_packet packet;
-    limejob_request(&packet, LIMEJOB_SYNC, tag(TAG_SYNC, number));
-    limejob_put_u32(&packet, file->number);
-    send_packet(job, &packet);
+    if (!writes)
+        return view->fd;
+    limefs_own_begin();
+    int fd = limefile_reopen(view->job->fd, O_WRONLY);
+    limefs_own_end();
+    return fd;
 }
 
-void limefs_job_send_sum(struct limefs_job *job, struct limefs_piece *piece,
-                         const struct limefs_job_file *file)
+/* What the job is to find: the container as it is, but with the data that the view shows. */
+static int identity_of(const struct limefs_job *job, const struct limefs_view *view, int fd,
+                       struct limefile_identity *identity)
 {
-    struct limejob_packet packet;
-    unsigned index = (unsigned)(file - job->files);
-    piece->tag = tag(TAG_SUM, index << 24 | (++job->piece_tag & PIECE_TAGS));
-    limejob_request(&packet, LIMEJOB_SUM, piece->tag);
-    limejob_put_u32(&packet, file->number);
-    limejob_put_u64(&packet, piece->offset);
-    limejob_put_u64(&packet, piece->bytes);
-    limejob_put_u64(&packet, piece->site_bytes);
-    limejob_put_u64(&packet, piece->first);
-    send_packet(job, &packet);
-}
-
-/* ---- replies ---- */
-
-/* Not again and again what has just failed; one line for all that fails now. */
-static void rest(struct limefs_job_file *file, const char *why)
-{
-    double now = limefs_seconds();
-    if (!file || now < file->rests)
-        return;
-    file->rests = now + REST_SECONDS;
-    limefs_log(LOG_WARNING, "job: read: %s; this container is read locally for %d s", why,
-               REST_SECONDS);
-}
-
-static int on_loaded(struct limefs_job *job, unsigned slot, struct limejob_packet *reply)
-{
-    char text[LIMEJOB_TEXT_MAX];
-    if (slot >= job->forward.slots || job->forward.slot[slot].state != LIMEFS_EXTENT_LOADING)
-        return -EPROTO;
-    const struct limefs_extent *extent = &job->forward.slot[slot];
-    int err = limejob_get_code(reply, text, sizeof text);
-    if (!err && limejob_get_u64(reply) != extent->to - extent->from)
-        return -EPROTO;
-    struct limefs_job_file *file = limefs_job_file_loading(job, extent->view);
-    if (file)
-        file->loads--;
-    if (err) { /* the local read will say what is wrong, if it meets it too */
-        job->failed_loads++;
-        if (err != -EAGAIN)
-            rest(file, text[0] ? text : strerror(-err));
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (!view->job) {
+        struct stat shown = limefs_view_stat(job->fs, view);
+        st.st_size = shown.st_size;
+        st.st_mtim = shown.st_mtim;
     }
-    limefs_forward_loaded(&job->forward, (int)slot, !err, limefs_seconds());
+    *identity = limefile_identity_of(&st);
     return 0;
 }
 
-static int on_stored(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
+/* What is asked for; without the job's lock. */
+struct opening {
+    int fd;
+    char path[LIMEJOB_PATH_MAX];
+    size_t root;
+    struct limefile_identity identity;
+};
+
+static int prepare(const struct limefs_job *job, const struct limefs_view *view, bool writes,
+                   struct opening *opening)
+{
+    opening->fd = descriptor_for(view, writes);
+    if (opening->fd < 0)
+        return opening->fd;
+    if (!limefs_job_name(job->fs, view, opening->path, LIMEJOB_PATH_MAX, &opening->root))
+        return -ENAMETOOLONG;
+    return identity_of(job, view, opening->fd, &opening->identity);
+}
+
+static void send_open(struct limefs_job *job, struct limefs_job_file *file,
+                      const struct opening *opening)
+{
+    struct limejob_packet packet;
+    limejob_request(&packet, file->writes ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN,
+                    limefs_job_tag(LIMEFS_TAG_OPEN, (unsigned)(file - job->files)));
+    limejob_put_opening(&packet, &opening->identity, opening->path, opening->root);
+    packet.fd = opening->fd;
+    file->identity = opening->identity;
+    file->bytes = (uint64_t)file->identity.size;
+    file->state = LIMEFS_JOB_FILE_OPENING;
+    file->since = limefs_seconds(); /* to look at the container may have taken a while */
+    limefs_job_send(job, &packet);
+}
+
+static bool is_connected(const struct limefs_job *job, uint64_t connection)
+{
+    return job->connections == connection && job->state == LIMEFS_JOB_SERVING;
+}
+
+/* The lock is let go while the container is looked at, which may take its time; who looks for
+ * it meanwhile finds it as one that is being opened. NULL: the job has gone. */
+static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_job_file *file,
+                                         const struct limefs_view *view, bool writes)
+{
+    struct opening opening;
+    uint64_t connection = job->connections;
+    *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_PREPARING,
+                                     .view = view->id,
+                                     .writes = writes,
+                                     .since = limefs_seconds()};
+    limefs_unlock(&job->lock);
+    int err = prepare(job, view, writes, &opening);
+    limefs_lock(&job->lock);
+    bool there = is_connected(job, connection);
+    bool moved = there && file->moved; /* to be asked for */
+    if (moved)
+        *file = (struct limefs_job_file){0};
+    else if (there && err)
+        file->state = LIMEFS_JOB_FILE_REFUSED;
+    else if (there)
+        send_open(job, file, &opening);
+    if (moved || err)
+        pthread_cond_broadcast(&job->changed);
+    if (opening.fd >= 0 && writes) {
+        limefs_unlock(&job->lock);
+        close(opening.fd);
+        limefs_lock(&job->lock);
+        there = there && is_connected(job, connection);
+    }
+    return there && !moved ? file : NULL;
+}
+
+/* It was refused because it was changed meanwhile. */
+static bool may_retry(const struct limefs_job_file *file)
+{
+    return file->state == LIMEFS_JOB_FILE_REFUSED && file->touched &&
+           limefs_seconds() - file->since > retry_seconds;
+}
+
+static struct limefs_job_file *find_or_open(struct limefs_job *job,
+                                            const struct limefs_view *view, bool writes)
+{
+    struct limefs_job_file *free_one = NULL, *idle = NULL;
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++) {
+        if (file->state != LIMEFS_JOB_FILE_NONE && file->view == view->id &&
+            file->writes == writes) {
+            if (!may_retry(file))
+                return file;
+            *file = (struct limefs_job_file){0};
+        }
+        if (file->state == LIMEFS_JOB_FILE_NONE || file->state == LIMEFS_JOB_FILE_REFUSED) {
+            if (!free_one || file->state == LIMEFS_JOB_FILE_NONE)
+                free_one = file;
+        } else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 && !file->unsynced &&
+                   (!idle || file->since < idle->since)) {
+            idle = file;
+        }
+    }
+    if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX)
+        return NULL; /* loads go first */
+    if (!writes && !is_quiet(job, view))
+        return NULL;
+    if (free_one)
+        return open_file(job, free_one, view, writes);
+    if (idle)
+        send_close(job, idle); /* there will be room the next time */
+    return NULL;
+}
+
+struct limefs_job_file *limefs_job_file_of(struct limefs_job *job,
+                                           const struct limefs_view *view)
+{
+    return find_or_open(job, view, false);
+}
+
+struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *job,
+                                                 const struct limefs_view *view)
+{
+    return find_or_open(job, view, true);
+}
+
+struct limefs_job_file *limefs_job_file_written(struct limefs_job *job,
+                                                const struct limefs_view *view)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (file->state == LIMEFS_JOB_FILE_OPEN && file->view == view->id && file->writes)
+            return file;
+    return NULL;
+}
+
+bool limefs_job_file_has(struct limefs_job *job, struct limefs_job_file *file,
+                         const struct limefs_view *view, uint64_t from, uint64_t to)
+{
+    if (file->state != LIMEFS_JOB_FILE_OPEN)
+        return false;
+    if (to <= file->bytes && (from >= file->changed_to || file->changed_from >= to))
+        return true;
+    if (file->loads == 0 && is_quiet(job, view))
+        send_close(job, file);
+    return false;
+}
+
+void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *view)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++) {
+        if (file->view != view->id || !file->writes)
+            continue;
+        if (file->state == LIMEFS_JOB_FILE_OPEN)
+            send_close(job, file);
+        else if (limefs_job_file_is_opening(file))
+            file->moved = true; /* which file it gets is not known before the reply */
+        else if (file->state == LIMEFS_JOB_FILE_REFUSED)
+            *file = (struct limefs_job_file){0}; /* perhaps as it was the other one */
+    }
+}
+
+/* ---- the replies ---- */
+
+/* The view's descriptor once more, to be closed; -1 if nobody uses the view any more. */
+static int descriptor_of(struct limefs *fs, uint64_t id)
+{
+    limefs_lock(&fs->lock);
+    const struct limefs_view *view = fs->snapshots.newest;
+    while (view && view->id != id)
+        view = view->older;
+    int fd = view ? fcntl(view->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    limefs_unlock(&fs->lock);
+    return fd;
+}
+
+/* The container is still what it was when the job was asked to open it. So ranks that have
+ * found the same by name, on another host, have found the same container: nobody can give a
+ * second file the first one's ctime. The lock is let go meanwhile: nobody but the thread of the
+ * replies, which this is, takes the file out of its state. */
+static bool is_agreed(struct limefs_job *job, const struct limefs_job_file *file)
+{
+    struct stat st;
+    limefs_unlock(&job->lock);
+    int fd = descriptor_of(job->fs, file->view);
+    bool known = fd >= 0 && fstat(fd, &st) == 0;
+    if (fd >= 0)
+        close(fd);
+    limefs_lock(&job->lock);
+    if (!known)
+        return false;
+    struct limefile_identity now = limefile_identity_of(&st);
+    if (file->writes)
+        return limefile_identity_same_file(&now, &file->identity);
+    return limejob_identity_compare(&now, &file->identity, 0, NULL, 0) == 0;
+}
+
+int limefs_job_opened(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
-    if (index >= job->parcel_count || job->parcels[index].state != LIMEFS_PARCEL_SENT)
+    struct limefs_job_file *file = job->files + index;
+    if (index >= LIMEFS_JOB_FILES_MAX || file->state != LIMEFS_JOB_FILE_OPENING)
         return -EPROTO;
-    struct limefs_parcel *parcel = &job->parcels[index];
     int err = limejob_get_code(reply, text, sizeof text);
-    if (!err && limejob_get_u64(reply) != parcel->to - parcel->from)
-        return -EPROTO;
-    if (err)
-        limefs_log(LOG_WARNING, "job: write: %s; it is written locally",
-                   text[0] ? text : strerror(-err));
-    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->view);
-    if (file && file->loads)
-        file->loads--;
-    limefs_store_on_written(job, parcel, err);
-    return 0;
+    file->number = err ? 0 : limejob_get_u32(reply);
+    if (!err && !file->moved)
+        file->refuted = !is_agreed(job, file);
+    bool again = err == -EAGAIN || file->moved; /* to be asked for */
+    file->state = !err    ? LIMEFS_JOB_FILE_OPEN
+                  : again ? LIMEFS_JOB_FILE_NONE
+                          : LIMEFS_JOB_FILE_REFUSED;
+    if (file->state == LIMEFS_JOB_FILE_REFUSED && !(err == -ESTALE && file->touched))
+        limefs_log(LOG_WARNING, "job: open: %s; this container is %s locally",
+                   text[0] ? text : strerror(-err), file->writes ? "written" : "read");
+    if (file->state == LIMEFS_JOB_FILE_OPEN && (file->moved || file->refuted))
+        send_close(job, file);
+    return reply->broken ? -EPROTO : 0;
+}
+
+/* One that was not what was asked for is asked for again, after a while. */
+static void forget_file(struct limefs_job_file *file)
+{
+    struct limefs_job_file closed = {0};
+    if (file->refuted)
+        closed = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
+                                          .view = file->view,
+                                          .writes = file->writes,
+                                          .touched = true,
+                                          .since = limefs_seconds()};
+    *file = closed;
 }
 
 /* The job has too much to do, and will answer to something else, too: ask once more then. */
-static bool has_too_much(const struct limefs_job *job, int code)
+bool limefs_job_has_too_much(const struct limefs_job *job, int code)
 {
     return code == -EAGAIN && job->in_flight > 0;
 }
 
-static int on_synced(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
-{
-    int code = limejob_get_code(reply, NULL, 0);
-    for (struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
-        if (sync->tag == number) {
-            /* Nobody else is told to try again, who has written something. */
-            sync->code = code == -EAGAIN && !has_too_much(job, code) ? -EIO : code;
-            sync->done = true;
-            job->synced_from = sync->since;
-            job->synced_to = limefs_seconds();
-        }
-    return 0;
-}
-
-/* The piece that a reply is about; NULL: whoever asked has gone. */
-static struct limefs_piece *find_piece(const struct limefs_job *job, uint64_t reply_tag)
-{
-    struct limefs_piece *piece = job->pieces;
-    while (piece && (piece->tag != reply_tag || piece->done))
-        piece = piece->next;
-    return piece;
-}
-
-static int on_summed(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
-{
-    char text[LIMEJOB_TEXT_MAX];
-    struct limefs_job_file *file = &job->files[number >> 24 & (LIMEFS_JOB_FILES_MAX - 1)];
-    struct limefile_checksum sum = {0};
-    int code = limejob_get_code(reply, text, sizeof text);
-    if (!code) {
-        sum.suma = limejob_get_u32(reply);
-        sum.sumb = limejob_get_u32(reply);
-    }
-    if (reply->broken || file->loads == 0)
-        return -EPROTO;
-    file->loads--;
-    if (code && code != -EAGAIN)
-        limefs_log(LOG_WARNING, "job: sum: %s; it is taken locally",
-                   text[0] ? text : strerror(-code));
-    struct limefs_piece *piece = find_piece(job, reply->tag);
-    if (piece) {
-        piece->code = code;
-        piece->done = true;
-        piece->sum = sum;
-    }
-    return 0;
-}
-
-static int on_closed(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
+int limefs_job_closed(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
 {
     if (index >= LIMEFS_JOB_FILES_MAX)
         return -EPROTO;
     struct limefs_job_file *file = &job->files[index];
-    if (file->state != LIMEFS_JOB_FILE_CLOSING || !file->asked)
+    if (file->state != LIMEFS_JOB_FILE_CLOSING)
         return -EPROTO;
-    if (has_too_much(job, limejob_get_code(reply, NULL, 0)))
-        file->asked = false; /* it is still open */
+    if (limefs_job_has_too_much(job, limejob_get_code(reply, NULL, 0)))
+        file->state = LIMEFS_JOB_FILE_TO_CLOSE;
     else
-        limefs_job_file_closed(file);
+        forget_file(file);
     return 0;
 }
 
-static int on_reply(struct limefs_job *job, struct limejob_packet *reply)
+struct limefs_job_file *limefs_job_file_loading(struct limefs_job *job, uint64_t view)
 {
-    unsigned index = (unsigned)(reply->tag & UINT32_MAX);
-    switch (reply->tag >> 32) {
-    case TAG_OPEN:
-        return index < LIMEFS_JOB_FILES_MAX
-                   ? limefs_job_file_opened(job, &job->files[index], reply)
-                   : -EPROTO;
-    case TAG_LOAD:
-        return on_loaded(job, index, reply);
-    case TAG_STORE:
-        return on_stored(job, index, reply);
-    case TAG_SYNC:
-        return on_synced(job, index, reply);
-    case TAG_SUM:
-        return on_summed(job, index, reply);
-    case TAG_CLOSE:
-        return on_closed(job, index, reply);
-    default:
-        return -EPROTO;
-    }
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (file->view == view && !file->writes &&
+            (file->state == LIMEFS_JOB_FILE_OPEN || limefs_job_file_is_closing(file)))
+            return file;
+    return NULL;
 }
 
-int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
+/* ---- from time to time ---- */
+
+void limefs_job_tidy_files(struct limefs_job *job, double now)
 {
-    if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
-        return -EPROTO;
-    job->in_flight--;
-    bool closes = reply->tag >> 32 == TAG_CLOSE; /* which may be refused again and again */
-    int err = on_reply(job, reply);
-    if (!err && !closes)
-        limefs_job_send_closes(job);
-    return err;
+    if (now - job->tidied < 1)
+        return;
+    job->tidied = now;
+    limefs_job_send_closes(job);
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (now - file->since <= UNUSED_SECONDS)
+            continue;
+        else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 && !file->unsynced)
+            send_close(job, file);
+        else if (file->state == LIMEFS_JOB_FILE_REFUSED)
+            *file = (struct limefs_job_file){0};
 }

@@ -1,12 +1,10 @@
 /*
- * link.h - a connection to a job, between the thread that keeps it (life.c), the requests
- * and replies that go over it (link.c), the containers that are open by it (container.c) and
- * the readers (read.c).
+ * link.h - a connection to a job, between the thread that keeps it (life.c), the containers
+ * that are open over it (link.c), the readers (read.c) and the writers (store.c).
  */
 #ifndef LIMEFS_LINK_H
 #define LIMEFS_LINK_H
 
-#include "clock.h"
 #include "forward.h"
 #include "job.h"
 #include "launch.h"
@@ -18,14 +16,17 @@
 
 enum {
     LIMEFS_JOB_FILES_MAX = 64, /* containers that the job has open for us */
+    LIMEFS_JOB_LINE_MAX = 512, /* bytes of a line that the job's processes print */
 };
 
 enum limefs_job_file_state {
     LIMEFS_JOB_FILE_NONE,
-    LIMEFS_JOB_FILE_OPENING,
+    LIMEFS_JOB_FILE_PREPARING, /* the container is being looked at */
+    LIMEFS_JOB_FILE_OPENING,   /* the job was asked to open it */
     LIMEFS_JOB_FILE_OPEN,
     LIMEFS_JOB_FILE_REFUSED,
-    LIMEFS_JOB_FILE_CLOSING,
+    LIMEFS_JOB_FILE_TO_CLOSE, /* the job has no room for the request */
+    LIMEFS_JOB_FILE_CLOSING,  /* the job was asked to close it */
 };
 
 /* A container as the job has it. */
@@ -40,8 +41,6 @@ struct limefs_job_file {
     /* What this mount has changed since: the job has it open as it was. */
     bool touched;
     uint64_t changed_from, changed_to;
-    bool asked;     /* OPENING: the job was asked; else the container is being looked at.
-                     * CLOSING: the same; else it has no room for the request */
     bool moved;     /* while it was asked for, another file took its name */
     unsigned loads; /* under way */
     bool unsynced;  /* the ranks have written what is not on the disk */
@@ -49,6 +48,16 @@ struct limefs_job_file {
     double since;   /* last used */
     double rests;   /* until then nothing is asked for: the job could not read it */
 };
+
+static inline bool limefs_job_file_is_opening(const struct limefs_job_file *file)
+{
+    return file->state == LIMEFS_JOB_FILE_PREPARING || file->state == LIMEFS_JOB_FILE_OPENING;
+}
+
+static inline bool limefs_job_file_is_closing(const struct limefs_job_file *file)
+{
+    return file->state == LIMEFS_JOB_FILE_TO_CLOSE || file->state == LIMEFS_JOB_FILE_CLOSING;
+}
 
 /* A slot of the window's second half: bytes on their way into a container (store.c). */
 enum limefs_parcel_state {
@@ -95,16 +104,19 @@ struct limefs_job_sync {
     double since;
 };
 
-/* A piece of a record, of which the ranks take the checksum. */
-struct limefs_piece {
-    struct limefs_piece *next;
-    uint64_t tag; /* of the request */
-    bool used, done;
-    int code;
-    double since;
-    uint64_t offset, bytes, site_bytes, first;
-    struct limefile_checksum sum;
+/* What a reply is about: the upper half of its tag; the lower one is a number. */
+enum limefs_tag {
+    LIMEFS_TAG_OPEN = 1, /* index of the file */
+    LIMEFS_TAG_LOAD,     /* slot */
+    LIMEFS_TAG_CLOSE,    /* index of the file */
+    LIMEFS_TAG_STORE,    /* parcel */
+    LIMEFS_TAG_SYNC,     /* number of the sync */
 };
+
+static inline uint64_t limefs_job_tag(enum limefs_tag what, unsigned number)
+{
+    return (uint64_t)what << 32 | number;
+}
 
 enum limefs_job_state {
     LIMEFS_JOB_ABSENT, /* and looked for, or waited with */
@@ -139,32 +151,34 @@ struct limefs_job {
     double synced_from, synced_to; /* of the last SYNC that was answered */
     struct limefs_job_dread dreads[LIMEFS_DREADS_MAX];
     unsigned dread_count;
-    struct limefs_piece *pieces; /* that were asked for */
-    uint32_t piece_tag;
     uint64_t stored_bytes; /* written through it */
-    uint64_t summed_bytes; /* whose checksum the ranks have taken */
     uint64_t forwarded_bytes, failed_loads, connections;
     char trouble[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
 
-    struct limefs_launch launch; /* of the thread alone */
-    char words[512];
+    struct limefs_launch launch;     /* of the thread alone */
+    char words[LIMEFS_JOB_LINE_MAX]; /* that were printed and not taken yet */
     size_t words_len;
 };
 
-/* ---- container.c: containers that the job has open; all with the lock held ---- */
+/* ---- link.c: all with the lock held ---- */
+
+/* Nothing more is sent, nor taken from it; what it had not synced by then is lost to whoever
+ * syncs it next. */
+void limefs_job_break(struct limefs_job *);
+
+void limefs_job_send(struct limefs_job *, const struct limejob_packet *);
+
+/* Where in the window the word is that takes back what was asked to be written: ranks on this
+ * host look at it before they write. */
+uint64_t limefs_job_gate(const struct limefs_job *);
+
+/* The code of a reply says that the job has too much to do, and it will answer to something
+ * else, too: ask once more then. */
+bool limefs_job_has_too_much(const struct limefs_job *, int code);
 
 /* The file for this view; asked for if it is not known. NULL: no room for it, or the container
  * is just being changed. */
 struct limefs_job_file *limefs_job_file_of(struct limefs_job *, const struct limefs_view *);
-
-/* Another file has taken the container's name: the one open for writing is closed, and asked
- * for again. */
-void limefs_job_file_moved(struct limefs_job *, const struct limefs_view *);
-
-/* Whether loads of these bytes come as they are now. If not, it is soon closed, and asked for
- * again. */
-bool limefs_job_file_has(struct limefs_job *, struct limefs_job_file *,
-                         const struct limefs_view *, uint64_t from, uint64_t to);
 
 /* The same for writing; only where the container is what it was when it was opened. */
 struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,
@@ -177,44 +191,28 @@ struct limefs_job_file *limefs_job_file_written(struct limefs_job *,
 /* The one that loads of the view of that id are under way from; or NULL. */
 struct limefs_job_file *limefs_job_file_loading(struct limefs_job *, uint64_t view);
 
-/* The job has replied. -EPROTO if that makes no sense. */
-int limefs_job_file_opened(struct limefs_job *, struct limefs_job_file *,
-                           struct limejob_packet *reply);
-void limefs_job_file_closed(struct limefs_job_file *);
+/* Whether loads of these bytes come as they are now. If not, it is soon closed, and asked for
+ * again. */
+bool limefs_job_file_has(struct limefs_job *, struct limefs_job_file *,
+                         const struct limefs_view *, uint64_t from, uint64_t to);
+
+/* Another file has taken the container's name: the one open for writing is closed, and asked
+ * for again. */
+void limefs_job_file_moved(struct limefs_job *, const struct limefs_view *);
+
+/* Asks for those to be closed that there was no room for. */
+void limefs_job_send_closes(struct limefs_job *);
 
 /* What nobody has read for a while is closed; what was refused may be asked for again. */
 void limefs_job_tidy_files(struct limefs_job *, double now);
 
-/* ---- link.c: all with the lock held ---- */
+/* ---- replies (link.c, read.c, store.c); -EPROTO if one makes no sense ---- */
 
-/* Nothing more is sent, nor taken from it; what it had not synced by then is lost to whoever
- * syncs it next. */
-void limefs_job_break(struct limefs_job *);
-
-/* Asks for the file to be opened, as the packet says, and closed: as soon as there is room. */
-void limefs_job_send_open(struct limefs_job *, struct limefs_job_file *,
-                          struct limejob_packet *);
-void limefs_job_send_close(struct limefs_job *, struct limefs_job_file *);
-void limefs_job_send_closes(struct limefs_job *); /* that there was no room for */
-
-/* Asks for what the slot is to hold. */
-void limefs_job_send_load(struct limefs_job *, int slot, struct limefs_job_file *);
-
-/* Asks for bytes of a parcel to be written, and for the file to be brought to the disk. */
-void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct limefs_job_file *,
-                           uint64_t offset, uint64_t bytes);
-void limefs_job_send_sync(struct limefs_job *, const struct limefs_job_file *, uint32_t tag);
-
-/* Asks for the checksum of a piece. */
-void limefs_job_send_sum(struct limefs_job *, struct limefs_piece *,
-                         const struct limefs_job_file *);
-
-/* Where in the window the word is that takes back what was asked to be written: ranks on this
- * host look at it before they write. */
-uint64_t limefs_job_gate(const struct limefs_job *);
-
-/* Does what a reply says. -EPROTO if it makes no sense. */
-int limefs_job_on_reply(struct limefs_job *, struct limejob_packet *reply);
+int limefs_job_opened(struct limefs_job *, unsigned index, struct limejob_packet *reply);
+int limefs_job_closed(struct limefs_job *, unsigned index, struct limejob_packet *reply);
+int limefs_job_loaded(struct limefs_job *, unsigned slot, struct limejob_packet *reply);
+int limefs_job_stored(struct limefs_job *, unsigned parcel, struct limejob_packet *reply);
+int limefs_job_synced(struct limefs_job *, unsigned number, struct limejob_packet *reply);
 
 /* ---- stall.c, with the lock held ---- */
 
@@ -238,17 +236,9 @@ void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_
 bool limefs_job_is_dreaded(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
 void limefs_job_outlast(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
 
-/* ---- room.c, with the lock held ---- */
-
-/* Ranks that write behind the end of a file take turns at its lock (ext4, XFS), and the disk
- * waits for the one that is to be woken. So a record that grows gets its size ahead of them, as
- * much again as was gathered in a row before this parcel; when it is committed, what is left
- * over is cut off. The lock is let go meanwhile; the parcel is held. */
-void limefs_store_make_room(struct limefs_job *, struct limefs_parcel *);
-
 /* ---- store.c, with the lock held ---- */
 
-void limefs_store_on_written(struct limefs_job *, struct limefs_parcel *, int err);
+/* The job has gone, and its window goes next: what it has not written is written here. */
 void limefs_store_rescue(struct limefs_job *);
 
 #endif

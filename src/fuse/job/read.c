@@ -3,17 +3,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <syslog.h>
 
-void limefs_job_prepare(struct limefs *fs, const struct limefs_view *view)
-{
-    struct limefs_job *job = fs->job;
-    if (!job)
-        return;
-    limefs_lock(&job->lock);
-    if (job->state == LIMEFS_JOB_SERVING)
-        limefs_job_file_of(job, view);
-    limefs_unlock(&job->lock);
-}
+enum {
+    REST_SECONDS = 5, /* a container is not asked for after a read that failed */
+};
 
 static struct limefs_want want_of(const struct limefs_range *range)
 {
@@ -71,23 +65,18 @@ static int wait_for_slots(struct limefs_job *job, const struct limefs_want *want
     }
 }
 
-static void hold(struct limefs_job *job, const struct limefs_want *want, const int *slots,
-                 int count, struct limefs_pieces *pieces)
+static void send_load(struct limefs_job *job, int slot, struct limefs_job_file *file)
 {
-    uint64_t at = want->at, end = want->at + want->n;
-    pieces->count = count;
-    for (int i = 0; i < count; i++) {
-        const struct limefs_extent *extent = &job->forward.slot[slots[i]];
-        uint64_t to = extent->to < end ? extent->to : end;
-        pieces->slot[i] = slots[i];
-        pieces->iov[i].iov_base =
-            job->window.data + (uint64_t)slots[i] * job->forward.extent + (at - extent->from);
-        pieces->iov[i].iov_len = to - at;
-        limefs_forward_hold(&job->forward, slots[i], want);
-        at = to;
-    }
-    job->holds++;
-    job->forwarded_bytes += want->n;
+    const struct limefs_extent *extent = &job->forward.slot[slot];
+    struct limejob_packet packet;
+    limejob_request(&packet, LIMEJOB_READ, limefs_job_tag(LIMEFS_TAG_LOAD, (unsigned)slot));
+    limejob_put_u32(&packet, file->number);
+    limejob_put_u64(&packet, extent->from);
+    limejob_put_u64(&packet, extent->to - extent->from);
+    limejob_put_u64(&packet, (uint64_t)slot * job->forward.extent);
+    job->asked[slot] = limefs_seconds();
+    file->loads++;
+    limefs_job_send(job, &packet);
 }
 
 /* Asks for what the request makes worth fetching. True if the request is part of a stream. */
@@ -97,12 +86,12 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
     int loads[LIMEFS_SLOTS_MAX];
     bool follows;
     struct limefs_job_file *file = limefs_job_file_of(job, view);
-    if (file && file->state == LIMEFS_JOB_FILE_OPENING) {
+    if (file && limefs_job_file_is_opening(file)) {
         limefs_forward_note(&job->forward, want, 0, loads, &follows);
         if (!limefs_forward_is_stream(&job->forward, want))
             return follows;
         while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
-               file->state == LIMEFS_JOB_FILE_OPENING) /* not for long */
+               limefs_job_file_is_opening(file)) /* not for long */
             wait_a_while(job);
         if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
             return follows;
@@ -112,7 +101,7 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
     int most = may_load ? LIMEJOB_IN_FLIGHT_MAX - (int)job->in_flight : 0;
     int count = limefs_forward_note(&job->forward, want, most, loads, &follows);
     for (int i = 0; i < count; i++)
-        limefs_job_send_load(job, loads[i], file);
+        send_load(job, loads[i], file);
     if (may_load)
         file->since = want->now;
     return follows;
@@ -131,11 +120,47 @@ int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
     if (job->state == LIMEFS_JOB_SERVING && !job->broken && stands(range)) {
         bool follows = fetch(job, &want, range->view);
         int count = wait_for_slots(job, &want, follows, slots);
-        if (count && stands(range))
-            hold(job, &want, slots, count, pieces);
+        if (count && stands(range)) {
+            limefs_forward_hold(&job->forward, &want, slots, count, job->window.data,
+                                job->forward.extent, pieces);
+            job->holds++;
+            job->forwarded_bytes += want.n;
+        }
     }
     limefs_unlock(&job->lock);
     return pieces->count;
+}
+
+/* Not again and again what has just failed; one line for all that fails now. */
+static void rest(struct limefs_job_file *file, const char *why)
+{
+    double now = limefs_seconds();
+    if (!file || now < file->rests)
+        return;
+    file->rests = now + REST_SECONDS;
+    limefs_log(LOG_WARNING, "job: read: %s; this container is read locally for %d s", why,
+               REST_SECONDS);
+}
+
+int limefs_job_loaded(struct limefs_job *job, unsigned slot, struct limejob_packet *reply)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    if (slot >= job->forward.slots || job->forward.slot[slot].state != LIMEFS_EXTENT_LOADING)
+        return -EPROTO;
+    const struct limefs_extent *extent = &job->forward.slot[slot];
+    int err = limejob_get_code(reply, text, sizeof text);
+    if (!err && limejob_get_u64(reply) != extent->to - extent->from)
+        return -EPROTO;
+    struct limefs_job_file *file = limefs_job_file_loading(job, extent->view);
+    if (file)
+        file->loads--;
+    if (err) { /* the local read will say what is wrong, if it meets it too */
+        job->failed_loads++;
+        if (err != -EAGAIN)
+            rest(file, text[0] ? text : strerror(-err));
+    }
+    limefs_forward_loaded(&job->forward, (int)slot, !err, limefs_seconds());
+    return 0;
 }
 
 void limefs_job_release(struct limefs *fs, struct limefs_pieces *pieces)
@@ -144,12 +169,10 @@ void limefs_job_release(struct limefs *fs, struct limefs_pieces *pieces)
     if (pieces->count == 0)
         return;
     limefs_lock(&job->lock);
-    for (int i = 0; i < pieces->count; i++)
-        limefs_forward_release(&job->forward, pieces->slot[i]);
+    limefs_forward_release(&job->forward, pieces);
     if (--job->holds == 0 && job->state != LIMEFS_JOB_SERVING)
         pthread_cond_broadcast(&job->changed);
     limefs_unlock(&job->lock);
-    pieces->count = 0;
 }
 
 void limefs_job_drop(struct limefs *fs, const struct limefs_view *view)
@@ -166,12 +189,10 @@ void limefs_job_drop(struct limefs *fs, const struct limefs_view *view)
 bool limefs_job_is_stale(struct limefs *fs, const struct limefs_pieces *pieces)
 {
     struct limefs_job *job = fs->job;
-    bool stale = false;
-    if (pieces->count == 0)
+    if (!job || pieces->count == 0)
         return false;
     limefs_lock(&job->lock);
-    for (int i = 0; i < pieces->count; i++)
-        stale = stale || job->forward.slot[pieces->slot[i]].dropped;
+    bool stale = limefs_forward_is_stale(&job->forward, pieces);
     limefs_unlock(&job->lock);
     return stale;
 }

@@ -33,3 +33,15 @@ bool limefs_spans_cover(const struct limefs_spans *spans, uint64_t from, uint64_
             return true;
     return from >= to;
 }
+
+bool limefs_spans_gap(const struct limefs_spans *spans, uint64_t *from, uint64_t *to)
+{
+    for (unsigned i = 0; i < spans->count && spans->span[i].from < *to; i++) {
+        const struct limefs_span *span = &spans->span[i];
+        if (span->from > *from)
+            *to = span->from;
+        else if (span->to > *from)
+            *from = span->to;
+    }
+    return *from < *to;
+}

@@ -47,8 +47,7 @@ static void note_files(const struct limefs_job *job, struct waits *waits)
 {
     for (const struct limefs_job_file *file = job->files;
          file < job->files + LIMEFS_JOB_FILES_MAX; file++)
-        if (file->asked &&
-            (file->state == LIMEFS_JOB_FILE_OPENING || file->state == LIMEFS_JOB_FILE_CLOSING))
+        if (file->state == LIMEFS_JOB_FILE_OPENING || file->state == LIMEFS_JOB_FILE_CLOSING)
             note(job, waits, file->since);
 }
 
@@ -60,9 +59,6 @@ static void note_bytes(const struct limefs_job *job, struct waits *waits)
     for (unsigned i = 0; i < job->parcel_count; i++)
         if (job->parcels[i].state == LIMEFS_PARCEL_SENT)
             note(job, waits, job->parcels[i].since);
-    for (const struct limefs_piece *piece = job->pieces; piece; piece = piece->next)
-        if (!piece->done)
-            note(job, waits, piece->since);
 }
 
 static bool is_too_long(double wait, double silence, double limit)

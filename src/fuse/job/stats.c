@@ -30,13 +30,12 @@ static json_t *stats_of(const struct limefs *fs, const struct limefs_job *job)
     bool serves = job->state == LIMEFS_JOB_SERVING;
     json_int_t stored = (json_int_t)job->stored_bytes;
     return json_pack(
-        "{sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI s{ss si si sI}}", "local_bytes",
-        counted(&fs->local_bytes), "forwarded_bytes", (json_int_t)job->forwarded_bytes,
-        "local_written_bytes", counted(&fs->local_written_bytes) - stored,
-        "forwarded_written_bytes", stored, "summed_bytes", (json_int_t)job->summed_bytes,
-        "verified_bytes", counted(&fs->verified_bytes), "verified_ok",
-        counted(&fs->verified_ok), "verified_bad", counted(&fs->verified_bad), "requests",
-        counted(&fs->requests), "passed_files", counted(&fs->passed_files), "loads",
+        "{sI sI sI sI sI sI sI sI sI sI sI sI sI s{ss si si sI}}", "local_bytes",
+        counted(&fs->stats.local_bytes), "forwarded_bytes", (json_int_t)job->forwarded_bytes,
+        "local_written_bytes", counted(&fs->stats.local_written_bytes) - stored,
+        "forwarded_written_bytes", stored, "verified_bytes", counted(&fs->stats.verified_bytes),
+        "verified_ok", counted(&fs->stats.verified_ok), "verified_bad",
+        counted(&fs->stats.verified_bad), "requests", counted(&fs->stats.requests), "loads",
         (json_int_t)forward->loads, "prefetch_hits", (json_int_t)forward->hits,
         "prefetch_wasted_bytes", (json_int_t)forward->wasted_bytes, "waits",
         (json_int_t)forward->waits, "failed_loads", (json_int_t)job->failed_loads, "job",

@@ -1,15 +1,18 @@
-/* store.c - writes gathered into extents for the job */
+/* store.c - writes gathered into extents for the job, and synced by it */
 #define _GNU_SOURCE
 #include "store.h"
 #include "caller.h"
 #include "link.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 enum {
     SMALL = 64 * 1024, /* many smaller writes are no stream */
+    SYNCS_AT_ONCE = 8, /* a job has something else to do, too */
 };
 
 /* A slot that no bytes have come to for so long is taken for another stream. */
@@ -64,6 +67,25 @@ static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
 
 /* ---- by the job ---- */
 
+static void send_store(struct limefs_job *job, unsigned parcel,
+                       const struct limefs_job_file *file, uint64_t offset, uint64_t bytes)
+{
+    struct limejob_packet packet;
+    struct timespec now;
+    uint64_t slot = job->forward.slots + parcel;
+    limejob_request(&packet, LIMEJOB_WRITE, limefs_job_tag(LIMEFS_TAG_STORE, parcel));
+    limejob_put_u32(&packet, file->number);
+    limejob_put_u64(&packet, offset);
+    limejob_put_u64(&packet, bytes);
+    limejob_put_u64(&packet, slot * job->forward.extent + offset % job->forward.extent);
+    limejob_put_u64(&packet, limefs_job_gate(job));
+    clock_gettime(CLOCK_REALTIME, &now);
+    limejob_put_u64(&packet, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec +
+                                 (uint64_t)(limefs_job_lease(job) * 1e9));
+    limejob_put_u32(&packet, job->parcels[parcel].uid);
+    limefs_job_send(job, &packet);
+}
+
 static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->view);
@@ -75,18 +97,32 @@ static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
     file->unsynced = true;
     file->loads++;
     parcel->since = file->since = limefs_seconds();
-    limefs_job_send_store(job, (unsigned)(parcel - job->parcels), file, parcel->from,
-                          parcel->to - parcel->from);
+    send_store(job, (unsigned)(parcel - job->parcels), file, parcel->from,
+               parcel->to - parcel->from);
 }
 
-void limefs_store_on_written(struct limefs_job *job, struct limefs_parcel *parcel, int err)
+int limefs_job_stored(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
 {
+    char text[LIMEJOB_TEXT_MAX];
+    if (index >= job->parcel_count || job->parcels[index].state != LIMEFS_PARCEL_SENT)
+        return -EPROTO;
+    struct limefs_parcel *parcel = &job->parcels[index];
+    int err = limejob_get_code(reply, text, sizeof text);
+    if (!err && limejob_get_u64(reply) != parcel->to - parcel->from)
+        return -EPROTO;
+    if (err)
+        limefs_log(LOG_WARNING, "job: write: %s; it is written locally",
+                   text[0] ? text : strerror(-err));
+    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->view);
+    if (file && file->loads)
+        file->loads--;
     if (err) {
         parcel->state = LIMEFS_PARCEL_FAILED; /* to be tried once more, by ourselves */
-        return;
+        return 0;
     }
     job->stored_bytes += parcel->to - parcel->from;
     empty(job, parcel);
+    return 0;
 }
 
 /* For a parcel that others have in hand: they look whether somebody does. */
@@ -221,7 +257,7 @@ static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
 {
     struct limefs_job_file *file = NULL;
     while (is_open(job) && (file = limefs_job_file_to_write(job, view)) &&
-           (file->state == LIMEFS_JOB_FILE_OPENING || file->state == LIMEFS_JOB_FILE_CLOSING))
+           (limefs_job_file_is_opening(file) || limefs_job_file_is_closing(file)))
         limefs_wait(&job->changed, &job->lock);
     return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }
@@ -300,7 +336,6 @@ static void begin(struct limefs_job *job, struct limefs_parcel *parcel,
     parcel->change = (struct limefs_change){
         .view = written->view->id, .from = parcel->from, .to = parcel->to};
     limefs_job_change_begin(job, &parcel->change);
-    limefs_store_make_room(job, parcel);
     fill(job, parcel, buf, n, at);
 }
 
@@ -377,10 +412,6 @@ int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint6
         settle(job, parcel);
     int err = written->late;
     written->late = 0;
-    if (from == 0 && to == UINT64_MAX) { /* a commit may follow, and cut off what is ahead */
-        written->row_from = written->row_to = 0;
-        written->no_room = false;
-    }
     limefs_unlock(&job->lock);
     return err;
 }
@@ -393,4 +424,128 @@ void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
     limefs_lock(&job->lock);
     limefs_job_file_moved(job, view);
     limefs_unlock(&job->lock);
+}
+
+/* ---- what ranks have written is brought to the disk by them ---- */
+
+static bool is_still_open(const struct limefs_job *job, uint64_t connection)
+{
+    return job->state == LIMEFS_JOB_SERVING && !job->broken && job->connections == connection;
+}
+
+static bool has_room_to_sync(const struct limefs_job *job)
+{
+    unsigned under_way = 0;
+    for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
+        under_way += !sync->done;
+    return under_way < SYNCS_AT_ONCE && job->in_flight < LIMEJOB_IN_FLIGHT_MAX;
+}
+
+static void unlink_sync(struct limefs_job *job, const struct limefs_job_sync *sync)
+{
+    struct limefs_job_sync **at = &job->syncs;
+    while (*at != sync)
+        at = &(*at)->next;
+    *at = sync->next;
+    pthread_cond_broadcast(&job->changed); /* there is room for another one */
+}
+
+static void send_sync(struct limefs_job *job, const struct limefs_job_file *file,
+                      uint32_t number)
+{
+    struct limejob_packet packet;
+    limejob_request(&packet, LIMEJOB_SYNC, limefs_job_tag(LIMEFS_TAG_SYNC, number));
+    limejob_put_u32(&packet, file->number);
+    limefs_job_send(job, &packet);
+}
+
+/* All ranks; waits until there is room for one more, and for the reply: true, and what it says.
+ * The job may go before. */
+static bool ask_to_sync(struct limefs_job *job, struct limefs_job_file *file,
+                        uint64_t connection, int *code)
+{
+    while (is_still_open(job, connection) && !has_room_to_sync(job))
+        limefs_wait(&job->changed, &job->lock);
+    if (!is_still_open(job, connection))
+        return false;
+    struct limefs_job_sync sync = {.next = job->syncs,
+                                   .view = file->view,
+                                   .tag = ++job->sync_tag,
+                                   .since = limefs_seconds()};
+    /* cppcheck-suppress autoVariables ; it is taken out below */
+    job->syncs = &sync;
+    file->unsynced = false;
+    send_sync(job, file, sync.tag);
+    while (!sync.done && is_still_open(job, connection))
+        limefs_wait(&job->changed, &job->lock);
+    unlink_sync(job, &sync);
+    *code = sync.code;
+    return sync.done;
+}
+
+/* The same until it was done, or has failed: who is told that the job has too much to do asks
+ * once more after another reply. */
+static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool *elsewhere)
+{
+    uint64_t connection = job->connections;
+    bool others = job->greeting.hosts > 1, done;
+    int code = 0;
+    file->syncs++; /* until then it stays open */
+    file->loads++;
+    while ((done = ask_to_sync(job, file, connection, &code)) && code == -EAGAIN &&
+           is_still_open(job, connection)) {
+        file->unsynced = true;
+        if (job->in_flight > 0)
+            limefs_wait(&job->changed, &job->lock);
+    }
+    if (is_still_open(job, connection)) {
+        file->syncs--;
+        file->loads--;
+    }
+    /* It may have gone before it was asked once more; or it is about to, and did nothing. */
+    done = done && code != -EAGAIN && code != -ESHUTDOWN;
+    /* What ranks of this host have written is in this host's hands. */
+    *elsewhere = *elsewhere || (!done && others);
+    return done ? code : 0;
+}
+
+int limefs_store_sync(struct limefs *fs, struct limefs_job_view *written)
+{
+    struct limefs_job *job = fs->job;
+    int err = limefs_store_flush(fs, written, 0, UINT64_MAX);
+    if (!job || job->parcel_count == 0)
+        return err;
+    limefs_lock(&job->lock);
+    struct limefs_job_file *file = is_still_open(job, job->connections)
+                                       ? limefs_job_file_written(job, written->view)
+                                       : NULL;
+    bool elsewhere = false;
+    int met = 0;
+    if (file && (file->unsynced || file->syncs))
+        met = sync_ranks(job, file, &elsewhere);
+    elsewhere = limefs_view_take_loss(fs, written->view) || elsewhere; /* once, by now */
+    if (elsewhere)
+        met = -EIO;
+    limefs_unlock(&job->lock);
+    if (met)
+        limefs_log(LOG_ERR, "job: sync: %s",
+                   elsewhere
+                       ? "it has gone before ranks on other hosts had brought to the disk "
+                         "what they had written"
+                       : strerror(-met));
+    return err ? err : met;
+}
+
+int limefs_job_synced(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
+{
+    int code = limejob_get_code(reply, NULL, 0);
+    for (struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
+        if (sync->tag == number) {
+            /* Nobody else is told to try again, who has written something. */
+            sync->code = code == -EAGAIN && !limefs_job_has_too_much(job, code) ? -EIO : code;
+            sync->done = true;
+            job->synced_from = sync->since;
+            job->synced_to = limefs_seconds();
+        }
+    return 0;
 }

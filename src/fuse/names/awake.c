@@ -11,17 +11,17 @@
 
 static void list_remove(struct limefs *fs, struct limefs_view *view)
 {
-    *(view->newer ? &view->newer->older : &fs->newest) = view->older;
-    *(view->older ? &view->older->newer : &fs->oldest) = view->newer;
+    *(view->newer ? &view->newer->older : &fs->snapshots.newest) = view->older;
+    *(view->older ? &view->older->newer : &fs->snapshots.oldest) = view->newer;
     view->newer = view->older = NULL;
 }
 
 static void list_insert(struct limefs *fs, struct limefs_view *view)
 {
-    view->older = fs->newest;
+    view->older = fs->snapshots.newest;
     view->newer = NULL;
-    *(fs->newest ? &fs->newest->newer : &fs->oldest) = view;
-    fs->newest = view;
+    *(fs->snapshots.newest ? &fs->snapshots.newest->newer : &fs->snapshots.oldest) = view;
+    fs->snapshots.newest = view;
 }
 
 static uint64_t memory_of(const struct limefs_view *view)
@@ -33,8 +33,8 @@ static uint64_t memory_of(const struct limefs_view *view)
 void limefs_view_awake(struct limefs *fs, struct limefs_view *view)
 {
     list_insert(fs, view);
-    fs->views_open++;
-    fs->index_memory += memory_of(view);
+    fs->snapshots.views_open++;
+    fs->snapshots.index_memory += memory_of(view);
 }
 
 /* ---- awake and asleep ---- */
@@ -50,19 +50,19 @@ void limefs_view_used(struct limefs *fs, struct limefs_view *view)
  * is left, the view stays awake for now. */
 static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
 {
-    if (fs->leaving_count == LIMEFS_LEAVING_MAX)
+    if (fs->snapshots.leaving_count == LIMEFS_LEAVING_MAX)
         return false;
     list_remove(fs, view);
-    fs->views_open--;
-    fs->index_memory -= memory_of(view);
-    fs->leaving[fs->leaving_count++] =
+    fs->snapshots.views_open--;
+    fs->snapshots.index_memory -= memory_of(view);
+    fs->snapshots.leaving[fs->snapshots.leaving_count++] =
         (struct limefs_opened){.fd = view->fd, .index = view->index, .guise = view->guise};
     view->fd = -1;
     view->index = NULL;
     view->guise = NULL;
-    for (unsigned i = 0; i < fs->watch_count; i++)
-        if (fs->watches[i]->asleep)
-            fs->watches[i]->asleep(view);
+    for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
+        if (fs->snapshots.watches[i]->asleep)
+            fs->snapshots.watches[i]->asleep(view);
     return true;
 }
 
@@ -70,9 +70,9 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
 void limefs_view_unlock(struct limefs *fs)
 {
     struct limefs_opened leaving[LIMEFS_LEAVING_MAX];
-    unsigned count = fs->leaving_count;
-    memcpy(leaving, fs->leaving, count * sizeof leaving[0]);
-    fs->leaving_count = 0;
+    unsigned count = fs->snapshots.leaving_count;
+    memcpy(leaving, fs->snapshots.leaving, count * sizeof leaving[0]);
+    fs->snapshots.leaving_count = 0;
     limefs_unlock(&fs->lock);
     for (unsigned i = 0; i < count; i++)
         limefs_view_close(&leaving[i]);
@@ -85,9 +85,9 @@ static void free_view(struct limefs *fs, struct limefs_view *view)
         view->anew = anew->next;
         free(anew);
     }
-    for (unsigned i = 0; i < fs->watch_count; i++)
-        if (fs->watches[i]->freed)
-            fs->watches[i]->freed(view);
+    for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
+        if (fs->snapshots.watches[i]->freed)
+            fs->snapshots.watches[i]->freed(view);
     limefs_lock_destroy(&view->describing);
     free(view->mtimes.times);
     free(view);
@@ -131,13 +131,13 @@ void limefs_view_retire_gone(struct limefs *fs, struct limefs_node *node)
 /* One that alone takes too much stays: it would be made again for each request. */
 static bool is_too_much(const struct limefs *fs, const struct limefs_view *view)
 {
-    return fs->views_open > fs->options.max_open ||
-           (fs->index_memory > LIMEFS_INDEX_MEMORY && view != fs->newest);
+    return fs->snapshots.views_open > fs->options.max_open ||
+           (fs->snapshots.index_memory > LIMEFS_INDEX_MEMORY && view != fs->snapshots.newest);
 }
 
 void limefs_views_evict(struct limefs *fs)
 {
-    struct limefs_view *view = fs->oldest;
+    struct limefs_view *view = fs->snapshots.oldest;
     while (view && is_too_much(fs, view)) {
         struct limefs_view *newer = view->newer;
         if (view->pins == 0 && put_to_sleep(fs, view))
@@ -198,10 +198,10 @@ void limefs_view_forget(struct limefs *fs, struct limefs_view *view, uint64_t n)
 
 void limefs_views_release(struct limefs *fs)
 {
-    for (uint32_t i = 0; i < fs->slot_count; i++) {
-        if (fs->slots[i].use != LIMEFS_SLOT_VIEW)
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++) {
+        if (fs->inodes.slots[i].use != LIMEFS_SLOT_VIEW)
             continue;
-        struct limefs_view *view = fs->slots[i].view;
+        struct limefs_view *view = fs->inodes.slots[i].view;
         limefs_lock(&fs->lock);
         if (view->fd >= 0)
             put_to_sleep(fs, view);

@@ -13,31 +13,31 @@
 
 static int grow_slots(struct limefs *fs)
 {
-    uint32_t count = fs->slot_count ? fs->slot_count * 2 : 64;
-    if (count < fs->slot_count)
+    uint32_t count = fs->inodes.slot_count ? fs->inodes.slot_count * 2 : 64;
+    if (count < fs->inodes.slot_count)
         return -ENOMEM;
-    struct limefs_slot *slots = reallocarray(fs->slots, count, sizeof *slots);
+    struct limefs_slot *slots = reallocarray(fs->inodes.slots, count, sizeof *slots);
     if (!slots)
         return -ENOMEM;
-    for (uint32_t i = fs->slot_count; i < count; i++)
+    for (uint32_t i = fs->inodes.slot_count; i < count; i++)
         slots[i] = (struct limefs_slot){.next_free = i + 1 < count ? i + 1 : 0};
-    fs->slot_free = fs->slot_count; /* only called when nothing is free */
-    fs->slots = slots;
-    fs->slot_count = count;
+    fs->inodes.slot_free = fs->inodes.slot_count; /* only called when nothing is free */
+    fs->inodes.slots = slots;
+    fs->inodes.slot_count = count;
     return 0;
 }
 
 /* Slot 0, the root's, is taken first and never given back: so 0 can mean "none free". */
 int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, uint32_t *slot)
 {
-    if (fs->slot_free == 0) {
+    if (fs->inodes.slot_free == 0) {
         int err = grow_slots(fs);
         if (err)
             return err;
     }
-    *slot = fs->slot_free;
-    struct limefs_slot *taken = &fs->slots[*slot];
-    fs->slot_free = taken->next_free;
+    *slot = fs->inodes.slot_free;
+    struct limefs_slot *taken = &fs->inodes.slots[*slot];
+    fs->inodes.slot_free = taken->next_free;
     taken->use = use;
     if (use == LIMEFS_SLOT_NODE)
         taken->node = what;
@@ -50,9 +50,9 @@ int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, ui
 
 void limefs_slot_give(struct limefs *fs, uint32_t slot)
 {
-    fs->slots[slot].use = LIMEFS_SLOT_FREE;
-    fs->slots[slot].next_free = fs->slot_free;
-    fs->slot_free = slot;
+    fs->inodes.slots[slot].use = LIMEFS_SLOT_FREE;
+    fs->inodes.slots[slot].next_free = fs->inodes.slot_free;
+    fs->inodes.slot_free = slot;
 }
 
 /* ---- node ids ---- */
@@ -67,8 +67,8 @@ struct limefs_node *limefs_inode_node(struct limefs *fs, uint64_t id)
     uint32_t slot = slot_of(id);
     struct limefs_node *node = NULL;
     limefs_lock(&fs->lock);
-    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_NODE)
-        node = fs->slots[slot].node;
+    if (slot < fs->inodes.slot_count && fs->inodes.slots[slot].use == LIMEFS_SLOT_NODE)
+        node = fs->inodes.slots[slot].node;
     limefs_unlock(&fs->lock);
     return node;
 }
@@ -78,8 +78,8 @@ struct limefs_view *limefs_inode_view(struct limefs *fs, uint64_t id, uint64_t *
     uint32_t slot = slot_of(id);
     struct limefs_view *view = NULL;
     limefs_lock(&fs->lock);
-    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_VIEW)
-        view = fs->slots[slot].view;
+    if (slot < fs->inodes.slot_count && fs->inodes.slots[slot].use == LIMEFS_SLOT_VIEW)
+        view = fs->inodes.slots[slot].view;
     limefs_unlock(&fs->lock);
     *ordinal = (uint32_t)id;
     return view;
@@ -90,8 +90,8 @@ struct limefs_face *limefs_inode_face(struct limefs *fs, uint64_t id, uint64_t *
     uint32_t slot = slot_of(id);
     struct limefs_face *face = NULL;
     limefs_lock(&fs->lock);
-    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_FACE)
-        face = fs->slots[slot].face;
+    if (slot < fs->inodes.slot_count && fs->inodes.slots[slot].use == LIMEFS_SLOT_FACE)
+        face = fs->inodes.slots[slot].face;
     limefs_unlock(&fs->lock);
     *ordinal = (uint32_t)id;
     return face;
@@ -128,7 +128,7 @@ static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *paren
     if (!node)
         return NULL;
     limefs_lock_init(&node->work, LIMEFS_LOCK_NODE);
-    node->id = ++fs->ids;
+    node->id = ++fs->inodes.ids;
     node->kind = kind;
     node->parent = parent;
     if (limefs_slot_take(fs, LIMEFS_SLOT_NODE, node, &node->slot) != 0) {
@@ -152,7 +152,7 @@ void limefs_node_hold(struct limefs_node *node)
 /* Frees the node, and then its parents, when nothing holds them any more. */
 static void free_unheld(struct limefs *fs, struct limefs_node *node)
 {
-    if (node == fs->root || node->references > 0 || node->lookups > 0)
+    if (node == fs->inodes.root || node->references > 0 || node->lookups > 0)
         return;
     struct limefs_name *names = node->names;
     node->names = NULL;
@@ -422,24 +422,24 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
 
 int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const struct stat *root)
 {
-    fs->name_buckets = 64;
-    fs->names = calloc(fs->name_buckets, sizeof(struct limefs_node *));
-    if (!fs->names)
+    fs->inodes.name_buckets = 64;
+    fs->inodes.names = calloc(fs->inodes.name_buckets, sizeof(struct limefs_node *));
+    if (!fs->inodes.names)
         return -ENOMEM;
-    fs->root = new_node(fs, NULL, "", root_kind);
-    if (!fs->root)
+    fs->inodes.root = new_node(fs, NULL, "", root_kind);
+    if (!fs->inodes.root)
         return -ENOMEM;
-    fs->root->stamp = limefile_identity_of(root);
+    fs->inodes.root->stamp = limefile_identity_of(root);
     fs->source_dev = root->st_dev;
     return 0;
 }
 
 void limefs_inodes_release(struct limefs *fs)
 {
-    for (uint32_t i = 0; i < fs->slot_count; i++)
-        if (fs->slots[i].use == LIMEFS_SLOT_NODE)
-            free_node(fs->slots[i].node);
-    free(fs->slots);
-    free(fs->names);
-    free(fs->nodes);
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
+        if (fs->inodes.slots[i].use == LIMEFS_SLOT_NODE)
+            free_node(fs->inodes.slots[i].node);
+    free(fs->inodes.slots);
+    free(fs->inodes.names);
+    free(fs->inodes.nodes);
 }

@@ -16,13 +16,13 @@ static size_t bucket_of(const struct limefs *fs, const struct limefs_node *paren
     uint64_t hash = 1469598103934665603u ^ parent->slot;
     for (const char *c = name; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-    return (size_t)(hash ^ hash >> 29) & (fs->name_buckets - 1);
+    return (size_t)(hash ^ hash >> 29) & (fs->inodes.name_buckets - 1);
 }
 
 struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *parent,
                                      const char *name)
 {
-    struct limefs_node *node = fs->names[bucket_of(fs, parent, name)];
+    struct limefs_node *node = fs->inodes.names[bucket_of(fs, parent, name)];
     while (node && (node->parent != parent || strcmp(node->name, name) != 0))
         node = node->next;
     return node;
@@ -31,13 +31,13 @@ struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *pare
 /* More buckets; without memory for them the old ones do, only slower. */
 static void grow_names(struct limefs *fs)
 {
-    size_t old_count = fs->name_buckets;
-    struct limefs_node **old = fs->names;
+    size_t old_count = fs->inodes.name_buckets;
+    struct limefs_node **old = fs->inodes.names;
     struct limefs_node **names = calloc(old_count * 2, sizeof(struct limefs_node *));
     if (!names)
         return;
-    fs->names = names;
-    fs->name_buckets = old_count * 2;
+    fs->inodes.names = names;
+    fs->inodes.name_buckets = old_count * 2;
     for (size_t i = 0; i < old_count; i++)
         for (struct limefs_node *node = old[i], *next; node; node = next) {
             next = node->next;
@@ -50,25 +50,25 @@ static void grow_names(struct limefs *fs)
 
 void limefs_name_put(struct limefs *fs, struct limefs_node *node)
 {
-    if (fs->name_count >= fs->name_buckets)
+    if (fs->inodes.name_count >= fs->inodes.name_buckets)
         grow_names(fs);
     size_t bucket = bucket_of(fs, node->parent, node->name);
-    node->next = fs->names[bucket];
-    fs->names[bucket] = node;
+    node->next = fs->inodes.names[bucket];
+    fs->inodes.names[bucket] = node;
     node->hashed = true;
-    fs->name_count++;
+    fs->inodes.name_count++;
 }
 
 void limefs_name_take(struct limefs *fs, struct limefs_node *node)
 {
     if (!node->hashed)
         return;
-    struct limefs_node **at = &fs->names[bucket_of(fs, node->parent, node->name)];
+    struct limefs_node **at = &fs->inodes.names[bucket_of(fs, node->parent, node->name)];
     while (*at != node)
         at = &(*at)->next;
     *at = node->next;
     node->hashed = false;
-    fs->name_count--;
+    fs->inodes.name_count--;
 }
 
 /* ---- files, which may have several names, by number ---- */
@@ -76,12 +76,13 @@ void limefs_name_take(struct limefs *fs, struct limefs_node *node)
 static size_t number_bucket_of(const struct limefs *fs, const struct limefile_identity *stamp)
 {
     uint64_t hash = ((uint64_t)stamp->ino ^ (uint64_t)stamp->dev << 32) * 0x9e3779b97f4a7c15u;
-    return (size_t)(hash ^ hash >> 32) & (fs->file_buckets - 1);
+    return (size_t)(hash ^ hash >> 32) & (fs->inodes.file_buckets - 1);
 }
 
 struct limefs_node *limefs_number_find(struct limefs *fs, const struct limefile_identity *stamp)
 {
-    struct limefs_node *node = fs->file_buckets ? fs->nodes[number_bucket_of(fs, stamp)] : NULL;
+    struct limefs_node *node =
+        fs->inodes.file_buckets ? fs->inodes.nodes[number_bucket_of(fs, stamp)] : NULL;
     while (node && !limefile_identity_same_file(&node->stamp, stamp))
         node = node->next_file;
     return node;
@@ -89,13 +90,13 @@ struct limefs_node *limefs_number_find(struct limefs *fs, const struct limefile_
 
 static void grow_numbers(struct limefs *fs)
 {
-    size_t old_count = fs->file_buckets, count = old_count ? old_count * 2 : 64;
-    struct limefs_node **old = fs->nodes;
+    size_t old_count = fs->inodes.file_buckets, count = old_count ? old_count * 2 : 64;
+    struct limefs_node **old = fs->inodes.nodes;
     struct limefs_node **nodes = calloc(count, sizeof(struct limefs_node *));
     if (!nodes)
         return;
-    fs->nodes = nodes;
-    fs->file_buckets = count;
+    fs->inodes.nodes = nodes;
+    fs->inodes.file_buckets = count;
     for (size_t i = 0; i < old_count; i++)
         for (struct limefs_node *node = old[i], *next; node; node = next) {
             next = node->next_file;
@@ -109,27 +110,27 @@ static void grow_numbers(struct limefs *fs)
 /* Without memory it is found by its name alone. */
 void limefs_number_put(struct limefs *fs, struct limefs_node *node)
 {
-    if (fs->file_count >= fs->file_buckets)
+    if (fs->inodes.file_count >= fs->inodes.file_buckets)
         grow_numbers(fs);
-    if (!fs->file_buckets)
+    if (!fs->inodes.file_buckets)
         return;
     size_t bucket = number_bucket_of(fs, &node->stamp);
-    node->next_file = fs->nodes[bucket];
-    fs->nodes[bucket] = node;
+    node->next_file = fs->inodes.nodes[bucket];
+    fs->inodes.nodes[bucket] = node;
     node->filed = true;
-    fs->file_count++;
+    fs->inodes.file_count++;
 }
 
 void limefs_number_take(struct limefs *fs, struct limefs_node *node)
 {
     if (!node->filed)
         return;
-    struct limefs_node **at = &fs->nodes[number_bucket_of(fs, &node->stamp)];
+    struct limefs_node **at = &fs->inodes.nodes[number_bucket_of(fs, &node->stamp)];
     while (*at != node)
         at = &(*at)->next_file;
     *at = node->next_file;
     node->filed = false;
-    fs->file_count--;
+    fs->inodes.file_count--;
 }
 
 /* ---- the names of a node ---- */

@@ -1,7 +1,6 @@
 /* told.c - the last change of a plain file that the kernel knows of */
 #include "told.h"
 #include "caller.h"
-#include "clock.h"
 
 #include <sys/stat.h>
 #include <time.h>

@@ -42,7 +42,7 @@ static const char *path_of(const struct limefs_node *node, char *buf, size_t cap
 const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node, char *buf,
                               size_t cap)
 {
-    if (node == fs->root)
+    if (node == fs->inodes.root)
         return fs->source;
     limefs_lock(&fs->lock);
     const char *path = path_of(node, buf, cap);
@@ -153,7 +153,7 @@ int limefs_tree_parent(struct limefs *fs, const struct limefs_node *node)
 int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
 {
     struct place place;
-    if (node == fs->root)
+    if (node == fs->inodes.root)
         return open_own(fs->source_fd, fs->container ? fs->container : ".", 0);
     int folder = open_parent(fs, node, &place);
     if (folder < 0)

@@ -120,7 +120,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     limefs_lock(&fs->lock);
     err = limefs_slot_take(fs, LIMEFS_SLOT_VIEW, view, &view->slot);
     if (!err) {
-        view->id = ++fs->ids;
+        view->id = ++fs->inodes.ids;
         limefs_node_hold(node);
         limefs_view_retire(fs, node);
         node->view = view;

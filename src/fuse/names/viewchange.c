@@ -14,15 +14,15 @@
 
 void limefs_view_watch(struct limefs *fs, const struct limefs_view_watch *watch)
 {
-    assert(fs->watch_count < LIMEFS_WATCHES_MAX);
-    fs->watches[fs->watch_count++] = watch;
+    assert(fs->snapshots.watch_count < LIMEFS_WATCHES_MAX);
+    fs->snapshots.watches[fs->snapshots.watch_count++] = watch;
 }
 
 void limefs_view_has_changed(struct limefs *fs, struct limefs_view *view)
 {
-    for (unsigned i = 0; i < fs->watch_count; i++)
-        if (fs->watches[i]->changed)
-            fs->watches[i]->changed(view);
+    for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
+        if (fs->snapshots.watches[i]->changed)
+            fs->snapshots.watches[i]->changed(view);
 }
 
 void limefs_view_changed(struct limefs *fs, struct limefs_view *view)
@@ -77,9 +77,9 @@ void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool w
 void limefs_view_lose(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
-    for (uint32_t i = 0; i < fs->slot_count; i++)
-        if (fs->slots[i].use == LIMEFS_SLOT_VIEW && fs->slots[i].view->id == id)
-            fs->slots[i].view->lost = true;
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
+        if (fs->inodes.slots[i].use == LIMEFS_SLOT_VIEW && fs->inodes.slots[i].view->id == id)
+            fs->inodes.slots[i].view->lost = true;
     limefs_unlock(&fs->lock);
 }
 
@@ -108,8 +108,8 @@ void limefs_view_show(struct limefs *fs, struct limefs_view *view, struct limefi
 {
     limefs_lock(&fs->lock);
     struct limefile_index *old = view->index;
-    fs->index_memory += limefile_index_memory(index);
-    fs->index_memory -= limefile_index_memory(old);
+    fs->snapshots.index_memory += limefile_index_memory(index);
+    fs->snapshots.index_memory -= limefile_index_memory(old);
     view->index = index;
     limefs_view_has_changed(fs, view);
     limefs_unlock(&fs->lock);
@@ -178,7 +178,7 @@ int limefs_view_renew(struct limefs *fs, struct limefs_view *view, uint64_t ordi
         view->anew = anew = fresh;
         fresh = NULL;
     }
-    anew->generation = ++fs->ids;
+    anew->generation = ++fs->inodes.ids;
     limefs_unlock(&fs->lock);
     free(fresh);
     return 0;

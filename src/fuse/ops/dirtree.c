@@ -1,7 +1,6 @@
 /* dirtree.c - directories of the tree listed, and their names looked up meanwhile */
 #define _GNU_SOURCE
 #include "sniff.h"
-#include "clock.h"
 #include "listing.h"
 
 #include <errno.h>

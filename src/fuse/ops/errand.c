@@ -1,6 +1,5 @@
 /* errand.c - requests that take seconds */
 #include "errand.h"
-#include "thread.h"
 
 #include <errno.h>
 #include <stdlib.h>

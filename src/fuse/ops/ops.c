@@ -130,14 +130,10 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     }
     fi->fh = (uintptr_t)file;
     fi->keep_cache = keep;
-    file->uncached = file->around ||
-                     (fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file));
+    file->uncached = fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file);
     fi->direct_io = file->uncached;
     fi->noflush = reads;
-    if (file->node && file->node->backing)
-        limefs_reply_passed(req, file);
-    else
-        limefs_op_reply_open(req, file, fi);
+    limefs_op_reply_open(req, file, fi);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -285,24 +285,3 @@ int limefs_attr(struct limefs *fs, uint64_t id, struct stat *out)
            : face ? limefs_face_attr(fs, face, ordinal, out)
                   : -ESTALE;
 }
-
-/* struct fuse_open_out of protocol 7.40. Headers of Linux before 6.9 call the last member
- * `padding`, later ones `backing_id`. */
-struct open_reply {
-    uint64_t fh;
-    uint32_t open_flags;
-    int32_t backing_id;
-};
-
-_Static_assert(sizeof(struct open_reply) == sizeof(struct fuse_open_out),
-               "the reply to FUSE_OPEN has 16 bytes");
-
-void limefs_reply_passed(fuse_req_t req, struct limefs_file *file)
-{
-    enum { PASSTHROUGH = 1 << 7 }; /* FOPEN_PASSTHROUGH of 7.40 */
-    const struct open_reply out = {.fh = (uintptr_t)file,
-                                   .open_flags = FOPEN_NOFLUSH | PASSTHROUGH,
-                                   .backing_id = file->node->backing};
-    if (fuse_reply_buf(req, (const char *)&out, sizeof out) != 0)
-        limefs_file_close(fuse_req_userdata(req), file);
-}

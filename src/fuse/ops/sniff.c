@@ -1,8 +1,6 @@
 /* sniff.c - names of a folder looked up before anybody asks */
 #define _GNU_SOURCE
 #include "sniff.h"
-#include "clock.h"
-#include "thread.h"
 #include "tree.h"
 
 #include <fcntl.h>

@@ -277,7 +277,7 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (!fs->options.shared && limefs_xattr_is_acl(name))
         return -EOPNOTSUPP;
     struct limefs_node *node = limefs_inode_node(fs, id);
-    if (node == fs->root && strcmp(name, LIMEFS_STATS) == 0) {
+    if (node == fs->inodes.root && strcmp(name, LIMEFS_STATS) == 0) {
         char stats[2048];
         int n = limefs_job_stats(fs, stats, sizeof stats);
         return n < 0 ? n : give(stats, (size_t)n, buf, cap);

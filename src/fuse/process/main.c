@@ -11,14 +11,13 @@
 #include "options.h"
 #include "buffer.h"
 #include "caller.h"
-#include "ready.h"
 #include "session.h"
 #include "status.h"
-#include "thread.h"
 #include "verify.h"
 #include "tree.h"
 #include "writer.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -37,13 +36,85 @@ static int fail(const char *file, const char *action, int err)
     return err;
 }
 
+/* ---- a daemon whose parent returns when the mount can be used ---- */
+
+static int to_parent = -1;
+
+static void wait_for_child(int from_child)
+{
+    unsigned char exit_code;
+    ssize_t got;
+    do
+        got = read(from_child, &exit_code, 1);
+    while (got < 0 && errno == EINTR);
+    _exit(got == 1 ? exit_code : 1);
+}
+
+/* What the caller had open, such as a lock or the end of a pipe, must not live as long as the
+ * mount. All that is opened here is close-on-exec, so what is not has been inherited. */
+static void close_inherited(void)
+{
+    struct dirent *entry;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && (entry = readdir(dir))) {
+        int fd = atoi(entry->d_name);
+        if (fd > 2 && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+            close(fd);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Forks. The parent waits for report_ready() and exits with what it reports, or with 1 if the
+ * child dies before; the child goes on, without the descriptors that it has inherited, unless
+ * one of them is wanted. 0 or -errno. */
+static int become_daemon(bool keep_inherited)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return -errno;
+    pid_t child = fork();
+    if (child < 0)
+        return -errno;
+    if (child > 0) {
+        close(ends[1]);
+        wait_for_child(ends[0]);
+    }
+    close(ends[0]);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    to_parent = ends[1];
+    if (!keep_inherited)
+        close_inherited();
+    setsid();
+    return chdir("/") == 0 ? 0 : -errno; /* keep no folder busy; all paths are absolute now */
+}
+
+/* Reports to the waiting parent: 0 is "mounted". Later calls do nothing. */
+static void report_ready(int exit_code)
+{
+    if (to_parent < 0)
+        return;
+    /* Nobody reads what the daemon would write from now on. */
+    int null = open("/dev/null", O_RDWR);
+    if (exit_code == 0 && null >= 0)
+        for (int fd = 0; fd <= 2; fd++)
+            dup2(null, fd);
+    if (null > 2)
+        close(null);
+    unsigned char code = (unsigned char)exit_code;
+    while (write(to_parent, &code, 1) < 0 && errno == EINTR)
+        ;
+    close(to_parent);
+    to_parent = -1;
+}
+
 /* ---- the file system ---- */
 
 /* A single container is looked into now, so that what is wrong is said now. */
 static int try_container(struct limefs *fs)
 {
     struct limefs_view *view;
-    int err = limefs_view_current(fs, fs->root, &view);
+    int err = limefs_view_current(fs, fs->inodes.root, &view);
     if (err)
         return limefs_view_has_told(err) ? err : fail(fs->source, "open", err);
     if (fs->options.rw)
@@ -217,7 +288,7 @@ static void *settle(void *data)
     limefs_job_watch_start(settle->fs);
     if (!settle->fs->foreground)
         limefs_log_open(false);
-    limefs_ready(0);
+    report_ready(0);
     return NULL;
 }
 
@@ -334,7 +405,7 @@ static int run(struct limefs *fs, struct limefs_command *command)
         return 2;
     bool opened_for_us = strncmp(command->fuse.mountpoint, "/dev/fd/", 8) == 0;
     fs->mountpoint = opened_for_us ? NULL : command->fuse.mountpoint;
-    int err = fs->foreground ? 0 : limefs_daemonise(opened_for_us);
+    int err = fs->foreground ? 0 : become_daemon(opened_for_us);
     if (err)
         fail(fs->source, "start a daemon", err);
     else
@@ -377,7 +448,7 @@ int main(int argc, char *argv[])
         arrange_open_files(&fs);
         exit_code = run(&fs, &command);
     }
-    limefs_ready(exit_code ? exit_code : 1); /* does nothing once it was mounted */
+    report_ready(exit_code ? exit_code : 1); /* does nothing once it was mounted */
     release_fs(&fs);
     limefs_buffer_release();
     limefs_options_release(&command, &fs.options);

@@ -1,92 +1,393 @@
 /* options.c - the command line of limefs */
 #define _GNU_SOURCE
 #include "options.h"
-#include "values.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
+
+enum {
+    WRONG_MAX = 512, /* bytes of a message */
+    RANKS_MAX = 4096,
+    RANKS_EACH = 16, /* for each processor, if mpirun= is not given */
+};
+
+enum kind {
+    KIND_SIZE,    /* uint64_t: bytes, with K, M or G */
+    KIND_NUMBER,  /* unsigned */
+    KIND_SECONDS, /* double */
+    KIND_OTHER,
+    KIND_FLAG, /* int; these and those below take no value */
+    KIND_RW,
+    KIND_RO,
+    KIND_WRITABLE,
+    KIND_BY_MOUNT, /* words that mount(8) adds */
+    KIND_SUBMOUNT, /* words of mount(8) and fstab that mean nothing here */
+};
+
+/* Options whose texts are read once all are known. */
+enum {
+    READAHEAD,
+    WINDOW,
+    EXTENT,
+    FORWARD_FROM,
+    STRIPE,
+    RANKS,
+    MAX_OPEN,
+    MAX_READ,
+    MAX_THREADS,
+    MAX_IDLE_THREADS,
+    ATTR_TIMEOUT,
+    ENTRY_TIMEOUT,
+    JOB_TIMEOUT,
+    VERIFY,
+    MKDIR,
+    JOB,
+    MPIRUN,
+    VALUES,
+};
+
+#define NOWHERE   SIZE_MAX
+#define AT(field) offsetof(struct limefs_options, field)
+
+static const struct option {
+    const char *name;
+    enum kind kind;
+    size_t where;
+    double least, most;
+    const char *expected;
+    bool is_libfuses; /* libfuse gets it, too */
+} table[] = {
+    [READAHEAD] = {"readahead", KIND_SIZE, AT(readahead), 0, 1 << 30, "0, or 4K to 1G"},
+    [WINDOW] = {"window", KIND_SIZE, AT(window), 2 << 20, 0x1p40, "2M to 1024G"},
+    [EXTENT] = {"extent", KIND_SIZE, AT(extent), 1 << 20, 1 << 30,
+                "1M to 1G, a multiple of 4K"},
+    [FORWARD_FROM] = {"forward_from", KIND_SIZE, AT(forward_from), 0, 0x1p40, "0 to 1024G"},
+    [STRIPE] = {"stripe", KIND_SIZE, AT(stripe), 1, 1 << 30, "1 to 1G"},
+    [RANKS] = {"ranks", KIND_NUMBER, AT(ranks), 1, RANKS_MAX, "a number from 1 to 4096"},
+    [MAX_OPEN] = {"max_open", KIND_NUMBER, AT(max_open), 0, 1000000,
+                  "a number from 0 to 1000000"},
+    [MAX_READ] = {"max_read", KIND_NUMBER, AT(max_read), 4096, 1 << 20,
+                  "bytes, 4096 to 1048576", true},
+    [MAX_THREADS] = {"max_threads", KIND_NUMBER, NOWHERE, 1, 100000,
+                     "a number from 1 to 100000", true},
+    [MAX_IDLE_THREADS] = {"max_idle_threads", KIND_NUMBER, NOWHERE, 0, 100000,
+                          "a number from 0 to 100000", true},
+    [ATTR_TIMEOUT] = {"attr_timeout", KIND_SECONDS, AT(attr_timeout), 0, 1e9,
+                      "seconds, from 0"},
+    [ENTRY_TIMEOUT] = {"entry_timeout", KIND_SECONDS, AT(entry_timeout), 0, 1e9,
+                       "seconds, from 0"},
+    [JOB_TIMEOUT] = {"job_timeout", KIND_SECONDS, AT(job_timeout), 0.1, 86400,
+                     "seconds, 0.1 to 86400"},
+    [VERIFY] = {"verify", KIND_OTHER, NOWHERE, 0, 0, "open, stream, off"},
+    [MKDIR] = {"mkdir", KIND_OTHER, NOWHERE, 0, 0, "container, folder"},
+    [JOB] = {"job", KIND_OTHER, NOWHERE, 0, 0, "the path of a socket"},
+    [MPIRUN] = {"mpirun", KIND_OTHER, NOWHERE, 0, 0, "a command"},
+    {.name = "faces", KIND_FLAG, AT(faces)},
+    {.name = "formats", KIND_FLAG, AT(formats)},
+    {.name = "direct_io", KIND_FLAG, AT(direct_io)},
+    {.name = "ino32", KIND_FLAG, AT(ino32)},
+    {.name = "allow_other", KIND_FLAG, AT(shared), .is_libfuses = true},
+    {.name = "allow_root", KIND_FLAG, AT(shared), .is_libfuses = true},
+    {.name = "rw", KIND_RW},
+    {.name = "ro", KIND_RO},
+    {.name = "writable", KIND_WRITABLE},
+    {.name = "dev", KIND_BY_MOUNT, .is_libfuses = true},
+    {.name = "nodev", KIND_BY_MOUNT, .is_libfuses = true},
+    {.name = "suid", KIND_BY_MOUNT, .is_libfuses = true},
+    {.name = "nosuid", KIND_BY_MOUNT, .is_libfuses = true},
+    {.name = "auto", KIND_SUBMOUNT},
+    {.name = "noauto", KIND_SUBMOUNT},
+    {.name = "user", KIND_SUBMOUNT},
+    {.name = "users", KIND_SUBMOUNT},
+    {.name = "nofail", KIND_SUBMOUNT},
+    {.name = "_netdev", KIND_SUBMOUNT},
+    {.name = "defaults", KIND_SUBMOUNT},
+};
+
+enum {
+    OPTIONS = sizeof table / sizeof *table,
+};
 
 /* What fuse_opt_parse() fills in. */
 struct parsed {
     struct limefs_options *options;
     struct limefs_command *command;
-    struct limefs_values values;
+    char *text[VALUES];          /* as given; NULL: not given */
     bool rw, writable, by_mount; /* given; given; mount(8) has put words of its own there */
-    char wrong[LIMEFS_WRONG_MAX];
+    char wrong[WRONG_MAX];
 };
 
-enum {
-    KEY_RW,
-    KEY_RO,
-    KEY_WRITABLE,
-    KEY_BY_MOUNT,
-    KEY_SUBMOUNT, /* options of mount(8) and fstab that mean nothing to us */
-};
+__attribute__((format(printf, 2, 3))) static int refuse(char wrong[WRONG_MAX],
+                                                        const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(wrong, WRONG_MAX, format, args);
+    va_end(args);
+    return -1;
+}
 
-#define OPTION(template, field, value)                          \
-    {                                                           \
-        template, offsetof(struct limefs_options, field), value \
+/* ---- numbers ---- */
+
+static bool parse_size(const char *text, double *number)
+{
+    static const char units[] = "kmgKMG";
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    *number = (double)value;
+    if (unit)
+        *number *= (double)(UINT64_C(1) << 10 * ((unit - units) % 3 + 1));
+    return errno == 0 && end[unit ? 1 : 0] == '\0';
+}
+
+/* At most 15 digits, so that a double holds the number exactly. */
+static bool parse_number(const char *text, double *number)
+{
+    size_t len = strlen(text);
+    *number = strtod(text, NULL);
+    return strspn(text, "0123456789") == len && len <= 15;
+}
+
+/* No inf, nan or hexadecimal numbers. */
+static bool parse_seconds(const char *text, double *number)
+{
+    char *end;
+    *number = strtod(text, &end);
+    return strspn(text, "0123456789.eE+-") == strlen(text) && *end == '\0';
+}
+
+static int read_number(const struct option *option, const char *text,
+                       struct limefs_options *options, char wrong[WRONG_MAX])
+{
+    double number;
+    bool good = (*text >= '0' && *text <= '9') || *text == '.';
+    if (good)
+        good = option->kind == KIND_SIZE     ? parse_size(text, &number)
+               : option->kind == KIND_NUMBER ? parse_number(text, &number)
+                                             : parse_seconds(text, &number);
+    if (!good || !(number >= option->least && number <= option->most))
+        return refuse(wrong, "%s: invalid value '%.100s' (%s)", option->name, text,
+                      option->expected);
+    if (option->where == NOWHERE)
+        return 0;
+    void *at = (char *)options + option->where;
+    if (option->kind == KIND_SIZE)
+        *(uint64_t *)at = (uint64_t)number;
+    else if (option->kind == KIND_NUMBER)
+        *(unsigned *)at = (unsigned)number;
+    else
+        *(double *)at = number;
+    return 0;
+}
+
+/* ---- others ---- */
+
+/* Returns the index of text among the words, which end with NULL, or -1. */
+static int read_word(const struct option *option, const char *text, const char *const *words,
+                     char wrong[WRONG_MAX])
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(text, words[i]) == 0)
+            return i;
+    return refuse(wrong, "%s: unknown value '%.100s' (%s)", option->name, text,
+                  option->expected);
+}
+
+/* Moves or copies the text to *path. The daemon works in another directory, so the path becomes
+ * absolute. */
+static int read_path(const struct option *option, char **text, char **path,
+                     char wrong[WRONG_MAX])
+{
+    char cwd[PATH_MAX];
+    if (!**text)
+        return refuse(wrong, "option '%s' requires a value (%s)", option->name,
+                      option->expected);
+    if (**text != '/') {
+        if (!getcwd(cwd, sizeof cwd) || asprintf(path, "%s/%s", cwd, *text) < 0) {
+            *path = NULL;
+            return refuse(wrong, "%s: %s", option->name, strerror(errno));
+        }
+        return 0;
     }
+    *path = *text;
+    *text = NULL;
+    return 0;
+}
 
-static const struct fuse_opt flag_table[] = {
-    OPTION("faces", faces, 1),
-    OPTION("formats", formats, 1),
-    OPTION("direct_io", direct_io, 1),
-    OPTION("ino32", ino32, 1),
-    OPTION("allow_other", shared, 1),
-    OPTION("allow_root", shared, 1),
-    FUSE_OPT_KEY("allow_other", FUSE_OPT_KEY_KEEP), /* these are libfuse's, too */
-    FUSE_OPT_KEY("allow_root", FUSE_OPT_KEY_KEEP),
-    FUSE_OPT_END,
-};
+static int read_job(char **text, struct limefs_options *options, char wrong[WRONG_MAX])
+{
+    const struct option *job = &table[JOB];
+    if (read_path(job, text, &options->job, wrong) != 0)
+        return -1;
+    if (strlen(options->job) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        return refuse(wrong, "job: %.100s...: the path of a socket has at most 107 bytes",
+                      options->job);
+    return 0;
+}
 
-#define VALUE(name, row)                                         \
-    {                                                            \
-        name "=%s", offsetof(struct parsed, values.text[row]), 0 \
+/* A program is found by PATH unless its name has a slash. */
+static int read_mpirun(char **text, struct limefs_options *options, char wrong[WRONG_MAX])
+{
+    const struct option *mpirun = &table[MPIRUN];
+    memmove(*text, *text + strspn(*text, " "), strlen(*text + strspn(*text, " ")) + 1);
+    char *slash = strchr(*text, '/');
+    if (!**text || (slash && slash < *text + strcspn(*text, " ")))
+        return read_path(mpirun, text, &options->mpirun, wrong);
+    options->mpirun = *text;
+    *text = NULL;
+    return 0;
+}
+
+static int read_others(char *text[VALUES], struct limefs_options *options,
+                       char wrong[WRONG_MAX])
+{
+    static const char *const when[] = {
+        [LIMEFS_VERIFY_OFF] = "off",
+        [LIMEFS_VERIFY_OPEN] = "open",
+        [LIMEFS_VERIFY_STREAM] = "stream",
+        NULL,
+    };
+    static const char *const made[] = {"folder", "container", NULL};
+    const char *verify = text[VERIFY];
+    const char *mkdir = text[MKDIR];
+    int word;
+    if (verify) {
+        if ((word = read_word(&table[VERIFY], verify, when, wrong)) < 0)
+            return -1;
+        options->verify = (enum limefs_verify)word;
     }
+    if (mkdir) {
+        if ((word = read_word(&table[MKDIR], mkdir, made, wrong)) < 0)
+            return -1;
+        options->mkdir_container = word;
+    }
+    if (text[JOB] && read_job(&text[JOB], options, wrong) != 0)
+        return -1;
+    return text[MPIRUN] ? read_mpirun(&text[MPIRUN], options, wrong) : 0;
+}
 
-static const struct fuse_opt table[] = {
-    VALUE("verify", LIMEFS_VALUE_VERIFY),
-    VALUE("mkdir", LIMEFS_VALUE_MKDIR),
-    VALUE("readahead", LIMEFS_VALUE_READAHEAD),
-    VALUE("window", LIMEFS_VALUE_WINDOW),
-    VALUE("extent", LIMEFS_VALUE_EXTENT),
-    VALUE("forward_from", LIMEFS_VALUE_FORWARD_FROM),
-    VALUE("stripe", LIMEFS_VALUE_STRIPE),
-    VALUE("ranks", LIMEFS_VALUE_RANKS),
-    VALUE("max_open", LIMEFS_VALUE_MAX_OPEN),
-    VALUE("max_read", LIMEFS_VALUE_MAX_READ),
-    VALUE("max_threads", LIMEFS_VALUE_MAX_THREADS),
-    VALUE("max_idle_threads", LIMEFS_VALUE_MAX_IDLE_THREADS),
-    VALUE("attr_timeout", LIMEFS_VALUE_ATTR_TIMEOUT),
-    VALUE("entry_timeout", LIMEFS_VALUE_ENTRY_TIMEOUT),
-    VALUE("job_timeout", LIMEFS_VALUE_JOB_TIMEOUT),
-    VALUE("job", LIMEFS_VALUE_JOB),
-    VALUE("mpirun", LIMEFS_VALUE_MPIRUN),
-    FUSE_OPT_KEY("max_read=", FUSE_OPT_KEY_KEEP), /* these are libfuse's, too */
-    FUSE_OPT_KEY("max_threads=", FUSE_OPT_KEY_KEEP),
-    FUSE_OPT_KEY("max_idle_threads=", FUSE_OPT_KEY_KEEP),
-    FUSE_OPT_KEY("rw", KEY_RW),
-    FUSE_OPT_KEY("ro", KEY_RO),
-    FUSE_OPT_KEY("writable", KEY_WRITABLE),
-    FUSE_OPT_KEY("dev", KEY_BY_MOUNT),
-    FUSE_OPT_KEY("nodev", KEY_BY_MOUNT),
-    FUSE_OPT_KEY("suid", KEY_BY_MOUNT),
-    FUSE_OPT_KEY("nosuid", KEY_BY_MOUNT),
-    FUSE_OPT_KEY("auto", KEY_SUBMOUNT),
-    FUSE_OPT_KEY("noauto", KEY_SUBMOUNT),
-    FUSE_OPT_KEY("user", KEY_SUBMOUNT),
-    FUSE_OPT_KEY("users", KEY_SUBMOUNT),
-    FUSE_OPT_KEY("nofail", KEY_SUBMOUNT),
-    FUSE_OPT_KEY("_netdev", KEY_SUBMOUNT),
-    FUSE_OPT_KEY("defaults", KEY_SUBMOUNT),
-    FUSE_OPT_END,
-};
+/* ---- all together ---- */
+
+static int check_together(const struct limefs_options *options, char wrong[WRONG_MAX])
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN), most = processors * RANKS_EACH;
+    if (options->readahead && options->readahead < 4096)
+        return refuse(wrong, "readahead: invalid value '%llu' (0, or 4K to 1G)",
+                      (unsigned long long)options->readahead);
+    if (options->ranks && options->job)
+        return refuse(wrong, "ranks= starts a job, job= uses another: give one of them");
+    if (options->ranks && !options->mpirun && options->ranks > (unsigned long)most)
+        return refuse(wrong,
+                      "ranks: %u ranks for %ld processors of this host; at most %ld, unless "
+                      "mpirun= starts them on other hosts, too",
+                      options->ranks, processors, most);
+    if (options->extent % 4096)
+        return refuse(wrong, "extent: invalid value '%llu' (1M to 1G, a multiple of 4K)",
+                      (unsigned long long)options->extent);
+    if (options->window < 2 * options->extent)
+        return refuse(wrong, "window: it must hold two extents, %lluK",
+                      (unsigned long long)options->extent / 512);
+    return 0;
+}
+
+/* Warns of options that concern a job if the mount has no job. */
+static void warn_of_no_effect(char *const text[VALUES], const struct limefs_options *options)
+{
+    static const struct {
+        int value;
+        bool needs_ranks; /* has an effect only on a job that the mount starts */
+    } of_job[] = {
+        {WINDOW, false},
+        {EXTENT, false},
+        {JOB_TIMEOUT, false},
+        {STRIPE, true},
+    };
+    for (size_t i = 0; i < sizeof of_job / sizeof *of_job; i++)
+        if (text[of_job[i].value] && !options->ranks &&
+            (of_job[i].needs_ranks || !options->job))
+            limefs_log(LOG_WARNING, "%s: no effect without ranks=%s",
+                       table[of_job[i].value].name, of_job[i].needs_ranks ? "" : " or job=");
+    if (options->mpirun && !options->ranks)
+        limefs_log(LOG_WARNING, "mpirun: no effect without ranks=");
+}
+
+static int read_values(char *text[VALUES], struct limefs_options *options,
+                       char wrong[WRONG_MAX])
+{
+    for (int i = 0; i < VALUES; i++)
+        if (text[i] && table[i].kind != KIND_OTHER &&
+            read_number(&table[i], text[i], options, wrong) != 0)
+            return -1;
+    if (read_others(text, options, wrong) != 0 || check_together(options, wrong) != 0)
+        return -1;
+    warn_of_no_effect(text, options);
+    return 0;
+}
+
+/* ---- the command line ---- */
+
+/* Finds the option of a word "NAME" or "NAME=VALUE"; NULL: it is not ours. */
+static const struct option *find_option(const char *word)
+{
+    size_t len = strcspn(word, "=");
+    for (int i = 0; i < OPTIONS; i++)
+        if (strlen(table[i].name) == len && strncmp(table[i].name, word, len) == 0)
+            return &table[i];
+    return NULL;
+}
+
+static int take_value(struct parsed *parsed, const struct option *option, const char *value)
+{
+    char **text = &parsed->text[option - table];
+    if (!value)
+        return refuse(parsed->wrong, "option '%s' requires a value (%s)", option->name,
+                      option->expected);
+    free(*text);
+    *text = strdup(value + 1);
+    return *text ? 0 : -1;
+}
+
+/* The first word is the source; what follows is for fuse_parse_cmdline(). Returns 1 to leave
+ * the word to libfuse, 0, or -1. */
+static int on_argument(void *data, const char *arg, int key, struct fuse_args *out)
+{
+    struct parsed *parsed = data;
+    (void)out;
+    if (key == FUSE_OPT_KEY_NONOPT) {
+        if (parsed->command->source)
+            return 1;
+        parsed->command->source = strdup(arg);
+        return parsed->command->source ? 0 : -1;
+    }
+    const struct option *option = find_option(arg);
+    const char *value = strchr(arg, '=');
+    if (!option)
+        return 1;
+    if (option - table < VALUES) {
+        if (take_value(parsed, option, value) != 0)
+            return -1;
+    } else if (value) {
+        return refuse(parsed->wrong, "option '%s' takes no value", option->name);
+    } else if (option->kind == KIND_FLAG) {
+        *(int *)((char *)parsed->options + option->where) = 1;
+    } else if (option->kind == KIND_RW || option->kind == KIND_RO) {
+        parsed->rw = option->kind == KIND_RW; /* the last one counts */
+    } else {
+        parsed->writable |= option->kind == KIND_WRITABLE;
+        parsed->by_mount |= option->kind == KIND_BY_MOUNT;
+    }
+    return option->is_libfuses;
+}
 
 static const char usage[] =
     "usage: limefs [options] CONTAINER|DIRECTORY MOUNTPOINT\n"
@@ -138,34 +439,6 @@ static const char usage[] =
     "    -o job_timeout=SEC     wait so long for it, then read locally (5)\n"
     "\n"
     "options of FUSE:\n";
-
-/* The first word is the source; what follows is for fuse_parse_cmdline(). */
-static int on_argument(void *data, const char *arg, int key, struct fuse_args *out)
-{
-    struct parsed *parsed = data;
-    (void)out;
-    switch (key) {
-    case FUSE_OPT_KEY_NONOPT:
-        if (parsed->command->source)
-            return 1;
-        parsed->command->source = strdup(arg);
-        return parsed->command->source ? 0 : -1;
-    case KEY_RW:
-    case KEY_RO: /* the last one counts */
-        parsed->rw = key == KEY_RW;
-        return 0;
-    case KEY_WRITABLE:
-        parsed->writable = true;
-        return 0;
-    case KEY_BY_MOUNT: /* for libfuse, too */
-        parsed->by_mount = true;
-        return 1;
-    case KEY_SUBMOUNT:
-        return 0;
-    default:
-        return limefs_values_misused(arg, parsed->wrong) ? -1 : 1;
-    }
-}
 
 /* mount(8) says "rw" for whatever is not "ro"; nobody has asked for writing by that. */
 static void decide_on_writing(const struct parsed *parsed)
@@ -219,7 +492,7 @@ int limefs_options_complain(const char *from_libfuse)
     size_t len = strcspn(word, "\n");
     if (*words[i].after && len > 0 && word[len - 1] == '\'')
         len--;
-    char text[LIMEFS_WRONG_MAX];
+    char text[WRONG_MAX];
     snprintf(text, sizeof text, "%s%.*s%s", words[i].before, (int)(len < 200 ? len : 200), word,
              words[i].after);
     return complain(*word ? text : "nothing was mounted");
@@ -229,12 +502,11 @@ int limefs_options_complain(const char *from_libfuse)
 static int parse(struct parsed *parsed)
 {
     struct limefs_command *command = parsed->command;
-    char said[LIMEFS_WRONG_MAX] = "";
+    char said[WRONG_MAX] = "";
     limefs_log_collect(said, sizeof said);
-    int err = fuse_opt_parse(&command->args, parsed->options, flag_table, NULL) != 0 ||
-              fuse_opt_parse(&command->args, parsed, table, on_argument) != 0;
-    if (!err && limefs_values_read(&parsed->values, parsed->options, parsed->wrong) != 0)
-        err = -1;
+    int err = fuse_opt_parse(&command->args, parsed, NULL, on_argument);
+    if (!err)
+        err = read_values(parsed->text, parsed->options, parsed->wrong);
     if (!err)
         err = fuse_parse_cmdline(&command->args, &command->fuse);
     limefs_log_collect(NULL, 0);
@@ -261,7 +533,8 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
     struct fuse_args given = FUSE_ARGS_INIT(argc, argv);
     command->args = given;
     int err = parse(&parsed);
-    limefs_values_release(&parsed.values);
+    for (int i = 0; i < VALUES; i++)
+        free(parsed.text[i]);
     if (err)
         return err;
     int done = show(command);

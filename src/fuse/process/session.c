@@ -5,7 +5,7 @@
  * kernel wakes the one that has waited longest: each request of a program that asks for one
  * thing after the other would wake another thread, mostly on another processor.
  *
- * The answer to the first request, FUSE_INIT, is changed on its way, for four things.
+ * The answer to the first request, FUSE_INIT, is changed on its way, for three things.
  *
  * A kernel that caches what is written asks before each write(2) for "security.capability", to
  * drop it: one request for each 4 KiB. It does not if the file system says that it drops such
@@ -16,10 +16,7 @@
  * A kernel looks names of one folder up one after the other if it is not told that several may
  * come at once (FUSE_PARALLEL_DIROPS). libfuse 3.14 knows of that, and does not pass it on.
  *
- * From 6.9 on the kernel reads a file that is given to it when another is opened
- * (FUSE_PASSTHROUGH, file/passthrough.c), unless it caches what is written.
- *
- * From 6.6 on it also maps files that it otherwise reads around its page cache
+ * From 6.6 on the kernel also maps files that it otherwise reads around its page cache
  * (FUSE_DIRECT_IO_ALLOW_MMAP); without this, programs could not map them.
  */
 #define _GNU_SOURCE
@@ -48,8 +45,6 @@ static atomic_int state = UNSEEN;
 /* fuse_init_in and fuse_init_out of 7.40, where the system's header may be older */
 enum {
     ALLOW_MMAP2 = 1 << 4, /* in flags2 */
-    PASSTHROUGH2 = 1 << 5,
-    STACK_DEPTH_AT = offsetof(struct fuse_init_out, flags2) + sizeof(uint32_t),
 };
 
 static uint64_t unique;          /* of FUSE_INIT; set before it is OFFERED */
@@ -71,30 +66,24 @@ static void look_at_request(const struct limefs *fs, const char *buf, size_t n)
 #ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
     wanted |= fs->options.rw ? FUSE_HANDLE_KILLPRIV_V2 : 0;
 #endif
-    if (!fs->options.rw && !fs->container && geteuid() == 0)
-        wanted2 |= PASSTHROUGH2;
     offers = init.flags & wanted;
     offers2 = init.flags & FUSE_INIT_EXT ? init.flags2 & wanted2 : 0;
     state = offers || offers2 ? OFFERED : OVER;
 }
 
-static void change_reply(struct limefs *fs, const struct iovec *iov, int count)
+static void change_reply(const struct iovec *iov, int count)
 {
     const struct fuse_out_header *header = iov[0].iov_base;
     if (count < 2 || iov[0].iov_len != sizeof *header || header->unique != unique)
         return;
     struct fuse_init_out *init = iov[1].iov_base;
-    const uint32_t depth = 1; /* the given files are not stacked on others */
     state = OVER;
-    if (header->error != 0 || iov[1].iov_len < STACK_DEPTH_AT + sizeof depth ||
+    if (header->error != 0 ||
+        iov[1].iov_len < offsetof(struct fuse_init_out, flags2) + sizeof init->flags2 ||
         init->major != FUSE_KERNEL_VERSION)
         return;
     init->flags |= offers | (offers2 ? FUSE_INIT_EXT : 0);
     init->flags2 |= offers2;
-    if (offers2 & PASSTHROUGH2)
-        memcpy((char *)init + STACK_DEPTH_AT, &depth, sizeof depth);
-    fs->passes = offers2 & PASSTHROUGH2;
-    fs->maps_around = offers2 & ALLOW_MMAP2;
 }
 
 static int epoll_fd; /* of /dev/fuse, whose requests are the same by each thread's descriptor */
@@ -124,8 +113,9 @@ static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)
 
 static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
+    (void)userdata;
     if (state == OFFERED)
-        change_reply(userdata, iov, count);
+        change_reply(iov, count);
     return writev(fd, iov, count);
 }
 

@@ -5,8 +5,8 @@
 #include <fuse_lowlevel.h>
 
 /* After it is mounted, before its loop: a request wakes the thread that began to wait last;
- * where containers may be written to, the kernel asks for no privileges before each write; in a
- * tree where they may not, it may be given files that it reads itself. 0 or -errno. */
+ * where containers may be written to, the kernel asks for no privileges before each write.
+ * 0 or -errno. */
 int limefs_session_adjust(struct fuse_session *);
 
 #endif

@@ -123,7 +123,8 @@ int limefs_verify_cksum(struct limefs *fs, struct limefs_view *view, uint64_t or
             keep(proofs, ordinal, *out);
         limefs_unlock(&proofs->lock);
         if (!err)
-            atomic_fetch_add_explicit(&fs->verified_bytes, record.bytes, memory_order_relaxed);
+            atomic_fetch_add_explicit(&fs->stats.verified_bytes, record.bytes,
+                                      memory_order_relaxed);
     }
     limefs_proofs_release(proofs);
     return err;

@@ -76,9 +76,8 @@ void limefs_proof_conclude(struct limefs *, struct limefs_proofs *, struct limef
 void limefs_proof_report_bad(struct limefs *, const struct limefs_view *,
                              const struct limefs_proof *, const char *reason);
 
-/* A line in the log if it is wrong: `what` has that sum. Without any lock. */
+/* Logs that the record is bad, if its data have this sum and it is wrong. No lock is held. */
 void limefs_proof_report(struct limefs *, const struct limefs_view *,
-                         const struct limefs_proof *, const struct limefile_checksum *,
-                         const char *what);
+                         const struct limefs_proof *, const struct limefile_checksum *);
 
 #endif

@@ -1,5 +1,4 @@
 /* served.c - verdicts from what readers are served (-o verify=stream) */
-#include "clock.h"
 #include "proofs.h"
 
 #include <errno.h>
@@ -94,7 +93,7 @@ static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
         limefs_tally_sum(tally, at, bytes + (at - from), (size_t)(end - at), &part);
         limefs_lock(&proofs->lock);
         limefs_tally_merge(tally, &part);
-        atomic_fetch_add_explicit(&fs->verified_bytes, part.n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&fs->stats.verified_bytes, part.n, memory_order_relaxed);
         at = end;
         end = from + n;
     }
@@ -187,6 +186,6 @@ int limefs_verify_leave(struct limefs *fs, const struct limefs_verify_reader *re
     pthread_cond_broadcast(&reader->proofs->changed);
     limefs_unlock(&reader->proofs->lock);
     if (judged)
-        limefs_proof_report(fs, reader->view, reader->proof, &sum, "what was read has");
+        limefs_proof_report(fs, reader->view, reader->proof, &sum);
     return err;
 }

@@ -1,16 +1,12 @@
 /* tally.c - the sum of a record out of its parts */
 #include "tally.h"
+#include "spans.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    SPANS_MAX = 1024,     /* a reader who makes more of them reads at random */
     CUT_BYTES = 16 << 20, /* of sites that are not all there */
-};
-
-struct span {
-    uint64_t from, to;
 };
 
 /* A site of which a part is here. */
@@ -23,8 +19,8 @@ struct cut {
 
 struct limefs_tally {
     struct limefile_field field;
-    struct span *spans; /* claimed: ascending, apart from each other */
-    size_t count, capacity;
+    struct limefs_spans
+        spans;                /* claimed; a reader who makes too many of them reads at random */
     uint64_t claimed, merged; /* bytes */
     struct cut *cuts;
     uint64_t cut_bytes;
@@ -55,7 +51,6 @@ void limefs_tally_free(struct limefs_tally *tally)
     if (!tally)
         return;
     drop_cuts(tally);
-    free(tally->spans);
     free(tally);
 }
 
@@ -68,73 +63,17 @@ static bool give_up(struct limefs_tally *tally)
 
 /* ---- claims ---- */
 
-static bool reserve_span(struct limefs_tally *tally)
-{
-    if (tally->count < tally->capacity)
-        return true;
-    size_t capacity = tally->capacity ? tally->capacity * 2 : 16;
-    struct span *spans =
-        capacity > SPANS_MAX ? NULL : realloc(tally->spans, capacity * sizeof *spans);
-    if (!spans)
-        return false;
-    tally->spans = spans;
-    tally->capacity = capacity;
-    return true;
-}
-
-/* The first span that ends behind `at`. */
-static size_t span_behind(const struct limefs_tally *tally, uint64_t at)
-{
-    size_t low = 0, high = tally->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (tally->spans[middle].to <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* [from, to) lies between the spans i - 1 and i. */
-static bool insert(struct limefs_tally *tally, size_t i, uint64_t from, uint64_t to)
-{
-    struct span *before = i > 0 ? &tally->spans[i - 1] : NULL;
-    struct span *after = i < tally->count ? &tally->spans[i] : NULL;
-    bool left = before && before->to == from, right = after && after->from == to;
-    if (left && right) {
-        before->to = after->to;
-        memmove(after, after + 1, (tally->count - i - 1) * sizeof *after);
-        tally->count--;
-    } else if (left) {
-        before->to = to;
-    } else if (right) {
-        after->from = from;
-    } else {
-        if (!reserve_span(tally))
-            return give_up(tally);
-        memmove(&tally->spans[i + 1], &tally->spans[i],
-                (tally->count - i) * sizeof *tally->spans);
-        tally->spans[i] = (struct span){from, to};
-        tally->count++;
-    }
-    tally->claimed += to - from;
-    return true;
-}
-
 bool limefs_tally_claim(struct limefs_tally *tally, uint64_t *from, uint64_t *to)
 {
     uint64_t end = tally->field.record.bytes;
     if (*to > end)
         *to = end;
-    size_t i = span_behind(tally, *from);
-    if (i < tally->count && tally->spans[i].from <= *from) {
-        *from = tally->spans[i].to;
-        i++;
-    }
-    if (i < tally->count && tally->spans[i].from < *to)
-        *to = tally->spans[i].from;
-    return !tally->hopeless && *from < *to && insert(tally, i, *from, *to);
+    if (tally->hopeless || !limefs_spans_gap(&tally->spans, from, to))
+        return false;
+    if (!limefs_spans_add(&tally->spans, *from, *to))
+        return give_up(tally);
+    tally->claimed += *to - *from;
+    return true;
 }
 
 /* ---- sums ---- */

@@ -1,16 +1,12 @@
 /* verify.c - verdicts on the data of records */
 #define _GNU_SOURCE
 #include "proofs.h"
-#include "job.h"
-#include "tree.h"
 #include "writer.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <syslog.h>
 
 enum {
     MEMORY = 64 << 20, /* bytes that a comparison with a header takes, roughly (limegauge.h) */
@@ -37,25 +33,27 @@ void limefs_proof_conclude(struct limefs *fs, struct limefs_proofs *proofs,
     proof->error = 0;
     proof->verdict = is_right ? LIMEFS_OK : LIMEFS_BAD;
     pthread_cond_broadcast(&proofs->changed);
-    atomic_fetch_add_explicit(proof->verdict == LIMEFS_OK ? &fs->verified_ok
-                                                          : &fs->verified_bad,
+    atomic_fetch_add_explicit(proof->verdict == LIMEFS_OK ? &fs->stats.verified_ok
+                                                          : &fs->stats.verified_bad,
                               1, memory_order_relaxed);
 }
 
-void limefs_proof_report(struct limefs *fs, const struct limefs_view *view,
-                         const struct limefs_proof *proof, const struct limefile_checksum *sum,
-                         const char *what)
+static void explain_sum(const struct limefs_proof *proof, const struct limefile_checksum *have,
+                        char reason[LIMEFS_REASON_MAX])
 {
-    char label[PATH_MAX];
     const struct limefile_checksum *want = &proof->field.checksum;
+    snprintf(reason, LIMEFS_REASON_MAX, "checksum %08x %08x, not %08x %08x as in the container",
+             have->suma, have->sumb, want->suma, want->sumb);
+}
+
+void limefs_proof_report(struct limefs *fs, const struct limefs_view *view,
+                         const struct limefs_proof *proof, const struct limefile_checksum *sum)
+{
+    char reason[LIMEFS_REASON_MAX];
     if (limefs_proof_is_right(proof, sum))
         return;
-    limefs_log(LOG_ERR,
-               "%s: record %llu: verify: %s the checksum %08x %08x, not %08x %08x as the "
-               "container says; 'lime check --data' tells more",
-               limefs_tree_label(fs, view->node, label, sizeof label),
-               (unsigned long long)proof->field.record.ordinal, what, sum->suma, sum->sumb,
-               want->suma, want->sumb);
+    explain_sum(proof, sum, reason);
+    limefs_proof_report_bad(fs, view, proof, reason);
 }
 
 int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
@@ -106,7 +104,6 @@ static enum limefile_verdict describe(const struct limefs_proofs *proofs,
                                       const struct limefs_proof *proof,
                                       char reason[LIMEFS_REASON_MAX])
 {
-    const struct limefile_checksum *have = &proof->sum, *want = &proof->field.checksum;
     bool is_bad = proof->verdict == LIMEFS_BAD;
     *reason = '\0';
     if (proof->why)
@@ -114,9 +111,7 @@ static enum limefile_verdict describe(const struct limefs_proofs *proofs,
     else if (is_bad && proof->by_header)
         snprintf(reason, LIMEFS_REASON_MAX, "%s", proofs->difference);
     else if (is_bad)
-        snprintf(reason, LIMEFS_REASON_MAX,
-                 "checksum %08x %08x, not %08x %08x as in the container", have->suma,
-                 have->sumb, want->suma, want->sumb);
+        explain_sum(proof, &proof->sum, reason);
     else if (proof->verdict == LIMEFS_UNVERIFIED && proof->error)
         snprintf(reason, LIMEFS_REASON_MAX, "%s", limefile_strerror(proof->error));
     return is_bad                        ? LIMEFILE_BAD
@@ -190,8 +185,8 @@ int limefs_verify_settle(struct limefs *fs, struct limefs_view *view,
     return settled ? 0 : -EBUSY;
 }
 
-static int sum_locally(const struct limefs_view *view, struct reading *reading,
-                       struct limefile_checksum *sum)
+static int sum_data(const struct limefs_view *view, struct reading *reading,
+                    struct limefile_checksum *sum)
 {
     struct limefile_fd file;
     atomic_store(&reading->proof->done, 0);
@@ -201,41 +196,18 @@ static int sum_locally(const struct limefs_view *view, struct reading *reading,
     return limefile_field_sum(view->fd, &reading->as, 0, note_progress, reading, sum);
 }
 
-/* A sum of the ranks that is wrong is taken once more by this host: either may see other bytes
- * than the other. */
-static int read_one_way(struct limefs *fs, struct limefs_view *view, struct reading *reading,
-                        struct limefile_checksum *sum, const char **what)
-{
-    struct limefile_checksum local;
-    *what = "the data have";
-    atomic_store(&reading->proof->done, 0);
-    int done =
-        view->guise ? 0 : limefs_job_sum(fs, view, &reading->as, note_progress, reading, sum);
-    if (done < 0)
-        return done;
-    if (done == 0)
-        return sum_locally(view, reading, sum);
-    if (limefs_proof_is_right(reading->proof, sum))
-        return 0;
-    int err = sum_locally(view, reading, &local);
-    if (!err && limefs_proof_is_right(reading->proof, &local))
-        *what = "as this host reads them, the data are right, but as the ranks do, they have";
-    return err;
-}
-
 /* *sum: what is right, or comes of the first way to read it. */
-static int read_all(struct limefs *fs, struct limefs_view *view, struct reading *reading,
-                    struct limefile_checksum *sum, const char **what)
+static int read_all(const struct limefs_view *view, struct reading *reading,
+                    struct limefile_checksum *sum)
 {
     const struct limefs_proof *proof = reading->proof;
     struct limefile_checksum another;
-    const char *other;
     limefile_field_reading(&proof->field, 0, &reading->as);
-    int err = read_one_way(fs, view, reading, sum, what);
+    int err = sum_data(view, reading, sum);
     for (unsigned i = 1; !err && !limefs_proof_is_right(proof, sum) &&
                          limefile_field_reading(&proof->field, i, &reading->as);
          i++) {
-        err = read_one_way(fs, view, reading, &another, &other);
+        err = sum_data(view, reading, &another);
         if (!err && limefs_proof_is_right(proof, &another))
             *sum = another;
     }
@@ -250,7 +222,7 @@ static bool is_read(struct limefs *fs, struct limefs_proofs *proofs, struct lime
     if (!*err && proofs->dropped)
         *err = -ESTALE;
     if (!*err)
-        atomic_fetch_add_explicit(&fs->verified_bytes, proof->field.record.bytes,
+        atomic_fetch_add_explicit(&fs->stats.verified_bytes, proof->field.record.bytes,
                                   memory_order_relaxed);
     else if (*err == -EIO || *err == LIMEFILE_E_SHRUNK)
         proof->error = *err;
@@ -262,10 +234,9 @@ static int verify_sum(struct limefs *fs, struct limefs_view *view, struct limefs
 {
     struct limefile_checksum sum = {0};
     struct reading reading = {.proof = proof, .stop = stop};
-    const char *what = NULL;
     int err = limefs_verify_settle(fs, view, &proof->field.record);
     if (!err)
-        err = read_all(fs, view, &reading, &sum, &what);
+        err = read_all(view, &reading, &sum);
     if (!err)
         err = limefs_view_check(fs, view, &proof->field.record, NULL);
     limefs_lock(&proofs->lock);
@@ -273,7 +244,7 @@ static int verify_sum(struct limefs *fs, struct limefs_view *view, struct limefs
         limefs_proof_judge(fs, proofs, proof, &sum);
     limefs_unlock(&proofs->lock);
     if (!err)
-        limefs_proof_report(fs, view, proof, &sum, what);
+        limefs_proof_report(fs, view, proof, &sum);
     return err;
 }
 

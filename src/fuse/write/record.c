@@ -1,6 +1,5 @@
 /* record.c - records appended and removed */
 #define _GNU_SOURCE
-#include "clock.h"
 #include "job.h"
 #include "writing.h"
 

@@ -66,7 +66,6 @@ static int write_in_place(struct limefs_target *target, const char *buf, size_t 
 {
     struct limefs_writer *writer = target->writer;
     struct limefs_change change;
-    writer->shared.grows = limefs_last_is_growing(&writer->last);
     limefs_job_change(writer->fs, writer->view, &change, at, at + n, false);
     int err = write_bytes(target, buf, n, at);
     limefs_job_changed(writer->fs, writer->view, &change);
@@ -247,7 +246,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     if (err)
         target->error = err;
     else
-        atomic_fetch_add_explicit(&fs->local_written_bytes, n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&fs->stats.local_written_bytes, n, memory_order_relaxed);
     return err ? err : (ssize_t)n;
 }
 

@@ -281,9 +281,9 @@ static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
 {
     struct limefs_view *held = NULL;
     limefs_lock(&fs->lock);
-    if (fs->held != view && view->node->view == view) {
-        held = fs->held;
-        fs->held = NULL;
+    if (fs->snapshots.held != view && view->node->view == view) {
+        held = fs->snapshots.held;
+        fs->snapshots.held = NULL;
     }
     limefs_unlock(&fs->lock);
     if (held)
@@ -295,9 +295,10 @@ static void hold_on(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     limefs_lock(&fs->lock);
-    bool first = fs->container && !fs->held && writer->view->node->view == writer->view;
+    bool first =
+        fs->container && !fs->snapshots.held && writer->view->node->view == writer->view;
     if (first)
-        fs->held = writer->view;
+        fs->snapshots.held = writer->view;
     limefs_unlock(&fs->lock);
     if (!first)
         return;
@@ -307,9 +308,9 @@ static void hold_on(struct limefs_writer *writer)
 
 void limefs_writer_let_go(struct limefs *fs)
 {
-    if (fs->held)
-        limefs_writer_give_up(fs->held->writer);
-    fs->held = NULL;
+    if (fs->snapshots.held)
+        limefs_writer_give_up(fs->snapshots.held->writer);
+    fs->snapshots.held = NULL;
 }
 
 /* One user more. */

@@ -1,8 +1,12 @@
-/* cells.c - what a checkpoint may be, and how long its records are */
+/* cells.c - what a checkpoint may be, how long its records are, which cell a coordinate is in,
+ * and the text for people */
 #include "limecells.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -96,7 +100,7 @@ static const char *check_fields(const struct limecells *c)
 }
 
 /* A position tells which cell it is in only if the numbers between two edges are many; and
- * rule.c counts on it. */
+ * limefile_cells_locate() counts on it. */
 static bool is_narrow(const struct limecells *c, int d)
 {
     double width = c->length[d] / (double)c->cells[d];
@@ -162,14 +166,95 @@ const struct limecells_field *limefile_cells_find(const struct limecells *c, con
     return NULL;
 }
 
-uint64_t limefile_cells_number(const struct limecells *c, const uint64_t at[LIMECELLS_DIMS])
-{
-    return (at[0] * c->cells[1] + at[1]) * c->cells[2] + at[2];
-}
-
 void limefile_cells_at(const struct limecells *c, uint64_t number, uint64_t at[LIMECELLS_DIMS])
 {
     at[2] = number % c->cells[2];
     at[1] = number / c->cells[2] % c->cells[1];
     at[0] = number / c->cells[2] / c->cells[1];
+}
+
+/* ---- which cell a coordinate is in ---- */
+
+double limefile_cells_edge(const struct limecells *c, int d, uint64_t i)
+{
+    return c->origin[d] + c->length[d] * ((double)i / (double)c->cells[d]);
+}
+
+double limefile_cells_canonical(const struct limecells *c, int d, double x)
+{
+    return c->periodic[d] && x == c->origin[d] + c->length[d] ? c->origin[d] : x;
+}
+
+/* Rounding may have led to a neighbour of the right cell; the edges decide. */
+static int64_t by_edges(const struct limecells *c, int d, double x, int64_t i)
+{
+    while (i > 0 && x < limefile_cells_edge(c, d, (uint64_t)i))
+        i--;
+    while (i + 1 < (int64_t)c->cells[d] && x >= limefile_cells_edge(c, d, (uint64_t)i + 1))
+        i++;
+    return i;
+}
+
+int64_t limefile_cells_locate(const struct limecells *c, int d, double x)
+{
+    const double near = 0x1p-7; /* more than a few roundings: limefile_cells_check() */
+    double end = c->origin[d] + c->length[d];
+    if (!(x >= c->origin[d] && x <= end))
+        return -1;
+    x = limefile_cells_canonical(c, d, x);
+    double place = (x - c->origin[d]) / c->length[d] * (double)c->cells[d];
+    int64_t i = (int64_t)place;
+    if (i >= (int64_t)c->cells[d])
+        i = (int64_t)c->cells[d] - 1;
+    double inside = place - (double)i;
+    return inside > near && inside < 1 - near ? i : by_edges(c, d, x, i);
+}
+
+/* ---- the text ---- */
+
+struct page {
+    char *text;
+    size_t n;
+};
+
+static void put(struct page *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(struct page *page, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(page->text + page->n, LIMECELLS_TEXT_MAX - page->n, format, args);
+    va_end(args);
+    if (n > 0 && (size_t)n < LIMECELLS_TEXT_MAX - page->n)
+        page->n += (size_t)n;
+}
+
+static void put_field(struct page *page, const struct limecells_field *f)
+{
+    put(page,
+        "    <field name=\"%s\" type=\"%s\" count=\"%" PRIu32 "\" offset=\"%" PRIu64 "\"/>\n",
+        f->name, limefile_cells_type_word(f->type), f->count, f->offset);
+}
+
+size_t limefile_cells_text(const struct limecells *c, char text[LIMECELLS_TEXT_MAX])
+{
+    struct page page = {text, 0};
+    put(&page, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<lemonCells>\n"
+               "  <version>1.0</version>\n");
+    put(&page, "  <step>%" PRId64 "</step>\n  <time>%.17g</time>\n", c->step, c->time);
+    put(&page, "  <particles>%" PRIu64 "</particles>\n", c->particles);
+    put(&page, "  <origin>%.17g %.17g %.17g</origin>\n", c->origin[0], c->origin[1],
+        c->origin[2]);
+    put(&page, "  <length>%.17g %.17g %.17g</length>\n", c->length[0], c->length[1],
+        c->length[2]);
+    put(&page, "  <periodic>%d %d %d</periodic>\n", c->periodic[0], c->periodic[1],
+        c->periodic[2]);
+    put(&page, "  <cells>%" PRIu64 " %" PRIu64 " %" PRIu64 "</cells>\n", c->cells[0],
+        c->cells[1], c->cells[2]);
+    put(&page, "  <byteOrder>%s</byteOrder>\n", c->big_endian ? "big" : "little");
+    put(&page, "  <particle bytes=\"%" PRIu64 "\">\n", c->particle_bytes);
+    for (uint32_t i = 0; i < c->fields; i++)
+        put_field(&page, &c->field[i]);
+    put(&page, "  </particle>\n</lemonCells>\n");
+    return page.n;
 }

@@ -1,9 +1,11 @@
-/* index.c - the index record: its header and the cells' entries, big-endian */
+/* index.c - the index record: its header, the cells' entries, big-endian, and checksums */
 #include "bytes.h"
 #include "limecells.h"
+#include "mix.h"
 
-#include <stdlib.h>
+#include <isa-l/crc.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum {
     INDEX_VERSION = 8,
@@ -48,6 +50,39 @@ static double get_double(const unsigned char *p)
     double value;
     memcpy(&value, &word, sizeof value);
     return value;
+}
+
+/* ---- checksums ---- */
+
+static const uint32_t polynomial = 0xedb88320; /* reflected: bit 31 is x^0 */
+
+uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n)
+{
+    return crc32_gzip_refl(crc, (unsigned char *)data, n);
+}
+
+/* a * b modulo the polynomial. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (uint32_t bit = UINT32_C(1) << 31; bit; bit >>= 1) {
+        if (a & bit)
+            product ^= b;
+        b = b & 1 ? b >> 1 ^ polynomial : b >> 1;
+    }
+    return product;
+}
+
+/* Bytes that follow shift what is there by x^8 each; the CRC is linear apart from that. */
+uint32_t limefile_cells_crc_join(uint32_t first, uint32_t second, uint64_t n)
+{
+    uint32_t power = UINT32_C(1) << 23; /* x^8, then its square, and so on */
+    for (; n; n >>= 1) {
+        if (n & 1)
+            first = multiply(first, power);
+        power = multiply(power, power);
+    }
+    return first ^ second;
 }
 
 /* ---- header ---- */
@@ -175,7 +210,8 @@ void limefile_cells_entry_encode(const struct limecells_cell *cell, unsigned cha
     put_be32(raw + 20, 0);
 }
 
-const char *limefile_cells_entry_decode(const unsigned char *raw, struct limecells_cell *out)
+const char *limefile_cells_entry_decode(const struct limecells *c, const unsigned char *raw,
+                                        struct limecells_cell *out)
 {
     out->first = get_be64(raw);
     out->count = get_be64(raw + 8);
@@ -184,95 +220,60 @@ const char *limefile_cells_entry_decode(const unsigned char *raw, struct limecel
         return "its entry has bytes that are not zero";
     if (out->count == 0 && (out->first != 0 || out->crc != 0))
         return "it has no particles, but a place or a checksum";
+    if (out->count > c->particles || out->first > c->particles - out->count)
+        return "it reaches beyond the data";
     return NULL;
 }
 
-const char *limefile_cells_decode_entry(const struct limecells *c, const unsigned char *raw,
-                                        struct limecells_cell *out)
+/*
+ * The ranges of all cells cover the data once if each place where one begins, but for 0, is one
+ * where another ends, and the reverse, but for the end of the data; the same place as often.
+ * (No range is empty, so following them from 0 comes to the end, and none is left for a
+ * circle.) Sums of hashes of the places tell; the hash has a key that nobody knows beforehand.
+ */
+static uint64_t hash_place(const struct limecells_checker *k, uint64_t place)
 {
-    const char *why = limefile_cells_entry_decode(raw, out);
-    if (!why && (out->count > c->particles || out->first > c->particles - out->count))
-        why = "it reaches beyond the data";
-    return why;
+    return mix64(mix64(place + k->key[0]) ^ k->key[1]);
 }
 
-/* Cells whose ranges follow each other, as they do in rows of a writer's box. */
-struct run {
-    uint64_t first, count;
-    uint64_t cell; /* the number of its first one */
-};
-
-static int compare_runs(const void *a, const void *b)
+void limefile_cells_check_begin(struct limecells_checker *k, const struct limecells *c)
 {
-    const struct run *x = a, *y = b;
-    return x->first < y->first ? -1 : x->first > y->first;
+    uint64_t here = (uint64_t)(uintptr_t)k;
+    *k = (struct limecells_checker){
+        .is = c,
+        .key = {here, here >> 7},
+        .bad = limefile_cells_cells(c),
+        .fewest = UINT64_MAX,
+    };
+    ssize_t got = getrandom(k->key, sizeof k->key, GRND_NONBLOCK);
+    (void)got; /* what is there is better than nothing */
 }
 
-/* NULL: no memory. */
-static struct run *find_runs(const struct limecells_cell *cell, uint64_t cells, uint64_t *runs)
+void limefile_cells_check_add(struct limecells_checker *k, const unsigned char *raw, size_t n)
 {
-    struct run *run = NULL, *bigger;
-    uint64_t capacity = 0;
-    *runs = 0;
-    for (uint64_t i = 0; i < cells; i++) {
-        if (cell[i].count == 0)
-            continue;
-        if (*runs && run[*runs - 1].first + run[*runs - 1].count == cell[i].first) {
-            run[*runs - 1].count += cell[i].count;
-            continue;
+    struct limecells_cell cell;
+    k->crc = limefile_cells_crc(k->crc, raw, n * LIMECELLS_ENTRY_BYTES);
+    for (size_t i = 0; i < n && !k->why; i++, k->next++) {
+        k->why = limefile_cells_entry_decode(k->is, raw + i * LIMECELLS_ENTRY_BYTES, &cell);
+        if (k->why) {
+            k->bad = k->next;
+            return;
         }
-        if (*runs == capacity) {
-            capacity = capacity * 2 + 64;
-            bigger = realloc(run, capacity * sizeof *run);
-            if (!bigger) {
-                free(run);
-                return NULL;
-            }
-            run = bigger;
-        }
-        run[(*runs)++] = (struct run){cell[i].first, cell[i].count, i};
+        if (cell.count)
+            k->places += hash_place(k, cell.first) - hash_place(k, cell.first + cell.count);
+        k->empty += cell.count == 0;
+        k->most = cell.count > k->most ? cell.count : k->most;
+        k->fewest = cell.count < k->fewest ? cell.count : k->fewest;
     }
-    return run ? run : malloc(1);
 }
 
-/* Each particle belongs to one cell. No cell reaches beyond the data. */
-static const char *check_cover(const struct limecells *c, const struct limecells_cell *cell,
-                               uint64_t *bad)
+const char *limefile_cells_check_end(struct limecells_checker *k)
 {
-    uint64_t runs, at = 0;
-    struct run *run = find_runs(cell, limefile_cells_cells(c), &runs);
-    const char *why = run ? NULL : "there is not enough memory for the index";
-    if (run)
-        qsort(run, runs, sizeof *run, compare_runs);
-    for (uint64_t i = 0; run && i < runs && !why; i++) {
-        *bad = run[i].cell;
-        if (run[i].first < at)
-            why = "it begins with particles of another cell";
-        else if (run[i].first > at)
-            why = "there are particles before it that belong to no cell";
-        at = run[i].first + run[i].count;
+    if (k->crc != k->is->entries_crc) {
+        k->bad = limefile_cells_cells(k->is);
+        k->why = "the cells' entries do not have the checksum that the header says";
     }
-    free(run);
-    if (!why && at != c->particles) {
-        why = "the cells have fewer particles than there are";
-        *bad = limefile_cells_cells(c);
-    }
-    return why;
-}
-
-const char *limefile_cells_decode_entries(const struct limecells *c, const unsigned char *raw,
-                                          struct limecells_cell *out, uint64_t *bad)
-{
-    uint64_t cells = limefile_cells_cells(c);
-    *bad = cells;
-    if (limefile_cells_crc(0, raw, cells * LIMECELLS_ENTRY_BYTES) != c->entries_crc)
-        return "the cells' entries do not have the checksum that the header says";
-    for (uint64_t i = 0; i < cells; i++) {
-        *bad = i;
-        const char *why =
-            limefile_cells_decode_entry(c, raw + i * LIMECELLS_ENTRY_BYTES, &out[i]);
-        if (why)
-            return why;
-    }
-    return check_cover(c, out, bad);
+    if (!k->why && k->places != hash_place(k, 0) - hash_place(k, k->is->particles))
+        k->why = "the cells overlap, or leave particles out";
+    return k->why;
 }

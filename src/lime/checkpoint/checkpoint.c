@@ -1,7 +1,6 @@
 /* checkpoint.c - which records of a container are a checkpoint, and what is wrong with them */
 #define _GNU_SOURCE
 #include "limecheckpoint.h"
-#include "agree.h"
 #include "bytes.h"
 #include "entries.h"
 
@@ -83,17 +82,35 @@ static int read_header(struct limefile_source *source, struct limecheckpoint *p,
 static int judge_index(struct limefile_source *source, struct limecheckpoint *p)
 {
     const char *why;
-    uint64_t bad = UINT64_MAX;
+    struct limecells_checker k = {.bad = UINT64_MAX};
     int err = read_header(source, p, &why);
     p->known = !err && !why;
-    if (p->known)
-        err = entries_check(source, p, &why, &bad);
+    if (p->known) {
+        err = entries_check(source, &p->is,
+                            p->index.data_offset + limefile_cells_header_bytes(&p->is), &k);
+        why = k.why;
+        p->fewest = k.fewest;
+        p->most = k.most;
+        p->empty = k.empty;
+    }
     if (err)
         return err;
     p->counted = !why;
     if (why)
-        add_index_finding(p, why, bad);
+        add_index_finding(p, why, k.bad);
     return 0;
+}
+
+/* Compares two texts without their white space. */
+static bool is_same_text(const char *a, const char *b)
+{
+    static const char space[] = " \t\r\n";
+    for (;; a++, b++) {
+        a += strspn(a, space);
+        b += strspn(b, space);
+        if (*a == '\0' || *a != *b)
+            return *a == *b;
+    }
 }
 
 static int judge_text(struct limefile_source *source, struct limecheckpoint *p)
@@ -102,11 +119,14 @@ static int judge_text(struct limefile_source *source, struct limecheckpoint *p)
     int err = 0;
     if (p->text.bytes <= TEXT_MAX) {
         size_t n = (size_t)p->text.bytes;
-        char *text = malloc(n + 1);
-        err = text ? read_all(source, text, n, p->text.data_offset) : -ENOMEM;
-        if (!err)
-            err = agree_text(&p->is, text, n, &why);
+        char *text = calloc(1, n + 1), *expected = malloc(LIMECELLS_TEXT_MAX);
+        err = text && expected ? read_all(source, text, n, p->text.data_offset) : -ENOMEM;
+        if (!err) {
+            limefile_cells_text(&p->is, expected);
+            why = is_same_text(text, expected) ? NULL : "it does not match the index";
+        }
         free(text);
+        free(expected);
     }
     if (!err && why)
         add_finding(p, LIMEFILE_D_CELLS_TEXT, &p->text, LIMEFILE_HEADER_BYTES, why);

@@ -10,8 +10,7 @@ struct entries {
     struct limefile_source *source;
     const struct limecells *is;
     uint64_t offset;   /* of the first one */
-    uint64_t next;     /* number of the cell that comes next */
-    uint32_t crc;      /* of what has been read; of all at the end */
+    uint64_t next;     /* number of the cell after those in raw */
     size_t have, used; /* in raw, entries */
     unsigned char raw[ENTRIES_AT_ONCE * LIMECELLS_ENTRY_BYTES];
 };
@@ -23,9 +22,8 @@ void entries_begin(struct entries *, struct limefile_source *, const struct lime
 /* 1: a cell, its number in *number, its entry as bytes; 0: that were all; or an error. */
 int entries_next(struct entries *, uint64_t *number, const unsigned char **raw);
 
-/* The whole index: *why is NULL, or why it is damaged, and *bad the cell that this is about or
- * the number of all. Counts the particles of cells, if it is good. */
-int entries_check(struct limefile_source *, struct limecheckpoint *, const char **why,
-                  uint64_t *bad);
+/* Checks the entries of the whole index, which begin at `offset`. */
+int entries_check(struct limefile_source *, const struct limecells *, uint64_t offset,
+                  struct limecells_checker *out);
 
 #endif

@@ -185,7 +185,7 @@ static int gather(struct work *w)
     while (w->count < CELLS_AT_ONCE && got == 1) {
         next = &w->cells[w->count];
         got = entries_next(&w->entries, &next->number, &raw);
-        if (got == 1 && limefile_cells_decode_entry(w->is, raw, &next->cell))
+        if (got == 1 && limefile_cells_entry_decode(w->is, raw, &next->cell))
             return LIMEFILE_E_SHRUNK; /* it was good, and has changed since */
         w->count += got == 1 && next->cell.count > 0;
     }

@@ -1,5 +1,5 @@
 /* array.c - the array that a field is: the lattice's dimensions, then those of a site */
-#include "layout.h"
+#include "face.h"
 
 #include <stdio.h>
 

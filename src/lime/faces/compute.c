@@ -1,5 +1,5 @@
 /* compute.c - any range of what is computed, from the ranges of the record that it needs */
-#include "compute.h"
+#include "face.h"
 
 #include <string.h>
 
@@ -15,6 +15,56 @@ struct work {
     _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 };
 
+/* ---- even sites before odd ones ---- */
+
+/*
+ * Where the extents of the first dimensions (x, y, ...) are odd, the parity of a site's number
+ * is that of its coordinates, as it still is with one dimension of an even extent above them.
+ * So in a block of that many sites, which is an even number, parity alternates; from one block
+ * to the next, it turns over with the coordinates above. If all extents are odd, all is one
+ * block.
+ */
+static void evenodd_init(struct face_evenodd *e, const struct face_layout *layout)
+{
+    const struct limefile_array *a = &layout->array;
+    uint64_t block = 1;
+    *e = (struct face_evenodd){.sites = 1, .origin = layout->origin & 1};
+    for (unsigned i = a->lattice; i-- > 0;) { /* the fastest is the last */
+        e->sites *= a->shape[i];
+        if (block % 2)
+            block *= a->shape[i];
+        else
+            e->extent[e->above++] = a->shape[i];
+    }
+    e->pairs = block / 2 + block % 2;
+    e->evens = e->sites / 2 + (e->sites % 2 && e->origin == 0);
+}
+
+/* Where the k-th site of that order stands in the record; *run: how many sites, with it, follow
+ * each other by two there (perhaps fewer: not beyond the half of the order). */
+static uint64_t evenodd_site(const struct face_evenodd *e, uint64_t k, uint64_t *run)
+{
+    unsigned parity = e->origin;
+    if (k >= e->evens) {
+        k -= e->evens;
+        parity ^= 1;
+    }
+    uint64_t block = k / e->pairs;
+    *run = e->pairs - k % e->pairs;
+    for (unsigned i = 0; i < e->above; i++) {
+        parity ^= block % e->extent[i] & 1;
+        block /= e->extent[i];
+    }
+    return 2 * k + parity;
+}
+
+/* ---- ranges ---- */
+
+static void copy_bytes(void *out, const void *in, size_t count)
+{
+    memcpy(out, in, count);
+}
+
 int face_compute_init(struct face_compute *c, const struct face_layout *layout,
                       const struct limefile_facename *name)
 {
@@ -28,13 +78,15 @@ int face_compute_init(struct face_compute *c, const struct face_layout *layout,
         .even_odd = name->even_odd,
     };
     c->to = name->precision && a->precision ? name->precision / 8 : c->from;
-    c->kernel = face_kernel(c->from, c->to, name->little);
+    c->kernel = a->precision
+                    ? limefile_reals_kernel(8 * c->from, false, 8 * c->to, name->little)
+                    : copy_bytes;
     if (__builtin_mul_overflow(c->site_bytes / c->from, c->to, &c->out_bytes) ||
         __builtin_mul_overflow(c->out_bytes, sites, &c->bytes) ||
         c->bytes > LIMEFILE_BYTES_MAX / 2)
         return LIMEFILE_E_STATE;
     if (c->even_odd)
-        face_evenodd_init(&c->order, layout);
+        evenodd_init(&c->order, layout);
     return 0;
 }
 
@@ -120,7 +172,7 @@ static int read_pairs(struct work *w, unsigned char *out, size_t *n, uint64_t of
     size_t done = 0;
     for (uint64_t i = 0, site = 0, run = 0; i < count && !err; i++, site += 2, run--) {
         if (run == 0)
-            site = face_evenodd_site(&c->order, k + i, &run) - 2 * pair;
+            site = evenodd_site(&c->order, k + i, &run) - 2 * pair;
         uint64_t left = c->out_bytes - skip;
         size_t part = left < *n - done ? (size_t)left : *n - done;
         convert(c, w->in + site * c->site_bytes, skip, out + done, part);
@@ -142,7 +194,7 @@ static int read_even_odd(struct work *w, unsigned char *out, size_t n, uint64_t 
             err = read_pairs(w, out, &part, offset);
         } else {
             uint64_t run, skip = offset % c->out_bytes;
-            uint64_t site = face_evenodd_site(&c->order, offset / c->out_bytes, &run);
+            uint64_t site = evenodd_site(&c->order, offset / c->out_bytes, &run);
             if (part > c->out_bytes - skip)
                 part = (size_t)(c->out_bytes - skip);
             err = read_straight(w, site * c->site_bytes, out, part, skip);

@@ -1,12 +1,47 @@
-/* face.c - an opened face: its files, what stands where in them, reading them */
-#include "facefile.h"
-#include "faceh5.h"
+/*
+ * face.c - an opened face: its files, what stands where in them, reading them
+ *
+ * A Zarr group, format 2, has one array, "field", with a chunk for each time slice:
+ *
+ *     0 .zgroup  1 .zattrs  2 .zmetadata  3 field/  4 field/.zarray  5 field/.zattrs
+ *     6 field/0.0.0  7 field/1.0.0 ...
+ */
+#define _GNU_SOURCE
+#include "face.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    DIGITS_MIN = 3, /* of a time slice's name */
+    ZARR_FOLDER = 3,
+    ZARR_CHUNKS = 6,
+    KEY_MAX = 2 * LIMEFILE_ARRAY_DIMS_MAX + 1,
+};
+
+static const struct {
+    const char *name;
+    uint64_t parent;
+    int text; /* < 0: the directory */
+} zarr_files[ZARR_CHUNKS] = {
+    {".zgroup", 0, 0},
+    {".zattrs", 0, 1},
+    {".zmetadata", 0, 2},
+    {"field", 0, -1},
+    {".zarray", ZARR_FOLDER + 1, 3},
+    {".zattrs", ZARR_FOLDER + 1, 4},
+};
+
+/* A file: bytes of the face's own, data, bytes of its own again. */
+struct face_file {
+    struct face_text head, tail;
+    enum limefile_face_what what;
+    uint64_t at; /* of the data in the record, if they are STORED */
+    uint64_t bytes;
+};
 
 /* ---- opening ---- */
 
@@ -15,16 +50,15 @@ static unsigned digits_of(uint64_t last)
     unsigned digits = 1;
     for (; last >= 10; last /= 10)
         digits++;
-    return digits < FACE_DIGITS_MIN ? FACE_DIGITS_MIN : digits;
+    return digits < DIGITS_MIN ? DIGITS_MIN : digits;
 }
 
-static int open_slices(struct limefile_face *face)
+static void find_slices(struct limefile_face *face)
 {
     const struct limefile_array *a = &face->layout.array;
     face->slices = a->lattice > 1 ? a->shape[0] : 1;
     face->slice_bytes = a->bytes / face->slices;
     face->digits = digits_of(face->slices - 1);
-    return 0;
 }
 
 static int open_h5(struct limefile_face *face, const struct limefile_field *field)
@@ -52,7 +86,7 @@ int limefile_face_open(const struct limefile_field *field, const struct limefile
         return -ENOMEM;
     face->name = *name;
     face->layout = layout;
-    open_slices(face);
+    find_slices(face);
     if (name->kind == LIMEFILE_FACE_NPY)
         err = face_npy_open(face);
     else if (name->kind == LIMEFILE_FACE_H5)
@@ -79,7 +113,8 @@ void limefile_face_close(struct limefile_face *face)
 
 /* ---- its files ---- */
 
-bool face_slice_parse(const char *digits, size_t len, uint64_t *slice)
+/* A number as it must be spelled to be that of a slice, of exactly `len` digits. */
+static bool parse_slice(const char *digits, size_t len, uint64_t *slice)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < len; i++)
@@ -88,6 +123,50 @@ bool face_slice_parse(const char *digits, size_t len, uint64_t *slice)
             return false;
     *slice = n;
     return len > 0;
+}
+
+/* The key of a chunk behind its first number: ".0.0.0" */
+static void chunk_key(const struct face_layout *layout, char out[KEY_MAX])
+{
+    char *at = out;
+    for (unsigned i = 1; i < layout->array.dims; i++)
+        at = stpcpy(at, ".0");
+    *at = '\0';
+}
+
+static void zarr_entry(const struct limefile_face *face, uint64_t number,
+                       struct limefile_face_entry *out)
+{
+    char key[KEY_MAX];
+    if (number < ZARR_CHUNKS) {
+        out->parent = zarr_files[number].parent;
+        out->directory = zarr_files[number].text < 0;
+        snprintf(out->name, sizeof out->name, "%s", zarr_files[number].name);
+        return;
+    }
+    chunk_key(&face->layout, key);
+    out->parent = ZARR_FOLDER + 1;
+    snprintf(out->name, sizeof out->name, "%" PRIu64 "%s", number - ZARR_CHUNKS, key);
+}
+
+static bool zarr_find(const struct limefile_face *face, uint64_t parent, const char *name,
+                      uint64_t *number)
+{
+    char key[KEY_MAX];
+    uint64_t slice;
+    for (uint64_t i = 0; i < ZARR_CHUNKS; i++)
+        if (zarr_files[i].parent == parent && strcmp(zarr_files[i].name, name) == 0) {
+            *number = i;
+            return true;
+        }
+    size_t digits = strspn(name, "0123456789");
+    chunk_key(&face->layout, key);
+    if (parent != ZARR_FOLDER + 1 || !parse_slice(name, digits, &slice) ||
+        (digits > 1 && name[0] == '0') || strcmp(name + digits, key) != 0 ||
+        slice >= face->slices)
+        return false;
+    *number = ZARR_CHUNKS + slice;
+    return true;
 }
 
 /* What makes up a file; false: there is none of that number, or it is a directory. */
@@ -102,7 +181,12 @@ static bool file_of(const struct limefile_face *face, uint64_t number, struct fa
         out->bytes = face->slice_bytes;
         return true;
     case LIMEFILE_FACE_ZARR:
-        face_zarr_file(face, number, out);
+        if (number >= ZARR_CHUNKS) {
+            out->at = (number - ZARR_CHUNKS) * face->slice_bytes;
+            out->bytes = face->slice_bytes;
+        } else if (zarr_files[number].text >= 0) {
+            out->head = face->text[zarr_files[number].text];
+        }
         return true;
     default:
         break;
@@ -127,7 +211,7 @@ static uint64_t size_of(const struct face_file *file)
 
 uint64_t limefile_face_entries(const struct limefile_face *face)
 {
-    return face->name.kind == LIMEFILE_FACE_ZARR     ? face_zarr_entries(face)
+    return face->name.kind == LIMEFILE_FACE_ZARR     ? ZARR_CHUNKS + face->slices
            : face->name.kind == LIMEFILE_FACE_SLICES ? face->slices
                                                      : 1;
 }
@@ -140,7 +224,7 @@ void limefile_face_entry(const struct limefile_face *face, uint64_t number,
     if (!file_of(face, number, &file))
         return;
     if (face->name.kind == LIMEFILE_FACE_ZARR)
-        face_zarr_entry(face, number, out);
+        zarr_entry(face, number, out);
     else if (face->name.kind == LIMEFILE_FACE_SLICES)
         snprintf(out->name, sizeof out->name, "%0*" PRIu64, (int)face->digits, number);
     if (!out->directory)
@@ -154,9 +238,9 @@ bool limefile_face_find(const struct limefile_face *face, uint64_t parent, const
     *number = 0;
     switch (face->name.kind) {
     case LIMEFILE_FACE_ZARR:
-        return face_zarr_find(face, parent, name, number);
+        return zarr_find(face, parent, name, number);
     case LIMEFILE_FACE_SLICES:
-        return parent == 0 && len == face->digits && face_slice_parse(name, len, number) &&
+        return parent == 0 && len == face->digits && parse_slice(name, len, number) &&
                *number < face->slices;
     default:
         return parent == 0 && len == 0;
@@ -237,25 +321,4 @@ ssize_t limefile_face_read_lent(const struct limefile_face *face, uint64_t numbe
         done += part;
     }
     return err ? err : (ssize_t)done;
-}
-
-/* Who reads lends what was read. */
-struct reading {
-    limefile_face_read_fn *read;
-    void *context;
-};
-
-static ssize_t lend_read(void *context, void *buf, size_t n, uint64_t offset, const void **data)
-{
-    const struct reading *reading = context;
-    *data = buf;
-    return reading->read(reading->context, buf, n, offset);
-}
-
-ssize_t limefile_face_read(const struct limefile_face *face, uint64_t number, void *buf,
-                           size_t n, uint64_t offset, limefile_face_read_fn *read,
-                           void *context)
-{
-    struct reading reading = {read, context};
-    return limefile_face_read_lent(face, number, buf, n, offset, lend_read, &reading);
 }

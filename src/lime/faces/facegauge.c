@@ -1,5 +1,5 @@
 /* facegauge.c - a configuration as the whole file that another program wants (limegauge.h) */
-#include "facefile.h"
+#include "face.h"
 
 #include <string.h>
 

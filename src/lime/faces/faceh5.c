@@ -1,17 +1,16 @@
 /*
  * faceh5.c - the HDF5 file around a dataset, as the HDF5 library makes it
  *
- * The library writes the file into memory (h5memory.h): the dataset's space is allocated, which
- * makes the file as long as it must be, and never written. What the library has written before
- * and after it is kept.
+ * The library writes the file into memory (memfd_create()): the dataset's space is allocated,
+ * which makes the file as long as it must be, and never written, so that it takes no memory.
+ * What the library has written before and after it is kept.
  *
  * The library is loaded when the first such file is asked for. Debian's needs thirty others (it
  * reads from the web, too), which no mount or command shall load that does not want HDF5.
  * It knows no threads: there is a lock around it.
  */
 #define _GNU_SOURCE
-#include "faceh5.h"
-#include "h5memory.h"
+#include "face.h"
 
 #ifdef LIMEFILE_FACE_HDF5
 
@@ -22,6 +21,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <hdf5.h>
 
 enum {
     ALIGN = 4096, /* of the dataset in the file, if it has at least ALIGN_FROM bytes */
@@ -30,38 +34,39 @@ enum {
     TRUNCATE = 2,       /* H5F_ACC_TRUNC, which is more than a number */
 };
 
-#define FUNCTIONS(F)          \
-    F(H5open)                 \
-    F(H5dont_atexit)          \
-    F(H5Eget_auto2)           \
-    F(H5Eset_auto2)           \
-    F(H5Pcreate)              \
-    F(H5Pclose)               \
-    F(H5Pset_alignment)       \
-    F(H5FDregister)           \
-    F(H5Pset_driver)          \
-    F(H5Pset_obj_track_times) \
-    F(H5Pset_layout)          \
-    F(H5Pset_alloc_time)      \
-    F(H5Pset_fill_time)       \
-    F(H5Fcreate)              \
-    F(H5Fclose)               \
-    F(H5Tcreate)              \
-    F(H5Tinsert)              \
-    F(H5Tcopy)                \
-    F(H5Tset_size)            \
-    F(H5Tset_cset)            \
-    F(H5Tcommit2)             \
-    F(H5Tclose)               \
-    F(H5Screate)              \
-    F(H5Screate_simple)       \
-    F(H5Sclose)               \
-    F(H5Dcreate2)             \
-    F(H5Dclose)               \
-    F(H5Dget_offset)          \
-    F(H5Dget_storage_size)    \
-    F(H5Acreate2)             \
-    F(H5Awrite)               \
+#define FUNCTIONS(F)                \
+    F(H5open)                       \
+    F(H5dont_atexit)                \
+    F(H5Eget_auto2)                 \
+    F(H5Eset_auto2)                 \
+    F(H5Pcreate)                    \
+    F(H5Pclose)                     \
+    F(H5Pset_alignment)             \
+    F(H5Pset_fapl_stdio)            \
+    F(H5Pset_meta_block_size)       \
+    F(H5Pset_small_data_block_size) \
+    F(H5Pset_obj_track_times)       \
+    F(H5Pset_layout)                \
+    F(H5Pset_alloc_time)            \
+    F(H5Pset_fill_time)             \
+    F(H5Fcreate)                    \
+    F(H5Fclose)                     \
+    F(H5Tcreate)                    \
+    F(H5Tinsert)                    \
+    F(H5Tcopy)                      \
+    F(H5Tset_size)                  \
+    F(H5Tset_cset)                  \
+    F(H5Tcommit2)                   \
+    F(H5Tclose)                     \
+    F(H5Screate)                    \
+    F(H5Screate_simple)             \
+    F(H5Sclose)                     \
+    F(H5Dcreate2)                   \
+    F(H5Dclose)                     \
+    F(H5Dget_offset)                \
+    F(H5Dget_storage_size)          \
+    F(H5Acreate2)                   \
+    F(H5Awrite)                     \
     F(H5Aclose)
 
 /* Ids of types and classes, which are variables. */
@@ -85,7 +90,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* The library, once it is loaded; under the lock. */
 static struct {
     bool tried, good;
-    hid_t driver;
     FUNCTIONS(FUNCTION_MEMBER)
     IDS(ID_MEMBER)
 } h5;
@@ -101,8 +105,7 @@ static bool load(void)
     if (!h5.tried) {
         void *library = dlopen(LIMEFILE_FACE_HDF5, RTLD_NOW | RTLD_LOCAL);
         h5.good = library != NULL FUNCTIONS(FIND) IDS(FIND);
-        h5.good = h5.good && (h5.H5dont_atexit(), h5.H5open() >= 0) &&
-                  (h5.driver = h5.H5FDregister(&h5memory_class)) >= 0;
+        h5.good = h5.good && (h5.H5dont_atexit(), h5.H5open() >= 0);
         h5.tried = true;
     }
     return h5.good;
@@ -113,9 +116,9 @@ static bool load(void)
 struct making {
     const struct limefile_field *field;
     const struct face_layout *layout;
+    int fd; /* of the file in memory */
     hid_t file, dataset;
     bool good;
-    bool closed; /* the file: the library has let go of it */
 };
 
 static hid_t checked(struct making *m, hid_t id)
@@ -131,12 +134,16 @@ static void check(struct making *m, herr_t result)
 
 static hid_t create_file(struct making *m)
 {
+    char path[32];
     hid_t create = checked(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_CREATE_ID_g));
     hid_t access = checked(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_ACCESS_ID_g));
     check(m, h5.H5Pset_obj_track_times(create, false)); /* the same bytes each time */
-    check(m, h5.H5Pset_driver(access, h5.driver, NULL));
+    check(m, h5.H5Pset_fapl_stdio(access)); /* the default driver looks for the link's target */
+    check(m, h5.H5Pset_meta_block_size(access, 0)); /* no gaps */
+    check(m, h5.H5Pset_small_data_block_size(access, 0));
     check(m, h5.H5Pset_alignment(access, ALIGN_FROM, ALIGN));
-    hid_t file = m->good ? checked(m, h5.H5Fcreate("face", TRUNCATE, create, access)) : -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", m->fd);
+    hid_t file = m->good ? checked(m, h5.H5Fcreate(path, TRUNCATE, create, access)) : -1;
     h5.H5Pclose(create);
     h5.H5Pclose(access);
     return file;
@@ -253,10 +260,26 @@ static void write_attributes(struct making *m)
 
 /* ---- what is kept ---- */
 
-static int keep(const struct h5memory *memory, uint64_t offset, uint64_t bytes,
-                struct face_h5 *out)
+static bool read_all(int fd, unsigned char *out, size_t n, uint64_t at)
 {
-    uint64_t size = memory->bytes;
+    while (n) {
+        ssize_t got = pread(fd, out, n, (off_t)at);
+        if (got <= 0)
+            return false;
+        out += got;
+        at += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return true;
+}
+
+/* Keeps all but the dataset's `bytes` at `offset`. */
+static int keep(int fd, uint64_t offset, uint64_t bytes, struct face_h5 *out)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    uint64_t size = (uint64_t)st.st_size;
     if (size < bytes || offset > size - bytes || size - bytes > KEPT_MAX)
         return LIMEFILE_E_STATE;
     out->before = (size_t)offset;
@@ -264,17 +287,17 @@ static int keep(const struct h5memory *memory, uint64_t offset, uint64_t bytes,
     out->bytes = malloc(out->before + out->after);
     if (!out->bytes)
         return -ENOMEM;
-    h5memory_read(memory, out->bytes, out->before, 0);
-    h5memory_read(memory, out->bytes + out->before, out->after, offset + bytes);
-    return 0;
+    return read_all(fd, out->bytes, out->before, 0) &&
+                   read_all(fd, out->bytes + out->before, out->after, offset + bytes)
+               ? 0
+               : -EIO;
 }
 
 /* Writes the file; where its dataset is. False: the library cannot. */
-static bool write_file(struct making *m, struct h5memory *memory, uint64_t *offset)
+static bool write_file(struct making *m, uint64_t *offset)
 {
     haddr_t at = HADDR_UNDEF;
     m->good = true;
-    h5memory_next(memory);
     m->file = create_file(m);
     m->dataset = m->good ? create_dataset(m) : -1;
     if (m->good) {
@@ -285,8 +308,8 @@ static bool write_file(struct making *m, struct h5memory *memory, uint64_t *offs
     }
     if (m->dataset >= 0)
         check(m, h5.H5Dclose(m->dataset));
-    m->closed = m->file < 0 || h5.H5Fclose(m->file) >= 0;
-    m->good = m->good && m->closed;
+    if (m->file >= 0)
+        check(m, h5.H5Fclose(m->file));
     *offset = at;
     return m->good;
 }
@@ -294,32 +317,26 @@ static bool write_file(struct making *m, struct h5memory *memory, uint64_t *offs
 int face_h5_make(const struct limefile_field *field, const struct face_layout *layout,
                  struct face_h5 *out)
 {
-    struct making m = {.field = field, .layout = layout, .closed = true};
-    struct h5memory *memory = calloc(1, sizeof *memory);
+    struct making m = {.field = field, .layout = layout};
     uint64_t offset = 0;
     H5E_auto2_t report;
     void *context;
-    int err = memory ? 0 : -ENOMEM;
+    int err = LIMEFILE_E_STATE;
     *out = (struct face_h5){0};
-    if (err)
-        return err;
+    m.fd = memfd_create("face", MFD_CLOEXEC);
+    if (m.fd < 0)
+        return -errno;
     pthread_mutex_lock(&lock);
-    if (!load()) {
-        err = LIMEFILE_E_STATE;
-    } else {
+    if (load()) {
         h5.H5Eget_auto2(H5E_DEFAULT, &report, &context);
         h5.H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-        if (!write_file(&m, memory, &offset))
-            err = LIMEFILE_E_STATE;
+        err = write_file(&m, &offset) ? 0 : LIMEFILE_E_STATE;
         h5.H5Eset_auto2(H5E_DEFAULT, report, context);
     }
     pthread_mutex_unlock(&lock);
     if (!err)
-        err = keep(memory, offset, layout->array.bytes, out);
-    if (m.closed) { /* or the library may still come back to it */
-        h5memory_release(memory);
-        free(memory);
-    }
+        err = keep(m.fd, offset, layout->array.bytes, out);
+    close(m.fd);
     return err;
 }
 

@@ -1,6 +1,5 @@
 /* facename.c - a face's name <-> what it is; which faces an array has */
-#include "facefile.h"
-#include "faceh5.h"
+#include "face.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,11 @@
-/* image.c - a file that is computed while it is read */
-#include "imagekept.h"
+/* image.c - a file that is computed while it is read, and a file in another format as the
+ * container that it would be */
 #include "gauge.h"
-#include "openqcd.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     PIECE_BYTES = 256 * 1024, /* of ILDG's sites that are converted at a time */
@@ -52,53 +51,34 @@ static int copy_form(struct limefile_gauge_image *image,
 
 bool limefile_gauge_holds(enum limefile_gauge_format format, const uint64_t extent[4])
 {
-    uint64_t most = format == LIMEFILE_GAUGE_OPENQCD ? GAUGE_OPENQCD_EXTENT_MAX
-                    : format == LIMEFILE_GAUGE_MILC  ? INT32_MAX
-                                                     : UINT64_MAX;
-    for (int d = 0; d < 4; d++)
-        if (extent[d] > most || (format == LIMEFILE_GAUGE_OPENQCD && extent[d] % 2 != 0))
+    const struct gauge_format *f = gauge_format_of(format);
+    for (int d = 0; f && d < 4; d++)
+        if (extent[d] > f->extent_most || (f->even && extent[d] % 2 != 0))
             return false;
-    return true;
+    return f != NULL;
 }
 
 /* What the format has, and whether it can have this lattice. */
 static int choose_form(struct limefile_gauge_image *image)
 {
     const struct limefile_gauge_form *asked = &image->asked;
+    const struct gauge_format *f = gauge_format_of(image->format);
     struct links_form *form = &image->form;
-    unsigned only = image->format == LIMEFILE_GAUGE_MILC      ? 32
-                    : image->format == LIMEFILE_GAUGE_OPENQCD ? 64
-                                                              : 0;
+    if (!f)
+        return LIMEFILE_E_GAUGE_FORM;
     form->precision = asked->precision ? asked->precision
-                      : only           ? only
+                      : f->precision   ? f->precision
                                        : image->sites.precision;
     form->rows = asked->rows ? asked->rows : 3;
-    form->little = only != 0;
-    if ((form->precision != 32 && form->precision != 64) || (only && form->precision != only) ||
-        (form->rows != 3 && form->rows != 2) ||
-        (form->rows == 2 && image->format != LIMEFILE_GAUGE_NERSC))
+    form->little = f->precision != 0;
+    if ((form->precision != 32 && form->precision != 64) ||
+        (f->precision && form->precision != f->precision) || form->rows > 3 ||
+        form->rows < f->rows_least)
         return LIMEFILE_E_GAUGE_FORM;
     if (!limefile_gauge_holds(image->format, image->sites.extent))
         return LIMEFILE_E_GAUGE_LATTICE;
     image->data_bytes = gauge_data_bytes(image->sites.extent, form);
     return image->data_bytes ? 0 : LIMEFILE_E_GAUGE_LATTICE;
-}
-
-static int make_header(struct limefile_gauge_image *image,
-                       const struct limefile_gauge_totals *totals)
-{
-    switch (image->format) {
-    case LIMEFILE_GAUGE_NERSC:
-        return image_nersc(image, totals);
-    case LIMEFILE_GAUGE_MILC:
-        return image_milc(image, totals);
-    case LIMEFILE_GAUGE_OPENQCD:
-        return image_openqcd(image, totals);
-    case LIMEFILE_GAUGE_ILDG:
-        return image_ildg(image, totals);
-    default:
-        return LIMEFILE_E_GAUGE_FORM;
-    }
 }
 
 int limefile_gauge_image_new(const struct limefile_sites *sites,
@@ -114,7 +94,7 @@ int limefile_gauge_image_new(const struct limefile_sites *sites,
     if (!err)
         err = choose_form(image);
     if (!err)
-        err = make_header(image, NULL);
+        err = gauge_format_of(image->format)->make_header(image, NULL);
     image->sealed = form->unsummed && form->format == LIMEFILE_GAUGE_ILDG;
     if (err)
         limefile_gauge_image_free(image);
@@ -142,7 +122,8 @@ static bool has_readable_header(const struct limefile_gauge_image *image,
 {
     static const double largest = 1e9;
     if (image->format == LIMEFILE_GAUGE_OPENQCD)
-        return gauge_is_openqcd(image->header, limefile_gauge_image_size(image));
+        return gauge_openqcd.matches(image->header, image->header_bytes,
+                                     limefile_gauge_image_size(image));
     return image->format != LIMEFILE_GAUGE_NERSC ||
            (fabs(is->plaquette) < largest && fabs(is->trace) < largest);
 }
@@ -152,23 +133,11 @@ int limefile_gauge_image_seal(struct limefile_gauge_image *image,
 {
     if (!isfinite(totals->physics.plaquette) || !isfinite(totals->physics.trace))
         return LIMEFILE_E_GAUGE_NAN;
-    int err = make_header(image, totals);
+    int err = gauge_format_of(image->format)->make_header(image, totals);
     if (!err && !has_readable_header(image, &totals->physics))
         err = LIMEFILE_E_GAUGE_RANGE;
     image->sealed = !err;
     return err;
-}
-
-unsigned char *image_header(struct limefile_gauge_image *image, size_t n)
-{
-    if (image->header && image->header_bytes == n) { /* others may be asking for the size */
-        memset(image->header, 0, n);
-        return image->header;
-    }
-    free(image->header);
-    image->header = calloc(1, n + 1);
-    image->header_bytes = n;
-    return image->header;
 }
 
 /* ---- places ---- */
@@ -214,18 +183,6 @@ void image_encode(const struct limefile_gauge_image *image, const void *sites, u
 {
     struct links_form ildg = links_ildg(image->sites.precision);
     links_convert(&ildg, sites, &image->form, out, (size_t)count * 4);
-}
-
-void image_sum(const struct limefile_gauge_image *image, const void *data, size_t n,
-               uint64_t offset, struct limefile_gauge_sums *sums)
-{
-    size_t site = image_site_bytes(image);
-    if (image->format == LIMEFILE_GAUGE_NERSC)
-        sums->nersc += links_sum(data, n / 4, image->form.little);
-    else if (image->format == LIMEFILE_GAUGE_MILC)
-        links_xor(data, n / 4, image->form.little, offset / 4, &sums->sum29, &sums->sum31);
-    else if (image->format == LIMEFILE_GAUGE_ILDG)
-        limefile_checksum_add(&sums->scidac, data, n / site, site, offset / site);
 }
 
 /* Whole units (sites, or points of openQCD) into `out`. */
@@ -320,4 +277,93 @@ ssize_t limefile_gauge_image_read_by(const struct limefile_gauge_image *image,
 bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *image)
 {
     return image->sealed;
+}
+
+/* ---- a file in another format as a container ---- */
+
+struct limefile_gauge_guise {
+    struct limefile_source source; /* first: what is read leads here */
+    struct limefile_fd file;
+    struct limefile_gauge *gauge;
+    struct limefile_gauge_image *image;
+};
+
+static ssize_t read_guise(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    return limefile_gauge_image_read(((struct limefile_gauge_guise *)source)->image, buf, n,
+                                     offset);
+}
+
+static int size_of_guise(struct limefile_source *source, uint64_t *size)
+{
+    *size = limefile_gauge_image_size(((struct limefile_gauge_guise *)source)->image);
+    return 0;
+}
+
+static const struct limefile_source_ops ops = {.read = read_guise, .size = size_of_guise};
+
+static int make_image(struct limefile_gauge_guise *guise)
+{
+    char type[32];
+    const struct limefile_gauge *gauge = guise->gauge;
+    snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(gauge->format));
+    const struct limefile_gauge_form form = {.format = LIMEFILE_GAUGE_ILDG,
+                                             .text = gauge->text,
+                                             .text_type = type,
+                                             .unsummed = true};
+    return limefile_gauge_image_new(&gauge->sites, &form, &guise->image);
+}
+
+int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out)
+{
+    struct limefile_gauge_guise *guise = calloc(1, sizeof *guise);
+    if (!guise)
+        return -ENOMEM;
+    guise->source.ops = &ops;
+    limefile_fd_init(&guise->file, fd);
+    int err = gauge_open_adapted(&guise->file.source, GAUGE_LISTED, &guise->gauge);
+    if (!err)
+        err = make_image(guise);
+    if (err)
+        limefile_gauge_guise_close(guise);
+    else
+        *out = guise;
+    return err;
+}
+
+int limefile_gauge_has_guise(int fd)
+{
+    struct limefile_fd file;
+    struct limefile_gauge *gauge = NULL;
+    limefile_fd_init(&file, fd);
+    int err = gauge_open_adapted(&file.source, GAUGE_HEADER, &gauge);
+    limefile_gauge_close(gauge);
+    return err > -4096 && err < 0 ? err : err == 0; /* the others are of the format */
+}
+
+void limefile_gauge_guise_close(struct limefile_gauge_guise *guise)
+{
+    if (!guise)
+        return;
+    limefile_gauge_image_free(guise->image);
+    limefile_gauge_close(guise->gauge);
+    free(guise);
+}
+
+struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise *guise)
+{
+    return &guise->source;
+}
+
+const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gauge_guise *guise)
+{
+    return guise->gauge;
+}
+
+/* A list of sites is most of it. */
+size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *guise)
+{
+    const struct limefile_gauge *gauge = guise->gauge;
+    size_t sites = gauge->listed ? (size_t)limefile_sites_count(&gauge->sites) : 0;
+    return sizeof *guise + sites * sizeof(uint32_t);
 }

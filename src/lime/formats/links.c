@@ -1,9 +1,103 @@
-/* links.c - links from one form into another */
-#include "links.h"
-
-#include <byteswap.h>
+/*
+ * links.c - links from one form into another, and the checksums of NERSC and MILC over bytes
+ *
+ * Loops over numbers are such that compilers turn them into vector instructions; on x86-64 they
+ * are compiled for several generations of processors, of which the first call takes the right
+ * one. A double that is too large for a float becomes an infinity of its sign, a NaN stays one.
+ */
+#include "gauge.h"
 
 static const bool host_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+
+enum {
+    TWO_ROWS = 12, /* reals */
+};
+
+/* A sanitizer's own start comes too late for the choice of a clone. */
+#if defined __x86_64__ && defined __GNUC__ && !defined __clang__ && defined __OPTIMIZE__ && \
+    !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ && !defined LIMEFS_ONE_CLONE
+#define KERNEL __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#else
+#define KERNEL
+#endif
+
+/* ---- numbers ---- */
+
+#define SAME(x) (x)
+
+#define SWAP_KERNEL(name, type, swap)                                \
+    KERNEL static void name(void *out, const void *in, size_t count) \
+    {                                                                \
+        unsigned char *to = out;                                     \
+        const unsigned char *from = in;                              \
+        for (size_t i = 0; i < count; i++) {                         \
+            type x;                                                  \
+            memcpy(&x, from + i * sizeof x, sizeof x);               \
+            x = swap(x);                                             \
+            memcpy(to + i * sizeof x, &x, sizeof x);                 \
+        }                                                            \
+    }
+
+#define CONVERT_KERNEL(name, in_bits, in_real, in_swap, out_bits, out_real, out_swap) \
+    KERNEL static void name(void *out, const void *in, size_t count)                  \
+    {                                                                                 \
+        unsigned char *to = out;                                                      \
+        const unsigned char *from = in;                                               \
+        for (size_t i = 0; i < count; i++) {                                          \
+            in_bits x;                                                                \
+            in_real a;                                                                \
+            out_bits y;                                                               \
+            memcpy(&x, from + i * sizeof x, sizeof x);                                \
+            x = in_swap(x);                                                           \
+            memcpy(&a, &x, sizeof a);                                                 \
+            out_real b = (out_real)a;                                                 \
+            memcpy(&y, &b, sizeof y);                                                 \
+            y = out_swap(y);                                                          \
+            memcpy(to + i * sizeof y, &y, sizeof y);                                  \
+        }                                                                             \
+    }
+
+#define NARROW_KERNEL(name, in_swap, out_swap) \
+    CONVERT_KERNEL(name, uint64_t, double, in_swap, uint32_t, float, out_swap)
+#define WIDEN_KERNEL(name, in_swap, out_swap) \
+    CONVERT_KERNEL(name, uint32_t, float, in_swap, uint64_t, double, out_swap)
+
+SWAP_KERNEL(swap_32, uint32_t, __builtin_bswap32)
+SWAP_KERNEL(swap_64, uint64_t, __builtin_bswap64)
+NARROW_KERNEL(narrow, SAME, SAME)
+NARROW_KERNEL(narrow_out, SAME, __builtin_bswap32)
+NARROW_KERNEL(narrow_in, __builtin_bswap64, SAME)
+NARROW_KERNEL(narrow_both, __builtin_bswap64, __builtin_bswap32)
+WIDEN_KERNEL(widen, SAME, SAME)
+WIDEN_KERNEL(widen_out, SAME, __builtin_bswap64)
+WIDEN_KERNEL(widen_in, __builtin_bswap32, SAME)
+WIDEN_KERNEL(widen_both, __builtin_bswap32, __builtin_bswap64)
+
+static void same_32(void *out, const void *in, size_t count)
+{
+    memmove(out, in, 4 * count);
+}
+
+static void same_64(void *out, const void *in, size_t count)
+{
+    memmove(out, in, 8 * count);
+}
+
+limefile_reals_fn *limefile_reals_kernel(unsigned from, bool from_little, unsigned to,
+                                         bool to_little)
+{
+    static limefile_reals_fn *const narrows[2][2] = {{narrow, narrow_out},
+                                                     {narrow_in, narrow_both}};
+    static limefile_reals_fn *const widens[2][2] = {{widen, widen_out}, {widen_in, widen_both}};
+    bool swap_in = from_little != host_little, swap_out = to_little != host_little;
+    if (from == to && from_little == to_little)
+        return from == 64 ? same_64 : same_32;
+    if (from == to)
+        return from == 64 ? swap_64 : swap_32;
+    return from == 64 ? narrows[swap_in][swap_out] : widens[swap_in][swap_out];
+}
+
+/* ---- links ---- */
 
 size_t links_bytes(const struct links_form *form)
 {
@@ -15,175 +109,103 @@ struct links_form links_ildg(unsigned precision)
     return (struct links_form){.precision = precision, .rows = 3};
 }
 
-/* ---- numbers ---- */
-
-#define INLINE static inline __attribute__((always_inline))
-
-/* Loops over numbers, of which the compiler makes vectors: `swap` is known where they are used.
- */
-INLINE uint32_t take32(const unsigned char *in, bool swap)
+void links_reals(const void *in, unsigned precision, double out[LIMEFILE_LINK_REALS])
 {
-    uint32_t word;
-    memcpy(&word, in, sizeof word);
-    return swap ? bswap_32(word) : word;
+    limefile_reals_kernel(precision, false, 64, host_little)(out, in, LIMEFILE_LINK_REALS);
 }
 
-INLINE uint64_t take64(const unsigned char *in, bool swap)
-{
-    uint64_t word;
-    memcpy(&word, in, sizeof word);
-    return swap ? bswap_64(word) : word;
-}
-
-INLINE double real_get(const unsigned char *in, unsigned precision, bool swap)
-{
-    uint64_t bits;
-    uint32_t narrow_bits;
-    double value;
-    float narrow;
-    if (precision == 64) {
-        bits = take64(in, swap);
-        memcpy(&value, &bits, sizeof value);
-        return value;
-    }
-    narrow_bits = take32(in, swap);
-    memcpy(&narrow, &narrow_bits, sizeof narrow);
-    return (double)narrow;
-}
-
-INLINE void real_put(double value, unsigned char *out, unsigned precision, bool swap)
-{
-    uint64_t bits;
-    uint32_t narrow_bits;
-    float narrow = (float)value;
-    memcpy(&bits, &value, sizeof bits);
-    memcpy(&narrow_bits, &narrow, sizeof narrow_bits);
-    bits = swap ? bswap_64(bits) : bits;
-    narrow_bits = swap ? bswap_32(narrow_bits) : narrow_bits;
-    if (precision == 64)
-        memcpy(out, &bits, sizeof bits);
-    else
-        memcpy(out, &narrow_bits, sizeof narrow_bits);
-}
-
-/* Two rows are spread in place: each number is read before anything is written behind it. */
-INLINE void copy_swapped(const unsigned char *in, unsigned char *out, unsigned precision,
-                         size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (precision == 64) {
-            uint64_t word = take64(in + 8 * i, true);
-            memcpy(out + 8 * i, &word, sizeof word);
-        } else {
-            uint32_t word = take32(in + 4 * i, true);
-            memcpy(out + 4 * i, &word, sizeof word);
-        }
-}
-
-INLINE void copy_rounded(const unsigned char *in, unsigned from, bool swap_in,
-                         unsigned char *out, unsigned to, bool swap_out, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        real_put(real_get(in + i * (from / 8), from, swap_in), out + i * (to / 8), to,
-                 swap_out);
-}
-
-/* The cases that there are, each with a loop of its own. */
-INLINE void copy_any(const unsigned char *in, const struct links_form *from, unsigned char *out,
-                     const struct links_form *to, size_t n)
-{
-    bool swap_in = from->little != host_little, swap_out = to->little != host_little;
-    if (from->precision == to->precision && from->precision == 64)
-        copy_swapped(in, out, 64, n);
-    else if (from->precision == to->precision)
-        copy_swapped(in, out, 32, n);
-    else if (from->precision == 64 && swap_in && swap_out)
-        copy_rounded(in, 64, true, out, 32, true, n);
-    else if (from->precision == 64 && swap_in)
-        copy_rounded(in, 64, true, out, 32, false, n);
-    else if (from->precision == 64)
-        copy_rounded(in, 64, false, out, 32, swap_out, n);
-    else if (swap_in && swap_out)
-        copy_rounded(in, 32, true, out, 64, true, n);
-    else if (swap_in)
-        copy_rounded(in, 32, true, out, 64, false, n);
-    else
-        copy_rounded(in, 32, false, out, 64, swap_out, n);
-}
-
-static void copy_plain(const unsigned char *in, const struct links_form *from,
-                       unsigned char *out, const struct links_form *to, size_t n)
-{
-    copy_any(in, from, out, to, n);
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) static void copy_avx2(const unsigned char *in,
-                                                      const struct links_form *from,
-                                                      unsigned char *out,
-                                                      const struct links_form *to, size_t n)
-{
-    copy_any(in, from, out, to, n);
-}
-#endif
-
-static void copy_reals(const unsigned char *in, const struct links_form *from,
-                       unsigned char *out, const struct links_form *to, size_t n)
-{
-    if (from->precision == to->precision && from->little == to->little) {
-        memmove(out, in, n * (from->precision / 8));
-        return;
-    }
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) {
-        copy_avx2(in, from, out, to, n);
-        return;
-    }
-#endif
-    copy_plain(in, from, out, to, n);
-}
-
-void links_reals(const void *in, unsigned precision, size_t reals, double *out)
-{
-    const unsigned char *at = in;
-    for (size_t i = 0; i < reals; i++)
-        out[i] = real_get(at + i * (precision / 8), precision, host_little);
-}
-
-/* ---- rows ---- */
-
-/* conj(first x second), behind them. */
-static void third_row(unsigned char *link, const struct links_form *form)
+/* Puts conj(first x second) behind the two rows. */
+static void add_third_row(unsigned char *link, const struct links_form *form)
 {
     double row[LIMEFILE_LINK_REALS];
-    unsigned bytes = form->precision / 8;
-    bool swap = form->little != host_little;
-    for (unsigned i = 0; i < LINKS_TWO_ROWS; i++)
-        row[i] = real_get(link + (size_t)i * bytes, form->precision, swap);
+    limefile_reals_kernel(form->precision, form->little, 64, host_little)(row, link, TWO_ROWS);
     for (unsigned c = 0; c < 3; c++) {
         const double *a1 = row + (c + 1) % 3 * 2, *a2 = row + (c + 2) % 3 * 2;
         const double *b1 = a1 + 6, *b2 = a2 + 6;
         row[12 + 2 * c] = a1[0] * b2[0] - a1[1] * b2[1] - (a2[0] * b1[0] - a2[1] * b1[1]);
         row[13 + 2 * c] = -(a1[0] * b2[1] + a1[1] * b2[0] - (a2[0] * b1[1] + a2[1] * b1[0]));
     }
-    for (unsigned i = LINKS_TWO_ROWS; i < LIMEFILE_LINK_REALS; i++)
-        real_put(row[i], link + (size_t)i * bytes, form->precision, swap);
+    limefile_reals_kernel(64, host_little, form->precision,
+                          form->little)(link + (size_t)TWO_ROWS * (form->precision / 8),
+                                        row + TWO_ROWS, LIMEFILE_LINK_REALS - TWO_ROWS);
 }
 
+/* Two rows may be spread in place: each number is read before anything is written behind it. */
 void links_convert(const struct links_form *from, const void *in, const struct links_form *to,
                    void *out, size_t count)
 {
+    limefile_reals_fn *convert =
+        limefile_reals_kernel(from->precision, from->little, to->precision, to->little);
     const unsigned char *source = in;
     unsigned char *target = out;
     if (from->rows == to->rows) {
-        copy_reals(source, from, target, to, count * from->rows * 6);
+        convert(out, in, count * from->rows * 6);
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        copy_reals(source, from, target, to, LINKS_TWO_ROWS);
+        convert(target, source, TWO_ROWS);
         if (to->rows == 3)
-            third_row(target, to);
+            add_third_row(target, to);
         source += links_bytes(from);
         target += links_bytes(to);
     }
+}
+
+/* ---- checksums ---- */
+
+#define SUM_KERNEL(name, swap)                                         \
+    KERNEL static uint32_t name(const unsigned char *at, size_t words) \
+    {                                                                  \
+        uint32_t sum = 0, word;                                        \
+        for (size_t i = 0; i < words; i++) {                           \
+            memcpy(&word, at + 4 * i, 4);                              \
+            sum += swap(word);                                         \
+        }                                                              \
+        return sum;                                                    \
+    }
+
+SUM_KERNEL(sum_same, SAME)
+SUM_KERNEL(sum_swapped, __builtin_bswap32)
+
+uint32_t links_sum(const void *data, size_t words, bool little)
+{
+    return little == host_little ? sum_same(data, words) : sum_swapped(data, words);
+}
+
+static uint32_t rotate(uint32_t value, unsigned by)
+{
+    return by ? value << by | value >> (32 - by) : value;
+}
+
+/* MILC rotates the k-th word by k mod 29 and k mod 31 and adds all by exclusive or. Words that
+ * are rotated alike are added first: rows of 29 and of 31 words, one over the other. */
+#define ROWS_XOR(NAME, PERIOD)                                                         \
+    static uint32_t NAME(const unsigned char *at, size_t words, bool swap, uint64_t k) \
+    {                                                                                  \
+        uint32_t row[PERIOD] = {0}, sum = 0, word;                                     \
+        size_t i = 0;                                                                  \
+        for (; i + PERIOD <= words; i += PERIOD)                                       \
+            for (unsigned j = 0; j < PERIOD; j++) {                                    \
+                memcpy(&word, at + 4 * (i + j), 4);                                    \
+                row[j] ^= word;                                                        \
+            }                                                                          \
+        for (unsigned j = 0; i < words; i++, j++) {                                    \
+            memcpy(&word, at + 4 * i, 4);                                              \
+            row[j] ^= word;                                                            \
+        }                                                                              \
+        for (unsigned j = 0; j < PERIOD; j++)                                          \
+            sum ^= rotate(swap ? __builtin_bswap32(row[j]) : row[j],                   \
+                          (unsigned)((k + j) % PERIOD));                               \
+        return sum;                                                                    \
+    }
+
+ROWS_XOR(rows_of_29, 29)
+ROWS_XOR(rows_of_31, 31)
+
+void links_xor(const void *data, size_t words, bool little, uint64_t k, uint32_t *sum29,
+               uint32_t *sum31)
+{
+    bool swap = little != host_little;
+    *sum29 ^= rows_of_29(data, words, swap, k);
+    *sum31 ^= rows_of_31(data, words, swap, k);
 }

@@ -8,15 +8,18 @@
 
 enum {
     LIST_BLOCK = 16384, /* ranks that are read at a time */
-    AT_EXTENT = 4,
-    AT_ORDER = GAUGE_MILC_DATE_AT + GAUGE_MILC_DATE,
     TEXT_MAX = 512,
+    MAGIC = 20103, /* 0x4e87 */
+    AT_EXTENT = 4,
+    AT_DATE = 20,
+    DATE_BYTES = 64,
+    AT_ORDER = AT_DATE + DATE_BYTES,
+    HEADER_BYTES = 88, /* before the list of sites or the sums */
 };
 
 static uint32_t get32(const unsigned char *at, bool little)
 {
-    uint32_t value = get_be32(at);
-    return little ? __builtin_bswap32(value) : value;
+    return little ? get_le32(at) : get_be32(at);
 }
 
 /* ---- a list of sites ---- */
@@ -43,7 +46,7 @@ static int read_list(struct limefile_gauge *g, uint64_t sites)
         memset(g->kept->place, 0xff, (size_t)sites * sizeof *g->kept->place);
     for (uint64_t at = 0, n; !err && at < sites; at += n) {
         n = sites - at < LIST_BLOCK ? sites - at : LIST_BLOCK;
-        err = gauge_read(g->kept->source, raw, (size_t)n * 4, GAUGE_MILC_HEADER + at * 4);
+        err = gauge_read(g->kept->source, raw, (size_t)n * 4, HEADER_BYTES + at * 4);
         if (!err)
             err = take_ranks(g, raw, at, n, sites);
     }
@@ -77,7 +80,7 @@ static int take_text(struct limefile_gauge *g)
     snprintf(g->text, TEXT_MAX,
              "magic_number = %d\nnx = %llu\nny = %llu\nnz = %llu\nnt = %llu\n"
              "time_stamp = %s\norder = %d\nsum29 = %x\nsum31 = %x\n",
-             GAUGE_MILC_MAGIC, (unsigned long long)g->sites.extent[0],
+             MAGIC, (unsigned long long)g->sites.extent[0],
              (unsigned long long)g->sites.extent[1], (unsigned long long)g->sites.extent[2],
              (unsigned long long)g->sites.extent[3], g->date, g->listed, g->sums.sum29,
              g->sums.sum31);
@@ -88,7 +91,7 @@ static int take_text(struct limefile_gauge *g)
 static void take_date(struct limefile_gauge *g, const unsigned char *raw)
 {
     size_t n = 0;
-    while (n < GAUGE_MILC_DATE && raw[n] >= ' ' && raw[n] < 0x7f)
+    while (n < DATE_BYTES && raw[n] >= ' ' && raw[n] < 0x7f)
         n++;
     memcpy(g->date, raw, n);
 }
@@ -112,7 +115,7 @@ static int take_lattice(struct limefile_gauge *g, const unsigned char *head, uin
                             l[0], l[1], l[2], l[3]);
     if (g->listed && g->kept->depth != GAUGE_ALL && sites > GAUGE_LIST_MAX)
         return LIMEFILE_E_GAUGE_LIST;
-    g->data_offset = GAUGE_MILC_HEADER + (g->listed ? 4 * sites : 0) + 8;
+    g->data_offset = HEADER_BYTES + (g->listed ? 4 * sites : 0) + 8;
     return gauge_check_size(g, size);
 }
 
@@ -126,19 +129,25 @@ static int take_sums(struct limefile_gauge *g)
     return err;
 }
 
-int gauge_milc_open(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
+static bool matches_milc(const unsigned char *head, size_t n, uint64_t size)
 {
-    if (size < GAUGE_MILC_HEADER + 8)
+    (void)size;
+    return n >= 4 && (get_be32(head) == MAGIC || get_le32(head) == MAGIC);
+}
+
+static int open_milc(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
+{
+    if (size < HEADER_BYTES + 8)
         return LIMEFILE_E_GAUGE_HEADER;
     g->format = LIMEFILE_GAUGE_MILC;
-    g->little = get_be32(head) != GAUGE_MILC_MAGIC;
+    g->little = get_be32(head) != MAGIC;
     g->listed = get32(head + AT_ORDER, g->little) != 0;
     g->rows = 3;
     g->kept->form = (struct links_form){.precision = 32, .rows = 3, .little = g->little};
     g->sites.precision = 32;
     g->sites.read = g->listed ? read_listed : gauge_read_plain;
     g->sites.context = g;
-    take_date(g, head + GAUGE_MILC_DATE_AT);
+    take_date(g, head + AT_DATE);
     int err = take_lattice(g, head, size);
     if (!err)
         err = take_sums(g);
@@ -147,3 +156,34 @@ int gauge_milc_open(struct limefile_gauge *g, const unsigned char *head, uint64_
         err = read_list(g, sites);
     return err ? err : take_text(g);
 }
+
+/* ---- making, in the order of today's machines ---- */
+
+static int make_header(struct limefile_gauge_image *image,
+                       const struct limefile_gauge_totals *totals)
+{
+    unsigned char *header = gauge_make_header(image, HEADER_BYTES + 8);
+    const char *date = image->asked.date;
+    if (!header)
+        return -ENOMEM;
+    date = date && *date ? date : "unknown";
+    put_le32(header, MAGIC);
+    for (int i = 0; i < 4; i++)
+        put_le32(header + 4 + 4 * i, image->sites.extent[i]);
+    memcpy(header + AT_DATE, date, strnlen(date, DATE_BYTES - 1));
+    if (totals) {
+        put_le32(header + HEADER_BYTES, totals->image.sum29);
+        put_le32(header + HEADER_BYTES + 4, totals->image.sum31);
+    }
+    return 0;
+}
+
+const struct gauge_format gauge_milc = {
+    .name = "milc",
+    .matches = matches_milc,
+    .open = open_milc,
+    .make_header = make_header,
+    .precision = 32,
+    .rows_least = 3,
+    .extent_most = INT32_MAX,
+};

@@ -1,4 +1,4 @@
-/* nersc.c - the header of a NERSC archive file: lines of text before the data */
+/* nersc.c - NERSC archive files: a header of lines of text before the data */
 #include "gauge.h"
 
 #include <ctype.h>
@@ -9,6 +9,8 @@
 
 enum {
     HEADER_MAX = 65536, /* bytes; writers need less than 2000 */
+    MADE_MAX = 4096,    /* of a header that is made */
+    PIECE_BYTES = 1 << 20,
     SAMPLE_SITES = 16,
 };
 
@@ -216,8 +218,7 @@ static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t 
 {
     double link[LIMEFILE_LINK_REALS], unitarity, determinant;
     for (uint64_t i = 0; i < 4 * count; i++) {
-        links_reals(sites + i * LIMEFILE_LINK_REALS * (precision / 8), precision,
-                    LIMEFILE_LINK_REALS, link);
+        links_reals(sites + i * LIMEFILE_LINK_REALS * (precision / 8), precision, link);
         if (limefile_physics_link(link, &unitarity, &determinant) >= 0 || unitarity > 0.01 ||
             determinant > 0.01)
             return false;
@@ -228,16 +229,21 @@ static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t 
 /* Links that are none in either order: the checksum tells. */
 static int decide_by_sum(struct limefile_gauge *g)
 {
-    struct limefile_gauge_totals totals;
-    struct limefile_gauge_pass pass = {
-        .sites = &g->sites, .source = g, .without_plaquette = true};
-    for (int i = 0; i < 2 && g->has_checksum; i++) {
-        g->kept->form.little = i == 0;
-        int err = limefile_gauge_run(&pass, &totals);
-        if (err || totals.source.nersc == g->sums.nersc)
-            return err;
+    unsigned char *raw = malloc(PIECE_BYTES);
+    uint32_t big = 0, little = 0;
+    int err = !g->has_checksum ? LIMEFILE_E_GAUGE_ORDER : raw ? 0 : -ENOMEM;
+    for (uint64_t at = 0, n; !err && at < g->data_bytes; at += n) {
+        n = g->data_bytes - at < PIECE_BYTES ? g->data_bytes - at : PIECE_BYTES;
+        err = gauge_read(g->kept->source, raw, (size_t)n, g->data_offset + at);
+        if (!err) {
+            big += links_sum(raw, (size_t)n / 4, false);
+            little += links_sum(raw, (size_t)n / 4, true);
+        }
     }
-    return LIMEFILE_E_GAUGE_ORDER;
+    free(raw);
+    g->kept->form.little = little == g->sums.nersc;
+    return err || little == g->sums.nersc || big == g->sums.nersc ? err
+                                                                  : LIMEFILE_E_GAUGE_ORDER;
 }
 
 static int decide_order(struct limefile_gauge *g)
@@ -290,8 +296,16 @@ static int take_header(struct limefile_gauge *g, const char *text, size_t n, boo
     return g->data_bytes ? keep_text(g, text, end) : LIMEFILE_E_GAUGE_LATTICE;
 }
 
-int gauge_nersc_open(struct limefile_gauge *g, uint64_t size)
+static bool matches_nersc(const unsigned char *head, size_t n, uint64_t size)
 {
+    static const char begin[] = "BEGIN_HEADER";
+    (void)size;
+    return n >= sizeof begin - 1 && memcmp(head, begin, sizeof begin - 1) == 0;
+}
+
+static int open_nersc(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
+{
+    (void)head;
     bool unclear = false;
     char *text = malloc(HEADER_MAX);
     if (!text)
@@ -312,3 +326,59 @@ int gauge_nersc_open(struct limefile_gauge *g, uint64_t size)
     g->little = g->kept->form.little;
     return err;
 }
+
+/* ---- making ---- */
+
+/* Always of the same length: the header's must not depend on the figures. */
+static void put_real(char out[24], double value)
+{
+    char wide[64];
+    snprintf(wide, sizeof wide, "%.17f", value);
+    snprintf(out, 24, "%.18s", wide);
+}
+
+static const char *value_or(const char *text, const char *otherwise)
+{
+    return text && *text ? text : otherwise;
+}
+
+static int make_header(struct limefile_gauge_image *image,
+                       const struct limefile_gauge_totals *totals)
+{
+    static const struct limefile_gauge_totals none;
+    const struct limefile_gauge_form *asked = &image->asked;
+    const uint64_t *l = image->sites.extent;
+    char text[MADE_MAX], trace[24], plaquette[24];
+    const char *date = value_or(asked->date, "unknown");
+    totals = totals ? totals : &none;
+    put_real(trace, totals->physics.trace);
+    put_real(plaquette, totals->physics.plaquette);
+    int n = snprintf(
+        text, sizeof text,
+        "BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = 4D_SU3_GAUGE%s\nSTORAGE_FORMAT = 1.0\n"
+        "DIMENSION_1 = %llu\nDIMENSION_2 = %llu\nDIMENSION_3 = %llu\nDIMENSION_4 = %llu\n"
+        "LINK_TRACE = %s\nPLAQUETTE = %s\nBOUNDARY_1 = PERIODIC\nBOUNDARY_2 = PERIODIC\n"
+        "BOUNDARY_3 = PERIODIC\nBOUNDARY_4 = PERIODIC\nCHECKSUM = %08x\nENSEMBLE_ID = %s\n"
+        "ENSEMBLE_LABEL = %s\nSEQUENCE_NUMBER = %llu\nCREATOR = %s\n"
+        "CREATOR_HARDWARE = unknown\nCREATION_DATE = %s\nARCHIVE_DATE = %s\n"
+        "FLOATING_POINT = IEEE%uBIG\nEND_HEADER\n",
+        image->form.rows == 3 ? "_3x3" : "", (unsigned long long)l[0], (unsigned long long)l[1],
+        (unsigned long long)l[2], (unsigned long long)l[3], trace, plaquette,
+        totals->image.nersc, value_or(asked->ensemble_id, "unknown"),
+        value_or(asked->ensemble_label, "unknown"), (unsigned long long)asked->sequence,
+        value_or(asked->creator, "limefs"), date, date, image->form.precision);
+    unsigned char *header = gauge_make_header(image, (size_t)n);
+    if (!header)
+        return -ENOMEM;
+    memcpy(header, text, (size_t)n);
+    return 0;
+}
+
+const struct gauge_format gauge_nersc = {
+    .name = "nersc",
+    .matches = matches_nersc,
+    .open = open_nersc,
+    .make_header = make_header,
+    .rows_least = 2,
+    .extent_most = UINT64_MAX,
+};

@@ -6,9 +6,7 @@
  * extents are even, so a column (all z of an x, y, t) has half of them, and points one after
  * another in a column are one after another in the file.
  */
-#include "openqcd.h"
 #include "gauge.h"
-#include "limephysics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,6 +15,10 @@
 
 enum {
     LINK_BYTES = LIMEFILE_LINK_REALS * 8,
+    HEADER_BYTES = 24,
+    EXTENT_MAX = 65536,
+    AHEAD = 3, /* points whose sites are fetched into the cache meanwhile */
+    LINE = 64,
     PLANES_MAX = 512,   /* that are read at a time: what a column of them takes is kept */
     POINTS_MAX = 16384, /* that are made at a time */
     TEXT_MAX = 256,
@@ -26,11 +28,6 @@ static const struct links_form stored = {.precision = 64, .rows = 3, .little = t
 static const struct links_form native = {.precision = 64, .rows = 3}; /* ILDG's */
 
 /* ---- the header ---- */
-
-static uint32_t get_le32(const unsigned char *at)
-{
-    return __builtin_bswap32(get_be32(at));
-}
 
 static double get_le_double(const unsigned char *at)
 {
@@ -44,47 +41,117 @@ static bool take_extents(const unsigned char *head, uint64_t extent[4])
 {
     for (int i = 0; i < 4; i++) {
         uint32_t n = get_le32(head + 4 * i);
-        if (n == 0 || n > GAUGE_OPENQCD_EXTENT_MAX || n % 2 != 0)
+        if (n == 0 || n > EXTENT_MAX || n % 2 != 0)
             return false;
         extent[(i + 3) % 4] = n; /* t, x, y, z */
     }
     return true;
 }
 
-bool gauge_is_openqcd(const unsigned char *head, uint64_t size)
+static bool is_openqcd(const unsigned char *head, uint64_t size)
 {
     uint64_t extent[4], bytes;
     double plaquette = get_le_double(head + 16);
     if (!take_extents(head, extent))
         return false;
     bytes = gauge_data_bytes(extent, &stored);
-    return bytes && size == GAUGE_OPENQCD_HEADER + bytes && fabs(plaquette) <= 3.1;
+    return bytes && size == HEADER_BYTES + bytes && fabs(plaquette) <= 3.1;
 }
 
 /* The first matrix tells a damaged file: those of openQ*D, in blocks, and dumps have no link
  * there, or, with a U(1) field, another length. */
-bool gauge_is_damaged_openqcd(const unsigned char *head, size_t n, uint64_t size)
+static bool is_damaged(const unsigned char *head, size_t n, uint64_t size)
 {
     enum { U1_BYTES = 4 * 8, PLAQUETTE_BYTES = 8 };
     uint64_t extent[4], sites;
     double link[LIMEFILE_LINK_REALS], unitarity, determinant;
-    if (n < GAUGE_OPENQCD_HEADER + LINK_BYTES || !take_extents(head, extent) ||
+    if (n < HEADER_BYTES + LINK_BYTES || !take_extents(head, extent) ||
         !gauge_data_bytes(extent, &stored))
         return false;
     sites = gauge_count_sites(extent);
-    if (size == GAUGE_OPENQCD_HEADER + PLAQUETTE_BYTES + sites * (4 * LINK_BYTES + U1_BYTES))
+    if (size == HEADER_BYTES + PLAQUETTE_BYTES + sites * (4 * LINK_BYTES + U1_BYTES))
         return false;
     for (unsigned i = 0; i < LIMEFILE_LINK_REALS; i++)
-        link[i] = get_le_double(head + GAUGE_OPENQCD_HEADER + 8 * i);
+        link[i] = get_le_double(head + HEADER_BYTES + 8 * i);
     return limefile_physics_link(link, &unitarity, &determinant) < 0 && unitarity < 1e-6 &&
            determinant < 1e-6;
+}
+
+/* ---- boxes of sites ---- */
+
+/* How far `at` is from the base, going up; below the width if it is inside. */
+static uint64_t box_local(const struct openqcd_box *box, const uint64_t extent[4], int d,
+                          uint64_t at)
+{
+    return at >= box->base[d] ? at - box->base[d] : at + extent[d] - box->base[d];
+}
+
+/* Adds a layer below, where the box is not the whole extent. */
+static void box_grow(struct openqcd_box *box, const uint64_t extent[4])
+{
+    for (int d = 0; d < 3; d++)
+        if (box->width[d] < extent[d]) {
+            box->base[d] = box->base[d] ? box->base[d] - 1 : extent[d] - 1;
+            box->width[d]++;
+        }
+}
+
+static uint64_t box_sites(const struct openqcd_box *box)
+{
+    return box->width[0] * box->width[1] * box->width[2];
+}
+
+/* Reads the box at time t, x fastest. Rows that follow each other in the lattice and in the box
+ * are read together. */
+static int box_read(const struct limefile_sites *sites, const struct openqcd_box *box,
+                    uint64_t t, unsigned char *out)
+{
+    const uint64_t *l = sites->extent, *width = box->width;
+    size_t site = limefile_sites_bytes(sites);
+    uint64_t rows, n;
+    int err = 0;
+    for (uint64_t k = 0; k < width[2]; k++)
+        for (uint64_t j = 0; j < width[1]; j += rows) {
+            uint64_t z = (box->base[2] + k) % l[2], y = (box->base[1] + j) % l[1];
+            bool whole = width[0] == l[0] && box->base[0] == 0;
+            rows = !whole ? 1 : width[1] - j < l[1] - y ? width[1] - j : l[1] - y;
+            for (uint64_t i = 0; !err && i < width[0]; i += n, out += n * rows * site) {
+                uint64_t x = (box->base[0] + i) % l[0];
+                n = width[0] - i < l[0] - x ? width[0] - i : l[0] - x;
+                err = sites->read(sites->context, x + l[0] * (y + l[1] * (z + l[2] * t)),
+                                  n * rows, out);
+            }
+        }
+    return err;
+}
+
+/* The largest box, at one time, that the sites [first, first + count) begin with, and that is
+ * read in that order; returns how many sites it has. `planes`: at most so many. */
+static uint64_t box_of_run(const uint64_t l[4], uint64_t first, uint64_t count, uint64_t planes,
+                           struct openqcd_box *box, uint64_t *t)
+{
+    uint64_t at[3], plane = l[0] * l[1];
+    at[0] = first % l[0];
+    at[1] = first / l[0] % l[1];
+    at[2] = first / plane % l[2];
+    *t = first / plane / l[2];
+    *box = (struct openqcd_box){.base = {at[0], at[1], at[2]}, .width = {1, 1, 1}};
+    uint64_t unit[] = {1, l[0], plane};
+    int d = at[0] == 0 && count >= l[0] ? 1 : 0;
+    d = d && at[1] == 0 && count >= plane ? 2 : d;
+    for (int i = 0; i < d; i++)
+        box->width[i] = l[i];
+    uint64_t most = l[d] - at[d], n = count / unit[d];
+    n = n < most ? n : most;
+    box->width[d] = d == 2 && n > planes ? planes : n;
+    return box_sites(box);
 }
 
 /* ---- reading ---- */
 
 struct reading {
     const struct limefile_gauge *g;
-    struct box box; /* of sites that are read */
+    struct openqcd_box box; /* of sites that are read */
     uint64_t t;
     unsigned char *out;
     unsigned char *column; /* records */
@@ -152,7 +219,7 @@ static int read_columns(const struct reading *r, uint64_t x, uint64_t y, bool in
 static int read_box(const struct reading *r)
 {
     const uint64_t *l = r->g->sites.extent;
-    const struct box *b = &r->box;
+    const struct openqcd_box *b = &r->box;
     uint64_t xs = b->width[0] + (b->width[0] < l[0]), ys = b->width[1] + (b->width[1] < l[1]);
     int err = 0;
     for (uint64_t i = 0; !err && i < xs; i++)
@@ -194,7 +261,12 @@ static int take_text(struct limefile_gauge *g, double plaquette)
     return 0;
 }
 
-int gauge_openqcd_open(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
+static bool matches_openqcd(const unsigned char *head, size_t n, uint64_t size)
+{
+    return (n >= HEADER_BYTES && is_openqcd(head, size)) || is_damaged(head, n, size);
+}
+
+static int open_openqcd(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
 {
     double plaquette = get_le_double(head + 16);
     if (!take_extents(head, g->sites.extent))
@@ -202,7 +274,7 @@ int gauge_openqcd_open(struct limefile_gauge *g, const unsigned char *head, uint
     g->format = LIMEFILE_GAUGE_OPENQCD;
     g->rows = 3;
     g->little = true;
-    g->data_offset = GAUGE_OPENQCD_HEADER;
+    g->data_offset = HEADER_BYTES;
     g->data_bytes = gauge_data_bytes(g->sites.extent, &stored);
     g->has_plaquette = true;
     g->plaquette = plaquette / 3;
@@ -210,7 +282,7 @@ int gauge_openqcd_open(struct limefile_gauge *g, const unsigned char *head, uint
     int err = gauge_check_size(g, size);
     if (err)
         return err;
-    if (!gauge_is_openqcd(head, size))
+    if (!is_openqcd(head, size))
         return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "plaq = %g: not a plaquette", plaquette);
     g->sites.precision = 64;
     g->sites.read = read_sites;
@@ -220,22 +292,80 @@ int gauge_openqcd_open(struct limefile_gauge *g, const unsigned char *head, uint
 
 /* ---- making ---- */
 
+static void fetch(const unsigned char *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += LINE)
+        __builtin_prefetch(at + i);
+}
+
+/* A column of sites in a box: the site at its base, and the bytes to the next one above. */
+struct column {
+    const struct openqcd_box *box;
+    const unsigned char *foot;
+    size_t step;
+};
+
+static struct column column_of(const struct openqcd_sites *s, const uint64_t l[4], uint64_t x,
+                               uint64_t y, size_t site)
+{
+    const struct openqcd_box *box = &s->box;
+    uint64_t row = box_local(box, l, 1, y) * box->width[0] + box_local(box, l, 0, x);
+    return (struct column){box, s->at + (size_t)row * site,
+                           (size_t)(box->width[0] * box->width[1]) * site};
+}
+
+static const unsigned char *site_of(const struct column *c, const uint64_t l[4], uint64_t z)
+{
+    return c->foot + (size_t)box_local(c->box, l, 2, z) * c->step;
+}
+
+/* The points of a column follow each other in the file. Each takes links of five sites: its
+ * own, and those below it in t, x, y and z. */
+void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqcd_sites *now,
+                    const struct openqcd_sites *before, uint64_t first, uint64_t count,
+                    unsigned char *out)
+{
+    size_t site = LIMEFILE_SITE_REALS * (size_t)(precision / 8), link = site / 4;
+    limefile_reals_fn *convert = limefile_reals_kernel(precision, false, 64, true);
+    uint64_t height = l[2] / 2, points;
+    for (; count; count -= points, first += points) {
+        uint64_t number = first / height, k = first % height, t = number / l[1] / l[0];
+        uint64_t x = number / l[1] % l[0], y = number % l[1];
+        uint64_t z = 2 * k + ((x + y + t) % 2 == 0);
+        const struct column here = column_of(now, l, x, y, site);
+        const struct column below[4] = {column_of(before, l, x, y, site),
+                                        column_of(now, l, x ? x - 1 : l[0] - 1, y, site),
+                                        column_of(now, l, x, y ? y - 1 : l[1] - 1, site), here};
+        points = count < height - k ? count : height - k;
+        for (uint64_t i = 0; i < points; i++, z += 2)
+            for (unsigned slot = 0; slot < 4; slot++, out += (size_t)2 * LINK_BYTES) {
+                unsigned d = (slot + 3) % 4; /* t, x, y, z */
+                uint64_t under = slot < 3 ? z : z ? z - 1 : l[2] - 1;
+                const unsigned char *at = site_of(&below[slot], l, under) + d * link;
+                convert(out, site_of(&here, l, z) + d * link, LIMEFILE_LINK_REALS);
+                convert(out + LINK_BYTES, at, LIMEFILE_LINK_REALS);
+                if (i + AHEAD < points)
+                    fetch(at + 2 * AHEAD * below[slot].step, link);
+            }
+    }
+}
+
 /* A box of sites at t, and what is above t - 1 in it. */
 struct making {
     const struct limefile_sites *sites;
-    struct box now, before;
+    struct openqcd_box now, before;
     uint64_t t;
     unsigned char *of_now, *of_before;
 };
 
 /* The largest box whose points, one after another, [first, first + count) begin with. */
 static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t count,
-                              struct box *box, uint64_t *t)
+                              struct openqcd_box *box, uint64_t *t)
 {
     uint64_t column = l[2] / 2, x = first / column / l[1] % l[0], y = first / column % l[1];
     uint64_t above = first % column, n;
     *t = first / column / l[1] / l[0];
-    *box = (struct box){.base = {x, y, 0}, .width = {1, 1, l[2]}};
+    *box = (struct openqcd_box){.base = {x, y, 0}, .width = {1, 1, l[2]}};
     if (above || count < column) {
         n = count < column - above ? count : column - above;
         box->base[2] = 2 * above;
@@ -255,7 +385,7 @@ static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t coun
 }
 
 /* A large part of each row is read as whole rows. */
-static void widen(struct box *box, const uint64_t l[4])
+static void widen(struct openqcd_box *box, const uint64_t l[4])
 {
     if (4 * box->width[0] >= l[0] && box->width[1] * box->width[2] >= l[2]) {
         box->base[0] = 0;
@@ -298,3 +428,29 @@ int openqcd_make(const struct limefile_sites *sites, uint64_t first, uint64_t co
     }
     return err;
 }
+
+static int make_header(struct limefile_gauge_image *image,
+                       const struct limefile_gauge_totals *totals)
+{
+    unsigned char *header = gauge_make_header(image, HEADER_BYTES);
+    double plaquette = totals ? 3 * totals->physics.plaquette : 0;
+    uint64_t bits;
+    if (!header)
+        return -ENOMEM;
+    for (int i = 0; i < 4; i++)
+        put_le32(header + 4 * i, image->sites.extent[(i + 3) % 4]);
+    memcpy(&bits, &plaquette, sizeof bits);
+    put_be64(header + 16, __builtin_bswap64(bits));
+    return 0;
+}
+
+const struct gauge_format gauge_openqcd = {
+    .name = "openqcd",
+    .matches = matches_openqcd,
+    .open = open_openqcd,
+    .make_header = make_header,
+    .precision = 64,
+    .rows_least = 3,
+    .extent_most = EXTENT_MAX,
+    .even = true,
+};

@@ -1,5 +1,6 @@
 /*
- * pass.c - one pass over all sites: sums of what is stored, figures, and an image's data
+ * pass.c - one pass over all sites: sums of what is stored, figures, and an image's data; and
+ * whether the header states the same
  *
  * Time slices are read one after another, all threads at one: while one is read, the figures of
  * the one before are taken and its data are made, for which the one before that is still there
@@ -9,19 +10,18 @@
  */
 #define _GNU_SOURCE
 #include "gauge.h"
-#include "imagekept.h"
-#include "openqcd.h"
-#include "piecepass.h"
 #include "threads.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
     SLICES = 3,
-    PIECE_BYTES = 512 * 1024, /* that are read, or written, at a time */
+    PIECE_BYTES = 512 * 1024, /* that are read at a time */
     OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY = 512 << 20,
@@ -92,7 +92,7 @@ static int load_run(struct worker *me, const struct step *s, uint64_t from, uint
     int err = pass->sites->read(pass->sites->context, first, to - from, at);
     bool counts = s->counts && (!w->halo || from >= w->plane);
     if (!err && pass->source && counts)
-        gauge_sum(pass->source, at, first, to - from, &me->source);
+        gauge_add_source(pass->source, at, first, to - from, &me->source);
     if (!err && pass->progress && counts) {
         pthread_mutex_lock(&w->lock);
         if (!pass->progress(pass->context, to - from))
@@ -158,7 +158,7 @@ static void take_figures(struct worker *me, const struct step *s, uint64_t from,
 static int put(struct worker *me, const void *data, size_t n, uint64_t offset)
 {
     const struct limefile_gauge_pass *pass = me->work->pass;
-    image_sum(pass->image, data, n, offset, &me->image);
+    gauge_add_image(pass->image, data, n, offset, &me->image);
     return pass->write ? pass->write(pass->context, data, n,
                                      offset + limefile_gauge_image_data_offset(pass->image))
                        : 0;
@@ -188,7 +188,7 @@ static int make_columns(struct worker *me, const struct step *s, uint64_t x)
 {
     struct work *w = me->work;
     const uint64_t *l = w->extent;
-    const struct box box = {{0, 0, s->base}, {l[0], l[1], s->planes}};
+    const struct openqcd_box box = {{0, 0, s->base}, {l[0], l[1], s->planes}};
     const struct openqcd_sites now = {s->now, box}, before = {s->before, box};
     uint64_t low = w->halo ? (s->base + 1) % l[2] : 0;
     uint64_t high = w->halo ? s->planes - 1 : l[2], n;
@@ -426,13 +426,11 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
                image->form.precision == pass->sites->precision;
     w.threads = pass->threads ? pass->threads : limefile_processors();
     w.threads = w.threads < THREADS_MAX ? w.threads : THREADS_MAX;
-    int err = plan(&w);
-    if (err == -ENOMEM) {
-        release(&w);
-        return piecepass_run(pass, out);
-    }
+    unsigned precision = pass->sites->precision;
+    bool is_valid = gauge_count_sites(w.extent) && (precision == 32 || precision == 64);
+    int err = is_valid ? plan(&w) : -EINVAL;
     if (!err)
-        err = limefile_physics_planes_new(w.extent, pass->sites->precision, &w.figures);
+        err = limefile_physics_planes_new(w.extent, precision, &w.figures);
     if (!err)
         err = run_all(&w);
     if (!err) {
@@ -441,4 +439,100 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
     }
     release(&w);
     return err;
+}
+
+/* ---- whether the data are what their header says ---- */
+
+static bool has_right_checksum(const struct limefile_gauge *g,
+                               const struct limefile_gauge_sums *is)
+{
+    const struct limefile_gauge_sums *stated = &g->sums;
+    return !g->has_checksum ||
+           (is->nersc == stated->nersc && is->sum29 == stated->sum29 &&
+            is->sum31 == stated->sum31 && is->scidac.suma == stated->scidac.suma &&
+            is->scidac.sumb == stated->scidac.sumb);
+}
+
+static void checksum_difference(const struct limefile_gauge *g,
+                                const struct limefile_gauge_sums *is,
+                                char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
+{
+    static const char two[] =
+        "checksum %08" PRIx32 " %08" PRIx32 ", not %08" PRIx32 " %08" PRIx32 " as in the %s";
+    const struct limefile_gauge_sums *stated = &g->sums;
+    size_t cap = LIMEFILE_GAUGE_DIFFERENCE_MAX;
+    if (g->format == LIMEFILE_GAUGE_NERSC)
+        snprintf(text, cap, "checksum %08" PRIx32 ", not %08" PRIx32 " as in the header",
+                 is->nersc, stated->nersc);
+    else if (g->format == LIMEFILE_GAUGE_MILC)
+        snprintf(text, cap, two, is->sum29, is->sum31, stated->sum29, stated->sum31, "header");
+    else
+        snprintf(text, cap, two, is->scidac.suma, is->scidac.sumb, stated->scidac.suma,
+                 stated->scidac.sumb, "scidac-checksum");
+}
+
+int limefile_gauge_stated(const struct limefile_gauge *g,
+                          struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
+{
+    bool openqcd = g->format == LIMEFILE_GAUGE_OPENQCD;
+    if (g->format == LIMEFILE_GAUGE_ILDG) {
+        memcpy(out, g->kept->stated, sizeof g->kept->stated);
+        return g->kept->stated_count;
+    }
+    if (!g->has_plaquette && !g->has_trace)
+        return 0;
+    int count =
+        limefile_physics_stated_text(g->text, strlen(g->text), openqcd ? 3 : 1, "header", out);
+    for (int i = 0; openqcd && i < count; i++)
+        out[i].tolerance = LIMEFILE_PHYSICS_TOLERANCE_OPENQCD;
+    return count;
+}
+
+int limefile_gauge_compare(const struct limefile_gauge *g,
+                           const struct limefile_gauge_totals *totals,
+                           char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
+{
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
+    int count = limefile_gauge_stated(g, stated);
+    *text = '\0';
+    if (!has_right_checksum(g, &totals->source)) {
+        checksum_difference(g, &totals->source, text);
+        return LIMEFILE_E_GAUGE_CHECKSUM;
+    }
+    for (int i = 0; i < count; i++) {
+        const struct limefile_physics_stated *s = &stated[i];
+        if (limefile_physics_agrees(&totals->physics, s, g->sites.precision))
+            continue;
+        snprintf(text, LIMEFILE_GAUGE_DIFFERENCE_MAX, "%s %.12g, not %s as in the %s",
+                 limefile_physics_quantity_name(s->quantity),
+                 limefile_physics_value(&totals->physics, s->quantity),
+                 *s->text ? s->text : "empty", s->where);
+        return s->quantity == LIMEFILE_PHYSICS_TRACE ? LIMEFILE_E_GAUGE_TRACE
+                                                     : LIMEFILE_E_GAUGE_PLAQUETTE;
+    }
+    return 0;
+}
+
+const char *limefile_gauge_why_unverified(const struct limefile_gauge *g)
+{
+    if (g->has_checksum || g->has_plaquette || g->has_trace)
+        return NULL;
+    return "the header has no usable sum";
+}
+
+int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads,
+                          bool (*progress)(void *, uint64_t), void *context,
+                          struct limefile_gauge_totals *out)
+{
+    struct limefile_gauge_pass pass = {
+        .sites = &g->sites,
+        .source = g,
+        .progress = progress,
+        .context = context,
+        .threads = threads,
+        .without_plaquette = !g->has_plaquette,
+    };
+    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
+    int err = limefile_gauge_run(&pass, out);
+    return err ? err : limefile_gauge_compare(g, out, text);
 }

@@ -1,14 +1,73 @@
-/* volumes.c - a set of volumes: what each has, and whether they fit together */
-#include "volumeset.h"
+/* volumes.c - a set of volumes: what each has, whether they fit together, and the container
+ * that they would have been */
+#include "bytes.h"
+#include "limevolumes.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    LIST_BLOCK = 16384, /* ranks that are read at a time */
+};
+
+struct volume {
+    struct limefile_source *source;
+    struct limefile_index *index;
+    struct limefile_record list; /* of sites; ordinal 0: none */
+    uint64_t sites;
+    uint64_t *data; /* offsets of the data of the fields that are joined */
+};
+
+/* A record of a part of the lattice, which is not joined. */
+struct part {
+    uint32_t ordinal, message; /* in the master */
+    struct limefile_scidac_record stated;
+};
+
+/* Sites that follow each other in the lattice and in a volume. */
+struct run {
+    uint64_t rank, at; /* at: in the volume's data, in sites */
+    uint32_t count, volume;
+};
+
+/* A record of the joined container. */
+struct joined {
+    uint64_t offset; /* of its header */
+    uint64_t bytes;
+    uint32_t ordinal; /* in the master */
+    uint32_t field;   /* number + 1 of the field that is joined; 0: as in the master */
+    bool mb, me;
+};
+
+struct limefile_volumes {
+    struct limefile_source source; /* first: the joined container */
+    struct volume *volume;
+    size_t count, master;
+    struct limefile_scidac_file file;
+    uint64_t sites; /* of the lattice */
+    uint64_t fields;
+    uint64_t *site_bytes; /* of each field */
+    uint64_t *order; /* of the data in a volume other than the master: number + 1 of the field,
+                      * 0: a part */
+    struct part *part;
+    size_t parts;
+    struct limefile_volumes_options options;
+    struct run *run;
+    size_t runs, capacity;
+    struct joined *record;
+    size_t records;
+    uint64_t size;
+    char *text; /* the private file XML, with volfmt 0 */
+    size_t text_bytes;
+    uint32_t text_ordinal; /* in the master */
+};
+
 /* ---- metadata ---- */
 
-bool volumes_is_data(const struct limefile_record *r)
+static bool is_data(const struct limefile_record *r)
 {
     return strcmp(r->type, "scidac-binary-data") == 0 ||
            strcmp(r->type, "ildg-binary-data") == 0;
@@ -137,7 +196,7 @@ static int take_master(struct limefile_volumes *set)
             err = set->text ? LIMEFILE_E_VOLUME_MASTER : take_file(set, &r);
         else if (strcmp(r.type, "scidac-private-record-xml") == 0)
             by = r;
-        else if (volumes_is_data(&r)) {
+        else if (is_data(&r)) {
             err = take_data(set, &r, &by);
             by.ordinal = 0;
         }
@@ -196,7 +255,7 @@ static int find_master_data(struct limefile_volumes *set, struct volume *v)
     uint64_t at = 0;
     int err = 0;
     for (uint64_t i = 1; !err && limefile_index_get(v->index, i, &r) == 0; i++)
-        if (at < set->fields && v->data[at] == r.data_offset && volumes_is_data(&r))
+        if (at < set->fields && v->data[at] == r.data_offset && is_data(&r))
             err = take_field_data(set, v, at++, &r);
     return err;
 }
@@ -206,7 +265,7 @@ static uint64_t count_data(const struct volume *v)
     struct limefile_record r;
     uint64_t count = 0;
     for (uint64_t i = 1; limefile_index_get(v->index, i, &r) == 0; i++)
-        count += volumes_is_data(&r);
+        count += is_data(&r);
     return count;
 }
 
@@ -224,7 +283,7 @@ static int find_data(struct limefile_volumes *set, struct volume *v)
     if (!v->data)
         return -ENOMEM;
     for (uint64_t i = 1; !err && limefile_index_get(v->index, i, &r) == 0; i++) {
-        if (!volumes_is_data(&r))
+        if (!is_data(&r))
             continue;
         uint64_t field = has_parts ? set->order[at] : at + 1;
         at++;
@@ -245,6 +304,312 @@ static int take_volume(struct limefile_volumes *set, size_t number)
         return LIMEFILE_E_VOLUME_LIST;
     return v->list.bytes != 4 * v->sites && v->list.bytes % 8 ? LIMEFILE_E_VOLUME_LIST : 0;
 }
+
+/* ---- lists of sites ---- */
+
+static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, uint32_t volume)
+{
+    struct run *last = set->runs ? &set->run[set->runs - 1] : NULL;
+    if (rank >= set->sites)
+        return LIMEFILE_E_VOLUME_LIST;
+    if (last && last->volume == volume && last->rank + last->count == rank &&
+        last->at + last->count == at && last->count < UINT32_MAX) {
+        last->count++;
+        return 0;
+    }
+    if (last && last->volume == volume && last->rank + last->count - 1 == rank)
+        return LIMEFILE_E_VOLUME_TWICE; /* a hole would be that all along */
+    if (set->runs == set->capacity) {
+        size_t more = set->capacity + set->capacity / 2 + 64;
+        void *bigger = reallocarray(set->run, more, sizeof *set->run);
+        if (!bigger)
+            return -ENOMEM;
+        set->run = bigger;
+        set->capacity = more;
+    }
+    set->run[set->runs++] = (struct run){rank, at, 1, volume};
+    return 0;
+}
+
+static int take_list(struct limefile_volumes *set, size_t number)
+{
+    const struct volume *v = &set->volume[number];
+    unsigned bytes = v->sites ? (unsigned)(v->list.bytes / v->sites) : 4;
+    unsigned char *raw = malloc(LIST_BLOCK * 8);
+    int err = raw ? 0 : -ENOMEM;
+    for (uint64_t at = 0, n; !err && at < v->sites; at += n) {
+        n = v->sites - at < LIST_BLOCK ? v->sites - at : LIST_BLOCK;
+        ssize_t came = limefile_read_full(v->source, raw, (size_t)n * bytes,
+                                          v->list.data_offset + at * bytes);
+        err = came < 0 ? (int)came : (size_t)came < n * bytes ? LIMEFILE_E_SHRUNK : 0;
+        for (uint64_t i = 0; !err && i < n; i++)
+            err = add_rank(set, bytes == 4 ? get_be32(raw + 4 * i) : get_be64(raw + 8 * i),
+                           at + i, (uint32_t)number);
+    }
+    free(raw);
+    return err;
+}
+
+static int by_rank(const void *one, const void *other)
+{
+    const struct run *a = one, *b = other;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+/* All sites, each once. */
+static int sort_runs(struct limefile_volumes *set)
+{
+    uint64_t next = 0;
+    if (set->runs)
+        qsort(set->run, set->runs, sizeof *set->run, by_rank);
+    for (size_t i = 0; i < set->runs; i++) {
+        if (set->run[i].rank != next)
+            return set->run[i].rank < next ? LIMEFILE_E_VOLUME_TWICE
+                                           : LIMEFILE_E_VOLUME_MISSING;
+        next += set->run[i].count;
+    }
+    return next == set->sites ? 0 : LIMEFILE_E_VOLUME_MISSING;
+}
+
+/* ---- records of the joined container ---- */
+
+static bool is_list(const struct limefile_record *r)
+{
+    return strcmp(r->type, "scidac-sitelist") == 0;
+}
+
+/* True if the record has the master's data of that field. */
+static bool is_field(const struct limefile_volumes *set, const struct limefile_record *r,
+                     uint64_t field)
+{
+    return field < set->fields && is_data(r) &&
+           set->volume[set->master].data[field] == r->data_offset;
+}
+
+/* Which field the next data are; global data are the master's alone. */
+static int add_joined(struct limefile_volumes *set, const struct limefile_record *r,
+                      uint64_t *field)
+{
+    struct joined *j = &set->record[set->records];
+    *j = (struct joined){
+        .offset = set->size, .bytes = r->bytes, .ordinal = (uint32_t)r->ordinal};
+    if (j->ordinal == set->text_ordinal)
+        j->bytes = set->text_bytes;
+    if (is_field(set, r, *field)) {
+        if (__builtin_mul_overflow(set->sites, set->site_bytes[*field], &j->bytes))
+            return LIMEFILE_E_LENGTH;
+        j->field = (uint32_t)++ * field;
+    }
+    struct limefile_header header;
+    uint64_t end;
+    int err = limefile_header_init(&header, r->type, r->type_len, j->bytes, true, true);
+    set->records++;
+    return err ? err : limefile_extent_of(j->offset, j->bytes, &end, &set->size);
+}
+
+static bool has_part(const struct limefile_volumes *set, uint32_t message)
+{
+    for (size_t i = 0; i < set->parts; i++)
+        if (set->part[i].message == message)
+            return true;
+    return false;
+}
+
+/* True if the record is in the joined container when all records are. */
+static bool is_joinable(const struct limefile_volumes *set, const struct limefile_record *r)
+{
+    return !is_list(r) && !has_part(set, r->message);
+}
+
+/* Marks the messages of the records that the caller has chosen, and that of the file. */
+static int choose_messages(const struct limefile_volumes *set, bool *chosen)
+{
+    const struct limefile_index *index = set->volume[set->master].index;
+    struct limefile_record r;
+    size_t found = 0;
+    uint64_t number = 0;
+    for (uint64_t i = 1; limefile_index_get(index, i, &r) == 0; i++) {
+        if (r.ordinal == set->text_ordinal)
+            chosen[r.message] = true;
+        if (!is_joinable(set, &r))
+            continue;
+        number++;
+        for (size_t j = 0; j < set->options.record_count; j++)
+            if (set->options.records[j] == number) {
+                chosen[r.message] = true;
+                found++;
+            }
+    }
+    return found == set->options.record_count ? 0 : LIMEFILE_E_NO_RECORD;
+}
+
+static int join_messages(struct limefile_volumes *set, const bool *chosen)
+{
+    const struct limefile_index *index = set->volume[set->master].index;
+    struct limefile_record r;
+    uint64_t field = 0;
+    uint32_t message = 0;
+    int err = 0;
+    for (uint64_t i = 1; !err && limefile_index_get(index, i, &r) == 0; i++) {
+        if (!is_joinable(set, &r) || (chosen && !chosen[r.message])) {
+            field += is_field(set, &r, field);
+            continue;
+        }
+        struct joined *j = &set->record[set->records];
+        err = add_joined(set, &r, &field);
+        j->mb = j->me = true; /* until another of its message follows */
+        if (set->records > 1 && message == r.message)
+            j->mb = j[-1].me = false;
+        message = r.message;
+    }
+    return err;
+}
+
+static int join(struct limefile_volumes *set)
+{
+    const struct limefile_index *index = set->volume[set->master].index;
+    struct limefile_record file;
+    bool *chosen = NULL;
+    int err = limefile_index_get(index, set->text_ordinal, &file);
+    if (!err && has_part(set, file.message))
+        return LIMEFILE_E_VOLUME_PART;
+    set->record = calloc((size_t)limefile_index_count(index) + 1, sizeof *set->record);
+    if (!err && set->options.records)
+        chosen = calloc((size_t)limefile_index_messages(index) + 1, sizeof *chosen);
+    if (!err && (!set->record || (set->options.records && !chosen)))
+        err = -ENOMEM;
+    if (!err && chosen)
+        err = choose_messages(set, chosen);
+    if (!err)
+        err = join_messages(set, chosen);
+    free(chosen);
+    set->options.records = NULL;
+    return err;
+}
+
+/* ---- its bytes ---- */
+
+/* The last of `count` structs that begin with a number of at most `value`; they rise, and the
+ * first one does. */
+static const void *last_upto(const void *structs, size_t size, size_t count, uint64_t value)
+{
+    const char *base = structs;
+    size_t low = 0, high = count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        uint64_t there;
+        memcpy(&there, base + middle * size, sizeof there);
+        if (there <= value)
+            low = middle;
+        else
+            high = middle;
+    }
+    return base + low * size;
+}
+
+_Static_assert(offsetof(struct joined, offset) == 0 && offsetof(struct run, rank) == 0,
+               "what they are found by comes first");
+
+/* Several records end before `offset`; this one does not. */
+static const struct joined *record_at(const struct limefile_volumes *set, uint64_t offset)
+{
+    return last_upto(set->record, sizeof *set->record, set->records, offset);
+}
+
+static const struct run *run_at(const struct limefile_volumes *set, uint64_t rank)
+{
+    return last_upto(set->run, sizeof *set->run, set->runs, rank);
+}
+
+static ssize_t read_all(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    ssize_t came = limefile_read_full(source, buf, n, offset);
+    return came >= 0 && (size_t)came < n ? LIMEFILE_E_SHRUNK : came;
+}
+
+static ssize_t read_joined(const struct limefile_volumes *set, uint64_t field,
+                           unsigned char *out, size_t n, uint64_t offset)
+{
+    uint64_t site = set->site_bytes[field];
+    const struct run *run = run_at(set, offset / site);
+    for (size_t left = n; left; run++) {
+        uint64_t within = offset - run->rank * site, has = run->count * site - within;
+        size_t part = has < left ? (size_t)has : left;
+        const struct volume *v = &set->volume[run->volume];
+        ssize_t came = read_all(v->source, out, part, v->data[field] + run->at * site + within);
+        if (came < 0)
+            return came;
+        out += part;
+        offset += part;
+        left -= part;
+    }
+    return (ssize_t)n;
+}
+
+static ssize_t read_data(const struct limefile_volumes *set, const struct joined *j,
+                         unsigned char *out, size_t n, uint64_t at)
+{
+    const struct volume *master = &set->volume[set->master];
+    struct limefile_record r;
+    if (j->field)
+        return read_joined(set, j->field - 1, out, n, at);
+    if (j->ordinal == set->text_ordinal) {
+        memcpy(out, set->text + at, n);
+        return (ssize_t)n;
+    }
+    int err = limefile_index_get(master->index, j->ordinal, &r);
+    return err ? err : read_all(master->source, out, n, r.data_offset + at);
+}
+
+static ssize_t read_header(const struct limefile_volumes *set, const struct joined *j,
+                           unsigned char *out, size_t n, uint64_t at)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    struct limefile_record r;
+    struct limefile_header header;
+    int err = limefile_index_get(set->volume[set->master].index, j->ordinal, &r);
+    if (!err)
+        err = limefile_header_init(&header, r.type, r.type_len, j->bytes, j->mb, j->me);
+    if (!err)
+        err = limefile_header_encode(&header, raw);
+    if (err)
+        return err;
+    memcpy(out, raw + at, n);
+    return (ssize_t)n;
+}
+
+/* Of one record: its header, data or padding. */
+static ssize_t volumes_read(struct limefile_source *source, void *buf, size_t n,
+                            uint64_t offset)
+{
+    const struct limefile_volumes *set = (const struct limefile_volumes *)source;
+    if (offset >= set->size || n == 0)
+        return 0;
+    const struct joined *j = record_at(set, offset);
+    uint64_t at = offset - j->offset, left;
+    if (at < LIMEFILE_HEADER_BYTES) {
+        left = LIMEFILE_HEADER_BYTES - at;
+        return read_header(set, j, buf, left < n ? (size_t)left : n, at);
+    }
+    at -= LIMEFILE_HEADER_BYTES;
+    if (at < j->bytes) {
+        left = j->bytes - at;
+        return read_data(set, j, buf, left < n ? (size_t)left : n, at);
+    }
+    left = j->bytes + limefile_padding(j->bytes) - at;
+    n = left < n ? (size_t)left : n;
+    memset(buf, 0, n);
+    return (ssize_t)n;
+}
+
+static int volumes_size(struct limefile_source *source, uint64_t *size)
+{
+    *size = ((const struct limefile_volumes *)source)->size;
+    return 0;
+}
+
+static const struct limefile_source_ops volumes_ops = {.read = volumes_read,
+                                                       .size = volumes_size};
 
 /* ---- the set ---- */
 
@@ -293,13 +658,13 @@ static int take_lists(struct limefile_volumes *set, size_t *bad)
     int err = 0;
     for (size_t i = 0; !err && i < set->count; i++) {
         *bad = i;
-        err = volumes_take_list(set, i);
+        err = take_list(set, i);
     }
     if (err)
         return err;
     *bad = set->count;
-    err = volumes_sort(set);
-    return err ? err : volumes_join(set);
+    err = sort_runs(set);
+    return err ? err : join(set);
 }
 
 static int begin(struct limefile_source *const *volumes, size_t count,

@@ -48,9 +48,4 @@ typedef void xmlread_fact_fn(void *context, const char *name, size_t depth, cons
 int xmlread_facts(const void *xml, size_t n, char root[XMLREAD_TEXT_MAX], xmlread_fact_fn *fact,
                   void *context);
 
-/* Each element, in their order, and its attributes: name, value, name, value, ..., NULL. The
- * limits are those of expat for them. Results as above. */
-typedef void xmlread_element_fn(void *context, const char *name, const char *const *attributes);
-int xmlread_elements(const void *xml, size_t n, xmlread_element_fn *element, void *context);
-
 #endif

@@ -6,7 +6,6 @@
  * a core's L2. Sums are in fixed point, so that they do not depend on who adds what.
  */
 #include "limephysics.h"
-#include "tally.h"
 #include "tile.h"
 
 #include <errno.h>
@@ -17,6 +16,14 @@
 enum {
     ROWS_BYTES = 640 * 1024, /* of all rows that are unpacked */
     CACHE_LINE = 64,
+};
+
+/* The largest deviations and the bad links of some sites: they do not depend on the order in
+ * which tiles are measured. */
+struct tally {
+    double unitarity, determinant;
+    uint64_t nonfinite, bad_links, bad_sites;
+    struct limefile_physics_bad first;
 };
 
 typedef __int128 figure;
@@ -31,10 +38,102 @@ struct limefile_physics_planes {
     size_t row_tiles;
     double *rows; /* this one of each plane, and of the one above; the next one; one in time */
     tile_measure_fn *measure;
-    struct physics_tally tally;
+    struct tally tally;
     figure space, time, trace;
     bool beyond; /* a sum is no number, or more than a figure can be */
 };
+
+/* ---- bad links ---- */
+
+static bool is_before(const struct limefile_physics_bad *x,
+                      const struct limefile_physics_bad *y)
+{
+    if (y->wrong == LIMEFILE_PHYSICS_GOOD || x->wrong == LIMEFILE_PHYSICS_GOOD)
+        return x->wrong != LIMEFILE_PHYSICS_GOOD;
+    return x->site != y->site ? x->site < y->site : x->direction < y->direction;
+}
+
+static double larger(double x, double y)
+{
+    return x > y ? x : y;
+}
+
+static void merge_tally(struct tally *t, const struct tally *other)
+{
+    t->unitarity = larger(t->unitarity, other->unitarity);
+    t->determinant = larger(t->determinant, other->determinant);
+    t->nonfinite += other->nonfinite;
+    t->bad_links += other->bad_links;
+    t->bad_sites += other->bad_sites;
+    if (is_before(&other->first, &t->first))
+        t->first = other->first;
+}
+
+/* Returns whether the link is bad, and fills in how. */
+static bool judge_link(struct tally *t, double bound, const double *u,
+                       struct limefile_physics_bad *bad)
+{
+    double unitarity, determinant;
+    int odd = limefile_physics_link(u, &unitarity, &determinant);
+    bad->wrong = LIMEFILE_PHYSICS_GOOD;
+    if (odd >= 0) {
+        bad->wrong = isnan(u[odd]) ? LIMEFILE_PHYSICS_NAN : LIMEFILE_PHYSICS_INFINITE;
+        bad->real = (unsigned)odd;
+        for (int i = odd; i < LIMEFILE_LINK_REALS; i++)
+            t->nonfinite += !isfinite(u[i]);
+        return true;
+    }
+    t->unitarity = larger(t->unitarity, unitarity);
+    t->determinant = larger(t->determinant, determinant);
+    if (unitarity > bound) {
+        bad->wrong = LIMEFILE_PHYSICS_UNITARITY;
+        bad->deviation = unitarity;
+    } else if (determinant > bound) {
+        bad->wrong = LIMEFILE_PHYSICS_DETERMINANT;
+        bad->deviation = determinant;
+    }
+    return bad->wrong != LIMEFILE_PHYSICS_GOOD;
+}
+
+/* Link by link, where the tile as a whole says that something is wrong. */
+static void judge_tile(struct limefile_physics_planes *p, const double *tile, unsigned count,
+                       const uint64_t at[4])
+{
+    const uint64_t *extent = p->extent;
+    struct tally *t = &p->tally;
+    uint64_t first = ((at[3] * extent[2] + at[2]) * extent[1] + at[1]) * extent[0] + at[0];
+    for (unsigned i = 0; i < count; i++) {
+        unsigned before = 0;
+        for (unsigned mu = 0; mu < 4; mu++) {
+            double u[LIMEFILE_LINK_REALS];
+            struct limefile_physics_bad bad = {
+                .site = first + i,
+                .at = {at[0] + i, at[1], at[2], at[3]},
+                .direction = mu,
+            };
+            for (unsigned c = 0; c < LIMEFILE_LINK_REALS; c++)
+                u[c] = tile[(size_t)(mu * LIMEFILE_LINK_REALS + c) * TILE_PITCH + i];
+            if (!judge_link(t, p->bound, u, &bad))
+                continue;
+            t->bad_links++;
+            t->bad_sites += before++ == 0;
+            if (is_before(&bad, &t->first))
+                t->first = bad;
+        }
+    }
+}
+
+static void tally_tile(struct limefile_physics_planes *p, const double *tile, unsigned count,
+                       const uint64_t at[4], const struct tile_sums *sums)
+{
+    struct tally *t = &p->tally;
+    if (!sums->finite || sums->square > p->bound * p->bound) {
+        judge_tile(p, tile, count, at);
+        return;
+    }
+    t->unitarity = larger(t->unitarity, __builtin_sqrt(sums->unitarity));
+    t->determinant = larger(t->determinant, __builtin_sqrt(sums->determinant));
+}
 
 /* ---- memory ---- */
 
@@ -81,7 +180,7 @@ int limefile_physics_planes_new(const uint64_t extent[4], unsigned precision,
     memset(p->rows, 0, bytes);
     memcpy(p->extent, extent, sizeof p->extent);
     p->precision = precision;
-    p->bound = tally_bound(0, precision);
+    p->bound = precision == 32 ? LIMEFILE_PHYSICS_BOUND_SINGLE : LIMEFILE_PHYSICS_BOUND_DOUBLE;
     p->together = choose(extent);
     p->row_tiles = row_reals(extent) / TILE_REALS;
     p->measure = tile_measure_best();
@@ -120,20 +219,30 @@ void limefile_physics_planes_merge(struct limefile_physics_planes *p,
     merge(p, &p->time, other->time);
     merge(p, &p->trace, other->trace);
     p->beyond |= other->beyond;
-    tally_merge(&p->tally, &other->tally);
+    merge_tally(&p->tally, &other->tally);
 }
 
 void limefile_physics_planes_tell(const struct limefile_physics_planes *p,
                                   struct limefile_physics *out)
 {
+    const struct tally *t = &p->tally;
     double sites = (double)p->extent[0] * (double)p->extent[1] * (double)p->extent[2] *
                    (double)p->extent[3];
-    const struct physics_sums sums = {
-        .space = p->beyond ? NAN : (double)p->space / unit,
-        .time = (double)p->time / unit,
-        .trace = (double)p->trace / unit,
+    *out = (struct limefile_physics){
+        .unitarity = t->unitarity,
+        .determinant = t->determinant,
+        .bound = p->bound,
+        .nonfinite = t->nonfinite,
+        .bad_links = t->bad_links,
+        .bad_sites = t->bad_sites,
+        .first = t->first,
+        .space = (double)p->space / unit / (9 * sites), /* 3 planes, 3 colours */
+        .time = (double)p->time / unit / (9 * sites),
+        .trace = (double)p->trace / unit / (12 * sites),
     };
-    tally_tell(&p->tally, p->bound, &sums, sites, out);
+    out->plaquette = (out->space + out->time) / 2;
+    if (p->beyond || t->nonfinite)
+        out->plaquette = out->space = out->time = out->trace = NAN;
 }
 
 /* ---- planes ---- */
@@ -187,7 +296,6 @@ static void load_rows(const struct sweep *s, uint64_t y, double *rows, bool abov
 static void measure_row(const struct sweep *s, uint64_t k, uint64_t y)
 {
     struct limefile_physics_planes *p = s->p;
-    const struct bounds bounds = {p->extent, p->bound};
     const double *tile = row_at(p, s->here, k);
     const double *next[3] = {row_at(p, s->next, k), row_at(p, s->here, k + 1), s->then};
     uint64_t at[4] = {0, y, (s->slab->z + s->first + k) % p->extent[2], s->slab->t};
@@ -195,7 +303,7 @@ static void measure_row(const struct sweep *s, uint64_t k, uint64_t y)
         unsigned n = left < TILE_SITES ? (unsigned)left : TILE_SITES;
         struct tile_sums sums;
         p->measure(tile, s->slab->above_t ? next : NULL, n, &sums);
-        tally_tile(&p->tally, &bounds, tile, n, at, &sums);
+        tally_tile(p, tile, n, at, &sums);
         add(p, &p->space, sums.space);
         add(p, &p->time, sums.time);
         add(p, &p->trace, sums.trace);
@@ -204,6 +312,16 @@ static void measure_row(const struct sweep *s, uint64_t k, uint64_t y)
         at[0] += n;
         left -= n;
     }
+}
+
+/* Fetches a row into the cache while others are computed with. */
+static void fetch_row(const struct limefile_physics_planes *p, const unsigned char *plane,
+                      uint64_t y)
+{
+    size_t bytes = (size_t)p->extent[0] * LIMEFILE_SITE_REALS * (p->precision / 8);
+    const unsigned char *row = plane + (size_t)(y % p->extent[1]) * bytes;
+    for (size_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch(row + i, 0, 2);
 }
 
 static void do_sweep(struct sweep *s)
@@ -219,6 +337,9 @@ static void do_sweep(struct sweep *s)
             size_t at = (size_t)(s->first + k) * plane_bytes(p);
             if (loops)
                 load_row(p, s->slab->above_t + at, y, s->then);
+            if (loops)
+                fetch_row(p, s->slab->above_t + at, y + 1);
+            fetch_row(p, s->slab->here + at, y + 2);
             measure_row(s, k, y);
         }
         double *rows = s->here;

@@ -118,8 +118,10 @@ AVX2_INLINE void turn(double *tile, const unsigned char *sites, unsigned precisi
     size_t number = precision / 8, site = LIMEFILE_SITE_REALS * number;
     for (size_t c = 0; c < LIMEFILE_SITE_REALS; c += SQUARE, sites += SQUARE * number) {
         four s[SQUARE];
-        for (size_t i = 0; i < SQUARE; i++)
+        for (size_t i = 0; i < SQUARE; i++) {
             take(sites + i * site, precision, &s[i]);
+            __builtin_prefetch(sites + (2 * SQUARE + i) * site);
+        }
         four a = __builtin_shufflevector(s[0], s[1], 0, 4, 2, 6);
         four b = __builtin_shufflevector(s[0], s[1], 1, 5, 3, 7);
         four x = __builtin_shufflevector(s[2], s[3], 0, 4, 2, 6);

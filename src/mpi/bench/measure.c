@@ -1,14 +1,72 @@
 /* measure.c - repetitions of writing and reading, by one back end after another */
+#define _GNU_SOURCE
 #include "measure.h"
-#include "cache.h"
-#include "compute.h"
-#include "datafile.h"
-#include "report.h"
+#include "guard.h"
+#include "system.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* The outputs that are moved while the clock runs. */
+struct batch {
+    struct bench_run *run;
+    struct bench_entry *entry;
+    int n;
+    struct bench_io *io;
+    char (*paths)[BENCH_PATH_BYTES];
+    bool is_prepared;
+};
+
+enum {
+    CALIBRATION = 100, /* units of computing */
+};
+
+static bool is_abandoned;
+
+bool bench_is_abandoned(void)
+{
+    return is_abandoned;
+}
+
+void bench_output_path(const struct bench_run *run, const struct bench_entry *entry, int n,
+                       char path[BENCH_PATH_BYTES])
+{
+    if (run->options->outputs == 1)
+        snprintf(path, BENCH_PATH_BYTES, "%s", entry->path);
+    else
+        snprintf(path, BENCH_PATH_BYTES, "%.*s.%d", BENCH_PATH_BYTES - 16, entry->path, n + 1);
+}
+
+/* ---- computing ---- */
+
+static volatile double sink;
+
+/* Arithmetic without memory. */
+static void compute(double units)
+{
+    double x = sink;
+    for (long i = 0; i < (long)(units * 1e6); i++)
+        x = x * 0.999999 + 1e-6;
+    sink = x;
+}
+
+/* How long a unit of computing takes when all ranks compute, the same on each. */
+static double compute_unit(MPI_Comm comm)
+{
+    MPI_Barrier(comm);
+    double seconds = MPI_Wtime();
+    compute(CALIBRATION);
+    MPI_Barrier(comm);
+    seconds = MPI_Wtime() - seconds;
+    MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, comm);
+    return seconds / CALIBRATION;
+}
 
 /* ---- what is measured ---- */
 
@@ -52,15 +110,21 @@ static void say_refusals(const struct bench_run *run)
         bench_say("%s: %s", run->skipped[i].backend->name, run->skipped[i].reason);
 }
 
-/* Only rank 0 checks. */
+/* Refuses to overwrite a file that lime-bench has not made. An empty file counts, too, as the
+ * measurement would remove it. Only rank 0 checks. */
 static bool is_free(const struct bench_run *run)
 {
     for (int i = 0; i < run->entries * run->options->outputs; i++) {
         char path[BENCH_PATH_BYTES];
         bench_output_path(run, &run->entry[i / run->options->outputs],
                           (int)(i % run->options->outputs), path);
-        if (!bench_datafile_is_free(path))
+        struct stat st;
+        if (lstat(path, &st) == 0 || errno != ENOENT) {
+            bench_say("%s: write: it exists and would be overwritten; remove it, or name "
+                      "another file",
+                      path);
             return false;
+        }
     }
     return true;
 }
@@ -78,14 +142,20 @@ static bool make_results(struct bench_run *run)
     return true;
 }
 
-/* The data, and room for the results. */
-static bool make_room(struct bench_run *run)
+static bool make_data(struct bench_run *run)
 {
-    char error[BENCH_ERROR_BYTES] = "";
-    run->content->make(run, error);
-    if (!error[0] && !make_results(run))
-        snprintf(error, sizeof error, "out of memory");
-    return bench_world_report(run->world, run->options->path, "prepare", error);
+    const struct bench_pattern *p = &run->options->task.pattern;
+    int writer, reader;
+    MPI_Comm_rank(run->writers, &writer);
+    MPI_Comm_rank(run->readers, &reader);
+    int64_t bytes = bench_pattern_rank_bytes(p, writer);
+    int64_t others = bench_pattern_rank_bytes(p, reader);
+    bytes = bytes > others ? bytes : others;
+    if (posix_memalign((void **)&run->data, 4096, bytes ? (size_t)bytes : 1) != 0)
+        run->data = NULL;
+    if (run->data)
+        memset(run->data, 0, (size_t)bytes); /* the pages are there before the clock runs */
+    return run->data != NULL;
 }
 
 /* Readers are moved by as many ranks as a host has, so that each reads what another host has
@@ -108,9 +178,7 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
     run->options = options;
     run->world = world;
     run->writers = run->readers = MPI_COMM_NULL;
-    run->content =
-        options->command == BENCH_CELLS ? &bench_content_cells : &bench_content_bytes;
-    run->bytes = run->content->bytes(options) * options->outputs;
+    run->bytes = bench_pattern_bytes(&options->task.pattern) * options->outputs;
     if (!choose(run)) {
         if (world->rank == 0)
             bench_say("%.200s...: the name is too long", options->path);
@@ -124,10 +192,11 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
         return BENCH_USAGE;
     run->cache = options->cold ? bench_cache_method(world, options->cold_file) : "none";
     make_comms(run);
-    if (!make_room(run))
+    bool good = make_data(run) && make_results(run);
+    if (!bench_world_report(world, options->path, "prepare", good ? "" : "out of memory"))
         return BENCH_FAILED;
     if (options->compute > 0)
-        run->unit = bench_compute_unit(MPI_COMM_WORLD);
+        run->unit = compute_unit(MPI_COMM_WORLD);
     return BENCH_GOOD;
 }
 
@@ -142,10 +211,270 @@ void bench_run_free(struct bench_run *run)
         MPI_Comm_free(&run->writers);
     if (run->readers != MPI_COMM_NULL)
         MPI_Comm_free(&run->readers);
-    run->content->free(run);
+    free(run->data);
 }
 
-/* ---- measuring ---- */
+/* ---- before and after ---- */
+
+static void make_batch(struct batch *b, enum bench_operation operation, int first, int n)
+{
+    struct bench_run *run = b->run;
+    MPI_Comm comm = operation == BENCH_WRITE ? run->writers : run->readers;
+    b->n = n;
+    b->io = calloc((size_t)n, sizeof *b->io);
+    b->paths = calloc((size_t)n, sizeof *b->paths);
+    for (int i = 0; b->io && b->paths && i < n; i++) {
+        struct bench_io *io = &b->io[i];
+        bench_output_path(run, b->entry, first + i, b->paths[i]);
+        io->backend = b->entry->backend;
+        io->task = &run->options->task;
+        io->comm = comm;
+        MPI_Comm_rank(comm, &io->rank);
+        io->writing = operation == BENCH_WRITE;
+        io->path = b->paths[i];
+        io->data = run->data;
+        io->fd = -1;
+        io->file = MPI_FILE_NULL;
+        size_t bytes = io->backend->state_bytes;
+        io->state = bytes ? calloc(1, bytes) : NULL;
+        if (bytes && !io->state)
+            snprintf(io->error, sizeof io->error, "prepare: out of memory");
+    }
+}
+
+static const char *error_of(const struct batch *b)
+{
+    for (int i = 0; b->io && b->paths && i < b->n; i++)
+        if (b->io[i].error[0])
+            return b->io[i].error;
+    return b->io && b->paths ? "" : "prepare: out of memory";
+}
+
+/* Whether no rank has met an error so far; rank 0 says so otherwise. Collective. */
+static bool all_good(const struct batch *b)
+{
+    return bench_world_report(b->run->world, b->entry->path, b->entry->backend->name,
+                              error_of(b));
+}
+
+/* What a write begins with: no file, and nothing of others that waits to be written. */
+static void clear(const struct batch *b)
+{
+    for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {
+        if (!b->run->options->keep)
+            bench_guard_file(b->paths[i]);
+        unlink(b->paths[i]);
+    }
+    if (b->run->world->rank == 0) {
+        char *slash = strrchr(b->paths[0], '/');
+        *slash = '\0';
+        int directory =
+            open(*b->paths[0] ? b->paths[0] : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        *slash = '/';
+        if (directory >= 0) {
+            syncfs(directory);
+            close(directory);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static bool prepare(struct batch *b)
+{
+    b->is_prepared = true;
+    for (int i = 0; i < b->n; i++)
+        if (b->entry->backend->prepare)
+            b->entry->backend->prepare(&b->io[i]);
+    return all_good(b);
+}
+
+static void release(struct batch *b)
+{
+    for (int i = 0; b->io && b->paths && i < b->n; i++) {
+        if (b->io[i].abandoned)
+            return; /* some library may still use all this */
+        if (b->is_prepared && b->entry->backend->release)
+            b->entry->backend->release(&b->io[i]);
+        free(b->io[i].state);
+        json_decref(b->io[i].hints);
+    }
+    free(b->io);
+    free(b->paths);
+    b->io = NULL;
+    b->paths = NULL;
+    b->is_prepared = false;
+}
+
+/* ---- while the clock runs ---- */
+
+/* Whether no rank has failed. Collective. */
+static bool all_moved(const struct bench_io *io)
+{
+    int good = io->error[0] == '\0';
+    MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, io->comm);
+    return good;
+}
+
+/* Closes the file, unless that could take for ever. */
+static void end_file(struct bench_io *io, bool failed)
+{
+    io->abandoned = failed && io->backend->is_fragile;
+    if (io->abandoned)
+        is_abandoned = true;
+    else
+        io->backend->close(io);
+}
+
+/* Adds to *s. False if something failed, on any rank. */
+static bool move_one(struct bench_run *run, struct bench_io *io, struct bench_seconds *s)
+{
+    double times[5];
+    times[0] = MPI_Wtime();
+    if (io->writing && run->options->compute > 0) {
+        compute(run->options->compute / run->unit);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    times[1] = MPI_Wtime();
+    io->backend->open(io);
+    bool open = all_moved(io), good = open;
+    times[2] = MPI_Wtime();
+    if (open) {
+        io->backend->transfer(io);
+        good = all_moved(io);
+    }
+    if (good && io->writing && io->task->fsync)
+        io->backend->sync(io);
+    times[3] = MPI_Wtime();
+    end_file(io, open && !good);
+    times[4] = MPI_Wtime();
+    s->compute += times[1] - times[0];
+    s->open += times[2] - times[1];
+    s->transfer += times[3] - times[2];
+    s->close += times[4] - times[3];
+    return good;
+}
+
+static void move(struct batch *b, struct bench_seconds *sum)
+{
+    struct bench_seconds s = {0};
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begin = MPI_Wtime();
+    for (int i = 0; i < b->n; i++)
+        if (!move_one(b->run, &b->io[i], &s))
+            break;
+    MPI_Barrier(MPI_COMM_WORLD);
+    s.total = MPI_Wtime() - begin;
+    MPI_Allreduce(MPI_IN_PLACE, &s, sizeof s / sizeof(double), MPI_DOUBLE, MPI_MAX,
+                  MPI_COMM_WORLD);
+    sum->compute += s.compute;
+    sum->open += s.open;
+    sum->transfer += s.transfer;
+    sum->close += s.close;
+    sum->total += s.total;
+}
+
+/* ---- data ---- */
+
+static uint64_t seed_of(const struct bench_run *run, enum bench_operation operation,
+                        int repetition)
+{
+    const struct bench_options *o = run->options;
+    bool written = o->writes || operation == BENCH_WRITE;
+    /* Another one each time, so that a file of before is not taken for this one's. The last is
+     * --seed itself, by which a file that is kept can be read. */
+    return (uint64_t)o->seed + (written ? (uint64_t)(o->repetitions - 1 - repetition) : 0);
+}
+
+/* Fills this rank's data, or compares them with what must be there. */
+static void walk(const struct batch *b, uint64_t seed, struct bench_wrong *wrong)
+{
+    const struct bench_pattern *p = &b->io->task->pattern;
+    int64_t pieces = bench_pattern_pieces(p, b->io->rank);
+    for (int64_t i = 0; i < pieces; i++) {
+        struct bench_piece piece;
+        bench_pattern_piece(p, b->io->rank, i, &piece);
+        char *data = b->run->data + piece.memory;
+        if (wrong)
+            bench_data_check(seed, piece.at, data, piece.bytes, wrong);
+        else
+            bench_data_fill(seed, piece.at, data, piece.bytes);
+    }
+}
+
+/* What a write or a read begins with: what is not read must not look like what was written. */
+static void set_data(const struct batch *b, uint64_t seed)
+{
+    if (b->io->writing)
+        walk(b, seed, NULL);
+    else
+        memset(b->run->data, 0,
+               (size_t)bench_pattern_rank_bytes(&b->io->task->pattern, b->io->rank));
+}
+
+static bool verify(const struct batch *b, uint64_t seed)
+{
+    char error[BENCH_ERROR_BYTES] = "";
+    struct bench_wrong wrong = {0};
+    walk(b, seed, &wrong);
+    if (wrong.bytes)
+        snprintf(error, sizeof error,
+                 "verify: wrong byte at offset %" PRId64 " of the data: expected 0x%02x, "
+                 "found 0x%02x; %" PRId64 " of its bytes are wrong",
+                 wrong.at, wrong.expected, wrong.found, wrong.bytes);
+    return bench_world_report(b->run->world, b->io->path, b->entry->backend->name, error);
+}
+
+/* ---- one operation ---- */
+
+static void keep_hints(const struct batch *b, struct bench_result *result)
+{
+    if (!result->hints)
+        result->hints = json_incref(b->io->hints);
+}
+
+/* `n` outputs at once, from `first`. */
+static bool operate_on(struct batch *b, enum bench_operation operation, int first, int n,
+                       uint64_t seed, struct bench_seconds *s, bool *wrong)
+{
+    const struct bench_options *o = b->run->options;
+    make_batch(b, operation, first, n);
+    if (!all_good(b)) /* out of memory somewhere */
+        return false;
+    if (operation == BENCH_WRITE)
+        clear(b);
+    set_data(b, seed);
+    bool good = prepare(b);
+    int drops = bench_cache_is_whole(b->run->cache) ? 1 : n;
+    for (int i = 0; good && o->cold && i < drops; i++)
+        bench_cache_drop(b->run->world, b->run->cache, b->paths[i]);
+    if (good)
+        move(b, s);
+    good = good && all_good(b);
+    keep_hints(b, &b->entry->results[operation]);
+    if (good && operation == BENCH_READ && !verify(b, seed))
+        *wrong = true;
+    return good;
+}
+
+/* One operation of one entry; false after a message. *wrong: some byte was. Collective. */
+static bool operate(struct bench_run *run, struct bench_entry *entry,
+                    enum bench_operation operation, int repetition, struct bench_seconds *s,
+                    bool *wrong)
+{
+    struct batch b = {.run = run, .entry = entry};
+    int outputs = (int)run->options->outputs;
+    int at_once = operation == BENCH_WRITE ? outputs : 1;
+    uint64_t seed = seed_of(run, operation, repetition);
+    bool good = true;
+    *s = (struct bench_seconds){0};
+    for (int first = 0; first < outputs && good; first += at_once) {
+        good = operate_on(&b, operation, first, at_once, seed, s, wrong);
+        release(&b);
+    }
+    return good;
+}
+
+/* ---- all repetitions ---- */
 
 static void weigh(const struct bench_run *run, struct bench_entry *entry)
 {
@@ -167,9 +496,9 @@ static bool measure_one(struct bench_run *run, struct bench_entry *entry,
     bool wrong = false;
     if (!(operation == BENCH_WRITE ? o->writes : o->reads))
         return true;
-    bench_progress(run, entry, operation, repetition);
-    if (!bench_operate(run, entry, operation, repetition, &result->seconds[result->n],
-                       &wrong)) {
+    bench_progress("repetition %d of %d: %s: %s", repetition + 1, (int)o->repetitions,
+                   entry->backend->name, operation == BENCH_WRITE ? "write" : "read");
+    if (!operate(run, entry, operation, repetition, &result->seconds[result->n], &wrong)) {
         snprintf(entry->failure, sizeof entry->failure, "%s failed in repetition %d",
                  operation == BENCH_WRITE ? "write" : "read", repetition + 1);
         return false;

@@ -4,11 +4,10 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include "cells.h"
 #include "options.h"
 #include "world.h"
 
-/* Of the slowest rank each; of all outputs together. */
+/* Each time is that of the slowest rank, for all outputs together. */
 struct bench_seconds {
     double compute, open, transfer, close, total;
 };
@@ -19,31 +18,6 @@ struct bench_result {
     bool verified; /* reading: every byte was right, in each repetition */
     json_t *hints; /* in effect; NULL where MPI-IO is not used */
 };
-
-struct bench_run;
-
-/*
- * What is written and read: bytes of a pattern, or particles. Text for an error is
- * BENCH_ERROR_BYTES long and "" without one; the ranks may differ.
- */
-struct bench_content {
-    int64_t (*bytes)(const struct bench_options *); /* of a file, without what a format adds */
-    /* Collective; free after it, whatever came of it. */
-    void (*make)(struct bench_run *, char *error);
-    void (*free)(struct bench_run *);
-    void (*lend)(struct bench_run *, struct bench_io *);
-    /* Before writing; before reading, so that what was not read is not taken for right. */
-    void (*fill)(struct bench_run *, const struct bench_io *, uint64_t seed, char *error);
-    void (*spoil)(struct bench_run *, const struct bench_io *);
-    /* After reading. Collective. */
-    void (*verify)(struct bench_run *, const struct bench_io *, uint64_t seed, char *error);
-    /* In words, without a newline, and as the "parameters" of the JSON object. */
-    void (*show)(const struct bench_run *, FILE *);
-    void (*describe)(const struct bench_run *, json_t *);
-    bool shows_times; /* and ratios of them; else speeds */
-};
-
-extern const struct bench_content bench_content_bytes, bench_content_cells;
 
 enum bench_operation {
     BENCH_WRITE,
@@ -63,7 +37,6 @@ struct bench_entry {
 struct bench_run {
     const struct bench_options *options;
     const struct bench_world *world;
-    const struct bench_content *content;
     int entries;
     struct bench_entry entry[BENCH_BACKENDS_MAX];
     int skips;
@@ -71,12 +44,11 @@ struct bench_run {
         const struct bench_backend *backend;
         char reason[BENCH_REASON_BYTES];
     } skipped[BENCH_BACKENDS_MAX];
-    int64_t bytes;             /* of a file, times the outputs */
+    int64_t bytes;             /* of a file's data, times the outputs */
     const char *cache;         /* what is done to the page cache: "drop_caches", ... */
     MPI_Comm writers, readers; /* the ranks of the pattern; not the same with --reorder */
     double unit;               /* seconds of a unit of computing, if there is any */
-    char *data;
-    struct bench_cells cells;
+    char *data;                /* this rank's */
 };
 
 /* Chooses what is measured; BENCH_GOOD, or BENCH_USAGE after a message. Collective. */
@@ -85,10 +57,6 @@ void bench_run_free(struct bench_run *);
 
 /* BENCH_GOOD, or BENCH_FAILED after messages. Collective. */
 int bench_run_measure(struct bench_run *);
-
-/* One operation of one entry; false after a message. *wrong: some byte was. Collective. */
-bool bench_operate(struct bench_run *, struct bench_entry *, enum bench_operation,
-                   int repetition, struct bench_seconds *, bool *wrong);
 
 /* Whether a library was left with an open file, so that MPI_Finalize() may wait for ever. */
 bool bench_is_abandoned(void);

@@ -5,7 +5,6 @@
 #define BENCH_OPTIONS_H
 
 #include "backend.h"
-#include "cells.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,47 +17,34 @@ enum {
     BENCH_REASON_BYTES = 256,
 };
 
-/* Which command line it is: the options differ. */
-enum bench_command {
-    BENCH_MEASURE = 1,
-    BENCH_OVERLAP = 2,
-    BENCH_CHECKSUM = 4,
-    BENCH_CELLS = 8,
-};
-
 struct bench_options {
-    enum bench_command command;
     bool help, version, list;
     char *path;
 
     const struct bench_backend *backends[BENCH_BACKENDS_MAX];
     int backend_count;
 
-    enum bench_pattern_kind pattern;
     int64_t size, block, transfer, segments;   /* 0: not given */
     int lattice[BENCH_DIMS], grid[BENCH_DIMS]; /* 0 ...: not given */
     int64_t site_bytes;                        /* 0: not given */
-    struct bench_cells_wish cells;             /* BENCH_CELLS only */
 
     bool writes, reads, cold, cold_file, reorder, keep, quiet;
-    int64_t repetitions, outputs, phases, seed;
-    int64_t job_ranks;
-    bool job_ranks_given, extent_given;
+    int64_t repetitions, outputs, seed;
     double compute;   /* seconds before each output */
     const char *json; /* NULL: none; "-": standard output */
     bool force;       /* replace that file */
 
-    struct bench_task task; /* its pattern comes from the above, see bench_options_resolve() */
+    struct bench_task task; /* its pattern is complete after bench_options_resolve() */
 };
 
 /* False: they are wrong, and `reason` says why; "" if there are not enough or too many. */
-bool bench_options_parse(int argc, char **argv, enum bench_command, struct bench_options *,
+bool bench_options_parse(int argc, char **argv, struct bench_options *,
                          char reason[BENCH_REASON_BYTES]);
 
 /* Makes the pattern for this number of ranks. False as above. */
 bool bench_options_resolve(struct bench_options *, int ranks, char reason[BENCH_REASON_BYTES]);
 
 /* "usage: ..." alone, or all that --help prints. */
-void bench_options_usage(enum bench_command, bool all, FILE *to);
+void bench_options_usage(bool all, FILE *to);
 
 #endif

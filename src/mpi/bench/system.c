@@ -1,8 +1,10 @@
-/* system.c - the machine and the libraries that are measured */
+/* system.c - the machine and the libraries that are measured, and its page cache */
+#define _GNU_SOURCE
 #include "system.h"
 #include "backend.h"
 #include "guard.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,59 +52,19 @@ static bool is_loaded(const char *prefix, char *name, size_t cap)
     return found;
 }
 
-/* Open MPI's components have variables such as io_romio321_priority; without any wish of the
- * user the highest is taken. */
-static int priority(int variable, const char *name, const char *end)
-{
-    MPI_T_cvar_handle handle;
-    int count, value = -1;
-    if (strncmp(name, "io_", 3) != 0 || !end || strcmp(end, "_priority") != 0 ||
-        strchr(name + 3, '_') != end)
-        return -1;
-    if (MPI_T_cvar_handle_alloc(variable, NULL, &handle, &count) != MPI_SUCCESS)
-        return -1;
-    if (count != 1 || MPI_T_cvar_read(handle, &value) != MPI_SUCCESS)
-        value = -1;
-    MPI_T_cvar_handle_free(&handle);
-    return value;
-}
-
-static void find_by_priority(char *component, size_t cap)
-{
-    int provided, n = 0, highest = -1;
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
-        return;
-    MPI_T_cvar_get_num(&n);
-    for (int i = 0; i < n; i++) {
-        char name[256], text[2];
-        int length = sizeof name, text_length = sizeof text, verbosity, bind, scope;
-        MPI_Datatype type;
-        MPI_T_enum values;
-        if (MPI_T_cvar_get_info(i, name, &length, &verbosity, &type, &values, text,
-                                &text_length, &bind, &scope) != MPI_SUCCESS)
-            continue;
-        const char *end = strrchr(name, '_');
-        int value = type == MPI_INT ? priority(i, name, end) : -1;
-        if (value > highest) {
-            highest = value;
-            snprintf(component, cap, "%.*s", (int)(end - name - 3), name + 3);
-        }
-    }
-    MPI_T_finalize();
-}
-
-/* Of an Open MPI whose file is open. OMPIO then has loaded what it needs for a file system; a
- * ROMIO is there under its name. Where components are in one library nothing is seen of them.
- */
+/* Finds the component of an Open MPI whose file is open. OMPIO then has loaded what it needs
+ * for a file system; a ROMIO is there under its name. Where components are in one library only
+ * what the user has chosen is known. */
 static void find_component(char *component, size_t cap)
 {
     char name[64];
+    const char *chosen = getenv("OMPI_MCA_io");
     if (is_loaded("/mca_fs_", name, sizeof name))
         snprintf(component, cap, "ompio");
-    else if (!is_loaded("/mca_io_romio", name, sizeof name))
-        find_by_priority(component, cap);
-    else
+    else if (is_loaded("/mca_io_romio", name, sizeof name))
         snprintf(component, cap, "romio%.20s", name);
+    else if (chosen && !strpbrk(chosen, "^,"))
+        snprintf(component, cap, "%s", chosen);
 }
 
 static int64_t number_in(MPI_Info info, const char *key)
@@ -147,17 +109,17 @@ static void probe(struct bench_system *s, const char *path)
 
 /* ---- the file system ---- */
 
-/* Whether the mount point is the folder or above it. */
-static bool is_above(const char *point, const char *folder)
+/* Whether the mount point is the directory or above it. */
+static bool is_above(const char *point, const char *directory)
 {
     size_t n = strlen(point);
     return strcmp(point, "/") == 0 ||
-           (strncmp(point, folder, n) == 0 && (folder[n] == '/' || folder[n] == '\0'));
+           (strncmp(point, directory, n) == 0 && (directory[n] == '/' || directory[n] == '\0'));
 }
 
 /* The type of the innermost mount point, out of lines such as
  * "36 35 98:0 / /mnt rw,noatime shared:1 - ext3 /dev/root rw". */
-static void set_type(struct bench_system *s, const char *folder)
+static void set_type(struct bench_system *s, const char *directory)
 {
     char line[2 * BENCH_PATH_BYTES], point[BENCH_PATH_BYTES], type[64];
     size_t longest = 0;
@@ -168,7 +130,7 @@ static void set_type(struct bench_system *s, const char *folder)
         if (!rest || sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1 ||
             sscanf(rest, " - %63s", type) != 1)
             continue;
-        if (is_above(point, folder) && strlen(point) >= longest) {
+        if (is_above(point, directory) && strlen(point) >= longest) {
             longest = strlen(point);
             strcpy(s->file_system, type);
         }
@@ -179,13 +141,13 @@ static void set_type(struct bench_system *s, const char *folder)
 
 static void set_file_system(struct bench_system *s, const char *path)
 {
-    char folder[BENCH_PATH_BYTES];
+    char directory[BENCH_PATH_BYTES];
     struct stat st;
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    slash[slash == folder] = '\0';
-    set_type(s, folder);
-    s->block_bytes = stat(folder, &st) == 0 ? st.st_blksize : 0;
+    snprintf(directory, sizeof directory, "%s", path);
+    char *slash = strrchr(directory, '/');
+    slash[slash == directory] = '\0';
+    set_type(s, directory);
+    s->block_bytes = stat(directory, &st) == 0 ? st.st_blksize : 0;
 }
 
 void bench_system_set(struct bench_system *s, const char *path)
@@ -215,4 +177,59 @@ json_t *bench_system_json(const struct bench_system *s)
         "cpus", (json_int_t)s->cpus, "memory_bytes", (json_int_t)s->memory_bytes, "file_system",
         "type", s->file_system, "block_bytes", number_or_null(s->block_bytes), "stripe_bytes",
         number_or_null(s->stripe_bytes), "stripe_count", number_or_null(s->stripe_count));
+}
+
+/* ---- the page cache ---- */
+
+#define CONTROL "/proc/sys/vm/drop_caches"
+
+static const char whole_cache[] = "drop_caches", file_pages[] = "posix_fadvise";
+
+const char *bench_cache_method(const struct bench_world *world, bool file_only)
+{
+    int good = !file_only;
+    if (world->host_rank == 0 && good) {
+        int fd = open(CONTROL, O_WRONLY | O_CLOEXEC);
+        good = fd >= 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    return good ? whole_cache : file_pages;
+}
+
+bool bench_cache_is_whole(const char *method)
+{
+    return strcmp(method, whole_cache) == 0;
+}
+
+static void drop_all(void)
+{
+    sync();
+    int fd = open(CONTROL, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (write(fd, "3\n", 2) != 2)
+        bench_say(CONTROL ": write: %m");
+    close(fd);
+}
+
+static void drop_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return; /* not made yet */
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+}
+
+void bench_cache_drop(const struct bench_world *world, const char *method, const char *path)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world->host_rank == 0 && bench_cache_is_whole(method))
+        drop_all();
+    else if (world->host_rank == 0)
+        drop_file(path);
+    MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -1,7 +1,7 @@
-/* world.c - all ranks */
+/* world.c - all ranks, and messages */
 #include "world.h"
 #include "backend.h"
-#include "report.h"
+#include "terminal.h"
 #include "text.h"
 
 #include <stdarg.h>
@@ -10,7 +10,11 @@
 
 enum {
     LINE_BYTES = BENCH_PATH_BYTES + BENCH_ERROR_BYTES + 256,
+    QUIET_SECONDS = 2, /* before the first line of progress */
 };
+
+static bool shows_progress, is_shown;
+static double begun;
 
 void bench_world_set(struct bench_world *world)
 {
@@ -38,6 +42,31 @@ void bench_say(const char *format, ...)
     limefile_text_defuse(line, "");
     bench_progress_clear();
     fprintf(stderr, BENCH_PROGRAM ": %s\n", line);
+}
+
+void bench_progress_start(const struct bench_world *world, bool quiet)
+{
+    shows_progress = world->rank == 0 && !quiet && limefile_terminal_shows_errors();
+    begun = MPI_Wtime();
+}
+
+void bench_progress_clear(void)
+{
+    if (is_shown)
+        fputs("\r\033[K", stderr);
+    is_shown = false;
+}
+
+void bench_progress(const char *format, ...)
+{
+    va_list args;
+    if (!shows_progress || MPI_Wtime() - begun < QUIET_SECONDS)
+        return;
+    bench_progress_clear();
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    is_shown = true;
 }
 
 bool bench_world_report(const struct bench_world *world, const char *path, const char *where,

@@ -29,8 +29,15 @@ void bench_world_free(struct bench_world *);
  * rank that calls. */
 __attribute__((format(printf, 1, 2))) void bench_say(const char *format, ...);
 
+/* A line on stderr that says what goes on: on a terminal, and not in the first seconds.
+ * bench_progress_start() is called once, by all ranks. */
+void bench_progress_start(const struct bench_world *, bool quiet);
+__attribute__((format(printf, 1, 2))) void bench_progress(const char *format, ...);
+void bench_progress_clear(void);
+
 /* Collective. Rank 0 says what the lowest rank with an error has met: "lime-bench: path: where:
- * rank N: error". An empty error is none. Returns whether nobody has one. */
+ * rank N: error". "" means no error. Returns whether no rank has an
+ * error. */
 bool bench_world_report(const struct bench_world *, const char *path, const char *where,
                         const char *error);
 

@@ -1,12 +1,10 @@
 /* cmd_compare.c - lime-checkpoint compare: the same particles in both? */
-#include "input.h"
-#include "match.h"
+#include "molecule.h"
 #include "options.h"
-#include "progressbar.h"
 #include "show.h"
-#include "table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -47,22 +45,17 @@ static bool read_both(const struct checkpoint_world *world, struct checkpoint_in
     return true;
 }
 
+/* Brings the matches of all ranks to rank 0; what is only on one side, to all. */
 static void combine(const struct checkpoint_world *world, struct checkpoint_match *m)
 {
+    struct checkpoint_match *all = checkpoint_allocate(NULL, world->ranks, sizeof *all);
+    MPI_Gather(m, sizeof *m, MPI_BYTE, all, sizeof *m, MPI_BYTE, 0, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, m->only, 2, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-    if (m->only[0] == 0 && m->only[1] == 0)
-        return;
-    for (int r = 1; r < world->ranks; r++) {
-        struct checkpoint_match other;
-        if (world->rank == r)
-            MPI_Send(m, sizeof *m, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
-        if (world->rank != 0)
-            continue;
-        MPI_Recv(&other, sizeof other, MPI_BYTE, r, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int r = 1; r < world->ranks && world->rank == 0; r++)
         for (int side = 0; side < 2; side++)
-            for (int i = 0; i < other.ids[side]; i++)
-                checkpoint_match_add(m, side, other.id[side][i]);
-    }
+            for (int i = 0; i < all[r].ids[side]; i++)
+                checkpoint_match_add(m, side, all[r].id[side][i]);
+    free(all);
 }
 
 static void print(const struct checkpoint_input in[2], const struct checkpoint_match *m)
@@ -92,14 +85,12 @@ static int compare(const struct checkpoint_world *world, struct checkpoint_input
         printf("%s and %s: not the same %s\n", a, b, shape);
     if (shape)
         return DIFFERENT;
-    checkpoint_progress_begin(world, "compare", 0, quiet);
     if (!read_both(world, in, sets))
         return TROUBLE;
     checkpoint_match(sets, checkpoint_field(&in[0].cells->particle, "id"), &m);
     checkpoint_particles_free(&sets[0]);
     checkpoint_particles_free(&sets[1]);
     combine(world, &m);
-    checkpoint_progress_end();
     if (m.only[0] == 0 && m.only[1] == 0)
         return SAME;
     if (world->rank == 0 && !quiet)
@@ -121,7 +112,6 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
     int status = TROUBLE;
     if (checkpoint_input_open(world, names[1], &in[1])) {
         status = compare(world, in, quiet);
-        checkpoint_progress_end();
         checkpoint_input_close(&in[1]);
     }
     checkpoint_input_close(&in[0]);

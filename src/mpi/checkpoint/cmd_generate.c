@@ -1,31 +1,19 @@
 /* cmd_generate.c - lime-checkpoint generate: particles by a seed */
-#include "domain.h"
-#include "header.h"
+#include "made.h"
+#include "mardyn.h"
 #include "options.h"
-#include "place.h"
-#include "progressbar.h"
-#include "show.h"
-#include "table.h"
+#include "output.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum whole { /* which rank gives what */
-             WHOLE_REGULAR,
-             WHOLE_KD,
-             WHOLE_NONE,
-};
-
-static const char *const whole_names[] = {"regular", "kd", "none", NULL};
 
 struct generate {
     struct checkpoint_making making;
     int64_t seed;
-    int format, distribution, whole; /* words */
-    double density, length[3];       /* 0: not given */
-    int64_t cells[3];                /* likewise */
-    bool check, force, quiet;
+    int format, distribution;  /* words */
+    double density, length[3]; /* 0: not given */
+    int64_t cells[3];          /* likewise */
+    bool force, quiet;
     const char *to;
 };
 
@@ -41,136 +29,17 @@ static LemonDomain domain_of(const struct generate *o)
     return domain;
 }
 
-/* ---- which are ours ---- */
-
-/* Rank r makes those from here on, if it does not matter which. */
-static int64_t share(const struct checkpoint_world *world, int64_t particles, int rank)
-{
-    return (int64_t)((__int128)particles * rank / world->ranks);
-}
-
-static int64_t cell_of(const LemonDomain *domain, const double position[3])
-{
-    int64_t number = 0;
-    for (int d = 0; d < 3; d++) {
-        double at = position[d] / domain->length[d] * (double)domain->cells[d];
-        int64_t i = (int64_t)at;
-        number = number * domain->cells[d] + (i < domain->cells[d] ? i : domain->cells[d] - 1);
-    }
-    return number;
-}
-
-/* How many there are in each cell, counted by all ranks; one more or less at a face makes no
- * difference to a k-d tree. */
-static void count_cells(const struct checkpoint_world *world, const struct generate *o,
-                        const LemonDomain *domain, LemonCell *cell, int64_t *count,
-                        int64_t cells)
-{
-    const int64_t piece = 1 << 20; /* MPI counts by int */
-    int64_t end = share(world, o->making.particles, world->rank + 1);
-    for (int64_t i = share(world, o->making.particles, world->rank); i < end; i++) {
-        double position[3];
-        checkpoint_place(&o->making, i, position);
-        count[cell_of(domain, position)]++;
-    }
-    for (int64_t i = 0; i < cells; i += piece)
-        MPI_Allreduce(MPI_IN_PLACE, count + i, (int)(cells - i < piece ? cells - i : piece),
-                      MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-    for (int64_t i = 0; i < cells; i++)
-        cell[i].count = count[i];
-}
-
-/* False, after a message: there is no memory. */
-static bool balance(const struct checkpoint_world *world, const struct generate *o,
-                    const LemonDomain *domain, double lower[3], double upper[3], int *code)
-{
-    int64_t cells = domain->cells[0] * domain->cells[1] * domain->cells[2];
-    LemonCell *cell = calloc((size_t)cells, sizeof *cell);
-    int64_t *count = calloc((size_t)cells, sizeof *count);
-    bool good = checkpoint_report(world, o->to, cell && count ? "" : "no memory for the cells");
-    if (good) {
-        const LemonCells all = {
-            .domain = *domain, .particles = o->making.particles, .cell = cell};
-        count_cells(world, o, domain, cell, count, cells);
-        *code = lemonBalancedBox(&all, world->ranks, world->rank, lower, upper);
-    }
-    free(cell);
-    free(count);
-    return good;
-}
-
-/* ---- make them ---- */
-
-static bool is_in(const double position[3], const double lower[3], const double upper[3])
-{
-    for (int d = 0; d < 3; d++)
-        if (position[d] < lower[d] || position[d] >= upper[d])
-            return false;
-    return true;
-}
-
-/* Of all particles those in the box: what another rank makes is not asked for. */
-static bool make(const struct generate *o, int64_t first, int64_t end, const double lower[3],
-                 const double upper[3], struct checkpoint_particles *p)
-{
-    const struct checkpoint_making *m = &o->making;
-    *p = (struct checkpoint_particles){.bytes = checkpoint_particle(m->format)->bytes};
-    for (int64_t i = first; i < end; i++) {
-        double position[3];
-        checkpoint_place(m, i, position);
-        if (is_in(position, lower, upper)) {
-            void *place = checkpoint_particles_add(p);
-            if (!place)
-                return false;
-            checkpoint_make(m, i, position, place);
-        }
-        if (i % 1024 == 0)
-            checkpoint_progress_to(i - first);
-    }
-    return true;
-}
-
-static bool make_share(const struct checkpoint_world *world, const struct generate *o,
-                       const LemonDomain *domain, struct checkpoint_particles *p)
-{
-    double lower[3] = {0, 0, 0}, upper[3];
-    int64_t first = 0, end = o->making.particles;
-    int code = LEMON_SUCCESS;
-    memcpy(upper, domain->length, sizeof upper);
-    if (o->whole == WHOLE_REGULAR)
-        code = lemonRegularBox(domain, NULL, world->ranks, world->rank, lower, upper);
-    else if (o->whole == WHOLE_KD && !balance(world, o, domain, lower, upper, &code))
-        return false;
-    MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (!checkpoint_lemon(world, o->to, "decompose", code))
-        return false;
-    if (o->whole == WHOLE_NONE) {
-        first = share(world, end, world->rank);
-        end = share(world, end, world->rank + 1);
-    }
-    checkpoint_progress_begin(world, "make", end - first, o->quiet);
-    bool good = make(o, first, end, lower, upper, p);
-    checkpoint_progress_end();
-    if (checkpoint_report(world, o->to, good ? "" : "no memory"))
-        return true;
-    checkpoint_particles_free(p);
-    return false;
-}
-
-static bool generate(const struct checkpoint_world *world, const struct generate *o,
+static bool generate(const struct checkpoint_world *world, struct generate *o,
                      struct checkpoint_output *out)
 {
-    const struct checkpoint_making *m = &o->making;
+    struct checkpoint_making *m = &o->making;
     struct checkpoint_particles p;
     LemonDomain domain = domain_of(o);
-    if (!make_share(world, o, &domain, &p))
-        return false;
+    checkpoint_make(m, world->rank, world->ranks, &p);
     char *header =
         checkpoint_header_make(&domain, m->temperature, m->components, m->particles, m->format);
-    bool good =
-        checkpoint_report(world, o->to, header ? "" : "no memory") &&
-        checkpoint_write_shown(world, out, header, &domain, checkpoint_particle(m->format), &p,
-                               o->check ? LEMON_CELLS_CHECK : 0, o->quiet);
+    bool good = checkpoint_output_write(world, out, header, &domain,
+                                        checkpoint_particle(m->format), &p, 0, o->quiet);
     free(header);
     checkpoint_particles_free(&p);
     return good;
@@ -189,7 +58,6 @@ static void resolve(struct generate *o)
     m->seed = (uint64_t)o->seed;
     m->format = (enum checkpoint_format)o->format;
     m->distribution = (enum checkpoint_distribution)o->distribution;
-    checkpoint_place_set(m);
 }
 
 static int take_options(const struct checkpoint_world *world, int argc, char **argv,
@@ -208,8 +76,6 @@ static int take_options(const struct checkpoint_world *world, int argc, char **a
         {"components", 0, CHECKPOINT_NUMBER, &m->components, 1, 100, NULL},
         {"temperature", 't', CHECKPOINT_REAL, &m->temperature, 0, 1e12, NULL},
         {"cells", 'c', CHECKPOINT_EXTENTS, o->cells, 1, CHECKPOINT_CELLS_MAX, NULL},
-        {"decomposition", 'd', CHECKPOINT_WORD, &o->whole, 0, 0, whole_names},
-        {"check", 0, CHECKPOINT_FLAG, &o->check, 0, 0, NULL},
         {"force", 'f', CHECKPOINT_FLAG, &o->force, 0, 0, NULL},
         {"quiet", 'q', CHECKPOINT_FLAG, &o->quiet, 0, 0, NULL},
     };
@@ -266,10 +132,6 @@ const struct checkpoint_command checkpoint_generate = {
             "      --components N      kinds of particles (1)\n"
             "  -t, --temperature T     of the velocities (1)\n"
             "  -c, --cells AxBxC       divide the domain so (about 1000 particles a cell)\n"
-            "  -d, --decomposition regular|kd|none\n"
-            "                          which ranks give which particles to the library: those\n"
-            "                          in equal boxes, in balanced ones, any (regular)\n"
-            "      --check             let the library look for ids that are there twice\n"
             "  -f, --force             replace C\n"
             "  -q, --quiet             print errors only\n"
             "  -h, --help              show this text\n",

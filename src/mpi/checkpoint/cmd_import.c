@@ -1,12 +1,9 @@
 /* cmd_import.c - lime-checkpoint import: MarDyn's old ASCII format to a checkpoint */
-#include "domain.h"
 #include "options.h"
 #include "output.h"
-#include "show.h"
-#include "table.h"
 #include "textfile.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 
 struct import {
     int64_t cells[3]; /* 0: as many as are sensible */
@@ -32,12 +29,12 @@ static bool import(const struct checkpoint_world *world, const struct import *o,
     struct checkpoint_particles p;
     double start = MPI_Wtime();
     LemonDomain domain = domain_of(o, &t->header);
-    if (!checkpoint_textfile_read(world, t, o->quiet, &p))
+    if (!checkpoint_textfile_read(world, t, &p))
         return false;
     checkpoint_show_move(world, "read", t->path, &p, MPI_Wtime() - start, o->quiet);
-    bool good = checkpoint_write_shown(world, out, t->text, &domain,
-                                       checkpoint_particle(t->header.format), &p,
-                                       o->check ? LEMON_CELLS_CHECK : 0, o->quiet);
+    bool good = checkpoint_output_write(world, out, t->text, &domain,
+                                        checkpoint_particle(t->header.format), &p,
+                                        o->check ? LEMON_CELLS_CHECK : 0, o->quiet);
     checkpoint_particles_free(&p);
     return good;
 }
@@ -57,7 +54,7 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
         return CHECKPOINT_USAGE;
     if (!checkpoint_textfile_open(world, o.names[0], &t))
         return CHECKPOINT_FAILED;
-    bool good = checkpoint_output_open(world, o.names[1], o.force, t.fd, &out);
+    bool good = checkpoint_output_open(world, o.names[1], o.force, fileno(t.file), &out);
     if (good && !(good = import(world, &o, &t, &out)))
         checkpoint_output_drop(world, &out);
     checkpoint_textfile_close(&t);

@@ -1,8 +1,6 @@
 /* cmd_info.c - lime-checkpoint info: what a checkpoint is, and how ranks would share it */
-#include "balance.h"
 #include "options.h"
 #include "show.h"
-#include "table.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,9 +1,6 @@
 /* cmd_restart.c - lime-checkpoint restart: read by these ranks, and written by them */
-#include "domain.h"
 #include "options.h"
-#include "progressbar.h"
-#include "show.h"
-#include "table.h"
+#include "output.h"
 
 struct restart {
     int decomposition;
@@ -12,22 +9,10 @@ struct restart {
     const char *to, *from;
 };
 
-static bool read_shown(const struct checkpoint_world *world, const struct restart *o,
-                       struct checkpoint_input *in, struct checkpoint_particles *p)
-{
-    double start = MPI_Wtime();
-    checkpoint_progress_begin(world, "read", 0, o->quiet);
-    bool good = checkpoint_input_read(
-        world, in, (enum checkpoint_decomposition)o->decomposition, LEMON_CELLS_CHECK, p);
-    checkpoint_progress_end();
-    if (good)
-        checkpoint_show_move(world, "read", o->from, p, MPI_Wtime() - start, o->quiet);
-    return good;
-}
-
 static bool restart(const struct checkpoint_world *world, const struct restart *o,
                     struct checkpoint_input *in, struct checkpoint_output *out)
 {
+    double begun = MPI_Wtime();
     struct checkpoint_particles p;
     LemonDomain domain = in->cells->domain;
     const LemonParticle *particle = &in->cells->particle;
@@ -35,10 +20,12 @@ static bool restart(const struct checkpoint_world *world, const struct restart *
     for (int d = 0; d < 3; d++)
         if (o->cells[0] > 0)
             domain.cells[d] = o->cells[d];
-    if (!read_shown(world, o, in, &p))
+    if (!checkpoint_input_read(world, in, (enum checkpoint_decomposition)o->decomposition,
+                               LEMON_CELLS_CHECK, &p))
         return false;
-    bool good = checkpoint_write_shown(world, out, in->header, &domain, particle, &p,
-                                       has_id ? LEMON_CELLS_CHECK : 0, o->quiet);
+    checkpoint_show_move(world, "read", o->from, &p, MPI_Wtime() - begun, o->quiet);
+    bool good = checkpoint_output_write(world, out, in->header, &domain, particle, &p,
+                                        has_id ? LEMON_CELLS_CHECK : 0, o->quiet);
     checkpoint_particles_free(&p);
     return good;
 }

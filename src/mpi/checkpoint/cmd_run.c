@@ -1,10 +1,9 @@
 /* cmd_run.c - lime-checkpoint run: molecular dynamics, checkpointed while it goes on */
 #include "limefile.h"
+#include "made.h"
 #include "md_series.h"
-#include "molecule.h"
 #include "options.h"
 #include "output.h"
-#include "table.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -63,7 +62,14 @@ static bool begin(struct run *r)
     p.length = edge_of(p.particles, r->density > 0 ? r->density : DENSITY);
     if (!md_state_set(&r->state, r->world, &p))
         return false;
-    md_start(&r->state, r->world);
+    struct checkpoint_making making = {.particles = p.particles,
+                                       .seed = (uint64_t)p.seed,
+                                       .distribution = CHECKPOINT_LATTICE,
+                                       .format = CHECKPOINT_ICRV,
+                                       .length = {p.length, p.length, p.length},
+                                       .temperature = p.temperature,
+                                       .components = 1};
+    checkpoint_make(&making, r->world->rank, r->world->ranks, &r->state.own);
     bool good = md_state_distribute(&r->state);
     if (!checkpoint_report(r->world, "run", good ? "" : "not all particles are in the box")) {
         md_state_free(&r->state);
@@ -84,9 +90,9 @@ static const char *differs(const struct run *r)
         return "--cut-off";
     if (r->dt > 0 && p->dt != r->dt)
         return "--dt";
-    if (r->temperature >= 0 && p->temperature >= 0 && p->temperature != r->temperature)
+    if (r->temperature >= 0 && p->temperature != r->temperature)
         return "--temperature";
-    return r->seed >= 0 && p->seed >= 0 && p->seed != r->seed ? "--seed" : NULL;
+    return r->seed >= 0 && p->seed != r->seed ? "--seed" : NULL;
 }
 
 static bool go_on(struct run *r)
@@ -148,7 +154,7 @@ static bool step(struct run *r, bool last)
     int64_t at = r->state.step;
     struct md_energy energy;
     double from = MPI_Wtime();
-    bool good = md_step(&r->state, r->world, !last, &energy);
+    bool good = md_step(&r->state, !last, &energy);
     r->computing += MPI_Wtime() - from;
     if (good && at == 0)
         r->start = energy.potential + energy.kinetic;
@@ -165,7 +171,7 @@ static bool go(struct run *r)
         int64_t at = r->state.step;
         last = at == r->steps;
         if (r->prefix && at > begun && at % r->every == 0)
-            good = md_series_write(r->world, &r->series, &r->state, r->start);
+            good = md_series_write(&r->series, &r->state, r->start);
         good = good && step(r, last);
         if (r->prefix && good)
             good = md_series_look(r->world, &r->series);
@@ -215,7 +221,7 @@ static int run_with(struct run *r)
     if (r->prefix)
         good = md_series_close(r->world, &r->series, good) && good;
     if (good && r->out)
-        good = md_file_save(r->world, r->out, r->force, &r->state, r->start);
+        good = md_file_save(r->out, r->force, &r->state, r->start);
     if (good)
         print_times(r, MPI_Wtime() - from);
     if (begun)

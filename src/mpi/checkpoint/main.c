@@ -1,5 +1,5 @@
 /* main.c - lime-checkpoint: which sub-command */
-#include "table.h"
+#include "options.h"
 
 #include <fcntl.h>
 #include <getopt.h>

@@ -4,12 +4,12 @@
 #ifndef CHECKPOINT_TEXTFILE_H
 #define CHECKPOINT_TEXTFILE_H
 
-#include "header.h"
+#include "mardyn.h"
 #include "world.h"
 
 struct checkpoint_textfile {
     const char *path;
-    int fd;
+    FILE *file;
     int64_t bytes;
     char *text; /* the header's, with a NUL */
     struct checkpoint_header header;
@@ -24,6 +24,6 @@ void checkpoint_textfile_close(struct checkpoint_textfile *);
 
 /* The molecules of this rank's lines; all ranks together have as many as the header says. */
 bool checkpoint_textfile_read(const struct checkpoint_world *, struct checkpoint_textfile *,
-                              bool quiet, struct checkpoint_particles *);
+                              struct checkpoint_particles *);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * parallel.c - a lattice of characters, written and read again
+ * parallel.c - a lattice of characters, written and read again, first by the calls that wait
+ * and then by the non-blocking ones
  *
  * Every rank has 4 x 4 x 4 x 4 sites with one character each: '0' for rank 0, '1' for rank 1
  * and so on. So the file shows which sites each rank holds and in what order they are stored.
@@ -7,8 +8,6 @@
 #include "sample.h"
 
 #include <string.h>
-
-#define FILE_NAME "parallel.test"
 
 enum {
     DIMS = 4,
@@ -31,51 +30,71 @@ static MPI_Comm make_grid(int *lattice)
     return cartesian;
 }
 
-static void write_lattice(MPI_Comm cartesian, int const *lattice, char *data)
+static void write_lattice(MPI_Comm cartesian, char const *name, int const *lattice, char *data,
+                          int non_blocking)
 {
     MPI_File fp;
     int ranks;
     MPI_Comm_size(cartesian, &ranks);
-    sample_open_for_writing(cartesian, FILE_NAME, &fp);
+    sample_open_for_writing(cartesian, name, &fp);
     LemonWriter *w = lemonCreateWriter(&fp, cartesian);
     LemonRecordHeader *h = lemonCreateHeader(1 /* MB */, 1 /* ME */, "parallel-test",
                                              (MPI_Offset)ranks * LOCAL_SITES);
     sample_check(lemonWriteRecordHeader(h, w), "lemonWriteRecordHeader");
     lemonDestroyHeader(h);
-    sample_check(lemonWriteLatticeParallelMapped(w, data, sizeof *data, lattice, mapping),
-                 "lemonWriteLatticeParallelMapped");
+    if (non_blocking) {
+        sample_check(
+            lemonWriteLatticeParallelNonBlockingMapped(w, data, sizeof *data, lattice, mapping),
+            "lemonWriteLatticeParallelNonBlockingMapped");
+        /* Here the program can compute, but must not change the data. */
+        sample_check(lemonFinishWriting(w), "lemonFinishWriting");
+    } else {
+        sample_check(lemonWriteLatticeParallelMapped(w, data, sizeof *data, lattice, mapping),
+                     "lemonWriteLatticeParallelMapped");
+    }
     sample_check(lemonWriterCloseRecord(w), "lemonWriterCloseRecord");
     sample_check(lemonDestroyWriter(w), "lemonDestroyWriter");
     MPI_File_close(&fp);
 }
 
-static void read_lattice(MPI_Comm cartesian, int const *lattice, char *data)
+static void read_lattice(MPI_Comm cartesian, char const *name, int const *lattice, char *data,
+                         int non_blocking)
 {
     MPI_File fp;
-    sample_open_for_reading(cartesian, FILE_NAME, &fp);
+    sample_open_for_reading(cartesian, name, &fp);
     LemonReader *r = lemonCreateReader(&fp, cartesian);
     sample_check(lemonReaderNextRecord(r), "lemonReaderNextRecord");
     if (strcmp(lemonReaderType(r), "parallel-test") != 0)
         fprintf(stderr, "wrong type read: %s\n", lemonReaderType(r));
-    sample_check(lemonReadLatticeParallelMapped(r, data, sizeof *data, lattice, mapping),
-                 "lemonReadLatticeParallelMapped");
+    if (non_blocking) {
+        sample_check(
+            lemonReadLatticeParallelNonBlockingMapped(r, data, sizeof *data, lattice, mapping),
+            "lemonReadLatticeParallelNonBlockingMapped");
+        /* Here the program can compute. The data are not there yet. */
+        sample_check(lemonFinishReading(r), "lemonFinishReading");
+    } else {
+        sample_check(lemonReadLatticeParallelMapped(r, data, sizeof *data, lattice, mapping),
+                     "lemonReadLatticeParallelMapped");
+    }
     lemonDestroyReader(r);
     MPI_File_close(&fp);
 }
 
 int main(int argc, char **argv)
 {
-    int rank, good, lattice[DIMS];
-    char written[LOCAL_SITES], read[LOCAL_SITES] = "";
+    static char const *const names[] = {"parallel.test", "parallel_non_blocking.test"};
+    int rank, good = 1, lattice[DIMS];
+    char written[LOCAL_SITES];
     MPI_Init(&argc, &argv);
     MPI_Comm cartesian = make_grid(lattice);
     MPI_Comm_rank(cartesian, &rank);
-
     memset(written, '0' + rank, sizeof written);
-    write_lattice(cartesian, lattice, written);
-    read_lattice(cartesian, lattice, read);
-
-    good = memcmp(read, written, sizeof read) == 0;
+    for (int i = 0; i < 2; i++) {
+        char read[LOCAL_SITES] = "";
+        write_lattice(cartesian, names[i], lattice, written, i == 1 /* non-blocking */);
+        read_lattice(cartesian, names[i], lattice, read, i == 1);
+        good = good && memcmp(read, written, sizeof read) == 0;
+    }
     printf("Node %d reports %s.\n", rank, good ? "data okay" : "wrong data read");
     MPI_Comm_free(&cartesian);
     MPI_Finalize();

@@ -1,5 +1,6 @@
 /*
- * xlf.c - a record of text, written and read again
+ * xlf.c - a record of text, written and read again, first by the calls that wait and then by
+ * the non-blocking ones
  *
  * The record is like the one in which tmLQCD describes a configuration. The time in it is
  * SOURCE_DATE_EPOCH of the environment where that is set, so that a file can be made again.
@@ -9,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define FILE_NAME "xlf.test"
 
 enum {
     MESSAGE_BYTES = 512,
@@ -35,48 +34,64 @@ static void compose(char *message)
              0.0, 1, 6.0, 0.177, 0.5, 0.0, (long long)now, "5.0.1", 0.0, 0.0, ctime(&now));
 }
 
-static void write_message(char *message)
+static void write_message(char const *name, char *message, int non_blocking)
 {
     MPI_File fp;
     MPI_Offset bytes = (MPI_Offset)strlen(message);
-    sample_open_for_writing(MPI_COMM_WORLD, FILE_NAME, &fp);
+    sample_open_for_writing(MPI_COMM_WORLD, name, &fp);
     LemonWriter *w = lemonCreateWriter(&fp, MPI_COMM_WORLD);
     LemonRecordHeader *h = lemonCreateHeader(1 /* MB */, 1 /* ME */, "xlf-info", bytes);
     sample_check(lemonWriteRecordHeader(h, w), "lemonWriteRecordHeader");
     lemonDestroyHeader(h);
-    sample_check(lemonWriteRecordData(message, &bytes, w), "lemonWriteRecordData");
+    if (non_blocking) {
+        sample_check(lemonWriteRecordDataNonBlocking(message, &bytes, w),
+                     "lemonWriteRecordDataNonBlocking");
+        /* Here the program can compute, but must not change the message. */
+        sample_check(lemonFinishWriting(w), "lemonFinishWriting");
+    } else {
+        sample_check(lemonWriteRecordData(message, &bytes, w), "lemonWriteRecordData");
+    }
     sample_check(lemonWriterCloseRecord(w), "lemonWriterCloseRecord");
     sample_check(lemonDestroyWriter(w), "lemonDestroyWriter");
     MPI_File_close(&fp);
 }
 
 /* Every rank gets all of it. */
-static void read_message(char *message)
+static void read_message(char const *name, char *message, int non_blocking)
 {
     MPI_File fp;
     MPI_Offset bytes = MESSAGE_BYTES - 1; /* or what the record has, if that is less */
-    sample_open_for_reading(MPI_COMM_WORLD, FILE_NAME, &fp);
+    sample_open_for_reading(MPI_COMM_WORLD, name, &fp);
     LemonReader *r = lemonCreateReader(&fp, MPI_COMM_WORLD);
     sample_check(lemonReaderNextRecord(r), "lemonReaderNextRecord");
     if (strcmp(lemonReaderType(r), "xlf-info") != 0)
         fprintf(stderr, "wrong type read: %s\n", lemonReaderType(r));
-    sample_check(lemonReaderReadData(message, &bytes, r), "lemonReaderReadData");
+    if (non_blocking) {
+        sample_check(lemonReaderReadDataNonBlocking(message, &bytes, r),
+                     "lemonReaderReadDataNonBlocking");
+        /* Here the program can compute. The message is not there yet. */
+        sample_check(lemonFinishReading(r), "lemonFinishReading");
+    } else {
+        sample_check(lemonReaderReadData(message, &bytes, r), "lemonReaderReadData");
+    }
     lemonDestroyReader(r);
     MPI_File_close(&fp);
 }
 
 int main(int argc, char **argv)
 {
-    int rank, good;
-    char written[MESSAGE_BYTES] = "", read[MESSAGE_BYTES] = "";
+    static char const *const names[] = {"xlf.test", "xlf_non_blocking.test"};
+    int rank, good = 1;
+    char written[MESSAGE_BYTES] = "";
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-
     compose(written);
-    write_message(written);
-    read_message(read);
-
-    good = strcmp(read, written) == 0;
+    for (int i = 0; i < 2; i++) {
+        char read[MESSAGE_BYTES] = "";
+        write_message(names[i], written, i == 1 /* non-blocking */);
+        read_message(names[i], read, i == 1);
+        good = good && strcmp(read, written) == 0;
+    }
     printf("Node %d reports %s.\n", rank, good ? "data okay" : "wrong data read");
     MPI_Finalize();
     return good ? 0 : 1;

@@ -1,5 +1,5 @@
 /* ask.c - limefs-io --stop and --status */
-#include "ask.h"
+#include "options.h"
 #include "say.h"
 #include "text.h"
 #include "limejob.h"
@@ -79,13 +79,6 @@ static void print_files(const json_t *status)
     }
 }
 
-static void print_latency(const char *label, const json_t *latency)
-{
-    printf("%-12s p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n", label,
-           number_of(latency, "p50"), number_of(latency, "p90"), number_of(latency, "p99"),
-           number_of(latency, "max"));
-}
-
 static void print_counters(const json_t *status)
 {
     printf("%-12s %.0f bytes, %.3f GB\n", "read", number_of(status, "bytes_read"),
@@ -96,8 +89,6 @@ static void print_counters(const json_t *status)
     printf("%-12s %.0f, %.0f in flight, %.0f failed\n", "requests",
            number_of(status, "requests"), number_of(status, "in_flight"),
            number_of(status, "errors"));
-    print_latency("reads", json_object_get(status, "latency_ms"));
-    print_latency("writes", json_object_get(status, "write_latency_ms"));
 }
 
 static void print_status(const json_t *status)

@@ -61,21 +61,19 @@ static int listen_local(struct job_rendezvous *where)
     return err;
 }
 
-static int listen_tcp_of(struct job_rendezvous *where, int family)
+/* *port: in network order. */
+static int listen_tcp_of(int family, in_port_t *port)
 {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
-    struct sockaddr_in four = {.sin_family = AF_INET};
-    struct sockaddr *address =
-        family == AF_INET6 ? (struct sockaddr *)&six : (struct sockaddr *)&four;
-    socklen_t n = family == AF_INET6 ? sizeof six : sizeof four;
+    union job_address address = {.any.sa_family = (sa_family_t)family};
+    socklen_t n = sizeof address;
     int off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     if ((family == AF_INET ||
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0) &&
-        bind(fd, address, n) == 0 && listen(fd, BACKLOG) == 0 &&
-        getsockname(fd, address, &n) == 0) {
-        where->port = ntohs(family == AF_INET6 ? six.sin6_port : four.sin_port);
+        bind(fd, &address.any, n) == 0 && listen(fd, BACKLOG) == 0 &&
+        getsockname(fd, &address.any, &n) == 0) {
+        *port = address.four.sin_port;
         return fd;
     }
     int err = -errno;
@@ -84,37 +82,35 @@ static int listen_tcp_of(struct job_rendezvous *where, int family)
 }
 
 /* IPv6 sockets serve IPv4 too; where there is no IPv6, IPv4 alone. */
-static int listen_tcp(struct job_rendezvous *where)
+static int listen_tcp(in_port_t *port)
 {
-    int fd = listen_tcp_of(where, AF_INET6);
-    return fd < 0 ? listen_tcp_of(where, AF_INET) : fd;
+    int fd = listen_tcp_of(AF_INET6, port);
+    return fd < 0 ? listen_tcp_of(AF_INET, port) : fd;
 }
 
-static void add_address(struct job_rendezvous *where, const struct sockaddr *address)
+static bool is_useful(const struct ifaddrs *i)
 {
-    struct job_address *to = &where->address[where->addresses];
-    if (address->sa_family == AF_INET) {
-        memcpy(to->bytes, &((const struct sockaddr_in *)address)->sin_addr, 4);
-    } else if (address->sa_family == AF_INET6) {
-        const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
-        if (IN6_IS_ADDR_LINKLOCAL(six)) /* means nothing without an interface */
-            return;
-        memcpy(to->bytes, six, 16);
-    } else {
-        return;
-    }
-    to->family = address->sa_family;
-    where->addresses++;
+    if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK)
+        return false;
+    if (i->ifa_addr->sa_family != AF_INET6)
+        return i->ifa_addr->sa_family == AF_INET;
+    /* A link-local address means nothing without an interface. */
+    return !IN6_IS_ADDR_LINKLOCAL(
+        &((const struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr);
 }
 
-static int list_addresses(struct job_rendezvous *where)
+static int list_addresses(struct job_rendezvous *where, in_port_t port)
 {
     struct ifaddrs *all;
     if (getifaddrs(&all) != 0)
         return -errno;
     for (struct ifaddrs *i = all; i && where->addresses < JOB_ADDRESSES_MAX; i = i->ifa_next)
-        if (i->ifa_addr && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK))
-            add_address(where, i->ifa_addr);
+        if (is_useful(i)) {
+            union job_address *to = &where->address[where->addresses++];
+            memcpy(to, i->ifa_addr,
+                   i->ifa_addr->sa_family == AF_INET ? sizeof to->four : sizeof to->six);
+            to->four.sin_port = port;
+        }
     freeifaddrs(all);
     return where->addresses ? 0 : -ENETUNREACH;
 }
@@ -128,11 +124,13 @@ int job_rendezvous_open(struct job_rendezvous *where, bool others, int *local, i
     *local = listen_local(where);
     if (*local < 0 || !others)
         return *local < 0 ? *local : 0;
-    int err = list_addresses(where);
+    in_port_t port;
+    *tcp = listen_tcp(&port);
+    int err = *tcp < 0 ? *tcp : list_addresses(where, port);
     if (!err)
-        err = *tcp = listen_tcp(where);
-    if (err >= 0)
         return 0;
+    if (*tcp >= 0)
+        close(*tcp);
     close(*local);
     return err;
 }
@@ -156,23 +154,6 @@ static int connect_local(const struct job_rendezvous *where)
     return err;
 }
 
-static socklen_t socket_address(const struct job_address *from, uint16_t port,
-                                struct sockaddr_storage *to)
-{
-    memset(to, 0, sizeof *to);
-    to->ss_family = from->family;
-    if (from->family == AF_INET) {
-        struct sockaddr_in *four = (struct sockaddr_in *)to;
-        four->sin_port = htons(port);
-        memcpy(&four->sin_addr, from->bytes, 4);
-        return sizeof *four;
-    }
-    struct sockaddr_in6 *six = (struct sockaddr_in6 *)to;
-    six->sin6_port = htons(port);
-    memcpy(&six->sin6_addr, from->bytes, 16);
-    return sizeof *six;
-}
-
 static int finish_connect(int fd)
 {
     struct pollfd poll_fd = {fd, POLLOUT, 0};
@@ -187,14 +168,12 @@ static int finish_connect(int fd)
     return -err;
 }
 
-static int connect_tcp(const struct job_address *address, uint16_t port)
+static int connect_tcp(const union job_address *to)
 {
-    struct sockaddr_storage to;
-    socklen_t n = socket_address(address, port, &to);
-    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    int err = connect(fd, (struct sockaddr *)&to, n) == 0 ? 0 : -errno;
+    int err = connect(fd, &to->any, sizeof *to) == 0 ? 0 : -errno;
     if (err == -EINPROGRESS)
         err = finish_connect(fd);
     if (err) {
@@ -242,6 +221,6 @@ int job_rendezvous_join(const struct job_rendezvous *where, int rank, bool local
     if (local)
         return join_by(connect_local(where), where, rank, channel);
     for (int i = 0; i < where->addresses && err; i++)
-        err = join_by(connect_tcp(&where->address[i], where->port), where, rank, channel);
+        err = join_by(connect_tcp(&where->address[i]), where, rank, channel);
     return err;
 }

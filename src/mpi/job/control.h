@@ -11,6 +11,8 @@
 
 #include "limejob.h"
 
+#include <netinet/in.h>
+
 /* Payloads; a reply has a code, as replies to clients. */
 enum job_control {
     /* worker to server, first: u32 rank, token */
@@ -30,9 +32,6 @@ enum job_control {
     JOB_WRITE,
     /* u32 file */
     JOB_SYNC,
-    /* u32 file, u64 offset, u64 bytes, u64 site_bytes, u64 first;
-     * reply: u64 bytes, u32 suma, u32 sumb */
-    JOB_SUM,
     /* no reply */
     JOB_END,
     /* worker to server, no reply: a signal says that the job is to end */
@@ -44,19 +43,19 @@ enum {
     JOB_ADDRESSES_MAX = 32,
 };
 
-/* An IP address of rank 0's host. */
-struct job_address {
-    uint16_t family;
-    unsigned char bytes[16];
+/* An IP address, with a port. */
+union job_address {
+    struct sockaddr any;
+    struct sockaddr_in four;
+    struct sockaddr_in6 six; /* the port is where that of IPv4 is */
 };
 
 /* Where workers find the server: MPI brings it to all ranks, so who knows the token is one. */
 struct job_rendezvous {
     unsigned char token[JOB_TOKEN_BYTES];
     char name[16]; /* of an abstract Unix socket, for ranks on the same host */
-    uint16_t port; /* of a TCP socket, for the others; 0: there are none */
-    uint16_t addresses;
-    struct job_address address[JOB_ADDRESSES_MAX];
+    int addresses; /* of a TCP socket on rank 0's host, for the others; 0: there are none */
+    union job_address address[JOB_ADDRESSES_MAX];
 };
 
 /* Rank 0: opens the listening sockets; *tcp is -1 if there are no `others`. -errno. */

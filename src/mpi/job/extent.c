@@ -1,11 +1,44 @@
-/* extent.c - an extent: who has which part, and rank 0's messages to and from the others */
+/*
+ * extent.c - an extent, read or written by all ranks
+ *
+ * Each rank has the part that its share is. Ranks on rank 0's host have it in the
+ * client's window. The others have buffers, and exchange these, part by part, with rank 0,
+ * which sends out of the window and receives into it. Rank 0 posts its messages before it moves
+ * its own part, and waits for none of them: it goes on with the next command, and replies to
+ * this one when all is done.
+ *
+ * Messages between two ranks keep their order, and all ranks obey in the same order. So one
+ * tag is enough for each direction.
+ */
 #define _GNU_SOURCE
-#include "extent.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    JOB_TAG_READ = 1,
+    JOB_TAG_WRITE,
+    JOB_BUFFER = JOB_PART + LIMEJOB_ALIGN,
+    JOB_SPINS = 50, /* looks at MPI before a rank sleeps between them */
+    JOB_PAUSE_US = 50,
+};
+
+/* What a command names. Ranges of it count from its start. */
+struct job_extent {
+    struct job_container *container;
+    char *window; /* its first byte; NULL on other hosts than rank 0's */
+    int64_t bytes, offset;
+    enum lemon_direction direction;
+    struct job_permit permit; /* to write */
+    struct lemon_share share;
+};
+
+/* Moves a range of the extent between the file and `data`: 0 or an errno, with words. */
+typedef int job_mover(struct job_worker *, const struct job_extent *, char *data, int64_t from,
+                      int64_t bytes, char *text, size_t cap);
 
 /* A command of which parts travel. */
 struct job_transfer {
@@ -45,7 +78,8 @@ static void share_out(struct job_worker *worker, struct job_extent *extent)
     lemon_share_make(&extent->share, extent->bytes, worker->ranks, extent->offset, &hints);
 }
 
-void job_extent_range(const struct job_extent *extent, int rank, int64_t *from, int64_t *to)
+/* The range of a rank; empty ones have *from == *to. */
+static void range_of(const struct job_extent *extent, int rank, int64_t *from, int64_t *to)
 {
     *from = *to = 0;
     if (rank < extent->share.movers)
@@ -61,8 +95,8 @@ static char *find_window(const struct job_worker *worker, uint32_t id, uint64_t 
     return NULL;
 }
 
-void job_extent_parse(struct job_worker *worker, struct limejob_packet *packet,
-                      enum lemon_direction direction, struct job_extent *extent)
+static void parse_extent(struct job_worker *worker, struct limejob_packet *packet,
+                         enum lemon_direction direction, struct job_extent *extent)
 {
     *extent = (struct job_extent){.direction = direction};
     extent->container = job_container_find(worker, limejob_get_u32(packet));
@@ -86,15 +120,17 @@ void job_extent_parse(struct job_worker *worker, struct limejob_packet *packet,
     share_out(worker, extent);
 }
 
-char *job_extent_buffer(const struct job_worker *worker, const struct job_extent *extent,
+/* On other hosts: the buffer for a part; as in the file, because direct I/O wants memory and
+ * file aligned alike. */
+static char *buffer_for(const struct job_worker *worker, const struct job_extent *extent,
                         int index, int64_t from)
 {
     return worker->buffers + (size_t)index * JOB_BUFFER +
            (extent->offset + from) % LIMEJOB_ALIGN;
 }
 
-void job_extent_answer(struct job_worker *worker, const struct limejob_packet *packet, int code,
-                       const char *text, uint64_t bytes)
+static void answer_moved(struct job_worker *worker, const struct limejob_packet *packet,
+                         int code, const char *text, uint64_t bytes)
 {
     struct limejob_packet reply;
     limejob_reply(&reply, packet, code, text);
@@ -123,7 +159,7 @@ static void post(struct job_worker *worker, const struct job_extent *extent, int
 {
     int64_t from, to;
     bool send = extent->direction == LEMON_WRITE;
-    job_extent_range(extent, rank, &from, &to);
+    range_of(extent, rank, &from, &to);
     reserve_messages(worker, (int)((to - from) / JOB_PART + 1));
     for (int64_t at = from; at < to; at += JOB_PART) {
         int bytes = (int)smaller(JOB_PART, to - at), i = worker->message_count++;
@@ -144,7 +180,7 @@ static void finish_if_complete(struct job_worker *worker, struct job_transfer *t
     if (--transfer->waiting > 0)
         return;
     limejob_request(&command, transfer->opcode, transfer->tag);
-    job_extent_answer(worker, &command, transfer->code, transfer->text, transfer->moved);
+    answer_moved(worker, &command, transfer->code, transfer->text, transfer->moved);
     free(transfer);
 }
 
@@ -181,53 +217,6 @@ static bool take_messages(struct job_worker *worker)
     return any;
 }
 
-/* ---- on rank 0's host ---- */
-
-/* While messages are under way, MPI is looked after between parts, which end with blocks. */
-static int64_t end_of_part(const struct job_worker *worker, const struct job_extent *extent,
-                           int64_t at, int64_t to)
-{
-    if (worker->message_count == 0)
-        return to;
-    return smaller(to, at + JOB_PART - (extent->offset + at) % LIMEJOB_ALIGN);
-}
-
-static int move_own(struct job_worker *worker, const struct job_extent *extent, job_mover *move,
-                    struct job_transfer *transfer)
-{
-    int64_t at, to;
-    job_extent_range(extent, worker->rank, &at, &to);
-    while (at < to) {
-        char text[JOB_TEXT_MAX] = "";
-        int64_t bytes = end_of_part(worker, extent, at, to) - at;
-        int code = move(worker, extent, extent->window + at, at, bytes, text, sizeof text);
-        if (code) {
-            memcpy(transfer->text, text, sizeof text);
-            return code;
-        }
-        transfer->moved += (uint64_t)bytes;
-        at += bytes;
-        job_extent_progress(worker);
-    }
-    return transfer->code;
-}
-
-void job_extent_move(struct job_worker *worker, const struct job_extent *extent,
-                     const struct limejob_packet *packet, job_mover *move)
-{
-    struct job_transfer *transfer = calloc(1, sizeof *transfer);
-    if (!transfer)
-        job_worker_fault(worker, "out of memory");
-    transfer->opcode = packet->opcode;
-    transfer->tag = packet->tag;
-    transfer->waiting = 1;
-    for (int i = 1; i < worker->ranks && worker->rank == 0; i++)
-        if (!worker->places[i].local)
-            post(worker, extent, i, transfer);
-    transfer->code = move_own(worker, extent, move, transfer);
-    finish_if_complete(worker, transfer);
-}
-
 /* ---- between commands ---- */
 
 bool job_extent_progress(struct job_worker *worker)
@@ -249,4 +238,218 @@ bool job_extent_busy(const struct job_worker *worker)
         if (worker->sends[i] != MPI_REQUEST_NULL)
             return true;
     return false;
+}
+
+/* ---- on rank 0's host ---- */
+
+/* While messages are under way, MPI is looked after between parts, which end with blocks. */
+static int64_t end_of_part(const struct job_worker *worker, const struct job_extent *extent,
+                           int64_t at, int64_t to)
+{
+    if (worker->message_count == 0)
+        return to;
+    return smaller(to, at + JOB_PART - (extent->offset + at) % LIMEJOB_ALIGN);
+}
+
+static int move_own(struct job_worker *worker, const struct job_extent *extent, job_mover *move,
+                    struct job_transfer *transfer)
+{
+    int64_t at, to;
+    range_of(extent, worker->rank, &at, &to);
+    while (at < to) {
+        char text[JOB_TEXT_MAX] = "";
+        int64_t bytes = end_of_part(worker, extent, at, to) - at;
+        int code = move(worker, extent, extent->window + at, at, bytes, text, sizeof text);
+        if (code) {
+            memcpy(transfer->text, text, sizeof text);
+            return code;
+        }
+        transfer->moved += (uint64_t)bytes;
+        at += bytes;
+        job_extent_progress(worker);
+    }
+    return transfer->code;
+}
+
+static void move_here(struct job_worker *worker, const struct job_extent *extent,
+                      const struct limejob_packet *packet, job_mover *move)
+{
+    struct job_transfer *transfer = calloc(1, sizeof *transfer);
+    if (!transfer)
+        job_worker_fault(worker, "out of memory");
+    transfer->opcode = packet->opcode;
+    transfer->tag = packet->tag;
+    transfer->waiting = 1;
+    for (int i = 1; i < worker->ranks && worker->rank == 0; i++)
+        if (!worker->places[i].local)
+            post(worker, extent, i, transfer);
+    transfer->code = move_own(worker, extent, move, transfer);
+    finish_if_complete(worker, transfer);
+}
+
+/* ---- read ---- */
+
+static int read_range(struct job_worker *worker, const struct job_extent *extent, char *to,
+                      int64_t from, int64_t bytes, char *text, size_t cap)
+{
+    char why[128];
+    struct lemon_range_fault fault;
+    if (lemon_range_move(&extent->container->file, LEMON_READ, to, bytes, extent->offset + from,
+                         &fault))
+        return 0;
+    lemon_range_explain(&fault, why, sizeof why);
+    snprintf(text, cap, "%.100s: %.300s: %s", worker->host, extent->container->path, why);
+    return EIO;
+}
+
+/* A buffer whose message has gone. */
+static int free_buffer(struct job_worker *worker)
+{
+    for (int looks = 0;; looks++) {
+        int index, done;
+        for (int i = 0; i < JOB_SENDS; i++)
+            if (worker->sends[i] == MPI_REQUEST_NULL)
+                return i;
+        MPI_Testany(JOB_SENDS, worker->sends, &index, &done, MPI_STATUS_IGNORE);
+        if (!done)
+            job_worker_pause(looks > JOB_SPINS ? JOB_PAUSE_US : 0);
+    }
+}
+
+/* After an error, messages are empty. */
+static void send_range(struct job_worker *worker, const struct job_extent *extent,
+                       const struct limejob_packet *packet)
+{
+    uint64_t got = 0;
+    int64_t from, to;
+    int code = 0;
+    char text[JOB_TEXT_MAX] = "";
+    range_of(extent, worker->rank, &from, &to);
+    for (int64_t at = from; at < to; at += JOB_PART) {
+        int i = free_buffer(worker);
+        char *buffer = buffer_for(worker, extent, i, at);
+        int64_t bytes = smaller(JOB_PART, to - at);
+        if (!code)
+            code = read_range(worker, extent, buffer, at, bytes, text, sizeof text);
+        MPI_Isend(buffer, code ? 0 : (int)bytes, MPI_BYTE, 0, JOB_TAG_READ, worker->comm,
+                  &worker->sends[i]);
+        got += code ? 0 : (uint64_t)bytes;
+    }
+    answer_moved(worker, packet, code, text, got);
+}
+
+void job_extent_read(struct job_worker *worker, struct limejob_packet *packet)
+{
+    struct job_extent extent;
+    parse_extent(worker, packet, LEMON_READ, &extent);
+    if (worker->places[worker->rank].local)
+        move_here(worker, &extent, packet, read_range);
+    else
+        send_range(worker, &extent, packet);
+}
+
+/* ---- written ---- */
+
+static int write_range(struct job_worker *worker, const struct job_extent *extent, char *data,
+                       int64_t from, int64_t bytes, char *text, size_t cap)
+{
+    int64_t at = extent->offset + from;
+    int code = job_store_write(extent->container, &extent->permit, data, bytes, &at);
+    if (code)
+        snprintf(text, cap, "%.100s: %.300s: write at %lld: %s", worker->host,
+                 extent->container->path, (long long)at, strerror(code));
+    return code;
+}
+
+/* ---- on other hosts ---- */
+
+/* What this rank receives, into its buffers in turn. */
+struct intake {
+    int64_t asked, to; /* up to here messages are posted, and wanted */
+    int posted, taken;
+    MPI_Request receives[JOB_SENDS];
+};
+
+/* Buffers that reads have filled must have been sent. */
+static void empty_buffers(struct job_worker *worker)
+{
+    for (int looks = 0; job_extent_busy(worker); looks++)
+        if (!job_extent_progress(worker))
+            job_worker_pause(looks > JOB_SPINS ? JOB_PAUSE_US : 0);
+}
+
+static void post_receives(struct job_worker *worker, const struct job_extent *extent,
+                          struct intake *intake)
+{
+    while (intake->asked < intake->to && intake->posted - intake->taken < JOB_SENDS) {
+        int i = intake->posted++ % JOB_SENDS;
+        int64_t bytes = smaller(JOB_PART, intake->to - intake->asked);
+        MPI_Irecv(buffer_for(worker, extent, i, intake->asked), (int)bytes, MPI_BYTE, 0,
+                  JOB_TAG_WRITE, worker->comm, &intake->receives[i]);
+        intake->asked += bytes;
+    }
+}
+
+/* The oldest one; rank 0's end, or that of its host, ends this process, too. */
+static int wait_for_part(struct intake *intake)
+{
+    int i = intake->taken % JOB_SENDS, done = 0;
+    for (int looks = 0; !done; looks++) {
+        MPI_Test(&intake->receives[i], &done, MPI_STATUS_IGNORE);
+        if (!done)
+            job_worker_pause(looks > JOB_SPINS ? JOB_PAUSE_US : 0);
+    }
+    return i;
+}
+
+/* After an error the rest is received all the same: rank 0 sends it. */
+static void take_range(struct job_worker *worker, const struct job_extent *extent,
+                       const struct limejob_packet *packet)
+{
+    struct intake intake = {0};
+    char text[JOB_TEXT_MAX] = "";
+    int64_t from;
+    uint64_t written = 0;
+    int code = 0;
+    range_of(extent, worker->rank, &from, &intake.to);
+    intake.asked = from;
+    empty_buffers(worker);
+    while (from < intake.to) {
+        int64_t bytes = smaller(JOB_PART, intake.to - from);
+        post_receives(worker, extent, &intake);
+        char *buffer = buffer_for(worker, extent, wait_for_part(&intake), from);
+        if (!code)
+            code = write_range(worker, extent, buffer, from, bytes, text, sizeof text);
+        written += code ? 0 : (uint64_t)bytes;
+        from += bytes;
+        intake.taken++;
+    }
+    answer_moved(worker, packet, code, text, written);
+}
+
+/* ---- commands ---- */
+
+void job_extent_write(struct job_worker *worker, struct limejob_packet *packet)
+{
+    struct job_extent extent;
+    parse_extent(worker, packet, LEMON_WRITE, &extent);
+    if (worker->places[worker->rank].local)
+        move_here(worker, &extent, packet, write_range);
+    else
+        take_range(worker, &extent, packet);
+}
+
+void job_extent_sync(struct job_worker *worker, struct limejob_packet *packet)
+{
+    struct limejob_packet reply;
+    char why[MPI_MAX_ERROR_STRING] = "", text[JOB_TEXT_MAX] = "";
+    struct job_container *container = job_container_find(worker, limejob_get_u32(packet));
+    if (!container)
+        job_worker_fault(worker, "sync: no such container"); /* others wait for this rank */
+    int code = job_store_sync(container, why, sizeof why);
+    if (code)
+        snprintf(text, sizeof text, "%.100s: %.300s: sync: %.200s", worker->host,
+                 container->path, why);
+    limejob_reply(&reply, packet, code, text);
+    job_worker_answer(worker, &reply);
 }

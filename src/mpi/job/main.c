@@ -5,7 +5,6 @@
  * that clients and workers talk with.
  */
 #define _GNU_SOURCE
-#include "ask.h"
 #include "limefile.h"
 #include "listen.h"
 #include "say.h"
@@ -14,6 +13,7 @@
 #include "worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +24,8 @@
 
 enum {
     END_S = 10, /* in which MPI has to end */
+    SPINS = 50, /* looks at MPI before a worker sleeps between them */
+    PAUSE_US = 50,
 };
 
 /* ---- before MPI ---- */
@@ -156,6 +158,88 @@ static void close_down(struct job_worker *worker)
     MPI_Comm_free(&worker->comm);
 }
 
+/* ---- the loop of a worker ---- */
+
+/* False: the end. */
+static bool obey(struct job_worker *worker, struct limejob_packet *packet)
+{
+    switch (packet->opcode) {
+    case JOB_WINDOW:
+        job_worker_map(worker, packet);
+        return true;
+    case JOB_UNMAP:
+        job_worker_unmap(worker, packet);
+        return true;
+    case JOB_OPEN:
+        job_container_open(worker, packet);
+        return true;
+    case JOB_CLOSE:
+        job_container_close(worker, packet);
+        return true;
+    case JOB_READ:
+        job_extent_read(worker, packet);
+        return true;
+    case JOB_WRITE:
+        job_extent_write(worker, packet);
+        return true;
+    case JOB_SYNC:
+        job_extent_sync(worker, packet);
+        return true;
+    case JOB_END:
+        return false;
+    default:
+        job_worker_fault(worker, "unknown command: %d", packet->opcode);
+    }
+}
+
+static void pass_signal_on(struct job_worker *worker)
+{
+    uint64_t count;
+    struct limejob_packet packet;
+    if (read(worker->wants_end, &count, sizeof count) <= 0)
+        return;
+    limejob_request(&packet, JOB_WANTS_END, 0);
+    job_worker_answer(worker, &packet);
+}
+
+/* Until there is a command, or something may have come over MPI. */
+static void wait_for_work(struct job_worker *worker)
+{
+    static int idle; /* looks in vain */
+    struct pollfd fds[2] = {{worker->channel.fd, POLLIN, 0},
+                            {worker->rank ? worker->wants_end : -1, POLLIN, 0}};
+    struct timespec time = {0, 0}, *limit = NULL;
+    if (job_extent_progress(worker))
+        idle = 0;
+    else
+        idle++;
+    if (job_extent_busy(worker)) {
+        time.tv_nsec = idle > SPINS ? PAUSE_US * 1000L : 0;
+        limit = &time;
+    }
+    if (ppoll(fds, 2, limit, NULL) > 0 && fds[1].revents)
+        pass_signal_on(worker);
+}
+
+static void run_worker(struct job_worker *worker)
+{
+    static struct limejob_packet packet;
+    for (;;) {
+        int done = limejob_receive(&worker->channel, &packet, 0);
+        if (done < 0)
+            job_watch_end();
+        if (done == 0) {
+            wait_for_work(worker);
+            continue;
+        }
+        if (!obey(worker, &packet))
+            return;
+        if (packet.fd >= 0)
+            close(packet.fd);
+        job_extent_progress(worker);
+    }
+}
+
 static int run(struct job_worker *worker, struct job_server_setup *setup, bool others)
 {
     static struct job_rendezvous where;
@@ -179,7 +263,7 @@ static int run(struct job_worker *worker, struct job_server_setup *setup, bool o
                          strerror(-err));
     if (worker->rank != 0)
         job_watch_channel(worker->channel.fd);
-    job_worker_run(worker);
+    run_worker(worker);
     job_watch_relax();
     if (worker->rank == 0)
         pthread_join(server, NULL);

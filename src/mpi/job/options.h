@@ -22,4 +22,8 @@ struct job_options {
 /* -1: go on; else the code to exit with: words have been said. */
 int job_options_parse(struct job_options *, int argc, char **argv);
 
+/* limefs-io --stop and --status (ask.c): questions to a job that runs, without MPI. The code to
+ * exit with. */
+int job_ask(const struct job_options *);
+
 #endif

@@ -7,20 +7,20 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     PACKETS_A_TURN = 64,
-    STRANGERS_MAX = 64,           /* that may wait beside the ranks that are still to come */
-    SILENT_US = 10 * 1000 * 1000, /* in which a rank has to join */
-    REST_US = 1000 * 1000,        /* where there is no descriptor left */
+    STRANGERS_MAX = 64,           /* that may wait in addition to the ranks */
+    PAUSE_NS = 100 * 1000 * 1000, /* where there is no descriptor left */
 };
 
 static void hear(struct job_server *server, struct job_rank *worker,
                  struct limejob_packet *packet)
 {
     if (packet->opcode == JOB_WANTS_END)
-        job_server_end(server);
+        server->wants_end = true;
     else
         job_request_reply(server, worker->rank, packet);
 }
@@ -50,49 +50,40 @@ static void worker_ready(struct job_server *server, struct job_peer *peer, uint3
 
 /* ---- who has come, and not joined ---- */
 
-static void add_newcomer(struct job_server *server, struct job_rank *rank)
+static int newcomers_most(const struct job_server *server)
 {
-    rank->older = server->newest;
-    *(server->newest ? &server->newest->newer : &server->oldest) = rank;
-    server->newest = rank;
-    server->newcomers++;
+    return STRANGERS_MAX + server->ranks;
 }
 
-static void remove_newcomer(struct job_server *server, struct job_rank *rank)
+static void forget_newcomer(struct job_server *server, const struct job_rank *rank)
 {
-    *(rank->newer ? &rank->newer->older : &server->newest) = rank->older;
-    *(rank->older ? &rank->older->newer : &server->oldest) = rank->newer;
-    rank->newer = rank->older = NULL;
-    server->newcomers--;
+    for (int i = 0; i < newcomers_most(server); i++)
+        if (server->newcomers[i] == rank)
+            server->newcomers[i] = NULL;
 }
 
 static void drop_newcomer(struct job_server *server, struct job_rank *rank)
 {
-    remove_newcomer(server, rank);
+    forget_newcomer(server, rank);
     job_peer_drop(server, &rank->peer);
 }
 
-static void rest(struct job_server *server, bool resting)
+/* A rank speaks at once: so it is the one that has been silent for longest that goes, however
+ * many come. */
+static void add_newcomer(struct job_server *server, struct job_rank *rank)
 {
-    server->rest_until_us = resting ? job_now_us() + REST_US : 0;
-    for (int i = 0; i < 2; i++)
-        if (server->meeting[i])
-            job_peer_rest(server, server->meeting[i], resting);
-}
-
-void job_ranks_tick(struct job_server *server)
-{
-    int64_t now = job_now_us();
-    while (server->oldest && now - server->oldest->since_us > SILENT_US)
-        drop_newcomer(server, server->oldest);
-    if (server->rest_until_us && now > server->rest_until_us)
-        rest(server, false);
+    int place = server->next_newcomer;
+    if (server->newcomers[place])
+        drop_newcomer(server, server->newcomers[place]);
+    server->newcomers[place] = rank;
+    server->next_newcomer = (place + 1) % newcomers_most(server);
 }
 
 void job_ranks_end_meeting(struct job_server *server)
 {
-    while (server->oldest)
-        drop_newcomer(server, server->oldest);
+    for (int i = 0; i < newcomers_most(server); i++)
+        if (server->newcomers[i])
+            drop_newcomer(server, server->newcomers[i]);
 }
 
 /* ---- joining ---- */
@@ -141,7 +132,7 @@ static void stranger_ready(struct job_server *server, struct job_peer *peer, uin
         return;
     }
     limejob_reply(&reply, &packet, 0, NULL);
-    remove_newcomer(server, worker);
+    forget_newcomer(server, worker);
     add(server, worker, rank);
     if (job_peer_put(server, peer, &reply) != 0)
         job_server_fault("rank %u on %s has ended", rank, server->places[rank].host);
@@ -153,7 +144,6 @@ static struct job_rank *new_worker(struct job_server *server, int fd)
     if (!worker)
         return NULL;
     worker->rank = -1;
-    worker->since_us = job_now_us();
     worker->peer.ready = stranger_ready;
     if (job_peer_watch(server, &worker->peer, fd) == 0)
         return worker;
@@ -164,28 +154,20 @@ static struct job_rank *new_worker(struct job_server *server, int fd)
 void job_ranks_add_own(struct job_server *server, int fd)
 {
     struct job_rank *worker = new_worker(server, fd);
-    if (!worker)
+    server->newcomers = calloc((size_t)newcomers_most(server), sizeof *server->newcomers);
+    if (!worker || !server->newcomers)
         job_server_fault("start: %s", strerror(errno));
     add(server, worker, 0);
-}
-
-/* A rank speaks at once: so it is the one that has been silent for longest that goes, however
- * many come. False: there is none. */
-static bool make_room(struct job_server *server)
-{
-    if (!server->oldest)
-        return false;
-    drop_newcomer(server, server->oldest);
-    return true;
 }
 
 void job_ranks_accept(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
     int fd = accept4(peer->channel.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const struct timespec pause = {0, PAUSE_NS};
     (void)events;
     if (fd < 0) {
-        if ((errno == EMFILE || errno == ENFILE) && !make_room(server))
-            rest(server, true); /* or who waits there would wake us for ever */
+        if (errno == EMFILE || errno == ENFILE)
+            nanosleep(&pause, NULL); /* or who waits there would wake us for ever */
         return;
     }
     if (peer == server->meeting[1]) {
@@ -194,8 +176,6 @@ void job_ranks_accept(struct job_server *server, struct job_peer *peer, uint32_t
         close(fd);
         return;
     }
-    if (server->newcomers >= STRANGERS_MAX + server->ranks - server->joined)
-        make_room(server);
     struct job_rank *rank = new_worker(server, fd);
     if (rank)
         add_newcomer(server, rank);

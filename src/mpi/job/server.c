@@ -6,7 +6,6 @@
 #include "watch.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,91 +17,7 @@ enum {
     JOIN_US = 60 * 1000 * 1000, /* in which all workers have to be there */
     END_US = 5 * 1000 * 1000,   /* in which what is in flight has to be done at the end */
     TICK_MS = 1000,             /* while something must be watched; else never */
-    LOG_LINES = 100,            /* in LOG_US */
-    LOG_US = 60 * 1000 * 1000,
 };
-
-/* ---- messages ---- */
-
-void job_log(const char *format, ...)
-{
-    static int64_t since;
-    static int lines;
-    int64_t now = job_now_us();
-    if (since == 0 || now - since > LOG_US) {
-        since = now;
-        lines = 0;
-    }
-    if (lines++ >= LOG_LINES)
-        return;
-    va_list args;
-    va_start(args, format);
-    job_vsay(format, args);
-    va_end(args);
-}
-
-void job_server_fault(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    job_vsay(format, args);
-    va_end(args);
-    job_watch_end();
-}
-
-/* ---- peers ---- */
-
-static int set_events(struct job_server *server, struct job_peer *peer, int op, uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.ptr = peer};
-    peer->events = events;
-    return epoll_ctl(server->epoll, op, peer->channel.fd, &event) == 0 ? 0 : -errno;
-}
-
-int job_peer_watch(struct job_server *server, struct job_peer *peer, int fd)
-{
-    limejob_channel_init(&peer->channel, fd);
-    return set_events(server, peer, EPOLL_CTL_ADD, EPOLLIN);
-}
-
-/* Watches for room as long as something waits for it. */
-static void update_events(struct job_server *server, struct job_peer *peer)
-{
-    uint32_t wanted =
-        peer->resting ? 0 : EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);
-    if (peer->channel.fd >= 0 && wanted != peer->events)
-        set_events(server, peer, EPOLL_CTL_MOD, wanted);
-}
-
-void job_peer_rest(struct job_server *server, struct job_peer *peer, bool resting)
-{
-    peer->resting = resting;
-    update_events(server, peer);
-}
-
-int job_peer_put(struct job_server *server, struct job_peer *peer,
-                 const struct limejob_packet *packet)
-{
-    int err = job_outbox_put(&peer->outbox, packet);
-    if (!err) {
-        int done = job_outbox_flush(&peer->outbox, peer->channel.fd);
-        err = done < 0 ? done : 0;
-    }
-    if (!err)
-        update_events(server, peer);
-    return err;
-}
-
-void job_peer_drop(struct job_server *server, struct job_peer *peer)
-{
-    if (peer->dead)
-        return;
-    job_outbox_clear(&peer->outbox);
-    limejob_channel_close(&peer->channel);
-    peer->dead = true;
-    peer->next_dead = server->dead;
-    server->dead = peer;
-}
 
 static void bury(struct job_server *server)
 {
@@ -137,7 +52,7 @@ static void hang_up(struct job_server *server, struct job_peer **peer)
     *peer = NULL;
 }
 
-void job_server_end(struct job_server *server)
+static void begin_end(struct job_server *server)
 {
     if (server->ending)
         return;
@@ -180,7 +95,7 @@ static void signal_ready(struct job_server *server, struct job_peer *peer, uint3
     uint64_t count;
     (void)events;
     if (read(peer->channel.fd, &count, sizeof count) > 0)
-        job_server_end(server);
+        server->wants_end = true;
 }
 
 static void lifeline_ready(struct job_server *server, struct job_peer *peer, uint32_t events)
@@ -191,7 +106,7 @@ static void lifeline_ready(struct job_server *server, struct job_peer *peer, uin
     if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
         return;
     hang_up(server, &server->lifeline);
-    job_server_end(server);
+    server->wants_end = true;
 }
 
 /* ---- the beginning ---- */
@@ -301,8 +216,6 @@ static void tick(struct job_server *server)
 {
     if (server->strangers)
         job_clients_tick(server);
-    if (!server->serving)
-        job_ranks_tick(server);
     if (!server->serving && !server->ending && job_now_us() > server->join_until_us)
         job_server_fault("start: not all ranks have found rank 0, on %s: is there a "
                          "firewall between the hosts?",
@@ -318,9 +231,11 @@ static void turn(struct job_server *server)
         if (!peer->dead)
             peer->ready(server, peer, events[i].events);
         if (!peer->dead)
-            update_events(server, peer);
+            job_peer_update(server, peer);
     }
     tick(server);
+    if (server->wants_end)
+        begin_end(server);
     if (!server->serving && !server->ending && server->joined == server->ranks)
         serve(server);
     bury(server);

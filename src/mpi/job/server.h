@@ -7,8 +7,6 @@
 
 #include "control.h"
 #include "options.h"
-#include "outbox.h"
-#include "status.h"
 
 #include <sys/types.h>
 
@@ -28,7 +26,19 @@ struct job_place {
 
 struct job_server;
 
-/* ---- peers (server.c) ---- */
+/* ---- peers (peer.c) ---- */
+
+/* Packets on their way to a peer that may take its time. */
+struct job_parcel;
+
+struct job_outbox {
+    struct job_parcel *first, *last;
+    size_t bytes; /* that wait */
+};
+
+/* 1: all is sent; 0: the peer takes no more now; -errno: it is gone. */
+int job_outbox_flush(struct job_outbox *, int fd);
+void job_outbox_clear(struct job_outbox *);
 
 /* Whatever epoll watches. */
 struct job_peer {
@@ -36,12 +46,11 @@ struct job_peer {
     struct limejob_channel channel;
     struct job_outbox outbox;
     uint32_t events; /* that epoll watches for */
-    bool resting;    /* for none, for a while */
     bool dead;       /* freed when all events of this round are through */
     struct job_peer *next_dead;
 };
 
-/* ---- files (file.c): containers that are open on all ranks ---- */
+/* ---- files (client.c): containers that are open on all ranks ---- */
 
 struct job_file {
     struct job_file *next;
@@ -60,7 +69,7 @@ struct job_file {
     char path[];
 };
 
-/* ---- requests (request.c) ---- */
+/* ---- requests (client.c) ---- */
 
 /* A command to all workers, or a client's wait for one. */
 struct job_request {
@@ -76,7 +85,6 @@ struct job_request {
     uint32_t uid;         /* for whom it is written */
     int waiting;          /* ranks that have not replied */
     uint64_t moved;       /* bytes that the ranks have read or written */
-    uint32_t suma, sumb;  /* of a sum; so far */
     int code;
     char text[JOB_TEXT_MAX];
     int64_t since_us;
@@ -110,8 +118,12 @@ struct job_client {
 struct job_rank {
     struct job_peer peer; /* first */
     int rank;             /* -1: has not joined */
-    int64_t since_us;
-    struct job_rank *newer, *older; /* of those that have not */
+};
+
+struct job_counters {
+    uint64_t bytes_read, bytes_written;
+    uint64_t requests, errors, in_flight; /* reads, writes and syncs */
+    uint64_t writes_in_flight, syncs;
 };
 
 struct job_server {
@@ -125,10 +137,9 @@ struct job_server {
     struct job_rank **workers; /* by rank; NULL: has not joined */
     int joined;
     int64_t join_until_us;
-    struct job_rank *newest, *oldest; /* who has come and not joined: perhaps no rank at all */
-    int newcomers;
-    int64_t rest_until_us;      /* nobody is let in; 0: they are */
-    struct job_client *clients; /* and those gone whose requests are in flight */
+    struct job_rank **newcomers; /* who has come and not joined, perhaps no rank; or NULL */
+    int next_newcomer;           /* where the next one goes: who is there is dropped */
+    struct job_client *clients;  /* and those gone whose requests are in flight */
     int client_count, strangers;
     struct job_file *files;
     uint64_t file_count, files_most; /* so many can be open at once, of all clients */
@@ -137,6 +148,7 @@ struct job_server {
     uint64_t table_size, outstanding;
     struct job_peer *dead;
     bool serving;
+    bool wants_end;        /* set by whoever has been told that the job is to end */
     bool ending, end_said; /* end_said: to the workers */
     int64_t end_until_us;
     int64_t started_us;
@@ -163,10 +175,8 @@ int job_peer_watch(struct job_server *, struct job_peer *, int fd);
 int job_peer_put(struct job_server *, struct job_peer *, const struct limejob_packet *);
 void job_peer_drop(struct job_server *, struct job_peer *);
 
-/* Nothing is heard of it any more, or again. */
-void job_peer_rest(struct job_server *, struct job_peer *, bool resting);
-
-void job_server_end(struct job_server *);
+/* Watches for room as long as something waits for it. */
+void job_peer_update(struct job_server *, struct job_peer *);
 
 /* Nothing can be done but to end at once. */
 void job_server_fault(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -179,80 +189,29 @@ void job_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void job_ranks_add_own(struct job_server *, int fd);
 void job_ranks_accept(struct job_server *, struct job_peer *, uint32_t events);
 
-/* While ranks are waited for: those that have not joined for too long go. */
-void job_ranks_tick(struct job_server *);
-
 /* All ranks have joined. */
 void job_ranks_end_meeting(struct job_server *);
 
 /* ---- client.c ---- */
 
 void job_clients_accept(struct job_server *, struct job_peer *, uint32_t events);
-void job_client_reply(struct job_server *, struct job_client *, const struct limejob_packet *);
-void job_client_drop(struct job_server *, struct job_client *);
-
-/* Frees it if it is gone and nothing of it is in flight. */
-void job_client_release(struct job_server *, struct job_client *);
 
 /* Those that have said nothing for too long. */
 void job_clients_tick(struct job_server *);
 
-/* A sync is done: who has not heard of an earlier failure hears of it now. */
-void job_client_synced(struct job_request *);
-
-/* A container that it has asked for is open on all ranks. False: no memory. */
-bool job_client_remember(struct job_client *, struct job_file *);
-
-/* Replies with a code; text NULL: that of the code. */
-void job_client_answer(struct job_server *, struct job_client *,
-                       const struct limejob_packet *request, int code, const char *text);
-
-/* NULL: it has no such file open. */
-struct job_opened *job_client_find(struct job_client *, uint32_t id);
-
-/* ---- clientio.c ---- */
-
-/* READ or WRITE; SYNC; SUM. */
-void job_client_move(struct job_server *, struct job_client *, struct limejob_packet *);
-void job_client_sync(struct job_server *, struct job_client *, struct limejob_packet *);
-void job_client_sum(struct job_server *, struct job_client *, struct limejob_packet *);
-
-/* The file of a request; NULL, and the client is told: it has none that is meant for that. */
-struct job_file *job_client_file(struct job_server *, struct job_client *,
-                                 const struct limejob_packet *, uint32_t id);
-
-/* The workers are to set about it. NULL, and the client is told: no memory. */
-struct job_request *job_client_begin(struct job_server *, struct job_client *,
-                                     const struct limejob_packet *, uint16_t opcode,
-                                     struct job_file *);
-
-/* ---- request.c ---- */
-
-/* NULL: no memory. `request` is the client's packet, if there is one. */
-struct job_request *job_request_new(struct job_server *, uint16_t opcode, struct job_client *,
-                                    const struct limejob_packet *request);
-void job_request_free(struct job_server *, struct job_request *);
-
-/* Sends the packet, whose opcode and tag are set here, to all workers. */
-void job_request_send(struct job_server *, struct job_request *, struct limejob_packet *);
-
 /* A worker's reply. */
 void job_request_reply(struct job_server *, int rank, struct limejob_packet *);
 
-/* Whether bytes of the file are being written, by anybody and under any name. */
-bool job_request_is_writing(const struct job_server *, const struct job_file *, uint64_t offset,
-                            uint64_t bytes);
+/* ---- status.c: what the job has done ---- */
 
-/* Answers the client. */
-void job_request_answer(struct job_server *, struct job_request *);
+/* A read, write or sync is sent to the workers, and is done: `opcode` is theirs. */
+void job_counters_begin(struct job_counters *, uint16_t opcode);
+void job_counters_end(struct job_counters *, uint16_t opcode, uint64_t bytes, bool good);
 
-/* ---- file.c ---- */
+/* Microseconds of a clock that never goes back. */
+int64_t job_now_us(void);
 
-/* Answers the request now or when the workers have opened it. */
-void job_file_open(struct job_server *, struct job_client *, struct limejob_packet *request);
-
-/* The workers have replied. */
-void job_file_opened(struct job_server *, struct job_request *);
-void job_file_unref(struct job_server *, struct job_file *);
+/* JSON of at most cap - 1 bytes, to be freed; NULL: no memory. */
+char *job_status_text(const struct job_server *);
 
 #endif

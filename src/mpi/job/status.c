@@ -1,10 +1,12 @@
-/* status.c - what a job has done, as JSON */
+/* status.c - counts what a job has done, and shows it as JSON */
+#include "control.h"
 #include "server.h"
 #include "text.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -13,6 +15,34 @@ enum {
     HOSTS_MAX = 48,        /* that are named, with */
     RANKS_MAX = 2048,      /* ranks in all */
 };
+
+int64_t job_now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void job_counters_begin(struct job_counters *counters, uint16_t opcode)
+{
+    counters->in_flight++;
+    counters->writes_in_flight += opcode == JOB_WRITE;
+}
+
+void job_counters_end(struct job_counters *counters, uint16_t opcode, uint64_t bytes, bool good)
+{
+    counters->in_flight--;
+    counters->requests++;
+    counters->errors += !good;
+    if (opcode == JOB_READ) {
+        counters->bytes_read += bytes;
+    } else if (opcode == JOB_WRITE) {
+        counters->writes_in_flight--;
+        counters->bytes_written += bytes;
+    } else if (opcode == JOB_SYNC) {
+        counters->syncs++;
+    }
+}
 
 /* Control characters, which JSON would make longer, and what is not UTF-8 become question
  * marks. */
@@ -80,14 +110,6 @@ static int count_clients(const struct job_server *server)
     return count;
 }
 
-static json_t *latency_of(const struct job_latency *latency)
-{
-    return json_pack("{s:f, s:f, s:f, s:f}", "p50", job_latency_percentile(latency, 50), "p90",
-                     job_latency_percentile(latency, 90), "p99",
-                     job_latency_percentile(latency, 99), "max",
-                     (double)latency->slowest_us / 1000);
-}
-
 static void put_number(json_t *status, const char *key, uint64_t value)
 {
     json_object_set_new(status, key, json_integer((json_int_t)value));
@@ -97,14 +119,11 @@ static void put_counters(json_t *status, const struct job_counters *counters)
 {
     put_number(status, "bytes_read", counters->bytes_read);
     put_number(status, "bytes_written", counters->bytes_written);
-    put_number(status, "bytes_summed", counters->bytes_summed);
     put_number(status, "requests", counters->requests);
     put_number(status, "in_flight", counters->in_flight);
     put_number(status, "writes_in_flight", counters->writes_in_flight);
     put_number(status, "syncs", counters->syncs);
     put_number(status, "errors", counters->errors);
-    json_object_set_new(status, "latency_ms", latency_of(&counters->reads));
-    json_object_set_new(status, "write_latency_ms", latency_of(&counters->writes));
 }
 
 char *job_status_text(const struct job_server *server)

@@ -53,13 +53,13 @@ struct job_worker {
     /* Ranks on other hosts: what is on its way to rank 0. */
     char *buffers; /* JOB_SENDS of them */
     MPI_Request sends[JOB_SENDS];
-    char *scratch; /* of sum.c; NULL until it is needed */
 };
 
 /* ---- worker.c ---- */
 
-/* Returns when the server says so. */
-void job_worker_run(struct job_worker *);
+/* Commands. */
+void job_worker_map(struct job_worker *, struct limejob_packet *command);
+void job_worker_unmap(struct job_worker *, struct limejob_packet *command);
 
 /* Sends a reply to the server. */
 void job_worker_answer(struct job_worker *, const struct limejob_packet *);
@@ -100,12 +100,11 @@ int job_store_write(struct job_container *, const struct job_permit *, const cha
 /* Collective. 0 or an errno, with words. */
 int job_store_sync(struct job_container *, char *text, size_t cap);
 
-/* ---- read.c, write.c, sum.c, extent.c ---- */
+/* ---- extent.c ---- */
 
 void job_extent_read(struct job_worker *, struct limejob_packet *command);
 void job_extent_write(struct job_worker *, struct limejob_packet *command);
 void job_extent_sync(struct job_worker *, struct limejob_packet *command);
-void job_extent_sum(struct job_worker *, struct limejob_packet *command);
 
 /* Rank 0: takes note of what has come and gone, and replies to what is complete; other ranks:
  * what has gone. True if anything has. */

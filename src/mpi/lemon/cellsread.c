@@ -76,21 +76,19 @@ static int read_entries(LemonReader *reader, struct found *f, char why[CELLS_WHY
 
 static int check_cells(const struct found *f, char why[CELLS_WHY_MAX])
 {
-    uint64_t cells = limefile_cells_cells(&f->c), bad, at[LIMECELLS_DIMS];
-    struct limecells_cell *cell = malloc(cells * sizeof *cell);
-    const char *reason =
-        cell ? limefile_cells_decode_entries(&f->c, f->raw + f->header_bytes, cell, &bad)
-             : "there is not enough memory";
-    free(cell);
-    if (!reason)
+    uint64_t cells = limefile_cells_cells(&f->c), at[LIMECELLS_DIMS];
+    struct limecells_checker k;
+    limefile_cells_check_begin(&k, &f->c);
+    limefile_cells_check_add(&k, f->raw + f->header_bytes, cells);
+    if (!limefile_cells_check_end(&k))
         return LEMON_SUCCESS;
-    if (!cell || bad >= cells)
-        return fault(why, reason);
-    limefile_cells_at(&f->c, bad, at);
+    if (k.bad >= cells)
+        return fault(why, k.why);
+    limefile_cells_at(&f->c, k.bad, at);
     snprintf(why, CELLS_WHY_MAX,
              "the index of cells cannot be used: cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64
              "): %s",
-             at[0], at[1], at[2], reason);
+             at[0], at[1], at[2], k.why);
     return LEMON_ERR_READ;
 }
 
@@ -112,7 +110,7 @@ static int share_index(struct lemon_internal *in, struct found *f, LemonCells **
         internal->c = f->c;
         for (uint64_t i = 0; i < n; i++) {
             struct limecells_cell cell;
-            limefile_cells_entry_decode(raw + i * LIMECELLS_ENTRY_BYTES, &cell);
+            limefile_cells_entry_decode(&f->c, raw + i * LIMECELLS_ENTRY_BYTES, &cell);
             internal->cell[i] = (LemonCell){(int64_t)cell.first, (int64_t)cell.count, cell.crc};
         }
         lemon_cells_give(&internal->c, *cells, internal->field);

@@ -1,6 +1,5 @@
 /* schedule.c - what one rank does by a plan, turn by turn */
 #include "schedule.h"
-#include "pieces.h"
 
 #include <stdlib.h>
 

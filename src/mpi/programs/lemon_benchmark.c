@@ -3,40 +3,207 @@
  *
  * Every step is agreed on by all processes: they go on together or end together.
  */
-#include "arguments.h"
-#include "existing.h"
-#include "field.h"
-#include "figures.h"
 #include "lemon.h"
+#include "limeoutput.h"
+#include "pattern.h"
 #include "text.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     MESSAGE_MAX = 4096 + 512, /* a path and what is wrong with it */
+    SITE_BYTES = 72 * 8,      /* 4 complex 3x3 matrices: a gauge configuration's */
+    INFO_BYTES = 256,
+    HUMAN_BYTES = 32,
+    L_MAX = 1 << 30, /* 2 L is an int */
+    MEASUREMENTS_MAX = 1000000,
 };
 
 #define DATA_TYPE "benchmark"
 #define INFO_TYPE "benchmark-info" /* so that the data of a kept file can be checked */
 
+struct arguments {
+    const char *file;
+    int L; /* 0 with `read` */
+    int measurements;
+    bool checksum, force, keep, read, help;
+};
+
 struct bench {
     struct arguments options;
     MPI_Comm cartesian;
     int rank, ranks;
-    struct field field;
+    struct bench_pattern lattice;
     int64_t bytes;   /* of the whole lattice */
-    double *data;    /* of this process */
+    char *data;      /* of this process */
     uint64_t seed;   /* of the first measurement */
     double *writing; /* seconds, of each measurement */
     double *reading;
 };
+
+/* ---- the command line ---- */
+
+static const char usage_text[] =
+    "usage: lemon_benchmark [-ck] [-f file] [--force] L measurements\n"
+    "       lemon_benchmark -r [-c] [-f file] measurements\n";
+
+static const char help_text[] =
+    "\n"
+    "Writes a lattice of L x L x L x 2L sites, 576 bytes each, by Lemon's parallel calls, "
+    "reads\n"
+    "it again, checks every byte, and prints how long it took. To be run by mpirun: the "
+    "lattice\n"
+    "is distributed over the processes, and its extents are adjusted where they cannot be\n"
+    "divided.\n"
+    "\n"
+    "  -c, --checksum   with the SciDAC checksum, which counts as a part of both times\n"
+    "  -f, --file FILE  the file to use (benchmark.test)\n"
+    "      --force      overwrite that file if it exists\n"
+    "  -k, --keep       leave the file\n"
+    "  -r, --read       only read and check a file that was kept; any number of processes\n"
+    "  -h, --help       this text\n"
+    "\n"
+    "Writing times include closing the record, after which all data are on the disk. Times "
+    "are\n"
+    "those of the slowest process. Data read at once after writing often come from memory.\n"
+    "Exits with 1 if an operation failed or a byte was wrong, 2 if called wrongly.\n";
+
+static bool parse_number(const char *text, int most, int *number)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    *number = (int)value;
+    return *text && !*end && value >= 1 && value <= most;
+}
+
+/* False: they are wrong. */
+static bool parse_arguments(int argc, char **argv, struct arguments *options)
+{
+    static const struct option names[] = {{"checksum", no_argument, NULL, 'c'},
+                                          {"file", required_argument, NULL, 'f'},
+                                          {"keep", no_argument, NULL, 'k'},
+                                          {"read", no_argument, NULL, 'r'},
+                                          {"force", no_argument, NULL, 'F'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    *options = (struct arguments){.file = "benchmark.test"};
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, "cf:krh", names, NULL)) != -1;) {
+        if (c == 'c')
+            options->checksum = true;
+        else if (c == 'f')
+            options->file = optarg;
+        else if (c == 'F')
+            options->force = true;
+        else if (c == 'k')
+            options->keep = true;
+        else if (c == 'r')
+            options->read = true;
+        else if (c == 'h')
+            return options->help = true;
+        else
+            return false;
+    }
+    char **args = argv + optind;
+    int n = argc - optind;
+    if (options->read)
+        return n == 1 && parse_number(args[0], MEASUREMENTS_MAX, &options->measurements);
+    return n == 2 && parse_number(args[0], L_MAX, &options->L) &&
+           parse_number(args[1], MEASUREMENTS_MAX, &options->measurements);
+}
+
+/* ---- figures ---- */
+
+static double mean_of(const double *values, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += values[i];
+    return sum / n;
+}
+
+/* The root of the mean square of what separates them from their mean. */
+static double deviation_of(const double *values, int n)
+{
+    double mean = mean_of(values, n), sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += (values[i] - mean) * (values[i] - mean);
+    return sqrt(sum / n);
+}
+
+/* With three digits and a unit (kB is 1000 B), into `out`, which is returned. */
+static const char *human(double bytes, char out[HUMAN_BYTES])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
+    while (bytes >= 999.5 && unit < last) { /* 999.5 would be shown as 1000 */
+        bytes /= 1000;
+        unit++;
+    }
+    int digits = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
+    snprintf(out, HUMAN_BYTES, "%.*f %s", digits, bytes, units[unit]);
+    return out;
+}
+
+/* ---- data ---- */
+
+/* Each byte is a function of the seed and of its place in the whole lattice. So what was read
+ * is compared without a copy of what was written, and the file is the same whatever the number
+ * of processes. */
+static void fill(const struct bench *b, uint64_t seed)
+{
+    int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank);
+    for (int64_t i = 0; i < pieces; i++) {
+        struct bench_piece piece;
+        bench_pattern_piece(&b->lattice, b->rank, i, &piece);
+        bench_data_fill(seed, piece.at, b->data + piece.memory, piece.bytes);
+    }
+}
+
+/* How many bytes are wrong; *first is where the first of them is in this process's part. */
+static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
+{
+    int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank), bytes = 0;
+    for (int64_t i = 0; i < pieces; i++) {
+        struct bench_wrong wrong = {0};
+        struct bench_piece piece;
+        bench_pattern_piece(&b->lattice, b->rank, i, &piece);
+        bench_data_check(seed, piece.at, b->data + piece.memory, piece.bytes, &wrong);
+        if (wrong.bytes && !bytes)
+            *first = piece.memory + wrong.at - piece.at;
+        bytes += wrong.bytes;
+    }
+    return bytes;
+}
+
+/* The seed and the whole lattice as text, for a file that is kept; its length. And back: false
+ * if it is something else. */
+static int print_info(const struct bench *b, uint64_t seed, char text[INFO_BYTES])
+{
+    const int *l = b->lattice.lattice;
+    return snprintf(text, INFO_BYTES, "seed = %" PRIu64 "\nlattice = %d %d %d %d\n", seed, l[0],
+                    l[1], l[2], l[3]);
+}
+
+static bool parse_info(struct bench *b, const char *text)
+{
+    int *l = b->lattice.lattice;
+    return sscanf(text, "seed = %" SCNu64 " lattice = %d %d %d %d", &b->seed, &l[0], &l[1],
+                  &l[2], &l[3]) == 1 + BENCH_DIMS &&
+           l[0] > 0 && l[1] > 0 && l[2] > 0 && l[3] > 0;
+}
 
 /* ---- what all processes do together ---- */
 
@@ -119,12 +286,30 @@ static bool close_file(const struct bench *b, MPI_File *fp)
 
 /* ---- writing ---- */
 
+/* Returns 0, or a code of limefile.h: the file exists and --force is not given, another process
+ * has it open for writing as a container, or it is not a regular file. */
+static int check_existing(const struct arguments *o)
+{
+    struct stat st;
+    if (lstat(o->file, &st) != 0)
+        return 0; /* opening it fails if it cannot be created */
+    if (!o->force)
+        return LIMEFILE_E_OUTPUT_EXISTS;
+    int fd = limefile_output_lock(AT_FDCWD, o->file);
+    if (fd < 0)
+        return fd == -EBUSY ? LIMEFILE_E_OUTPUT_LOCKED : fd;
+    int err = limefile_check_fd(fd);
+    close(fd); /* MPI libraries have locks of their own */
+    return err;
+}
+
 static bool may_write(const struct bench *b)
 {
-    const struct arguments *o = &b->options;
-    int err = b->rank == 0 ? existing_check(o->file, o->force) : 0;
+    int err = b->rank == 0 ? check_existing(&b->options) : 0;
     MPI_Bcast(&err, 1, MPI_INT, 0, b->cartesian);
-    return all(b, err == 0, "write", existing_reason(err));
+    return all(b, err == 0, "write",
+               err == LIMEFILE_E_OUTPUT_EXISTS ? "exists already; --force overwrites it"
+                                               : limefile_strerror(err));
 }
 
 static bool write_header(const struct bench *b, LemonWriter *w, int mb, int me,
@@ -138,8 +323,8 @@ static bool write_header(const struct bench *b, LemonWriter *w, int mb, int me,
 
 static bool write_info(const struct bench *b, LemonWriter *w, uint64_t seed)
 {
-    char text[FIELD_TEXT_BYTES];
-    MPI_Offset bytes = field_print(&b->field, seed, text);
+    char text[INFO_BYTES];
+    MPI_Offset bytes = print_info(b, seed, text);
     return write_header(b, w, 1, 0, INFO_TYPE, bytes) &&
            lemon(b, lemonWriteRecordData(text, &bytes, w), "write " INFO_TYPE) &&
            lemon(b, lemonWriterCloseRecord(w), "close " INFO_TYPE);
@@ -154,11 +339,10 @@ static bool write_data(const struct bench *b, LemonWriter *w, double *seconds)
         return false;
     MPI_Barrier(b->cartesian);
     double start = MPI_Wtime();
-    bool good =
-        lemon(b, lemonWriteLatticeParallel(w, b->data, FIELD_SITE_BYTES, b->field.lattice),
-              "write") &&
-        lemon(b, lemonWriterCloseRecord(w), "close record") &&
-        (!summed || lemon(b, lemonWriterChecksum(w, &sum), "checksum"));
+    bool good = lemon(b, lemonWriteLatticeParallel(w, b->data, SITE_BYTES, b->lattice.lattice),
+                      "write") &&
+                lemon(b, lemonWriterCloseRecord(w), "close record") &&
+                (!summed || lemon(b, lemonWriterChecksum(w, &sum), "checksum"));
     *seconds = slowest(b, MPI_Wtime() - start);
     return good && (!summed ||
                     lemon(b, lemonWriteChecksum(w, 0, 1, &sum), "write " LEMON_CHECKSUM_TYPE));
@@ -167,7 +351,7 @@ static bool write_data(const struct bench *b, LemonWriter *w, double *seconds)
 static bool measure_writing(const struct bench *b, uint64_t seed, double *seconds)
 {
     MPI_File fp;
-    field_fill(&b->field, seed, b->data);
+    fill(b, seed);
     if (!open_file(b, MPI_MODE_WRONLY | MPI_MODE_CREATE, &fp))
         return false;
     bool good = all(b, MPI_File_set_size(fp, 0) == MPI_SUCCESS, "truncate", "failed");
@@ -217,7 +401,7 @@ static bool read_data(const struct bench *b, LemonReader *r, double *seconds)
         return false;
     MPI_Barrier(b->cartesian);
     double start = MPI_Wtime();
-    int code = lemonReadLatticeParallel(r, b->data, FIELD_SITE_BYTES, b->field.lattice);
+    int code = lemonReadLatticeParallel(r, b->data, SITE_BYTES, b->lattice.lattice);
     if (code == LEMON_SUCCESS && b->options.checksum)
         code = lemonReaderChecksum(r, &sum);
     *seconds = slowest(b, MPI_Wtime() - start);
@@ -228,7 +412,7 @@ static bool measure_reading(const struct bench *b, double *seconds)
 {
     MPI_File fp;
     /* What is not read cannot be right by chance. */
-    memset(b->data, 0xff, (size_t)field_local_bytes(&b->field));
+    memset(b->data, 0xff, (size_t)bench_pattern_rank_bytes(&b->lattice, b->rank));
     if (!open_file(b, MPI_MODE_RDONLY, &fp))
         return false;
     LemonReader *r = lemonCreateReader(&fp, b->cartesian);
@@ -240,14 +424,14 @@ static bool measure_reading(const struct bench *b, double *seconds)
 static bool read_info(struct bench *b)
 {
     MPI_File fp;
-    char text[FIELD_TEXT_BYTES] = "";
+    char text[INFO_BYTES] = "";
     MPI_Offset n = sizeof text - 1;
     if (!open_file(b, MPI_MODE_RDONLY, &fp))
         return false;
     LemonReader *r = lemonCreateReader(&fp, b->cartesian);
     bool good = all(b, r != NULL, "read", "no memory") && find_record(b, r, INFO_TYPE) &&
                 lemon(b, lemonReaderReadData(text, &n, r), "read " INFO_TYPE) &&
-                all(b, field_parse(&b->field, &b->seed, text), INFO_TYPE, "not what -k leaves");
+                all(b, parse_info(b, text), INFO_TYPE, "not what -k leaves");
     lemonDestroyReader(r);
     return close_file(b, &fp) && good;
 }
@@ -256,15 +440,20 @@ static bool read_info(struct bench *b)
 
 static bool make_grid(struct bench *b)
 {
-    int grid[FIELD_DIMS] = {0}, periods[FIELD_DIMS] = {1, 1, 1, 1};
+    struct bench_pattern *p = &b->lattice;
+    int periods[BENCH_DIMS] = {1, 1, 1, 1};
     MPI_Comm_size(MPI_COMM_WORLD, &b->ranks);
-    MPI_Dims_create(b->ranks, FIELD_DIMS, grid);
-    MPI_Cart_create(MPI_COMM_WORLD, FIELD_DIMS, grid, periods, 1, &b->cartesian);
+    *p = (struct bench_pattern){.kind = BENCH_LATTICE,
+                                .ranks = b->ranks,
+                                .transfer = INT64_MAX,
+                                .site_bytes = SITE_BYTES};
+    MPI_Dims_create(b->ranks, BENCH_DIMS, p->grid);
+    MPI_Cart_create(MPI_COMM_WORLD, BENCH_DIMS, p->grid, periods, 1, &b->cartesian);
     MPI_Comm_rank(b->cartesian, &b->rank);
-    for (int d = 0; d < FIELD_DIMS; d++) {
-        int whole = d == FIELD_DIMS - 1 ? 2 * b->options.L : b->options.L;
-        int local = whole / grid[d] ? whole / grid[d] : 1;
-        if (__builtin_mul_overflow(local, grid[d], &b->field.lattice[d]))
+    for (int d = 0; d < BENCH_DIMS; d++) {
+        int whole = d == BENCH_DIMS - 1 ? 2 * b->options.L : b->options.L;
+        int local = whole / p->grid[d] ? whole / p->grid[d] : 1;
+        if (__builtin_mul_overflow(local, p->grid[d], &p->lattice[d]))
             return all(b, false, "lattice", "too large");
     }
     return true;
@@ -272,12 +461,11 @@ static bool make_grid(struct bench *b)
 
 static bool allocate(struct bench *b)
 {
-    lemonLocalLattice(b->cartesian, b->field.lattice, b->field.start, b->field.sites);
-    b->bytes = field_bytes(&b->field);
+    b->bytes = bench_pattern_bytes(&b->lattice);
     if (!all(b, b->bytes > 0, "lattice", "too large"))
         return false;
     size_t n = (size_t)b->options.measurements;
-    int64_t local = field_local_bytes(&b->field);
+    int64_t local = bench_pattern_rank_bytes(&b->lattice, b->rank);
     b->data = malloc((size_t)local + 1); /* a process may have no part */
     b->writing = calloc(n, sizeof *b->writing);
     b->reading = calloc(n, sizeof *b->reading);
@@ -297,16 +485,18 @@ static void choose_seed(struct bench *b)
 
 static void say_sizes(const struct bench *b)
 {
-    const int *whole = b->field.lattice, *local = b->field.sites; /* rank 0's is the largest */
-    char human[FIGURES_HUMAN_BYTES];
-    say(b, "Benchmark on a block of data %s in size,\n",
-        figures_human((double)b->bytes, human));
+    const int *whole = b->lattice.lattice;
+    char size[HUMAN_BYTES];
+    struct lemon_box local;
+    bench_pattern_box(&b->lattice, 0, &local); /* the largest */
+    say(b, "Benchmark on a block of data %s in size,\n", human((double)b->bytes, size));
     say(b, "representing a %d x %d x %d x %d lattice", whole[0], whole[1], whole[2], whole[3]);
     if (b->ranks > 1)
         say(b,
             ",\ndistributed over %d MPI processes\n"
             "for a local %d x %d x %d x %d lattice",
-            b->ranks, local[0], local[1], local[2], local[3]);
+            b->ranks, (int)local.sites[0], (int)local.sites[1], (int)local.sites[2],
+            (int)local.sites[3]);
     say(b, ".\n\n");
 }
 
@@ -314,14 +504,14 @@ static void say_average(const struct bench *b, const char *what, const double *s
 {
     int n = b->options.measurements;
     say(b, "Average time spent %s was %.2e s, with a standard deviation of %.2e s.\n", what,
-        figures_mean(seconds, n), figures_deviation(seconds, n));
+        mean_of(seconds, n), deviation_of(seconds, n));
 }
 
 static void say_speed(const struct bench *b, const char *what, const double *seconds)
 {
-    char human[FIGURES_HUMAN_BYTES];
-    double mean = figures_mean(seconds, b->options.measurements);
-    say(b, "Average %s speed was %s/s\n", what, figures_human((double)b->bytes / mean, human));
+    char speed[HUMAN_BYTES];
+    double mean = mean_of(seconds, b->options.measurements);
+    say(b, "Average %s speed was %s/s\n", what, human((double)b->bytes / mean, speed));
 }
 
 static void say_results(const struct bench *b, int wrong)
@@ -345,7 +535,7 @@ static void say_results(const struct bench *b, int wrong)
 /* Whether what was read is right on all processes; each names its own fault. Collective. */
 static bool check_data(const struct bench *b, uint64_t seed)
 {
-    int64_t first = 0, wrong[2] = {field_compare(&b->field, seed, b->data, &first)};
+    int64_t first = 0, wrong[2] = {count_wrong(b, seed, &first)};
     if (wrong[0])
         complain("%s: check: rank %d: wrong bytes: %" PRId64 "; the first is byte %" PRId64
                  " of the rank's part",
@@ -424,13 +614,13 @@ int main(int argc, char **argv)
     int rank, status = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (!arguments_parse(argc, argv, &options)) {
+    if (!parse_arguments(argc, argv, &options)) {
         status = 2;
         if (rank == 0)
-            arguments_usage(stderr, false);
+            fputs(usage_text, stderr);
     } else if (options.help) {
         if (rank == 0)
-            arguments_usage(stdout, true);
+            printf("%s%s", usage_text, help_text);
     } else {
         status = start(&options);
     }

@@ -49,11 +49,6 @@ void limefs_caller_end(void);
 void limefs_own_begin(void);
 void limefs_own_end(void);
 
-/* In between, the same rights as before, and that to administer the system: for calls that ask
- * for it although they do what the caller may do. Not nested. */
-void limefs_admin_begin(void);
-void limefs_admin_end(void);
-
 /* Whether the caller may read (R_OK) or write (W_OK) what fd, O_PATH perhaps, has open: 0 or
  * -errno. With the daemon's own rights, or where bytes are moved: yes. */
 int limefs_caller_may(int fd, int mode);

@@ -66,7 +66,39 @@ struct limefs_opened {
     bool moving; /* it may have been changed meanwhile, with the same times */
 };
 
+/* What the kernel knows by a number, and names (inode.c, names.c). Under fs->lock. */
+struct limefs_inodes {
+    struct limefs_slot *slots;
+    uint32_t slot_count, slot_free;
+    uint64_t ids; /* given so far to nodes and views */
+    struct limefs_node *root;
+    struct limefs_node **names; /* hash of (parent, name) */
+    size_t name_buckets, name_count;
+    struct limefs_node **nodes; /* hash of (dev, ino): of files that may have several names */
+    size_t file_buckets, file_count;
+};
+
+/* Views with an open container, most recently used first (view.c). Under fs->lock. */
+struct limefs_snapshots {
+    struct limefs_view *newest, *oldest;
+    unsigned views_open;
+    struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* closed once the lock is given back */
+    unsigned leaving_count;
+    uint64_t index_memory;
+    const struct limefs_view_watch *watches[LIMEFS_WATCHES_MAX];
+    unsigned watch_count;
+    struct limefs_view *held; /* of a container that is mounted for writing; its writer has a
+                                 user */
+};
+
+struct limefs_stats {
+    atomic_uint_least64_t requests, local_bytes; /* reads so far */
+    atomic_uint_least64_t local_written_bytes;
+    atomic_uint_least64_t verified_bytes, verified_ok, verified_bad; /* records */
+};
+
 struct limefs {
+    /* The mount: constant once requests are served. */
     struct limefs_options options;
     char *source;           /* absolute path of the container or the directory */
     uint64_t source_dev;    /* the device of the source */
@@ -76,49 +108,25 @@ struct limefs {
     bool foreground;
     bool switches; /* requests are served with their caller's rights (caller.h) */
     bool refuses;  /* changes by others than our own user, whose rights we cannot take on */
+    struct fuse_session *session;   /* NULL: not mounted yet */
+    unsigned threads;               /* that serve requests, at most */
+    struct limefs_job *job;         /* job.h; NULL: none wanted */
+    struct limefs_ahead *ahead;     /* ahead.h; NULL: nothing is read ahead */
+    struct limefs_errands *errands; /* errand.h */
 
-    /* Guards slots, nodes, reference counts and the list of views; held briefly, never
-     * over I/O. */
+    /* Guards inodes, snapshots, faces, and what is open; held briefly, never over I/O. */
     struct limefs_lock lock;
+    struct limefs_inodes inodes;
+    struct limefs_snapshots snapshots;
+    struct limefs_faces *faces;         /* faces.h */
+    struct limefs_handle *files, *dirs; /* file.c, dir.c */
 
-    struct limefs_slot *slots; /* inode.c */
-    uint32_t slot_count, slot_free;
-    uint64_t ids; /* given so far to nodes and views */
-    struct limefs_node *root;
-    struct limefs_handle *files, *dirs; /* file.c, dir.c; under the lock */
-    struct limefs_node **names;         /* hash of (parent, name) */
-    size_t name_buckets, name_count;
-    struct limefs_node **nodes; /* hash of (dev, ino): of files that may have several names */
-    size_t file_buckets, file_count;
-
-    /* view.c: views with an open container, most recently used first. */
-    struct limefs_view *newest, *oldest;
-    unsigned views_open;
-    struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* closed once the lock is given back */
-    unsigned leaving_count;
-    uint64_t index_memory;
-    const struct limefs_view_watch *watches[LIMEFS_WATCHES_MAX];
-    unsigned watch_count;
-
-    struct fuse_session *session; /* NULL: not mounted yet */
-    unsigned threads;             /* that serve requests, at most */
-    double looked;                /* when names of a folder were wanted that was listed */
-    atomic_uint looking_ahead;    /* threads that look at names (ops/sniff.c) */
-    bool following;               /* one of them is in limefs_follow() */
-    atomic_uint waiting;          /* of these, for verdicts (verify.c) */
-    struct limefs_job *job;       /* job.h; NULL: none wanted */
-    struct limefs_view
-        *held; /* of a container that is mounted for writing; its writer has a user */
-    atomic_uint_least64_t requests, local_bytes; /* reads so far */
-    atomic_uint_least64_t local_written_bytes;
-    atomic_uint_least64_t verified_bytes, verified_ok, verified_bad; /* records */
-    struct limefs_errands *errands;                                  /* errand.h */
-    struct limefs_faces *faces; /* faces.h; under the lock */
-    struct limefs_ahead *ahead; /* ahead.h; NULL: nothing is */
-    atomic_bool reads_far;      /* the kernel reads ahead as far as it was told */
-    atomic_bool passes;         /* it reads files of the tree itself (file/passthrough.h); so */
-    atomic_uint_least64_t passed_files; /* many were opened */
-    atomic_bool maps_around;            /* it maps what it reads around its page cache */
+    double looked;             /* when names of a folder were wanted that was listed */
+    atomic_uint looking_ahead; /* threads that look at names (ops/sniff.c) */
+    bool following;            /* one of them is in limefs_follow() */
+    atomic_uint waiting;       /* of these, for verdicts (verify.c) */
+    atomic_bool reads_far;     /* the kernel reads ahead as far as it was told */
+    struct limefs_stats stats;
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

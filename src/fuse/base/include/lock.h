@@ -1,5 +1,6 @@
 /*
- * lock.h - the daemon's locks, and the one order in which they are taken.
+ * lock.h - the daemon's locks, the one order in which they are taken, its threads and its
+ * clock.
  *
  * A thread that holds a lock takes only locks of higher rank, so no two threads ever wait for
  * each other. Under the ranks from LIMEFS_LOCK_JOB on nobody touches a file system: a store
@@ -16,7 +17,7 @@
 
 enum limefs_rank {
     LIMEFS_LOCK_DIR,   /* an open directory */
-    LIMEFS_LOCK_AHEAD, /* what is read ahead in faces, and for whom */
+    LIMEFS_LOCK_AHEAD, /* what is read ahead */
     LIMEFS_LOCK_NODE,  /* a container that is opened or indexed; a plain file that is dated */
     LIMEFS_LOCK_DESCRIBING, /* a view whose metadata are read */
     LIMEFS_LOCK_APPEND,     /* where the bytes of a plain file are */
@@ -112,5 +113,17 @@ static inline void limefs_leave(struct limefs_rwlock *lock)
     pthread_rwlock_unlock(&lock->lock);
     limefs_lock_left(lock->rank);
 }
+
+/* ---- threads and the clock ---- */
+
+/* pthread_create(3), or -errno. Signals are for the loop, which they end: the thread gets none.
+ * It begins with the rights of the one that starts it. */
+int limefs_thread_start(pthread_t *, const pthread_attr_t *, void *(*run)(void *),
+                        void *context);
+
+/* Seconds of a clock that nobody sets, since some moment; and as limefs_wait_until() has them.
+ */
+double limefs_seconds(void);
+struct timespec limefs_clock_time(double seconds);
 
 #endif

@@ -24,7 +24,7 @@ struct limefs_fields;
 int limefs_faces_begin(struct limefs *);
 void limefs_faces_release(struct limefs *);
 
-/* ---- look-ups (face.c); each takes one, which limefs_face_forget() gives back ---- */
+/* ---- look-ups; each takes one, which limefs_face_forget() gives back ---- */
 
 /* What the kernel is told of one. */
 struct limefs_face_entry {

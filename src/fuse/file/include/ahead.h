@@ -1,50 +1,31 @@
 /*
- * ahead.h - the files of a face's directory, read one after another.
+ * ahead.h - read ahead of a reader who goes on in sequence, by threads of the daemon.
  *
- * Slices are parts of one record, but the kernel reads ahead in one file only: while a reader
- * takes the last pages of a slice, nobody works on the next one. So where slices are opened in
- * turn, threads of the daemon read the beginning of what comes next, in blocks, and put them
- * into the kernel's pages of that file before anybody asks. A request for a block that is on
- * its way waits until it is read, and is answered from it.
+ * If an ordinary user has mounted, the kernel asks for 128 KiB at a time and has two requests
+ * under way, which does not keep a disk busy. And it reads ahead within one file, while the
+ * slices of an export follow each other in one record. So threads of the daemon read blocks of
+ * the container before they are asked for, as forward.h plans it, and requests are answered
+ * from these.
  *
- * Where the kernel asks for little at a time (128 KiB, two requests at once, if nobody but an
- * ordinary user has mounted), it does not keep a disk busy. So ahead of a reader of a record
- * who goes on in sequence the same threads read blocks as well, and requests are answered from
- * these.
- *
- * Of slices that are in memory, opened in turn by a reader who takes much at once, the kernel
- * is to keep nothing the first time: to fill its page cache takes longer than to answer him.
- *
- * In mounts that only read, without a job (which has a window of its own), and where what is
- * served is not looked at.
+ * Not in a mount with a job, whose window has the same purpose.
  */
 #ifndef LIMEFS_AHEAD_H
 #define LIMEFS_AHEAD_H
 
 #include "file.h"
 
-/* Before any request is served. After an error, or where it does not apply, files are read
- * without it. */
+/* Called before any request is served. After an error files are read without it. */
 void limefs_ahead_begin(struct limefs *);
 
-/* Once no request is served any more. */
+/* Called when no request is served any more. */
 void limefs_ahead_end(struct limefs *);
 
-/* A file of a face was opened, and the kernel does not know yet: it may be told to read it
- * around its page cache (file->around). */
-void limefs_ahead_opened(struct limefs *, struct limefs_file *);
+/* The same as limefs_job_read() and limefs_job_release(), for an open record or export. */
+int limefs_ahead_read(struct limefs *, struct limefs_file *, const struct limefs_range *,
+                      struct limefs_pieces *);
+void limefs_ahead_release(struct limefs *, struct limefs_pieces *);
 
-/* True: *answer has bytes of a face's file, as many as are asked for and are there: *n. It is
- * released like any other. */
-bool limefs_ahead_read(struct limefs *, const struct limefs_file *, size_t *n, uint64_t offset,
-                       struct limefs_answer *);
-void limefs_ahead_release(struct limefs *, struct limefs_block *);
-
-/* aheadstream.c: true: *answer has those n bytes of the container. */
-bool limefs_ahead_stream(struct limefs *, struct limefs_file *, size_t n, uint64_t at,
-                         struct limefs_answer *);
-
-/* Before the file is closed: nothing is read for it any more. */
-void limefs_ahead_closing(struct limefs *, struct limefs_file *);
+/* Called before the file is closed: afterwards nothing is read for it. */
+void limefs_ahead_closing(struct limefs *, const struct limefs_file *);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "faces.h"
 #include "job.h"
-#include "stream.h"
 #include "verify.h"
 #include "writer.h"
 
@@ -18,15 +17,6 @@ struct limefs_sample {
     uint64_t at;
     size_t n;
     char bytes[64];
-};
-
-/* Requests that follow each other, and what is read ahead of them; guarded by the lock of what
- * is read ahead. Places are in the container. */
-struct limefs_ahead_stream {
-    uint64_t next; /* the end of the furthest request */
-    unsigned length;
-    uint64_t begin, end; /* what was queued of it */
-    uint64_t window;     /* how far ahead of the reader */
 };
 
 enum {
@@ -42,10 +32,7 @@ struct limefs_file {
     struct limefs_target *target;  /* open for writing */
     struct limefs_face *face;      /* of a face's file, in use; the record is what it is of */
     uint64_t number;               /* that file's, in the face */
-    bool ours;                     /* such a file, and nobody has opened it (ahead.h) */
-    bool around;                   /* such a file, read around this mount's page cache */
-    bool uncached; /* the kernel caches nothing of what is read or written by it */
-    struct limefs_ahead_stream ahead;
+    bool uncached;            /* the kernel caches nothing of what is read or written by it */
     int fd;                   /* of a file of the tree, else -1 */
     struct limefs_node *node; /* of a file of the tree */
     bool writes;              /* such a file, open for writing */
@@ -54,10 +41,9 @@ struct limefs_file {
     gid_t gid;
     struct limefs_verify_reader reader; /* what is served is looked at */
     struct limefs_lock lock;            /* guards what follows */
-    struct limefs_stream stream;
-    int direct;                       /* the container with O_DIRECT; -1: cannot be had */
-    struct limefile_identity checked; /* the container when the record was last found good */
-    struct limefs_sample sample;      /* of the last read */
+    int direct;                         /* the container with O_DIRECT; -1: cannot be had */
+    struct limefile_identity checked;   /* the container when the record was last found good */
+    struct limefs_sample sample;        /* of the last read */
 };
 
 /* Flags as for open(2). *keep: the kernel's cached pages are still good. */
@@ -71,13 +57,6 @@ int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_t
 int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flags,
                          struct limefs_file **);
 
-/* Somebody else than we ourselves has that file of the face open. */
-bool limefs_file_is_open(struct limefs *, const struct limefs_face *, uint64_t number);
-
-/* One of a face in use, for ourselves. */
-int limefs_file_of_face(struct limefs *, struct limefs_face *, uint64_t number,
-                        struct limefs_file **);
-
 /* A file of the tree that is open, whether or not its name is still there: a descriptor that
  * the caller closes; -ENOENT: it is not open. */
 int limefs_file_dup(struct limefs *, const struct limefs_node *);
@@ -85,7 +64,7 @@ int limefs_file_dup(struct limefs *, const struct limefs_node *);
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
 
-/* write.c: as for the system calls of these names; `closing`: a descriptor is closed. */
+/* As for the system calls of these names; `closing`: a descriptor is closed. */
 ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf, size_t n,
                           uint64_t offset);
 int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);
@@ -95,16 +74,13 @@ int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64
 /* A record that is worth being forwarded or read around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 
-/* What was read: in the calling thread's buffers, or in the window that is shared with the job.
- */
+/* What was read: in the calling thread's buffers, or in memory of forward.h's. */
 enum {
-    LIMEFS_ANSWER_PARTS = 4, /* a face's own bytes, two parts of the window, own bytes */
+    LIMEFS_ANSWER_PARTS = 4, /* an export's own bytes, two pieces, own bytes */
 };
-struct limefs_block;
 struct limefs_answer {
     struct iovec iov[LIMEFS_ANSWER_PARTS];
     int count;
-    struct limefs_block *block; /* where they are, or NULL (ahead.h) */
     struct limefs_pieces pieces;
 };
 
@@ -114,22 +90,10 @@ ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64
                          struct limefs_answer *);
 void limefs_answer_release(struct limefs *, struct limefs_answer *);
 
-/* The same of the record that is open, or that the open file is a face of; buf, aligned to a
- * page, has room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN. */
-ssize_t limefs_file_read_record(struct limefs *, struct limefs_file *, char *buf, size_t n,
-                                uint64_t offset, struct limefs_answer *);
-
-/* readface.c: the same of a file of a face. */
-ssize_t limefs_file_read_face(struct limefs *, struct limefs_file *, char *buf, size_t n,
-                              uint64_t offset, struct limefs_answer *);
-
 /* backend_local.c: from byte `at` of the container, by the daemon itself, into buf, which has
  * room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes is where they begin. */
 ssize_t limefs_local_read(struct limefs_file *, char *buf, size_t n, uint64_t at,
                           const char **bytes);
-
-/* The container can be read around the page cache. */
-bool limefs_local_has_direct(struct limefs_file *);
 
 /* SEEK_DATA and SEEK_HOLE. */
 int64_t limefs_file_seek(struct limefs_file *, int64_t offset, int whence);

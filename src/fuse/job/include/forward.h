@@ -1,12 +1,14 @@
 /*
- * forward.h - which reads go through the job, and what is fetched ahead; pure, no I/O.
+ * forward.h - plans which bytes of a container are fetched before they are asked for; pure, no
+ * I/O.
  *
- * The window is cut into slots. A slot holds a range of a container, of at most an extent,
- * which the job reads as a whole. Streams are seen by where requests lie, not by who makes
- * them: the kernel's requests for one reader come out of order, by several threads, and several
+ * Memory for what is fetched is cut into slots. A slot holds a range of a container, of at most
+ * an extent, which is fetched as a whole: by the job into its window (read.c), or by threads of
+ * the daemon (file/ahead.c). Streams are seen by where requests lie, not by who makes them: the
+ * kernel's requests for one reader come out of order, by several threads, and several
  * descriptors may share in one pass over a record. A stream that has gone on for `from` bytes
- * is forwarded; ahead of it go loads that double from 4 MiB to an extent, then so many extents
- * as it takes that the reader finds its bytes there. All else is read locally, and never waits.
+ * is fetched ahead of; loads double from 4 MiB to an extent, then go so many extents ahead as
+ * it takes that the reader finds its bytes there. All else is read locally, and never waits.
  *
  * Offsets are in the container. One lock, the caller's, guards all of it.
  */
@@ -16,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 enum {
     LIMEFS_SLOTS_MAX = 48,
@@ -64,6 +67,7 @@ struct limefs_forward_stats {
 
 struct limefs_forward {
     uint64_t extent, from; /* bytes */
+    uint64_t slack;        /* bytes of a slot that may be left: read locally, at its ends */
     unsigned slots;
     struct limefs_extent slot[LIMEFS_SLOTS_MAX];
     struct limefs_flow flow[LIMEFS_STREAMS_MAX];
@@ -103,9 +107,21 @@ int limefs_forward_find(const struct limefs_forward *, const struct limefs_want 
 /* The reader had to wait for a slot: its stream should be further ahead. */
 void limefs_forward_waited(struct limefs_forward *, const struct limefs_want *);
 
-/* Its part of the request is given out of the slot now, until it is released. */
-void limefs_forward_hold(struct limefs_forward *, int slot, const struct limefs_want *);
-void limefs_forward_release(struct limefs_forward *, int slot);
+/* The parts of an answer that lie in slots. */
+struct limefs_pieces {
+    int count;
+    int slot[LIMEFS_PIECES_MAX];
+    struct iovec iov[LIMEFS_PIECES_MAX];
+};
+
+/* Fills pieces with the request's bytes, which stay in these slots until they are released.
+ * Slot i is in memory at base + i * stride. */
+void limefs_forward_hold(struct limefs_forward *, const struct limefs_want *, const int *slots,
+                         int count, char *base, uint64_t stride, struct limefs_pieces *);
+void limefs_forward_release(struct limefs_forward *, struct limefs_pieces *);
+
+/* Returns true if any of these bytes is out of date by now. */
+bool limefs_forward_is_stale(const struct limefs_forward *, const struct limefs_pieces *);
 
 /* A load has ended. */
 void limefs_forward_loaded(struct limefs_forward *, int slot, bool good, double now);

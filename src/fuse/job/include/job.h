@@ -25,9 +25,6 @@ void limefs_job_stop(struct limefs *);
  * failure is logged while the log is still the terminal. */
 void limefs_job_watch_start(struct limefs *);
 
-/* A large record is opened: the job may as well open its container. */
-void limefs_job_prepare(struct limefs *, const struct limefs_view *);
-
 /* Bytes [at, at + n) of a container, in a record whose data are [begin, end) of it. */
 struct limefs_range {
     struct limefs_view *view;
@@ -36,16 +33,8 @@ struct limefs_range {
     uint64_t shape; /* of the view's writer, if it has one, when that was so */
 };
 
-/*
- * The range out of the window: the pieces, and how many. 0: read it locally. What was given is
- * released by limefs_job_release(), soon.
- */
-struct limefs_pieces {
-    int count;
-    int slot[2];
-    struct iovec iov[2];
-};
-
+/* Finds the range in the window: fills the pieces, which are released soon, and returns how
+ * many there are; 0: read it locally. */
 int limefs_job_read(struct limefs *, const struct limefs_range *, struct limefs_pieces *);
 void limefs_job_release(struct limefs *, struct limefs_pieces *);
 
@@ -63,12 +52,6 @@ void limefs_job_changed(struct limefs *, struct limefs_view *, struct limefs_cha
 
 /* After a change of no record's bytes: of headers, or of the container's times alone. */
 void limefs_job_touched(struct limefs *, struct limefs_view *);
-
-/* The checksum of a record, by the ranks: 1; 0: it is to be taken locally; -EINTR: `progress`
- * has said so. */
-int limefs_job_sum(struct limefs *, const struct limefs_view *, const struct limefile_field *,
-                   limefile_sum_progress_fn *progress, void *context,
-                   struct limefile_checksum *);
 
 /* The path of a view's container, and how many bytes of it name a folder that only the
  * administrator changes: what is mounted, or its folder. False: it is longer than cap. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-    LIMEFS_SPANS_MAX = 32,
+    LIMEFS_SPANS_MAX = 256,
 };
 
 /* Ascending, apart from each other. */
@@ -21,5 +21,9 @@ struct limefs_spans {
 bool limefs_spans_add(struct limefs_spans *, uint64_t from, uint64_t to);
 
 bool limefs_spans_cover(const struct limefs_spans *, uint64_t from, uint64_t to);
+
+/* [*from, *to) becomes the first part of it that is not there. Returns false if there is none.
+ */
+bool limefs_spans_gap(const struct limefs_spans *, uint64_t *from, uint64_t *to);
 
 #endif

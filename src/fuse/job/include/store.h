@@ -22,14 +22,10 @@ struct limefs_job_view {
     int fd; /* the container, for what the job does not write; under the writer's lock */
     atomic_bool unsynced; /* bytes were written anywhere */
     atomic_int syncing;   /* who was about to bring them to the disk, and is not through */
-    atomic_bool grows;    /* its last record does: what is behind its end is nobody's */
 
     /* Under the job's lock. */
-    int late;                  /* what the store has met */
-    uint64_t row_from, row_to; /* extents that were gathered one after the other since the last
-                                  flush of all; both 0: none were */
-    bool no_room;              /* to be had ahead of them, until then */
-    double changed;            /* when the container was last changed */
+    int late;       /* what the store has met */
+    double changed; /* when the container was last changed */
     uint64_t shape; /* counts what moves or cuts records; changed with the writer's lock alone,
                        too */
 };

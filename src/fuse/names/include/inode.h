@@ -77,8 +77,6 @@ struct limefs_node {
     bool flushed;                    /* close(2) was called since the last of them was opened or
                                       * wrote: what they wrote has come */
     bool opened;                     /* LIMEFS_OTHER: the kernel may have its bytes */
-    unsigned opens;                  /* LIMEFS_OTHER: files open; and what the kernel reads */
-    int backing;                     /* instead of them all (file/passthrough.h), 0: we do */
     enum limefs_bytes bytes;         /* LIMEFS_OTHER: how they stand to what it believes */
     struct limefs_append *_Atomic append;
     bool fresh; /* made by mkdir, and held until it looks like a container: */

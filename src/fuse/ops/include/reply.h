@@ -33,11 +33,6 @@ void limefs_entry_face(const struct limefs *, const struct limefs_face_entry *,
                        struct fuse_entry_param *);
 void limefs_forget(struct limefs *, uint64_t id, uint64_t n);
 
-/* To an open, what libfuse before 3.17 cannot say: the kernel reads the file itself. Takes the
- * file. */
-struct limefs_file;
-void limefs_reply_passed(fuse_req_t req, struct limefs_file *);
-
 /* Current attributes of anything that has a node id. */
 int limefs_attr(struct limefs *, uint64_t id, struct stat *);
 

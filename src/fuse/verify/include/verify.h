@@ -4,8 +4,8 @@
  * Of a view's records, those that have a checksum have a proof each, made from the container's
  * metadata when first asked for. Of some, these tell the verdict: a length that no sites have
  * is bad, and without the size of a site there is none. Else it is found by reading the whole
- * record, by the job's ranks or by this host's processors; or, with -o verify=stream, on the
- * way, from the very bytes that readers are served. It holds until the container changes.
+ * record; or, with -o verify=stream, on the way, from the very bytes that readers are served.
+ * It holds until the container changes.
  *
  * The configuration of a file in another format is compared with the checksum, plaquette and
  * link trace in the header of that file, which this host reads as it is. With -o verify=stream

@@ -103,16 +103,25 @@ const char *limefile_cells_decode(const unsigned char *raw, uint64_t header_byte
                                   uint64_t record_bytes, struct limecells *out);
 
 void limefile_cells_entry_encode(const struct limecells_cell *, unsigned char *raw);
-const char *limefile_cells_entry_decode(const unsigned char *raw, struct limecells_cell *out);
-
-/* An entry whose particles are in the data. */
-const char *limefile_cells_decode_entry(const struct limecells *, const unsigned char *raw,
+/* Of a cell whose particles are in the data. */
+const char *limefile_cells_entry_decode(const struct limecells *, const unsigned char *raw,
                                         struct limecells_cell *out);
 
-/* The entries of all cells, as they are in the index, against entries_crc and the data that
- * they divide. *bad: the number of a cell that the reason is about, or that of all cells. */
-const char *limefile_cells_decode_entries(const struct limecells *, const unsigned char *raw,
-                                          struct limecells_cell *out, uint64_t *bad);
+/* Checks the entries of all cells as they come, in memory that does not grow with them: against
+ * entries_crc and the data that they divide. */
+struct limecells_checker {
+    const struct limecells *is;
+    const char *why;       /* what is wrong; NULL: nothing so far */
+    uint64_t bad;          /* the number of the cell that this is about, or that of all */
+    uint64_t fewest, most; /* particles of a cell */
+    uint64_t empty;        /* cells without any */
+    uint64_t next, key[2], places;
+    uint32_t crc;
+};
+void limefile_cells_check_begin(struct limecells_checker *, const struct limecells *);
+/* The next n entries, in the order of the cells. */
+void limefile_cells_check_add(struct limecells_checker *, const unsigned char *raw, size_t n);
+const char *limefile_cells_check_end(struct limecells_checker *); /* returns `why` */
 
 /* zlib's CRC-32 of n bytes that follow those of `crc`; 0 at first. And that of two pieces, one
  * after another, of which the second has n bytes. */
@@ -143,7 +152,6 @@ double limefile_cells_canonical(const struct limecells *, int d, double x);
 double limefile_cells_edge(const struct limecells *, int d, uint64_t i);
 
 /* Cells are numbered with x slowest: (x * cells[1] + y) * cells[2] + z. */
-uint64_t limefile_cells_number(const struct limecells *, const uint64_t at[LIMECELLS_DIMS]);
 void limefile_cells_at(const struct limecells *, uint64_t number, uint64_t at[LIMECELLS_DIMS]);
 
 #endif

@@ -129,19 +129,14 @@ void limefile_face_piece(const struct limefile_face *, uint64_t number, uint64_t
                          struct limefile_face_piece *out);
 
 /* How the record's data are read: as pread, all n bytes but at the end of the file; offsets
- * from the first byte of the data. -errno. Several threads may call it at once. */
-typedef ssize_t limefile_face_read_fn(void *context, void *buf, size_t n, uint64_t offset);
+ * from the first byte of the data. *data becomes `buf`, filled, or where the bytes are in
+ * memory, until the next call. -errno. Several threads may call it at once. */
+typedef ssize_t limefile_face_lend_fn(void *context, void *buf, size_t n, uint64_t offset,
+                                      const void **data);
 
 /* Up to n bytes at `offset` of a file, as pread: fewer only at its end. -errno, or
  * LIMEFILE_E_SHRUNK if the record has not so many bytes any more. Reads no more of the record
  * than it needs, in whole sites where it computes. */
-ssize_t limefile_face_read(const struct limefile_face *, uint64_t number, void *buf, size_t n,
-                           uint64_t offset, limefile_face_read_fn *read, void *context);
-
-/* The same for who has the record's data in memory, without a copy: *data is `buf`, filled, or
- * where the bytes are, until the next call. */
-typedef ssize_t limefile_face_lend_fn(void *context, void *buf, size_t n, uint64_t offset,
-                                      const void **data);
 ssize_t limefile_face_read_lent(const struct limefile_face *, uint64_t number, void *buf,
                                 size_t n, uint64_t offset, limefile_face_lend_fn *lend,
                                 void *context);

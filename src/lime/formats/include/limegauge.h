@@ -101,6 +101,15 @@ enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uin
 uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned precision,
                                   unsigned rows);
 
+/* ---- numbers (links.c) --------------------------------------------------------------- */
+
+/* Converts `count` numbers from `in` to `out`, which lie anywhere. */
+typedef void limefile_reals_fn(void *out, const void *in, size_t count);
+
+/* From real numbers of so many bits (32, 64) and that byte order to others. */
+limefile_reals_fn *limefile_reals_kernel(unsigned from, bool from_little, unsigned to,
+                                         bool to_little);
+
 /* ---- what a file would be (image.c) -------------------------------------------------- */
 
 /* Texts may be NULL; they are copied, in printable ASCII and as far as the format has room. */
@@ -161,7 +170,7 @@ ssize_t limefile_gauge_image_read_by(const struct limefile_gauge_image *,
                                      void *context, void *buf, size_t n, uint64_t offset);
 bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *);
 
-/* ---- a file in another format as a container (guise.c) ------------------------------- */
+/* ---- a file in another format as a container (image.c) ------------------------------- */
 
 /* What a LIME container with this configuration would be: the header as a text record, of type
  * "nersc-header" and so on, ildg-format and ildg-binary-data. There is no checksum: nothing is
@@ -193,6 +202,9 @@ struct limefile_gauge_totals {
     struct limefile_gauge_sums image;  /* of what the image stores */
 };
 
+/* Memory for a pass that makes no image: what is read stays in the processors' caches. */
+#define LIMEFILE_GAUGE_CHECK_BYTES ((size_t)48 << 20)
+
 struct limefile_gauge_pass {
     const struct limefile_sites *sites;
     const struct limefile_gauge *source;      /* whose sums are taken; or NULL */
@@ -205,12 +217,14 @@ struct limefile_gauge_pass {
     bool without_plaquette; /* nobody wants it */
     unsigned threads;       /* 0: as many as there are processors */
     /* Bytes that it may take, roughly; 0: 512 MiB. Where that is too little for a few planes of
-     * the lattice it takes more, up to 640 MiB; a lattice that needs more yet, one that is long
-     * in x, is read twice in small pieces. */
+     * the lattice it takes more, up to 640 MiB. */
     size_t memory;
 };
 
-/* Reads each site once, but for those at the edges of what fits into memory. */
+/* Reads each site once, but for those at the edges of what fits into memory. The figures have
+ * the same bits for any number of threads, on any machine. -EINVAL: no such extents or
+ * precision; -ENOMEM, also for a lattice of which no few planes fit into memory; -EINTR; what
+ * the functions of the pass return. */
 int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge_totals *out);
 
 /* The plaquettes and link traces that the header states, ILDG: the container's records. Returns

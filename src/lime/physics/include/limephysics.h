@@ -9,7 +9,7 @@
 
 #include "limesites.h"
 
-/* ---- one configuration (physics.c) --------------------------------------------------- */
+/* ---- one configuration --------------------------------------------------------------- */
 
 /* How far a link may be from SU(3): of data in single precision what MILC allows (1e-4); of
  * double precision what is left where data were computed in single precision and widened. */
@@ -52,27 +52,7 @@ struct limefile_physics {
     struct limefile_physics_bad first; /* the first such link in the order of the file */
 };
 
-struct limefile_physics_options {
-    unsigned threads; /* 0: as many as there are processors */
-    double bound;     /* 0: that of the precision */
-    /* As for limefile_field_sum(): bytes of sites that are done; false stops. May be NULL. */
-    limefile_sum_progress_fn *progress;
-    void *context;
-};
-
-/*
- * Reads each site once, and those at the edges of the parts into which the lattice is divided
- * twice or more: typically 1.1 to 1.3 times the data in all. Takes about 9 MiB a thread. The
- * result has the same bits whatever the number of threads, and on any machine.
- *
- * 0; -EINTR: `progress` has stopped it; -EINVAL: no such extents or precision; -ENOMEM; what
- * sites->read returns. *out is undefined then.
- */
-int limefile_physics_measure(const struct limefile_sites *,
-                             const struct limefile_physics_options *,
-                             struct limefile_physics *out);
-
-/* ---- the same of planes that are in memory (planes.c) -------------------------------- */
+/* ---- planes that are in memory (planes.c); limegauge.h has a pass over a file --------- */
 
 enum { LIMEFILE_PHYSICS_PLANES = 4 }; /* as many at once, or a multiple, are best */
 

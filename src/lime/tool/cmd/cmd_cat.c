@@ -164,9 +164,11 @@ static void facecat_close(struct facecat *f)
     f->face = NULL;
 }
 
-static ssize_t read_record(void *context, void *buf, size_t n, uint64_t offset)
+static ssize_t read_record(void *context, void *buf, size_t n, uint64_t offset,
+                           const void **data)
 {
     const struct facecat *f = context;
+    *data = buf;
     return limefile_fd_read(f->c->fd, buf, n, f->record.data_offset + offset);
 }
 
@@ -177,8 +179,8 @@ static int put_made(const struct facecat *f, struct copy *copy, uint64_t offset)
     int err = 0;
     while (copy->left && !err) {
         size_t n = copy->left < sizeof buffer ? (size_t)copy->left : sizeof buffer;
-        ssize_t came =
-            limefile_face_read(f->face, f->number, buffer, n, offset, read_record, (void *)f);
+        ssize_t came = limefile_face_read_lent(f->face, f->number, buffer, n, offset,
+                                               read_record, (void *)f);
         err = came < 0 ? (int)came : copy_put(copy, buffer, (size_t)came);
         offset += (uint64_t)(came > 0 ? came : 0);
     }

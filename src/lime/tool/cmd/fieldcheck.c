@@ -310,6 +310,7 @@ static void print_physics(const struct field_check *check, const struct physics_
 
 /* Sites of a file, of which those that will be needed soon are asked for in time. */
 struct ahead {
+    const struct field_check *check;
     struct limefile_sites sites;
     struct limefile_sites_field field;
     int fd;
@@ -329,27 +330,38 @@ static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
     return a->sites.read(a->sites.context, first, count, out);
 }
 
+static bool report_sites(void *context, uint64_t sites_more)
+{
+    const struct ahead *a = context;
+    return a->check->progress(a->check->context, sites_more * a->field.site_bytes);
+}
+
 static int measure(const struct field_check *check, const struct limefile_field *f,
                    struct physics_result *result)
 {
     struct limefile_field here = *f;
     struct limefile_fd source;
-    struct ahead a = {.fd = container_open_data(check->c, &here.record)};
+    struct ahead a = {.check = check, .fd = container_open_data(check->c, &here.record)};
     if (a.fd < 0)
         return a.fd;
     limefile_fd_init(&source, a.fd);
     int err = limefile_sites_of_field(&source.source, &here, &a.field, &a.sites);
     if (!err) {
         struct limefile_sites sites = a.sites;
-        const struct limefile_physics_options options = {
+        struct limefile_gauge_totals totals;
+        const struct limefile_gauge_pass pass = {
+            .sites = &sites,
+            .progress = check->progress ? report_sites : NULL,
+            .context = &a,
             .threads = check->threads,
-            .progress = check->progress,
-            .context = check->context,
+            .memory = LIMEFILE_GAUGE_CHECK_BYTES,
         };
         sites.read = read_ahead;
         sites.context = &a;
         a.slice = sites.extent[0] * sites.extent[1] * sites.extent[2];
-        err = limefile_physics_measure(&sites, &options, &result->is);
+        err = limefile_gauge_run(&pass, &totals);
+        if (!err)
+            result->is = totals.physics;
     }
     close(a.fd);
     return err;

@@ -195,12 +195,11 @@ static int look_around(struct configs *configs, size_t i)
 /* Of data that are no SU(3) configuration of four dimensions it stays unknown. */
 static int measure(struct configs *configs, size_t i)
 {
-    const struct limefile_physics_options options = {.threads = configs->threads};
     struct limefile_field field;
     struct limefile_fd file;
     struct limefile_sites sites;
     struct limefile_sites_field context;
-    struct limefile_physics physics = {.bad_links = 1};
+    struct limefile_gauge_totals totals = {.physics = {.bad_links = 1}};
     char text[PLAQUETTE_MAX];
     configs_field(configs, i, &field);
     int fd = container_open_data(&configs->c, &field.record);
@@ -208,13 +207,15 @@ static int measure(struct configs *configs, size_t i)
         return fd;
     limefile_fd_init(&file, fd);
     int err = limefile_sites_of_field(&file.source, &field, &context, &sites);
+    const struct limefile_gauge_pass pass = {
+        .sites = &sites, .threads = configs->threads, .memory = LIMEFILE_GAUGE_CHECK_BYTES};
     if (!err)
-        err = limefile_physics_measure(&sites, &options, &physics);
+        err = limefile_gauge_run(&pass, &totals);
     if (fd >= 0)
         close(fd);
-    if (!err && physics.bad_links == 0) {
+    if (!err && totals.physics.bad_links == 0) {
         int n = snprintf(text, sizeof text, "%.*f", field.precision == 64 ? 12 : 8,
-                         physics.plaquette);
+                         totals.physics.plaquette);
         set(&configs->config[i], text, (size_t)n, "as its links have it");
     }
     return err == LIMEFILE_E_STATE ? 0 : err;

@@ -5,14 +5,12 @@
  * puts them in order and writes; the other way round for reading. Other patterns go piece by
  * piece.
  */
-#include "posix.h"
-#include "table.h"
+#include "files.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
 struct gather {
-    int fd;
     char *slice, *part; /* rank 0's; of a piece: `part` */
     MPI_Datatype site;
 };
@@ -28,25 +26,17 @@ static const char *refuses(const struct bench_task *task)
 
 static int prepare(struct bench_io *io)
 {
-    struct gather *g = calloc(1, sizeof *g);
-    if (!g)
-        return bench_io_errno(io, "prepare");
-    g->fd = -1;
-    g->site = MPI_DATATYPE_NULL;
-    io->state = g;
+    ((struct gather *)io->state)->site = MPI_DATATYPE_NULL;
     return 0;
 }
 
 static void release(struct bench_io *io)
 {
     struct gather *g = io->state;
-    if (g && g->site != MPI_DATATYPE_NULL)
+    if (g->site != MPI_DATATYPE_NULL)
         MPI_Type_free(&g->site);
-    if (g) {
-        free(g->slice);
-        free(g->part);
-    }
-    free(g);
+    free(g->slice);
+    free(g->part);
 }
 
 static int open_file(struct bench_io *io)
@@ -63,8 +53,7 @@ static int open_file(struct bench_io *io)
     g->part = malloc(bytes);
     if (!g->slice || !g->part)
         return bench_io_errno(io, "open");
-    g->fd = bench_posix_open(io, io->path);
-    return g->fd < 0 ? -1 : 0;
+    return bench_posix_open(io);
 }
 
 /* ---- lattices ---- */
@@ -89,7 +78,7 @@ static int slice_at_root(struct bench_io *io, struct gather *g, int64_t t, int64
     const struct bench_pattern *p = &io->task->pattern;
     struct lemon_box box;
     int64_t before;
-    int code = io->writing ? 0 : bench_posix_move(io, g->fd, g->slice, bytes, t * bytes);
+    int code = io->writing ? 0 : bench_posix_move(io, g->slice, bytes, t * bytes);
     for (int rank = 0; rank < p->ranks; rank++) {
         if (!part_of(p, rank, t, &box, &before))
             continue;
@@ -105,7 +94,7 @@ static int slice_at_root(struct bench_io *io, struct gather *g, int64_t t, int64
             MPI_Send(part, sites, g->site, rank, 0, io->comm);
     }
     if (io->writing && !io->error[0])
-        code = bench_posix_move(io, g->fd, g->slice, bytes, t * bytes);
+        code = bench_posix_move(io, g->slice, bytes, t * bytes);
     return code;
 }
 
@@ -147,7 +136,7 @@ static int piece_at_root(struct bench_io *io, struct gather *g, int rank, int64_
     if (rank && io->writing)
         MPI_Recv(data, n, g->site, rank, 0, io->comm, MPI_STATUS_IGNORE);
     if (!io->error[0])
-        code = bench_posix_move(io, g->fd, data, n, piece.at);
+        code = bench_posix_move(io, data, n, piece.at);
     if (rank && !io->writing)
         MPI_Send(data, n, g->site, rank, 0, io->comm);
     return code;
@@ -188,29 +177,17 @@ static int transfer(struct bench_io *io)
     return io->task->pattern.kind == BENCH_LATTICE ? move_lattice(io, g) : move_pieces(io, g);
 }
 
-static int sync_file(struct bench_io *io)
-{
-    return bench_posix_sync(io, ((struct gather *)io->state)->fd);
-}
-
-static int close_file(struct bench_io *io)
-{
-    struct gather *g = io->state;
-    int fd = g->fd;
-    g->fd = -1;
-    return bench_posix_close(io, fd);
-}
-
 const struct bench_backend bench_gather = {
     .name = "gather",
     .about = "everything through rank 0 and POSIX calls, as C-LIME programs do",
     .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_LEAVE,
     .patterns = BENCH_ALL_PATTERNS,
+    .state_bytes = sizeof(struct gather),
     .refuses = refuses,
     .prepare = prepare,
     .open = open_file,
     .transfer = transfer,
-    .sync = sync_file,
-    .close = close_file,
+    .sync = bench_posix_sync,
+    .close = bench_posix_close,
     .release = release,
 };

@@ -1,12 +1,8 @@
 /* backend_hdf5.c - HDF5's parallel file driver: one dataset of bytes */
-#include "dataset.h"
-#include "mpifile.h"
-#include "posix.h"
-#include "table.h"
+#include "files.h"
 
 #include <hdf5.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define DATASET "data"
 
@@ -58,29 +54,20 @@ static int check(struct bench_io *io, const char *action, int64_t result)
 
 static int prepare(struct bench_io *io)
 {
-    struct hdf5 *h = malloc(sizeof *h);
-    if (!h)
-        return bench_io_errno(io, "prepare");
+    struct hdf5 *h = io->state;
     *h = (struct hdf5){.file = -1, .dataset = -1, .transfer = -1};
     bench_dataset_set(&h->set, io->task);
-    io->state = h;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     return 0;
-}
-
-static void release(struct bench_io *io)
-{
-    free(io->state);
 }
 
 static hid_t access_list(struct bench_io *io)
 {
     const struct bench_task *task = io->task;
     hid_t list = H5Pcreate(H5P_FILE_ACCESS);
-    MPI_Info info = bench_task_info(task);
+    MPI_Info info = bench_info_create(task);
     H5Pset_fapl_mpio(list, io->comm, info);
-    if (info != MPI_INFO_NULL)
-        MPI_Info_free(&info);
+    bench_info_free(&info);
     if (task->alignment)
         H5Pset_alignment(list, (hsize_t)task->alignment, (hsize_t)task->alignment);
     return list;
@@ -126,13 +113,9 @@ static void keep_hints(struct bench_io *io, struct hdf5 *h)
 {
     MPI_File *file;
     MPI_Info info;
-    if (io->hints || io->rank != 0 ||
-        H5Fget_vfd_handle(h->file, H5P_DEFAULT, (void **)&file) < 0)
-        return;
-    if (MPI_File_get_info(*file, &info) == MPI_SUCCESS) {
-        bench_mpifile_hints(io, info);
-        MPI_Info_free(&info);
-    }
+    if (H5Fget_vfd_handle(h->file, H5P_DEFAULT, (void **)&file) >= 0 &&
+        MPI_File_get_info(*file, &info) == MPI_SUCCESS)
+        bench_info_keep(io, info);
 }
 
 static int open_file(struct bench_io *io)
@@ -179,8 +162,9 @@ static int close_file(struct bench_io *io)
 
 /* ---- data ---- */
 
-static int move(struct bench_io *io, struct hdf5 *h, const struct bench_slab *slab)
+static int move(struct bench_io *io, const struct bench_slab *slab)
 {
+    struct hdf5 *h = io->state;
     hsize_t start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS], n = (hsize_t)slab->bytes;
     hid_t file = H5Dget_space(h->dataset), memory = H5Screate_simple(1, &n, NULL);
     herr_t result;
@@ -207,8 +191,9 @@ static int move(struct bench_io *io, struct hdf5 *h, const struct bench_slab *sl
 }
 
 /* The dataset grows before each call that needs it. Collective. */
-static int grow(struct bench_io *io, struct hdf5 *h, int64_t i)
+static int grow(struct bench_io *io, int64_t i)
 {
+    struct hdf5 *h = io->state;
     hsize_t now[BENCH_DATASET_DIMS];
     int64_t reach = bench_dataset_reach(&h->set, i);
     if ((hsize_t)reach <= h->length)
@@ -222,18 +207,7 @@ static int grow(struct bench_io *io, struct hdf5 *h, int64_t i)
 static int transfer(struct bench_io *io)
 {
     struct hdf5 *h = io->state;
-    bool collective = bench_is_collective(io->task);
-    int64_t rounds = bench_dataset_rounds(&h->set);
-    int code = 0;
-    for (int64_t i = 0; i < rounds && (collective || code == 0); i++) {
-        struct bench_slab slab;
-        bench_dataset_slab(&h->set, io->rank, i, &slab);
-        if (io->writing && io->task->unlimited)
-            code |= grow(io, h, i);
-        if (slab.bytes || collective)
-            code |= move(io, h, &slab);
-    }
-    return code;
+    return bench_move_slabs(io, &h->set, move, io->task->unlimited ? grow : NULL);
 }
 
 static int sync_file(struct bench_io *io)
@@ -248,11 +222,11 @@ const struct bench_backend bench_hdf5 = {
     .abilities = BENCH_CAN_DATASET | BENCH_CAN_CHUNK,
     .patterns = BENCH_ALL_PATTERNS,
     .is_fragile = true,
+    .state_bytes = sizeof(struct hdf5),
     .refuses = refuses,
     .prepare = prepare,
     .open = open_file,
     .transfer = transfer,
     .sync = sync_file,
     .close = close_file,
-    .release = release,
 };

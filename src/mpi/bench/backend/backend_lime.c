@@ -4,15 +4,13 @@
  * What is no lattice is one here: disjoint blocks are a lattice of one dimension, interleaved
  * pieces one of two, of which the ranks split the faster.
  */
-#include "lemonio.h"
-#include "mpifile.h"
-#include "table.h"
+#include "files.h"
 
 #include "lemon.h"
 
 #include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 struct geometry {
@@ -23,7 +21,6 @@ struct geometry {
 struct lime {
     struct geometry geometry;
     MPI_Comm cartesian;
-    MPI_File file;
     LemonWriter *writer; /* one of the two */
     LemonReader *reader;
 };
@@ -63,30 +60,46 @@ static const char *refuses(const struct bench_task *task)
     return NULL;
 }
 
+/* ---- Lemon's errors ---- */
+
+/* "lemon: rank 0: write at 144: ..." */
+static void keep_message(const char *text, void *io)
+{
+    int prefix = 0;
+    sscanf(text, "lemon: rank %*d: %n", &prefix);
+    bench_io_fail(io, "Lemon", "%s", text + prefix);
+}
+
+/* A code is the same on all ranks. A rank without a message of its own keeps silent if another
+ * rank has one. Collective if the code is an error. */
+static int check(struct bench_io *io, const char *action, int code)
+{
+    int told = io->error[0] != '\0';
+    if (code == LEMON_SUCCESS)
+        return 0;
+    MPI_Allreduce(MPI_IN_PLACE, &told, 1, MPI_INT, MPI_LOR, io->comm);
+    if (!told)
+        bench_io_fail(io, action, "Lemon's error %d", code);
+    return -1;
+}
+
 /* ---- open and close ---- */
 
 static int prepare(struct bench_io *io)
 {
-    struct lime *lime = calloc(1, sizeof *lime);
+    struct lime *lime = io->state;
     int periods[BENCH_DIMS] = {0};
-    if (!lime)
-        return bench_io_errno(io, "prepare");
-    io->state = lime;
-    lime->file = MPI_FILE_NULL;
     set_geometry(&io->task->pattern, &lime->geometry);
     MPI_Cart_create(io->comm, lime->geometry.dims, lime->geometry.grid, periods, 0,
                     &lime->cartesian);
-    bench_lemon_listen(io);
+    lemonSetMessageHandler(keep_message, io);
     return 0;
 }
 
 static void release(struct bench_io *io)
 {
-    struct lime *lime = io->state;
-    bench_lemon_listen(NULL);
-    if (lime)
-        MPI_Comm_free(&lime->cartesian);
-    free(lime);
+    lemonSetMessageHandler(NULL, NULL);
+    MPI_Comm_free(&((struct lime *)io->state)->cartesian);
 }
 
 static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
@@ -94,7 +107,7 @@ static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
     const struct bench_task *task = io->task;
     int64_t bytes = bench_pattern_bytes(&task->pattern);
     LemonRecordHeader *header = lemonCreateHeader(1, !task->checksum, BENCH_RECORD_TYPE, bytes);
-    lime->writer = lemonCreateWriter(&lime->file, lime->cartesian);
+    lime->writer = lemonCreateWriter(&io->file, lime->cartesian);
     int code = lemonWriterSetInfo(lime->writer, info);
     if (code == LEMON_SUCCESS && task->alignment) /* the checksum's record follows closely */
         code = lemonWriterSetAlignment(lime->writer, task->alignment, bytes);
@@ -105,13 +118,13 @@ static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
     if (code == LEMON_SUCCESS)
         code = lemonWriteRecordHeader(header, lime->writer);
     lemonDestroyHeader(header);
-    return bench_lemon_check(io, "write header", code);
+    return check(io, "write header", code);
 }
 
 static int begin_reading(struct bench_io *io, struct lime *lime, MPI_Info info)
 {
     int64_t bytes = bench_pattern_bytes(&io->task->pattern);
-    lime->reader = lemonCreateReader(&lime->file, lime->cartesian);
+    lime->reader = lemonCreateReader(&io->file, lime->cartesian);
     int code = lemonReaderSetInfo(lime->reader, info);
     if (code == LEMON_SUCCESS && io->task->checksum)
         code = lemonReaderSetChecksum(lime->reader, 1);
@@ -126,18 +139,17 @@ static int begin_reading(struct bench_io *io, struct lime *lime, MPI_Info info)
     if (code == LEMON_SUCCESS && lemonReaderBytes(lime->reader) != bytes)
         return bench_io_fail(io, "read header", "the record has %lld bytes, not %" PRId64,
                              (long long)lemonReaderBytes(lime->reader), bytes);
-    return bench_lemon_check(io, "read header", code);
+    return check(io, "read header", code);
 }
 
 static int open_file(struct bench_io *io)
 {
     struct lime *lime = io->state;
-    if (bench_mpifile_open(io, lime->cartesian, &lime->file) != 0)
+    if (bench_mpifile_open(io, lime->cartesian) != 0)
         return -1;
-    MPI_Info info = bench_task_info(io->task);
+    MPI_Info info = bench_info_create(io->task);
     int code = io->writing ? begin_writing(io, lime, info) : begin_reading(io, lime, info);
-    if (info != MPI_INFO_NULL)
-        MPI_Info_free(&info);
+    bench_info_free(&info);
     return code;
 }
 
@@ -150,8 +162,8 @@ static int close_file(struct bench_io *io)
     lemonDestroyReader(lime->reader);
     lime->writer = NULL;
     lime->reader = NULL;
-    int closed = bench_mpifile_close(io, &lime->file);
-    return bench_lemon_check(io, "close", code) | closed;
+    int closed = bench_mpifile_close(io);
+    return check(io, "close", code) | closed;
 }
 
 /* ---- data ---- */
@@ -165,7 +177,7 @@ static int compare_sums(struct bench_io *io, LemonReader *reader)
         code = lemonReaderNextRecord(reader);
     if (code == LEMON_SUCCESS)
         code = lemonReadChecksum(reader, &want);
-    if (bench_lemon_check(io, "read checksum", code) != 0)
+    if (check(io, "read checksum", code) != 0)
         return -1;
     if (have.suma != want.suma || have.sumb != want.sumb)
         return bench_io_fail(io, "checksum",
@@ -180,11 +192,11 @@ static int transfer(struct bench_io *io)
     struct lime *lime = io->state;
     const struct geometry *g = &lime->geometry;
     if (io->writing)
-        return bench_lemon_check(
+        return check(
             io, "write",
             lemonWriteLatticeParallel(lime->writer, io->data, g->site_bytes, g->lattice));
     int code = lemonReadLatticeParallel(lime->reader, io->data, g->site_bytes, g->lattice);
-    if (bench_lemon_check(io, "read", code) != 0)
+    if (check(io, "read", code) != 0)
         return -1;
     return io->task->checksum ? compare_sums(io, lime->reader) : 0;
 }
@@ -199,7 +211,7 @@ static int close_record(struct bench_io *io)
         code = lemonWriterChecksum(lime->writer, &sum);
     if (code == LEMON_SUCCESS && io->task->checksum)
         code = lemonWriteChecksum(lime->writer, 0, 1, &sum);
-    return bench_lemon_check(io, "close record", code);
+    return check(io, "close record", code);
 }
 
 const struct bench_backend bench_lime = {
@@ -208,6 +220,7 @@ const struct bench_backend bench_lime = {
     .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_ALIGN | BENCH_CAN_HINT | BENCH_CAN_SUM,
     .patterns = BENCH_PATTERN_BIT(BENCH_DISJOINT) | BENCH_PATTERN_BIT(BENCH_INTERLEAVED) |
                 BENCH_PATTERN_BIT(BENCH_LATTICE),
+    .state_bytes = sizeof(struct lime),
     .refuses = refuses,
     .prepare = prepare,
     .open = open_file,

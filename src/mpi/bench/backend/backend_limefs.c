@@ -2,25 +2,286 @@
  * backend_limefs.c - a record of a container that limefs has mounted: each rank moves its own
  * pieces through the mount with POSIX calls
  *
- * Rank 0 makes the container and mounts it before the time counts, as a mount stays up.
+ * Rank 0 makes the container and mounts it in a directory beside it before the time counts, as
+ * a mount stays up.
  */
-#include "mount.h"
-#include "posix.h"
-#include "table.h"
-
+#define _GNU_SOURCE
+#include "files.h"
+#include "guard.h"
 #include "limefile.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
+extern char **environ;
+
+enum {
+    WAIT_SECONDS = 60, /* for a mount, or its job, or the end of both */
+    BUSY_SECONDS = 5,  /* for who is just closing a file */
+    PAUSE_MS = 2,
+    STATUS_BYTES = 65536,
+};
+
 struct limefs {
-    int fd;
-    struct bench_mount mount; /* rank 0's */
+    pid_t daemon;                     /* 0: none; rank 0's, as the directory */
+    char directory[BENCH_PATH_BYTES]; /* "": none */
     char record[BENCH_PATH_BYTES];
 };
+
+static void pause_briefly(void)
+{
+    nanosleep(&(struct timespec){0, PAUSE_MS * 1000000L}, NULL);
+}
+
+/* ---- the program ---- */
+
+static bool is_program(char *path, size_t cap, const char *directory, size_t n)
+{
+    if (n == 0 || n + sizeof "/limefs" > cap)
+        return false;
+    snprintf(path, cap, "%.*s/limefs", (int)n, directory);
+    return access(path, X_OK) == 0;
+}
+
+/* Beside this program, else where PATH leads. */
+static bool find_limefs(char *path, size_t cap)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash && is_program(path, cap, self, (size_t)(slash - self)))
+        return true;
+    const char *directory = getenv("PATH");
+    while (directory && *directory) {
+        size_t length = strcspn(directory, ":");
+        if (is_program(path, cap, directory, length))
+            return true;
+        directory += length + (directory[length] == ':');
+    }
+    return false;
+}
+
+static const char *absent(void)
+{
+    static char text[128];
+    char path[PATH_MAX];
+    if (!find_limefs(path, sizeof path))
+        return "no program limefs beside lime-bench or in PATH";
+    if (access("/dev/fuse", R_OK | W_OK) == 0)
+        return NULL;
+    snprintf(text, sizeof text, "/dev/fuse: %s", strerror(errno));
+    return text;
+}
+
+/* ---- its environment ---- */
+
+static bool begins_with_any(const char *text, const char *const *prefixes)
+{
+    for (; *prefixes; prefixes++)
+        if (strncmp(text, *prefixes, strlen(*prefixes)) == 0)
+            return true;
+    return false;
+}
+
+/* What mpirun tells its ranks must not reach the mpirun of the mount's job; what the user has
+ * set must. */
+static bool is_of_mpirun(const char *variable)
+{
+    static const char *const set[] = {"OMPI_",      "PMIX_",    "PMI_",      "PRTE_", "ORTE_",
+                                      "HYDI_",      "HYDRA_",   "MPI_LOCAL", "OPAL_", "PALS_",
+                                      "MPIR_CVAR_", "MPIEXEC_", "SLURM_",    NULL};
+    static const char *const by_user[] = {"OMPI_MCA_", "OMPI_ALLOW_", "PRTE_MCA_", NULL};
+    static const char *const inside[] = {
+        "OMPI_MCA_orte_",  "OMPI_MCA_ess",       "OMPI_MCA_pmix",
+        "OMPI_MCA_shmem_", "OMPI_MCA_mpi_overs", "OMPI_MCA_initial_wdir",
+        "PRTE_MCA_prte_",  "PRTE_MCA_ess",       NULL};
+    if (begins_with_any(variable, by_user))
+        return begins_with_any(variable, inside);
+    return begins_with_any(variable, set);
+}
+
+static char **make_environment(void)
+{
+    size_t n = 0, kept = 0;
+    while (environ[n])
+        n++;
+    char **list = calloc(n + 1, sizeof *list);
+    for (size_t i = 0; list && i < n; i++)
+        if (!is_of_mpirun(environ[i]))
+            list[kept++] = environ[i];
+    return list;
+}
+
+/* ---- starting ---- */
+
+/* Starts the daemon; its standard error goes to `log`, if that is not -1. Returns an errno. */
+static int spawn(pid_t *pid, const char *program, char *const argv[], int log)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none, defaults;
+    char **list = make_environment();
+    if (!list)
+        return ENOMEM;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    if (log >= 0)
+        posix_spawn_file_actions_adddup2(&files, log, 2);
+    posix_spawn_file_actions_addclosefrom_np(&files, 3);
+    sigemptyset(&none);
+    sigfillset(&defaults);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETSID); /* a ^C is for us */
+    int err = posix_spawn(pid, program, &files, &attributes, argv, list);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    free(list);
+    return err;
+}
+
+static bool is_mounted(const char *directory)
+{
+    char parent[BENCH_PATH_BYTES + 4];
+    struct stat inside, outside;
+    snprintf(parent, sizeof parent, "%s/..", directory);
+    return stat(directory, &inside) == 0 && stat(parent, &outside) == 0 &&
+           inside.st_dev != outside.st_dev;
+}
+
+static bool job_serves(const char *directory)
+{
+    bool serves = false;
+    char *text = malloc(STATUS_BYTES);
+    ssize_t n = text ? getxattr(directory, "user.limefs.stats", text, STATUS_BYTES) : -1;
+    json_t *status = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
+    const char *state =
+        json_string_value(json_object_get(json_object_get(status, "job"), "state"));
+    if (state)
+        serves = strcmp(state, "serving") == 0;
+    json_decref(status);
+    free(text);
+    return serves;
+}
+
+/* What the daemon has said last, without its name; it ends with a status otherwise. */
+static int explain(struct bench_io *io, int log, int status)
+{
+    char text[512];
+    ssize_t n = pread(log, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    while (n > 0 && text[n - 1] == '\n')
+        text[--n] = '\0';
+    char *line = strrchr(text, '\n');
+    line = line ? line + 1 : text;
+    if (*line)
+        return bench_io_fail(io, "mount", "%s", line);
+    return bench_io_fail(io, "mount", "limefs ended with status %d",
+                         WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+static int wait_until_usable(struct bench_io *io, struct limefs *l, bool job, int log)
+{
+    bool mounted = false;
+    for (int ms = 0; ms < WAIT_SECONDS * 1000; ms += PAUSE_MS) {
+        int status;
+        if (waitpid(l->daemon, &status, WNOHANG) == l->daemon) {
+            l->daemon = 0;
+            return explain(io, log, status);
+        }
+        mounted = mounted || is_mounted(l->directory);
+        if (mounted && (!job || job_serves(l->directory)))
+            return 0;
+        pause_briefly();
+    }
+    return bench_io_fail(io, "mount", "%s after %d s",
+                         mounted ? "the mount's job did not serve" : "nothing was mounted",
+                         WAIT_SECONDS);
+}
+
+/* Makes an empty directory next to the file, which the guard removes. */
+static int make_folder(struct bench_io *io, struct limefs *l)
+{
+    errno = ENAMETOOLONG;
+    if (snprintf(l->directory, sizeof l->directory, "%s.mnt-XXXXXX", io->path) >=
+            (int)sizeof l->directory ||
+        !mkdtemp(l->directory)) {
+        l->directory[0] = '\0';
+        return bench_io_errno(io, "make mount point");
+    }
+    bench_guard_mount(l->directory);
+    return 0;
+}
+
+/* Mounts io->path, for writing if that is what the io does, and waits until it can be used;
+ * with job_ranks > 0, until its job serves. */
+static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ranks)
+{
+    char program[PATH_MAX], options[64];
+    if (!find_limefs(program, sizeof program))
+        return bench_io_fail(io, "mount", "no program limefs");
+    if (make_folder(io, l) != 0)
+        return -1;
+    int n = snprintf(options, sizeof options, "%s", io->writing ? "rw" : "ro");
+    if (job_ranks)
+        snprintf(options + n, sizeof options - (size_t)n, ",ranks=%d", (int)job_ranks);
+    char *argv[] = {"limefs", "-f", "-o", options, (char *)io->path, l->directory, NULL};
+    int log = memfd_create("limefs", MFD_CLOEXEC), code = -1;
+    errno = spawn(&l->daemon, program, argv, log);
+    if (errno != 0)
+        bench_io_errno(io, "start limefs");
+    else
+        code = wait_until_usable(io, l, job_ranks > 0, log);
+    if (log >= 0)
+        close(log);
+    return code;
+}
+
+/* ---- ending ---- */
+
+static bool ends(pid_t daemon)
+{
+    for (int ms = 0; ms < WAIT_SECONDS * 1000; ms += PAUSE_MS) {
+        if (waitpid(daemon, NULL, WNOHANG) == daemon)
+            return true;
+        pause_briefly();
+    }
+    return false;
+}
+
+/* Unmounts the container and waits for the daemon's end. */
+static void unmount_container(struct limefs *l)
+{
+    for (int ms = 0; l->directory[0] && is_mounted(l->directory); ms += PAUSE_MS) {
+        if (bench_guard_unmount(l->directory, ms > BUSY_SECONDS * 1000) || errno != EBUSY)
+            break;
+        pause_briefly();
+    }
+    if (l->daemon > 0 && !ends(l->daemon)) {
+        kill(l->daemon, SIGKILL);
+        waitpid(l->daemon, NULL, 0);
+    }
+    if (l->directory[0])
+        bench_guard_remove(l->directory);
+}
+
+/* ---- the back ends ---- */
 
 static const char *refuses(const struct bench_task *task)
 {
@@ -42,32 +303,26 @@ static int make_container(struct bench_io *io)
         code = limefile_extent_of(0, bytes, &end, &next);
     if (code != 0)
         return bench_io_fail(io, "make container", "too large");
-    int fd = open(io->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return bench_io_errno(io, "make container");
-    if (write(fd, raw, sizeof raw) != sizeof raw || ftruncate(fd, (off_t)next) != 0)
+    if (bench_posix_open(io) != 0)
+        return -1;
+    if (write(io->fd, raw, sizeof raw) != sizeof raw || ftruncate(io->fd, (off_t)next) != 0)
         code = bench_io_errno(io, "make container");
-    return bench_posix_close(io, fd) | code;
+    return bench_posix_close(io) | code;
 }
 
-static int prepare_with(struct bench_io *io, int job_ranks)
+static int prepare_with(struct bench_io *io, int64_t job_ranks)
 {
-    struct limefs *l = calloc(1, sizeof *l);
-    int good = l != NULL;
-    if (l)
-        l->fd = -1;
-    else
-        bench_io_errno(io, "prepare");
-    io->state = l;
-    if (io->rank == 0 && good)
-        good = (!io->writing || make_container(io) == 0) &&
-               bench_mount_start(io, &l->mount, job_ranks) == 0;
-    MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, io->comm);
+    struct limefs *l = io->state;
+    int good = 1;
+    if (io->rank == 0)
+        good =
+            (!io->writing || make_container(io) == 0) && mount_container(io, l, job_ranks) == 0;
+    MPI_Bcast(&good, 1, MPI_INT, 0, io->comm);
     if (!good)
         return -1;
     if (io->rank == 0)
         snprintf(l->record, sizeof l->record, "%.*s/%s",
-                 (int)(sizeof l->record - sizeof "/" BENCH_RECORD_TYPE), l->mount.folder,
+                 (int)(sizeof l->record - sizeof "/" BENCH_RECORD_TYPE), l->directory,
                  BENCH_RECORD_TYPE);
     MPI_Bcast(l->record, sizeof l->record, MPI_CHAR, 0, io->comm);
     return 0;
@@ -86,37 +341,17 @@ static int prepare_job(struct bench_io *io)
 /* No rank has the record open any more. */
 static void release(struct bench_io *io)
 {
-    struct limefs *l = io->state;
     MPI_Barrier(io->comm);
-    if (l && io->rank == 0)
-        bench_mount_end(&l->mount);
+    if (io->rank == 0)
+        unmount_container(io->state);
     MPI_Barrier(io->comm);
-    free(l);
 }
 
 static int open_file(struct bench_io *io)
 {
-    struct limefs *l = io->state;
-    l->fd = open(l->record, (io->writing ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
-    return l->fd < 0 ? bench_io_errno(io, "open") : 0;
-}
-
-static int transfer(struct bench_io *io)
-{
-    return bench_posix_pieces(io, ((struct limefs *)io->state)->fd);
-}
-
-static int sync_file(struct bench_io *io)
-{
-    return bench_posix_sync(io, ((struct limefs *)io->state)->fd);
-}
-
-static int close_file(struct bench_io *io)
-{
-    struct limefs *l = io->state;
-    int fd = l->fd;
-    l->fd = -1;
-    return bench_posix_close(io, fd);
+    const struct limefs *l = io->state;
+    io->fd = open(l->record, (io->writing ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    return io->fd < 0 ? bench_io_errno(io, "open") : 0;
 }
 
 const struct bench_backend bench_limefs = {
@@ -124,13 +359,14 @@ const struct bench_backend bench_limefs = {
     .about = "a record of a mounted LIME container, pwrite and pread",
     .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_LEAVE,
     .patterns = BENCH_ALL_PATTERNS,
-    .absent = bench_mount_absent,
+    .state_bytes = sizeof(struct limefs),
+    .absent = absent,
     .refuses = refuses,
     .prepare = prepare,
     .open = open_file,
-    .transfer = transfer,
-    .sync = sync_file,
-    .close = close_file,
+    .transfer = bench_posix_pieces,
+    .sync = bench_posix_sync,
+    .close = bench_posix_close,
     .release = release,
 };
 
@@ -139,12 +375,13 @@ const struct bench_backend bench_limefs_job = {
     .about = "the same, with an MPI job beside the mount",
     .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_LEAVE,
     .patterns = BENCH_ALL_PATTERNS,
-    .absent = bench_mount_absent,
+    .state_bytes = sizeof(struct limefs),
+    .absent = absent,
     .refuses = refuses,
     .prepare = prepare_job,
     .open = open_file,
-    .transfer = transfer,
-    .sync = sync_file,
-    .close = close_file,
+    .transfer = bench_posix_pieces,
+    .sync = bench_posix_sync,
+    .close = bench_posix_close,
     .release = release,
 };

@@ -1,31 +1,14 @@
 /* backend_mpiio.c - MPI-IO, each piece by one call with an explicit offset */
-#include "mpifile.h"
-#include "table.h"
-
-#include <stdlib.h>
-
-static int prepare(struct bench_io *io)
-{
-    MPI_File *file = malloc(sizeof *file);
-    if (!file)
-        return bench_io_errno(io, "prepare");
-    *file = MPI_FILE_NULL;
-    io->state = file;
-    return 0;
-}
-
-static void release(struct bench_io *io)
-{
-    free(io->state);
-}
+#include "files.h"
 
 static int open_file(struct bench_io *io)
 {
-    return bench_mpifile_open(io, io->comm, io->state);
+    return bench_mpifile_open(io, io->comm);
 }
 
-static int move(struct bench_io *io, MPI_File file, const struct bench_piece *piece)
+static int move(struct bench_io *io, const struct bench_piece *piece)
 {
+    MPI_File file = io->file;
     char *data = io->data + piece->memory;
     int n = (int)piece->bytes, error;
     MPI_Status status;
@@ -50,19 +33,9 @@ static int transfer(struct bench_io *io)
         struct bench_piece piece = {0};
         if (i < pieces)
             bench_pattern_piece(p, io->rank, i, &piece);
-        code |= move(io, *(MPI_File *)io->state, &piece);
+        code |= move(io, &piece);
     }
     return code;
-}
-
-static int sync_file(struct bench_io *io)
-{
-    return bench_mpifile_sync(io, *(MPI_File *)io->state);
-}
-
-static int close_file(struct bench_io *io)
-{
-    return bench_mpifile_close(io, io->state);
 }
 
 const struct bench_backend bench_mpiio = {
@@ -71,10 +44,8 @@ const struct bench_backend bench_mpiio = {
     .abilities =
         BENCH_CAN_INDEPENDENT | BENCH_CAN_COLLECTIVE | BENCH_CAN_HINT | BENCH_CAN_LEAVE,
     .patterns = BENCH_ALL_PATTERNS,
-    .prepare = prepare,
     .open = open_file,
     .transfer = transfer,
-    .sync = sync_file,
-    .close = close_file,
-    .release = release,
+    .sync = bench_mpifile_sync,
+    .close = bench_mpifile_close,
 };

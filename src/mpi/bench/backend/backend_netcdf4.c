@@ -1,13 +1,10 @@
 /* backend_netcdf4.c - NetCDF-4, parallel: one variable of bytes in an HDF5 file */
-#include "dataset.h"
-#include "posix.h"
-#include "table.h"
+#include "files.h"
 
 #include <netcdf.h>
 #include <netcdf_meta.h>
 #include <netcdf_par.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #if NC_VERSION_MAJOR > 4 || (NC_VERSION_MAJOR == 4 && NC_VERSION_MINOR >= 9)
 #define HAVE_ALIGNMENT 1
@@ -46,22 +43,13 @@ static int check(struct bench_io *io, const char *action, int result)
 
 static int prepare(struct bench_io *io)
 {
-    struct netcdf *n = calloc(1, sizeof *n);
-    if (!n)
-        return bench_io_errno(io, "prepare");
-    bench_dataset_set(&n->set, io->task);
-    io->state = n;
+    bench_dataset_set(&((struct netcdf *)io->state)->set, io->task);
 #if HAVE_ALIGNMENT
     int alignment = io->task->alignment ? (int)io->task->alignment : 1;
     return check(io, "set alignment", nc_set_alignment(alignment, alignment));
 #else
     return 0;
 #endif
-}
-
-static void release(struct bench_io *io)
-{
-    free(io->state);
 }
 
 /* ---- open and close ---- */
@@ -95,14 +83,13 @@ static int define(struct bench_io *io, struct netcdf *n)
 static int open_file(struct bench_io *io)
 {
     struct netcdf *n = io->state;
-    MPI_Info info = bench_task_info(io->task);
+    MPI_Info info = bench_info_create(io->task);
     int code;
     if (io->writing)
         code = nc_create_par(io->path, NC_NETCDF4 | NC_CLOBBER, io->comm, info, &n->file);
     else
         code = nc_open_par(io->path, NC_NOWRITE, io->comm, info, &n->file);
-    if (info != MPI_INFO_NULL)
-        MPI_Info_free(&info);
+    bench_info_free(&info);
     n->is_open = code == NC_NOERR;
     if (check(io, "open", code) != 0)
         return -1;
@@ -130,8 +117,9 @@ static int close_file(struct bench_io *io)
 
 /* ---- data ---- */
 
-static int move(struct bench_io *io, struct netcdf *n, const struct bench_slab *slab)
+static int move(struct bench_io *io, const struct bench_slab *slab)
 {
+    struct netcdf *n = io->state;
     size_t start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS];
     signed char *data = (signed char *)io->data + slab->memory;
     for (int d = 0; d < n->set.dims; d++) {
@@ -145,17 +133,7 @@ static int move(struct bench_io *io, struct netcdf *n, const struct bench_slab *
 
 static int transfer(struct bench_io *io)
 {
-    struct netcdf *n = io->state;
-    bool collective = bench_is_collective(io->task);
-    int64_t rounds = bench_dataset_rounds(&n->set);
-    int code = 0;
-    for (int64_t i = 0; i < rounds && (collective || code == 0); i++) {
-        struct bench_slab slab;
-        bench_dataset_slab(&n->set, io->rank, i, &slab);
-        if (slab.bytes || collective)
-            code |= move(io, n, &slab);
-    }
-    return code;
+    return bench_move_slabs(io, &((struct netcdf *)io->state)->set, move, NULL);
 }
 
 static int sync_file(struct bench_io *io)
@@ -169,11 +147,11 @@ const struct bench_backend bench_netcdf4 = {
     .abilities = BENCH_CAN_DATASET | BENCH_CAN_CHUNK,
     .patterns = BENCH_ALL_PATTERNS,
     .is_fragile = true,
+    .state_bytes = sizeof(struct netcdf),
     .refuses = refuses,
     .prepare = prepare,
     .open = open_file,
     .transfer = transfer,
     .sync = sync_file,
     .close = close_file,
-    .release = release,
 };

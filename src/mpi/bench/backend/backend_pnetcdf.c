@@ -1,20 +1,16 @@
 /* backend_pnetcdf.c - PnetCDF: one variable of bytes in a NetCDF file of the classic kind */
-#include "dataset.h"
-#include "pnetcdffile.h"
-#include "table.h"
+#include "files.h"
 
 #include <inttypes.h>
 #include <pnetcdf.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define VARIABLE "data"
 
 struct pnetcdf {
     struct bench_dataset set;
-    struct bench_pnetcdf_file file;
-    int variable;
-    bool is_independent;
+    int file, variable;
+    bool is_open, is_independent;
 };
 
 const char *bench_pnetcdf_version(void)
@@ -22,19 +18,15 @@ const char *bench_pnetcdf_version(void)
     return PNETCDF_VERSION;
 }
 
-static int prepare(struct bench_io *io)
+static int check(struct bench_io *io, const char *action, int result)
 {
-    struct pnetcdf *n = calloc(1, sizeof *n);
-    if (!n)
-        return bench_io_errno(io, "prepare");
-    bench_dataset_set(&n->set, io->task);
-    io->state = n;
-    return 0;
+    return result == NC_NOERR ? 0 : bench_io_fail(io, action, "%s", ncmpi_strerror(result));
 }
 
-static void release(struct bench_io *io)
+static int prepare(struct bench_io *io)
 {
-    free(io->state);
+    bench_dataset_set(&((struct pnetcdf *)io->state)->set, io->task);
+    return 0;
 }
 
 /* ---- open and close ---- */
@@ -42,7 +34,7 @@ static void release(struct bench_io *io)
 /* The alignment is a hint to this library. */
 static MPI_Info info_of(const struct bench_task *task)
 {
-    MPI_Info info = bench_task_info(task);
+    MPI_Info info = bench_info_create(task);
     char text[32];
     if (!task->alignment)
         return info;
@@ -61,35 +53,40 @@ static int define(struct bench_io *io, struct pnetcdf *n)
         char name[16];
         snprintf(name, sizeof name, "dim%d", d);
         bool grows = io->task->unlimited && d == 0;
-        code =
-            ncmpi_def_dim(n->file.id, name, grows ? NC_UNLIMITED : n->set.extent[d], &dims[d]);
+        code = ncmpi_def_dim(n->file, name, grows ? NC_UNLIMITED : n->set.extent[d], &dims[d]);
     }
     if (code == NC_NOERR)
-        code = ncmpi_def_var(n->file.id, VARIABLE, NC_BYTE, n->set.dims, dims, &n->variable);
+        code = ncmpi_def_var(n->file, VARIABLE, NC_BYTE, n->set.dims, dims, &n->variable);
     if (code == NC_NOERR)
-        code = ncmpi_def_var_fill(n->file.id, n->variable, 1, NULL);
+        code = ncmpi_def_var_fill(n->file, n->variable, 1, NULL);
     if (code == NC_NOERR)
-        code = ncmpi_enddef(n->file.id);
-    return bench_pnetcdf_check(io, "define", code);
+        code = ncmpi_enddef(n->file);
+    return check(io, "define", code);
 }
 
 static int open_file(struct bench_io *io)
 {
     struct pnetcdf *n = io->state;
-    if (bench_pnetcdf_open(io, info_of(io->task), &n->file) != 0)
+    MPI_Info info = info_of(io->task), used;
+    int code = io->writing ? ncmpi_create(io->comm, io->path, NC_CLOBBER | NC_64BIT_DATA, info,
+                                          &n->file)
+                           : ncmpi_open(io->comm, io->path, NC_NOWRITE, info, &n->file);
+    bench_info_free(&info);
+    n->is_open = code == NC_NOERR;
+    if (check(io, "open", code) != 0)
         return -1;
     if (io->writing && define(io, n) != 0)
         return -1;
-    bench_pnetcdf_hints(io, &n->file);
+    if (ncmpi_inq_file_info(n->file, &used) == NC_NOERR)
+        bench_info_keep(io, used);
     if (!io->writing &&
-        bench_pnetcdf_check(io, "find variable",
-                            ncmpi_inq_varid(n->file.id, VARIABLE, &n->variable)) != 0)
+        check(io, "find variable", ncmpi_inq_varid(n->file, VARIABLE, &n->variable)) != 0)
         return -1;
     if (bench_is_collective(io->task))
         return 0;
-    int code = ncmpi_begin_indep_data(n->file.id);
+    code = ncmpi_begin_indep_data(n->file);
     n->is_independent = code == NC_NOERR;
-    return bench_pnetcdf_check(io, "set mode", code);
+    return check(io, "set mode", code);
 }
 
 static int end_independent(struct bench_io *io, struct pnetcdf *n)
@@ -97,20 +94,25 @@ static int end_independent(struct bench_io *io, struct pnetcdf *n)
     if (!n->is_independent)
         return 0;
     n->is_independent = false;
-    return bench_pnetcdf_check(io, "end independent mode", ncmpi_end_indep_data(n->file.id));
+    return check(io, "end independent mode", ncmpi_end_indep_data(n->file));
 }
 
 static int close_file(struct bench_io *io)
 {
     struct pnetcdf *n = io->state;
-    int code = n->file.is_open ? end_independent(io, n) : 0;
-    return bench_pnetcdf_close(io, &n->file) | code;
+    if (!n->is_open)
+        return 0;
+    n->is_open = false;
+    int code = end_independent(io, n);
+    code |= check(io, "close", ncmpi_close(n->file));
+    return code ? code : bench_posix_settle(io);
 }
 
 /* ---- data ---- */
 
-static int move(struct bench_io *io, struct pnetcdf *n, const struct bench_slab *slab)
+static int move(struct bench_io *io, const struct bench_slab *slab)
 {
+    struct pnetcdf *n = io->state;
     MPI_Offset start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS];
     signed char *data = (signed char *)io->data + slab->memory;
     bool collective = bench_is_collective(io->task);
@@ -120,36 +122,26 @@ static int move(struct bench_io *io, struct pnetcdf *n, const struct bench_slab 
         count[d] = slab->count[d];
     }
     if (io->writing && collective)
-        code = ncmpi_put_vara_schar_all(n->file.id, n->variable, start, count, data);
+        code = ncmpi_put_vara_schar_all(n->file, n->variable, start, count, data);
     else if (io->writing)
-        code = ncmpi_put_vara_schar(n->file.id, n->variable, start, count, data);
+        code = ncmpi_put_vara_schar(n->file, n->variable, start, count, data);
     else if (collective)
-        code = ncmpi_get_vara_schar_all(n->file.id, n->variable, start, count, data);
+        code = ncmpi_get_vara_schar_all(n->file, n->variable, start, count, data);
     else
-        code = ncmpi_get_vara_schar(n->file.id, n->variable, start, count, data);
-    return bench_pnetcdf_check(io, io->writing ? "write" : "read", code);
+        code = ncmpi_get_vara_schar(n->file, n->variable, start, count, data);
+    return check(io, io->writing ? "write" : "read", code);
 }
 
 static int transfer(struct bench_io *io)
 {
-    struct pnetcdf *n = io->state;
-    bool collective = bench_is_collective(io->task);
-    int64_t rounds = bench_dataset_rounds(&n->set);
-    int code = 0;
-    for (int64_t i = 0; i < rounds && (collective || code == 0); i++) {
-        struct bench_slab slab;
-        bench_dataset_slab(&n->set, io->rank, i, &slab);
-        if (slab.bytes || collective)
-            code |= move(io, n, &slab);
-    }
-    return code;
+    return bench_move_slabs(io, &((struct pnetcdf *)io->state)->set, move, NULL);
 }
 
 static int sync_file(struct bench_io *io)
 {
     struct pnetcdf *n = io->state;
     int code = end_independent(io, n);
-    return bench_pnetcdf_check(io, "sync", ncmpi_sync(n->file.id)) | code;
+    return check(io, "sync", ncmpi_sync(n->file)) | code;
 }
 
 const struct bench_backend bench_pnetcdf = {
@@ -158,11 +150,11 @@ const struct bench_backend bench_pnetcdf = {
     .abilities = BENCH_CAN_DATASET,
     .patterns = BENCH_ALL_PATTERNS,
     .is_fragile = true,
+    .state_bytes = sizeof(struct pnetcdf),
     .refuses = bench_dataset_refuses,
     .prepare = prepare,
     .open = open_file,
     .transfer = transfer,
     .sync = sync_file,
     .close = close_file,
-    .release = release,
 };

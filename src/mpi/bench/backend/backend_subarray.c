@@ -2,14 +2,11 @@
  * backend_subarray.c - MPI-IO with a 4-dimensional file view, one collective call, as the old
  * Lemon does it
  */
-#include "mpifile.h"
-#include "table.h"
+#include "files.h"
 
 #include <limits.h>
-#include <stdlib.h>
 
 struct subarray {
-    MPI_File file;
     MPI_Datatype site, view;
     int sites;
 };
@@ -25,22 +22,18 @@ static const char *refuses(const struct bench_task *task)
 
 static int prepare(struct bench_io *io)
 {
-    struct subarray *s = malloc(sizeof *s);
-    if (!s)
-        return bench_io_errno(io, "prepare");
-    *s = (struct subarray){MPI_FILE_NULL, MPI_DATATYPE_NULL, MPI_DATATYPE_NULL, 0};
-    io->state = s;
+    struct subarray *s = io->state;
+    s->site = s->view = MPI_DATATYPE_NULL;
     return 0;
 }
 
 static void release(struct bench_io *io)
 {
     struct subarray *s = io->state;
-    if (s && s->view != MPI_DATATYPE_NULL)
+    if (s->view != MPI_DATATYPE_NULL)
         MPI_Type_free(&s->view);
-    if (s && s->site != MPI_DATATYPE_NULL)
+    if (s->site != MPI_DATATYPE_NULL)
         MPI_Type_free(&s->site);
-    free(s);
 }
 
 static void make_types(struct bench_io *io, struct subarray *s)
@@ -64,12 +57,12 @@ static void make_types(struct bench_io *io, struct subarray *s)
 static int open_file(struct bench_io *io)
 {
     struct subarray *s = io->state;
-    if (bench_mpifile_open(io, io->comm, &s->file) != 0)
+    if (bench_mpifile_open(io, io->comm) != 0)
         return -1;
     make_types(io, s);
     return bench_io_mpi(
         io, "set view",
-        MPI_File_set_view(s->file, 0, s->site, s->view, "native", MPI_INFO_NULL));
+        MPI_File_set_view(io->file, 0, s->site, s->view, "native", MPI_INFO_NULL));
 }
 
 static int transfer(struct bench_io *io)
@@ -77,19 +70,9 @@ static int transfer(struct bench_io *io)
     struct subarray *s = io->state;
     MPI_Status status;
     int error = io->writing
-                    ? MPI_File_write_at_all(s->file, 0, io->data, s->sites, s->site, &status)
-                    : MPI_File_read_at_all(s->file, 0, io->data, s->sites, s->site, &status);
+                    ? MPI_File_write_at_all(io->file, 0, io->data, s->sites, s->site, &status)
+                    : MPI_File_read_at_all(io->file, 0, io->data, s->sites, s->site, &status);
     return bench_mpifile_moved(io, error, &status, s->site, s->sites);
-}
-
-static int sync_file(struct bench_io *io)
-{
-    return bench_mpifile_sync(io, ((struct subarray *)io->state)->file);
-}
-
-static int close_file(struct bench_io *io)
-{
-    return bench_mpifile_close(io, &((struct subarray *)io->state)->file);
 }
 
 const struct bench_backend bench_subarray = {
@@ -97,11 +80,12 @@ const struct bench_backend bench_subarray = {
     .about = "MPI-IO, one call with a 4-dimensional file view",
     .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_HINT | BENCH_CAN_LEAVE,
     .patterns = BENCH_PATTERN_BIT(BENCH_LATTICE),
+    .state_bytes = sizeof(struct subarray),
     .refuses = refuses,
     .prepare = prepare,
     .open = open_file,
     .transfer = transfer,
-    .sync = sync_file,
-    .close = close_file,
+    .sync = bench_mpifile_sync,
+    .close = bench_mpifile_close,
     .release = release,
 };

@@ -40,76 +40,67 @@ void bench_dataset_set(struct bench_dataset *set, const struct bench_task *task)
         set_chunk(set, task->chunk);
 }
 
-const char *bench_dataset_refuses(const struct bench_task *task)
+/* ---- lattices: a rank's box in parts of at most BENCH_MOVE_MAX, along the slowest dimension
+ * ---- */
+
+static int64_t slice_bytes(const struct lemon_box *box)
 {
-    const struct bench_pattern *p = &task->pattern;
-    if (task->shape != BENCH_SHAPE_2D)
-        return NULL;
-    if (p->kind == BENCH_LATTICE)
-        return "--shape 2d: a lattice has its own shape, or 1d";
-    if (p->kind == BENCH_DISJOINT && p->block % p->transfer != 0)
-        return "--shape 2d: the block size is no multiple of the transfer size";
-    return NULL;
+    int64_t bytes = box->site_bytes;
+    for (int d = 1; d < BENCH_DIMS; d++)
+        bytes *= box->sites[d];
+    return bytes;
 }
 
-/* ---- lattices: a rank's box in parts of at most BENCH_MOVE_MAX ---- */
-
-/* The box is cut along dimension `dim` into parts of `step`; slower ones go one by one. */
-struct cut {
-    struct lemon_box box;
-    int dim;
-    int64_t step, per_slice, slabs;
-};
-
-static void set_cut(const struct bench_pattern *p, int rank, struct cut *cut)
+/* How many slices a part has. */
+static int64_t lattice_step(const struct bench_pattern *p, int rank, struct lemon_box *box)
 {
-    bench_pattern_box(p, rank, &cut->box);
-    const int64_t *sites = cut->box.sites;
-    int64_t inner = p->site_bytes;
-    for (cut->dim = BENCH_DIMS - 1; cut->dim > 0; cut->dim--) {
-        if (inner * sites[cut->dim] > BENCH_MOVE_MAX)
-            break;
-        inner *= sites[cut->dim];
-    }
-    cut->step = BENCH_MOVE_MAX / inner;
-    cut->step = cut->step ? smaller(cut->step, sites[cut->dim]) : 1;
-    cut->per_slice = (sites[cut->dim] + cut->step - 1) / cut->step;
-    cut->slabs = cut->per_slice;
-    for (int d = 0; d < cut->dim; d++)
-        cut->slabs *= sites[d];
+    bench_pattern_box(p, rank, box);
+    int64_t bytes = slice_bytes(box);
+    return bytes ? BENCH_MOVE_MAX / bytes : 1;
+}
+
+static int64_t lattice_slabs(const struct bench_pattern *p, int rank)
+{
+    struct lemon_box box;
+    int64_t step = lattice_step(p, rank, &box);
+    return (box.sites[0] + step - 1) / step;
 }
 
 static void lattice_slab(const struct bench_pattern *p, int rank, int64_t i,
                          struct bench_slab *slab)
 {
-    struct cut cut;
-    set_cut(p, rank, &cut);
-    if (i >= cut.slabs)
+    struct lemon_box box;
+    int64_t step = lattice_step(p, rank, &box), first = i * step;
+    if (first >= box.sites[0])
         return;
-    int64_t part = i % cut.per_slice, slice = i / cut.per_slice, before = 0, inner = 1;
-    for (int d = BENCH_DIMS - 1; d >= 0; d--) {
-        int64_t at = 0, n = cut.box.sites[d];
-        if (d < cut.dim) {
-            at = slice % n;
-            slice /= n;
-            n = 1;
-        } else if (d == cut.dim) {
-            at = part * cut.step;
-            n = smaller(cut.step, n - at);
-        }
-        slab->start[d] = cut.box.start[d] + at;
-        slab->count[d] = n;
-        before += at * inner;
-        inner *= cut.box.sites[d];
+    for (int d = 0; d < BENCH_DIMS; d++) {
+        slab->start[d] = box.start[d];
+        slab->count[d] = box.sites[d];
     }
+    slab->start[0] += first;
+    slab->count[0] = smaller(step, box.sites[0] - first);
     slab->count[BENCH_DIMS] = p->site_bytes;
-    slab->memory = before * p->site_bytes;
-    slab->bytes = p->site_bytes;
-    for (int d = 0; d < BENCH_DIMS; d++)
-        slab->bytes *= slab->count[d];
+    slab->memory = first * slice_bytes(&box);
+    slab->bytes = slab->count[0] * slice_bytes(&box);
 }
 
 /* ---- all ---- */
+
+const char *bench_dataset_refuses(const struct bench_task *task)
+{
+    const struct bench_pattern *p = &task->pattern;
+    bool lattice = p->kind == BENCH_LATTICE;
+    struct lemon_box box;
+    if (lattice && task->shape == BENCH_SHAPE_DEFAULT && lattice_step(p, 0, &box) == 0)
+        return "a rank's part of a slice of the lattice has more than 1G bytes";
+    if (task->shape != BENCH_SHAPE_2D)
+        return NULL;
+    if (lattice)
+        return "--shape 2d: a lattice has its own shape, or 1d";
+    if (p->kind == BENCH_DISJOINT && p->block % p->transfer != 0)
+        return "--shape 2d: the block size is not a multiple of the transfer size";
+    return NULL;
+}
 
 int64_t bench_dataset_rounds(const struct bench_dataset *set)
 {
@@ -117,9 +108,8 @@ int64_t bench_dataset_rounds(const struct bench_dataset *set)
     if (!set->lattice)
         return bench_pattern_rounds(set->pattern);
     for (int rank = 0; rank < set->pattern->ranks; rank++) {
-        struct cut cut;
-        set_cut(set->pattern, rank, &cut);
-        most = cut.slabs > most ? cut.slabs : most;
+        int64_t slabs = lattice_slabs(set->pattern, rank);
+        most = slabs > most ? slabs : most;
     }
     return most;
 }

@@ -2,14 +2,14 @@
 #define _GNU_SOURCE
 #include "guard.h"
 #include "backend.h"
-#include "mount.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +27,35 @@ struct thing {
     char kind;
     char path[];
 };
+
+/* ---- mounts ---- */
+
+bool bench_guard_unmount(const char *directory, bool lazily)
+{
+    pid_t pid;
+    int status;
+    char *argv[] = {"fusermount3", lazily ? "-uz" : "-u", "-q", (char *)directory, NULL};
+    posix_spawnattr_t attributes;
+    if (geteuid() == 0)
+        return umount2(directory, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0)) == 0;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); /* ^C is not for fusermount3 */
+    errno = posix_spawnp(&pid, argv[0], NULL, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    if (errno != 0 || waitpid(pid, &status, 0) != pid)
+        return false;
+    errno = EBUSY;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void bench_guard_remove(const char *directory)
+{
+    if (rmdir(directory) == 0 ||
+        errno == ENOENT) /* of a mount point: EBUSY, without its daemon */
+        return;
+    bench_guard_unmount(directory, true);
+    rmdir(directory);
+}
 
 /* ---- the guard ---- */
 
@@ -79,7 +108,7 @@ __attribute__((noreturn)) static void stand_guard(int from_program)
         ;
     for (struct thing *thing = all; thing; thing = thing->next) /* these use files */
         if (thing->kind == A_MOUNT)
-            bench_mount_remove(thing->path);
+            bench_guard_remove(thing->path);
     for (struct thing *thing = all; thing; thing = thing->next)
         if (thing->kind == A_FILE)
             unlink(thing->path);
@@ -103,8 +132,8 @@ bool bench_guard_start(void)
     return guard > 0;
 }
 
-/* Also from a signal handler. */
-static void end_guard(void)
+/* A signal handler calls it, too. */
+void bench_guard_end(void)
 {
     if (to_guard < 0)
         return;
@@ -112,16 +141,6 @@ static void end_guard(void)
     to_guard = -1;
     while (waitpid(guard, NULL, 0) < 0 && errno == EINTR)
         ;
-}
-
-void bench_guard_dismiss(void)
-{
-    end_guard();
-}
-
-void bench_guard_finish(void)
-{
-    end_guard();
 }
 
 static void tell(enum kind kind, const char *path)
@@ -149,7 +168,7 @@ void bench_guard_mount(const char *path)
 
 static void on_signal(int signal)
 {
-    end_guard();
+    bench_guard_end();
     _exit(128 + signal);
 }
 

@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #define LIMEJOB_MAGIC   UINT32_C(0x4a4d494c) /* "LIMJ" */
 #define LIMEJOB_VERSION 2
@@ -40,10 +41,8 @@ enum {
 #define LIMEJOB_WINDOW_MAX (UINT64_C(1) << 40)
 #define LIMEJOB_READ_MAX   (UINT64_C(1) << 30)
 #define LIMEJOB_WRITE_MAX  LIMEJOB_READ_MAX
-#define LIMEJOB_SUM_MAX    LIMEJOB_READ_MAX
-#define LIMEJOB_SITE_MAX   (UINT64_C(1) << 20) /* bytes of a site */
 
-/* ---- messages (message.c) ---- */
+/* ---- messages (packet.c) ---- */
 
 /*
  * Payloads. A reply begins with i32 code: 0, or an errno (positive) followed by text that says
@@ -82,11 +81,6 @@ enum limejob_opcode {
     /* On every rank; of all writes, of any client, that were asked for before.
      * request: u32 file                    reply: nothing */
     LIMEJOB_SYNC,
-    /* The SciDAC checksum of whole sites, of which the first has that rank in its lattice; of a
-     * file that is open for reading. No window is needed.
-     * request: u32 file, u64 offset, u64 bytes, u64 site_bytes, u64 first
-     * reply: u32 suma, u32 sumb */
-    LIMEJOB_SUM,
     /* Between the job's own processes: src/mpi/job/control.h */
     LIMEJOB_INTERNAL = 0x100,
 };
@@ -138,15 +132,14 @@ int limejob_get_text(struct limejob_packet *, char *buf, size_t cap);
  * that is too short is -EPROTO. */
 int limejob_get_code(struct limejob_packet *, char *text, size_t cap);
 
-/* ---- which container (identity.c) ---- */
+/* ---- which container (packet.c) ---- */
 
 enum {
     LIMEJOB_IDENTITY_BYTES = 56, /* in a payload */
 };
 
 /* `any`: the LIMEFILE_... that may differ. 0, or -ESTALE and the first other difference in
- * words
- * ("inode 5, not 7"); cap may be 0. */
+ * words ("inode 5, not 7"); cap may be 0. */
 int limejob_identity_compare(const struct limefile_identity *found,
                              const struct limefile_identity *wanted, unsigned any, char *text,
                              size_t cap);
@@ -193,10 +186,14 @@ void limejob_channel_close(struct limejob_channel *);
  * the peer has gone; codes of limejob_header_decode(): the peer must be dropped. */
 int limejob_receive(struct limejob_channel *, struct limejob_packet *, int timeout_ms);
 
+/* Sends what the socket takes now, with a descriptor beside its first byte (-1: none). Returns
+ * how many bytes, or -errno. */
+ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed);
+
 /* -ETIMEDOUT: the peer takes nothing; half a packet may be sent, so the channel is useless. */
 int limejob_send(struct limejob_channel *, const struct limejob_packet *, int timeout_ms);
 
-/* ---- clients (client.c) ---- */
+/* ---- clients (channel.c) ---- */
 
 /* Connects to a job of this user: -EPERM if it is somebody else's. Says HELLO with the window
  * (fd -1: none) and waits for the answer; *text (LIMEJOB_TEXT_MAX) says what went wrong. */

@@ -1,5 +1,5 @@
 /*
- * backend.h - the ways to write and read a file: a table of functions each, as IOR has them
+ * backend.h - the back ends: each a table of functions that writes and reads a file, as in IOR
  *
  * A file is written by prepare, open, transfer, sync, close, release in that order, and read by
  * the same without sync; the time counts from before open to after close. All ranks call them
@@ -21,11 +21,10 @@ enum {
     BENCH_PATH_BYTES = 4096,
 };
 
-/* Of the record in a LIME container: what SciDAC checksums belong to. */
+/* The record's type in a LIME container: SciDAC checksums belong to it. */
 #define BENCH_RECORD_TYPE "scidac-binary-data"
 
 struct bench_io;
-struct bench_cells;
 
 /* What a back end can do if it is asked for. */
 enum bench_ability {
@@ -50,6 +49,7 @@ struct bench_backend {
     unsigned abilities; /* enum bench_ability */
     unsigned patterns;  /* BENCH_PATTERN_BIT() */
     bool is_fragile;    /* after a transfer that failed, its library may wait for ever */
+    size_t state_bytes; /* of io->state, which is zero before prepare */
     /* Optional. absent: why it cannot be used here at all, or NULL. refuses: why it cannot do
      * this task, though the masks allow it, or NULL. Local. */
     const char *(*absent)(void);
@@ -66,9 +66,8 @@ struct bench_backend {
 /* All of them, those that were not built too; NULL ends the list. */
 extern const struct bench_backend *const bench_backends[];
 
-/* In such a list. */
-const struct bench_backend *bench_backend_find(const struct bench_backend *const *list,
-                                               const char *name);
+/* NULL: none has the name. */
+const struct bench_backend *bench_backend_find(const char *name);
 
 /* Why it cannot do the task, or NULL. `text` is room for the answer. Local. */
 const char *bench_backend_refuses(const struct bench_backend *, const struct bench_task *,
@@ -76,9 +75,6 @@ const char *bench_backend_refuses(const struct bench_backend *, const struct ben
 
 /* The versions of the libraries that were built in, by name. */
 json_t *bench_backend_libraries(void);
-
-/* The task's hints as an MPI_Info, the caller's to free; MPI_INFO_NULL if there are none. */
-MPI_Info bench_task_info(const struct bench_task *);
 
 /* One file, written or read once. */
 struct bench_io {
@@ -89,20 +85,12 @@ struct bench_io {
     bool writing;
     bool abandoned; /* a fragile one that has failed: nothing of it is called any more */
     const char *path;
-    char *data;                /* this rank's bytes, */
-    struct bench_cells *cells; /* or particles; the other is NULL */
-    void *state;
+    char *data;    /* this rank's bytes */
+    void *state;   /* the back end's own */
+    int fd;        /* -1: none */
+    MPI_File file; /* MPI_FILE_NULL: none */
     json_t *hints; /* in effect, where MPI-IO tells; NULL otherwise */
     char error[BENCH_ERROR_BYTES];
 };
-
-/* Keeps the first error: "action: reason". Returns -1. */
-__attribute__((format(printf, 3, 4))) int bench_io_fail(struct bench_io *, const char *action,
-                                                        const char *format, ...);
-int bench_io_errno(struct bench_io *, const char *action);          /* errno */
-int bench_io_mpi(struct bench_io *, const char *action, int error); /* 0 for MPI_SUCCESS */
-
-/* Whether no rank has failed. Collective. */
-bool bench_io_all(struct bench_io *);
 
 #endif

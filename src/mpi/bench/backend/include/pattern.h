@@ -1,5 +1,5 @@
 /*
- * pattern.h - which bytes of the file each rank has; pure, no MPI.
+ * pattern.h - which bytes of the file each rank has, and their values; pure, no MPI.
  *
  * A rank's bytes are pieces: contiguous in the file and in the rank's memory. Their order is
  * the one in which the rank moves them; in memory they follow each other in that order. The
@@ -61,5 +61,21 @@ void bench_pattern_piece(const struct bench_pattern *, int rank, int64_t i,
 
 /* A rank's part of the lattice. Ranks are dealt to the grid as MPI_Cart_create() does. */
 void bench_pattern_box(const struct bench_pattern *, int rank, struct lemon_box *);
+
+/* ---- values: a function of a seed and of the place, so that what was read is compared byte by
+ * byte on any rank without a copy of what was written ---- */
+
+struct bench_wrong {
+    int64_t bytes; /* how many are wrong */
+    int64_t at;    /* the first of them, in the file's data */
+    unsigned char expected, found;
+};
+
+/* The n bytes from `at` on. */
+void bench_data_fill(uint64_t seed, int64_t at, void *data, int64_t n);
+
+/* Compares; what is wrong is added to *wrong, which keeps the lowest place. */
+void bench_data_check(uint64_t seed, int64_t at, const void *data, int64_t n,
+                      struct bench_wrong *wrong);
 
 #endif

@@ -38,9 +38,8 @@ struct bench_task {
     bool unlimited;
     enum bench_shape shape;
     bool fsync;
-    bool checksum;  /* lime */
-    int job_ranks;  /* limefs-job */
-    int64_t extent; /* alltoallv: bytes that a rank writes at once, at least */
+    bool checksum;     /* lime */
+    int64_t job_ranks; /* limefs-job */
     int hints;
     struct bench_hint hint[BENCH_HINTS_MAX];
 };

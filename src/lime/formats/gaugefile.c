@@ -1,0 +1,91 @@
+/* gaugefile.c - what the readers and writers of all formats share */
+#include "gauge.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SITE_BITS = 55 };
+
+/* ---- sizes ---- */
+
+uint64_t gauge_count_sites(const uint64_t extent[4])
+{
+    uint64_t sites = 1;
+    for (int i = 0; i < 4; i++)
+        if (__builtin_mul_overflow(sites, extent[i], &sites))
+            return 0;
+    return sites >> SITE_BITS ? 0 : sites;
+}
+
+uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *form)
+{
+    uint64_t sites = gauge_count_sites(extent), bytes;
+    if (__builtin_mul_overflow(sites, 4 * links_bytes(form), &bytes) || bytes > INT64_MAX / 2)
+        return 0;
+    return bytes;
+}
+
+/* ---- reading ---- */
+
+int gauge_read(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    ssize_t came = limefile_read_full(source, buf, n, offset);
+    return came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+}
+
+/* Two rows are read to where the last of their sites will be, and spread from there. */
+int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
+{
+    const struct limefile_gauge *g = context;
+    const struct links_form *form = &g->kept->form;
+    struct links_form ildg = links_ildg(form->precision);
+    size_t stored = (size_t)count * 4 * links_bytes(form);
+    size_t whole = (size_t)count * 4 * links_bytes(&ildg);
+    unsigned char *at = (unsigned char *)out + (whole - stored);
+    int err =
+        gauge_read(g->kept->source, at, stored, g->data_offset + first * 4 * links_bytes(form));
+    if (!err && (form->rows != 3 || form->little))
+        links_convert(form, at, &ildg, out, (size_t)count * 4);
+    return err;
+}
+
+/* ---- what is wrong ---- */
+
+int gauge_refuse(const struct limefile_gauge *g, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (g->kept->why)
+        vsnprintf(g->kept->why, LIMEFILE_GAUGE_WHY_MAX, format, args);
+    va_end(args);
+    return code;
+}
+
+int gauge_check_size(const struct limefile_gauge *g, uint64_t size)
+{
+    const uint64_t *l = g->sites.extent, stated = g->data_offset + g->data_bytes;
+    if (size == stated)
+        return 0;
+    return gauge_refuse(g, LIMEFILE_E_GAUGE_LENGTH,
+                        "the file has %" PRIu64 " bytes, not the %" PRIu64
+                        " that its header describes (%" PRIu64 " x %" PRIu64 " x %" PRIu64
+                        " x %" PRIu64 " sites, %u rows of a link, %u bits)",
+                        size, stated, l[0], l[1], l[2], l[3], g->kept->form.rows,
+                        g->kept->form.precision);
+}
+
+/* ---- making ---- */
+
+unsigned char *gauge_make_header(struct limefile_gauge_image *image, size_t n)
+{
+    if (image->header && image->header_bytes == n) { /* others may be asking for the size */
+        memset(image->header, 0, n);
+        return image->header;
+    }
+    free(image->header);
+    image->header = calloc(1, n + 1);
+    image->header_bytes = n;
+    return image->header;
+}

@@ -1,0 +1,122 @@
+/* exchange.c - particles that go from ranks to ranks, and a sample sort by id */
+#define _GNU_SOURCE
+#include "exchange.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SAMPLES = 32, /* of each rank */
+};
+
+static void check_count(int64_t count)
+{
+    if (count > INT_MAX)
+        checkpoint_abort("more than 2^31 particles on a rank: use more ranks");
+}
+
+/* at[r]: where the items of rank r begin. Returns how many there are. */
+static int64_t add_up(const int *counts, int *at, int ranks)
+{
+    int64_t all = 0;
+    for (int r = 0; r < ranks; r++) {
+        at[r] = (int)all;
+        all += counts[r];
+    }
+    check_count(all);
+    return all;
+}
+
+void checkpoint_exchange(const struct checkpoint_world *world, struct checkpoint_particles *p,
+                         const int *to)
+{
+    int n = world->ranks, *counts = checkpoint_allocate(NULL, 4 * (int64_t)n, sizeof *counts);
+    int *come = counts + n, *from = come + n, *at = from + n;
+    unsigned char *out = checkpoint_allocate(NULL, p->count, p->bytes);
+    struct checkpoint_particles in = {.bytes = p->bytes};
+    MPI_Datatype type;
+    check_count(p->count);
+    memset(counts, 0, (size_t)n * sizeof *counts);
+    for (int64_t i = 0; i < p->count; i++)
+        counts[to[i]]++;
+    add_up(counts, at, n);
+    for (int64_t i = 0; i < p->count; i++)
+        memcpy(out + at[to[i]]++ * p->bytes, p->data + i * p->bytes, (size_t)p->bytes);
+    add_up(counts, at, n);
+    MPI_Alltoall(counts, 1, MPI_INT, come, 1, MPI_INT, MPI_COMM_WORLD);
+    in.count = in.room = add_up(come, from, n);
+    in.data = checkpoint_allocate(NULL, in.count, in.bytes);
+    MPI_Type_contiguous((int)p->bytes, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    MPI_Alltoallv(out, counts, at, type, in.data, come, from, type, MPI_COMM_WORLD);
+    MPI_Type_free(&type);
+    free(out);
+    free(counts);
+    checkpoint_particles_free(p);
+    *p = in;
+}
+
+/* ---- by id ---- */
+
+static uint64_t id_of(const struct checkpoint_particles *p, int64_t i)
+{
+    uint64_t id;
+    memcpy(&id, p->data + i * p->bytes, sizeof id);
+    return id;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint64_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x < y ? -1 : x > y;
+}
+
+static int compare(const void *a, const void *b, void *bytes)
+{
+    int order = compare_ids(a, b);
+    return order ? order : memcmp(a, b, *(const size_t *)bytes);
+}
+
+/* least[r]: the least id of rank r, by ids that all ranks have picked; a rank without particles
+ * picks the greatest. */
+static uint64_t *divide_ids(const struct checkpoint_world *world,
+                            const struct checkpoint_particles *p)
+{
+    int64_t ranks = world->ranks;
+    uint64_t mine[SAMPLES], *all = checkpoint_allocate(NULL, ranks * SAMPLES, sizeof *all);
+    for (int i = 0; i < SAMPLES; i++)
+        mine[i] =
+            p->count > 0 ? id_of(p, (int64_t)((__int128)p->count * i / SAMPLES)) : UINT64_MAX;
+    MPI_Allgather(mine, SAMPLES, MPI_UINT64_T, all, SAMPLES, MPI_UINT64_T, MPI_COMM_WORLD);
+    qsort(all, (size_t)(ranks * SAMPLES), sizeof *all, compare_ids);
+    all[0] = 0;
+    for (int64_t r = 1; r < ranks; r++)
+        all[r] = all[r * SAMPLES];
+    return all;
+}
+
+void checkpoint_order(const struct checkpoint_world *world, struct checkpoint_particles *p)
+{
+    size_t bytes = (size_t)p->bytes;
+    uint64_t *least = divide_ids(world, p);
+    int *to = checkpoint_allocate(NULL, p->count, sizeof *to);
+    for (int64_t i = 0; i < p->count; i++) {
+        int low = 0, high = world->ranks; /* it is one of [low, high) */
+        while (high - low > 1) {
+            int middle = low + (high - low) / 2;
+            if (least[middle] <= id_of(p, i))
+                low = middle;
+            else
+                high = middle;
+        }
+        to[i] = low;
+    }
+    checkpoint_exchange(world, p, to);
+    free(to);
+    free(least);
+    if (p->count > 1)
+        qsort_r(p->data, (size_t)p->count, bytes, compare, &bytes);
+}

@@ -1,0 +1,192 @@
+/* output.c - all or nothing */
+#include "output.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    PIECE_BYTES = 8 << 20, /* longer writes stall now and then */
+    ERRNO_MAX = 4095,
+    PARTICLES_A_CELL = 1000,
+    CELLS_A_DIMENSION = 128,
+};
+
+/* A code of the library, and EISDIR, are a whole message; another errno needs the action. */
+static const char *reason_for(int err, const char *action, char text[CHECKPOINT_ERROR_BYTES])
+{
+    if (err < -ERRNO_MAX || err == -EISDIR)
+        action = "";
+    snprintf(text, CHECKPOINT_ERROR_BYTES, "%s%s", err ? action : "",
+             err ? limefile_strerror(err) : "");
+    return text;
+}
+
+static int open_at_root(const char *path, bool force, int input, struct checkpoint_output *out)
+{
+    int err = limefile_output_open(&out->unfinished, path, force, &input, input >= 0);
+    if (err)
+        return err;
+    if (strlen(out->unfinished.temporary) >= sizeof out->temporary)
+        return -ENAMETOOLONG;
+    strcpy(out->temporary, out->unfinished.temporary);
+    return 0;
+}
+
+static void remove_at_root(const struct checkpoint_world *world, struct checkpoint_output *out)
+{
+    if (world->rank == 0)
+        limefile_output_abort(&out->unfinished);
+}
+
+bool checkpoint_output_check(const struct checkpoint_world *world, const char *path, bool force,
+                             int input)
+{
+    char text[CHECKPOINT_ERROR_BYTES];
+    struct limefile_output out;
+    int err = 0;
+    if (world->rank == 0 &&
+        (err = limefile_output_open(&out, path, force, &input, input >= 0)) == 0)
+        limefile_output_abort(&out);
+    return checkpoint_report(world, path, reason_for(err, "create: ", text));
+}
+
+bool checkpoint_output_open(const struct checkpoint_world *world, const char *path, bool force,
+                            int input, struct checkpoint_output *out)
+{
+    char text[CHECKPOINT_ERROR_BYTES];
+    *out = (struct checkpoint_output){
+        .path = path, .unfinished = {.fd = -1, .old = -1, .dir_fd = -1}, .file = MPI_FILE_NULL};
+    int err = world->rank == 0 ? open_at_root(path, force, input, out) : 0;
+    if (!checkpoint_report(world, path, reason_for(err, "create: ", text))) {
+        remove_at_root(world, out);
+        return false;
+    }
+    MPI_Bcast(out->temporary, sizeof out->temporary, MPI_CHAR, 0, MPI_COMM_WORLD);
+    err =
+        MPI_File_open(MPI_COMM_WORLD, out->temporary, MPI_MODE_RDWR, MPI_INFO_NULL, &out->file);
+    if (checkpoint_report(world, path, err ? checkpoint_mpi_text(err, text) : ""))
+        return true;
+    out->file = err ? MPI_FILE_NULL : out->file;
+    remove_at_root(world, out);
+    return false;
+}
+
+void checkpoint_output_drop(const struct checkpoint_world *world, struct checkpoint_output *out)
+{
+    if (out->writer)
+        lemonDestroyWriter(out->writer);
+    out->writer = NULL;
+    if (out->file != MPI_FILE_NULL)
+        MPI_File_close(&out->file);
+    remove_at_root(world, out);
+}
+
+static bool sync_and_close(const struct checkpoint_world *world, struct checkpoint_output *out)
+{
+    char text[CHECKPOINT_ERROR_BYTES];
+    int code = out->writer ? lemonDestroyWriter(out->writer) : LEMON_SUCCESS;
+    out->writer = NULL;
+    if (!checkpoint_lemon(world, out->path, "write", code))
+        return false;
+    int err = MPI_File_sync(out->file);
+    if (!checkpoint_report(world, out->path, err ? checkpoint_mpi_text(err, text) : ""))
+        return false;
+    err = MPI_File_close(&out->file);
+    return checkpoint_report(world, out->path, err ? checkpoint_mpi_text(err, text) : "");
+}
+
+bool checkpoint_output_finish(const struct checkpoint_world *world,
+                              struct checkpoint_output *out)
+{
+    char text[CHECKPOINT_ERROR_BYTES];
+    bool good = sync_and_close(world, out);
+    if (good) {
+        int err = world->rank == 0 ? limefile_output_commit(&out->unfinished) : 0;
+        good = checkpoint_report(world, out->path, reason_for(err, "sync and rename: ", text));
+    }
+    checkpoint_output_drop(world, out);
+    return good;
+}
+
+bool checkpoint_output_put(struct checkpoint_output *out, int64_t at, const void *data,
+                           int64_t n, char error[CHECKPOINT_ERROR_BYTES])
+{
+    const char *from = data;
+    while (n > 0) {
+        int piece = n < PIECE_BYTES ? (int)n : PIECE_BYTES, put = 0;
+        MPI_Status status;
+        int err = MPI_File_write_at(out->file, at, from, piece, MPI_BYTE, &status);
+        if (err) {
+            checkpoint_mpi_text(err, error);
+            return false;
+        }
+        /* A full disk takes a part, and is an error of the next call only. */
+        MPI_Get_count(&status, MPI_BYTE, &put);
+        if (put <= 0 || put > piece) {
+            snprintf(error, CHECKPOINT_ERROR_BYTES,
+                     "write: %d of %d bytes at byte %" PRId64 "; is the disk full?", put, piece,
+                     at);
+            return false;
+        }
+        at += put;
+        from += put;
+        n -= put;
+    }
+    return true;
+}
+
+void checkpoint_cells_choose(LemonDomain *domain, int64_t particles)
+{
+    const double *length = domain->length;
+    double cells = fmax(1, (double)particles / PARTICLES_A_CELL);
+    double edge = cbrt(length[0]) * cbrt(length[1]) * cbrt(length[2]) / cbrt(cells);
+    for (int d = 0; d < 3; d++) {
+        double n = floor(length[d] / edge + 0.5);
+        domain->cells[d] = n >= CELLS_A_DIMENSION ? CELLS_A_DIMENSION : n >= 1 ? (int64_t)n : 1;
+    }
+}
+
+int checkpoint_write_text(LemonWriter *writer, const char *type, const char *text,
+                          int message_ends)
+{
+    MPI_Offset n = (MPI_Offset)strlen(text), written = n;
+    LemonRecordHeader *header = lemonCreateHeader(1, message_ends, type, n);
+    int code = lemonWriteRecordHeader(header, writer);
+    lemonDestroyHeader(header);
+    if (code == LEMON_SUCCESS)
+        code = lemonWriteRecordData((void *)(uintptr_t)text, &written, writer);
+    return code == LEMON_SUCCESS ? lemonWriterCloseRecord(writer) : code;
+}
+
+void checkpoint_output_writer(struct checkpoint_output *out)
+{
+    if (out->writer)
+        return;
+    out->writer = lemonCreateWriter(&out->file, MPI_COMM_WORLD);
+    if (!out->writer)
+        checkpoint_abort("out of memory");
+    lemonWriterSetPath(out->writer, out->temporary); /* in vain, perhaps */
+}
+
+bool checkpoint_output_write(const struct checkpoint_world *world,
+                             struct checkpoint_output *out, const char *header,
+                             const LemonDomain *domain, const LemonParticle *particle,
+                             const struct checkpoint_particles *p, int flags, bool quiet)
+{
+    double start = MPI_Wtime();
+    int code = LEMON_SUCCESS;
+    checkpoint_output_writer(out);
+    if (header)
+        code = checkpoint_write_text(out->writer, CHECKPOINT_HEADER_TYPE, header, 0);
+    if (code == LEMON_SUCCESS)
+        code = lemonWriteCells(out->writer, !header, 1, domain, particle, p->data, p->count,
+                               flags);
+    if (!checkpoint_lemon(world, out->path, "write", code) ||
+        !checkpoint_output_finish(world, out))
+        return false;
+    checkpoint_show_move(world, "written", out->path, p, MPI_Wtime() - start, quiet);
+    return true;
+}

@@ -1,0 +1,140 @@
+/* show.c - print sizes, names, and how many particles each rank has */
+#include "show.h"
+#include "text.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+const char *checkpoint_shown(const char *path, char text[CHECKPOINT_SHOWN_BYTES])
+{
+    snprintf(text, CHECKPOINT_SHOWN_BYTES, "%s", path);
+    limefile_text_defuse(text, "");
+    return text;
+}
+
+const char *checkpoint_size(double bytes, char text[CHECKPOINT_SIZE_BYTES])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
+    while (bytes >= 999.5 && unit < last) {
+        bytes /= 1000;
+        unit++;
+    }
+    snprintf(text, CHECKPOINT_SIZE_BYTES, "%.*f %s", unit == 0 || bytes >= 99.95 ? 0 : 1, bytes,
+             units[unit]);
+    return text;
+}
+
+const char *checkpoint_type_word(int type)
+{
+    static const char *const words[] = {
+        [LEMON_INT32] = "int32",   [LEMON_UINT32] = "uint32",   [LEMON_INT64] = "int64",
+        [LEMON_UINT64] = "uint64", [LEMON_FLOAT32] = "float32", [LEMON_FLOAT64] = "float64"};
+    return type >= LEMON_INT32 && type <= LEMON_FLOAT64 ? words[type] : "?";
+}
+
+/* ---- particles of each rank ---- */
+/* The cells of a dimension that a box touches, and by how much. */
+struct span {
+    int64_t first, end;
+    double lower, upper, origin, width;
+};
+
+static void set_span(const LemonDomain *domain, int d, double lower, double upper,
+                     struct span *s)
+{
+    double width = domain->length[d] / (double)domain->cells[d];
+    double first = floor((lower - domain->origin[d]) / width) - 1;
+    double end = ceil((upper - domain->origin[d]) / width) + 1;
+    double cells = (double)domain->cells[d];
+    *s = (struct span){.first = (int64_t)(first < 0 ? 0 : first),
+                       .end = (int64_t)(end > cells ? cells
+                                        : end < 0   ? 0
+                                                    : end),
+                       .lower = lower,
+                       .upper = upper,
+                       .origin = domain->origin[d],
+                       .width = width};
+}
+
+/* Which part of cell i is in the box; all but all of it is all. */
+static double part(const struct span *s, int64_t i)
+{
+    double from = s->origin + (double)i * s->width, to = from + s->width;
+    double share = (fmin(to, s->upper) - fmax(from, s->lower)) / s->width;
+    return share < 1e-9 ? 0 : share > 1 - 1e-9 ? 1 : share;
+}
+
+static double particles_in(const LemonCells *cells, const double lower[3],
+                           const double upper[3])
+{
+    const int64_t *n = cells->domain.cells;
+    struct span s[3];
+    double sum = 0;
+    for (int d = 0; d < 3; d++)
+        set_span(&cells->domain, d, lower[d], upper[d], &s[d]);
+    for (int64_t x = s[0].first; x < s[0].end; x++)
+        for (int64_t y = s[1].first; y < s[1].end; y++) {
+            double area = part(&s[0], x) * part(&s[1], y);
+            for (int64_t z = s[2].first; area > 0 && z < s[2].end; z++)
+                sum += area * part(&s[2], z) *
+                       (double)cells->cell[(x * n[1] + y) * n[2] + z].count;
+        }
+    return sum;
+}
+
+static void add(struct checkpoint_balance *b, double particles)
+{
+    b->least = fmin(b->least, particles);
+    b->most = fmax(b->most, particles);
+    b->mean += particles;
+    b->empty += particles < 0.5;
+}
+
+static void combine(struct checkpoint_balance *b)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &b->least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &b->most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &b->mean, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &b->empty, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    b->mean /= b->ranks;
+}
+
+int checkpoint_balance(const struct checkpoint_world *world, const LemonCells *cells, int ranks,
+                       enum checkpoint_decomposition decomposition,
+                       struct checkpoint_balance *b)
+{
+    int code = LEMON_SUCCESS;
+    *b = (struct checkpoint_balance){.ranks = ranks, .least = DBL_MAX};
+    for (int64_t i = world->rank; i < ranks && code == LEMON_SUCCESS; i += world->ranks) {
+        double lower[3], upper[3];
+        code = decomposition == CHECKPOINT_KD
+                   ? lemonBalancedBox(cells, ranks, (int)i, lower, upper)
+                   : lemonRegularBox(&cells->domain, NULL, ranks, (int)i, lower, upper);
+        if (code == LEMON_SUCCESS)
+            add(b, particles_in(cells, lower, upper));
+    }
+    combine(b);
+    MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return code;
+}
+
+void checkpoint_show_move(const struct checkpoint_world *world, const char *what,
+                          const char *path, const struct checkpoint_particles *p,
+                          double seconds, bool quiet)
+{
+    struct checkpoint_balance b;
+    char shown[CHECKPOINT_SHOWN_BYTES], size[CHECKPOINT_SIZE_BYTES],
+        speed[CHECKPOINT_SIZE_BYTES];
+    b = (struct checkpoint_balance){.ranks = world->ranks, .least = DBL_MAX};
+    add(&b, (double)p->count);
+    combine(&b);
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (world->rank != 0 || quiet)
+        return;
+    double particles = b.mean * b.ranks, bytes = particles * (double)p->bytes;
+    printf("%-8s %s: %.0f particles, %s, %.0f to %.0f a rank (mean %.1f), %.3f s, %s/s\n", what,
+           checkpoint_shown(path, shown), particles, checkpoint_size(bytes, size), b.least,
+           b.most, b.mean, seconds, checkpoint_size(seconds > 0 ? bytes / seconds : 0, speed));
+}

@@ -1,0 +1,136 @@
+/* world.c - all ranks */
+#include "world.h"
+#include "lemon.h"
+#include "text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    SAID_BYTES = 512,
+    LINE_BYTES = 4096 + CHECKPOINT_ERROR_BYTES + 256,
+};
+
+/* What the library has said first since the last call of checkpoint_lemon(). */
+static char said[SAID_BYTES];
+
+static void take_message(const char *text, void *context)
+{
+    (void)context;
+    if (!said[0])
+        snprintf(said, sizeof said, "%s", text);
+}
+
+void checkpoint_world_set(struct checkpoint_world *world)
+{
+    MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world->ranks);
+    lemonSetMessageHandler(take_message, NULL);
+}
+
+void checkpoint_say(const char *format, ...)
+{
+    char line[LINE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    limefile_text_defuse(line, "");
+    fprintf(stderr, CHECKPOINT_PROGRAM ": %s\n", line);
+}
+
+void checkpoint_abort(const char *reason)
+{
+    checkpoint_say("%s", reason);
+    MPI_Abort(MPI_COMM_WORLD, CHECKPOINT_FAILED);
+    abort();
+}
+
+void *checkpoint_allocate(void *data, int64_t count, int64_t bytes)
+{
+    size_t all;
+    if (__builtin_mul_overflow(count, bytes, &all) || !(data = realloc(data, all ? all : 1)))
+        checkpoint_abort("out of memory");
+    return data;
+}
+
+bool checkpoint_report(const struct checkpoint_world *world, const char *path,
+                       const char *error)
+{
+    char text[CHECKPOINT_ERROR_BYTES];
+    int first = error[0] ? world->rank : world->ranks;
+    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (first == world->ranks)
+        return true;
+    snprintf(text, sizeof text, "%s", error);
+    MPI_Bcast(text, sizeof text, MPI_CHAR, first, MPI_COMM_WORLD);
+    if (world->rank == 0)
+        checkpoint_say("%s%s%s", path ? path : "", path ? ": " : "", text);
+    return false;
+}
+
+static const char *word_for(int code)
+{
+    switch (code) {
+    case LEMON_ERR_PARAM:
+        return "wrong parameter";
+    case LEMON_ERR_WRITE:
+        return "cannot write";
+    case LEMON_ERR_CHECKSUM:
+        return "wrong checksum";
+    case LEMON_ERR_HEADER_NEXT:
+        return "damaged header";
+    case LEMON_ERR_MBME:
+        return "wrong flags";
+    case LEMON_ERR_CLOSE:
+        return "record not full";
+    case LEMON_EOF:
+        return "no checkpoint in it";
+    default:
+        return "cannot read";
+    }
+}
+
+/* Without "lemon: rank N: ", which is the library's. */
+static const char *reason_in(const char *text)
+{
+    int prefix = 0;
+    sscanf(text, "lemon: rank %*d: %n", &prefix);
+    return text + prefix;
+}
+
+bool checkpoint_lemon(const struct checkpoint_world *world, const char *path,
+                      const char *action, int code)
+{
+    char text[CHECKPOINT_ERROR_BYTES] = "";
+    int rank = code != LEMON_SUCCESS && said[0] ? world->rank : world->ranks;
+    MPI_Allreduce(MPI_IN_PLACE, &rank, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (code != LEMON_SUCCESS && (rank == world->rank || rank == world->ranks))
+        snprintf(text, sizeof text, "%s%s%s", action ? action : "", action ? ": " : "",
+                 said[0] ? reason_in(said) : word_for(code));
+    said[0] = '\0';
+    return checkpoint_report(world, path, text);
+}
+
+int checkpoint_agree(int value)
+{
+    MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return value;
+}
+
+int64_t checkpoint_sum(int64_t value)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    return value;
+}
+
+const char *checkpoint_mpi_text(int error, char text[CHECKPOINT_ERROR_BYTES])
+{
+    char all[MPI_MAX_ERROR_STRING];
+    int n;
+    if (MPI_Error_string(error, all, &n) != MPI_SUCCESS)
+        snprintf(all, sizeof all, "MPI error %d", error);
+    snprintf(text, CHECKPOINT_ERROR_BYTES, "%s", all);
+    return text;
+}

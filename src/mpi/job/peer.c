@@ -1,0 +1,168 @@
+/* peer.c - the server's peers: packets to them, epoll, and messages for people */
+#define _GNU_SOURCE
+#include "say.h"
+#include "server.h"
+#include "watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum {
+    LOG_LINES = 100, /* in LOG_US */
+    LOG_US = 60 * 1000 * 1000,
+};
+
+/* ---- messages ---- */
+
+void job_log(const char *format, ...)
+{
+    static int64_t since;
+    static int lines;
+    int64_t now = job_now_us();
+    if (since == 0 || now - since > LOG_US) {
+        since = now;
+        lines = 0;
+    }
+    if (lines++ >= LOG_LINES)
+        return;
+    va_list args;
+    va_start(args, format);
+    job_vsay(format, args);
+    va_end(args);
+}
+
+void job_server_fault(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    job_vsay(format, args);
+    va_end(args);
+    job_watch_end();
+}
+
+/* ---- packets that wait ---- */
+
+struct job_parcel {
+    struct job_parcel *next;
+    int fd; /* goes with the first byte; or -1 */
+    size_t bytes, sent;
+    unsigned char data[];
+};
+
+static void free_parcel(struct job_parcel *parcel)
+{
+    if (parcel->fd >= 0)
+        close(parcel->fd);
+    free(parcel);
+}
+
+/* Takes a copy, also of the packet's descriptor. -errno. */
+static int put_in_outbox(struct job_outbox *box, const struct limejob_packet *packet)
+{
+    size_t bytes = LIMEJOB_HEADER_BYTES + (size_t)packet->bytes;
+    struct job_parcel *parcel = malloc(sizeof *parcel + bytes);
+    if (!parcel || packet->broken) {
+        free(parcel);
+        return packet->broken ? -EMSGSIZE : -ENOMEM;
+    }
+    *parcel = (struct job_parcel){.fd = -1, .bytes = bytes};
+    if (packet->fd >= 0 && (parcel->fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 3)) < 0) {
+        int err = -errno;
+        free(parcel);
+        return err;
+    }
+    limejob_header_encode(packet, parcel->data);
+    memcpy(parcel->data + LIMEJOB_HEADER_BYTES, packet->payload, packet->bytes);
+    if (box->last)
+        box->last->next = parcel;
+    else
+        box->first = parcel;
+    box->last = parcel;
+    box->bytes += bytes;
+    return 0;
+}
+
+static void drop_first(struct job_outbox *box)
+{
+    struct job_parcel *parcel = box->first;
+    box->first = parcel->next;
+    if (!box->first)
+        box->last = NULL;
+    box->bytes -= parcel->bytes;
+    free_parcel(parcel);
+}
+
+int job_outbox_flush(struct job_outbox *box, int fd)
+{
+    while (box->first) {
+        struct job_parcel *parcel = box->first;
+        struct iovec iov = {parcel->data + parcel->sent, parcel->bytes - parcel->sent};
+        ssize_t n = limejob_send_some(fd, &iov, 1, parcel->sent == 0 ? parcel->fd : -1);
+        if (n == -EAGAIN || n == -EWOULDBLOCK)
+            return 0;
+        if (n < 0)
+            return (int)n;
+        parcel->sent += (size_t)n;
+        if (parcel->sent == parcel->bytes)
+            drop_first(box);
+    }
+    return 1;
+}
+
+void job_outbox_clear(struct job_outbox *box)
+{
+    while (box->first)
+        drop_first(box);
+}
+
+/* ---- peers ---- */
+
+static int set_events(struct job_server *server, struct job_peer *peer, int op, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = peer};
+    peer->events = events;
+    return epoll_ctl(server->epoll, op, peer->channel.fd, &event) == 0 ? 0 : -errno;
+}
+
+int job_peer_watch(struct job_server *server, struct job_peer *peer, int fd)
+{
+    limejob_channel_init(&peer->channel, fd);
+    return set_events(server, peer, EPOLL_CTL_ADD, EPOLLIN);
+}
+
+/* Watches for room as long as something waits for it. */
+void job_peer_update(struct job_server *server, struct job_peer *peer)
+{
+    uint32_t wanted = EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);
+    if (peer->channel.fd >= 0 && wanted != peer->events)
+        set_events(server, peer, EPOLL_CTL_MOD, wanted);
+}
+
+int job_peer_put(struct job_server *server, struct job_peer *peer,
+                 const struct limejob_packet *packet)
+{
+    int err = put_in_outbox(&peer->outbox, packet);
+    if (!err) {
+        int done = job_outbox_flush(&peer->outbox, peer->channel.fd);
+        err = done < 0 ? done : 0;
+    }
+    if (!err)
+        job_peer_update(server, peer);
+    return err;
+}
+
+void job_peer_drop(struct job_server *server, struct job_peer *peer)
+{
+    if (peer->dead)
+        return;
+    job_outbox_clear(&peer->outbox);
+    limejob_channel_close(&peer->channel);
+    peer->dead = true;
+    peer->next_dead = server->dead;
+    server->dead = peer;
+}

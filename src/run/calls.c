@@ -1,0 +1,260 @@
+/*
+ * calls.c - the library's functions that stand before libc's
+ *
+ * What is known of a number is forgotten before it changes, and noted after: in between, and to
+ * a child that is forked in between, the mount has it.
+ */
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int fcntl64(int, int, ...);
+int __open_2(const char *, int);
+int __open64_2(const char *, int);
+int __openat_2(int, const char *, int);
+int __openat64_2(int, const char *, int);
+ssize_t __read_chk(int, void *, size_t, size_t);
+ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
+ssize_t __pread64_chk(int, void *, size_t, off_t, size_t);
+
+/* ---- open(2) and its like ---- */
+
+static int looked_at(int fd, int flags)
+{
+    if (fd >= 0)
+        limefs_run_look(fd, flags);
+    return fd;
+}
+
+static bool has_mode(int flags)
+{
+    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+/* The argument after `flags`. */
+#define MODE(mode, flags)            \
+    mode_t mode = 0;                 \
+    if (has_mode(flags)) {           \
+        va_list list;                \
+        va_start(list, flags);       \
+        mode = va_arg(list, mode_t); \
+        va_end(list);                \
+    }
+
+#define OPEN(name)                                                           \
+    EXPORTED int name(const char *path, int flags, ...)                      \
+    {                                                                        \
+        MODE(mode, flags)                                                    \
+        return looked_at(limefs_run_real()->open(path, flags, mode), flags); \
+    }
+
+#define OPENAT(name)                                                                   \
+    EXPORTED int name(int folder, const char *path, int flags, ...)                    \
+    {                                                                                  \
+        MODE(mode, flags)                                                              \
+        return looked_at(limefs_run_real()->openat(folder, path, flags, mode), flags); \
+    }
+
+OPEN(open)
+OPEN(open64)
+OPENAT(openat)
+OPENAT(openat64)
+
+#define OPEN_2(name)                                                     \
+    EXPORTED int name(const char *path, int flags)                       \
+    {                                                                    \
+        return looked_at(limefs_run_real()->open_2(path, flags), flags); \
+    }
+
+#define OPENAT_2(name)                                                             \
+    EXPORTED int name(int folder, const char *path, int flags)                     \
+    {                                                                              \
+        return looked_at(limefs_run_real()->openat_2(folder, path, flags), flags); \
+    }
+
+OPEN_2(__open_2)
+OPEN_2(__open64_2)
+OPENAT_2(__openat_2)
+OPENAT_2(__openat64_2)
+
+/* ---- descriptors that are closed and duplicated ---- */
+
+EXPORTED int close(int fd)
+{
+    if (limefs_run_is_own(fd)) { /* a loop that closes all there are */
+        errno = EBADF;
+        return -1;
+    }
+    limefs_run_forget(fd);
+    return limefs_run_real()->close(fd);
+}
+
+EXPORTED int close_range(unsigned first, unsigned last, int flags)
+{
+    if (!(flags & CLOSE_RANGE_CLOEXEC))
+        limefs_run_forget_range(first, last);
+    if (limefs_run_real()->close_range) /* of glibc 2.34 */
+        return limefs_run_real()->close_range(first, last, flags);
+    return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+/* The C library closes a stream's descriptor by a call of its own. */
+static void forget_stream(FILE *file)
+{
+    int kept = errno;
+    limefs_run_forget(fileno(file));
+    errno = kept;
+}
+
+EXPORTED int fclose(FILE *file)
+{
+    forget_stream(file);
+    return limefs_run_real()->fclose(file);
+}
+
+#define FREOPEN(name)                                                   \
+    EXPORTED FILE *name(const char *path, const char *mode, FILE *file) \
+    {                                                                   \
+        forget_stream(file);                                            \
+        return limefs_run_real()->freopen(path, mode, file);            \
+    }
+
+FREOPEN(freopen)
+FREOPEN(freopen64)
+
+EXPORTED void closefrom(int first)
+{
+    limefs_run_forget_range(first < 0 ? 0 : (unsigned)first, UINT_MAX);
+    if (limefs_run_real()->closefrom)
+        limefs_run_real()->closefrom(first);
+}
+
+static int duplicated(int fd, int of)
+{
+    if (fd >= 0)
+        limefs_run_note_same(fd, of);
+    return fd;
+}
+
+EXPORTED int dup(int fd)
+{
+    return duplicated(limefs_run_real()->dup(fd), fd);
+}
+
+static void make_way(int fd, int of)
+{
+    if (fd == of)
+        return;
+    limefs_run_give_up(fd);
+    limefs_run_forget(fd);
+}
+
+EXPORTED int dup2(int fd, int other)
+{
+    make_way(other, fd);
+    return duplicated(limefs_run_real()->dup2(fd, other), fd);
+}
+
+EXPORTED int dup3(int fd, int other, int flags)
+{
+    make_way(other, fd);
+    return duplicated(limefs_run_real()->dup3(fd, other, flags), fd);
+}
+
+static int control(int fd, int command, void *argument)
+{
+    int result = limefs_run_real()->fcntl(fd, command, argument);
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+        return duplicated(result, fd);
+    if (command == F_SETFL && result == 0 && (int)(intptr_t)argument & O_DIRECT)
+        limefs_run_leave(fd);
+    return result;
+}
+
+#define FCNTL(name)                             \
+    EXPORTED int name(int fd, int command, ...) \
+    {                                           \
+        va_list list;                           \
+        va_start(list, command);                \
+        void *argument = va_arg(list, void *);  \
+        va_end(list);                           \
+        return control(fd, command, argument);  \
+    }
+
+FCNTL(fcntl)
+FCNTL(fcntl64)
+
+/* ---- read(2) and its like ---- */
+
+static bool read_one(int fd, void *buf, size_t n, off_t at, struct limefs_run_got *got)
+{
+    const struct iovec iov = {buf, n};
+    return limefs_run_read(fd, &iov, 1, false, at, got);
+}
+
+static bool read_many(int fd, const struct iovec *iov, int count, off_t at,
+                      struct limefs_run_got *got)
+{
+    return limefs_run_read(fd, iov, count, true, at, got);
+}
+
+/* Round the mount, or else by libc's function, which is counted if the file is a mount's. */
+#define CALL(name, parameters, round, by_libc)                                            \
+    EXPORTED ssize_t name parameters                                                      \
+    {                                                                                     \
+        struct limefs_run_got got;                                                        \
+        if (!limefs_run_is_known(fd))                                                     \
+            return limefs_run_real()->by_libc;                                            \
+        return (round) ? got.bytes : limefs_run_count(limefs_run_real()->by_libc, false); \
+    }
+
+CALL(read, (int fd, void *buf, size_t n), read_one(fd, buf, n, -1, &got), read(fd, buf, n))
+
+CALL(readv, (int fd, const struct iovec *iov, int count), read_many(fd, iov, count, -1, &got),
+     readv(fd, iov, count))
+
+#define PREAD(name)                                     \
+    CALL(name, (int fd, void *buf, size_t n, off_t at), \
+         at >= 0 && read_one(fd, buf, n, at, &got), pread(fd, buf, n, at))
+
+PREAD(pread)
+PREAD(pread64)
+
+#define PREADV(name)                                                   \
+    CALL(name, (int fd, const struct iovec *iov, int count, off_t at), \
+         at >= 0 && read_many(fd, iov, count, at, &got), preadv(fd, iov, count, at))
+
+PREADV(preadv)
+PREADV(preadv64)
+
+/* -1 is the descriptor's position here. What flags ask for, the mount is asked. */
+#define PREADV2(name)                                                             \
+    CALL(name, (int fd, const struct iovec *iov, int count, off_t at, int flags), \
+         flags == 0 && at >= -1 && read_many(fd, iov, count, at, &got),           \
+         preadv2(fd, iov, count, at, flags))
+
+PREADV2(preadv2)
+PREADV2(preadv64v2)
+
+/* ---- programs that are built with _FORTIFY_SOURCE ---- */
+
+EXPORTED ssize_t __read_chk(int fd, void *buf, size_t n, size_t room)
+{
+    return n > room ? limefs_run_real()->read_chk(fd, buf, n, room) : read(fd, buf, n);
+}
+
+#define PREAD_CHK(name)                                                       \
+    EXPORTED ssize_t name(int fd, void *buf, size_t n, off_t at, size_t room) \
+    {                                                                         \
+        return n > room ? limefs_run_real()->pread_chk(fd, buf, n, at, room)  \
+                        : pread(fd, buf, n, at);                              \
+    }
+
+PREAD_CHK(__pread_chk)
+PREAD_CHK(__pread64_chk)
