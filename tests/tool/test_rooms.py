@@ -20,18 +20,19 @@ WRONG = [("fuse/names/view.c", "writing.h"), ("fuse/names/tree.c", "file.h"),
          ("fuse/process/main.c", "checksum.h"), ("lime/tool/cmd/cmd_ls.c", "cut.h"),
          ("lime/tool/shared/edit.c", "check.h"), ("lime/tool/cmd/cmd_info.c", "entries.h"),
          ("lime/cells/index.c", "limecheckpoint.h"), ("lime/scan.c", "limeface.h"),
+         ("lime/tool/cmd/cmd_refs.c", "face.h"), ("fuse/faces/faces.c", "file.h"),
          ("fuse/verify/verify.c", "faces.h"), ("fuse/ops/dir.c", "face.h"),
          ("lime/scan.c", "stage.h"), ("lime/sites.c", "limephysics.h"),
-         ("lime/tool/cmd/cmd_check.c", "tile.h"), ("lime/qcdml/document.c", "tool.h"),
-         ("lime/tool/cmd/qcdml.c", "safe.h"), ("lime/formats/pass.c", "tile.h"),
+         ("lime/physics/link.c", "limeface.h"), ("lime/tool/cmd/cmd_check.c", "tile.h"),
+         ("lime/qcdml/document.c", "tool.h"), ("lime/tool/cmd/qcdml.c", "safe.h"),
+         ("lime/tool/cmd/cmd_join.c", "gauge.h"), ("lime/formats/pass.c", "tile.h"),
          ("lime/physics/planes.c", "limegauge.h"), ("mpi/move/range.c", "internal.h"),
          ("mpi/bench/backend/files.c", "measure.h"), ("mpi/bench/measure.c", "dataset.h"),
          ("mpi/programs/lemon_benchmark.c", "measure.h"),
          ("mpi/checkpoint/textfile.c", "internal.h"), ("run/ask.c", "tool.h"),
          ("run/bytes.c", "view.h"), ("run/program/main.c", "run.h"),
-         ("fuse/ops/xattr.c", "run.h"), ("lime/physics/link.c", "limeface.h"),
-         ("mpi/job/extent.c", "internal.h"), ("lime/tool/cmd/cmd_check.c", "limeqcdml.h"),
-         ("mpi/job/extent.c", "lemon.h"), ("mpi/checkpoint/output.c", "plan.h")]
+         ("mpi/job/extent.c", "lemon.h"), ("mpi/job/extent.c", "internal.h"),
+         ("mpi/checkpoint/output.c", "plan.h"), ("fuse/ops/xattr.c", "run.h")]
 
 
 def room_of(path):
