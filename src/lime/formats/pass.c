@@ -25,7 +25,7 @@ enum {
     OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY = 512 << 20,
-    MEMORY_MOST = 640 << 20, /* if a few planes of the lattice take more than was given */
+    MEMORY_MOST = 1536 << 20, /* if a few planes of the lattice take more than was given */
 };
 
 /* Units of a step that somebody has begun. */
@@ -383,7 +383,8 @@ static uint64_t all_memory(const struct work *w, uint64_t slice)
     return all;
 }
 
-/* A whole slice, or blocks of an even number of planes. -ENOMEM: they take too much. */
+/* A whole slice, or blocks of an even number of planes, and fewer threads where their rows take
+ * too much. -ENOMEM: it is too much for one. */
 static int plan(struct work *w)
 {
     const struct limefile_gauge_pass *pass = w->pass;
@@ -396,6 +397,8 @@ static int plan(struct work *w)
     if (__builtin_mul_overflow(plane, w->block + w->halo, &slice))
         return -ENOMEM;
     uint64_t all = all_memory(w, slice);
+    for (; all > MEMORY_MOST && w->threads > 1; all = all_memory(w, slice))
+        w->threads--;
     if (all == 0 || (all > MEMORY_MOST && all > pass->memory + pass->memory / 4))
         return -ENOMEM;
     for (int i = 0; i < SLICES; i++) {
