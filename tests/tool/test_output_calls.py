@@ -24,7 +24,7 @@ REASONS = {
     "src/lime/stage/target.c": "lime stage: its own temporary file, which the next run resumes",
     "src/lime/stage/file.c": "the same",
     "src/lime/stage/remote.c": "the same",
-    "src/mpi/series/write.c": "lemon_series: parts of a series",
+    "src/mpi/series/series.c": "lemon_series: parts of a series",
     "src/mpi/series/push.c": "the same",
     "src/mpi/series/folder.c": "the same",
     "src/mpi/lemon/writer.c": "Lemon: a file that the program has opened",

@@ -249,8 +249,8 @@ static void fields_cut_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cksum_and_adler32),    cmocka_unit_test(digests_agree),
-        cmocka_unit_test(fields_in_pieces),     cmocka_unit_test(fields_cut_short),
+        cmocka_unit_test(cksum_and_adler32), cmocka_unit_test(digests_agree),
+        cmocka_unit_test(fields_in_pieces),  cmocka_unit_test(fields_cut_short),
         cmocka_unit_test(data_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

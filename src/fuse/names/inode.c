@@ -186,7 +186,8 @@ static size_t number_bucket_of(const struct limefs *fs, const struct limefile_id
 
 static struct limefs_node *find_number(struct limefs *fs, const struct limefile_identity *stamp)
 {
-    struct limefs_node *node = fs->inodes.file_buckets ? fs->inodes.nodes[number_bucket_of(fs, stamp)] : NULL;
+    struct limefs_node *node =
+        fs->inodes.file_buckets ? fs->inodes.nodes[number_bucket_of(fs, stamp)] : NULL;
     while (node && !limefile_identity_same_file(&node->stamp, stamp))
         node = node->next_file;
     return node;

@@ -508,8 +508,8 @@ static void hold_on(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     limefs_lock(&fs->lock);
-    bool first =
-        fs->container && !fs->snapshots.held && writer->view->node->container.view == writer->view;
+    bool first = fs->container && !fs->snapshots.held &&
+                 writer->view->node->container.view == writer->view;
     if (first)
         fs->snapshots.held = writer->view;
     limefs_unlock(&fs->lock);

@@ -121,10 +121,10 @@ struct limefs {
     struct limefs_faces *faces;         /* faces.h */
     struct limefs_handle *files, *dirs; /* file.c, dir.c */
 
-    double looked;             /* when names of a folder were wanted that was listed */
-    bool following;            /* one of them is in limefs_follow() */
-    atomic_uint waiting;       /* of these, for verdicts (verify.c) */
-    atomic_bool reads_far;     /* the kernel reads ahead as far as it was told */
+    double looked;         /* when names of a folder were wanted that was listed */
+    bool following;        /* one of them is in limefs_follow() */
+    atomic_uint waiting;   /* of these, for verdicts (verify.c) */
+    atomic_bool reads_far; /* the kernel reads ahead as far as it was told */
     struct limefs_stats stats;
 };
 
