@@ -4,16 +4,19 @@ import concurrent.futures
 import itertools
 import json
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import benchlib
 import hosts
 import limetest
 import mpitest
+import users
 from benchlib import BENCH, PATTERNS, SMALL, TWO_MODES, TestCase, data_at
 
 # Both components that Open MPI has for MPI-IO; MPICH has one.
@@ -283,6 +286,41 @@ class Files(TestCase):
         with open(path, encoding="utf-8") as file:
             self.assertEqual(json.load(file)["program"], "lime-bench")
         self.assertEqual(sorted(os.listdir(folder)), names)
+
+    def test_json_of_a_killed_run(self):
+        """The old file or a whole new one, and the next run removes what is left. Nothing is
+        written in another user's directory."""
+        folder = self.tempdir()
+        path, draw = os.path.join(folder, "c"), random.Random(46)
+        words = [self.bench, "-b", "posix", *SMALL, "--cold-file", "--json", path, "--force", "-q",
+                 os.path.join(folder, "f")]
+        begun = time.monotonic()
+        limetest.run(words, env=mpitest.environment_of_one(), check=True)
+        took = time.monotonic() - begun
+        for _ in range(200 if limetest.STRESS else 8):
+            self.put(path, b"old")
+            with subprocess.Popen(words, env=mpitest.environment_of_one(),
+                                  stderr=subprocess.DEVNULL) as process:
+                time.sleep(draw.uniform(0, 1.1 * took))
+                process.kill()
+            with open(path, "rb") as file:
+                found = file.read()
+            self.assertTrue(found == b"old" or json.loads(found)["program"] == "lime-bench")
+        limetest.run(words, env=mpitest.environment_of_one(), check=True)
+        self.assertEqual([name for name in os.listdir(folder) if ".lime-tmp-" in name], [])
+        users.reach(self, folder)
+        if os.geteuid() == 0:
+            self.put(path, b"old")
+            os.chmod(folder, 0o755)
+            theirs = self.tempdir()
+            os.chmod(theirs, 0o777)
+            done = limetest.run([*words[:-1], os.path.join(theirs, "f")],
+                                env=mpitest.environment({"TMPDIR": theirs}), user=54321,
+                                group=54321, extra_groups=[])
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(b"/c: open: Permission denied", done.stderr)
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), b"old")
 
     def test_errors_have_words(self):
         folder = self.tempdir()
