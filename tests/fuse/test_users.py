@@ -549,14 +549,22 @@ class Races(Pairs):
 
     def put_back(self, one, other, number, flags):
         """What had the name `one`, by that inode number, has it again; `other` is free, then, if
-        it was."""
-        with contextlib.suppress(FileNotFoundError):
+        it was. A call that was armed may rename once more meanwhile: so what is removed has left
+        its name before it is looked at."""
+        if flags:
             if os.lstat(other).st_ino == number:
                 users.rename2(other, one, flags)
-            elif not flags and stat.S_ISDIR(os.lstat(other).st_mode):
-                os.rmdir(other)
-            elif not flags:
-                os.unlink(other)
+            return
+        aside = other + ".aside"
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(other, aside)
+            here = os.lstat(aside)
+            if here.st_ino == number:
+                os.rename(aside, one)
+            elif stat.S_ISDIR(here.st_mode):
+                os.rmdir(aside)
+            else:
+                os.unlink(aside)
 
     def names_that_are_made(self, mode, loop, user):
         """A file of the victim's gets the name just then; nobody may hand it to ann. Without a
