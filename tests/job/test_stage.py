@@ -12,13 +12,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import jobtest
 import limetest
+from limetest import read
 
 MIB = 1 << 20
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 class Stage(jobtest.TestCase):

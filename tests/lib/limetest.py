@@ -341,9 +341,10 @@ def read(path):
 
 
 def put(path, data):
-    """A file of these bytes."""
+    """A file of these bytes; its path."""
     with open(path, "wb") as file:
         file.write(data)
+    return path
 
 
 # ---- mounts ----

@@ -18,7 +18,7 @@ import sys
 import time
 
 import limetest
-from limetest import records, whole_records
+from limetest import put, read, records, whole_records
 
 MIB = 1 << 20
 
@@ -82,17 +82,6 @@ def until(what, timeout=20):
             raise AssertionError("it does not happen")
         time.sleep(0.005)
     return found
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def put(path, data):
-    with open(path, "wb") as file:
-        file.write(data)
-    return path
 
 
 def write_all(fd, data):

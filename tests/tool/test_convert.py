@@ -14,7 +14,7 @@ import numpython
 numpython.need("numpy")
 import limetest
 import scidac
-from limetest import container, run
+from limetest import container, read, run
 
 try:
     import numpy
@@ -24,11 +24,6 @@ except ImportError:
 
 DOUBLES = ("tm_clime_gauge_4444_p64_n1.lime",)
 SINGLES = ("tm_clime_gauge_4448_p32_n1.lime", "qio_nersc_ildg.lime")
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 @unittest.skipIf(numpy is None, "needs python3-numpy")

@@ -7,15 +7,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest
 import scidac
 import volumelib
-from limetest import run
+from limetest import read, run
 from volumelib import Set, blocks
 
 DIMS = (4, 2, 4, 6)
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def fields(dims=DIMS):

@@ -7,7 +7,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
-from limetest import container, program, run
+from limetest import container, program, read, run
 
 FORMAT = ("ildg-format", b"<ildgFormat><field>su3gauge</field><precision>32</precision><lx>1</lx>"
                          b"<ly>1</ly><lz>1</lz><lt>1</lt></ildgFormat>")
@@ -18,11 +18,6 @@ OTHER = ("xlf-info", b"plaquette = 0.5\n")
 
 def lfn(text):
     return ("ildg-data-lfn", text if isinstance(text, bytes) else text.encode())
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 class LfnCase(limetest.TestCase):

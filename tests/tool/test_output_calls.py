@@ -31,7 +31,7 @@ REASONS = {
     "src/mpi/programs/lemon_benchmark.c": "a file that is read and written for its time",
     "src/mpi/examples/canonical.c": "an example",
     "src/mpi/examples/sample.h": "an example",
-    "src/mpi/job/client.c": "a job: what the mount has open",
+    "src/mpi/job/opening.c": "a job: what the mount has open",
     "src/mpi/job/container.c": "the same",
     "src/mpi/job/store.c": "the same",
     "src/mpi/job/options.c": "a text",

@@ -19,19 +19,9 @@ import faults
 import limetest
 import scidac
 import writelib
+from limetest import put, read
 
 MIB = 1 << 20
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def put(path, data):
-    with open(path, "wb") as file:
-        file.write(data)
-    return path
 
 
 def configuration(path, lattice="4,4,4,8", seed=1, lfn=None):

@@ -281,83 +281,6 @@ static bool remember_opened(struct job_client *client, struct job_file *file)
     return true;
 }
 
-static unsigned compared_without(bool writing)
-{
-    return writing ? LIMEFILE_STATE : 0;
-}
-
-static bool is_same(const struct job_file *a, const struct job_file *b)
-{
-    return a->writing == b->writing && a->root == b->root && strcmp(a->path, b->path) == 0 &&
-           limejob_identity_compare(&a->identity, &b->identity, compared_without(a->writing),
-                                    NULL, 0) == 0;
-}
-
-/* ---- what a client asks for ---- */
-
-static bool may_access(int fd, bool writing)
-{
-    int flags = fcntl(fd, F_GETFL), mode = flags & O_ACCMODE;
-    return flags >= 0 && !(flags & O_PATH) &&
-           (mode == O_RDWR || mode == (writing ? O_WRONLY : O_RDONLY));
-}
-
-/* The descriptor is of that very file: 0 or an errno, with words. */
-static int check_descriptor(int fd, bool writing, const struct limefile_identity *wanted,
-                            char *text, size_t cap)
-{
-    struct stat st;
-    char difference[128];
-    if (fd < 0) {
-        snprintf(text, cap, "no descriptor came with the request");
-        return EBADF;
-    }
-    if (fstat(fd, &st) != 0) {
-        int code = errno;
-        snprintf(text, cap, "fstat: %s", strerror(code));
-        return code;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        snprintf(text, cap, "the descriptor is not of a regular file");
-        return EINVAL;
-    }
-    if (!may_access(fd, writing)) {
-        snprintf(text, cap, "the descriptor is not open for %s",
-                 writing ? "writing" : "reading");
-        return EBADF;
-    }
-    struct limefile_identity found = limefile_identity_of(&st);
-    if (limejob_identity_compare(&found, wanted, compared_without(writing), difference,
-                                 sizeof difference) == 0)
-        return 0;
-    snprintf(text, cap, "not the same file: %s", difference);
-    return ESTALE;
-}
-
-static int check_opening(struct limejob_packet *packet, struct limejob_opening *wanted,
-                         char *text, size_t cap)
-{
-    if (limejob_get_opening(packet, wanted) == 0)
-        return check_descriptor(packet->fd, packet->opcode == LIMEJOB_OPEN_WRITE,
-                                &wanted->identity, text, cap);
-    snprintf(text, cap,
-             "the path is not absolute or not below its root, or the size is negative");
-    return EINVAL;
-}
-
-static struct job_file *new_file(const struct limejob_opening *wanted, bool writing)
-{
-    size_t bytes = strlen(wanted->path) + 1;
-    struct job_file *file = calloc(1, sizeof *file + bytes);
-    if (!file)
-        return NULL;
-    file->writing = writing;
-    file->identity = wanted->identity;
-    file->root = wanted->root;
-    memcpy(file->path, wanted->path, bytes);
-    return file;
-}
-
 /* ---- opened on all ranks: once each, however many clients use them ---- */
 
 /* The descriptor goes to the ranks on this host; it stays the caller's. */
@@ -377,7 +300,7 @@ static struct job_file *find_or_open(struct job_server *server, struct job_file 
 {
     static struct limejob_packet packet;
     for (struct job_file *file = server->files; file; file = file->next)
-        if (is_same(file, wanted)) {
+        if (job_file_is_same(file, wanted)) {
             free(wanted);
             return file;
         }
@@ -418,7 +341,7 @@ static void open_container(struct job_server *server, struct job_client *client,
 {
     static struct limejob_opening wanted;
     char why[256] = "", text[JOB_TEXT_MAX];
-    int code = check_opening(packet, &wanted, why, sizeof why);
+    int code = job_opening_check(packet, &wanted, why, sizeof why);
     if (code) {
         snprintf(text, sizeof text, "%s: %.400s: %s", limejob_message_of(packet->opcode)->name,
                  wanted.path, why);
@@ -427,7 +350,7 @@ static void open_container(struct job_server *server, struct job_client *client,
     }
     struct job_request *request = new_request(server, JOB_OPEN, client, packet);
     struct job_file *file =
-        request ? new_file(&wanted, packet->opcode == LIMEJOB_OPEN_WRITE) : NULL;
+        request ? job_file_new(&wanted, packet->opcode == LIMEJOB_OPEN_WRITE) : NULL;
     code = ENOMEM;
     if (file)
         file = find_or_open(server, file, packet->fd, &code);

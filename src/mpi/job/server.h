@@ -69,6 +69,15 @@ struct job_file {
     char path[];
 };
 
+/* A request's payload and descriptor (opening.c): 0, or an errno and why. */
+int job_opening_check(struct limejob_packet *, struct limejob_opening *wanted, char *text,
+                      size_t cap);
+struct job_file *job_file_new(const struct limejob_opening *,
+                              bool writing); /* NULL: no memory */
+
+/* What one client has opened serves another. */
+bool job_file_is_same(const struct job_file *, const struct job_file *);
+
 /* ---- requests (client.c) ---- */
 
 /* A command to all workers, or a client's wait for one. */

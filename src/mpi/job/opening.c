@@ -1,0 +1,87 @@
+/* opening.c - the container that a client wants opened: whether its descriptor is of that very
+ * file
+ */
+#define _GNU_SOURCE
+#include "server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static unsigned compared_without(bool writing)
+{
+    return writing ? LIMEFILE_STATE : 0;
+}
+
+bool job_file_is_same(const struct job_file *a, const struct job_file *b)
+{
+    return a->writing == b->writing && a->root == b->root && strcmp(a->path, b->path) == 0 &&
+           limejob_identity_compare(&a->identity, &b->identity, compared_without(a->writing),
+                                    NULL, 0) == 0;
+}
+
+static bool may_access(int fd, bool writing)
+{
+    int flags = fcntl(fd, F_GETFL), mode = flags & O_ACCMODE;
+    return flags >= 0 && !(flags & O_PATH) &&
+           (mode == O_RDWR || mode == (writing ? O_WRONLY : O_RDONLY));
+}
+
+/* The descriptor is of that very file: 0 or an errno, with words. */
+static int check_descriptor(int fd, bool writing, const struct limefile_identity *wanted,
+                            char *text, size_t cap)
+{
+    struct stat st;
+    char difference[128];
+    if (fd < 0) {
+        snprintf(text, cap, "no descriptor came with the request");
+        return EBADF;
+    }
+    if (fstat(fd, &st) != 0) {
+        int code = errno;
+        snprintf(text, cap, "fstat: %s", strerror(code));
+        return code;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        snprintf(text, cap, "the descriptor is not of a regular file");
+        return EINVAL;
+    }
+    if (!may_access(fd, writing)) {
+        snprintf(text, cap, "the descriptor is not open for %s",
+                 writing ? "writing" : "reading");
+        return EBADF;
+    }
+    struct limefile_identity found = limefile_identity_of(&st);
+    if (limejob_identity_compare(&found, wanted, compared_without(writing), difference,
+                                 sizeof difference) == 0)
+        return 0;
+    snprintf(text, cap, "not the same file: %s", difference);
+    return ESTALE;
+}
+
+int job_opening_check(struct limejob_packet *packet, struct limejob_opening *wanted, char *text,
+                      size_t cap)
+{
+    if (limejob_get_opening(packet, wanted) == 0)
+        return check_descriptor(packet->fd, packet->opcode == LIMEJOB_OPEN_WRITE,
+                                &wanted->identity, text, cap);
+    snprintf(text, cap,
+             "the path is not absolute or not below its root, or the size is negative");
+    return EINVAL;
+}
+
+struct job_file *job_file_new(const struct limejob_opening *wanted, bool writing)
+{
+    size_t bytes = strlen(wanted->path) + 1;
+    struct job_file *file = calloc(1, sizeof *file + bytes);
+    if (!file)
+        return NULL;
+    file->writing = writing;
+    file->identity = wanted->identity;
+    file->root = wanted->root;
+    memcpy(file->path, wanted->path, bytes);
+    return file;
+}
