@@ -67,8 +67,7 @@ static void test_same(void **state)
     (void)state;
     assert_ptr_equal(current(one), view);
     assert_int_equal(view->pins, 2);
-    assert_ptr_equal(limefs_inode_view(fs, limefs_inode_of_record(view->slot, 1), &ordinal),
-                     view);
+    assert_ptr_equal(limefs_view_of_record(fs, limefs_view_inode(fs, view, 1), &ordinal), view);
     assert_int_equal(ordinal, 1);
     assert_int_equal(limefs_view_find(fs, one, "001-data", &found, &record), 0);
     assert_ptr_equal(found, view);
@@ -77,6 +76,28 @@ static void test_same(void **state)
     assert_int_equal(view->pins, 3);
     for (int i = 0; i < 3; i++)
         limefs_view_unpin(fs, view);
+}
+
+/* A record that takes the place of another has an id of its own: a list with the old one may
+ * still be on its way to the kernel. */
+static void test_record_made_again(void **state)
+{
+    uint64_t ordinal, ids[40];
+    struct limefs_view *view = current(one);
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        ids[i] = limefs_view_inode(fs, view, 1);
+        for (int j = 0; j < i; j++) {
+            assert_true(ids[j] != ids[i]);
+            assert_null(limefs_view_of_record(fs, ids[j], &ordinal));
+            assert_ptr_equal(limefs_inode_view(fs, ids[j], &ordinal), view);
+            assert_int_equal(ordinal, 1);
+        }
+        assert_ptr_equal(limefs_view_of_record(fs, ids[i], &ordinal), view);
+        assert_int_equal(limefs_view_renew(fs, view, 1), 0);
+    }
+    assert_ptr_equal(limefs_view_of_record(fs, limefs_view_inode(fs, view, 2), &ordinal), view);
+    limefs_view_unpin(fs, view);
 }
 
 /* Another container under the name is another view, with another slot; who holds the old one
@@ -245,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_judge),
         cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_record_made_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_sleep, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_sure, set_up, tear_down),

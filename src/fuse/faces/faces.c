@@ -519,7 +519,7 @@ uint64_t limefs_face_record(const struct limefs_face *face)
 
 uint64_t limefs_face_inode(const struct limefs_face *face, uint64_t ordinal)
 {
-    return limefs_inode_of_record(face->slot, ordinal);
+    return limefs_inode_of_face(face->slot, ordinal);
 }
 
 bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,

@@ -228,7 +228,7 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
         return -ENOMEM;
     *keep = true;
     struct limefs_node *node = limefs_inode_node(fs, id);
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
     struct limefs_face *face = node || view ? NULL : limefs_inode_face(fs, id, &ordinal);
     int err = -ESTALE;
     if (face)

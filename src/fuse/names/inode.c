@@ -17,10 +17,15 @@ enum {
 
 /* ---- slots ---- */
 
+enum {
+    SLOT_BITS = 26, /* of a node id, between the ordinal and the number */
+    SLOTS_MAX = 1 << SLOT_BITS,
+};
+
 static int grow_slots(struct limefs *fs)
 {
     uint32_t count = fs->inodes.slot_count ? fs->inodes.slot_count * 2 : 64;
-    if (count < fs->inodes.slot_count)
+    if (count > SLOTS_MAX)
         return -ENOMEM;
     struct limefs_slot *slots = reallocarray(fs->inodes.slots, count, sizeof *slots);
     if (!slots)
@@ -65,7 +70,7 @@ void limefs_slot_give(struct limefs *fs, uint32_t slot)
 
 static uint32_t slot_of(uint64_t id)
 {
-    return id == FUSE_ROOT ? 0 : (uint32_t)(id >> 32);
+    return id == FUSE_ROOT ? 0 : (uint32_t)(id >> 32) % SLOTS_MAX;
 }
 
 struct limefs_node *limefs_inode_node(struct limefs *fs, uint64_t id)
@@ -108,9 +113,14 @@ uint64_t limefs_inode_of_node(const struct limefs_node *node)
     return node->slot ? (uint64_t)node->slot << 32 : FUSE_ROOT;
 }
 
-uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal)
+uint64_t limefs_inode_of_record(uint32_t slot, unsigned number, uint64_t ordinal)
 {
-    return (uint64_t)slot << 32 | ordinal;
+    return ((uint64_t)number << SLOT_BITS | slot) << 32 | ordinal;
+}
+
+uint64_t limefs_inode_of_face(uint32_t slot, uint64_t ordinal)
+{
+    return limefs_inode_of_record(slot, 0, ordinal);
 }
 
 /* ---- nodes by name ---- */

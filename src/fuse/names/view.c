@@ -768,6 +768,26 @@ uint64_t limefs_view_generation(struct limefs *fs, const struct limefs_view *vie
     return generation;
 }
 
+uint64_t limefs_view_inode(struct limefs *fs, const struct limefs_view *view, uint64_t ordinal)
+{
+    limefs_lock(&fs->lock);
+    const struct limefs_anew *anew = anew_of(view, ordinal);
+    unsigned times = anew ? anew->times : 0;
+    limefs_unlock(&fs->lock);
+    return limefs_inode_of_record(view->slot, times, ordinal);
+}
+
+bool limefs_view_has(struct limefs *fs, const struct limefs_view *view, uint64_t id)
+{
+    return limefs_view_inode(fs, view, (uint32_t)id) == id;
+}
+
+struct limefs_view *limefs_view_of_record(struct limefs *fs, uint64_t id, uint64_t *ordinal)
+{
+    struct limefs_view *view = limefs_inode_view(fs, id, ordinal);
+    return view && limefs_view_has(fs, view, id) ? view : NULL;
+}
+
 int limefs_view_renew(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
 {
     struct limefs_anew *fresh = calloc(1, sizeof *fresh);
@@ -781,6 +801,7 @@ int limefs_view_renew(struct limefs *fs, struct limefs_view *view, uint64_t ordi
         fresh = NULL;
     }
     anew->generation = ++fs->inodes.ids;
+    anew->times++;
     limefs_unlock(&fs->lock);
     free(fresh);
     return 0;

@@ -241,5 +241,7 @@ int limefs_set_attributes(struct limefs *fs, uint64_t id, struct limefs_file *fi
     if (node)
         return set_node(fs, node, file, which, st);
     struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    if (view && !limefs_view_has(fs, view, id))
+        return LIMEFILE_E_NO_RECORD;
     return view ? set_record(fs, view, ordinal, file, which, st) : -ESTALE;
 }

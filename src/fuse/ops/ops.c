@@ -332,7 +332,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int whic
     if (!err)
         err = limefs_attr(fs, ino, &now);
     if (err == LIMEFILE_E_NO_RECORD && !(which & FUSE_SET_ATTR_SIZE)) {
-        /* Removed; but the kernel would keep the failure for the next one at its place. */
+        /* Removed, of which the kernel notes the time; it would give a failure to close(2). */
         now =
             (struct stat){.st_ino = ino, .st_mode = S_IFREG | S_IRUSR | S_IWUSR, .st_nlink = 0};
         err = 0;

@@ -203,7 +203,7 @@ bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t s
     if ((!cksum && strcmp(name, LIMEFS_VERIFY) != 0) || limefs_inode_node(fs, ino) ||
         limefs_inode_face(fs, ino, &errand.ordinal))
         return false;
-    errand.view = limefs_inode_view(fs, ino, &errand.ordinal);
+    errand.view = limefs_view_of_record(fs, ino, &errand.ordinal);
     int err = errand.view ? limefs_view_pin(fs, errand.view) : -ESTALE;
     if (!err) {
         err = answer_or_send(fs, &errand, size);

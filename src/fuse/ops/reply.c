@@ -97,7 +97,7 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
     memset(entry, 0, sizeof *entry);
     limefs_attr_record(fs, view, record, &entry->attr);
     limefs_view_lookup(fs, view, 1);
-    fill_entry(fs, limefs_inode_of_record(view->slot, record->ordinal),
+    fill_entry(fs, limefs_view_inode(fs, view, record->ordinal),
                limefs_view_generation(fs, view, record->ordinal), entry);
     double listing = listing_seconds(fs, view);
     entry->attr_timeout = at_least(listing, entry->attr_timeout);
@@ -278,7 +278,7 @@ int limefs_attr(struct limefs *fs, uint64_t id, struct stat *out)
     struct limefs_node *node = limefs_inode_node(fs, id);
     if (node)
         return attr_of_node(fs, node, out);
-    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    struct limefs_view *view = limefs_view_of_record(fs, id, &ordinal);
     struct limefs_face *face = view ? NULL : limefs_inode_face(fs, id, &ordinal);
     return view   ? attr_of_record(fs, view, ordinal, out)
            : face ? limefs_face_attr(fs, face, ordinal, out)

@@ -124,7 +124,7 @@ static ssize_t get_acl(struct limefs *fs, uint64_t id, struct limefs_node *node,
                        size_t cap)
 {
     uint64_t ordinal;
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
     int err = node   ? limefs_view_current(fs, node, &view)
               : view ? limefs_view_pin(fs, view)
                      : -ESTALE;
@@ -302,7 +302,7 @@ static ssize_t get_files(struct limefs *fs, uint64_t id, char *buf, size_t cap)
     if (node)
         return file_of_node(fs, node, buf, cap);
     struct limefs_face *face = limefs_inode_face(fs, id, &ordinal);
-    struct limefs_view *view = face ? NULL : limefs_inode_view(fs, id, &ordinal);
+    struct limefs_view *view = face ? NULL : limefs_view_of_record(fs, id, &ordinal);
     ssize_t len = face ? limefs_face_use(fs, face) : view ? limefs_view_pin(fs, view) : -ESTALE;
     if (len)
         return len;
@@ -407,7 +407,7 @@ static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
     char text[LIMEFILE_RANGE_TEXT_MAX];
     uint64_t ordinal;
     struct limefs_face *face = limefs_inode_face(fs, id, &ordinal);
-    struct limefs_view *view = face ? NULL : limefs_inode_view(fs, id, &ordinal);
+    struct limefs_view *view = face ? NULL : limefs_view_of_record(fs, id, &ordinal);
     int len = face   ? range_of_face(fs, face, ordinal, text)
               : view ? range_of_record(fs, view, ordinal, text)
                      : -ENODATA;
@@ -447,7 +447,7 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
     int len = node   ? value_of_container(fs, node, key, value)
               : view ? value_of_record(fs, view, ordinal, key, value)
                      : -ESTALE;
@@ -466,7 +466,7 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
         return 0;
     const char *const *names = node ? container_names : record_names;
     size_t count = node ? COUNT(container_names) : COUNT(record_names);
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
     for (size_t i = 0; i < count; i++) {
         if (node && value_of_container(fs, node, names[i], value) < 0)
             continue; /* a container without a fault has no "fault" */
@@ -514,7 +514,7 @@ int limefs_xattr_set(struct limefs *fs, uint64_t id, const char *name, const cha
     char path[LIMEFILE_FD_PATH_MAX];
     uint64_t ordinal;
     struct limefs_node *node = limefs_inode_node(fs, id);
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
     if (view)
         return set_record(fs, view, ordinal, name, value, len, flags);
     if (!node)

@@ -1,11 +1,12 @@
 /*
  * inode.h - what the kernel knows by number.
  *
- * A FUSE node id is (slot << 32 | ordinal). A slot is a node (a directory, a container or
- * another file of the tree: ordinal 0), a view of a container, whose records are the ordinals
- * from 1, or a face of a record (faces.h), whose files are the ordinals from 1. So records cost
- * no memory, however many the kernel has looked up. The root is node 1, as FUSE wants it, and
- * has slot 0.
+ * A FUSE node id is (number << 58 | slot << 32 | ordinal). A slot is a node (a directory, a
+ * container or another file of the tree: ordinal 0), a view of a container, whose records are
+ * the ordinals from 1, or a face of a record (faces.h), whose files are the ordinals from 1. So
+ * records cost no memory, however many the kernel has looked up. The number tells records apart
+ * that had the same ordinal one after the other (view.h); it is 0 for all others. The root is
+ * node 1, as FUSE wants it, and has slot 0.
  *
  * The kernel holds a node or view by its lookups; others hold it by references.
  */
@@ -128,12 +129,13 @@ int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct
 void limefs_inodes_release(struct limefs *); /* frees nodes, not views */
 
 /* What a node id from the kernel stands for: one of them, with *ordinal for a view or a face.
- */
+ * For requests about a record see limefs_view_of_record(). */
 struct limefs_node *limefs_inode_node(struct limefs *, uint64_t id);
 struct limefs_view *limefs_inode_view(struct limefs *, uint64_t id, uint64_t *ordinal);
 struct limefs_face *limefs_inode_face(struct limefs *, uint64_t id, uint64_t *ordinal);
 uint64_t limefs_inode_of_node(const struct limefs_node *);
-uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal); /* or of a face */
+uint64_t limefs_inode_of_record(uint32_t slot, unsigned number, uint64_t ordinal);
+uint64_t limefs_inode_of_face(uint32_t slot, uint64_t ordinal);
 
 /* An inode number as programs see it (-o ino32): of a file below, distinct from those of other
  * file systems that are mounted in the tree, as a mount has one device number, and two files of

@@ -16,10 +16,13 @@
 #include "limefile.h"
 
 /* A record of that ordinal is another than before: the old one was removed, or the kernel's
- * pages of it are wrong. */
+ * pages of it are wrong. It has another node id then: a kernel that is told of another
+ * generation of an id gives EIO for the inode that it has, and where a list that was read
+ * before the change comes late, that is the new one. */
 struct limefs_anew {
     struct limefs_anew *next;
     uint64_t ordinal, generation;
+    unsigned times; /* that it became another */
 };
 
 /* Those that the kernel was told of the records of a mount that is written to (mtimes.c). */
@@ -196,7 +199,13 @@ int limefs_view_move(struct limefs *, struct limefs_view *, int fd);
  * one. */
 int limefs_view_renew(struct limefs *, struct limefs_view *, uint64_t ordinal);
 
-/* What the kernel tells records of the same ordinal apart by; it takes 32 bits of it. */
+/* The node id of the ordinal's record as it is now; whether a record's id is still that, and
+ * the view if it is, else NULL. */
+uint64_t limefs_view_inode(struct limefs *, const struct limefs_view *, uint64_t ordinal);
+bool limefs_view_has(struct limefs *, const struct limefs_view *, uint64_t id);
+struct limefs_view *limefs_view_of_record(struct limefs *, uint64_t id, uint64_t *ordinal);
+
+/* What tells records of the same ordinal apart. */
 uint64_t limefs_view_generation(struct limefs *, const struct limefs_view *, uint64_t ordinal);
 
 /* Closes and frees all views. */
