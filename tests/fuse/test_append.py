@@ -1,6 +1,7 @@
 """Plain files that are appended to on the mount and below it at the same time: each byte that was
 written is there once, in the order of its writer."""
 
+import contextlib
 import errno
 import fcntl
 import mmap
@@ -13,14 +14,14 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 import writelib
+from limetest import read
 
 ROUNDS = 100 if limetest.STRESS else 6
 APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 def all_of(path):
-    with open(path, "rb") as file:
-        return file.read()
+    return read(path)
 
 
 def append(path, *parts):
@@ -93,9 +94,7 @@ class Appended(writelib.TestCase):
             os.write(fd, b"mount %d\n" % i)
             if i % 3 == 0:
                 os.fsync(fd)
-        with open(mount, "rb") as reader:
-            self.assertEqual(reader.read(), b"first\n" + b"".join(b"mount %d\n" % i
-                                                                  for i in range(10)))
+        self.assertEqual(read(mount), b"first\n" + b"".join(b"mount %d\n" % i for i in range(10)))
         os.close(fd)
         lines = all_of(below).decode().splitlines()
         self.assertEqual(sorted(lines), sorted(["first"] + [f"{side} {i}" for i in range(10)
@@ -219,10 +218,8 @@ class Appended(writelib.TestCase):
             os.write(fd, b"x" * 200_000)
             os.fsync(fd)
         self.assertEqual(told.exception.errno, errno.ENOSPC)
-        try:
+        with contextlib.suppress(OSError):
             os.close(fd)
-        except OSError:
-            pass
         os.truncate(os.path.join(below, "log"), 6)
         append(log, b"then\n")
         self.assertEqual(all_of(os.path.join(below, "log")), b"first\nthen\n")

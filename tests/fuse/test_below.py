@@ -206,8 +206,7 @@ class Changed(Below):
         os.mkfifo(below)
         ours = os.open(mount, os.O_RDWR)
         os.utime(below, ns=(LONG_AGO, LONG_AGO))
-        with open(mount, "wb", buffering=0) as file:
-            file.write(b"x")
+        put(mount, b"x")
         self.assertEqual(os.read(ours, 1), b"x")
         os.close(ours)
 

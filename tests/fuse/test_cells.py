@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import cellslib
 import limetest
 from cellslib import Checkpoint
-from limetest import container, header, record, run
+from limetest import container, header, put, record, run
 
 
 @limetest.needs_fuse
@@ -74,8 +74,7 @@ class Tool(limetest.TestCase):
                 ("short", [text, index, (data[0], data[1][:-9])], 1),
                 ("no-index", [[text], [data], [text, index, data]], 1),
                 ("damaged", [text, (index[0], index[1][:-24] + bytes(24)), data], 1)):
-            with open(os.path.join(folder, f"{name}-{status}"), "wb") as file:
-                file.write(container(items))
+            put(os.path.join(folder, f"{name}-{status}"), container(items))
         with limetest.Mount(folder) as mount:  # a tree
             for name in os.listdir(folder):
                 status, out, err = self.assert_same(os.path.join(folder, name), mount.join(name))

@@ -8,7 +8,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-from writelib import read
+from writelib import put, read
 
 MIB = 1 << 20
 
@@ -33,13 +33,11 @@ class Change(limetest.TestCase):
 
     def replace(self, data):
         """Another file under the same name, at once."""
-        with open(self.path + ".new", "wb") as file:
-            file.write(data)
+        put(self.path + ".new", data)
         os.rename(self.path + ".new", self.path)
 
     def append(self, *items):
-        with open(self.path, "ab") as file:
-            file.write(limetest.container(items))
+        put(self.path, limetest.container(items), "ab")
 
     def test_replaced_by_another_container(self):
         self.assertEqual(read(self.at("001-info")), b"old")
@@ -89,9 +87,7 @@ class Change(limetest.TestCase):
             with open(self.path, "r+b") as container:
                 container.write(self.old.replace(b"o" * MIB, b"n" * MIB))
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            with self.assertRaises(OSError) as caught:
-                os.pread(file.fileno(), MIB, 2 * MIB)
-            self.assertIn(caught.exception.errno, (errno.ESTALE, errno.EIO))
+            self.assertErrno((errno.ESTALE, errno.EIO), os.pread, file.fileno(), MIB, 2 * MIB)
         self.assertEqual(read(self.at("data")), b"n" * 3 * MIB)
 
     def test_an_open_reader_of_a_record_that_has_gone(self):
@@ -99,9 +95,7 @@ class Change(limetest.TestCase):
             with open(self.path, "r+b") as container:
                 container.truncate(144 + 8)
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            with self.assertRaises(OSError) as caught:
-                os.pread(file.fileno(), MIB, 2 * MIB)
-            self.assertIn(caught.exception.errno, (errno.ESTALE, errno.EIO))
+            self.assertErrno((errno.ESTALE, errno.EIO), os.pread, file.fileno(), MIB, 2 * MIB)
         self.assertEqual(os.listdir(self.mounted), ["001-info"])
 
     def test_a_mapping_of_a_record_that_has_gone(self):
@@ -159,27 +153,23 @@ class Change(limetest.TestCase):
         new = limetest.container([("info", b"old"), ("data", b"n" * 3 * MIB), ("more", b"m")])
         with open(self.at("data"), "rb", buffering=0) as file:
             self.assertEqual(file.read(4096), b"o" * 4096)
-            with open(self.path, "wb") as container:
-                container.write(new)
+            put(self.path, new)
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             for _ in range(2):
-                with self.assertRaises(OSError):
-                    os.pread(file.fileno(), MIB, 2 * MIB)
+                self.assertRaises(OSError, os.pread, file.fileno(), MIB, 2 * MIB)
         self.assertEqual(read(self.at("data")), b"n" * 3 * MIB)
 
     def test_removed_and_put_back(self):
         read(self.at("info"))
         os.rename(self.path, self.path + ".away")
-        with self.assertRaises(OSError):
-            read(self.at("001-info"))
+        self.assertRaises(OSError, read, self.at("001-info"))
         os.rename(self.path + ".away", self.path)
         self.assertEqual(read(self.at("001-info")), b"old")
 
     def test_becomes_no_container(self):
         self.replace(b"this is no container at all" * 10)
         self.assertEqual(os.listdir(self.mounted), [])
-        with self.assertRaises(OSError):
-            read(self.at("001-info"))
+        self.assertRaises(OSError, read, self.at("001-info"))
         self.replace(self.old)
         self.assertEqual(read(self.at("001-info")), b"old")
 
@@ -253,9 +243,7 @@ class TimeSetBack(limetest.TestCase):
 
     def assertStale(self, fd):
         for _ in range(2):
-            with self.assertRaises(OSError) as caught:
-                self.read_uncached(fd, 4096, MIB // 2)
-            self.assertIn(caught.exception.errno, (errno.ESTALE, errno.EIO))
+            self.assertErrno((errno.ESTALE, errno.EIO), self.read_uncached, fd, 4096, MIB // 2)
 
     def test_records_exchanged(self):
         """However old the container is, and whether or not anything was read of the record."""
@@ -320,8 +308,7 @@ class TimeSetBackBelowAWriter(TimeSetBack):
             fd = self.opened("ra") if os.path.exists(self.top) else fd
             self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
             if os.path.exists(self.top):
-                with open(self.at("rc"), "wb") as file:
-                    file.write(b"c" * 100)
+                put(self.at("rc"), b"c" * 100)
             change()
             self.assertEqual(self.read_uncached(fd, MIB, 0), self.data[0])
 

@@ -9,6 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+from limetest import read
 
 
 def sha256(data):
@@ -66,8 +67,7 @@ class Corpus(limetest.TestCase):
         for mount, rows in self.each():
             whole = {}
             for row in rows:
-                with open(row["path"], "rb") as file:
-                    container = file.read()
+                container = read(row["path"])
             for row in rows:  # where the data lie is told by the mount; what they are, by sha256
                 at = int(os.getxattr(mount.join(name_of(row)), "user.lime.offset"))
                 whole[name_of(row)] = container[at:at + row["bytes"]]
@@ -103,16 +103,14 @@ class Corpus(limetest.TestCase):
                                   ("record", row["record"]), ("mb", row["MB"]),
                                   ("me", row["ME"])):
                     self.assertEqual(os.getxattr(path, f"user.lime.{key}"), str(want).encode())
-                with self.assertRaises(OSError):
-                    os.getxattr(path, "user.lime.nothing")
+                self.assertRaises(OSError, os.getxattr, path, "user.lime.nothing")
 
     def test_a_type_that_occurs_once_needs_no_number(self):
         for mount, rows in self.each():
             types = [row["type"] for row in rows]
             for row in rows:
                 if types.count(row["type"]) == 1:
-                    with open(mount.join(row["type"]), "rb") as file:
-                        self.assertEqual(sha256(file.read()), row["sha256"])
+                    self.assertEqual(sha256(read(mount.join(row["type"]))), row["sha256"])
                 else:
                     self.assertFalse(os.path.exists(mount.join(row["type"])))
 
@@ -120,8 +118,7 @@ class Corpus(limetest.TestCase):
         with limetest.Mount(limetest.CORPUS) as mount:
             for row in limetest.manifest():
                 path = mount.join(row["file"], name_of(row))
-                with open(path, "rb") as file:
-                    self.assertEqual(sha256(file.read()), row["sha256"])
+                self.assertEqual(sha256(read(path)), row["sha256"])
             with open(mount.join("MANIFEST.tsv"), "rb") as got, \
                     open(os.path.join(limetest.CORPUS, "MANIFEST.tsv"), "rb") as want:
                 self.assertEqual(got.read(), want.read())
@@ -180,8 +177,7 @@ class Attributes(limetest.TestCase):
                 with self.assertRaises(OSError) as caught:
                     attempt()
                 self.assertEqual(caught.exception.errno, 30)  # EROFS
-        with open(path, "rb") as file:
-            self.assertEqual(file.read(), limetest.container([("a", b"1")]))
+        self.assertEqual(read(path), limetest.container([("a", b"1")]))
 
 
 @limetest.needs_fuse
@@ -207,10 +203,9 @@ class Large(limetest.TestCase):
                 self.drop_cache()
                 with limetest.Mount(self.path, opts=opts) as mount:
                     for _ in range(2):
-                        with open(mount.join("ildg-binary-data"), "rb") as file:
-                            self.assertEqual(sha256(file.read()), sha256(self.data))
-                    with open(mount.join("end"), "rb") as file:
-                        self.assertEqual(file.read(), b"x" * 9)
+                        self.assertEqual(sha256(read(mount.join("ildg-binary-data"))),
+                                         sha256(self.data))
+                    self.assertEqual(read(mount.join("end")), b"x" * 9)
 
     def test_reads_around_the_kernels_cache(self):
         self.drop_cache()
@@ -248,11 +243,9 @@ class Large(limetest.TestCase):
         os.utime(self.path, (1, 1))  # one changed this very moment is indexed a second time
         with limetest.Mount(self.path) as mount:
             path = mount.join("ildg-binary-data")
-            with open(path, "rb") as file:
-                file.read()
+            read(path)
             before = self.reads_of(mount.pid)
-            with open(path, "rb") as file:
-                self.assertEqual(sha256(file.read()), sha256(self.data))
+            self.assertEqual(sha256(read(path)), sha256(self.data))
             self.assertLess(self.reads_of(mount.pid) - before, self.BYTES // 4)
 
     @staticmethod
@@ -299,8 +292,7 @@ class Seek(limetest.TestCase):
                 self.assertTrue((31 << 20) < data <= (32 << 20))
                 self.assertEqual(os.pread(fd, 4, 32 << 20), b"here")
                 hole = os.lseek(fd, data, os.SEEK_HOLE)
-                with self.assertRaises(OSError):
-                    os.lseek(fd, hole, os.SEEK_DATA)
+                self.assertRaises(OSError, os.lseek, fd, hole, os.SEEK_DATA)
             finally:
                 os.close(fd)
 

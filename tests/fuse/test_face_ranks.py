@@ -16,6 +16,7 @@ import limetest
 import scidac
 from test_faces import even_odd, numpy_of, read
 from test_ranks import TestCase, pids_of, serving, stats, until
+from limetest import put
 
 MIB = 1 << 20
 DIMS = {32: (16, 16, 16, 40), 64: (16, 16, 16, 20)}
@@ -55,8 +56,7 @@ class Faces(TestCase):
     def setUp(self):
         TestCase.records = 0
         super().setUp()
-        with open(self.container, "wb") as file:
-            file.write(self.bytes_of_it)
+        put(self.container, self.bytes_of_it)
 
     def faces(self):
         """(name, data) of each in another form than the record."""

@@ -19,7 +19,7 @@ import limetest
 import scidac
 import users
 import writelib
-from writelib import read
+from writelib import put, read
 
 FIELDS = ("ildg-binary-data", "scidac-binary-data")
 DIMS = (4, 3, 2, 5)  # x, y, z, t
@@ -296,8 +296,8 @@ class Names(TestCase):
         with self.mount(self.path, opts="entry_timeout=0.05") as mount:
             self.assertEqual(numpy_of(read(mount.join("ildg-binary-data.npy")))[1], gauge()[1])
             self.assertIsNone(fails(errno.ENOENT, os.stat, mount.join("x.npy")))
-            with open(self.path, "ab") as file:
-                file.write(limetest.container([("ildg-binary-data.npy", b"new"), ("x.npy", b"x")]))
+            put(self.path, limetest.container([("ildg-binary-data.npy", b"new"), ("x.npy", b"x")]),
+                "ab")
             writelib.until(lambda: read(mount.join("ildg-binary-data.npy")) == b"new")
             self.assertEqual(read(mount.join("x.npy")), b"x")
         with self.mount(self.path, opts="rw") as mount:
@@ -305,8 +305,7 @@ class Names(TestCase):
             os.unlink(mount.join("ildg-binary-data.npy"))
             self.assertIsNone(fails(errno.ENOENT, os.stat, mount.join("x.npy")))
             self.assertEqual(numpy_of(read(mount.join("ildg-binary-data.npy")))[1], gauge()[1])
-            with open(mount.join("003-ildg-binary-data.npy"), "wb") as file:
-                file.write(b"again")
+            put(mount.join("003-ildg-binary-data.npy"), b"again")
             self.assertEqual(read(mount.join("ildg-binary-data.npy")), b"again")
 
     def test_many(self):
@@ -602,8 +601,7 @@ class Changes(TestCase):
                 fd = os.open(mount.join("log"), os.O_WRONLY)
                 os.pwrite(fd, b"x" * 100, i * 100)
                 os.close(fd)
-                with open(mount.join(f"{4 + i:03}-more-{i}"), "wb") as file:
-                    file.write(b"y" * 5000)
+                put(mount.join(f"{4 + i:03}-more-{i}"), b"y" * 5000)
                 self.assertEqual(os.pread(held, 4096, 4096 * (i + 1)),
                                  self.data[4096 * (i + 1) - 128:4096 * (i + 2) - 128])
             self.assertEqual(self.body(mount, "002-ildg-binary-data.npy"), self.data)
@@ -652,8 +650,7 @@ class Changes(TestCase):
             npy = mount.join("ildg-binary-data.npy")
             held = os.open(npy, os.O_RDONLY)
             self.assertEqual(self.body(mount), self.data)
-            with open(self.path, "ab") as file:
-                file.write(limetest.container([("more", b"m")]))
+            put(self.path, limetest.container([("more", b"m")]), "ab")
             self.assertEqual(os.pread(held, 100, 128), self.data[:100])
             self.assertEqual(self.body(mount), self.data)
             os.close(held)

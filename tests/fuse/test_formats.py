@@ -16,7 +16,7 @@ import faults
 import limetest
 import scidac
 import volumelib
-from limetest import record, run
+from limetest import put, record, run
 
 CONTAINER = "tm_clime_gauge_4444_p64_n1.lime"
 L = 4  # sites in each direction
@@ -112,8 +112,7 @@ class Formats(limetest.TestCase):
         self.assertEqual(self.read(os.path.join(folder, "ildg-binary-data")), data)
 
     def read(self, path):
-        with open(path, "rb") as file:
-            return file.read()
+        return limetest.read(path)
 
     def test_a_file_is_a_container(self):
         for kind, content, data in (("nersc", nersc(self.data, 3, "IEEE64BIG"), self.data),
@@ -144,9 +143,7 @@ class Formats(limetest.TestCase):
                 names = os.listxattr(path)
                 self.assertIn("user.lime.type", names)
                 self.assertNotIn("user.lime.offset", names)
-                with self.assertRaises(OSError) as seen:
-                    os.getxattr(path, "user.lime.offset")
-                self.assertEqual(seen.exception.errno, errno.ENODATA)
+                self.assertErrno(errno.ENODATA, os.getxattr, path, "user.lime.offset")
 
     def test_two_rows(self):
         """The third is computed: near to what it was."""
@@ -165,8 +162,7 @@ class Formats(limetest.TestCase):
                  "c.openqcd": openqcd(self.data), "d.lime": record("x", b"1", True, True),
                  "e.txt": b"BEGIN_HEADER\nnothing of this kind\n" * 20}
         for name, content in files.items():
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(content)
+            put(os.path.join(folder, name), content)
         with limetest.Mount(folder) as mount:
             self.assertEqual([name for name in files if os.path.isdir(mount.join(name))],
                              ["d.lime"])
@@ -204,8 +200,7 @@ class Formats(limetest.TestCase):
         with open(os.path.join(folder, "list"), "wb") as file:  # no bytes but these
             file.write(head)
             file.truncate(88 + 4 * sites + 8 + 288 * sites)
-        with open(os.path.join(folder, "order"), "wb") as file:
-            file.write(nersc(bytes(len(self.data)), 3, "IEEE64"))
+        put(os.path.join(folder, "order"), nersc(bytes(len(self.data)), 3, "IEEE64"))
         with limetest.Mount(folder, opts="formats") as mount:
             for name in ("list", "order"):
                 self.assertTrue(os.path.isfile(mount.join(name)), name)
@@ -220,8 +215,7 @@ class Formats(limetest.TestCase):
                  "outside": listed(self.data, order)[:88] + struct.pack("<I", L ** 4)
                             + listed(self.data, order)[92:]}
         for name, content in files.items():
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(content)
+            put(os.path.join(folder, name), content)
         with open(os.path.join(folder, "long"), "wb") as file:
             file.write(struct.pack("<i4i64si", 20103, 128, 128, 128, 1, b"", 1))
             file.truncate(88 + 4 * 128 ** 3 + 8 + 288 * 128 ** 3)
@@ -234,9 +228,7 @@ class Formats(limetest.TestCase):
             self.assert_shows(os.path.join(point, "good"), "milc", single(self.data))
             for name in ("bad", "outside"):
                 self.assertEqual(self.read(os.path.join(point, name)), files[name])
-            with self.assertRaises(OSError) as seen:
-                os.listdir(os.path.join(point, "long"))
-            self.assertEqual(seen.exception.errno, errno.EIO)
+            self.assertErrno(errno.EIO, os.listdir, os.path.join(point, "long"))
         finally:
             limetest._wait(lambda: run(["fusermount3", "-u", point]).returncode == 0, 60)
             self.assertEqual(daemon.wait(60), 0)
@@ -247,8 +239,7 @@ class Formats(limetest.TestCase):
         """What could not be read is not taken for what cannot be shown."""
         folder = self.tempdir()
         for i in range(4):
-            with open(os.path.join(folder, f"conf{i}"), "wb") as file:
-                file.write(milc(self.data))
+            put(os.path.join(folder, f"conf{i}"), milc(self.data))
             os.utime(os.path.join(folder, f"conf{i}"), (1, 1))
         time.sleep(0.1)  # what is younger than a tick is looked at again in any case
         store = faults.Faults(folder)
@@ -275,8 +266,7 @@ class Formats(limetest.TestCase):
         folder = self.tempdir()
         path = os.path.join(folder, "conf")
         content = nersc(self.data, 3, "IEEE64BIG")
-        with open(path, "wb") as file:
-            file.write(content)
+        put(path, content)
         with limetest.Mount(folder, opts="formats,rw") as mount:
             for words in (["sh", "-c", "echo x >> conf/ildg-format"],
                           ["sh", "-c", "echo x > conf/new"], ["rm", "conf/003-ildg-binary-data"],
@@ -292,14 +282,12 @@ class Formats(limetest.TestCase):
     def test_another_file_in_its_place(self):
         folder = self.tempdir()
         path = os.path.join(folder, "conf")
-        with open(path, "wb") as file:
-            file.write(nersc(self.data, 3, "IEEE64BIG", 1))
+        put(path, nersc(self.data, 3, "IEEE64BIG", 1))
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
             with open(mount.join("ildg-binary-data"), "rb", buffering=0) as old:
                 self.assertEqual(old.read(8), self.data[:8])
                 new = os.path.join(folder, "new")
-                with open(new, "wb") as file:
-                    file.write(milc(self.data))
+                put(new, milc(self.data))
                 os.rename(new, path)
                 self.assert_shows(mount.path, "milc", single(self.data))
                 self.assertEqual(os.pread(old.fileno(), 8, 65536), self.data[65536:65544])
@@ -307,8 +295,7 @@ class Formats(limetest.TestCase):
                 with open(mount.join("ildg-binary-data"), "rb", buffering=0) as old:
                     old.read(8)
                     file.truncate(1000)
-                    with self.assertRaises(OSError):
-                        os.pread(old.fileno(), 8, 65536)
+                    self.assertRaises(OSError, os.pread, old.fileno(), 8, 65536)
 
     def test_large_files_with_holes(self):
         """Whoever looks at them neither waits nor fills the memory."""

@@ -15,7 +15,7 @@ import fakejob
 import limetest
 from fakejob import FakeJob
 from test_ranks import serving, stats
-from writelib import until
+from writelib import put, read, until
 
 MIB = 1 << 20
 TIMEOUT = 1.0  # job_timeout of these mounts
@@ -187,8 +187,7 @@ class Forward(limetest.TestCase):
                 forwarded = stats(mount)["forwarded_bytes"]
                 self.assertGreater(forwarded, 8 * MIB)
             until(lambda: stats(mount)["job"]["state"] != "serving")
-            with open(mount.join("first"), "rb") as file:
-                self.assertEqual(file.read(), self.data)
+            self.assertEqual(read(mount.join("first")), self.data)
 
     def test_refused_and_failing(self):
         for field, code in (("refuse", errno.ESTALE), ("fail", errno.EIO)):
@@ -275,8 +274,7 @@ class Forward(limetest.TestCase):
             serving(mount)
             fd = os.open(mount.join("first"), os.O_RDONLY)
             got = os.read(fd, 20 * MIB)
-            with open(self.container, "ab") as file:
-                file.write(limetest.record("late", b"x" * 100, True, True))
+            put(self.container, limetest.record("late", b"x" * 100, True, True), "ab")
             while part := os.read(fd, MIB):
                 got += part
             os.close(fd)

@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 import users
+from limetest import put, read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000)])
 OTHER = limetest.container([("other", b"hello")])
@@ -31,8 +32,7 @@ class Folders(limetest.TestCase):
 
     def put(self, folder, name, data):
         path = os.path.join(self.top, folder, name)
-        with open(path + ".new", "wb") as file:
-            file.write(data)
+        put(path + ".new", data)
         os.rename(path + ".new", path)
         return path
 
@@ -51,10 +51,8 @@ class Folders(limetest.TestCase):
             os.unlink(os.path.join(self.top, folder, f"conf.{i:04d}"))
         found = 0
         for i in range(COUNT):
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 found += stat.S_ISDIR(os.stat(mount.join(folder, f"conf.{i:04d}")).st_mode)
-            except FileNotFoundError:
-                pass
         return found
 
     def test_nothing_is_looked_up_that_nobody_wants(self):
@@ -120,8 +118,7 @@ class Folders(limetest.TestCase):
                 kinds = {entry.name: entry.is_dir() for entry in entries}
             self.assertFalse(kinds["conf.0300"])
             self.assertTrue(kinds["notes"])
-            with open(mount.join("two/conf.0300"), "rb") as file:
-                self.assertEqual(file.read(), b"no container " * 100)
+            self.assertEqual(read(mount.join("two/conf.0300")), b"no container " * 100)
 
     def test_names_that_stay_are_listed_once(self):
         """While others come and go."""

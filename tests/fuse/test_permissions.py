@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import users
 import writelib
+from limetest import put
 
 OWNER, MEMBER, EXTRA, OTHER, NAMED = 54321, 54322, 54323, 54324, 54325
 GROUP, SPARE = 54400, 54401  # of the objects, and another one of their owner
@@ -59,8 +60,7 @@ def written(path):
 
 def written_anew(path):
     """The inner record, of another length: the container is another file then."""
-    with open(os.path.join(os.path.dirname(path), "first"), "wb") as file:
-        file.write(b"anew")
+    put(os.path.join(os.path.dirname(path), "first"), b"anew")
 
 
 def made(path, mode=0o666, umask=0o022):

@@ -18,6 +18,7 @@ import limetest
 import users
 import writelib
 from pairs import pairwise
+from limetest import put, read
 
 STEPS = 100_000 if limetest.STRESS else 4_000
 STEPS //= 10 if limetest.SANITIZED else 1
@@ -31,8 +32,7 @@ LONG = "n" * 255
 # ---- the scene: every kind of object ----
 
 def file_of(path, data=b"some data\n", mode=0o644):
-    with open(path, "wb") as file:
-        file.write(data)
+    put(path, data)
     os.chmod(path, mode)
 
 
@@ -228,8 +228,7 @@ def shown(path, top):
     if not is_folder:
         what += [found.st_nlink, found.st_size]
     if stat.S_ISREG(found.st_mode):
-        with open(path, "rb") as file:
-            what.append(hashlib.md5(file.read()).hexdigest())
+        what.append(hashlib.md5(read(path)).hexdigest())
         names = os.listxattr(path)
         what += [(name, os.getxattr(path, name)) for name in sorted(names)]
     if stat.S_ISLNK(found.st_mode):
@@ -480,9 +479,7 @@ class Records(writelib.TestCase):
             os.chdir(mount.path)
             for what, operation in self.OPERATIONS.items():
                 with self.subTest(what=what):
-                    with self.assertRaises(OSError) as caught:
-                        operation()
-                    self.assertEqual(caught.exception.errno, getattr(errno, documented[what]))
+                    self.assertErrno(getattr(errno, documented[what]), operation)
             os.chdir("/")
         self.assertEqual(tree(top), before)
 
@@ -493,8 +490,7 @@ class Programs(writelib.TestCase):
         """By what looks for holes: all that was written before is in the copy."""
         top, out = self.tempdir(), self.tempdir()
         data = random.Random(5).randbytes(300_000)
-        with open(os.path.join(top, "c.lime"), "wb") as file:
-            file.write(limetest.container([("a", b"1")]))
+        put(os.path.join(top, "c.lime"), limetest.container([("a", b"1")]))
         with self.rw(top) as mount:
             for name in ("plain", "c.lime/data"):
                 with open(mount.join(name), "wb", buffering=0) as file:
@@ -503,8 +499,7 @@ class Programs(writelib.TestCase):
                                                  ["rsync", "-S"])):
                         target = os.path.join(out, f"{i}-{os.path.basename(name)}")
                         self.run_ok([*command, mount.join(name), target])
-                        with open(target, "rb") as copy:
-                            self.assertEqual(copy.read(), data, (name, command))
+                        self.assertEqual(read(target), data, (name, command))
                     archive = limetest.run(["tar", "-C", mount.path, "-S", "-cf", "-", name],
                                            check=True).stdout
                     took = limetest.run(["tar", "-xO"], input=archive, check=True).stdout
@@ -525,17 +520,15 @@ class Programs(writelib.TestCase):
                 "        assert os.pread(file.fileno(), 5000, i * 5000) == part, (i, n)\n")
         rounds = 2000 if limetest.STRESS else 60
         with self.rw(top) as mount:
-            with open(mount.join("a"), "wb") as file:
-                file.write(bytes(5000 * many))
+            put(mount.join("a"), bytes(5000 * many))
             os.link(mount.join("a"), mount.join("b"))
             children = [subprocess.Popen([sys.executable, "-c", code, mount.join("a"),
                                           mount.join("b"), str(i), str(rounds)])
                         for i in range(many)]
             self.assertEqual([child.wait(600) for child in children], [0] * many)
             self.assertEqual(os.stat(mount.join("b")).st_nlink, 2)
-        with open(os.path.join(top, "a"), "rb") as file:
-            self.assertEqual(file.read(), b"".join(bytes([(i * 7 + rounds - 1) % 256]) * 5000
-                                                   for i in range(many)))
+        self.assertEqual(read(os.path.join(top, "a")),
+                         b"".join(bytes([(i * 7 + rounds - 1) % 256]) * 5000 for i in range(many)))
 
     SCRIPTS = {
         "cp -r": 'cp -r "$GIVEN" there && cp -r there again',
@@ -609,8 +602,7 @@ class Programs(writelib.TestCase):
         with self.rw(top) as mount:
             self.run_ok(["lime", "new", mount.join("conf.0100")])
             self.assertTrue(os.path.isdir(mount.join("conf.0100")))
-            with open(mount.join("conf.0100/log"), "wb") as file:
-                file.write(b"text")
+            put(mount.join("conf.0100/log"), b"text")
             again = limetest.run(["lime", "new", mount.join("conf.0100")])
             self.assertEqual((again.returncode, again.stdout), (1, b""))
             self.assertEqual(sorted(os.listdir(mount)), ["conf.0100", "native"])

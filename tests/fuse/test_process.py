@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-from writelib import read
+from writelib import put, read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000000)])
 
@@ -230,8 +230,7 @@ class Process(limetest.TestCase):
             list(os.scandir(where))
             os.getxattr(os.path.join(where, inside, "info"), "user.lime.type")
             os.path.exists(os.path.join(where, inside, "none"))
-            with open(self.path, "ab") as file:
-                file.write(limetest.record("more" + inside, b"x", 1, 1))
+            put(self.path, limetest.record("more" + inside, b"x", 1, 1), "ab")
             read(os.path.join(where, inside, "more" + inside))
             os.rename(self.path, self.path + ".away")
             os.path.exists(os.path.join(where, inside, "more"))
@@ -279,11 +278,9 @@ class Mounting(limetest.TestCase):
         env = {**os.environ, "PATH": limetest.BIN + ":" + os.environ["PATH"]}
         limetest.run([self.mount_program(), path, where, "-o", "rw,nodev,nosuid,writable",
                       "-t", "fuse.limefs"], env=env, check=True)
-        with open(os.path.join(where, "info"), "wb") as file:
-            file.write(b"HELLO")
+        put(os.path.join(where, "info"), b"HELLO")
         limetest.run(["umount", where], check=True)
-        with open(path, "rb") as file:
-            self.assertIn(b"HELLO", file.read())
+        self.assertIn(b"HELLO", read(path))
 
     def test_fstab(self):
         """mount(8) has a PATH of its own, so the line names the program."""
@@ -333,8 +330,7 @@ class Mounting(limetest.TestCase):
         folder = self.tempdir()
         self.open_up(folder)
         os.mkdir(folder + "/mnt")
-        with open(folder + "/c.lime", "wb") as file:
-            file.write(CONTAINER)
+        put(folder + "/c.lime", CONTAINER)
         user = pwd.getpwnam("nobody")
         for path in (folder, folder + "/mnt", folder + "/c.lime"):
             os.chown(path, user.pw_uid, user.pw_gid)
@@ -355,8 +351,7 @@ class Mounting(limetest.TestCase):
         folder = os.fsencode(self.tempdir())
         self.open_up(os.fsdecode(folder))
         program = shutil.copy(limetest.program("limefs"), os.fsdecode(folder))
-        with open(folder + b"/c.lime", "wb") as file:
-            file.write(CONTAINER)
+        put(folder + b"/c.lime", CONTAINER)
         for name in (b"a\x1b[2J\x9b\xe2\x80\xae", b"a\x9b\nb"):
             where = os.path.join(folder, name)  # root's
             os.mkdir(where)

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import test_content
 from mpitest import MPIRUN, environment
-from writelib import until
+from writelib import put, read, until
 
 MIB = 1 << 20
 TIMEOUT = 2.0  # job_timeout, where jobs fail
@@ -44,8 +44,7 @@ def commands(mount):
     found = {}
     for pid in mount.pids():
         try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
+            words = read(f"/proc/{pid}/cmdline").split(b"\0")
             found[pid] = os.path.basename(words[0].decode()), b" ".join(words).decode()
         except (OSError, UnicodeError):
             pass
@@ -87,9 +86,8 @@ class TestCase(limetest.TestCase):
         self.container = os.path.join(self.folder, "many.lime")
         self.data = [random.Random(i).randbytes(RECORD + 1000 * i + i)
                      for i in range(self.records)]
-        with open(self.container, "wb") as file:
-            file.write(limetest.container([(f"data-{i}", data)
-                                           for i, data in enumerate(self.data)]))
+        put(self.container,
+            limetest.container([(f"data-{i}", data) for i, data in enumerate(self.data)]))
 
     def mount(self, *options, source=None, **how):
         return limetest.Mount(source or self.container, timeout=60, env=environment(), opts=[
@@ -172,8 +170,8 @@ class Ranks(TestCase):
         with self.mount("ranks=2", source=limetest.CORPUS) as mount:
             serving(mount)
             for row in limetest.manifest():
-                with open(mount.join(row["file"], test_content.name_of(row)), "rb") as file:
-                    self.assertEqual(sha256(file.read()), row["sha256"])
+                self.assertEqual(sha256(read(mount.join(row["file"], test_content.name_of(row)))),
+                                 row["sha256"])
 
     def test_a_tree(self):
         for i in range(3):
@@ -182,8 +180,8 @@ class Ranks(TestCase):
         with self.mount("ranks=2", source=self.folder) as mount:
             serving(mount)
             for i in range(3):
-                with open(mount.join(f"deep/{i}/conf.{i}/data-{i}"), "rb") as file:
-                    self.assertEqual(sha256(file.read()), sha256(self.data[i]))
+                self.assertEqual(sha256(read(mount.join(f"deep/{i}/conf.{i}/data-{i}"))),
+                                 sha256(self.data[i]))
             self.assertGreater(stats(mount)["forwarded_bytes"], 2 * RECORD)
 
 
@@ -292,8 +290,7 @@ class Faults(TestCase):
 
     def test_mpirun_fails(self):
         with self.mount("ranks=2", "mpirun=false") as mount:
-            with open(mount.join("data-0"), "rb") as file:
-                self.assertEqual(sha256(file.read()), sha256(self.data[0]))
+            self.assertEqual(sha256(read(mount.join("data-0"))), sha256(self.data[0]))
             self.assertEqual(stats(mount)["forwarded_bytes"], 0)
 
     def test_a_foreign_job_that_goes_and_comes(self):
@@ -311,8 +308,7 @@ class Faults(TestCase):
                 finally:
                     job.wait(30)
                 until(lambda: stats(mount)["job"]["state"] != "serving")
-                with open(mount.join("data-1"), "rb") as file:
-                    self.assertEqual(sha256(file.read()), sha256(self.data[1]))
+                self.assertEqual(sha256(read(mount.join("data-1"))), sha256(self.data[1]))
             self.assertFalse(os.path.exists(path))
 
     def test_unmounting_while_it_reads(self):
@@ -345,8 +341,7 @@ class Idle(TestCase):
         seconds = 30 if limetest.STRESS else 4
         with self.mount("ranks=4") as mount:
             serving(mount)
-            with open(mount.join("data-0"), "rb") as file:
-                file.read()
+            read(mount.join("data-0"))
             time.sleep(0.5)
             pids = [pid for name in ("limefs-io", "mpirun", "keeper", "limefs")
                     for pid in pids_of(mount, name)]

@@ -17,6 +17,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 import numpython
+from limetest import put, read
 
 numpython.need("numpy")
 
@@ -192,8 +193,7 @@ class Programs(limetest.TestCase):
                              self.data[-100000:])
             out = os.path.join(self.tempdir(), "out")
             self.check("cp", record, out)
-            with open(out, "rb") as file:
-                self.assertEqual(file.read(), self.data)
+            self.assertEqual(read(out), self.data)
             packed = self.check("tar", "-C", mount.path, "-cf", "-", "a", through=len(b"about"))
             with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
                 self.assertEqual(tar.extractfile("a/002-data").read(), self.data)
@@ -203,8 +203,7 @@ class Programs(limetest.TestCase):
         with limetest.Mount(self.folder) as mount:
             to = self.tempdir()
             self.check("rsync", "-r", mount.path + "/", to, through=2 * len(b"about"))
-            with open(os.path.join(to, "b", "002-data"), "rb") as file:
-                self.assertEqual(file.read(), self.data)
+            self.assertEqual(read(os.path.join(to, "b", "002-data")), self.data)
 
     def test_lime(self):
         """A container in a record, read there by C-LIME's own name."""
@@ -218,8 +217,7 @@ class Programs(limetest.TestCase):
                     to = self.tempdir()
                     out = self.check(*command, cwd=to)
                     if not out.startswith(self.data[:8]):
-                        with open(os.path.join(to, "out"), "rb") as file:
-                            out = file.read()
+                        out = read(os.path.join(to, "out"))
                     self.assertEqual(out, self.data)
 
     def test_python(self):
@@ -413,8 +411,7 @@ class Rewritten:
     def setUp(self):
         self.folder = self.tempdir()
         self.path = os.path.join(self.folder, "c.lime")
-        with open(self.path, "wb") as file:
-            file.write(self.layout(0))
+        put(self.path, self.layout(0))
         settled(self.path)
 
     def in_place(self, turn):
@@ -564,8 +561,7 @@ class Changes(Rewritten, limetest.TestCase):
         for turn in range(3):
             self.setUp()
             with self.subTest(turn), limetest.Mount(self.folder) as mount:
-                with open(self.path + ".new", "wb") as file:
-                    file.write(self.layout(1))
+                put(self.path + ".new", self.layout(1))
                 done = run([PYTHON, "-c", code, mount.join("c.lime", "one"), self.path])
                 self.assertEqual((done.returncode, done.stdout), (0, b"%d\n" % SIZE), done.stderr)
                 self.assertGreater(done.round, 0)
@@ -590,8 +586,7 @@ class Users(limetest.TestCase):
         self.data = words(3)
         self.folder = self.tempdir()
         self.path = os.path.join(self.folder, "c.lime")
-        with open(self.path, "wb") as file:
-            file.write(limetest.container([("data", self.data)]))
+        put(self.path, limetest.container([("data", self.data)]))
         os.chmod(self.path, 0o640)
         settled(self.path)
 
@@ -657,8 +652,7 @@ class Users(limetest.TestCase):
                   "as 65534 $0/bin/limefs -o allow_other $0/files $0/mnt && "
                   "for user in 65534 54322 0; do "
                   "as $user $0/bin/limefs-run cmp $0/mnt/c/data $0/plain; done; umount $0/mnt")
-        with open(os.path.join(top, "plain"), "wb") as file:
-            file.write(self.data)
+        put(os.path.join(top, "plain"), self.data)
         done = limetest.run(["unshare", "-m", "sh", "-c", script, top], env=environ())
         told = REPORT.findall(done.stderr)
         size = str(SIZE).encode()

@@ -19,8 +19,7 @@ CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 100000)])
 
 def put(path, data):
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(data)
+    limetest.put(path, data)
     return path
 
 
@@ -51,8 +50,7 @@ class Replaced(limetest.TestCase):
         with open(mount.join("plain"), "rb", buffering=0) as old:
             self.assertEqual(old.read(10), b"1" * 10)
             replace(path, b"2" * 500000)
-            with open(mount.join("plain"), "rb", buffering=0) as new:
-                self.assertEqual(set(new.read()), {ord("2")})
+            self.assertEqual(set(read(mount.join("plain"))), {ord("2")})
             rest = bytearray()
             while chunk := old.read(100000):
                 rest += chunk
@@ -164,8 +162,7 @@ class Bounds(limetest.TestCase):
         with open(where + "/data", "rb", buffering=0) as file:
             os.truncate(path, 1000)
             for i in range(1000):
-                with self.assertRaises(OSError):
-                    os.pread(file.fileno(), 10, i)
+                self.assertRaises(OSError, os.pread, file.fileno(), 10, i)
         daemon.terminate()
         self.assertEqual(daemon.wait(20), 0)
         self.assertLess(read(path + ".log").count(b"\n"), 250)
@@ -240,9 +237,7 @@ class Programs(limetest.TestCase):
         """It would ask again for each file: a list of a million records is long enough."""
         with limetest.Mount(self.write("c.lime", CONTAINER)) as mount:
             for name in ("security.selinux", "system.posix_acl_access"):
-                with self.assertRaises(OSError) as caught:
-                    os.getxattr(mount.join("info"), name)
-                self.assertEqual(caught.exception.errno, errno.EOPNOTSUPP)
+                self.assertErrno(errno.EOPNOTSUPP, os.getxattr, mount.join("info"), name)
 
     def test_access_lists(self):
         """Group bits of the mode are only the mask where there is a list."""

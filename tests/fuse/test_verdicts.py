@@ -14,6 +14,7 @@ import damage
 import faults
 import limetest
 import test_verify
+from limetest import put, read
 
 CHECKSUM, REASON = "user.lime.checksum", "user.lime.reason"
 PLAIN = "a plain file"
@@ -133,8 +134,7 @@ class Damaged(limetest.TestCase):
         cls.folder = limetest.tempdir()
         for name, content in damage.kinds().items():
             path = os.path.join(cls.folder, name)
-            with open(path, "wb") as file:
-                file.write(content)
+            put(path, content)
             os.utime(path, (1e9, 1e9))
 
     def shown(self, mount):
@@ -293,8 +293,7 @@ class Cases(limetest.TestCase):
                 ("c", damage.gaugelib.write_nersc(u, PLAQUETTE=f"{plaquette + 1e-6:.9f}"), False),
                 ("d", damage.gaugelib.write_nersc(u, PLAQUETTE=f"{plaquette + 5e-8:.9f}"), True)):
             path = os.path.join(folder, name)
-            with open(path, "wb") as file:
-                file.write(data)
+            put(path, data)
             with limetest.Mount(path) as mount:
                 done = limetest.run(["lime", "verify", mount.path])
                 self.assertEqual(done.returncode, int(not good), (name, done))
@@ -321,8 +320,7 @@ class Exports(limetest.TestCase):
                         self.assertEqual((done.returncode, bool(done.stdout)), (0, True) if good
                                          else (1, False))
                         if good:
-                            with open(shown, "rb") as file:
-                                self.assertEqual(file.read(), done.stdout)
+                            self.assertEqual(read(shown), done.stdout)
                         else:
                             self.assertIn(b"do not have the checksum in the file", done.stderr)
                             with self.assertRaises(OSError) as caught, open(shown, "rb") as file:
@@ -335,8 +333,7 @@ class Unreadable(limetest.TestCase):
         """What cannot be read is not called bad, and is verified when it can be read again."""
         folder = self.tempdir()
         for name in "good", "good.nersc":
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(damage.kinds()[name])
+            put(os.path.join(folder, name), damage.kinds()[name])
             os.utime(os.path.join(folder, name), (1e9, 1e9))
         store = faults.Faults(folder)
         with limetest.Mount(folder, opts="formats", env=store.environment(later=100)) as mount:

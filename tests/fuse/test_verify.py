@@ -18,6 +18,7 @@ import scidac
 import test_ranks
 import writelib
 from test_ranks import serving, stats, until
+from limetest import put
 
 CHECKSUM, VERIFY = "user.lime.checksum", "user.lime.verify"
 REASON = "user.lime.reason"
@@ -56,8 +57,7 @@ class Files(limetest.TestCase):
         path = os.path.join(getattr(self, "folder", None) or self.tempdir(), name)
         how.setdefault("lattice", self.LATTICE)
         records = configuration(**how)
-        with open(path, "wb") as out:
-            out.write(limetest.container(records))
+        put(path, limetest.container(records))
         os.utime(path, (1e9, 1e9))  # what has just been written might yet be looked at again
         return path, records[1][1]
 
@@ -110,24 +110,20 @@ class OnRequest(Files):
                     count += 1
                 else:
                     for name in CHECKSUM, VERIFY:
-                        with self.assertRaises(OSError) as caught:
-                            os.getxattr(path, name)
-                        self.assertEqual(caught.exception.errno, errno.ENODATA)
+                        self.assertErrno(errno.ENODATA, os.getxattr, path, name)
             self.assertEqual(stats(mount)["verified_ok"], count)
             self.assertGreater(count, 8)
 
     def test_one_bit(self):
         path, data = self.conf()
         dice = random.Random(7)
-        with open(path, "rb") as file:
-            whole = file.read()
+        whole = limetest.read(path)
         begin = whole.index(data)
         for _ in range(200 if limetest.STRESS else 10):
             harmed = bytearray(whole)
             at = dice.randrange(len(data))
             harmed[begin + at] ^= 1 << dice.randrange(8)
-            with open(path + ".bad", "wb") as out:
-                out.write(harmed)
+            put(path + ".bad", harmed)
             with limetest.Mount(path + ".bad") as mount:
                 record = mount.join("ildg-binary-data")
                 self.assertEqual(os.getxattr(record, VERIFY), b"bad")
@@ -135,8 +131,7 @@ class OnRequest(Files):
 
     def put(self, records, name="conf.lime"):
         path = os.path.join(getattr(self, "folder", None) or self.tempdir(), name)
-        with open(path, "wb") as out:
-            out.write(limetest.container(records))
+        put(path, limetest.container(records))
         os.utime(path, (1e9, 1e9))
         return path
 
@@ -254,8 +249,7 @@ class OnRequest(Files):
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
             record = mount.join("ildg-binary-data")
             self.assertEqual(os.getxattr(record, VERIFY), b"good")
-            with open(path, "rb") as file:
-                at = file.read().index(data) + 1_000_000
+            at = limetest.read(path).index(data) + 1_000_000
             with open(path, "r+b") as file:
                 file.seek(at)
                 file.write(bytes(100))
@@ -311,8 +305,7 @@ class OnRequest(Files):
         with open(good, "rb") as file:
             part = file.read(3_000_000)
         for name in (".good.lime.lime-tmp-0123abcd-17-5a-0", ".good.lime.limefs-stage", ".run.lock"):
-            with open(os.path.join(self.folder, name), "wb") as file:
-                file.write(b"" if name == ".run.lock" else part)
+            put(os.path.join(self.folder, name), b"" if name == ".run.lock" else part)
         with limetest.Mount(self.folder) as mount:
             self.assertEqual(self.lime(mount.path),
                              f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n")
@@ -369,17 +362,14 @@ class AtOpen(Files):
             for _ in range(3):
                 with open(mount.join("ildg-binary-data"), "rb") as file:
                     file.read(1)
-            with open(mount.join("ildg-format"), "rb") as file:
-                self.assertIn(b"su3gauge", file.read())
+            self.assertIn(b"su3gauge", limetest.read(mount.join("ildg-format")))
             self.assertEqual(stats(mount)["verified_bytes"], len(data))
 
     def test_wrong(self):
         path, _data = self.conf(harm=0)
         with limetest.Mount(path, opts="verify=open") as mount:
             for _ in range(2):
-                with self.assertRaises(OSError) as caught:
-                    os.open(mount.join("ildg-binary-data"), os.O_RDONLY)
-                self.assertEqual(caught.exception.errno, errno.EIO)
+                self.assertErrno(errno.EIO, os.open, mount.join("ildg-binary-data"), os.O_RDONLY)
             self.assertEqual(verdict(mount.join("ildg-binary-data")), "bad")
             os.close(os.open(mount.join("ildg-format"), os.O_RDONLY))
 
@@ -387,8 +377,7 @@ class AtOpen(Files):
         path, data = self.conf()
         with limetest.Mount(path, opts="verify=open") as mount:
             def read(_):
-                with open(mount.join("ildg-binary-data"), "rb") as file:
-                    return file.read() == data
+                return limetest.read(mount.join("ildg-binary-data")) == data
             with concurrent.futures.ThreadPoolExecutor(16) as pool:
                 self.assertEqual(set(pool.map(read, range(32))), {True})
             self.assertEqual(stats(mount)["verified_bytes"], len(data))
@@ -445,9 +434,7 @@ class WhileRead(Files):
 
             self.assertEqual(tail(), data[-10:])
             self.assertEqual(os.getxattr(record, VERIFY), b"bad")
-            with self.assertRaises(OSError) as caught:
-                tail()
-            self.assertEqual(caught.exception.errno, errno.EIO)
+            self.assertErrno(errno.EIO, tail)
             self.assertEqual(read_to_the_end(record)[1], errno.EIO)
             with open(record, "rb", buffering=0) as file:
                 self.assertEqual(file.read(10), data[:10])
@@ -612,8 +599,7 @@ class Writing(Files):
             os.fsync(fd)
             self.assertEqual(os.getxattr(record, VERIFY), b"good")
             os.close(fd)
-            with open(mount.join("log"), "wb") as out:
-                out.write(b"more")
+            put(mount.join("log"), b"more")
             self.assertEqual(os.getxattr(record, VERIFY), b"good")
 
     def test_replaced(self):
@@ -622,14 +608,11 @@ class Writing(Files):
         with limetest.Mount(path, opts="rw") as mount:
             record = mount.join("002-ildg-binary-data")
             self.assertEqual(self.verified(record), b"good")
-            with open(record, "wb") as out:
-                out.write(other[1][1])
+            put(record, other[1][1])
             self.assertEqual(self.verified(record), b"bad")
-            with open(mount.join("003-scidac-checksum"), "wb") as out:
-                out.write(other[2][1])
+            put(mount.join("003-scidac-checksum"), other[2][1])
             self.assertEqual(self.verified(record), b"good")
-            with open(record, "wb") as out:
-                out.write(data)
+            put(record, data)
             self.assertEqual(self.verified(record), b"bad")
 
     def test_a_new_one(self):
@@ -638,11 +621,9 @@ class Writing(Files):
         with limetest.Mount(folder, opts="rw,verify=open") as mount:
             os.mkdir(mount.join("new.lime"))
             for name, data in records:
-                with open(mount.join("new.lime", name), "wb") as out:
-                    out.write(data)
+                put(mount.join("new.lime", name), data)
             record = mount.join("new.lime", "ildg-binary-data")
-            with open(record, "rb") as file:
-                self.assertTrue(file.read() == records[1][1])
+            self.assertTrue(limetest.read(record) == records[1][1])
             self.assertEqual(verdict(record), "good")
 
 

@@ -116,8 +116,7 @@ class Whole(limetest.TestCase):
                     file.seek(0)
                     file.write(bytes(16))
                 os.posix_fadvise(old.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                with self.assertRaises(OSError):
-                    os.pread(old.fileno(), 100, 100000)
+                self.assertRaises(OSError, os.pread, old.fileno(), 100, 100000)
             after = self.links(read(mount.join("conf.nersc")), "nersc")
             self.assertNotEqual(first, bytes(16))
             self.assertEqual(int((before != after).sum()), 1)
@@ -131,8 +130,7 @@ class Whole(limetest.TestCase):
             with open(mount.join("ildg-binary-data"), "r+b") as file:
                 file.write(b"\x7f\xf8" + bytes(6))
         with limetest.Mount(path) as mount:
-            with self.assertRaises(OSError):
-                read(mount.join("conf.nersc"))
+            self.assertRaises(OSError, read, mount.join("conf.nersc"))
             self.assertTrue(os.stat(mount.join("conf.nersc")).st_size)
 
     def test_interrupted(self):

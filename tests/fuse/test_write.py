@@ -712,10 +712,8 @@ class Leaks(writelib.TestCase):
             def level():
                 names = []
                 for fd in os.listdir(f"/proc/{pid}/fd"):
-                    try:
+                    with contextlib.suppress(FileNotFoundError):
                         names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-                    except FileNotFoundError:
-                        pass
                 with open(f"/proc/{pid}/statm", encoding="ascii") as file:
                     return (len([name for name in names if name != "/dev/fuse"]),
                             int(file.read().split()[1]))
@@ -761,8 +759,7 @@ class Leaks(writelib.TestCase):
             os.setxattr(at("newer"), "user.lime.mb", b"1")
             for refused in (lambda: os.unlink(at("first")), lambda: put(at("009-x"), b""),
                             lambda: os.setxattr(at("first"), "user.lime.mb", b"0")):
-                with self.assertRaises(OSError):
-                    refused()
+                self.assertRaises(OSError, refused)
             fd = os.open(at("gone"), os.O_WRONLY | os.O_CREAT)
             os.write(fd, b"x" * 1000)
             gone = True
@@ -771,10 +768,8 @@ class Leaks(writelib.TestCase):
             except OSError as error:
                 self.assertEqual(error.errno, errno.EBUSY)
                 gone = False
-            try:
+            with contextlib.suppress(OSError):
                 os.close(fd)
-            except OSError:
-                pass
             if not gone:
                 os.unlink(at("gone"))
             os.unlink(at("newer"))
@@ -788,10 +783,8 @@ class Leaks(writelib.TestCase):
             os.write(fd, b"x" * 1000)
             process.terminate()
             code = process.wait(60)
-            try:
+            with contextlib.suppress(OSError):
                 os.close(fd)
-            except OSError:
-                pass
             with open(log, encoding="utf-8") as file:
                 words = file.read()
             self.assertEqual(code, 0, words)

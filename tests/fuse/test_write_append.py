@@ -293,10 +293,8 @@ class Appending(writelib.TestCase):
             write_all(fd, b"x" * 300000)
             os.kill(mount.pid, number)
             mount.wait_for_end()
-            with self.assertRaises(OSError):
-                os.fsync(fd)
-            with self.assertRaises(OSError):
-                os.close(fd)
+            self.assertRaises(OSError, os.fsync, fd)
+            self.assertRaises(OSError, os.close, fd)
             mount.stop()
             with self.rw(path):
                 pass
@@ -329,8 +327,7 @@ class Last(writelib.TestCase):
     def test_goes_on(self):
         with self.written([A, B]) as (path, mount):
             for name in ("second", "002-second"):
-                with open(mount.join(name), "ab") as file:
-                    file.write(b"more")
+                put(mount.join(name), b"more", "ab")
             self.assertEqual(os.stat(mount.join("second")).st_size, len(B[1]) + 8)
         self.assertHolds(path, [A, ("second", B[1] + b"moremore")])
 

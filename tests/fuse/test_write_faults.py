@@ -637,8 +637,7 @@ class BadDisk(Faults):
         for call in (lambda: put(mount.join("newer"), b"x"),
                      lambda: os.truncate(mount.join("second"), 10),
                      lambda: os.setxattr(mount.join("second"), "user.lime.mb", b"1")):
-            with self.assertRaises(OSError):
-                call()
+            self.assertRaises(OSError, call)
         self.assertTrue(mount.pid)
         mount.stop()
         self.fs.comes_back()
@@ -871,8 +870,7 @@ class Outside(Faults):
             put(self.path, limetest.container([A, B, C]))
             with self.subTest(how), self.rw(self.path) as mount:
                 fd = os.open(mount.join("third"), os.O_WRONLY)
-                with open(self.path, "ab") as file:
-                    file.write(limetest.record(*foreign, 1, 1))
+                put(self.path, limetest.record(*foreign, 1, 1), "ab")
                 if how == "create":
                     put(mount.join("newer"), b"y" * 10)
                 elif how == "grow":
@@ -900,8 +898,7 @@ class Outside(Faults):
     def test_garbage_is_added(self):
         """It may be a record that is not whole yet: nothing is cut, nothing added."""
         with self.rw(self.path) as mount:
-            with open(self.path, "ab") as file:
-                file.write(b"garbage" * 100)
+            put(self.path, b"garbage" * 100, "ab")
             before = read(self.path)
             for call in (lambda: put(mount.join("newer"), b"y"),
                          lambda: os.truncate(mount.join("third"), 10),
@@ -941,8 +938,7 @@ class Outside(Faults):
         with self.rw(folder) as mount:
             put(mount.join("c.lime/new"), b"x")
             until(lambda: limetest.run(["lime", "repair", self.path]).returncode == 0, 60)
-            with open(self.path, "ab") as file:
-                file.write(limetest.record("foreign", b"f" * 1000, 1, 1))
+            put(self.path, limetest.record("foreign", b"f" * 1000, 1, 1), "ab")
             put(mount.join("c.lime/newer"), b"y")
         self.assertHolds(self.path, [[A, B, C, ("new", b"x")],
                                      [("foreign", b"f" * 1000), ("newer", b"y")]])

@@ -21,7 +21,7 @@ import writelib
 from faults import HANG, Faults
 from fakejob import SYNC, WRITE, WRITING, FakeJob, ok
 from test_ranks import serving, stats
-from writelib import MIB, put, pwrite_all, until
+from writelib import MIB, put, pwrite_all, read, until
 
 PAGE = 4096
 TIMEOUT = 0.5  # job_timeout
@@ -37,8 +37,7 @@ def ranks_of(job):
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError, KeyError):
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
+            words = read(f"/proc/{pid}/cmdline").split(b"\0")
             if os.path.basename(words[0]) != b"limefs-io" or os.fsencode(job) not in words:
                 continue
             with open(f"/proc/{pid}/environ", "rb") as file:
@@ -222,9 +221,7 @@ class Fake(TestCase):
                 until(lambda: len(job.writes) >= written + 6)
                 self.drop(job, mount)
                 for fd in fds:
-                    with self.assertRaises(OSError) as caught:
-                        os.fsync(fd)
-                    self.assertEqual(caught.exception.errno, errno.EIO)
+                    self.assertErrno(errno.EIO, os.fsync, fd)
                 for fd in fds:
                     os.fsync(fd)
                 with contextlib.suppress(OSError):

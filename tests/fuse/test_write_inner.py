@@ -1,5 +1,6 @@
 """Records between others: in place, and anew."""
 
+import contextlib
 import errno
 import mmap
 import os
@@ -123,8 +124,7 @@ class Inner(writelib.TestCase):
             # Emptied, it is collected beside the container, and grows.
             with open(mount.join("first"), "wb", buffering=0) as file:
                 file.write(b"12")
-                with open(mount.join("first"), "ab", buffering=0) as other:
-                    other.write(b"34")
+                put(mount.join("first"), b"34", "ab")
             fd = os.open(mount.join("empty"), os.O_WRONLY | os.O_APPEND | os.O_TRUNC)
             write_all(fd, b"full")
             os.close(fd)
@@ -138,10 +138,8 @@ class Inner(writelib.TestCase):
             if sync:
                 os.fsync(fd)
         except OSError:
-            try:
+            with contextlib.suppress(OSError):
                 os.close(fd)
-            except OSError:
-                pass
             raise
         os.close(fd)
 

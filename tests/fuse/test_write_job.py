@@ -213,10 +213,8 @@ class Job(writelib.TestCase):
                 self.assertTrue(set(seen) & {errno.ENOSPC, errno.EIO}, seen)
                 os.unlink(filler)
                 for name in sorted(os.listdir(mount))[1:]:
-                    try:
+                    with contextlib.suppress(FileNotFoundError):
                         os.unlink(mount.join(name))
-                    except FileNotFoundError:
-                        pass
                 put(mount.join("after"), self.data)
                 self.assertHolds(path, [A, ("after", self.data)])
                 os.unlink(mount.join("after"))

@@ -62,8 +62,7 @@ class Mounting(writelib.TestCase):
         path = self.write("c.lime", good)
         os.chmod(path, 0o640)
         for tail in tails:
-            with open(path, "ab") as file:
-                file.write(tail)
+            put(path, tail, "ab")
             with self.rw(path):
                 self.assertEqual(read(path), good)
         for i, tail in enumerate(tails):
@@ -329,8 +328,7 @@ class Trees(writelib.TestCase):
         os.mkdir(self.under("d"))
         with self.rw(self.top) as mount:
             put(mount.join("notes"), b"text")
-            with open(mount.join("notes"), "ab") as file:
-                file.write(b" and more")
+            put(mount.join("notes"), b" and more", "ab")
             self.assertEqual(read(mount.join("notes")), b"text and more")
             self.assertEqual(os.stat(mount.join("notes")).st_size, 13)
             os.truncate(mount.join("notes"), 4)

@@ -289,8 +289,7 @@ class Faults(TestCase):
         writelib.write_all(fd, blocks(1, 10 * MIB))
         os.kill(mount.pid, signal.SIGTERM)
         mount.wait_for_end()
-        with self.assertRaises(OSError):
-            os.fsync(fd)
+        self.assertRaises(OSError, os.fsync, fd)
         with contextlib.suppress(OSError):
             os.close(fd)
         mount.stop()

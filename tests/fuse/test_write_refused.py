@@ -1,5 +1,6 @@
 """What cannot be done is refused, with the errno that docs/writing.md names."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -121,8 +122,7 @@ class Refused(writelib.TestCase):
 
         def says(call, *args):
             before = len(words())
-            with self.assertRaises(OSError):
-                call(*args)
+            self.assertRaises(OSError, call, *args)
             until(lambda: len(words()) > before, 5)
 
         def go_on(name):
@@ -192,13 +192,11 @@ class ReadOnly(writelib.TestCase):
         """Its descriptors: none of a file below here is open for writing."""
         folder = os.path.dirname(self.path)
         for fd in os.listdir(f"/proc/{mount.pid}/fd"):
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 if os.readlink(f"/proc/{mount.pid}/fd/{fd}").startswith(folder):
                     with open(f"/proc/{mount.pid}/fdinfo/{fd}", encoding="ascii") as file:
                         mode = [line for line in file if line.startswith("flags:")][0]
                     self.assertEqual(int(mode.split()[1], 8) & os.O_ACCMODE, os.O_RDONLY)
-            except FileNotFoundError:
-                pass
 
     def test_a_container(self):
         before = os.stat(self.path)
@@ -225,8 +223,7 @@ class ReadOnly(writelib.TestCase):
     def test_an_unfinished_record_is_left_alone(self):
         """A mount that only reads recovers nothing."""
         header = limetest.header("unfinished", 0, 0, 1, magic=0)
-        with open(self.path, "ab") as file:
-            file.write(header + b"data")
+        put(self.path, header + b"data", "ab")
         before = read(self.path)
         with limetest.Mount(self.path) as mount:
             self.assertEqual(len(os.listdir(mount)), 2)

@@ -19,13 +19,16 @@ check_all), LIMETEST_TIMEOUT (seconds for one test).
 """
 
 import atexit
+import concurrent.futures
 import contextlib
 import csv
+import errno
 import faulthandler
 import fcntl
 import functools
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -340,11 +343,39 @@ def read(path):
         return file.read()
 
 
-def put(path, data):
-    """A file of these bytes; its path."""
-    with open(path, "wb") as file:
+def put(path, data, mode="wb"):
+    """Writes the bytes to the file, to its end with mode "ab"; returns its path."""
+    with open(path, mode) as file:
         file.write(data)
     return path
+
+
+# ---- threads ----
+
+
+def at_once(*calls):
+    """Runs each call, a tuple (function, *args), in a thread of its own; returns their values."""
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return [job.result() for job in [pool.submit(*call) for call in calls]]
+
+
+@contextlib.contextmanager
+def meanwhile(function, *args, threads=1):
+    """Calls the function over and over in other threads, until the end of the `with`."""
+    over = threading.Event()
+
+    def loop():
+        while not over.is_set():
+            function(*args)
+
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        jobs = [pool.submit(loop) for _ in range(threads)]
+        try:
+            yield
+        finally:
+            over.set()
+        for job in jobs:
+            job.result()
 
 
 # ---- mounts ----
@@ -503,6 +534,39 @@ class Mount:
             self._kill()
 
 
+class Foreground:
+    """`limefs -f` on a new mount point, path; ended at the end of the test. prefix: a program to
+    run it under."""
+
+    def __init__(self, source, *args, prefix=()):
+        self.path, self._log = tempdir(), os.path.join(tempdir(), "log")
+        with open(self._log, "wb") as log:
+            self.process = subprocess.Popen(
+                [*prefix, program("limefs"), "-f", *args, source, self.path],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        _cleanup(self._give_up)
+        if not _wait(lambda: mounts_under(self.path), 60 * SLOWNESS):
+            raise AssertionError(f"limefs -f is not mounted: {self.words()}")
+
+    def join(self, *names):
+        return os.path.join(self.path, *names)
+
+    def words(self):
+        """What it has said so far."""
+        return read(self._log).decode()
+
+    def end(self, number=signal.SIGTERM):
+        """Its exit status after the signal."""
+        self.process.send_signal(number)
+        return self.process.wait(60 * SLOWNESS)
+
+    def _give_up(self):
+        self.process.kill()
+        self.process.wait()
+        if mounts_under(self.path):
+            _detach(self.path)
+
+
 # ---- TAP ----
 
 
@@ -528,6 +592,22 @@ class TestCase(unittest.TestCase):
     def run_ok(self, args, **kw):
         """run(), and the program must succeed; its standard output."""
         return run(args, check=True, **kw).stdout
+
+    def run_fails(self, args, words="", status=1, **kw):
+        """run(), and the program must exit so and say this; what it has said."""
+        done = run(args, **kw)
+        said = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, status, (args, said))
+        self.assertIn(words, said, args)
+        return said
+
+    def assertErrno(self, codes, function, *args, **kw):
+        codes = codes if isinstance(codes, tuple) else (codes,)
+        with self.assertRaises(OSError) as caught:
+            function(*args, **kw)
+        got = caught.exception.errno
+        self.assertIn(got, codes, f"{errno.errorcode.get(got)}, not "
+                                  f"{[errno.errorcode[code] for code in codes]}")
 
 
 def _say(stream, text):

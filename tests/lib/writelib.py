@@ -4,7 +4,6 @@ change, and small file systems that fill up or fail.
 
 import contextlib
 import ctypes
-import errno
 import fcntl
 import functools
 import json
@@ -208,14 +207,6 @@ class TestCase(limetest.TestCase):
         yield path, mount
         mount.stop()
         self.assertClean(path)
-
-    def assertErrno(self, codes, function, *args, **kw):
-        codes = codes if isinstance(codes, tuple) else (codes,)
-        with self.assertRaises(OSError) as caught:
-            function(*args, **kw)
-        got = caught.exception.errno
-        self.assertIn(got, codes, f"{errno.errorcode.get(got)}, not "
-                                  f"{[errno.errorcode[code] for code in codes]}")
 
     def assertClean(self, path):
         """The file is a good container, as we read it and as `lime check` does."""
