@@ -165,20 +165,6 @@ class Attributes(limetest.TestCase):
             self.assertEqual((got.f_blocks, got.f_frsize), (want.f_blocks, want.f_frsize))
             self.assertTrue(got.f_flag & os.ST_RDONLY)
 
-    def test_nothing_can_be_written(self):
-        path = self.write("c.lime", limetest.container([("a", b"1")]))
-        with limetest.Mount(path) as mount:
-            for attempt in (lambda: open(mount.join("001-a"), "r+b"),
-                            lambda: open(mount.join("002-b"), "wb"),
-                            lambda: os.unlink(mount.join("001-a")),
-                            lambda: os.truncate(mount.join("001-a"), 0),
-                            lambda: os.setxattr(mount.join("001-a"), "user.lime.type", b"x"),
-                            lambda: os.mkdir(mount.join("d"))):
-                with self.assertRaises(OSError) as caught:
-                    attempt()
-                self.assertEqual(caught.exception.errno, 30)  # EROFS
-        self.assertEqual(read(path), limetest.container([("a", b"1")]))
-
 
 @limetest.needs_fuse
 class Large(limetest.TestCase):

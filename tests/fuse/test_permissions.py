@@ -409,6 +409,16 @@ class Permissions(limetest.TestCase):
         reads = ("access r", "access x", "stat", "open r", "getxattr", "listxattr")
         self.compare(self.plain, MODES + LISTS, {name: PLAIN[name] for name in reads}, opts=())
 
+    def test_reading_containers_only(self):
+        reads = ("access r", "access x", "stat", "list", "stat inside", "listxattr")
+        self.compare(self.container, MODES + LISTS, {name: CONTAINERS[name] for name in reads},
+                     mask=0o666, opts=())
+
+    def test_reading_records_only(self):
+        reads = ("access r", "access x", "stat", "open r", "getxattr", "listxattr")
+        self.compare(self.container, MODES + LISTS, {name: RECORDS[name] for name in reads},
+                     mask=0o666, inside="last", opts=())
+
     def test_containers(self):
         self.compare(self.container, MODES + LISTS, CONTAINERS, mask=0o666)
 

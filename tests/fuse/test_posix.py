@@ -400,6 +400,7 @@ class Posix(writelib.TestCase):
             if step % 200 == 199:
                 self.anew()
         self.assertAlike(f"SEED={SEED}")
+        self.assertEqual(tree(self.below), tree(self.native))
 
 
 @limetest.needs_fuse
@@ -463,9 +464,19 @@ class Records(writelib.TestCase):
                 for line in section.splitlines()[2:]]
         return {what.strip("`"): word for what, word, _ in rows}
 
+    def refused(self, work, rows):
+        """Each of the rows in the directory."""
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(work)
+        for what, (operation, code) in rows.items():
+            with self.subTest(what=what):
+                self.assertErrno(code, operation)
+        os.chdir("/")
+
     @writelib.as_root
     def test_what_they_cannot_do(self):
-        top, documented = self.tempdir(), self.table()
+        """In a tree, and in a mount of the container alone what concerns nothing else."""
+        top, work, documented = self.tempdir(), self.tempdir(), self.table()
         items = [("first", b"1"), ("second", b"2" * 100), ("twice", b"a"), ("twice", b"b"),
                  ("third", b"3" * 10)]
         file_of(os.path.join(top, "file"))
@@ -474,13 +485,19 @@ class Records(writelib.TestCase):
         os.setxattr(os.path.join(top, "c"), "user.note", b"below")
         before = tree(top)
         self.assertEqual(set(documented), set(self.OPERATIONS))
+        rows = {what: (operation, getattr(errno, documented[what]))
+                for what, operation in self.OPERATIONS.items()}
+        rows.update({
+            "rename c/first c/third": (lambda: os.rename("c/first", "c/third"), errno.EPERM),
+            "unlink c/none": (lambda: os.unlink("c/none"), errno.ENOENT),
+            "unlink c/009-none": (lambda: os.unlink("c/009-none"), errno.ENOENT)})
         with self.rw(top) as mount:
-            self.addCleanup(os.chdir, os.getcwd())
-            os.chdir(mount.path)
-            for what, operation in self.OPERATIONS.items():
-                with self.subTest(what=what):
-                    self.assertErrno(getattr(errno, documented[what]), operation)
-            os.chdir("/")
+            self.refused(mount.path, rows)
+        self.assertEqual(tree(top), before)
+        os.mkdir(os.path.join(work, "c"))
+        with self.rw(os.path.join(top, "c"), mountpoint=os.path.join(work, "c")):
+            self.refused(work, {what: row for what, row in rows.items()
+                                if not {"c", "x", "file", "other"} & set(what.split())})
         self.assertEqual(tree(top), before)
 
 
@@ -544,6 +561,7 @@ class Programs(writelib.TestCase):
                 "printf 'a: a.o\\n\\tcc -o a a.o\\na.o: a.c\\n\\tcc -c a.c\\n' >Makefile && "
                 "make -s && ./a && make -q && touch -d '1 hour' a.c && if make -q; then false; fi && "
                 "touch -d '1 hour ago' a.c && rm a && make -s && rm a a.o",
+        "dd": 'dd if="$GIVEN/file" of=f bs=64k conv=fsync status=none && cat "$GIVEN/file" >>f',
         "sed -i": 'cp "$GIVEN/file" f && sed -i s/data/words/ f && sed -i.old s/some/few/ f',
         "patch": "printf 'a\\nb\\n' >f && printf '%s\\n' '--- f' '+++ f' '@@ -1,2 +1,2 @@' ' a' "
                  "'-b' '+c' >p && patch -s f p",

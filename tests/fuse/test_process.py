@@ -97,11 +97,6 @@ class Process(limetest.TestCase):
             self.assertRegex(self.run_ok(["limefs", "--status", mount.path]),
                              rb"job +(absent|starting): it does not start: mpirun has ended\n")
 
-    def test_ready_when_it_returns(self):
-        for _ in range(20):
-            with limetest.Mount(self.path) as mount:
-                self.assertEqual(read(mount.join("info")), b"hello")
-
     def test_relative_paths(self):
         where = self.tempdir()
         os.mkdir(os.path.join(where, "mnt"))

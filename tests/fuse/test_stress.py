@@ -3,8 +3,6 @@
 import errno
 import os
 import random
-import shutil
-import struct
 import subprocess
 import sys
 import threading
@@ -238,34 +236,6 @@ class Programs(limetest.TestCase):
         with limetest.Mount(self.write("c.lime", CONTAINER)) as mount:
             for name in ("security.selinux", "system.posix_acl_access"):
                 self.assertErrno(errno.EOPNOTSUPP, os.getxattr, mount.join("info"), name)
-
-    def test_access_lists(self):
-        """Group bits of the mode are only the mask where there is a list."""
-        if os.geteuid() != 0 or not shutil.which("setpriv"):
-            self.skipTest("needs root")
-        source = self.tempdir()
-        os.chmod(source, 0o755)
-        path = put(source + "/c.lime", CONTAINER)
-        put(source + "/plain", b"secret")
-        where = self.tempdir()
-        user, group, other = 4711, 4712, 4713
-        nobody = 0xffffffff
-        # u::rw- u:4711:r-- g::--- m::r-- o::---
-        entries = [(1, 6, nobody), (2, 4, user), (4, 0, nobody), (16, 4, nobody), (32, 0, nobody)]
-        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
-        for name in (path, source + "/plain"):
-            os.chown(name, 0, group)
-            try:
-                os.setxattr(name, "system.posix_acl_access", acl)
-            except OSError:
-                self.skipTest("needs a file system with access lists")
-        with limetest.Mount(source, mountpoint=where, opts="allow_other"):
-            for uid, gid, may in ((user, 1, True), (other, group, False), (other, 1, False)):
-                for name in (where + "/c.lime/info", where + "/plain", where + "/c.lime"):
-                    done = limetest.run(["setpriv", f"--reuid={uid}", f"--regid={gid}",
-                                         "--clear-groups", "ls" if name.endswith("lime") else "cat",
-                                         name])
-                    self.assertEqual(done.returncode == 0, may, (uid, gid, name))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ import shutil
 import signal
 import stat
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import faults

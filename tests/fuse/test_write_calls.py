@@ -22,7 +22,7 @@ import limetest
 import mpitest
 import test_ranks
 import writelib
-from writelib import put, read, records, until, whole_records
+from writelib import put, read, records, whole_records
 
 ITEMS = [("xlf-info", b"x" * 77), ("data", bytes(200000)), ("log", b"log" * 1001)]
 STEPS = ["append", "grow", "patch", "append", "name", "renew_same", "allocate", "renew_inner",

@@ -733,12 +733,6 @@ class ReadOnlyBelow(Faults):
             self.run_ok(["mount", "-o", f"remount,bind,{','.join(options)}", where])
         return where
 
-    def test_from_the_beginning(self):
-        where = self.bind("ro")
-        done = limetest.run(["limefs", "-o", "rw", os.path.join(where, "c.lime"), self.tempdir()])
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn(b"Read-only file system", done.stderr)
-
     def test_a_tree(self):
         """It may be mounted; what is written to it is refused."""
         where = self.bind("ro")

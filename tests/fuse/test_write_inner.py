@@ -5,13 +5,11 @@ import errno
 import mmap
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
-from writelib import (
-    A, B, C, MIB, opened, put, pwrite_all, read, records, sizes, some, until, write_all)
+from writelib import A, B, C, MIB, put, pwrite_all, read, sizes, some, until, write_all
 
 
 @limetest.needs_fuse
@@ -379,15 +377,6 @@ class Inner(writelib.TestCase):
                     except OSError as error:
                         self.assertIn(error.errno, (errno.ESTALE, errno.EIO))
                 self.assertBytes(read(mount.join("third")), C[1])
-
-    def test_not_removed(self):
-        with self.written([A, B, C]) as (path, mount):
-            for name in ("first", "001-first", "second", "002-second"):
-                self.assertErrno(errno.EPERM, os.unlink, mount.join(name))
-            done = limetest.run(["rm", "-f", mount.join("first")])
-            self.assertIn(b"Operation not permitted", done.stderr)
-            self.assertEqual(len(os.listdir(mount)), 3)
-        self.assertHolds(path, [A, B, C])
 
 
 class InnerByOneThread(Inner):

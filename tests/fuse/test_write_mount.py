@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import errno
-import mmap
 import os
 import shutil
 import stat
@@ -12,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
-from writelib import A, B, flags, MIB, put, read, records, some, until
+from writelib import A, B, put, read, some, until
 
 
 @limetest.needs_fuse
@@ -135,14 +134,6 @@ class Mounting(writelib.TestCase):
             put(mount.join("new"), b"x")
         self.assertHolds(path, [A, ("odd", b"12345"), ("new", b"x")])
 
-    def test_a_file_that_may_not_be_written(self):
-        if os.geteuid() == 0:
-            self.skipTest("root may")
-        path = self.write("c.lime", limetest.container([A]))
-        os.chmod(path, 0o444)
-        done = limetest.run(["limefs", "-o", "rw", path, self.tempdir()], timeout=20)
-        self.assertNotEqual(done.returncode, 0)
-
     @writelib.as_root
     def test_a_read_only_file_system(self):
         fs = writelib.SmallFs(self, "tmpfs", 4)
@@ -223,22 +214,6 @@ class Users(writelib.TestCase):
         self.assertIn(found[0].data, (A[1], b"short\n"))
         if found[0].data == A[1]:
             self.assertRegex(done.stderr, rb"(?i)permission denied|not permitted")
-
-    def test_other_users_of_a_mount(self):
-        """allow_other: modes say who may write."""
-        with self.rw(self.path, "allow_other", mountpoint=self.folder + "/mnt"):
-            os.chmod(self.path, 0o644)
-            until(lambda: os.stat(self.folder + "/mnt/first").st_mode & 0o777 == 0o644)
-            for script in ("echo x >mnt/first", "echo x >>mnt/second", "echo x >mnt/new",
-                           "rm -f mnt/second", "truncate -s 0 mnt/second"):
-                done = self.as_nobody(script)
-                self.assertNotEqual(done.returncode, 0, script)
-                self.assertRegex(done.stderr, b"Permission denied|not permitted", script)
-            self.assertHolds(self.path, [A, B])
-            os.chmod(self.path, 0o666)
-            until(lambda: os.stat(self.folder + "/mnt/first").st_mode & 0o777 == 0o666)
-            self.assertEqual(self.as_nobody("echo x >>mnt/second").returncode, 0)
-            self.assertHolds(self.path, [A, ("second", B[1] + b"x\n")])
 
 
 @limetest.needs_fuse
@@ -322,74 +297,6 @@ class Trees(writelib.TestCase):
         self.assertEqual(read(self.under("real/inner/notes")), b"plain")
         self.assertHolds(self.under("real/inner/c.lime"), [("x", b"1")])
 
-    def test_plain_files(self):
-        """All that the file system below does."""
-        put(self.under("old"), b"old")
-        os.mkdir(self.under("d"))
-        with self.rw(self.top) as mount:
-            put(mount.join("notes"), b"text")
-            put(mount.join("notes"), b" and more", "ab")
-            self.assertEqual(read(mount.join("notes")), b"text and more")
-            self.assertEqual(os.stat(mount.join("notes")).st_size, 13)
-            os.truncate(mount.join("notes"), 4)
-            with open(mount.join("notes"), "r+b") as file, mmap.mmap(file.fileno(), 4) as pages:
-                pages[0:1] = b"T"
-            os.chmod(mount.join("notes"), 0o640)
-            os.utime(mount.join("notes"), (1000000000, 1000000000))
-            os.setxattr(mount.join("notes"), "user.mine", b"yes")
-            os.rename(mount.join("notes"), mount.join("d/notes"))
-            os.link(mount.join("d/notes"), mount.join("link"))
-            os.symlink("d/notes", mount.join("symlink"))
-            self.assertEqual(read(mount.join("symlink")), b"Text")
-            os.unlink(mount.join("old"))
-            self.assertErrno(errno.ENOENT, os.stat, mount.join("old"))
-            self.assertEqual(sorted(os.listdir(mount)), ["d", "link", "symlink"])
-            put(mount.join("over"), b"1")
-            os.rename(mount.join("over"), mount.join("d/notes"))  # over another
-            self.assertEqual(read(mount.join("d/notes")), b"1")
-            os.removexattr(mount.join("link"), "user.mine")
-        self.assertEqual(sorted(os.listdir(self.top)), ["d", "link", "symlink"])
-        self.assertEqual(read(self.under("link")), b"Text")
-        found = os.stat(self.under("link"))
-        self.assertEqual((found.st_mode & 0o777, found.st_mtime), (0o640, 1000000000))
-        self.assertEqual(os.listxattr(self.under("link")), [])
-        self.assertEqual(os.readlink(self.under("symlink")), "d/notes")
-        self.assertEqual(read(self.under("d/notes")), b"1")
-
-    @writelib.as_root
-    def test_the_owner_of_a_plain_file(self):
-        put(self.under("notes"), b"text")
-        with self.rw(self.top) as mount:
-            os.chown(mount.join("notes"), 4711, 4712)
-        found = os.stat(self.under("notes"))
-        self.assertEqual((found.st_uid, found.st_gid), (4711, 4712))
-
-    def test_programs_on_plain_files(self):
-        data = some(2 * MIB + 1)
-        given = self.write("given", data)
-        os.mkdir(self.under("d"))
-        with self.rw(self.top) as mount:
-            self.run_ok(["cp", given, mount.join("d/copy")])
-            self.run_ok(["sed", "-i", "s/x/y/", put(mount.join("d/text"), b"xxx")])
-            self.run_ok(["mv", mount.join("d/copy"), mount.join("copy")])
-            self.run_ok(["sh", "-c", 'cat "$1" >>"$2"', "sh", given, mount.join("copy")])
-            self.run_ok(["dd", f"if={given}", f"of={mount.join('d/dd')}", "bs=64k", "conv=fsync",
-                         "status=none"])
-            self.run_ok(["rm", "-f", mount.join("d/dd")])
-        self.assertEqual(read(self.under("d/text")), b"yxx")
-        self.assertBytes(read(self.under("copy")), data + data)
-        self.assertEqual(os.listdir(self.under("d")), ["text"])
-
-    def test_a_file_open_while_it_goes(self):
-        with self.rw(self.top) as mount:
-            with open(mount.join("x"), "w+b", buffering=0) as file:
-                file.write(b"1234")
-                os.unlink(mount.join("x"))
-                file.write(b"5678")
-                self.assertEqual(os.pread(file.fileno(), 10, 0), b"12345678")
-            self.assertEqual(os.listdir(mount), [])
-        self.assertEqual(os.listdir(self.top), [])
-
     def test_a_plain_file_and_a_container_of_the_same_name(self):
         """The one may become the other."""
         with self.rw(self.top, "entry_timeout=0", "attr_timeout=0") as mount:
@@ -437,17 +344,6 @@ class Trees(writelib.TestCase):
                                      mount.join(old), mount.join(new))
         for name in ("a.lime", "b.lime"):
             self.assertHolds(self.under(name), [A, B])
-
-    def test_links_lead_nowhere_outside(self):
-        """What the daemon may write, a link in the tree does not lead to."""
-        outside = self.write("outside", b"safe")
-        os.symlink(outside, self.under("link"))
-        with self.rw(self.top) as mount:
-            # The kernel follows the link, on the user's behalf: no business of the daemon.
-            self.assertEqual(os.readlink(mount.join("link")), outside)
-            self.assertErrno(errno.ELOOP, os.open, mount.join("link"),
-                             os.O_WRONLY | os.O_NOFOLLOW)
-        self.assertEqual(read(outside), b"safe")
 
     def test_many_containers(self):
         count = 300

@@ -10,43 +10,11 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
-from writelib import A, B, C, flags, opened, put, read, some, until
+from writelib import A, B, C, put, read, some, until
 
 
 @limetest.needs_fuse
 class Refused(writelib.TestCase):
-    def test_what_records_are_not(self):
-        with self.written([A, B, C]) as (path, mount):
-            outside = self.write("outside", b"x")
-            not_here = (errno.EPERM, errno.EOPNOTSUPP)
-            for name in ("first", "002-second"):
-                self.assertErrno(errno.EPERM, os.link, mount.join(name), mount.join("link"))
-                self.assertErrno(errno.EPERM, os.rename, mount.join(name), mount.join("new"))
-                self.assertErrno(errno.EPERM, os.rename, mount.join(name), mount.join("third"))
-                self.assertErrno(errno.EPERM, os.rename, mount.join("third"), mount.join(name))
-            self.assertErrno(errno.EPERM, os.link, mount.join("third"), mount.join("link"))
-            self.assertErrno(not_here, os.mkdir, mount.join("folder"))
-            self.assertErrno(not_here, os.mkfifo, mount.join("fifo"))
-            self.assertErrno(not_here, os.symlink, outside, mount.join("symlink"))
-            self.assertErrno((errno.EXDEV, errno.EPERM), os.rename, outside, mount.join("new"))
-            self.assertErrno((errno.ENOTDIR, errno.EPERM), os.rmdir, mount.join("third"))
-            self.assertErrno(errno.ENOENT, os.unlink, mount.join("none"))
-            self.assertErrno(errno.ENOENT, os.unlink, mount.join("004-none"))
-            self.assertEqual(len(os.listdir(mount)), 3)
-        self.assertHolds(path, [A, B, C])
-
-    def test_mode_and_owner(self):
-        with self.written([A, B]) as (path, mount):
-            before = os.stat(path)
-            for name in ("first", "second"):
-                self.assertErrno(errno.EPERM, os.chmod, mount.join(name), 0o600)
-                if os.geteuid() == 0:
-                    self.assertErrno(errno.EPERM, os.chown, mount.join(name), 4711, -1)
-                    self.assertErrno(errno.EPERM, os.chown, mount.join(name), -1, 4711)
-            after = os.stat(path)
-            for field in ("st_mode", "st_uid", "st_gid"):
-                self.assertEqual(getattr(after, field), getattr(before, field))
-
     def test_mode_and_owner_of_a_new_one(self):
         """As with the mode that is asked for when it is made, nothing comes of them."""
         with self.written([A, B]) as (path, mount):
