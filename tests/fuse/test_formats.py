@@ -7,7 +7,6 @@ import errno
 import os
 import random
 import struct
-import subprocess
 import sys
 import time
 
@@ -219,21 +218,14 @@ class Formats(limetest.TestCase):
         with open(os.path.join(folder, "long"), "wb") as file:
             file.write(struct.pack("<i4i64si", 20103, 128, 128, 128, 1, b"", 1))
             file.truncate(88 + 4 * 128 ** 3 + 8 + 288 * 128 ** 3)
-        point, log = self.tempdir(), os.path.join(self.tempdir(), "log")
-        with open(log, "wb") as out:
-            daemon = subprocess.Popen([limetest.program("limefs"), "-f", "-o", "formats", folder,
-                                       point], stdout=out, stderr=out)
-        try:
-            self.assertTrue(limetest._wait(lambda: limetest.mounts_under(point), 60))
-            self.assert_shows(os.path.join(point, "good"), "milc", single(self.data))
-            for name in ("bad", "outside"):
-                self.assertEqual(self.read(os.path.join(point, name)), files[name])
-            self.assertErrno(errno.EIO, os.listdir, os.path.join(point, "long"))
-        finally:
-            limetest._wait(lambda: run(["fusermount3", "-u", point]).returncode == 0, 60)
-            self.assertEqual(daemon.wait(60), 0)
+        daemon = limetest.Foreground(folder, "-o", "formats")
+        self.assert_shows(daemon.join("good"), "milc", single(self.data))
+        for name in ("bad", "outside"):
+            self.assertEqual(self.read(daemon.join(name)), files[name])
+        self.assertErrno(errno.EIO, os.listdir, daemon.join("long"))
+        self.assertEqual(daemon.end(), 0)
         self.assertIn("long: open: the list of sites does not name each site once",
-                      self.read(log).decode())
+                      daemon.words())
 
     def test_a_disk_that_is_back(self):
         """What could not be read is not taken for what cannot be shown."""

@@ -160,10 +160,10 @@ class Folders(limetest.TestCase):
         with limetest.Mount(self.top) as mount:
             for _ in range(20):
                 self.look(mount.join("one"))
-            kept = self.resident(mount)
+            kept = mount.usage()[1]
             for _ in range(100):
                 os.listdir(mount.join("one"))
-            self.assertLess(self.resident(mount) - kept, 4 << 20)
+            self.assertLess(mount.usage()[1] - kept, 4 << 20)
 
     def test_folders_that_are_open_take_little(self):
         """Whoever lists many, and closes none."""
@@ -171,16 +171,12 @@ class Folders(limetest.TestCase):
             self.skipTest("a sanitizer takes memory, too")
         with limetest.Mount(self.top) as mount, contextlib.ExitStack() as open_folders:
             self.look(mount.join("one"))
-            before = self.resident(mount)
+            before = mount.usage()[1]
             for _ in range(300):
                 fd = os.open(mount.join("one"), os.O_RDONLY | os.O_DIRECTORY)
                 open_folders.callback(os.close, fd)
                 os.listdir(fd)
-            self.assertLess(self.resident(mount) - before, 300 * (64 << 10))
-
-    def resident(self, mount):
-        with open(f"/proc/{mount.pid}/status", encoding="utf-8") as file:
-            return max(int(line.split()[1]) << 10 for line in file if line.startswith("VmRSS"))
+            self.assertLess(mount.usage()[1] - before, 300 * (64 << 10))
 
 
 @limetest.needs_fuse

@@ -1,7 +1,5 @@
 """The limefs process: options, readiness, permissions, and that nothing is left behind."""
 
-import concurrent.futures
-import contextlib
 import itertools
 import json
 import os
@@ -14,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-from writelib import put, read
+from writelib import put, read, until
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000000)])
 
@@ -92,7 +90,7 @@ class Process(limetest.TestCase):
             def reason():
                 shown = json.loads(self.run_ok(["limefs", "--status", "--json", mount.path]))
                 return shown["job"].get("reason")
-            self.assertTrue(limetest._wait(reason, 100))
+            until(reason)
             self.assertEqual(reason(), "it does not start: mpirun has ended")
             self.assertRegex(self.run_ok(["limefs", "--status", mount.path]),
                              rb"job +(absent|starting): it does not start: mpirun has ended\n")
@@ -107,33 +105,20 @@ class Process(limetest.TestCase):
         limetest.run(["fusermount3", "-u", os.path.join(where, "mnt")], check=True)
 
     def test_foreground(self):
-        where = self.tempdir()
-        process = subprocess.Popen([limetest.program("limefs"), "-f", self.path, where],
-                                   stderr=subprocess.PIPE)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 10))
-        self.assertEqual(read(os.path.join(where, "info")), b"hello")
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(20), 0)
-        self.assertEqual(limetest.mounts_under(where), [])
+        daemon = limetest.Foreground(self.path)
+        self.assertEqual(read(daemon.join("info")), b"hello")
+        self.assertEqual(daemon.end(), 0)
+        self.assertEqual(limetest.mounts_under(daemon.path), [])
 
     def test_what_is_wrong_is_said_once_and_tamely(self):
-        path = self.write("a\nb\x1b[2Jc.lime", CONTAINER + b"tail")
-        where = self.tempdir()
-        process = subprocess.Popen([limetest.program("limefs"), "-f", path, where],
-                                   stderr=subprocess.PIPE)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 10))
+        daemon = limetest.Foreground(self.write("a\nb\x1b[2Jc.lime", CONTAINER + b"tail"))
         for _ in range(3):
-            self.assertEqual(read(os.path.join(where, "info")), b"hello")
-            os.listdir(where)
-        process.terminate()
-        words = process.stderr.read()
-        process.stderr.close()
-        self.assertEqual(words.count(b"a?b?[2Jc.lime: index: offset "), 1, words)
-        self.assertEqual(words.count(b"\n"), 1, words)
+            self.assertEqual(read(daemon.join("info")), b"hello")
+            os.listdir(daemon.path)
+        daemon.end()
+        words = daemon.words()
+        self.assertEqual(words.count("a?b?[2Jc.lime: index: offset "), 1, words)
+        self.assertEqual(words.count("\n"), 1, words)
 
     def test_debug(self):
         with subprocess.Popen([limetest.program("limefs"), "-d", self.path, self.tempdir()],
@@ -147,14 +132,14 @@ class Process(limetest.TestCase):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             mount = self.mount(self.path)
             os.kill(mount.pid, number)
-            self.assertTrue(limetest._wait(lambda m=mount: not m.pids() and not m.mounted(), 10))
+            until(lambda m=mount: not m.pids() and not m.mounted())
 
     def test_killed_while_it_is_read(self):
         mount = self.mount(self.path)
         with open(mount.join("data"), "rb", buffering=0) as file:
             file.read(10)
             os.kill(mount.pid, signal.SIGKILL)
-            limetest._wait(lambda: not mount.pids(), 10)
+            until(lambda: not mount.pids())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             with self.assertRaises(OSError):  # at once, it does not hang
                 os.pread(file.fileno(), 1000000, 0)
@@ -169,13 +154,11 @@ class Process(limetest.TestCase):
 
     def test_mounts_and_unmounts_200_times(self):
         where = self.tempdir()
-        fds = len(os.listdir("/proc/self/fd"))
         for i in range(200 if not limetest.SANITIZED else 40):
             limetest.run(["limefs", self.path, where], check=True, stderr=subprocess.DEVNULL)
             self.assertEqual(read(os.path.join(where, "info")), b"hello")
             limetest.run(["fusermount3", "-u", where], check=True)
             self.assertEqual(limetest.mounts_under(where), [], i)
-        self.assertEqual(len(os.listdir("/proc/self/fd")), fds)
 
     def test_descriptors_and_memory_stay_level(self):
         with limetest.Mount(self.path) as mount:
@@ -185,57 +168,28 @@ class Process(limetest.TestCase):
                     os.listdir(mount)
                     os.getxattr(mount.join("info"), "user.lime.type")
                     os.path.exists(mount.join("none"))
-            pid = mount.pid
 
-            def level():
-                # Each thread has a descriptor of /dev/fuse; of threads there may come to be more.
-                names = []
-                for fd in os.listdir(f"/proc/{pid}/fd"):
-                    with contextlib.suppress(FileNotFoundError):
-                        names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-                with open(f"/proc/{pid}/statm") as file:
-                    return (len([name for name in names if name != "/dev/fuse"]),
-                            int(file.read().split()[1]))
-            with concurrent.futures.ThreadPoolExecutor(8) as pool:
-                for _ in range(2):
-                    for job in [pool.submit(use) for _ in range(8)]:
-                        job.result()
-                    fds, pages = level()
-                for job in [pool.submit(use) for _ in range(8)]:
-                    job.result()
-            limetest._wait(lambda: level()[0] <= fds, 5)  # releases are answered late
-            self.assertLessEqual(level()[0], fds)
+            for _ in range(2):
+                limetest.at_once(*[(use,)] * 8)
+                fds, size = mount.usage()
+            limetest.at_once(*[(use,)] * 8)
+            until(lambda: len(mount.usage()[0]) <= len(fds), 5)  # releases are answered late
             if not limetest.SANITIZED:  # they keep what is freed for a while
-                self.assertLess(level()[1], pages + 2000)
+                self.assertLess(mount.usage()[1], size + (8 << 20))
 
     def test_valgrind(self):
-        if limetest.SANITIZED or not shutil.which("valgrind"):
-            self.skipTest("needs valgrind and no sanitizer")
         for source, inside in ((self.path, ""), (os.path.dirname(self.path), "c.lime")):
-            where, log = self.tempdir(), os.path.join(self.tempdir(), "valgrind")
-            process = subprocess.Popen(
-                ["valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite,indirect",
-                 "--error-exitcode=9", f"--log-file={log}", limetest.program("limefs"), "-f",
-                 source, where], stderr=subprocess.DEVNULL)
-            self.addCleanup(process.wait)
-            self.addCleanup(process.kill)
-            self.assertTrue(limetest._wait(lambda w=where: limetest.mounts_under(w), 60))
-            read(os.path.join(where, inside, "data"))
-            list(os.scandir(os.path.join(where, inside)))
-            list(os.scandir(where))
-            os.getxattr(os.path.join(where, inside, "info"), "user.lime.type")
-            os.path.exists(os.path.join(where, inside, "none"))
-            put(self.path, limetest.record("more" + inside, b"x", 1, 1), "ab")
-            read(os.path.join(where, inside, "more" + inside))
-            os.rename(self.path, self.path + ".away")
-            os.path.exists(os.path.join(where, inside, "more"))
-            os.rename(self.path + ".away", self.path)
-            process.terminate()
-            code = process.wait(60)
-            with open(log) as file:
-                words = file.read()
-            self.assertEqual(code, 0, words)
-            self.assertNotRegex(words, "lost in|Invalid|uninitialised")
+            with limetest.valgrind(self, source) as daemon:
+                read(daemon.join(inside, "data"))
+                list(os.scandir(daemon.join(inside)))
+                list(os.scandir(daemon.path))
+                os.getxattr(daemon.join(inside, "info"), "user.lime.type")
+                os.path.exists(daemon.join(inside, "none"))
+                put(self.path, limetest.record("more" + inside, b"x", 1, 1), "ab")
+                read(daemon.join(inside, "more" + inside))
+                os.rename(self.path, self.path + ".away")
+                os.path.exists(daemon.join(inside, "more"))
+                os.rename(self.path + ".away", self.path)
 
 @limetest.needs_fuse
 class Mounting(limetest.TestCase):

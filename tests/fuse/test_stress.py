@@ -31,16 +31,6 @@ class Replaced(limetest.TestCase):
     def setUp(self):
         self.source = self.tempdir()
 
-    def open_files(self, mount):
-        folder = f"/proc/{mount.pid}/fd"
-        found = []
-        for fd in os.listdir(folder):
-            try:
-                found.append(os.readlink(os.path.join(folder, fd)))
-            except FileNotFoundError:
-                pass  # open only for a moment
-        return found
-
     def test_two_files_of_one_name_do_not_share_pages(self):
         """Files that are no containers: the reader of the first goes on with the first."""
         path = put(self.source + "/plain", b"1" * 1000000)
@@ -73,7 +63,7 @@ class Replaced(limetest.TestCase):
             os.path.exists(mount.join("c.lime/info"))
             time.sleep(1.1)  # while the kernel trusts the name
             os.path.exists(mount.join("c.lime/info"))
-            self.assertNotIn(path + " (deleted)", self.open_files(mount))
+            self.assertNotIn(path + " (deleted)", mount.usage()[0])
 
     def test_rewinddir_shows_what_is_there_now(self):
         path = put(self.source + "/c.lime", CONTAINER)
@@ -151,19 +141,13 @@ class Bounds(limetest.TestCase):
 
     def test_the_log_is_not_flooded(self):
         path = self.write("c.lime", CONTAINER)
-        where = self.tempdir()
-        with open(path + ".log", "wb") as log:
-            daemon = subprocess.Popen([limetest.program("limefs"), "-f", path, where], stderr=log)
-        self.addCleanup(daemon.wait)
-        self.addCleanup(daemon.kill)
-        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 20))
-        with open(where + "/data", "rb", buffering=0) as file:
+        daemon = limetest.Foreground(path)
+        with open(daemon.join("data"), "rb", buffering=0) as file:
             os.truncate(path, 1000)
             for i in range(1000):
                 self.assertRaises(OSError, os.pread, file.fileno(), 10, i)
-        daemon.terminate()
-        self.assertEqual(daemon.wait(20), 0)
-        self.assertLess(read(path + ".log").count(b"\n"), 250)
+        self.assertEqual(daemon.end(), 0)
+        self.assertLess(daemon.words().count("\n"), 250)
 
     def test_a_time_far_away(self):
         path = self.write("c.lime", CONTAINER)

@@ -545,17 +545,10 @@ class WhileRead(Files):
 
     def test_the_log(self):
         path, _data = self.conf(harm=5)
-        words = os.path.join(self.tempdir(), "words")
-        point = self.tempdir()
-        with open(words, "wb") as out:
-            daemon = subprocess.Popen([limetest.program("limefs"), "-f", "-o", self.opts, path,
-                                       point], stdout=out, stderr=out)
-        self.addCleanup(daemon.wait, 30)
-        self.addCleanup(daemon.terminate)
-        until(lambda: os.path.ismount(point))
-        read_to_the_end(os.path.join(point, "ildg-binary-data"))
-        with open(words, encoding="ascii") as file:
-            lines = file.read().splitlines()
+        daemon = limetest.Foreground(path, "-o", self.opts)
+        read_to_the_end(daemon.join("ildg-binary-data"))
+        daemon.end()
+        lines = daemon.words().splitlines()
         self.assertEqual(len(lines), 1, lines)
         self.assertIn("record 2: verify: bad: checksum ", lines[0])
 

@@ -427,24 +427,13 @@ class AfterCrash(writelib.TestCase):
     def test_never_closed_and_the_log(self):
         """It names each record that is not what somebody was about to make of it."""
         path = self.write("c.lime", limetest.container(ITEMS))
-        where, words = self.tempdir(), os.path.join(self.tempdir(), "words")
-        self.addCleanup(writelib.unmount, where)
-        with open(words, "wb") as out:
-            daemon = subprocess.Popen([limetest.program("limefs"), "-f", "-o", "rw", path, where],
-                                      stdout=out, stderr=out)
-        self.addCleanup(daemon.wait, 30)
-        self.addCleanup(daemon.terminate)
-        until(lambda: os.path.ismount(where))
-        writer = writelib.Remote(self)
-        writer.open(os.path.join(where, "data"), os.O_WRONLY | os.O_TRUNC)
-        writer.open(os.path.join(where, "new"), os.O_WRONLY | os.O_CREAT)
-        daemon.terminate()
-        daemon.wait(30)
+        daemon, writer = limetest.Foreground(path, "-o", "rw"), writelib.Remote(self)
+        writer.open(daemon.join("data"), os.O_WRONLY | os.O_TRUNC)
+        writer.open(daemon.join("new"), os.O_WRONLY | os.O_CREAT)
+        daemon.end()
         writer.end()
-        with open(words, encoding="ascii") as file:
-            said = file.read()
-        self.assertIn("record 2 keeps its old data: ", said)
-        self.assertIn("record 4 (new) was not finished: it is taken away", said)
+        self.assertIn("record 2 keeps its old data: ", daemon.words())
+        self.assertIn("record 4 (new) was not finished: it is taken away", daemon.words())
         self.assertHolds(path, ITEMS)
 
     def test_the_lock_goes_with_the_daemon(self):

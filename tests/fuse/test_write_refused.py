@@ -4,13 +4,12 @@ import contextlib
 import errno
 import os
 import shutil
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
-from writelib import A, B, C, put, read, some, until
+from writelib import A, B, C, opened, put, read, some, until
 
 
 @limetest.needs_fuse
@@ -75,62 +74,36 @@ class Refused(writelib.TestCase):
     def test_what_it_says(self):
         """The log has what to do instead; programs have a reason."""
         path = self.write("c.lime", limetest.container([A, B, C]))
-        where = self.tempdir()
-        log = open(self.write("log", b""), "w+b")
-        self.addCleanup(log.close)
-        daemon = subprocess.Popen([limetest.program("limefs"), "-f", "-o", "rw", path, where],
-                                  stderr=log, stdin=subprocess.DEVNULL)
-        self.addCleanup(daemon.wait)
-        self.addCleanup(daemon.kill)
-        until(lambda: limetest.mounts_under(where))
-
-        def words():
-            log.seek(0)
-            return log.read().decode()
-
-        def says(call, *args):
-            before = len(words())
-            self.assertRaises(OSError, call, *args)
-            until(lambda: len(words()) > before, 5)
-
-        def go_on(name):
-            fd = os.open(name, os.O_WRONLY | os.O_APPEND)
-            try:
-                os.write(fd, b"x")
-            finally:
-                os.close(fd)
-
-        def inside(name):
-            return os.path.join(where, name)
-
-        says(put, inside("007-x"), b"")
-        says(os.unlink, inside("first"))
-        says(go_on, inside("first"))
-        says(os.setxattr, inside("first"), "user.other", b"x")
-        says(os.mkdir, inside("folder"))
-        says(os.rename, inside("first"), inside("x"))
+        daemon = limetest.Foreground(path, "-o", "rw")
+        first = daemon.join("first")
+        for call in ((put, daemon.join("007-x"), b""), (os.unlink, first),
+                     (opened, first, os.O_WRONLY | os.O_APPEND, b"x"),
+                     (os.setxattr, first, "user.other", b"x"), (os.mkdir, daemon.join("folder")),
+                     (os.rename, first, daemon.join("x"))):
+            before = daemon.words()
+            self.assertRaises(OSError, *call)
+            until(lambda old=before: daemon.words() != old, 5)
         # What programs try, and do without, is no error.
         os.chmod(path, 0o644)
-        before = words()
-        self.run_ok(["cp", "-p", path, inside("copied")])
-        self.run_ok(["install", "-m", "644", path, inside("installed")])
-        self.run_ok(["mv", inside("installed"), self.tempdir()])
-        os.unlink(inside("copied"))
-        self.assertEqual(words(), before)
+        before = daemon.words()
+        self.run_ok(["cp", "-p", path, daemon.join("copied")])
+        self.run_ok(["install", "-m", "644", path, daemon.join("installed")])
+        self.run_ok(["mv", daemon.join("installed"), self.tempdir()])
+        os.unlink(daemon.join("copied"))
+        self.assertEqual(daemon.words(), before)
         # Once for each record.
-        for name in ("a b\u00e4", "c\nd"):
-            before = words()
-            put(inside(name), b"x" * 10000)
-            os.truncate(inside(name), 5)
-            os.setxattr(inside(name), "user.lime.type", b"plain")
-            os.setxattr(inside("plain"), "user.lime.type", b"\xff")
-            said = words()[len(before):].splitlines()
+        for name, shown in (("a b\u00e4", "a b%C3%A4"), ("c\nd", "c%0Ad")):
+            before = daemon.words()
+            put(daemon.join(name), b"x" * 10000)
+            os.truncate(daemon.join(name), 5)
+            os.setxattr(daemon.join(name), "user.lime.type", b"plain")
+            os.setxattr(daemon.join("plain"), "user.lime.type", b"\xff")
+            said = daemon.words()[len(before):].splitlines()
             self.assertEqual(len(said), 2, said)
-            self.assertIn({"c\nd": "c%0Ad"}.get(name, "a b%C3%A4"), said[0])
+            self.assertIn(shown, said[0])
             self.assertIn("%FF", said[1])
-            os.unlink(os.path.join(where, "004-%FF"))
-        daemon.terminate()
-        self.assertEqual(daemon.wait(20 * limetest.SLOWNESS), 0)
+            os.unlink(daemon.join("004-%FF"))
+        self.assertEqual(daemon.end(), 0)
         self.assertHolds(path, [A, B, C])
 
 

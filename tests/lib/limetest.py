@@ -26,6 +26,7 @@ import errno
 import faulthandler
 import fcntl
 import functools
+import mmap
 import os
 import shutil
 import signal
@@ -501,6 +502,16 @@ class Mount:
         """Of the daemon; None if there is none."""
         return next(iter(self.pids()), None)
 
+    def usage(self):
+        """The daemon's descriptors, but those of /dev/fuse, of which each thread has one, as what
+        they are open for; and the bytes that it has in memory."""
+        names, pid = [], self.pid
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):  # open only for a moment
+                names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        pages = int(read(f"/proc/{pid}/statm").split()[1])
+        return [name for name in names if name != "/dev/fuse"], pages * mmap.PAGESIZE
+
     def stop(self):
         """Unmounts and waits for the daemon's end; AssertionError if it doesn't end."""
         if self.mounted():
@@ -565,6 +576,21 @@ class Foreground:
         self.process.wait()
         if mounts_under(self.path):
             _detach(self.path)
+
+
+@contextlib.contextmanager
+def valgrind(test, source, *args):
+    """A Foreground under valgrind, which must find nothing to complain of."""
+    if SANITIZED or not shutil.which("valgrind"):
+        test.skipTest("needs valgrind and no sanitizer")
+    log = os.path.join(tempdir(), "valgrind")
+    daemon = Foreground(source, *args, prefix=[
+        "valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite,indirect",
+        "--error-exitcode=9", f"--log-file={log}"])
+    yield daemon
+    code, words = daemon.end(), read(log).decode()
+    test.assertEqual(code, 0, words)
+    test.assertNotRegex(words, "lost in|Invalid|uninitialised")
 
 
 # ---- TAP ----
