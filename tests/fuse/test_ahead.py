@@ -55,16 +55,13 @@ def need_pages(test, path):
 def read_by(name, size, at=0, most=None):
     """The file from `at` on, read `size` bytes at a time."""
     parts, left = [], most
-    fd = os.open(name, os.O_RDONLY)
-    try:
+    with limetest.descriptor(name, os.O_RDONLY) as fd:
         while part := os.pread(fd, size if left is None else min(size, left), at):
             parts.append(part)
             at += len(part)
             left = left if left is None else left - len(part)
             if left == 0:
                 break
-    finally:
-        os.close(fd)
     return b"".join(parts)
 
 

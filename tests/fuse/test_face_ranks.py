@@ -99,12 +99,7 @@ class Ranks(Faces):
                 raw = read(mount.join(name))
                 if (raw if name in whole else numpy_of(raw)[1]) != data:
                     wrong.append(name)
-            threads = [threading.Thread(target=reader, args=each)
-                       for each in {**names, **whole}.items()]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            limetest.at_once(*((reader, *each) for each in {**names, **whole}.items()))
             self.assertEqual(wrong, [])
 
     def test_random_access_and_odd_places(self):
@@ -129,13 +124,7 @@ class Ranks(Faces):
 
     def test_verified_while_it_is_read(self):
         data = self.forms[64][64, False]
-        suma, sumb = limetest.scidac_checksum(data, 576)
-        xml = (f"<scidacChecksum><version>1.0</version><suma>{suma:x}</suma>"
-               f"<sumb>{sumb:x}</sumb></scidacChecksum>").encode()
-        with open(self.container, "wb") as file:
-            file.write(limetest.container([
-                [("ildg-format", scidac.ildg_format(DIMS[64], 64)), (NAME, data),
-                 ("scidac-checksum", xml)]]))
+        put(self.container, scidac.gauge(DIMS[64], data))
         with self.mount("ranks=2", "verify=stream") as mount:
             serving(mount)
             self.is_right(mount, f"{NAME}.le.npy", self.forms[64][64, True])
@@ -145,9 +134,7 @@ class Ranks(Faces):
         """What is fetched of a face is dropped with the record's bytes."""
         face, patch = f"{NAME}.le.npy", os.urandom(MIB)
         data = bytearray(self.forms[64][64, False])
-        with open(self.container, "wb") as file:
-            file.write(limetest.container([
-                [("ildg-format", scidac.ildg_format(DIMS[64], 64)), (NAME, bytes(data))]]))
+        put(self.container, scidac.gauge(DIMS[64], bytes(data), False))
         with self.mount("rw", "ranks=2") as mount:
             serving(mount)
             self.is_right(mount, face, self.forms[64][64, True])
@@ -166,11 +153,8 @@ class Ranks(Faces):
             serving(mount)
             for seed in range(3):
                 data, forms = numbers_of(64, 100 + seed)
-                new = self.container + ".new"
-                with open(new, "wb") as file:
-                    file.write(limetest.container(
-                        [[("ildg-format", scidac.ildg_format(DIMS[64], 64)), (NAME, data)]]))
-                os.rename(new, self.container)
+                os.rename(put(self.container + ".new", scidac.gauge(DIMS[64], data, False)),
+                          self.container)
                 self.is_right(mount, face, forms[64, True])
 
 

@@ -118,8 +118,7 @@ class Hanging(writelib.TestCase):
             self.assertEqual(os.stat(path).st_mtime, 1000000000)
 
     def test_with_a_job(self):
-        if not mpitest.has_mpi():
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
         calls = {"fstat", "openat2"}
         self.assertEqual(self.calls(calls, "ranks=1", "forward_from=1M", "extent=1M", "window=8M"),
                          calls)

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 import users
-from limetest import put, read
+from limetest import descriptor, put, read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000)])
 OTHER = limetest.container([("other", b"hello")])
@@ -144,14 +144,11 @@ class Folders(limetest.TestCase):
     def test_a_place_in_the_list_is_found_again(self):
         with limetest.Mount(self.top) as mount:
             self.look(mount.join("one"), 20)
-            fd = os.open(mount.join("two"), os.O_RDONLY | os.O_DIRECTORY)
-            try:
+            with descriptor(mount.join("two"), os.O_RDONLY | os.O_DIRECTORY) as fd:
                 first = os.listdir(fd)
                 os.lseek(fd, 0, os.SEEK_SET)
                 self.assertEqual(os.listdir(fd), first)
                 self.assertEqual(sorted(first), self.names("two"))
-            finally:
-                os.close(fd)
 
     def test_nothing_is_kept(self):
         """Of what lists with names looked up ahead take."""

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import users
 import writelib
-from limetest import put
+from limetest import descriptor, put
 
 OWNER, MEMBER, EXTRA, OTHER, NAMED = 54321, 54322, 54323, 54324, 54325
 GROUP, SPARE = 54400, 54401  # of the objects, and another one of their owner
@@ -51,11 +51,8 @@ def opened(path, flags):
 
 def written(path):
     """A byte, which takes set-id bits away."""
-    fd = os.open(path, os.O_WRONLY)
-    try:
+    with descriptor(path, os.O_WRONLY) as fd:
         os.write(fd, b"x")
-    finally:
-        os.close(fd)
 
 
 def written_anew(path):

@@ -18,7 +18,7 @@ import limetest
 import users
 import writelib
 from pairs import pairwise
-from limetest import put, read
+from limetest import descriptor, put, read
 
 STEPS = 100_000 if limetest.STRESS else 4_000
 STEPS //= 10 if limetest.SANITIZED else 1
@@ -71,11 +71,8 @@ PAIRS = ["file", "other", "linked", "linked-2", "folder", "full", "full/inner", 
 
 def opened(flags, act=None):
     def operation(path):
-        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o6751)
-        try:
+        with descriptor(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o6751) as fd:
             return act(fd) if act else None
-        finally:
-            os.close(fd)
     return operation
 
 
@@ -96,14 +93,11 @@ def write_beside_another(path):
 
 
 def unlinked_and_used(path):
-    fd = os.open(regular(path), os.O_RDWR)
-    try:
+    with descriptor(regular(path), os.O_RDWR) as fd:
         os.unlink(path)
         os.pwrite(fd, b"after", 2)
         found = os.fstat(fd)
         return os.pread(fd, 100, 0), found.st_nlink, found.st_size
-    finally:
-        os.close(fd)
 
 
 def seek_of_what_is_written(path):

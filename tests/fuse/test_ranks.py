@@ -1,13 +1,11 @@
 """Real jobs behind real mounts: ranks=N and job=SOCKET, while all goes well and while it does not."""
 
-import concurrent.futures
 import errno
 import hashlib
 import json
 import mmap
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import test_content
+import mpitest
 from mpitest import MPIRUN, environment
 from writelib import put, read, until
 
@@ -80,8 +79,7 @@ class TestCase(limetest.TestCase):
     timeout = TIMEOUT
 
     def setUp(self):
-        if not shutil.which(MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
         self.folder = self.tempdir()
         self.container = os.path.join(self.folder, "many.lime")
         self.data = [random.Random(i).randbytes(RECORD + 1000 * i + i)
@@ -111,7 +109,7 @@ class TestCase(limetest.TestCase):
     def reads_everything_right(self, mount):
         """Eight readers of different records at once, each another way."""
         def cat(path):
-            return subprocess.run(["cat", path], stdout=subprocess.PIPE, check=True).stdout
+            return self.run_ok(["cat", path])
 
         def mapped(path):
             with open(path, "rb") as file, \
@@ -123,22 +121,19 @@ class TestCase(limetest.TestCase):
                 return b"".join(iter(lambda: file.read(300001), b""))
 
         def direct(path):
-            done = subprocess.run(["dd", f"if={path}", "bs=1M", "iflag=direct", "status=none"],
-                                  stdout=subprocess.PIPE, check=True)
-            return done.stdout
+            return self.run_ok(["dd", f"if={path}", "bs=1M", "iflag=direct", "status=none"])
 
         ways = [cat, mapped, blocks, direct]
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            got = [pool.submit(ways[i % 4], mount.join(f"data-{i}")) for i in range(self.records)]
-            for i, data in enumerate(got):
-                self.assertEqual(sha256(data.result()), sha256(self.data[i]), f"record {i}")
+        got = limetest.at_once(*((ways[i % 4], mount.join(f"data-{i}"))
+                                 for i in range(self.records)))
+        for i, data in enumerate(got):
+            self.assertEqual(sha256(data), sha256(self.data[i]), f"record {i}")
         dice = random.Random(9)
         for _ in range(300):
             i, n = dice.randrange(self.records), dice.choice([1, 4096, 200000])
             at = dice.randrange(len(self.data[i]))
-            fd = os.open(mount.join(f"data-{i}"), os.O_RDONLY)
-            self.assertEqual(os.pread(fd, n, at), self.data[i][at:at + n])
-            os.close(fd)
+            with limetest.descriptor(mount.join(f"data-{i}")) as fd:
+                self.assertEqual(os.pread(fd, n, at), self.data[i][at:at + n])
 
 
 class Ranks(TestCase):
@@ -158,9 +153,7 @@ class Ranks(TestCase):
         job = self.foreign_job(3)
         with self.mount(f"job={job}") as one, self.mount(f"job={job}", "direct_io") as two:
             serving(one), serving(two)
-            with concurrent.futures.ThreadPoolExecutor(2) as pool:
-                for done in [pool.submit(self.reads_everything_right, m) for m in (one, two)]:
-                    done.result()
+            limetest.at_once(*((self.reads_everything_right, mount) for mount in (one, two)))
             status = json.loads(self.run_ok(["limefs-io", "--status", job, "--json"]))
             self.assertEqual(status["ranks"], 3)
             self.assertEqual(status["clients"], 2)
@@ -252,9 +245,7 @@ class Faults(TestCase):
         dice = random.Random(12)
 
         def harm():
-            pids = pids_of(mount, "limefs-io")
-            if pids:
-                os.kill(dice.choice(pids), signal.SIGKILL)
+            self.signal(mount, "limefs-io", signal.SIGKILL, dice.randrange(3))()
 
         with self.mount("ranks=3") as mount:
             serving(mount)

@@ -3,6 +3,7 @@
 import array
 import hashlib
 import io
+import itertools
 import os
 import re
 import shutil
@@ -10,7 +11,6 @@ import struct
 import subprocess
 import sys
 import tarfile
-import threading
 import time
 import unittest
 
@@ -54,70 +54,48 @@ def words(tag, size=SIZE):
     return numbers.tobytes()[:size]
 
 
-def settled(path):
-    """The container's times are older than a tick: a mount then believes them."""
+def settled(path, *records):
+    """A container, of these records if there are any, whose times are older than a tick: a mount
+    then believes them."""
+    if records:
+        put(path, limetest.container(records))
     changed = os.stat(path).st_ctime_ns
     while time.time_ns() - changed < 40_000_000:
         time.sleep(0.005)
+    return path
 
 
 @limetest.needs_fuse
 class Calls(limetest.TestCase):
     """tests/helpers/run-calls.c: each call beside the same one on a plain file."""
 
+    # Which step, on a mount with which options, and whether bytes go round it; None: what closes
+    # all descriptors closes that of the report, too.
+    STEPS = (
+        *((what, None, True) for what in ("calls", "dups", "unseen", "forks", "shares", "executes",
+                                          "passes", "threads", "signals", "kernel")),
+        ("taken", None, None), ("close_all", None, None), ("streams", None, False),
+        *((what, "rw", False) for what in ("calls", "dups", "streams", "kernel")),
+        ("calls", "verify=stream", False))
+
     def setUp(self):
         self.data = words(0)
         self.plain = self.write("plain", self.data)
-        self.container = self.write("c.lime", limetest.container(
-            [("first", b"some text"), ("data", self.data), ("last", words(5))]))
-        settled(self.container)
+        self.container = settled(os.path.join(self.tempdir(), "c.lime"), ("first", b"some text"),
+                                 ("data", self.data), ("last", words(5)))
 
-    def check(self, what, round_=True, opts=None):
-        with limetest.Mount(self.container, opts=opts) as mount:
-            done = run(["run-calls", what, mount.join("data"), self.plain], timeout=120)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            if round_ is not None:
-                self.assertEqual(done.round > 0, round_, done.stderr)
-            return done
-
-    def test_each_call(self):
-        self.assertEqual(self.check("calls").through, 0)
-
-    def test_dup(self):
-        self.check("dups")
-
-    def test_closed_unseen(self):
-        self.check("unseen")
-
-    def test_numbers_of_ours_are_taken(self):
-        self.check("taken", None)  # that of the report, too
-
-    def test_all_are_closed(self):
-        self.check("close_all", None)  # that of the report, too
-
-    def test_fork(self):
-        self.check("forks")
-
-    def test_shared_position(self):
-        self.assertEqual(self.check("shares").through, 0)
-
-    def test_exec(self):
-        self.check("executes")
-
-    def test_descriptors_that_are_passed(self):
-        self.check("passes")
-
-    def test_threads(self):
-        self.check("threads")
-
-    def test_signals(self):
-        self.check("signals")
-
-    def test_streams(self):
-        self.check("streams", False)
-
-    def test_by_the_kernel(self):
-        self.check("kernel")
+    def test_each_step(self):
+        for opts, steps in itertools.groupby(self.STEPS, lambda step: step[1]):
+            with limetest.Mount(self.container, opts=opts) as mount:
+                for what, _, round_ in steps:
+                    with self.subTest(what, opts=opts):
+                        done = run(["run-calls", what, mount.join("data"), self.plain],
+                                   timeout=120)
+                        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                        if round_ is not None:
+                            self.assertEqual(done.round > 0, round_, done.stderr)
+                        if round_ and what in ("calls", "shares"):
+                            self.assertEqual(done.through, 0)
 
     def test_edges(self):
         """tests/helpers/run-edges.c prints the same without the library, errors and all."""
@@ -132,7 +110,9 @@ class Calls(limetest.TestCase):
     @unittest.skipIf(limetest.SANITIZED, "they leave an errno of their own")
     def test_errno_at_the_start(self):
         """C programs find 0 there; descriptors that are not open have been asked about."""
-        self.check("start", None)
+        with limetest.Mount(self.container) as mount:
+            done = run(["run-calls", "start", mount.join("data"), self.plain])
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     @unittest.skipIf(limetest.SANITIZED, "they make calls of their own")
     def test_filter(self):
@@ -154,14 +134,6 @@ class Calls(limetest.TestCase):
                 done = run(args, timeout=120)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_a_mount_that_is_written_to(self):
-        for what in ("calls", "dups", "streams", "kernel"):
-            with self.subTest(what):
-                self.check(what, False, "rw")
-
-    def test_bytes_that_are_looked_at_on_their_way(self):
-        self.check("calls", False, "verify=stream")
-
 
 @limetest.needs_fuse
 class Programs(limetest.TestCase):
@@ -170,9 +142,7 @@ class Programs(limetest.TestCase):
         self.plain = self.write("plain", self.data)
         self.folder = self.tempdir()
         for name in ("a", "b"):
-            with open(os.path.join(self.folder, name), "wb") as file:
-                file.write(limetest.container([("info", b"about"), ("data", self.data)]))
-            settled(file.name)
+            settled(os.path.join(self.folder, name), ("info", b"about"), ("data", self.data))
 
     def check(self, *args, through=0, **kw):
         done = run(list(args), **kw)
@@ -208,8 +178,7 @@ class Programs(limetest.TestCase):
     def test_lime(self):
         """A container in a record, read there by C-LIME's own name."""
         inner = limetest.container([("x", b"x" * 100), ("y", self.data)])
-        outer = self.write("outer.lime", limetest.container([("inner", inner)]))
-        settled(outer)
+        outer = settled(os.path.join(self.tempdir(), "outer.lime"), ("inner", inner))
         with limetest.Mount(outer) as mount:
             for command in (["lime", "cat", mount.join("inner"), "y"],
                             ["lime_extract_record", mount.join("inner"), "1", "2", "out"]):
@@ -236,8 +205,7 @@ class Programs(limetest.TestCase):
         header = b"{'descr': '<u8', 'fortran_order': False, 'shape': (375000,), }"
         header += b" " * (117 - len(header)) + b"\n"
         array = b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + self.data
-        path = self.write("n.lime", limetest.container([("array", array)]))
-        settled(path)
+        path = settled(os.path.join(self.tempdir(), "n.lime"), ("array", array))
         code = ("import numpy, sys\n"
                 "with open(sys.argv[2], 'rb') as file:\n"
                 "    data = file.read()\n"
@@ -351,9 +319,7 @@ class Places(limetest.TestCase):
         self.folder = os.path.join(self.top, "files")
         os.mkdir(self.folder)
         for name, tag in (("c.lime", 1), ("d.lime", 2)):
-            with open(os.path.join(self.folder, name), "wb") as file:
-                file.write(limetest.container([("data", words(tag))]))
-            settled(file.name)
+            settled(os.path.join(self.folder, name), ("data", words(tag)))
 
     def cat(self, mount, *, prefix=()):
         """With and without the library; the bytes that went round."""
@@ -399,13 +365,13 @@ class Places(limetest.TestCase):
             self.assertEqual(self.cat(mount, prefix=["prlimit", "--nofile=7:7"]), 0)
 
 
-class Rewritten:
-    """A container, self.path, whose two records change places with each turn."""
-
-    TAGS, SIZE = (1, 2), SIZE
+@limetest.needs_fuse
+class Changes(limetest.TestCase):
+    """Another process changes the container, self.path, whose two records change places with each
+    turn: old bytes, new ones, or an error."""
 
     def layout(self, turn):
-        pair = [(name, words(tag, self.SIZE)) for name, tag in zip(("one", "two"), self.TAGS)]
+        pair = [(name, words(tag)) for name, tag in (("one", 1), ("two", 2))]
         return limetest.container(pair[::-1] if turn % 2 else pair)
 
     def setUp(self):
@@ -414,31 +380,19 @@ class Rewritten:
         put(self.path, self.layout(0))
         settled(self.path)
 
-    def in_place(self, turn):
+    def in_place(self, turn, cut=False):
         """Nobody takes it for a container while it is between two layouts."""
         data = self.layout(turn)
         with open(self.path, "r+b", buffering=0) as file:
             file.write(bytes(8))
+            if cut:
+                os.truncate(file.fileno(), 100_000 + turn)
             os.pwrite(file.fileno(), data[8:], 8)
             os.pwrite(file.fileno(), data[:8], 0)
 
     def replaced(self, turn):
-        with open(self.path + ".new", "wb") as file:
-            file.write(self.layout(turn))
-        os.rename(file.name, self.path)
+        os.rename(put(self.path + ".new", self.layout(turn)), self.path)
 
-
-@limetest.needs_fuse
-class Changes(Rewritten, limetest.TestCase):
-    """Another process changes the container: old bytes, new ones, or an error."""
-
-    def cut(self, turn):
-        data = self.layout(turn)
-        with open(self.path, "r+b", buffering=0) as file:
-            file.write(bytes(8))
-            os.truncate(file.fileno(), 100_000 + turn)
-            os.pwrite(file.fileno(), data[8:], 8)
-            os.pwrite(file.fileno(), data[:8], 0)
 
     READER = (
         "import array, os, sys, time\n"
@@ -461,34 +415,26 @@ class Changes(Rewritten, limetest.TestCase):
         "        bad += 1\n"
         "print(good, bad)\n")
 
-    def changes(self, change, pause=0.03):
+    def changes(self, change):
         """Readers of both records while that goes on."""
-        with limetest.Mount(self.folder) as mount:
-            over = threading.Event()
+        turns = itertools.count(1)
 
-            def go_on():
-                turn = 0
-                while not over.is_set():
-                    turn += 1
-                    change(turn)
-                    over.wait(pause * (1 + turn % 4))
+        def change_once():
+            turn = next(turns)
+            change(turn)
+            time.sleep(0.03 * (1 + turn % 4))
 
-            thread = threading.Thread(target=go_on)
-            thread.start()
-            try:
-                readers = [subprocess.Popen(
-                    [limetest.program("limefs-run"), PYTHON, "-c", self.READER,
-                     mount.join("c.lime", name), str(tag), "4", piece], env=environ(),
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                    for name, tag in (("one", 1), ("two", 2)) for piece in ("200000", "4096")]
-                for reader in readers:
-                    out, err = reader.communicate(timeout=300)
-                    self.assertEqual(reader.returncode, 0, out + err)
-                    self.assertTrue(REPORT.search(err), err)
-                    print("#", out.decode().strip(), REPORT.search(err)[0].decode())
-            finally:
-                over.set()
-                thread.join()
+        with limetest.Mount(self.folder) as mount, limetest.meanwhile(change_once):
+            readers = [subprocess.Popen(
+                [limetest.program("limefs-run"), PYTHON, "-c", self.READER,
+                 mount.join("c.lime", name), str(tag), "4", piece], env=environ(),
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for name, tag in (("one", 1), ("two", 2)) for piece in ("200000", "4096")]
+            for reader in readers:
+                out, err = reader.communicate(timeout=300)
+                self.assertEqual(reader.returncode, 0, out + err)
+                self.assertTrue(REPORT.search(err), err)
+                print("#", out.decode().strip(), REPORT.search(err)[0].decode())
 
     def test_in_place(self):
         self.changes(self.in_place)
@@ -497,7 +443,7 @@ class Changes(Rewritten, limetest.TestCase):
         self.changes(self.replaced)
 
     def test_cut(self):
-        self.changes(self.cut)
+        self.changes(lambda turn: self.in_place(turn, cut=True))
 
     def reader(self, record):
         """Reads a line of sizes from its input, and that many bytes, hashed, or an error."""
@@ -586,9 +532,8 @@ class Users(limetest.TestCase):
         self.data = words(3)
         self.folder = self.tempdir()
         self.path = os.path.join(self.folder, "c.lime")
-        put(self.path, limetest.container([("data", self.data)]))
+        settled(self.path, ("data", self.data))
         os.chmod(self.path, 0o640)
-        settled(self.path)
 
     def cat(self, record, user):
         return run(["cat", record], user=user, group=user, extra_groups=[])

@@ -71,28 +71,19 @@ def at(name):
 
 
 def read_some(path, flags=0):
-    fd = os.open(path, os.O_RDONLY | flags)
-    try:
+    with limetest.descriptor(path, os.O_RDONLY | flags) as fd:
         return os.read(fd, 1000)
-    finally:
-        os.close(fd)
 
 
 def write_some(path, flags=0):
-    fd = os.open(path, os.O_WRONLY | flags, 0o666)
-    try:
+    with limetest.descriptor(path, os.O_WRONLY | flags, 0o666) as fd:
         os.write(fd, b"ann was here")
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def allocate(path):
-    fd = os.open(path, os.O_WRONLY)
-    try:
+    with limetest.descriptor(path, os.O_WRONLY) as fd:
         users.fallocate(fd, 0, 0, 1 << 20)
-    finally:
-        os.close(fd)
 
 
 def make(path):
@@ -181,9 +172,8 @@ class TestCase(limetest.TestCase):
         if os.geteuid() != 0:
             self.skipTest("needs root")
         self.job = "ranks=2" in self.OPTS
-        if self.job and not (shutil.which(mpitest.MPIRUN) and
-                             os.path.exists(limetest.program("limefs-io"))):
-            self.skipTest("needs MPI")
+        if self.job:
+            mpitest.need_job(self)
         self.top = users.open_folder()
         users.reach(self, self.top)
         self.faults = None  # of the mount: those of the last one
@@ -269,11 +259,8 @@ def rename_out(path, name):
 
 def listed(path):
     """As a whole, by what may be held open already."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with limetest.descriptor(path, os.O_RDONLY | os.O_DIRECTORY) as fd:
         return os.listdir(fd)
-    finally:
-        os.close(fd)
 
 
 THEIRS = "user.theirs"  # its name is for all to see, its value is not
@@ -372,6 +359,13 @@ class Pairs(TestCase):
     def swap(self, both):
         users.exchange(self.under(both, "own"), self.under(both, "theirs"))
 
+    def swap_and_call(self, both, call):
+        """What ann's call gives after the two have changed places: its errno, and the harm done, of
+        which to read what bears the mark is a kind."""
+        self.swap(both)
+        code, value = self.ann.batch([call])[0]
+        return code, self.harm() + [f"read: {value!r:.60}"] * (MARK in repr(value).encode())
+
     def known(self, path, kind):
         """The kernel has looked at it, as ann does."""
         names = {"container": ["002-data", "data"], "file": []}.get(
@@ -403,12 +397,10 @@ class Stale(Pairs):
         else:
             self.ann.call(hold, "it", path, os.O_PATH if way == "path" else os.O_RDWR)
             call = (by_held if way == "path" else by_descriptor, *call)
-        self.swap(both)
-        code, value = self.ann.batch([call])[0]
+        code, harm = self.swap_and_call(both, call)
         self.ann.call(let_go)
-        harm = self.harm()
-        if MARK in repr(value).encode() and other != "open folder":
-            harm.append(f"read: {value[:60]}")
+        if other == "open folder":
+            harm = [line for line in harm if not line.startswith("read: ")]
         if way == "descriptor" and code == 0 and not own.changes():
             harm.append("acknowledged, and not done to her own")
         own.close()
@@ -450,9 +442,7 @@ class Stale(Pairs):
             both = self.pair("file", other)
             os.unlink(self.under(both, "own"))
             self.ann.call(os.mkdir, mount.join(both, "own"))
-            self.swap(both)
-            _, value = self.ann.batch([(call[0], mount.join(both, "own"), *call[1:])])[0]
-            harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
+            _, harm = self.swap_and_call(both, (call[0], mount.join(both, "own"), *call[1:]))
             found += [f"{words(call)}: of a new container, now a {other}: {line}"
                       for line in harm[:1]]
             self.forget()
@@ -498,9 +488,7 @@ class Alone(Pairs):
             both = self.pair("container", other)
             with self.mounted("rw", source=self.under(both, "own")) as mount:
                 self.ann.batch([(os.stat, mount.path), (os.stat, mount.join("002-data"))])
-                self.swap(both)
-                _, value = self.ann.batch([(call[0], mount.path, *call[1:])])[0]
-                harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
+                _, harm = self.swap_and_call(both, (call[0], mount.path, *call[1:]))
             found += [f"{words(call)}: now a {other}: {line}" for line in harm[:1]]
             self.forget()
         self.assertNone(found, f"{len(found)} kinds of harm")
@@ -515,11 +503,8 @@ class StaleWithJob(Stale):
 
 def make_and_look(path, flags):
     """What is in a file that ann has just made, or opened."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
-    try:
+    with limetest.descriptor(path, os.O_RDWR | os.O_CREAT | flags, 0o600) as fd:
         return os.read(fd, 1000)
-    finally:
-        os.close(fd)
 
 
 def gone(path):
@@ -652,11 +637,8 @@ def fill_by_mapping(path, nbytes):
 
 
 def sync(path):
-    fd = os.open(path, os.O_RDONLY)
-    try:
+    with limetest.descriptor(path, os.O_RDONLY) as fd:
         users.syncfs(fd)
-    finally:
-        os.close(fd)
 
 
 def link_held(path):

@@ -1,7 +1,6 @@
 """Writing through a mount: what programs write is what the container holds, byte for byte, also
 when many write at once."""
 
-import concurrent.futures
 import contextlib
 import errno
 import mmap
@@ -237,8 +236,7 @@ class Concurrent(writelib.TestCase):
         return found
 
     def write_pieces(self, path, data, pieces, how):
-        fd = os.open(path, os.O_RDWR)
-        try:
+        with limetest.descriptor(path, os.O_RDWR) as fd:
             if how == "map":
                 with mmap.mmap(fd, 0) as pages:
                     for at, n in pieces:
@@ -249,13 +247,9 @@ class Concurrent(writelib.TestCase):
                     pwrite_all(fd, data[at:at + n], at)
                     if how == "sync" and at % 5 == 0:
                         os.fsync(fd)
-        finally:
-            os.close(fd)
 
     def all_of(self, jobs):
-        with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
-            for job in [pool.submit(self.write_pieces, *args) for args in jobs]:
-                job.result()
+        limetest.at_once(*((self.write_pieces, *args) for args in jobs))
 
     def test_eight_records(self):
         new = [some(self.SIZE + i, i) for i in range(8)]
@@ -291,24 +285,14 @@ class Concurrent(writelib.TestCase):
         """A reader sees old or new bytes of each block, and never others."""
         block, count = 4096, 200
         old, new = b"o" * block * count, b"n" * block * count
-        stop, wrong = threading.Event(), []
         with self.written([A, ("data", old), B]) as (path, mount):
-            def reader():
-                while not stop.is_set():
-                    found = read(mount.join("data"))
-                    if len(found) != len(old) or set(found) - {ord("o"), ord("n")}:
-                        wrong.append(set(found))
+            def look():
+                found = read(mount.join("data"))
+                self.assertEqual(len(found), len(old))
+                self.assertLessEqual(set(found), {ord("o"), ord("n")})
 
-            threads = [threading.Thread(target=reader) for _ in range(3)]
-            for thread in threads:
-                thread.start()
-            try:
+            with limetest.meanwhile(look, threads=3):
                 self.write_pieces(mount.join("data"), new, self.pieces(len(new), 3), "sync")
-            finally:
-                stop.set()
-                for thread in threads:
-                    thread.join()
-            self.assertEqual(wrong, [])
             self.assertBytes(read(mount.join("data")), new)
         self.assertHolds(path, [A, ("data", new), B])
 
@@ -341,14 +325,11 @@ class Concurrent(writelib.TestCase):
             at = dice.randrange(size)
             part = dice.randbytes(dice.randrange(1, size - at + 1))
             data[at:at + len(part)] = part
-            fd = os.open(within("001-patched"), os.O_RDWR)
-            try:
+            with limetest.descriptor(within("001-patched"), os.O_RDWR) as fd:
                 pwrite_all(fd, part, at)
                 if dice.randrange(2):
                     os.fsync(fd)
                 self.assertBytes(os.pread(fd, size, 0), bytes(data), "patched")
-            finally:
-                os.close(fd)
             want["patched"] = bytes(data)
 
         def change_map(dice):
@@ -589,43 +570,27 @@ class Random(writelib.TestCase):
         print(f"# {self.id()}: {self.STEPS} steps without a difference")
         return read(picture)
 
-    def last_record(self, *opts, **kw):
-        path = self.write("c.lime", limetest.container([A, B]))
-        with self.rw(path, *opts, **kw) as mount:
-            want = self.fsx(mount.join("new"))
-            self.assertBytes(read(mount.join("new")), want)
-        self.assertHolds(path, [A, B, ("new", want)])
-
-    def test_the_last_record(self):
-        self.last_record()
-
-    def test_the_last_record_by_one_thread(self):
-        self.last_record("attr_timeout=0", "entry_timeout=0", args=["-s"])
-
-    def test_the_last_record_around_the_page_cache(self):
-        path = self.write("c.lime", limetest.container([A]))
-        with self.rw(path, "direct_io") as mount:
-            want = self.fsx("--no-mmap", "--max", "600000", mount.join("new"))
-        self.assertHolds(path, [A, ("new", want)])
-
-    def test_an_inner_record(self):
-        path = self.write("c.lime", limetest.container([A, ("data", some(200003)), C]))
-        with self.rw(path) as mount:
-            want = self.fsx("--no-resize", mount.join("data"))
-        self.assertHolds(path, [A, ("data", want), C])
-
-    def test_an_inner_record_of_any_length(self):
-        path = self.write("c.lime", limetest.container([A, ("data", some(200003)), C]))
-        with self.rw(path) as mount:
-            want = self.fsx("--no-append", mount.join("data"))
-        self.assertHolds(path, [A, ("data", want), C])
+    def test_one_record(self):
+        data = ("data", some(200003))
+        for items, name, args, opts, mount_args in (
+                ([A, B], "new", [], [], ()),
+                ([A, B], "new", [], ["attr_timeout=0", "entry_timeout=0"], ("-s",)),
+                ([A], "new", ["--no-mmap", "--max", "600000"], ["direct_io"], ()),
+                ([A, data, C], "data", ["--no-resize"], [], ()),
+                ([A, data, C], "data", ["--no-append"], [], ())):
+            path = self.write("c.lime", limetest.container(items))
+            with self.subTest(name, args=args, opts=opts):
+                with self.rw(path, *opts, args=mount_args) as mount:
+                    want = self.fsx(*args, mount.join(name))
+                    self.assertBytes(read(mount.join(name)), want)
+                items = dict([*items, (name, want)])
+                self.assertHolds(path, list(items.items()))
 
     def test_two_at_once(self):
         path = self.write("c.lime", limetest.container([A, ("data", some(200003)), B]))
-        with self.rw(path) as mount, concurrent.futures.ThreadPoolExecutor(2) as pool:
-            inner = pool.submit(self.fsx, "--no-resize", mount.join("data"))
-            last = pool.submit(self.fsx, mount.join("second"))
-            inner, last = inner.result(), last.result()
+        with self.rw(path) as mount:
+            inner, last = limetest.at_once((self.fsx, "--no-resize", mount.join("data")),
+                                           (self.fsx, mount.join("second")))
         self.assertHolds(path, [A, ("data", inner), ("second", last)])
 
     def test_a_plain_file_of_a_tree(self):

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import random
-import shutil
 import subprocess
 import sys
 import traceback
@@ -216,8 +215,7 @@ class Ranks(Calls, writelib.TestCase):
     DRAWN = 2
 
     def setUp(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
 
     def start(self, path, control):
         return test_ranks.serving(self.rw(

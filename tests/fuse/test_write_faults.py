@@ -210,16 +210,21 @@ class FullTmpfs(Faults):
             self.assertEqual(len(os.listdir(mount)), len(known))
         self.assertHolds(self.path, known)
 
-    def test_the_last_record_goes_on(self):
-        with self.rw(self.path) as mount:
-            filler = self.fs.fill(100000)
-            self.failed(attempt(mount.join("third"), GO_ON, self.big), FULL)
-            found, _ = whole_records(read(self.path))
-            self.intact(found, [A, B])
-            self.assertBytes(found[2].data[:len(C[1])], C[1])
-            os.unlink(filler)
-            os.truncate(mount.join("third"), 10)
-        self.assertHolds(self.path, [A, B, ("third", C[1][:10])])
+    def test_the_last_record(self):
+        """It goes on, or is written anew."""
+        for flags, then, kept in ((GO_ON, lambda path: os.truncate(path, 10), C[1][:10]),
+                                  (ANEW, lambda path: put(path, b"new"), b"new")):
+            put(self.path, limetest.container([A, B, C]))
+            with self.rw(self.path) as mount:
+                filler = self.fs.fill(100000)
+                self.failed(attempt(mount.join("third"), flags, self.big), FULL)
+                found, _ = whole_records(read(self.path))
+                self.intact(found, [A, B])
+                if flags == GO_ON:
+                    self.assertBytes(found[2].data[:len(C[1])], C[1])
+                os.unlink(filler)
+                then(mount.join("third"))
+            self.assertHolds(self.path, [A, B, ("third", kept)])
 
     def test_the_last_record_fills_the_disk(self):
         """What it grew by goes at once, and makes the room that is needed to say so."""
@@ -237,27 +242,22 @@ class FullTmpfs(Faults):
             kept = {"nothing": [C], "less": [("third", C[1][:10])], "remove": []}[then]
             self.assertHolds(self.path, [A, B, *kept])
 
-    def test_the_last_record_anew(self):
-        with self.rw(self.path) as mount:
-            filler = self.fs.fill(100000)
-            self.failed(attempt(mount.join("third"), ANEW, self.big), FULL)
-            os.unlink(filler)
-            put(mount.join("third"), b"new")
-        self.assertHolds(self.path, [A, B, ("third", b"new")])
+    def alone(self):
+        """Nothing is left beside the container."""
+        self.assertLessEqual(set(os.listdir(self.fs.path)), {"c.lime", "lost+found"})
 
     def test_an_inner_record_anew(self):
         """What is collected beside it has no room: the old one stays."""
         for size in (len(self.big), len(B[1])):  # another length, the same
             for sync in (False, True):
                 self.full(ANEW, "second", sync=sync, data=self.big[:size], items=[A, B, C])
-                self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}),
-                                 ["c.lime"])
+                self.alone()
                 put(self.path, limetest.container([A, B, C]))
 
     def test_an_inner_record_that_grows(self):
         for sync in (False, True):
             self.full(os.O_WRONLY, "second", sync=sync, at=len(B[1]), items=[A, B, C])
-            self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}), ["c.lime"])
+            self.alone()
             put(self.path, limetest.container([A, B, C]))
 
     def test_an_inner_record_when_the_container_has_no_room_twice(self):
@@ -274,7 +274,7 @@ class FullTmpfs(Faults):
             os.unlink(filler)
             put(mount.join("first"), b"another length")
         self.assertHolds(self.path, [("first", b"another length"), *items[1:]])
-        self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}), ["c.lime"])
+        self.alone()
 
     def test_nothing_written(self):
         """close says whether there is room for it."""
@@ -564,19 +564,16 @@ class Quota(Faults):
         until(lambda: limetest.run(["lime", "repair", self.path]).returncode == 0)
         self.assertHolds(self.path, [A, B, C, ("new", b"x\n")])
 
-    def test_user_tmpfs(self):
-        self.make("tmpfs", 64, f"usrquota_block_hardlimit={self.LIMIT}")
-        self.refused("quota exceeded", *self.as_user())
-
-    def test_user_ext4(self):
-        self.make("ext4", 64, "usrquota", ["-O", "quota", "-E", "quotatype=usrquota"])
-        self.fs.limit(writelib.USER, self.UID, self.LIMIT)
-        self.refused("quota exceeded", *self.as_user())
-
-    def test_user_xfs(self):
-        self.make("xfs", 300, "uquota")
-        self.fs.limit(writelib.USER, self.UID, self.LIMIT)
-        self.refused("quota exceeded", *self.as_user())
+    def test_users(self):
+        for kind, mib, options, *features in (
+                ("tmpfs", 64, f"usrquota_block_hardlimit={self.LIMIT}"),
+                ("ext4", 64, "usrquota", "-O", "quota", "-E", "quotatype=usrquota"),
+                ("xfs", 300, "uquota")):
+            with self.subTest(kind):
+                self.make(kind, mib, options, features)
+                if kind != "tmpfs":
+                    self.fs.limit(writelib.USER, self.UID, self.LIMIT)
+                self.refused("quota exceeded", *self.as_user())
 
     def test_subvolume_btrfs(self):
         """Its quotas need nothing else from the kernel; root is not excepted. To cut a file needs
@@ -768,6 +765,7 @@ class Outside(Faults):
     """Somebody does not care for locks."""
 
     GONE = (errno.ESTALE, errno.EIO, errno.ENOENT)
+    HOW = {"new": APPEND, "third": GO_ON, "second": os.O_RDWR, "first": ANEW}
 
     def setUp(self):
         self.path = self.write("c.lime", limetest.container([A, B, C]))
@@ -777,40 +775,41 @@ class Outside(Faults):
         put(self.path + ".new", self.other)
         os.rename(self.path + ".new", self.path)
 
+    @contextlib.contextmanager
+    def harmed(self, name, harm, tree=False, only_closed=False):
+        """A record is written to when the container is harmed, and its writer hears of that, by
+        close if nothing else is called; the directory of the records."""
+        put(self.path, limetest.container([A, B, C]))
+        with self.rw(os.path.dirname(self.path) if tree else self.path) as mount:
+            inside = mount.join("c.lime") if tree else mount.path
+            fd = os.open(os.path.join(inside, name), self.HOW[name], 0o644)
+            write_all(fd, b"x" * 10000)
+            harm()
+            result = Attempt()
+            if not only_closed:
+                result.step("write", write_all, fd, b"y" * 10000)
+                result.step("fsync", os.fsync, fd)
+            result.close(fd)
+            self.failed(result, self.GONE)
+            yield inside
+
     def test_replaced(self):
-        for name in ("new", "third", "second", "first"):
+        for name in self.HOW:
             for tree in (False, True):
-                put(self.path, limetest.container([A, B, C]))
-                with self.rw(os.path.dirname(self.path) if tree else self.path) as mount:
-                    inside = mount.join("c.lime") if tree else mount.path
-                    how = {"new": APPEND, "third": GO_ON, "second": os.O_RDWR, "first": ANEW}
-                    fd = os.open(os.path.join(inside, name), how[name], 0o644)
-                    write_all(fd, b"x" * 10000)
-                    self.replace()
-                    result = Attempt()
-                    result.step("write", write_all, fd, b"y" * 10000)
-                    result.step("fsync", os.fsync, fd)
-                    result.close(fd)
-                    with self.subTest(name, tree=tree):
-                        self.failed(result, self.GONE)
+                with self.subTest(name, tree=tree):
+                    with self.harmed(name, self.replace, tree) as inside:
                         self.assertBytes(read(self.path), self.other, "the new container")
                         until(lambda i=inside: "001-other" in os.listdir(i), 5)
                         self.assertBytes(read(os.path.join(inside, "other")), b"o" * 5000)
-                self.assertBytes(read(self.path), self.other, "the new container")
+                    self.assertBytes(read(self.path), self.other, "the new container")
 
     def test_replaced_and_closed(self):
         """Nothing but close tells."""
-        for name, flags in (("new", APPEND), ("third", GO_ON), ("first", ANEW)):
-            put(self.path, limetest.container([A, B, C]))
-            with self.rw(self.path) as mount:
-                fd = os.open(mount.join(name), flags, 0o644)
-                write_all(fd, b"x" * 10000)
-                self.replace()
-                result = Attempt()
-                result.close(fd)
-                with self.subTest(name):
-                    self.failed(result, self.GONE)
-            self.assertBytes(read(self.path), self.other, "the new container")
+        for name in ("new", "third", "first"):
+            with self.subTest(name):
+                with self.harmed(name, self.replace, only_closed=True):
+                    pass
+                self.assertBytes(read(self.path), self.other, "the new container")
 
     def test_the_new_one_can_be_written_to(self):
         with self.rw(self.path) as mount:
@@ -823,39 +822,22 @@ class Outside(Faults):
                                      ("newer", b"y")])
 
     def test_deleted(self):
-        for name, flags in (("new", APPEND), ("third", GO_ON), ("second", os.O_RDWR),
-                            ("first", ANEW)):
-            put(self.path, limetest.container([A, B, C]))
-            with self.rw(self.path) as mount:
-                fd = os.open(mount.join(name), flags, 0o644)
-                write_all(fd, b"x" * 10000)
-                os.unlink(self.path)
-                result = Attempt()
-                result.step("write", write_all, fd, b"y" * 10000)
-                result.step("fsync", os.fsync, fd)
-                result.close(fd)
-                with self.subTest(name):
-                    self.failed(result, self.GONE)
-                self.assertErrno((*self.GONE, errno.EBUSY), put, mount.join("newer"), b"z")
-            self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
+        for name in self.HOW:
+            with self.subTest(name):
+                with self.harmed(name, lambda: os.unlink(self.path)) as inside:
+                    self.assertErrno((*self.GONE, errno.EBUSY), put,
+                                     os.path.join(inside, "newer"), b"z")
+                self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
 
     def test_cut(self):
         """From outside, while it is written to: no more harm than that."""
-        for name, flags in (("new", APPEND), ("third", GO_ON), ("first", ANEW)):
-            put(self.path, limetest.container([A, B, C]))
-            with self.rw(self.path) as mount:
-                fd = os.open(mount.join(name), flags, 0o644)
-                write_all(fd, b"x" * 10000)
-                os.truncate(self.path, 144 + 1000)
-                result = Attempt()
-                result.step("write", write_all, fd, b"y" * 10000)
-                result.step("fsync", os.fsync, fd)
-                result.close(fd)
-                with self.subTest(name):
-                    self.failed(result, self.GONE)
-            found = self.brought_back(self.path)
-            self.intact(found, [A])
-            self.assertEqual(len(found), 1)
+        for name in ("new", "third", "first"):
+            with self.subTest(name):
+                with self.harmed(name, lambda: os.truncate(self.path, 144 + 1000)):
+                    pass
+                found = self.brought_back(self.path)
+                self.intact(found, [A])
+                self.assertEqual(len(found), 1)
 
     def test_appended_to(self):
         """By a program that asks nobody for a lock: its record stays whole, and is shown."""

@@ -5,7 +5,6 @@ import contextlib
 import errno
 import os
 import random
-import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -31,8 +30,7 @@ class Job(writelib.TestCase):
     OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=30", "stripe=64K")
 
     def setUp(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
         self.data = some(SMALL + 12345)
         self.items = [A, ("data", bytes(len(self.data))), ("last", b"l" * 1000)]
         self.path = self.write("c.lime", limetest.container(self.items))

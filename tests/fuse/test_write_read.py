@@ -5,7 +5,6 @@ import itertools
 import mmap
 import os
 import random
-import shutil
 import struct
 import sys
 import threading
@@ -16,27 +15,20 @@ import limetest
 import mpitest
 import writelib
 from test_ranks import serving, stats
-from writelib import MIB, put, pwrite_all, until
+from writelib import MIB, put, pwrite_all, some, until
 
 BLOCK = 256 * 1024
 PAGE = 4096
 
 
-def some(n, seed):
-    return random.Random(seed).randbytes(n)
-
-
 def read_around(path, block=MIB):
     """All of it, around the kernel's cache."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
-    try:
+    with limetest.descriptor(path, os.O_RDONLY | os.O_DIRECT) as fd:
         with mmap.mmap(-1, block) as buffer:
             data = b""
             while got := os.readv(fd, [buffer]):
                 data += buffer[:got]
             return data
-    finally:
-        os.close(fd)
 
 
 @limetest.needs_fuse
@@ -44,8 +36,7 @@ class TestCase(writelib.TestCase):
     OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=30", "stripe=64K")
 
     def setUp(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
 
     def with_job(self, source, *opts, ranks=2):
         return serving(self.rw(source, f"ranks={ranks}", *opts, timeout=60,

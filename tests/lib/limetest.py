@@ -40,7 +40,6 @@ import traceback
 import typing
 import unittest
 import uuid
-import zlib
 
 REPO = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 B = os.path.abspath(os.environ.get("B") or os.path.join(REPO, "build"))
@@ -82,17 +81,6 @@ def manifest():
 def need_linux(test, *version):
     if tuple(map(int, os.uname().release.split(".")[:2])) < version:
         test.skipTest(f"needs Linux {'.'.join(map(str, version))}")
-
-
-def scidac_checksum(data, site_bytes, first=0):
-    """(suma, sumb) of whole sites, the first of which has that rank in its lattice."""
-    suma = sumb = 0
-    for i in range(len(data) // site_bytes):
-        crc = zlib.crc32(data[i * site_bytes:(i + 1) * site_bytes])
-        a, b = (first + i) % 29, (first + i) % 31
-        suma ^= (crc << a | crc >> 32 - a) & 0xFFFFFFFF
-        sumb ^= (crc << b | crc >> 32 - b) & 0xFFFFFFFF
-    return suma, sumb
 
 
 # ---- containers made by hand, right or wrong ----
@@ -349,6 +337,16 @@ def put(path, data, mode="wb"):
     with open(path, mode) as file:
         file.write(data)
     return path
+
+
+@contextlib.contextmanager
+def descriptor(path, flags=os.O_RDONLY, mode=0o644):
+    """A descriptor, closed at the end of the `with`."""
+    fd = os.open(path, flags, mode)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 # ---- threads ----

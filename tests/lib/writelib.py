@@ -17,7 +17,7 @@ import sys
 import time
 
 import limetest
-from limetest import put, read, records, whole_records
+from limetest import descriptor, put, read, records, whole_records
 
 MIB = 1 << 20
 
@@ -42,12 +42,9 @@ def fallocate(fd, mode, offset, n):
 
 def opened(path, mode, data=None):
     """Opens, writes, closes."""
-    fd = os.open(path, mode, 0o644)
-    try:
+    with descriptor(path, mode, 0o644) as fd:
         if data is not None:
             write_all(fd, data)
-    finally:
-        os.close(fd)
 
 
 def let_time_pass(path):
@@ -94,6 +91,15 @@ def pwrite_all(fd, data, at):
     while view:
         n = os.pwrite(fd, view, at)
         view, at = view[n:], at + n
+
+
+def write_direct(fd, data, at=0):
+    """Writes by requests of a MiB from memory that begins at a page, as O_DIRECT
+    wants it."""
+    with mmap.mmap(-1, len(data)) as buffer:
+        buffer[:] = data
+        for i in range(0, len(data), MIB):
+            pwrite_all(fd, memoryview(buffer)[i:i + MIB], at + i)
 
 
 def flags(data):
@@ -207,6 +213,15 @@ class TestCase(limetest.TestCase):
         yield path, mount
         mount.stop()
         self.assertClean(path)
+
+    def succeeds(self, codes, function, *args):
+        """Whether the call succeeds; the errno of a failure must be one of these."""
+        try:
+            function(*args)
+        except OSError as error:
+            self.assertIn(error.errno, codes)
+            return False
+        return True
 
     def assertClean(self, path):
         """The file is a good container, as we read it and as `lime check` does."""
@@ -353,16 +368,13 @@ class SmallFs:
 
     def give_project(self, path, number):
         """A directory, and what will be made in it."""
-        fd = os.open(path, os.O_RDONLY)
-        try:
+        with descriptor(path, os.O_RDONLY) as fd:
             found = bytearray(28)  # struct fsxattr
             fcntl.ioctl(fd, 0x801C581F, found)
             flags, extent, count, _, hint = struct.unpack_from("=5I", found)
             flags |= 0x200 if os.path.isdir(path) else 0  # FS_XFLAG_PROJINHERIT
             struct.pack_into("=5I", found, 0, flags, extent, count, number, hint)
             fcntl.ioctl(fd, 0x401C5820, bytes(found))
-        finally:
-            os.close(fd)
 
     def fill(self, leave=0):
         """All but so many bytes are used by a file; its path."""
@@ -383,11 +395,8 @@ class SmallFs:
 
     def power_fails(self):
         """What is not on the disk by now will never be."""
-        fd = os.open(self.path, os.O_RDONLY)
-        try:
+        with descriptor(self.path, os.O_RDONLY) as fd:
             fcntl.ioctl(fd, 0x8004587D, struct.pack("I", 2))  # FS_IOC_SHUTDOWN, no log flush
-        finally:
-            os.close(fd)
 
     def comes_back(self):
         """After power_fails(), when nobody has a file of it open any more."""
