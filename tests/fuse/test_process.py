@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+import users
 from writelib import put, read, until
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000000)])
@@ -26,18 +26,13 @@ class Help(limetest.TestCase):
         self.assertRegex(limetest.run(["limefs", "-V"], check=True).stdout, rb"limefs \d+\.\d+")
 
     def test_wrong_use(self):
-        path = self.write("c.lime", CONTAINER)
-        for args in ([], ["x"], ["--nonsense", path, "/tmp"], ["-o", "readahead=lots", "x", "/tmp"],
-                     ["-o", "readahead=-1", "x", "/tmp"]):
-            done = limetest.run(["limefs", *args])
-            self.assertEqual((done.returncode, done.stdout), (2, b""), args)
-            self.assertRegex(done.stderr, rb"see limefs --help|nonsense")
-
-    def test_the_message_names_the_option(self):
+        """The message names what is wrong."""
         path, where = self.write("c.lime", CONTAINER), self.tempdir()
-        for args, message in ((["--foo", path, where], "unknown option '--foo'"),
+        for args, message in (([], ""), (["x"], ""), (["--foo", path, where], "unknown option '--foo'"),
                               (["-Z", path, where], "unknown option '-Z'"),
                               (["-o", "foo=1", path, where], "unknown option 'foo=1'"),
+                              (["-o", "readahead=lots", "x", "/tmp"], ""),
+                              (["-o", "readahead=-1", "x", "/tmp"], ""),
                               (["-o"], "option '-o' requires a value"),
                               ([path, where, "x"], "unexpected argument 'x'"),
                               ([path, where + "/no"], f"bad mount point `{where}/no': No such file"),
@@ -45,7 +40,7 @@ class Help(limetest.TestCase):
                               (["--status", where, "--foo"], "unknown option '--foo'"),
                               (["--status", where, where], "unexpected argument")):
             done = limetest.run(["limefs", *args])
-            self.assertEqual(done.returncode, 2, args)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), args)
             self.assertTrue(done.stderr.decode().startswith("limefs: " + message), done.stderr)
             self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
 
@@ -55,13 +50,6 @@ class Help(limetest.TestCase):
             done = limetest.run(["limefs", "-o", f"ranks=2,mpirun={mpirun}", path, where])
             self.assertEqual((done.returncode, limetest.mounts_under(where)), (1, []), mpirun)
             self.assertIn(b": program not found; ", done.stderr)
-
-    def test_a_wrong_mount_option_or_mount_point(self):
-        path = self.write("c.lime", CONTAINER)
-        for args in (["-o", "nonsense=1", path, self.tempdir()], [path, path + ".nowhere"]):
-            done = limetest.run(["limefs", *args], timeout=10)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertNotEqual(done.stderr, b"")
 
 
 @limetest.needs_fuse
@@ -191,6 +179,7 @@ class Process(limetest.TestCase):
                 os.path.exists(daemon.join(inside, "more"))
                 os.rename(self.path + ".away", self.path)
 
+
 @limetest.needs_fuse
 class Mounting(limetest.TestCase):
     """As mount(8), fstab and other users see it."""
@@ -200,111 +189,64 @@ class Mounting(limetest.TestCase):
             self.skipTest("needs root")
         self.path = self.write("c, with\\ odd name.lime", CONTAINER)
 
-    def mount_program(self):
-        program = shutil.which("mount.fuse3", path="/sbin:/usr/sbin:" + os.environ["PATH"])
-        if not program:
+    def mounted(self, command, path, kind):
+        """What the command has mounted: a path, whose words in /proc/self/mounts are checked."""
+        if not shutil.which("mount.fuse3", path="/sbin:/usr/sbin:" + os.environ["PATH"]):
             self.skipTest("no mount.fuse3")
-        return program
-
-    def test_mount_t_fuse_limefs(self):
-        """What `mount -t fuse.limefs` runs, with limefs in the PATH."""
         where = self.tempdir()
-        env = {**os.environ, "PATH": limetest.BIN + ":" + os.environ["PATH"]}
-        done = limetest.run([self.mount_program(), self.path, where, "-o", "rw,nodev,nosuid",
-                             "-t", "fuse.limefs"], env=env, stderr=subprocess.DEVNULL)
-        self.assertEqual(done.returncode, 0)
+        env = {**os.environ, "PATH": f"{limetest.BIN}:/sbin:/usr/sbin:{os.environ['PATH']}"}
+        fstab = put(os.path.join(self.tempdir(), "fstab"), (
+            f"{limetest.program('limefs')}#{path} {where} fuse "
+            "ro,noauto,nofail,allow_other,_netdev 0 0\n").encode())
+        limetest.run([word.format(where=where, path=path, fstab=fstab) for word in command],
+                     env=env, check=True, stderr=subprocess.DEVNULL)
+        self.addCleanup(limetest.run, ["umount", where])
         self.assertEqual(read(os.path.join(where, "info")), b"hello")
-        with open("/proc/self/mounts") as table:
-            line = [line for line in table if where in line][0].split()
-        self.assertEqual(line[2], "fuse.limefs")
-        self.assertIn("ro", line[3].split(","))  # mount(8) says rw for each mount
-        limetest.run(["umount", where], check=True)
+        line = [line.split() for line in read("/proc/self/mounts").decode().splitlines()
+                if where in line][0]
+        self.assertEqual(line[2], kind)
+        return where, line[3].split(",")
 
-    def test_mount_t_fuse_limefs_for_writing(self):
-        where = self.tempdir()
-        path = os.path.join(self.tempdir(), "c.lime")
-        shutil.copy(self.path, path)
-        env = {**os.environ, "PATH": limetest.BIN + ":" + os.environ["PATH"]}
-        limetest.run([self.mount_program(), path, where, "-o", "rw,nodev,nosuid,writable",
-                      "-t", "fuse.limefs"], env=env, check=True)
+    def test_by_mount(self):
+        """What `mount -t fuse.limefs` runs, with limefs in the PATH. mount(8) says rw for each
+        mount; and has a PATH of its own, so a line of fstab names the program."""
+        command = ["mount.fuse3", "{path}", "{where}", "-t", "fuse.limefs", "-o"]
+        _, options = self.mounted([*command, "rw,nodev,nosuid"], self.path, "fuse.limefs")
+        self.assertIn("ro", options)
+        path = shutil.copy(self.path, os.path.join(self.tempdir(), "c.lime"))
+        where, _ = self.mounted([*command, "rw,nodev,nosuid,writable"], path, "fuse.limefs")
         put(os.path.join(where, "info"), b"HELLO")
         limetest.run(["umount", where], check=True)
         self.assertIn(b"HELLO", read(path))
 
     def test_fstab(self):
-        """mount(8) has a PATH of its own, so the line names the program."""
-        self.mount_program()
-        where = self.tempdir()
-        path = os.path.join(self.tempdir(), "c.lime")
-        shutil.copy(self.path, path)
-        fstab = os.path.join(self.tempdir(), "fstab")
-        with open(fstab, "w") as file:
-            file.write(f"{limetest.program('limefs')}#{path} {where} fuse "
-                       "ro,noauto,nofail,allow_other,_netdev 0 0\n")
-        limetest.run(["mount", "-T", fstab, where], check=True, stderr=subprocess.DEVNULL)
-        self.assertEqual(read(os.path.join(where, "info")), b"hello")
-        limetest.run(["umount", where], check=True)
-
-    def as_nobody(self, *args, **kw):
-        user = pwd.getpwnam("nobody")
-        return limetest.run(["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
-                             "--clear-groups", *args], **kw)
-
-    def open_up(self, path):
-        while len(path) > len("/tmp"):
-            os.chmod(path, os.stat(path).st_mode | 0o055)
-            path = os.path.dirname(path)
+        path = shutil.copy(self.path, os.path.join(self.tempdir(), "c.lime"))
+        self.mounted(["mount", "-T", "{fstab}", "{where}"], path, "fuse.limefs")
 
     def test_others_see_nothing_unless_allowed(self):
         where = self.tempdir()
-        self.open_up(where)
+        users.let_in(where)
         with limetest.Mount(self.path, mountpoint=where):
-            self.assertNotEqual(self.as_nobody("ls", where).returncode, 0)
+            self.assertNotEqual(limetest.run([*users.AS_NOBODY, "ls", where]).returncode, 0)
         os.chmod(self.path, 0o644)
         with limetest.Mount(self.path, mountpoint=where, opts="allow_other"):
-            self.assertEqual(self.as_nobody("cat", where + "/info").stdout, b"hello")
+            self.assertEqual(limetest.run([*users.AS_NOBODY, "cat", where + "/info"]).stdout, b"hello")
         os.chmod(self.path, 0o600)
         with limetest.Mount(self.path, mountpoint=where, opts="allow_other"):
-            done = self.as_nobody("cat", where + "/info")
+            done = limetest.run([*users.AS_NOBODY, "cat", where + "/info"])
             self.assertIn(b"Permission denied", done.stderr)
-
-    def open_device(self):
-        mode = os.stat("/dev/fuse").st_mode & 0o777
-        if not mode & 0o006:
-            os.chmod("/dev/fuse", 0o666)
-            self.addCleanup(os.chmod, "/dev/fuse", mode)
-
-    def test_an_ordinary_user_mounts(self):
-        self.open_device()
-        folder = self.tempdir()
-        self.open_up(folder)
-        os.mkdir(folder + "/mnt")
-        put(folder + "/c.lime", CONTAINER)
-        user = pwd.getpwnam("nobody")
-        for path in (folder, folder + "/mnt", folder + "/c.lime"):
-            os.chown(path, user.pw_uid, user.pw_gid)
-        program = shutil.copy(limetest.program("limefs"), folder)  # where nobody may read it
-        script = (f"{program} {folder}/c.lime {folder}/mnt && cat {folder}/mnt/info && "
-                  f"ls {folder}/mnt")
-        done = self.as_nobody("sh", "-c", script, stderr=subprocess.DEVNULL)
-        self.assertEqual(done.stdout, b"hello001-info\n002-data\n")
-        self.assertEqual(done.returncode, 0)
-        if os.path.exists("/etc/mtab"):  # else fusermount3 does not take it for a mount
-            self.assertEqual(self.as_nobody("fusermount3", "-u", folder + "/mnt").returncode, 0)
-        else:
-            limetest.run(["umount", folder + "/mnt"], check=True)
 
     def test_what_fusermount_says_to_an_ordinary_user(self):
         """It names the mount point; nothing of that may steer a terminal or begin a line."""
-        self.open_device()
+        users.open_device(self)
         folder = os.fsencode(self.tempdir())
-        self.open_up(os.fsdecode(folder))
+        users.let_in(os.fsdecode(folder))
         program = shutil.copy(limetest.program("limefs"), os.fsdecode(folder))
         put(folder + b"/c.lime", CONTAINER)
         for name in (b"a\x1b[2J\x9b\xe2\x80\xae", b"a\x9b\nb"):
             where = os.path.join(folder, name)  # root's
             os.mkdir(where)
-            done = self.as_nobody(program, "-f", folder + b"/c.lime", where)
+            done = limetest.run([*users.AS_NOBODY, program, "-f", folder + b"/c.lime", where])
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, rb"fusermount3: .*/a\?(\[2J\?\?\?\?|\?b)")
             self.assertNotRegex(done.stderr, rb"[\x1b\x9b\x80]|\nb")

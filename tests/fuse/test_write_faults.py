@@ -16,6 +16,7 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import faults
 import limetest
+import users
 import writelib
 from writelib import MIB, put, pwrite_all, read, until, whole_records, write_all
 
@@ -506,13 +507,11 @@ class Quota(Faults):
     EDQUOT."""
 
     LIMIT = 4 * MIB
-    UID = 65534
     PROJECT = 4711
     relief = ()  # commands after one that has failed: more is allowed, what failed goes, and less
 
     def setUp(self):
-        if os.geteuid() != 0 or not shutil.which("setpriv"):
-            self.skipTest("needs root and setpriv")
+        users.open_device(self)
         self.big = self.write("big", b"b" * (3 * self.LIMIT))
 
     def make(self, kind, mib, options, features=()):
@@ -522,17 +521,12 @@ class Quota(Faults):
 
     def as_user(self):
         """The container is the user's, who may mount; the words that make a command his."""
-        os.chown(self.path, self.UID, self.UID)
-        mode = os.stat("/dev/fuse").st_mode & 0o777
-        os.chmod("/dev/fuse", 0o666)
-        self.addCleanup(os.chmod, "/dev/fuse", mode)
         self.where = self.tempdir()
-        os.chown(self.where, self.UID, self.UID)
-        for folder in (self.where, self.fs.path, self.big, os.path.dirname(self.big)):
-            while len(folder) > len("/tmp"):
-                os.chmod(folder, os.stat(folder).st_mode | 0o055)
-                folder = os.path.dirname(folder)
-        return ["setpriv", f"--reuid={self.UID}", f"--regid={self.UID}", "--clear-groups"]
+        for path in (self.path, self.where):
+            os.chown(path, users.NOBODY_ID, users.NOBODY_ID)
+        for path in (self.where, self.fs.path, self.big):
+            users.let_in(path)
+        return users.AS_NOBODY
 
     def refused(self, words, *user):
         """Each way to write too much; then a little, which is let in."""
@@ -572,7 +566,7 @@ class Quota(Faults):
             with self.subTest(kind):
                 self.make(kind, mib, options, features)
                 if kind != "tmpfs":
-                    self.fs.limit(writelib.USER, self.UID, self.LIMIT)
+                    self.fs.limit(writelib.USER, users.NOBODY_ID, self.LIMIT)
                 self.refused("quota exceeded", *self.as_user())
 
     def test_subvolume_btrfs(self):

@@ -18,6 +18,7 @@ import hashlib
 import mmap
 import multiprocessing
 import os
+import shutil
 import signal
 import stat
 import struct
@@ -216,6 +217,28 @@ def reach(test, path):
         above = os.path.dirname(above)
         if not os.stat(above).st_mode & 0o001:
             test.skipTest(f"other users cannot enter {above}")
+
+
+def let_in(path):
+    """Others may read a temporary folder, and enter all those above it."""
+    while len(path) > len("/tmp"):
+        os.chmod(path, os.stat(path).st_mode | 0o055)
+        path = os.path.dirname(path)
+
+
+def open_device(test):
+    """Ordinary users may mount, until the end of the test, which needs root."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        test.skipTest("needs root and setpriv")
+    mode = os.stat("/dev/fuse").st_mode & 0o777
+    if not mode & 0o006:
+        os.chmod("/dev/fuse", 0o666)
+        test.addCleanup(os.chmod, "/dev/fuse", mode)
+
+
+# What runs a program as an ordinary user, who is in no other group.
+NOBODY_ID = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY_ID}", f"--regid={NOBODY_ID}", "--clear-groups"]
 
 
 def put(path, data=b"", uid=0, mode=0o644, gid=None):
