@@ -76,8 +76,7 @@ class Ranks(Faces):
 
     def test_any_number_of_ranks(self):
         for ranks in (1, 2, 3, 4, 6):
-            with self.subTest(ranks=ranks), self.mount(f"ranks={ranks}") as mount:
-                serving(mount)
+            with self.subTest(ranks=ranks), serving(self.mount(f"ranks={ranks}")) as mount:
                 for name, data in self.faces():
                     self.is_right(mount, name, data)
                 for precision, number in ((64, 3), (32, 6)):
@@ -91,8 +90,7 @@ class Ranks(Faces):
         names = dict(self.faces())
         whole = {f"003-{NAME}": self.forms[64][64, False],
                  f"006-{NAME}": self.forms[32][32, False]}
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             wrong = []
 
             def reader(name, data):
@@ -104,8 +102,7 @@ class Ranks(Faces):
 
     def test_random_access_and_odd_places(self):
         dice = random.Random(5)
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             for name, data in self.faces():
                 with open(mount.join(name), "rb", buffering=0) as file:
                     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
@@ -116,8 +113,7 @@ class Ranks(Faces):
 
     def test_sites_in_another_order(self):
         data = self.forms[64][64, False]
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             got = numpy_of(read(mount.join(f"003-{NAME}.eo.npy")))[1]
             self.assertTrue(got == even_odd(data, DIMS[64], 576))
             self.assertGreater(stats(mount)["forwarded_bytes"], 0)
@@ -125,8 +121,7 @@ class Ranks(Faces):
     def test_verified_while_it_is_read(self):
         data = self.forms[64][64, False]
         put(self.container, scidac.gauge(DIMS[64], data))
-        with self.mount("ranks=2", "verify=stream") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2", "verify=stream")) as mount:
             self.is_right(mount, f"{NAME}.le.npy", self.forms[64][64, True])
             self.assertEqual(stats(mount)["verified_ok"], 1)
 
@@ -135,8 +130,7 @@ class Ranks(Faces):
         face, patch = f"{NAME}.le.npy", os.urandom(MIB)
         data = bytearray(self.forms[64][64, False])
         put(self.container, scidac.gauge(DIMS[64], bytes(data), False))
-        with self.mount("rw", "ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("rw", "ranks=2")) as mount:
             self.is_right(mount, face, self.forms[64][64, True])
             for at in (0, 20 * MIB, len(data) - MIB):
                 with open(mount.join(NAME), "r+b", buffering=0) as file:
@@ -149,8 +143,7 @@ class Ranks(Faces):
     def test_the_container_is_replaced(self):
         """By one with other numbers, and by one that is longer."""
         face, forms = f"{NAME}.le.npy", {}
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             for seed in range(3):
                 data, forms = numbers_of(64, 100 + seed)
                 os.rename(put(self.container + ".new", scidac.gauge(DIMS[64], data, False)),
@@ -179,8 +172,7 @@ class Faults(Faces):
 
     def test_killed_and_stopped(self):
         for number in (signal.SIGKILL, signal.SIGSTOP):
-            with self.subTest(number), self.mount("ranks=3") as mount:
-                serving(mount)
+            with self.subTest(number), serving(self.mount("ranks=3")) as mount:
 
                 def harm(mount=mount, number=number):
                     pids = pids_of(mount, "limefs-io")
@@ -214,8 +206,7 @@ class Physics(TestCase):
                 for place in bad:
                     os.pwrite(file.fileno(), struct.pack(">d", 5.0), place)
                 reports = []
-                with self.mount("ranks=2", "forward_from=4K") as mount:
-                    serving(mount)
+                with serving(self.mount("ranks=2", "forward_from=4K")) as mount:
                     for path in mount.path, self.container:
                         done = limetest.run(["lime", "check", "--physics", "--json", path])
                         self.assertEqual(done.returncode, len(bad), done.stderr)

@@ -622,19 +622,6 @@ class Programs(writelib.TestCase):
             self.assertEqual(inside.returncode, 1)
         self.run_ok(["lime", "check", os.path.join(top, "conf.0100")])
 
-    def test_what_mkdir_makes(self):
-        top = self.tempdir()
-        with self.rw(top) as mount:
-            os.makedirs(mount.join("a/b"))
-            os.mkdir(mount.join("c.lime"))
-            os.mkdir(mount.join(".lime"))
-        self.assertTrue(os.path.isdir(os.path.join(top, "a/b")))
-        self.assertTrue(os.path.isfile(os.path.join(top, "c.lime")))
-        self.assertTrue(os.path.isdir(os.path.join(top, ".lime")))
-        with self.rw(top, "mkdir=container") as mount:
-            os.mkdir(mount.join("d"))
-        self.assertTrue(os.path.isfile(os.path.join(top, "d")))
-
 
 if __name__ == "__main__":
     limetest.main()

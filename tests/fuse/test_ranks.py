@@ -34,6 +34,8 @@ def sha256(data):
 
 
 def serving(mount):
+    """The mount, started, once its job serves."""
+    mount.start()
     until(lambda: stats(mount)["job"]["state"] == "serving", 60)
     return mount
 
@@ -142,8 +144,7 @@ class Ranks(TestCase):
     def test_own_jobs(self):
         for ranks in (1, 2, 3, 4):
             with self.subTest(ranks=ranks), \
-                    self.mount(f"ranks={ranks}", f"stripe={64 * ranks}K") as mount:
-                serving(mount)
+                    serving(self.mount(f"ranks={ranks}", f"stripe={64 * ranks}K")) as mount:
                 self.reads_everything_right(mount)
                 seen = stats(mount)
                 self.assertEqual(seen["job"]["ranks"], ranks)
@@ -160,8 +161,7 @@ class Ranks(TestCase):
             self.assertGreaterEqual(status["bytes_read"], stats(one)["forwarded_bytes"])
 
     def test_the_corpus(self):
-        with self.mount("ranks=2", source=limetest.CORPUS) as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2", source=limetest.CORPUS)) as mount:
             for row in limetest.manifest():
                 self.assertEqual(sha256(read(mount.join(row["file"], test_content.name_of(row)))),
                                  row["sha256"])
@@ -170,8 +170,7 @@ class Ranks(TestCase):
         for i in range(3):
             os.makedirs(os.path.join(self.folder, f"deep/{i}"))
             os.link(self.container, os.path.join(self.folder, f"deep/{i}/conf.{i}"))
-        with self.mount("ranks=2", source=self.folder) as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2", source=self.folder)) as mount:
             for i in range(3):
                 self.assertEqual(sha256(read(mount.join(f"deep/{i}/conf.{i}/data-{i}"))),
                                  sha256(self.data[i]))
@@ -232,8 +231,7 @@ class Faults(TestCase):
                                    ("limefs-io", signal.SIGSTOP, -1),
                                    ("limefs-io", signal.SIGSTOP, 0)):
             with self.subTest(name, signal=number, rank=pick), \
-                    self.mount("ranks=3") as mount:
-                serving(mount)
+                    serving(self.mount("ranks=3")) as mount:
                 daemon = pids_of(mount, "limefs")[0]
                 self.sums_are_right_while(mount, self.signal(mount, name, number, pick), times=1)
                 until(lambda mount=mount: self.reads(mount, 1) and
@@ -247,8 +245,7 @@ class Faults(TestCase):
         def harm():
             self.signal(mount, "limefs-io", signal.SIGKILL, dice.randrange(3))()
 
-        with self.mount("ranks=3") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=3")) as mount:
             daemon = pids_of(mount, "limefs")[0]
             for _ in range(100 if limetest.STRESS else 3):
                 self.sums_are_right_while(mount, harm, times=1)
@@ -257,8 +254,7 @@ class Faults(TestCase):
         self.assertEqual(folders(daemon), [])
 
     def test_the_daemon_killed(self):
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             with open(mount.join("data-0"), "rb") as file:
                 file.read(8 * MIB)
             daemon = pids_of(mount, "limefs")[0]
@@ -269,14 +265,13 @@ class Faults(TestCase):
 
     def test_daemon_and_keeper_killed(self):
         """Nobody is left who could clean up: the next one does."""
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             daemon = pids_of(mount, "limefs")[0]
             for pid in [*pids_of(mount, "keeper"), daemon]:
                 os.kill(pid, signal.SIGKILL)
             until(lambda: not mount.pids())
-        with self.mount("ranks=1") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=1")):
+            pass
         self.assertEqual(folders(daemon), [])
 
     def test_mpirun_fails(self):
@@ -303,7 +298,7 @@ class Faults(TestCase):
             self.assertFalse(os.path.exists(path))
 
     def test_unmounting_while_it_reads(self):
-        mount = serving(self.mount("ranks=2").start())
+        mount = serving(self.mount("ranks=2"))
         daemon = pids_of(mount, "limefs")[0]
         errors = []
 
@@ -330,8 +325,7 @@ class Idle(TestCase):
 
     def test_idle_is_free(self):
         seconds = 30 if limetest.STRESS else 4
-        with self.mount("ranks=4") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=4")) as mount:
             read(mount.join("data-0"))
             time.sleep(0.5)
             pids = [pid for name in ("limefs-io", "mpirun", "keeper", "limefs")

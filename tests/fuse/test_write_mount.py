@@ -254,7 +254,8 @@ class Trees(writelib.TestCase):
             self.run_ok(["cp", "-r", mount.join("a.lime"), mount.join("b.lime")])
         self.assertHoldsForAll(self.under("b.lime"), items)
 
-    def test_rmdir_of_an_empty_container(self):
+    def test_an_empty_container(self):
+        """It may be removed; after the next mount nothing in it says what it is."""
         with self.rw(self.top, "mkdir=container") as mount:
             os.mkdir(mount.join("a"))
             os.rmdir(mount.join("a"))
@@ -264,49 +265,40 @@ class Trees(writelib.TestCase):
             os.unlink(mount.join("a/x"))
             os.rmdir(mount.join("a"))
             self.assertErrno(errno.ENOENT, os.stat, mount.join("a"))
-            self.assertEqual(os.listdir(self.top), [])
-
-    def test_an_empty_container_after_the_next_mount(self):
-        """Nothing in it says what it is."""
-        with self.rw(self.top, "mkdir=container") as mount:
             self.assertErrno(errno.EPERM, os.makedirs, mount.join("a/b"))
             self.assertEqual(os.listdir(mount), ["a"])
-            os.mkdir(mount.join("c"))
         with self.rw(self.top) as mount:
             self.assertTrue(stat.S_ISREG(os.stat(mount.join("a")).st_mode))
             self.assertErrno(errno.ENOTDIR, os.rmdir, mount.join("a"))
             os.unlink(mount.join("a"))
-            os.unlink(mount.join("c"))
         self.assertEqual(os.listdir(self.top), [])
 
-    def test_a_directory_below_stays_one(self):
-        os.makedirs(self.under("real/inner"))
+    def test_mkdir_makes_directories(self):
         with self.rw(self.top) as mount:
+            os.makedirs(mount.join("real/inner"))
+            os.mkdir(mount.join(".lime"))
             put(mount.join("real/inner/notes"), b"plain")
             os.mkdir(mount.join("real/inner/c.lime"))
             put(mount.join("real/inner/c.lime/x"), b"1")
+        self.assertTrue(os.path.isdir(self.under(".lime")))
         self.assertEqual(read(self.under("real/inner/notes")), b"plain")
         self.assertHolds(self.under("real/inner/c.lime"), [("x", b"1")])
 
-    def test_a_plain_file_and_a_container_of_the_same_name(self):
-        """The one may become the other."""
-        with self.rw(self.top, "entry_timeout=0", "attr_timeout=0") as mount:
-            put(mount.join("x"), limetest.container([A]))
-            # The kernel tells of the last close after close() has returned.
-            self.assertTrue(until(lambda: os.path.isdir(mount.join("x"))))
-            self.assertEqual(read(mount.join("x/first")), A[1])
-            put(mount.join("x/new"), b"n")
-        self.assertHolds(self.under("x"), [A, ("new", b"n")])
-
-    def test_looked_up_before_the_last_close(self):
-        """What was plain because it was being written is looked into afterwards."""
+    def test_a_plain_file_becomes_a_container(self):
+        """At its last close, of which the kernel tells after close() has returned; also where it
+        was looked up before, and was plain because it was being written."""
         with self.rw(self.top, "entry_timeout=0", "attr_timeout=0") as mount:
             with open(mount.join("x"), "wb", buffering=0) as file:
                 file.write(limetest.container([A]))
                 os.fsync(file.fileno())
                 self.assertTrue(os.path.isfile(mount.join("x")))
-            self.assertTrue(until(lambda: os.path.isdir(mount.join("x"))))
-            self.assertEqual(read(mount.join("x/first")), A[1])
+            put(mount.join("y"), limetest.container([A]))
+            for name in ("x", "y"):
+                self.assertTrue(until(lambda n=name: os.path.isdir(mount.join(n))))
+                self.assertEqual(read(mount.join(name, "first")), A[1])
+                put(mount.join(name, "new"), b"n")
+        for name in ("x", "y"):
+            self.assertHolds(self.under(name), [A, ("new", b"n")])
 
     def test_renaming_containers(self):
         put(self.under("c.lime"), limetest.container([A]))

@@ -471,7 +471,10 @@ class Mount:
         return {**(os.environ if self.env is None else self.env), name: value}
 
     def start(self):
-        """Returns when it is mounted; AssertionError with limefs's words if it is not."""
+        """Returns when it is mounted; AssertionError with limefs's words if it is not. To start
+        one that is started, as `with` does, is no harm."""
+        if self.process:
+            return self
         _cleanup(self._give_up)
         # A daemon that keeps stderr open would keep a pipe open: its words go to a file.
         with tempfile.TemporaryFile() as words:

@@ -169,14 +169,12 @@ def has_ended(pid):
 
 
 class Mount(limetest.Mount):
-    """limetest's; when it has stopped, its daemon has let go of the container. To start it when
-    it is started, as `with` does, is no harm."""
+    """limetest's; when it has stopped, its daemon has let go of the container."""
 
     def start(self):
-        if self.process:
-            return self
-        super().start()
-        self._daemons = self.pids()
+        if not self.process:
+            super().start()
+            self._daemons = self.pids()
         return self
 
     def stop(self):
