@@ -126,12 +126,7 @@ class Ahead(limetest.TestCase):
             drop(self.path)
             with limetest.Mount(self.path, opts=opts) as mount:
                 shared = os.open(mount.join("data"), os.O_RDONLY)
-                readers = [threading.Thread(target=walk, args=(mount.join("data"), shared, seed))
-                           for seed in range(5)]
-                for reader in readers:
-                    reader.start()
-                for reader in readers:
-                    reader.join()
+                limetest.at_once(*((walk, mount.join("data"), shared, seed) for seed in range(5)))
                 os.close(shared)
         self.assertEqual(wrong, [])
 
@@ -177,11 +172,7 @@ class Ahead(limetest.TestCase):
         for opts in (None, SMALL, "max_read=131072"):
             drop(path)
             with limetest.Mount(path, opts=opts) as mount:
-                readers = [threading.Thread(target=walk, args=(mount, seed)) for seed in range(4)]
-                for reader in readers:
-                    reader.start()
-                for reader in readers:
-                    reader.join()
+                limetest.at_once(*((walk, mount, seed) for seed in range(4)))
         self.assertEqual(wrong, [])
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
             for turn in range(6):

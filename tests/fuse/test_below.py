@@ -13,6 +13,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import faults
 import limetest
+import users
 import writelib
 from writelib import put, read
 
@@ -232,9 +233,9 @@ class ChangedByUs(Below):
             "ftruncate": writes(os.O_RDWR, lambda fd: os.ftruncate(fd, SIZE // 2)),
             "truncate": lambda path: os.truncate(path, SIZE),
             "map": maps,
-            "punch": writes(os.O_RDWR, lambda fd: writelib.fallocate(
+            "punch": writes(os.O_RDWR, lambda fd: users.fallocate(
                 fd, writelib.FALLOC_PUNCH | writelib.FALLOC_KEEP_SIZE, 0, 5000)),
-            "allocate": writes(os.O_RDWR, lambda fd: writelib.fallocate(fd, 0, 0, 2 * SIZE)),
+            "allocate": writes(os.O_RDWR, lambda fd: users.fallocate(fd, 0, 0, 2 * SIZE)),
             "set old": set_old,
             "set odd": lambda path: os.utime(path, ns=(LONG_AGO, -1)),
             "set now": os.utime,

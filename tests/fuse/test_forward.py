@@ -84,29 +84,18 @@ class Forward(limetest.TestCase):
 
     def test_many_streams(self):
         with FakeJob(self.socket), serving(self.mount()) as mount:
-            wrong = []
-
-            def reader(name, data, start):
+            def reader(name, start):
+                data = {"first": self.data, "second": self.other}[name]
                 with open(mount.join(name), "rb", buffering=0) as file:
-                    file.seek(start)
-                    at = start
+                    at = file.seek(start)
                     while part := file.read(MIB):
-                        if part != data[at:at + len(part)]:
-                            wrong.append((name, at))
+                        self.assertTrue(part == data[at:at + len(part)], (name, at))
                         at += len(part)
-                    if at != len(data):
-                        wrong.append((name, at))
+                    self.assertEqual(at, len(data))
 
-            threads = [threading.Thread(target=reader, args=args)
-                       for args in [("first", self.data, 0), ("second", self.other, 0),
-                                    ("first", self.data, 30 * MIB + 5), ("second", self.other, 1),
-                                    ("first", self.data, 11 * MIB), ("second", self.other, 99),
-                                    ("first", self.data, 3), ("first", self.data, 50 * MIB)]]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            self.assertEqual(wrong, [])
+            limetest.at_once(*((reader, *args) for args in [
+                ("first", 0), ("second", 0), ("first", 30 * MIB + 5), ("second", 1),
+                ("first", 11 * MIB), ("second", 99), ("first", 3), ("first", 50 * MIB)]))
 
     def test_a_slow_job_is_waited_for(self):
         with FakeJob(self.socket) as job, serving(self.mount()) as mount:
@@ -293,9 +282,7 @@ class Forward(limetest.TestCase):
             self.assertIn("read through it", text)
             self.assertEqual(json.loads(self.run_ok(["limefs", "--status", "--json",
                                                      mount.path])), stats(mount))
-            done = limetest.run(["limefs", "--status", "/"])
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(b"not the mount point of a limefs", done.stderr)
+            self.run_fails(["limefs", "--status", "/"], "not the mount point of a limefs")
 
 
 

@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import test_content
 import mpitest
+from jobtest import cpu_seconds
 from mpitest import MPIRUN, environment
 from writelib import put, read, until
 
@@ -59,15 +60,6 @@ def pids_of(mount, name):
             return "mpirun"
         return "keeper" if "--keeper" in found[1] else found[0]
     return sorted(pid for pid, found in commands(mount).items() if kind(found) == name)
-
-
-def cpu_seconds(pids):
-    ticks = 0
-    for pid in pids:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def folders(pid):

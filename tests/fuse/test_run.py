@@ -17,6 +17,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 import numpython
+import test_ranks
+from fakejob import FakeJob
 from limetest import put, read
 
 numpython.need("numpy")
@@ -24,6 +26,7 @@ numpython.need("numpy")
 LIBRARY = os.path.join(limetest.B, "lib", "liblimefs-run.so")
 PYTHON = sys.executable
 SIZE = 3_000_000  # of records: not a number of pages
+RECORD = 20_000_000 + 4321  # of one that is worth a job's while
 REPORT = re.compile(rb"limefs-run: (\S+): (\d+) bytes round the mount,"
                     rb" (\d+) bytes through it")
 
@@ -606,18 +609,74 @@ class Users(limetest.TestCase):
                          done.stdout + done.stderr)
 
 
+def supported(path):
+    """The kernel tells what is in memory (Linux 6.5)."""
+    with limetest.Mount(path, opts="job=/nonexistent/socket") as mount:
+        return run(["cat", mount.join("data")]).through == 0
+
+
+@limetest.needs_fuse
+class Job(limetest.TestCase):
+    """A mount with a job reads records that are not in memory."""
+
+    def setUp(self):
+        self.data = words(1, RECORD)
+        self.path = settled(os.path.join(self.tempdir(), "c.lime"), ("data", self.data))
+        if not supported(self.path):
+            self.skipTest("needs cachestat(2)")
+
+    def cold(self, at=0):
+        with open(self.path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), at, 0, os.POSIX_FADV_DONTNEED)
+
+    def read(self, mount, **kw):
+        """True if the container was read, and not the mount."""
+        done = run(["cat", mount.join("data")], **kw)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout == self.data, done.stderr)
+        self.assertIn((done.round, done.through), ((RECORD, 0), (0, RECORD)))
+        return done.through == 0
+
+    def test_what_is_in_memory(self):
+        socket = os.path.join(self.tempdir(), "socket")
+        with FakeJob(socket) as job, \
+                test_ranks.serving(limetest.Mount(self.path, opts=[
+                    f"job={socket}", "forward_from=512K"])) as mount:
+            self.assertTrue(self.read(mount))
+            self.assertEqual(job.reads, [])
+            self.cold()
+            self.assertFalse(self.read(mount))
+            self.assertNotEqual(job.reads, [])
+
+    def test_a_part_of_it_is_not(self):
+        with limetest.Mount(self.path, opts="job=/nonexistent/socket") as mount:
+            self.cold(RECORD // 2)
+            self.assertFalse(self.read(mount))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_another_users_container(self):
+        """The kernel tells its owner alone, and who may write to it."""
+        os.chmod(os.path.dirname(self.path), 0o755)
+        os.chmod(self.path, 0o644)
+        settled(self.path)
+        point = self.tempdir()
+        os.chmod(point, 0o755)
+        with limetest.Mount(self.path, point,
+                            opts=["job=/nonexistent/socket", "allow_other"]) as mount:
+            self.assertFalse(self.read(mount, user=12345, group=12345, extra_groups=[]))
+
+
 class Wrapper(limetest.TestCase):
     def test_words(self):
         done = limetest.run(["limefs-run", "--help"])
         self.assertEqual(done.returncode, 0)
         self.assertLess(max(len(line) for line in done.stdout.splitlines()), 80)
         self.assertIn(b"limefs-run", self.run_ok(["limefs-run", "--version"]))
-        for args, status, words_ in (([], 125, b"no command"), (["--what"], 125, b"--help"),
-                                     (["/nonexistent"], 127, b"No such file"),
-                                     (["/"], 126, b"Permission denied")):
-            done = limetest.run(["limefs-run", *args])
-            self.assertEqual(done.returncode, status, args)
-            self.assertIn(words_, done.stderr)
+        for args, status, words_ in (([], 125, "no command"), (["--what"], 125, "--help"),
+                                     (["/nonexistent"], 127, "No such file"),
+                                     (["/"], 126, "Permission denied")):
+            self.run_fails(["limefs-run", *args], words_, status=status)
 
     def test_what_is_preloaded_stays(self):
         env = {**os.environ, "LD_PRELOAD": "/nonexistent.so"}

@@ -20,9 +20,7 @@ class Stage(limetest.TestCase):
         put(self.c, self.data)
 
     def refused(self, words, source, target):
-        done = limetest.run(["lime", "stage", "-f", source, target])
-        self.assertEqual(done.returncode, 1, done)
-        self.assertIn(words, done.stderr.decode())
+        self.run_fails(["lime", "stage", "-f", source, target], words)
         self.assertEqual(os.listdir(self.folder), ["c"])
         self.assertEqual(read(self.c), self.data)
 

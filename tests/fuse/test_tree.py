@@ -224,9 +224,8 @@ class Tree(limetest.TestCase):
 
     def test_a_mount_point_inside_the_tree_is_refused(self):
         os.makedirs(os.path.join(self.top, "in/side"))
-        done = limetest.run(["limefs", self.top, os.path.join(self.top, "in/side")], timeout=10)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"mount elsewhere", done.stderr)
+        self.run_fails(["limefs", self.top, os.path.join(self.top, "in/side")],
+                       "mount elsewhere", timeout=10)
 
     def test_over_itself(self):
         self.put("conf")

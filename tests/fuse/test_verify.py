@@ -329,14 +329,6 @@ class AtOpen(Files):
             self.assertIn(b"su3gauge", limetest.read(mount.join("ildg-format")))
             self.assertEqual(stats(mount)["verified_bytes"], len(data))
 
-    def test_wrong(self):
-        path, _data = self.conf(harm=0)
-        with limetest.Mount(path, opts="verify=open") as mount:
-            for _ in range(2):
-                self.assertErrno(errno.EIO, os.open, mount.join("ildg-binary-data"), os.O_RDONLY)
-            self.assertEqual(verdict(mount.join("ildg-binary-data")), "bad")
-            os.close(os.open(mount.join("ildg-format"), os.O_RDONLY))
-
     def test_many_at_once(self):
         path, data = self.conf()
         with limetest.Mount(path, opts="verify=open") as mount:

@@ -4,7 +4,6 @@ conf.openqcd. Their readers are those of tests/lib/gaugelib.py, made from what t
 import os
 import subprocess
 import sys
-import threading
 import time
 import unittest
 
@@ -71,16 +70,7 @@ class Whole(limetest.TestCase):
 
     def test_opened_by_several_at_once(self):
         with limetest.Mount(corpus(CONFIGURATIONS[0])) as mount:
-            found = []
-
-            def look():
-                found.append(read(mount.join("conf.nersc")))
-            threads = [threading.Thread(target=look) for _ in range(6)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            self.assertEqual(len(found), 6)
+            found = limetest.at_once(*[(read, mount.join("conf.nersc"))] * 6)
             self.assertEqual(len(set(found)), 1)
 
     def test_listed(self):

@@ -9,8 +9,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
+from users import fallocate
 from writelib import (
-    A, B, C, FALLOC_INSERT, FALLOC_KEEP_SIZE, FALLOC_PUNCH, fallocate, MIB, opened, put, read,
+    A, B, C, FALLOC_INSERT, FALLOC_KEEP_SIZE, FALLOC_PUNCH, MIB, opened, put, read,
     records, some, until, whole_records, write_all)
 
 

@@ -434,14 +434,6 @@ class AfterCrash(writelib.TestCase):
         self.assertIn("record 4 (new) was not finished: it is taken away", daemon.words())
         self.assertHolds(path, ITEMS)
 
-    def test_the_lock_goes_with_the_daemon(self):
-        path = self.write("c.lime", limetest.container(ITEMS))
-        self.killed(path, self.unfinished)
-        self.run_ok(["lime", "repair", path])
-        with self.rw(path) as mount:
-            put(mount.join("new"), b"x")
-        self.assertHolds(path, [*ITEMS, ("new", b"x")])
-
     def test_a_file_left_beside_goes(self):
         """Of an earlier crash while the container was written anew."""
         path = self.write("c.lime", limetest.container(ITEMS))

@@ -32,14 +32,6 @@ def some(n, seed=1):
     return random.Random(seed).randbytes(n)
 
 
-def fallocate(fd, mode, offset, n):
-    libc = ctypes.CDLL(None, use_errno=True)
-    call = libc.fallocate
-    call.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
-    if call(fd, mode, offset, n) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
 def opened(path, mode, data=None):
     """Opens, writes, closes."""
     with descriptor(path, mode, 0o644) as fd:
