@@ -60,13 +60,6 @@ class Change(limetest.TestCase):
                 pass
             self.assertEqual(read(self.at("data")), data)
 
-    def test_same_names_and_sizes_in_place(self):
-        for letter in (b"a", b"b", b"c"):
-            with open(self.path, "r+b") as file:
-                file.seek(self.old.index(b"o" * MIB))
-                file.write(letter * 3 * MIB)
-            self.assertEqual(read(self.at("data")), letter * 3 * MIB)
-
     def test_an_open_reader_goes_on_in_a_replaced_container(self):
         with open(self.at("data"), "rb", buffering=0) as file:
             self.assertEqual(file.read(4096), b"o" * 4096)
@@ -133,15 +126,6 @@ class Change(limetest.TestCase):
         self.assertEqual(os.stat(self.at("info")).st_size, 3)
         self.assertEqual(read(self.at("info")), b"old")
         self.assertEqual(os.stat(self.at("info")).st_mtime, 1)
-
-    def test_mode_and_links_may_change(self):
-        with open(self.at("data"), "rb", buffering=0) as file:
-            file.read(4096)
-            os.chmod(self.path, 0o600)
-            os.link(self.path, self.path + ".link")
-            os.unlink(self.path + ".link")
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            self.assertEqual(file.read(), b"o" * (3 * MIB - 4096))
 
     def test_written_anew_and_longer(self):
         """Looks like appending from outside; the reader must not get the other's bytes."""

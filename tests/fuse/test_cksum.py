@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """user.lime.cksum: what cksum(1) prints of a record, on request, kept while nothing changes."""
 
-import concurrent.futures
 import errno
 import os
 import random
@@ -105,10 +104,10 @@ class Cksum(limetest.TestCase):
     def test_many_at_once(self):
         datas = [random.Random(n).randbytes(1_000_000 + n) for n in range(6)]
         path = self.conf(*datas)
-        with limetest.Mount(path) as mount, concurrent.futures.ThreadPoolExecutor(12) as pool:
+        with limetest.Mount(path) as mount:
             paths = [mount.join(f"{i + 1:03}-ildg-binary-data") for i in range(6)]
-            got = [pool.submit(os.getxattr, p, CKSUM) for p in paths * 4]
-            self.assertEqual([one.result() for one in got], [cksum(d) for d in datas] * 4)
+            got = limetest.at_once(*((os.getxattr, path, CKSUM) for path in paths * 4))
+            self.assertEqual(got, [cksum(data) for data in datas] * 4)
 
     def test_interrupted(self):
         """Who asks and goes leaves nothing running; nor does the mount's end."""

@@ -1,21 +1,18 @@
 """Computed faces, and lime check --physics, of a mount with a job: they are right while all goes
 well and while it does not."""
 
-import hashlib
 import json
 import os
 import random
 import signal
 import struct
 import sys
-import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import scidac
 from test_faces import even_odd, numpy_of, read
-from test_ranks import TestCase, pids_of, serving, stats, until
+from test_ranks import TestCase, serving, sha256, signals, stats, sum_while, until
 from limetest import put
 
 MIB = 1 << 20
@@ -152,33 +149,15 @@ class Ranks(Faces):
 
 
 class Faults(Faces):
-    def reads_while(self, mount, harm, times):
-        """A slow reader of a face; harm comes in the middle."""
-        name, data = list(self.faces())[0]
-        for _ in range(times):
-            timer = threading.Timer(0.1, harm)
-            timer.start()
-            digest = hashlib.sha256()
-            fd = os.open(mount.join(name), os.O_RDONLY)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            head = os.fstat(fd).st_size - len(data)
-            os.read(fd, head)
-            while part := os.read(fd, 256 * 1024):
-                digest.update(part)
-                time.sleep(0.001)
-            os.close(fd)
-            timer.join()
-            self.assertEqual(digest.digest(), hashlib.sha256(data).digest())
-
     def test_killed_and_stopped(self):
+        """Of a job, in the middle of the reading of a face."""
+        name, data = list(self.faces())[0]
         for number in (signal.SIGKILL, signal.SIGSTOP):
             with self.subTest(number), serving(self.mount("ranks=3")) as mount:
-
-                def harm(mount=mount, number=number):
-                    pids = pids_of(mount, "limefs-io")
-                    if pids:
-                        os.kill(pids[-1], number)
-                self.reads_while(mount, harm, 1)
+                path = mount.join(name)
+                got = sum_while(path, signals(mount, "limefs-io", number), 0.1,
+                                os.stat(path).st_size - len(data))
+                self.assertEqual(got, sha256(data))
                 until(lambda mount=mount: self.forwards_again(mount), 60)
 
     def forwards_again(self, mount):

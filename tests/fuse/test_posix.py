@@ -182,8 +182,6 @@ if os.geteuid() == 0:
     ONE["chown"] = lambda p: os.chown(p, 4711, 4712)
     ONE["lchown"] = lambda p: os.chown(p, 4711, -1, follow_symlinks=False)
 
-NOREPLACE, EXCHANGE = 1, 2
-
 
 def open_while_renamed(a, b):
     with open(regular(a), "r+b", buffering=0) as file:
@@ -204,8 +202,8 @@ def both_names(a, b):
 
 TWO = {
     "rename": os.rename,
-    "rename, not over": lambda a, b: users.rename2(a, b, NOREPLACE),
-    "exchange": lambda a, b: users.rename2(a, b, EXCHANGE),
+    "rename, not over": lambda a, b: users.rename2(a, b, users.RENAME_NOREPLACE),
+    "exchange": users.exchange,
     "link": lambda a, b: os.link(a, b, follow_symlinks=False),
     "renamed while open": open_while_renamed,
     "both names": both_names,

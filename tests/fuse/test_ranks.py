@@ -67,6 +67,30 @@ def folders(pid):
     return [name for name in os.listdir("/dev/shm") if name.startswith(f"limefs-{pid}-")]
 
 
+def signals(mount, name, number, pick=-1):
+    """What sends a signal to one of these processes, if there is any."""
+    def send():
+        pids = pids_of(mount, name)
+        if pids:
+            os.kill(pids[pick % len(pids)], number)
+    return send
+
+
+def sum_while(path, harm, delay, skip=0):
+    """The sum of a file that is read slowly, from `skip` on, and not out of the kernel's cache,
+    while harm() is done after the delay."""
+    timer, digest = threading.Timer(delay, harm), hashlib.sha256()
+    timer.start()
+    with limetest.descriptor(path) as fd:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.lseek(fd, skip, os.SEEK_SET)
+        while part := os.read(fd, 256 * 1024):
+            digest.update(part)
+            time.sleep(0.001)
+    timer.join()
+    return digest.hexdigest()
+
+
 @limetest.needs_fuse
 class TestCase(limetest.TestCase):
     records = 8
@@ -172,32 +196,14 @@ class Ranks(TestCase):
 
 class Faults(TestCase):
     records = 2
+    dice = random.Random(11)
 
-    def sums_are_right_while(self, mount, harm, seconds=6.0, times=3):
-        """`harm` is done at a random moment of each of `times` readings; the slowest."""
-        dice, slowest = random.Random(11), 0
-        for _ in range(times):
-            timer = threading.Timer(dice.random() * 0.15, harm)
-            timer.start()
-            begin = time.monotonic()
-            digest = hashlib.sha256()
-            fd = os.open(mount.join("data-1"), os.O_RDONLY)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            while part := os.read(fd, 256 * 1024):
-                digest.update(part)
-                time.sleep(0.001)
-            os.close(fd)
-            slowest = max(slowest, time.monotonic() - begin)
-            timer.join()
-            self.assertEqual(digest.hexdigest(), sha256(self.data[1]))
-        self.assertLess(slowest, (TIMEOUT + seconds) * limetest.SLOWNESS)
-
-    def signal(self, mount, name, number, pick=-1):
-        def send():
-            pids = pids_of(mount, name)
-            if pids:
-                os.kill(pids[pick % len(pids)], number)
-        return send
+    def sums_are_right_while(self, mount, harm, seconds=6.0):
+        """`harm` is done at a random moment of the reading, which is not too slow."""
+        begin = time.monotonic()
+        self.assertEqual(sum_while(mount.join("data-1"), harm, self.dice.random() * 0.15),
+                         sha256(self.data[1]))
+        self.assertLess(time.monotonic() - begin, (TIMEOUT + seconds) * limetest.SLOWNESS)
 
     def reads(self, mount, i):
         """Not out of the kernel's cache. A stopped job is noticed by who asks it."""
@@ -225,7 +231,7 @@ class Faults(TestCase):
             with self.subTest(name, signal=number, rank=pick), \
                     serving(self.mount("ranks=3")) as mount:
                 daemon = pids_of(mount, "limefs")[0]
-                self.sums_are_right_while(mount, self.signal(mount, name, number, pick), times=1)
+                self.sums_are_right_while(mount, signals(mount, name, number, pick))
                 until(lambda mount=mount: self.reads(mount, 1) and
                       stats(mount)["job"]["connections"] > 1, 60)
                 self.comes_back(mount)
@@ -235,12 +241,12 @@ class Faults(TestCase):
         dice = random.Random(12)
 
         def harm():
-            self.signal(mount, "limefs-io", signal.SIGKILL, dice.randrange(3))()
+            signals(mount, "limefs-io", signal.SIGKILL, dice.randrange(3))()
 
         with serving(self.mount("ranks=3")) as mount:
             daemon = pids_of(mount, "limefs")[0]
             for _ in range(100 if limetest.STRESS else 3):
-                self.sums_are_right_while(mount, harm, times=1)
+                self.sums_are_right_while(mount, harm)
                 serving(mount)
             self.comes_back(mount)
         self.assertEqual(folders(daemon), [])

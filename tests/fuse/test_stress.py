@@ -9,6 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+import writelib
 from writelib import read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 100000)])
@@ -156,12 +157,22 @@ class Starting(limetest.TestCase):
         self.path = self.write("c.lime", CONTAINER)
 
     def test_over_its_own_container(self):
-        """The daemon must not come by its own mount to the container: it would wait for ever."""
+        """Or over the tree that it is in: the daemon must not come by its own mount to the container,
+        and wait for ever."""
         folder = os.path.dirname(self.path)
-        with limetest.Mount(self.path, mountpoint=folder) as mount:
-            self.assertEqual(os.listdir(mount), ["001-info", "002-data"])
-            self.assertEqual(read(mount.join("info")), b"hello")
-        self.assertEqual(read(self.path), CONTAINER)
+        for source in (self.path, folder):
+            for opts in ("ro", "rw"):
+                put(self.path, CONTAINER)
+                with writelib.Mount(source, mountpoint=folder, opts=opts) as mount:
+                    inside = mount.path if source == self.path else mount.join("c.lime")
+                    self.assertEqual(os.listdir(inside), ["001-info", "002-data"])
+                    self.assertEqual(read(os.path.join(inside, "info")), b"hello")
+                    if opts == "rw":
+                        put(os.path.join(inside, "new"), b"x")
+                        put(os.path.join(inside, "info"), b"another length")
+                found = [record.data[:20] for record in limetest.records_of(self.path)]
+                self.assertEqual(found, [b"another length", b"d" * 20, b"x"] if opts == "rw" else
+                                 [b"hello", b"d" * 20])
 
     def test_a_mount_point_that_is_no_directory(self):
         done = limetest.run(["limefs", self.path, self.write("file", b"")])

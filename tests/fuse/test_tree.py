@@ -227,12 +227,6 @@ class Tree(limetest.TestCase):
         self.run_fails(["limefs", self.top, os.path.join(self.top, "in/side")],
                        "mount elsewhere", timeout=10)
 
-    def test_over_itself(self):
-        self.put("conf")
-        with limetest.Mount(self.top, mountpoint=self.top) as mount:
-            self.assertEqual(read(mount.join("conf/info")), b"hello")
-        self.assertEqual(read(os.path.join(self.top, "conf")), CONTAINER)
-
 
 if __name__ == "__main__":
     limetest.main()

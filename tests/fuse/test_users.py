@@ -112,43 +112,9 @@ def write_through(fd, data):
     return True
 
 
-def touched(name, flags, when):
-    """A descriptor of a record of the container that is held as `mount`. Before, the one held as
-    `own` below it is touched: then everything about it is looked at and opened again. when: the
-    time that it gets; None: now."""
-    os.utime(_held["own"], **({"ns": (when, when)} if when else {}))
-    return os.open(name, flags, dir_fd=_held["mount"])
-
-
-def often(function, name, flags, most, when):
-    """One of these until that has been done so often: how often then, and how often to harm."""
-    done = harm = 0
-    for _ in range(most * 500):
-        with contextlib.suppress(OSError):
-            harm += function(name, flags, when)
-            done += 1
-        if done == most or harm:
-            break
-    return done, harm
-
-
-FLAGS = {os.O_APPEND: "append", os.O_TRUNC: "empty", os.O_DIRECT: "direct", os.O_CREAT: "create",
-         os.O_EXCL: "anew"}
-
-
 def words(call):
     """A call for a message."""
-    said = []
-    for word in call:
-        if callable(word):
-            said.append(word.__name__)
-        elif word in (0o666, 0o4755):
-            said.append(oct(word))
-        elif isinstance(word, int) and word > 0:
-            said += [name for flag, name in FLAGS.items() if word & flag] or [str(word)]
-        else:
-            said.append(str(word)[-24:])
-    return " ".join(said)
+    return " ".join(getattr(word, "__name__", str(word))[-24:] for word in call)
 
 
 def over_and_over(most, *functions_and_args):

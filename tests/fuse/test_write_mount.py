@@ -136,13 +136,6 @@ class Mounting(writelib.TestCase):
         with limetest.Mount(path) as mount:
             self.assertEqual(read(mount.join("first")), A[1])
 
-    def test_over_its_own_container(self):
-        path = self.write("c.lime", limetest.container([A, B]))
-        with self.rw(path, mountpoint=os.path.dirname(path)) as mount:
-            put(mount.join("new"), b"x")
-            put(mount.join("first"), b"another length")
-        self.assertHolds(path, [("first", b"another length"), B, ("new", b"x")])
-
 
 @limetest.needs_fuse
 class Users(writelib.TestCase):

@@ -25,7 +25,7 @@ A = ("first", b"a" * 1000)
 B = ("second", b"b" * 2001)
 C = ("third", b"c" * 3003)
 
-FALLOC_KEEP_SIZE, FALLOC_PUNCH, FALLOC_COLLAPSE, FALLOC_INSERT = 1, 2, 8, 32
+FALLOC_KEEP_SIZE, FALLOC_PUNCH, FALLOC_INSERT = 1, 2, 32
 
 
 def some(n, seed=1):
