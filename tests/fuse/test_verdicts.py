@@ -47,8 +47,7 @@ TABLE = {name: row for row, names in {
     ("good", 1): [
         "bit in the lattice", "message begins twice", "message does not end", "reserved byte",
         "trailing garbage", "trailing zeros"],
-    ("unverified", 3): [
-        "no checksum"]
+    ("unverified", 3): ["no checksum"],
 }.items() for name in names}
 
 # Files of the cases: the verdict on the data, and its reason.

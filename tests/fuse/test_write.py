@@ -43,18 +43,27 @@ class RoundTrips(writelib.TestCase):
         self.assertHoldsForAll(path, items)
         self.assertBytes(self.packed([items]), read(path), "lime pack")
 
-    def by_command(self, *args, data=None, shell=False):
-        """In the words, IN and OUT stand for the data and the record."""
-        def write(out, given):
-            if shell:
-                limetest.run(["sh", "-c", args[0], "sh", given, out], check=True)
-            else:
-                words = [arg.replace("IN", given).replace("OUT", out) for arg in args]
-                limetest.run(words, check=True)
-        self.make(write, data)
+    # In the words, IN and OUT stand for the data and the record.
+    COMMANDS = [
+        (["cp", "IN", "OUT"], None),
+        *((["dd", "if=IN", "of=OUT", f"bs={block}", "status=none", *options], data)
+          for (block, data), options in pairwise(
+              [("4k", [some(5 * 4096, 1), some(MIB + 1, 2)]), ("1M", [some(3 * MIB + 3, 3)]),
+               ("8M", [some(9 * MIB + 7, 4)]),
+               *[("64M", [some(70 * MIB + 7, 5)])] * limetest.STRESS], ([], ["conv=fsync"]))),
+        (["dd", "if=IN", "of=OUT", "bs=1M", "oflag=direct", "status=none"],
+         [some(5 * MIB, 1), some(4096, 2)]),
+        (["sh", "-c", 'tee "$2" <"$1" >/dev/null', "sh", "IN", "OUT"], None),
+        (["sh", "-c", 'cat <"$1" >"$2"', "sh", "IN", "OUT"], None),
+        (["sh", "-c", 'cat "$1" >>"$2"', "sh", "IN", "OUT"], None),
+        *[(["rsync", "--inplace", "IN", "OUT"], None)] * bool(shutil.which("rsync")),
+    ]
 
-    def test_cp(self):
-        self.by_command("cp", "IN", "OUT")
+    def test_programs(self):
+        for command, data in self.COMMANDS:
+            with self.subTest(command):
+                self.make(lambda out, given, words=command: self.run_ok(
+                    [word.replace("IN", given).replace("OUT", out) for word in words]), data)
 
     def test_cp_into_the_folder(self):
         """Named as the file is."""
@@ -64,29 +73,8 @@ class RoundTrips(writelib.TestCase):
             self.run_ok(["cp", given, mount.path])
         self.assertHoldsForAll(path, [A, ("ildg-log", some(100000))])
 
-    def test_dd(self):
-        data = {"4k": [some(5 * 4096, 1), some(MIB + 1, 2)], "1M": [some(3 * MIB + 3, 3)],
-                "8M": [some(9 * MIB + 7, 4)]}
-        if limetest.STRESS:
-            data["64M"] = [some(70 * MIB + 7, 5)]
-        for block, options in pairwise(list(data), ("", "conv=fsync")):
-            with self.subTest(bs=block, options=options):
-                self.by_command("dd", "if=IN", "of=OUT", f"bs={block}", "status=none",
-                                *options.split(), data=data[block])
-
-    def test_dd_direct(self):
-        self.by_command("dd", "if=IN", "of=OUT", "bs=1M", "oflag=direct", "status=none",
-                        data=[some(5 * MIB, 1), some(4096, 2)])
-
-    def test_tee(self):
-        self.by_command('tee "$2" <"$1" >/dev/null', shell=True)
-
-    def test_redirected(self):
-        self.by_command('cat <"$1" >"$2"', shell=True)
-
     def test_appended_to(self):
         """The shell opens the same record a hundred times."""
-        self.by_command('cat "$1" >>"$2"', shell=True)
         path = self.write("c.lime", limetest.container([A]))
         with self.rw(path) as mount:
             script = 'for i in $(seq 100); do echo "line $i" >>"$1"; done'
@@ -96,10 +84,10 @@ class RoundTrips(writelib.TestCase):
         self.assertHoldsForAll(path, [A, ("log", lines)])
 
     def test_rsync_inplace(self):
+        """Over the last record, and over an inner one."""
         if not shutil.which("rsync"):
             self.skipTest("needs rsync")
-        self.by_command("rsync", "--inplace", "IN", "OUT")
-        for size in (len(B[1]), 10, 5 * MIB):  # over the last record, and over an inner one
+        for size in (len(B[1]), 10, 5 * MIB):
             with self.written([A, B, C]) as (path, mount):
                 new = some(size, 7)
                 for name in ("second", "third"):
