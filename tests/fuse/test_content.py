@@ -143,15 +143,10 @@ class Large(limetest.TestCase):
         self.path = self.write("big.lime", limetest.container(
             [("note", b"odd"), ("ildg-binary-data", self.data), ("end", b"x" * 9)]))
 
-    def drop_cache(self):
-        with descriptor(self.path, os.O_RDONLY) as fd:
-            os.fsync(fd)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-
     def test_cold_and_warm(self):
         for opts in (None, "readahead=0", "readahead=128K"):
             for _ in range(2):
-                self.drop_cache()
+                limetest.drop_cache(self.path)
                 with limetest.Mount(self.path, opts=opts) as mount:
                     for _ in range(2):
                         self.assertEqual(sha256(read(mount.join("ildg-binary-data"))),
@@ -159,7 +154,7 @@ class Large(limetest.TestCase):
                     self.assertEqual(read(mount.join("end")), b"x" * 9)
 
     def test_reads_around_the_kernels_cache(self):
-        self.drop_cache()
+        limetest.drop_cache(self.path)
         with limetest.Mount(self.path) as mount, descriptor(
                 mount.join("ildg-binary-data"), os.O_RDONLY | os.O_DIRECT) as fd:
             buffer = mmap.mmap(-1, 3 << 20)
@@ -168,7 +163,7 @@ class Large(limetest.TestCase):
                 self.assertEqual(buffer[:got], self.data[at:at + (3 << 20)])
 
     def test_random_reads_in_many_threads(self):
-        self.drop_cache()
+        limetest.drop_cache(self.path)
         with limetest.Mount(self.path) as mount, \
                 open(mount.join("ildg-binary-data"), "rb", buffering=0) as file:
             def reader(seed):

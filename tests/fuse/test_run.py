@@ -18,6 +18,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest
 import numpython
 import test_ranks
+import users
+import writelib
 from fakejob import FakeJob
 from limetest import put, read
 
@@ -62,9 +64,7 @@ def settled(path, *records):
     then believes them."""
     if records:
         put(path, limetest.container(records))
-    changed = os.stat(path).st_ctime_ns
-    while time.time_ns() - changed < 40_000_000:
-        time.sleep(0.005)
+    writelib.let_time_pass(path)
     return path
 
 
@@ -571,37 +571,17 @@ class Users(limetest.TestCase):
             done = self.cat(mount.join("data"), 12345)
             self.assertEqual((done.stdout, done.round), (self.data, SIZE), done.stderr)
 
-
-    @unittest.skipUnless(shutil.which("fusermount3") and os.path.exists("/etc/fuse.conf"),
-                         "needs fusermount3")
     def test_another_users_mount(self):
         """It tells which file to read: so it is believed by its own user alone."""
-        top = self.tempdir()
-        os.chmod(top, 0o755)
-        folder, point = (os.path.join(top, name) for name in ("files", "mnt"))
-        for path in (folder, point):
-            os.mkdir(path)
-            os.chown(path, 65534, 65534)
+        top = users.open_folder()
+        folder, point = (users.folder(os.path.join(top, name), 65534) for name in ("files", "mnt"))
         shutil.copy(self.path, os.path.join(folder, "c"))
         os.chmod(os.path.join(folder, "c"), 0o644)
         settled(os.path.join(folder, "c"))
-        for kind, names in (("bin", ("limefs", "limefs-run")), ("lib", ("liblimefs-run.so",))):
-            os.mkdir(os.path.join(top, kind))
-            for name in names:
-                shutil.copy(os.path.join(limetest.B, kind, name), os.path.join(top, kind))
-        fuse, conf = os.path.join(top, "fuse"), os.path.join(top, "conf")
-        os.mknod(fuse, 0o020666, os.stat("/dev/fuse").st_rdev)
-        os.chmod(fuse, 0o666)
-        with open(conf, "w", encoding="ascii") as file:
-            file.write("user_allow_other\n")
-        script = ("mount --make-rprivate / && mount --bind $0/fuse /dev/fuse && "
-                  "mount --bind $0/conf /etc/fuse.conf && "
-                  "as() { setpriv --reuid $1 --regid $1 --clear-groups $2 $3 $4 $5 $6; } && "
-                  "as 65534 $0/bin/limefs -o allow_other $0/files $0/mnt && "
-                  "for user in 65534 54322 0; do "
-                  "as $user $0/bin/limefs-run cmp $0/mnt/c/data $0/plain; done; umount $0/mnt")
-        put(os.path.join(top, "plain"), self.data)
-        done = limetest.run(["unshare", "-m", "sh", "-c", script, top], env=environ())
+        plain = put(os.path.join(top, "plain"), self.data)
+        script = ("as_user 65534 $0/bin/limefs -o allow_other $1 $2 && for number in 65534 54322 0; "
+                  "do as_user $number $0/bin/limefs-run cmp $2/c/data $3; done; umount $2")
+        done = users.run_with_private_fuse(self, script, folder, point, plain, env=environ())
         told = REPORT.findall(done.stderr)
         size = str(SIZE).encode()
         self.assertEqual(told, [(b"cmp", size, b"0"), (b"cmp", b"0", size),
@@ -625,11 +605,6 @@ class Job(limetest.TestCase):
         if not supported(self.path):
             self.skipTest("needs cachestat(2)")
 
-    def cold(self, at=0):
-        with open(self.path, "rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), at, 0, os.POSIX_FADV_DONTNEED)
-
     def read(self, mount, **kw):
         """True if the container was read, and not the mount."""
         done = run(["cat", mount.join("data")], **kw)
@@ -645,13 +620,13 @@ class Job(limetest.TestCase):
                     f"job={socket}", "forward_from=512K"])) as mount:
             self.assertTrue(self.read(mount))
             self.assertEqual(job.reads, [])
-            self.cold()
+            limetest.drop_cache(self.path)
             self.assertFalse(self.read(mount))
             self.assertNotEqual(job.reads, [])
 
     def test_a_part_of_it_is_not(self):
         with limetest.Mount(self.path, opts="job=/nonexistent/socket") as mount:
-            self.cold(RECORD // 2)
+            limetest.drop_cache(self.path, RECORD // 2)
             self.assertFalse(self.read(mount))
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")

@@ -820,24 +820,10 @@ class Traces(TestCase):
         folder = users.folder(self.under("nobodys"), 65534)
         point = users.folder(self.under("mnt"), 65534)
         users.put(os.path.join(folder, "c"), own_container(), 65534, 0o666)
-        private = os.path.join(limetest.tempdir(), "fuse")
-        os.mknod(private, stat.S_IFCHR | 0o666, os.stat("/dev/fuse").st_rdev)
-        os.chmod(private, 0o666)
-        config = os.path.join(os.path.dirname(private), "conf")
-        with open(config, "w", encoding="ascii") as file:
-            file.write("user_allow_other\n")
-        script = ("mount --make-rprivate / && mount --bind $0 /dev/fuse && mount --bind $1 /etc/fuse.conf &&"
-                  "setpriv --reuid 65534 --regid 65534 --clear-groups $2 -o rw,allow_other $3 $4 &&"
-                  "as() { setpriv --reuid $1 --regid $1 --clear-groups sh -c \"$2\"; } && cd $4 &&"
-                  "as 54322 'wc -c <c/data; echo x >new; echo x >c/data; rm c/data; chmod 777 c; mkdir d';"
-                  "as 65534 'echo x >new; ls'; cd /; umount $4")
-        if not os.path.exists("/etc/fuse.conf") or not shutil.which("fusermount3"):
-            self.skipTest("needs fusermount3")
-        shutil.copytree(limetest.BIN, self.under("bin"), symlinks=True)
-        for path, names, _ in os.walk(self.under("bin")):
-            os.chmod(path, 0o755)
-        done = limetest.run(["unshare", "-m", "sh", "-c", script, private, config,
-                             self.under("bin/limefs"), folder, point])
+        script = ("as_user 65534 $0/bin/limefs -o rw,allow_other $1 $2 && cd $2 &&"
+                  "as_user 54322 sh -c 'wc -c <c/data; echo x >new; echo x >c/data; rm c/data; "
+                  "chmod 777 c; mkdir d'; as_user 65534 sh -c 'echo x >new; ls'; cd /; umount $2")
+        done = users.run_with_private_fuse(self, script, folder, point)
         words = done.stderr.decode()
         self.assertEqual(done.stdout.decode().split(), ["100", "c", "new"], words)
         self.assertEqual(words.count("ermission denied") + words.count("Is a directory") +

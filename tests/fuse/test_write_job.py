@@ -9,10 +9,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-import mpitest
 import test_write
+import test_write_ranks
 import writelib
-from test_ranks import folders, pids_of, serving, stats
+from test_ranks import folders, pids_of, stats
 from writelib import MIB, put, pwrite_all, read, until, write_all
 
 A = ("first", b"a" * 1000)
@@ -25,20 +25,17 @@ def some(n, seed=1):
     return (block * (n // len(block) + 1))[:n]
 
 
-@limetest.needs_fuse
-class Job(writelib.TestCase):
+class Job(test_write_ranks.TestCase):
     OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=30", "stripe=64K")
 
     def setUp(self):
-        mpitest.need_job(self)
+        super().setUp()
         self.data = some(SMALL + 12345)
         self.items = [A, ("data", bytes(len(self.data))), ("last", b"l" * 1000)]
         self.path = self.write("c.lime", limetest.container(self.items))
 
     def with_job(self, *opts, ranks=2, source=None):
-        """Small extents, so that small records are worth its while."""
-        return serving(self.rw(source or self.path, f"ranks={ranks}", *opts, timeout=60,
-                               env=mpitest.environment()))
+        return self.through(source or self.path, f"ranks={ranks}", *opts)
 
     def assertForwarded(self, mount, nbytes):
         self.assertGreater(stats(mount)["forwarded_written_bytes"], nbytes, stats(mount))

@@ -12,9 +12,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-import mpitest
+import test_write_ranks
 import writelib
-from test_ranks import serving, stats
+from test_ranks import stats
 from writelib import MIB, put, pwrite_all, some, until
 
 BLOCK = 256 * 1024
@@ -31,16 +31,11 @@ def read_around(path, block=MIB):
             return data
 
 
-@limetest.needs_fuse
-class TestCase(writelib.TestCase):
+class TestCase(test_write_ranks.TestCase):
     OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=30", "stripe=64K")
 
-    def setUp(self):
-        mpitest.need_job(self)
-
     def with_job(self, source, *opts, ranks=2):
-        return serving(self.rw(source, f"ranks={ranks}", *opts, timeout=60,
-                               env=mpitest.environment()))
+        return self.through(source, f"ranks={ranks}", *opts)
 
     def forwarded(self, mount, name, data):
         """Reads it until most of it has come through the job: soon, as nobody writes. Each

@@ -349,6 +349,13 @@ def descriptor(path, flags=os.O_RDONLY, mode=0o644):
         os.close(fd)
 
 
+def drop_cache(path, at=0):
+    """Nothing of the file from there on is in memory, where the file system can do that."""
+    with descriptor(path) as fd:
+        os.fsync(fd)
+        os.posix_fadvise(fd, at, 0, os.POSIX_FADV_DONTNEED)
+
+
 # ---- threads ----
 
 

@@ -241,6 +241,25 @@ NOBODY_ID = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY_ID}", f"--regid={NOBODY_ID}", "--clear-groups"]
 
 
+def run_with_private_fuse(test, script, *args, **kw):
+    """A shell script in a mount namespace in which ordinary users may mount for others. Its as_user
+    runs a command by number; bin and lib beside $0, a folder that all may enter, are the programs."""
+    if not os.path.exists("/etc/fuse.conf") or not shutil.which("fusermount3"):
+        test.skipTest("needs fusermount3")
+    top = open_folder()
+    for kind in ("bin", "lib"):
+        shutil.copytree(os.path.join(limetest.B, kind), os.path.join(top, kind), symlinks=True)
+        os.chmod(os.path.join(top, kind), 0o755)
+    fuse = os.path.join(top, "fuse")
+    os.mknod(fuse, stat.S_IFCHR | 0o666, os.stat("/dev/fuse").st_rdev)
+    os.chmod(fuse, 0o666)
+    put(os.path.join(top, "conf"), b"user_allow_other\n")
+    script = ("mount --make-rprivate / && mount --bind $0/fuse /dev/fuse && "
+              "mount --bind $0/conf /etc/fuse.conf && as_user() { user=$1; shift; "
+              f"setpriv --reuid $user --regid $user --clear-groups \"$@\"; }} && {script}")
+    return limetest.run(["unshare", "-m", "sh", "-c", script, top, *args], **kw)
+
+
 def put(path, data=b"", uid=0, mode=0o644, gid=None):
     """A file of somebody."""
     with open(path, "wb") as file:
