@@ -169,7 +169,8 @@ class Large(limetest.TestCase):
             def reader(seed):
                 dice = random.Random(seed)
                 for _ in range(20):
-                    at, n = dice.randrange(self.BYTES), dice.choice([1, 4096, 65536, 1 << 20, 3 << 20])
+                    at = dice.randrange(self.BYTES)
+                    n = dice.choice([1, 4096, 65536, 1 << 20, 3 << 20])
                     self.assertTrue(os.pread(file.fileno(), n, at) == self.data[at:at + n], (at, n))
 
             limetest.at_once(*((reader, seed) for seed in range(16)))

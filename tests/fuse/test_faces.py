@@ -422,10 +422,11 @@ class Refused(TestCase):
                     if os.geteuid() == 0:
                         for call in self.calls(mount, base)[:6]:
                             self.assertErrno(errno.EROFS, *call)
-                    self.assertErrno(errno.EEXIST, os.open, os.path.join(
-                                     base, "ildg-binary-data.npy"), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-                    self.assertErrno((errno.EPERM, errno.EROFS), os.link, os.path.join(
-                        base, "ildg-binary-data.npy"), os.path.join(base, "x"))
+                    npy = os.path.join(base, "ildg-binary-data.npy")
+                    self.assertErrno(errno.EEXIST, os.open, npy,
+                                     os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                    self.assertErrno((errno.EPERM, errno.EROFS), os.link, npy,
+                                     os.path.join(base, "x"))
                     self.assertEqual(len(os.listdir(base)), 2)
         self.assertEqual(read(path), before)
 

@@ -141,7 +141,8 @@ class Formats(limetest.TestCase):
         files["outside"] = files["good"][:88] + struct.pack("<I", L ** 4) + files["good"][92:]
         for name, content in files.items():
             put(os.path.join(folder, name), content)
-        os.truncate(put(os.path.join(folder, "long"), struct.pack("<i4i64si", 20103, 128, 128, 128, 1, b"", 1)), 88 + 4 * 128 ** 3 + 8 + 288 * 128 ** 3)
+        head = struct.pack("<i4i64si", 20103, 128, 128, 128, 1, b"", 1)
+        os.truncate(put(os.path.join(folder, "long"), head), 88 + 4 * 128 ** 3 + 8 + 288 * 128 ** 3)
         daemon = limetest.Foreground(folder, "-o", "formats")
         self.assert_shows(daemon.join("good"), "milc", self.single)
         for name in ("bad", "outside"):
@@ -212,7 +213,8 @@ class Formats(limetest.TestCase):
         head = head.replace(b"= 4\n", b"= 256\n")
         os.truncate(put(os.path.join(folder, "conf.nersc"), head), len(head) + 576 * 256 ** 4)
         head = struct.pack("<i4i64si", 20103, 1024, 1024, 512, 1, b"Sun Nov 22", 1)
-        os.truncate(put(os.path.join(folder, "conf.milc"), head), len(head) + 8 + (4 + 288) * 512 * 1024 ** 2)
+        os.truncate(put(os.path.join(folder, "conf.milc"), head),
+                    len(head) + 8 + (4 + 288) * 512 * 1024 ** 2)
         with limetest.Mount(folder, opts="formats") as mount:
             for name in ("conf.nersc", "conf.milc"):
                 done = run(["stat", "-c", "%F", mount.join(name)], timeout=60, check=True)

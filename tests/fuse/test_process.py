@@ -28,7 +28,8 @@ class Help(limetest.TestCase):
     def test_wrong_use(self):
         """The message names what is wrong."""
         path, where = self.write("c.lime", CONTAINER), self.tempdir()
-        for args, message in (([], ""), (["x"], ""), (["--foo", path, where], "unknown option '--foo'"),
+        for args, message in (([], ""), (["x"], ""),
+                              (["--foo", path, where], "unknown option '--foo'"),
                               (["-Z", path, where], "unknown option '-Z'"),
                               (["-o", "foo=1", path, where], "unknown option 'foo=1'"),
                               (["-o", "readahead=lots", "x", "/tmp"], ""),
@@ -228,7 +229,7 @@ class Mounting(limetest.TestCase):
             self.assertNotEqual(limetest.run([*users.AS_NOBODY, "ls", where]).returncode, 0)
         os.chmod(self.path, 0o644)
         with limetest.Mount(self.path, mountpoint=where, opts="allow_other"):
-            self.assertEqual(limetest.run([*users.AS_NOBODY, "cat", where + "/info"]).stdout, b"hello")
+            self.assertEqual(self.run_ok([*users.AS_NOBODY, "cat", where + "/info"]), b"hello")
         os.chmod(self.path, 0o600)
         with limetest.Mount(self.path, mountpoint=where, opts="allow_other"):
             done = limetest.run([*users.AS_NOBODY, "cat", where + "/info"])

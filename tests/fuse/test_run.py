@@ -579,8 +579,9 @@ class Users(limetest.TestCase):
         os.chmod(os.path.join(folder, "c"), 0o644)
         settled(os.path.join(folder, "c"))
         plain = put(os.path.join(top, "plain"), self.data)
-        script = ("as_user 65534 $0/bin/limefs -o allow_other $1 $2 && for number in 65534 54322 0; "
-                  "do as_user $number $0/bin/limefs-run cmp $2/c/data $3; done; umount $2")
+        script = ("as_user 65534 $0/bin/limefs -o allow_other $1 $2 && "
+                  "for number in 65534 54322 0; do as_user $number $0/bin/limefs-run cmp "
+                  "$2/c/data $3; done; umount $2")
         done = users.run_with_private_fuse(self, script, folder, point, plain, env=environ())
         told = REPORT.findall(done.stderr)
         size = str(SIZE).encode()

@@ -157,8 +157,8 @@ class Starting(limetest.TestCase):
         self.path = self.write("c.lime", CONTAINER)
 
     def test_over_its_own_container(self):
-        """Or over the tree that it is in: the daemon must not come by its own mount to the container,
-        and wait for ever."""
+        """Or over the tree that it is in: the daemon must not come by its own mount to the
+        container, and wait for ever."""
         folder = os.path.dirname(self.path)
         for source in (self.path, folder):
             for opts in ("ro", "rw"):

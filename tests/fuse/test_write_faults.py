@@ -332,8 +332,8 @@ class FullTmpfs(Faults):
         self.assertHolds(self.path, [A, ("second", b"n" * 1000)])
 
     def test_allocated(self):
-        """fallocate says at once that there is no room, leaves all as it was, and gives back what it
-        could allocate."""
+        """fallocate says at once that there is no room, leaves all as it was, and gives back what
+        it could allocate."""
         with self.rw(self.path) as mount, open(mount.join("third"), "r+b", buffering=0) as file:
             before = os.statvfs(self.fs.path).f_bavail
             self.assertErrno(FULL, os.posix_fallocate, file.fileno(), 0, 1 << 30)

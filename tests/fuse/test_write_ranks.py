@@ -112,7 +112,8 @@ class Good(TestCase):
         data = blocks(1, 24 * MIB)
         path = self.write("c.lime", b"")
         with self.through(path, "ranks=2") as mount:
-            with limetest.descriptor(mount.join("data"), os.O_RDWR | os.O_CREAT | os.O_DIRECT) as fd:
+            with limetest.descriptor(mount.join("data"),
+                                     os.O_RDWR | os.O_CREAT | os.O_DIRECT) as fd:
                 for at in range(0, len(data), MIB):
                     writelib.pwrite_all(fd, data[at:at + MIB], at)
                     with limetest.descriptor(mount.join("data"), os.O_DIRECT) as other:

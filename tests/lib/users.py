@@ -242,8 +242,8 @@ AS_NOBODY = ["setpriv", f"--reuid={NOBODY_ID}", f"--regid={NOBODY_ID}", "--clear
 
 
 def run_with_private_fuse(test, script, *args, **kw):
-    """A shell script in a mount namespace in which ordinary users may mount for others. Its as_user
-    runs a command by number; bin and lib beside $0, a folder that all may enter, are the programs."""
+    """Runs a shell script in a mount namespace in which ordinary users may mount for others. $0 is
+    a directory that all may enter, with bin and lib; the script has `as_user NUMBER COMMAND`."""
     if not os.path.exists("/etc/fuse.conf") or not shutil.which("fusermount3"):
         test.skipTest("needs fusermount3")
     top = open_folder()
