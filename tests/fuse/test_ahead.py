@@ -22,14 +22,6 @@ PAGE = 4096
 FIELD = "ildg-binary-data"
 
 
-def drop(path):
-    """Nothing of it is in memory, where the file system can do that: else nothing is read ahead."""
-    fd = os.open(path, os.O_RDONLY)
-    os.fsync(fd)
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(fd)
-
-
 def pages_there(path):
     """How many of a file's pages the kernel has."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -47,7 +39,7 @@ def pages_there(path):
 def need_pages(test, path):
     """Skips it where what is read ahead cannot be told by the pages that are in memory."""
     limetest.need_linux(test, 6, 5)
-    drop(path)
+    limetest.drop_cache(path)
     if pages_there(path):
         test.skipTest("needs a file system whose pages can be dropped")
 
@@ -55,16 +47,13 @@ def need_pages(test, path):
 def read_by(name, size, at=0, most=None):
     """The file from `at` on, read `size` bytes at a time."""
     parts, left = [], most
-    fd = os.open(name, os.O_RDONLY)
-    try:
+    with limetest.descriptor(name, os.O_RDONLY) as fd:
         while part := os.pread(fd, size if left is None else min(size, left), at):
             parts.append(part)
             at += len(part)
             left = left if left is None else left - len(part)
             if left == 0:
                 break
-    finally:
-        os.close(fd)
     return b"".join(parts)
 
 
@@ -76,12 +65,12 @@ class Ahead(limetest.TestCase):
         raw = limetest.container([("first", b"x" * 1000), ("data", self.data), ("last", b"y" * 999)])
         self.path = self.write("stream.lime", raw)
         self.begin = raw.index(self.data)
-        drop(self.path)
+        limetest.drop_cache(self.path)
 
     def test_whole(self):
         for size in (1000, 32768, 100000, 131072, MIB, 1 << 30):
             for at in (0, 5, 3 * MIB + 7, SIZE - 200000):
-                drop(self.path)
+                limetest.drop_cache(self.path)
                 with limetest.Mount(self.path, opts=SMALL) as mount:
                     for _ in range(2):
                         self.assertTrue(read_by(mount.join("data"), size, at) == self.data[at:],
@@ -92,7 +81,7 @@ class Ahead(limetest.TestCase):
         need_pages(self, self.path)
 
         def reads_around():
-            drop(self.path)
+            limetest.drop_cache(self.path)
             with limetest.Mount(self.path, opts=SMALL) as mount:
                 self.assertTrue(read_by(mount.join("data"), MIB) == self.data)
             return pages_there(self.path) < SIZE // PAGE // 4
@@ -102,7 +91,7 @@ class Ahead(limetest.TestCase):
     def test_what_is_in_memory(self):
         """All, or every other MiB of it."""
         for step in (1, 2):
-            drop(self.path)
+            limetest.drop_cache(self.path)
             for at in range(0, SIZE, step * MIB):
                 read_by(self.path, MIB, self.begin + at, MIB)
             with limetest.Mount(self.path, opts=SMALL) as mount:
@@ -126,15 +115,10 @@ class Ahead(limetest.TestCase):
                     wrong.append((seed, at, size, most))
                 os.posix_fadvise(shared, 0, 0, os.POSIX_FADV_DONTNEED)
         for opts in (SMALL, SMALL + ",max_read=65536", SMALL + ",max_threads=2"):
-            drop(self.path)
+            limetest.drop_cache(self.path)
             with limetest.Mount(self.path, opts=opts) as mount:
                 shared = os.open(mount.join("data"), os.O_RDONLY)
-                readers = [threading.Thread(target=walk, args=(mount.join("data"), shared, seed))
-                           for seed in range(5)]
-                for reader in readers:
-                    reader.start()
-                for reader in readers:
-                    reader.join()
+                limetest.at_once(*((walk, mount.join("data"), shared, seed) for seed in range(5)))
                 os.close(shared)
         self.assertEqual(wrong, [])
 
@@ -144,11 +128,11 @@ class Ahead(limetest.TestCase):
         field = random.Random(2).randbytes(16 ** 3 * 10 * 576)
         path = self.write("conf", limetest.container([("ildg-format", scidac.ildg_format(dims, 64)),
                                                       (FIELD, field)]))
-        drop(path)
+        limetest.drop_cache(path)
         with limetest.Mount(path, opts=SMALL) as mount:
             whole = read_by(mount.join(FIELD + ".npy"), MIB)
             self.assertTrue(whole.endswith(field) and len(whole) - len(field) == 128)
-            drop(path)
+            limetest.drop_cache(path)
             native = read_by(mount.join(FIELD + ".le.npy"), MIB)
             self.assertTrue(native[128:] == field[::-1] or
                             memoryview(native[128:136])[::-1] == field[:8])
@@ -178,17 +162,13 @@ class Ahead(limetest.TestCase):
                     if read_by(name_of(mount, t, seed % 2), size) != field[t * nbytes:][:nbytes]:
                         wrong.append((seed, t))
         for opts in (None, SMALL, "max_read=131072"):
-            drop(path)
+            limetest.drop_cache(path)
             with limetest.Mount(path, opts=opts) as mount:
-                readers = [threading.Thread(target=walk, args=(mount, seed)) for seed in range(4)]
-                for reader in readers:
-                    reader.start()
-                for reader in readers:
-                    reader.join()
+                limetest.at_once(*((walk, mount, seed) for seed in range(4)))
         self.assertEqual(wrong, [])
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
             for turn in range(6):
-                drop(path)
+                limetest.drop_cache(path)
                 for t in range(4):
                     self.assertTrue(read_by(name_of(mount, t, False), MIB) ==
                                     field[t * nbytes:][:nbytes])
@@ -207,7 +187,7 @@ class Ahead(limetest.TestCase):
         fd = os.open(self.path, os.O_RDWR)
         data = bytearray(self.data)
         for round in range(12):
-            drop(self.path)
+            limetest.drop_cache(self.path)
             with limetest.Mount(self.path, opts=SMALL + ",attr_timeout=0") as mount:
                 name = mount.join("data")
                 place = (round + 4) * MIB
@@ -229,7 +209,7 @@ class Ahead(limetest.TestCase):
         """What was read for nobody is let go of with the file; the mount can be ended at once."""
         with limetest.Mount(self.path, opts=SMALL) as mount:
             for turn in range(40):
-                drop(self.path)
+                limetest.drop_cache(self.path)
                 most = (turn % 7 + 1) * 300000
                 self.assertTrue(read_by(mount.join("data"), 131072, 0, most) == self.data[:most])
             with open(mount.join("data"), "rb") as file, \
@@ -245,7 +225,7 @@ class Ahead(limetest.TestCase):
                     begun.set()
             begun.set()
         for how in (signal.SIGTERM,) * 2 + (signal.SIGKILL,) * 4:
-            drop(self.path)
+            limetest.drop_cache(self.path)
             mount, begun = limetest.Mount(self.path, opts=SMALL), threading.Event()
             mount.start()
             pid = mount.pid

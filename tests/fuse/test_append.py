@@ -1,26 +1,22 @@
 """Plain files that are appended to on the mount and below it at the same time: each byte that was
 written is there once, in the order of its writer."""
 
+import contextlib
 import errno
 import fcntl
 import mmap
 import os
 import random
 import sys
-import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 import writelib
+from limetest import read
 
 ROUNDS = 100 if limetest.STRESS else 6
 APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-
-
-def all_of(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def append(path, *parts):
@@ -38,29 +34,19 @@ class Appended(writelib.TestCase):
     def paths(self, name):
         return os.path.join(self.below, name), os.path.join(self.mount, name)
 
-    def in_turn(self, path, lines, each, failed):
+    def in_turn(self, path, lines, each):
         """each: lines for which it is open at a time."""
-        try:
-            for i in range(0, len(lines), each):
-                append(path, *lines[i:i + each])
-        except OSError as error:
-            failed.append((path, error))
+        for i in range(0, len(lines), each):
+            append(path, *lines[i:i + each])
 
     def beside(self, name, many, line, each):
         """Two writers on each side. What is there, by lines."""
         below, mount = self.paths(name)
-        failed, writers = [], []
-        for i, path in enumerate((below, mount, below, mount)):
-            lines = [b"%d %d %s\n" % (i, n, line) for n in range(many)]
-            writers.append(threading.Thread(target=self.in_turn,
-                                            args=(path, lines, each[i], failed)))
-        for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.join()
-        self.assertEqual(failed, [])
-        self.assertEqual(all_of(mount), all_of(below))
-        return all_of(below).split(b"\n")[:-1]
+        limetest.at_once(*(
+            (self.in_turn, path, [b"%d %d %s\n" % (i, n, line) for n in range(many)], each[i])
+            for i, path in enumerate((below, mount, below, mount))))
+        self.assertEqual(read(mount), read(below))
+        return read(below).split(b"\n")[:-1]
 
     def test_lines(self):
         for turn in range(ROUNDS):
@@ -77,7 +63,7 @@ class Appended(writelib.TestCase):
         many, line = 4, b"x" * 3_000_000
         below, _ = self.paths("big")
         self.beside("big", many, line, [1, 1, 1, 1])
-        data = all_of(below)
+        data = read(below)
         self.assertEqual(data.count(b"x"), 4 * many * len(line))
         self.assertEqual(len(data), sum(len(b"%d %d %s\n" % (i, n, line))
                                         for i in range(4) for n in range(many)))
@@ -93,14 +79,12 @@ class Appended(writelib.TestCase):
             os.write(fd, b"mount %d\n" % i)
             if i % 3 == 0:
                 os.fsync(fd)
-        with open(mount, "rb") as reader:
-            self.assertEqual(reader.read(), b"first\n" + b"".join(b"mount %d\n" % i
-                                                                  for i in range(10)))
+        self.assertEqual(read(mount), b"first\n" + b"".join(b"mount %d\n" % i for i in range(10)))
         os.close(fd)
-        lines = all_of(below).decode().splitlines()
+        lines = read(below).decode().splitlines()
         self.assertEqual(sorted(lines), sorted(["first"] + [f"{side} {i}" for i in range(10)
                                                             for side in ("below", "mount")]))
-        writelib.until(lambda: all_of(mount) == all_of(below))
+        writelib.until(lambda: read(mount) == read(below))
         self.assertEqual(os.stat(mount).st_size, os.stat(below).st_size)
 
     def test_read_while_it_grows(self):
@@ -116,7 +100,7 @@ class Appended(writelib.TestCase):
                 data += more
                 writelib.until(lambda: os.fstat(reader.fileno()).st_size == len(data), 300)
                 self.assertEqual(reader.read(), more)
-                self.assertEqual(all_of(mount), data)
+                self.assertEqual(read(mount), data)
 
     def test_emptied_below(self):
         """As logrotate's copytruncate does: what was there does not come back."""
@@ -128,8 +112,8 @@ class Appended(writelib.TestCase):
         append(below, b"other\n" * 100)
         os.write(fd, b"new\n")
         os.close(fd)
-        self.assertEqual(all_of(below), b"other\n" * 100 + b"new\n")
-        self.assertEqual(all_of(mount), all_of(below))
+        self.assertEqual(read(below), b"other\n" * 100 + b"new\n")
+        self.assertEqual(read(mount), read(below))
 
     def test_closed_by_one_of_two(self):
         """Of the first the kernel tells before close(2) is done; of the last, after."""
@@ -142,9 +126,9 @@ class Appended(writelib.TestCase):
                 append(below, b"other\n" * 100)
                 log.write(b"new\n")
                 os.close(os.dup(log.fileno()))
-                self.assertEqual(all_of(below), (b"other\n" * 100 + b"new\n") * (i + 1))
-                self.assertEqual(all_of(mount), all_of(below))
-        self.assertEqual(all_of(mount), all_of(below))
+                self.assertEqual(read(below), (b"other\n" * 100 + b"new\n") * (i + 1))
+                self.assertEqual(read(mount), read(below))
+        self.assertEqual(read(mount), read(below))
 
     def test_emptied_on_the_mount(self):
         below, mount = self.paths("log")
@@ -157,8 +141,8 @@ class Appended(writelib.TestCase):
             pass
         os.write(fd, b"new\n")
         os.close(fd)
-        self.assertEqual(all_of(below), b"new\n")
-        self.assertEqual(all_of(mount), b"new\n")
+        self.assertEqual(read(below), b"new\n")
+        self.assertEqual(read(mount), b"new\n")
 
     def test_together_with_other_writers_of_the_mount(self):
         """What they write, by a descriptor or by memory, goes where they have written it."""
@@ -174,7 +158,7 @@ class Appended(writelib.TestCase):
         os.close(other)
         os.write(fd, b"end")
         os.close(fd)
-        self.assertEqual(all_of(below), b"X1234Y6789abc" + bytes(7) + b"far" + b"end")
+        self.assertEqual(read(below), b"X1234Y6789abc" + bytes(7) + b"far" + b"end")
 
     def test_no_longer_to_append(self):
         """A program may change its mind."""
@@ -184,7 +168,7 @@ class Appended(writelib.TestCase):
         fcntl.fcntl(fd, fcntl.F_SETFL, 0)
         os.pwrite(fd, b"XYZ", 2)
         os.close(fd)
-        self.assertEqual(all_of(below), b"01XYZ56789")
+        self.assertEqual(read(below), b"01XYZ56789")
 
     def test_cut_and_allocated(self):
         below, mount = self.paths("file")
@@ -202,8 +186,8 @@ class Appended(writelib.TestCase):
             os.ftruncate(fd, 20)
         os.write(fd, b"e")
         os.close(fd)
-        self.assertEqual(all_of(below), b"01234abc" + bytes(4) + b"d" + bytes(7) + b"e")
-        self.assertEqual(all_of(mount), all_of(below))
+        self.assertEqual(read(below), b"01234abc" + bytes(4) + b"d" + bytes(7) + b"e")
+        self.assertEqual(read(mount), read(below))
 
     @unittest.skipUnless(os.geteuid() == 0, "a small file system is made by root")
     def test_a_full_disk(self):
@@ -219,14 +203,12 @@ class Appended(writelib.TestCase):
             os.write(fd, b"x" * 200_000)
             os.fsync(fd)
         self.assertEqual(told.exception.errno, errno.ENOSPC)
-        try:
+        with contextlib.suppress(OSError):
             os.close(fd)
-        except OSError:
-            pass
         os.truncate(os.path.join(below, "log"), 6)
         append(log, b"then\n")
-        self.assertEqual(all_of(os.path.join(below, "log")), b"first\nthen\n")
-        self.assertEqual(all_of(log), b"first\nthen\n")
+        self.assertEqual(read(os.path.join(below, "log")), b"first\nthen\n")
+        self.assertEqual(read(log), b"first\nthen\n")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import faults
 import limetest
+import users
 import writelib
 from writelib import put, read
 
@@ -176,28 +177,13 @@ class Changed(Below):
     def test_all_the_time(self):
         """It can be looked at and opened, and is never gone."""
         below, mount = self.paths("file")
-        end = threading.Event()
-
-        def others():
-            with open(below, "r+b", buffering=0) as file:
-                while not end.is_set():
-                    os.pwrite(file.fileno(), NEW[:10], 0)
-
-        thread = threading.Thread(target=others)
-        thread.start()
-        failed = []
-        for i in range(2000):
-            try:
+        with limetest.meanwhile(rewrite, below, NEW[:10]):
+            for i in range(2000):
                 os.stat(mount)
                 with open(mount, ("rb", "r+b", "ab")[i % 3]):
                     pass
                 if i % 7 == 0:
                     os.chmod(mount, 0o644)
-            except OSError as error:
-                failed.append((i, error))
-        end.set()
-        thread.join()
-        self.assertEqual(failed, [])
         writelib.until(lambda: mtime(mount) == mtime(below))
 
     def test_a_fifo_stays_one(self):
@@ -206,8 +192,7 @@ class Changed(Below):
         os.mkfifo(below)
         ours = os.open(mount, os.O_RDWR)
         os.utime(below, ns=(LONG_AGO, LONG_AGO))
-        with open(mount, "wb", buffering=0) as file:
-            file.write(b"x")
+        put(mount, b"x")
         self.assertEqual(os.read(ours, 1), b"x")
         os.close(ours)
 
@@ -234,15 +219,12 @@ class ChangedByUs(Below):
         def put_data(fd):
             os.pwrite(fd, NEW, 0)
 
-        def sync(fd):
-            os.fsync(fd)
-
-        def set_old(fd):
-            os.utime(fd, ns=(LONG_AGO, LONG_AGO))
+        def set_old(path):
+            os.utime(path, ns=(LONG_AGO, LONG_AGO))
 
         return {
             "write": writes(os.O_WRONLY, put_data),
-            "write and sync": writes(os.O_RDWR, put_data, sync, put_data),
+            "write and sync": writes(os.O_RDWR, put_data, os.fsync, put_data),
             "append": writes(os.O_WRONLY | os.O_APPEND, lambda fd: os.write(fd, b"more")),
             "write new": writes(os.O_WRONLY | os.O_TRUNC, put_data),
             "empty": writes(os.O_RDONLY | os.O_TRUNC),
@@ -251,10 +233,10 @@ class ChangedByUs(Below):
             "ftruncate": writes(os.O_RDWR, lambda fd: os.ftruncate(fd, SIZE // 2)),
             "truncate": lambda path: os.truncate(path, SIZE),
             "map": maps,
-            "punch": writes(os.O_RDWR, lambda fd: writelib.fallocate(
+            "punch": writes(os.O_RDWR, lambda fd: users.fallocate(
                 fd, writelib.FALLOC_PUNCH | writelib.FALLOC_KEEP_SIZE, 0, 5000)),
-            "allocate": writes(os.O_RDWR, lambda fd: writelib.fallocate(fd, 0, 0, 2 * SIZE)),
-            "set old": lambda path: os.utime(path, ns=(LONG_AGO, LONG_AGO)),
+            "allocate": writes(os.O_RDWR, lambda fd: users.fallocate(fd, 0, 0, 2 * SIZE)),
+            "set old": set_old,
             "set odd": lambda path: os.utime(path, ns=(LONG_AGO, -1)),
             "set now": os.utime,
             "chmod": lambda path: os.chmod(path, 0o600),
@@ -300,27 +282,18 @@ class ChangedByUs(Below):
     def test_many_at_once(self):
         below, mount = self.paths("file")
         self.locked(mount)
-        failed = []
 
         def work(seed):
-            try:
-                for i in range(100):
-                    if (seed + i) % 3 == 0:
-                        os.utime(mount)
-                    elif (seed + i) % 3 == 1:
-                        rewrite(mount, NEW[:100], seed * 100)
-                    else:
-                        self.assertEqual(len(read(mount)), SIZE)
-                        os.stat(mount)
-            except OSError as error:
-                failed.append(error)
+            for i in range(100):
+                if (seed + i) % 3 == 0:
+                    os.utime(mount)
+                elif (seed + i) % 3 == 1:
+                    rewrite(mount, NEW[:100], seed * 100)
+                else:
+                    self.assertEqual(len(read(mount)), SIZE)
+                    os.stat(mount)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(failed, [])
+        limetest.at_once(*((work, seed) for seed in range(6)))
         self.assertEqual(read(below), NEW[:600] + OLD[600:])
         self.assertEqual(read(mount), read(below))
         self.assertTrue(self.is_locked(mount))

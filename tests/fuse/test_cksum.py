@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """user.lime.cksum: what cksum(1) prints of a record, on request, kept while nothing changes."""
 
-import concurrent.futures
 import errno
 import os
 import random
@@ -12,6 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 from test_ranks import stats, until
+from limetest import put, read
 
 CKSUM = "user.lime.cksum"
 
@@ -25,8 +25,7 @@ def cksum(data):
 class Cksum(limetest.TestCase):
     def conf(self, *datas):
         path = os.path.join(self.tempdir(), "conf.lime")
-        with open(path, "wb") as out:
-            out.write(limetest.container([("ildg-binary-data", data) for data in datas]))
+        put(path, limetest.container([("ildg-binary-data", data) for data in datas]))
         os.utime(path, (1e9, 1e9))  # what has just been written might yet be looked at again
         return path
 
@@ -36,8 +35,7 @@ class Cksum(limetest.TestCase):
             rows = [row for row in limetest.manifest()]
             for row in rows:
                 path = mount.join(row["file"], f"{row['ordinal']:03}-{row['type']}")
-                with open(path, "rb") as file:
-                    want = cksum(file.read())
+                want = cksum(read(path))
                 self.assertEqual(os.getxattr(path, CKSUM), want, path)
                 self.assertEqual(os.getxattr(path, CKSUM), want, path)
             self.assertGreater(len(rows), 20)
@@ -48,9 +46,7 @@ class Cksum(limetest.TestCase):
             self.assertEqual(os.getxattr(mount.join("001-ildg-binary-data"), CKSUM), b"930766865")
             self.assertEqual(os.getxattr(mount.join("002-ildg-binary-data"), CKSUM),
                              b"4294967295")
-            with self.assertRaises(OSError) as caught:
-                os.getxattr(mount.path, CKSUM)
-            self.assertEqual(caught.exception.errno, errno.ENODATA)
+            self.assertErrno(errno.ENODATA, os.getxattr, mount.path, CKSUM)
 
     def test_kept_and_not_listed(self):
         data = random.Random(1).randbytes(3_000_001)
@@ -84,8 +80,7 @@ class Cksum(limetest.TestCase):
         path = self.conf(data)
         with limetest.Mount(path) as mount, open(mount.join("ildg-binary-data"), "rb") as record:
             record.read(1)
-            with open(path, "ab") as file:
-                file.write(limetest.container([("more", b"m" * 100)]))
+            put(path, limetest.container([("more", b"m" * 100)]), "ab")
             self.assertEqual(os.getxattr(record.fileno(), CKSUM), cksum(data))
 
     def test_changes_by_the_mount(self):
@@ -94,9 +89,7 @@ class Cksum(limetest.TestCase):
         with limetest.Mount(path, opts="rw") as mount:
             first, last = (mount.join(f"00{i}-ildg-binary-data") for i in (1, 2))
             self.assertEqual(os.getxattr(last, CKSUM), b"930766865")
-            with self.assertRaises(OSError) as caught:
-                os.setxattr(last, CKSUM, b"1")
-            self.assertEqual(caught.exception.errno, errno.EPERM)
+            self.assertErrno(errno.EPERM, os.setxattr, last, CKSUM, b"1")
             for at in (0, 1_234_567):
                 with open(first, "r+b") as file:
                     file.seek(at)
@@ -105,17 +98,16 @@ class Cksum(limetest.TestCase):
                     os.fsync(file.fileno())
                 data[at:at + 11] = b"other bytes"
                 self.assertEqual(os.getxattr(first, CKSUM), cksum(data))
-            with open(last, "ab") as file:
-                file.write(b"0")
+            put(last, b"0", "ab")
             self.assertEqual(os.getxattr(last, CKSUM), cksum(b"1234567890"))
 
     def test_many_at_once(self):
         datas = [random.Random(n).randbytes(1_000_000 + n) for n in range(6)]
         path = self.conf(*datas)
-        with limetest.Mount(path) as mount, concurrent.futures.ThreadPoolExecutor(12) as pool:
+        with limetest.Mount(path) as mount:
             paths = [mount.join(f"{i + 1:03}-ildg-binary-data") for i in range(6)]
-            got = [pool.submit(os.getxattr, p, CKSUM) for p in paths * 4]
-            self.assertEqual([one.result() for one in got], [cksum(d) for d in datas] * 4)
+            got = limetest.at_once(*((os.getxattr, path, CKSUM) for path in paths * 4))
+            self.assertEqual(got, [cksum(data) for data in datas] * 4)
 
     def test_interrupted(self):
         """Who asks and goes leaves nothing running; nor does the mount's end."""

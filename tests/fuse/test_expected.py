@@ -8,7 +8,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
-from limetest import container
+from limetest import container, put, read
 
 
 @limetest.needs_fuse
@@ -19,8 +19,7 @@ class TestCase(limetest.TestCase):
     def put(self, name, data):
         path = os.path.join(self.folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
+        put(path, data)
         return path
 
     def mount(self, *opts, source=None, **kw):
@@ -91,12 +90,9 @@ class Emptied(TestCase):
         with self.mount("rw", source=path) as mnt:
             os.close(os.open(mnt.join("b"), os.O_RDONLY | os.O_TRUNC))
             self.assertEqual(os.stat(mnt.join("b")).st_size, 0)
-            with open(mnt.join("b"), "ab") as file:
-                file.write(b"after")
-            with open(mnt.join("b"), "rb") as file:
-                self.assertEqual(file.read(), b"after")
-        with open(path, "rb") as file:
-            self.assertEqual(file.read(), container([("a", b"first"), ("b", b"after")]))
+            put(mnt.join("b"), b"after", "ab")
+            self.assertEqual(read(mnt.join("b")), b"after")
+        self.assertEqual(read(path), container([("a", b"first"), ("b", b"after")]))
 
 
 class Renamed(TestCase):
@@ -109,16 +105,12 @@ class Renamed(TestCase):
         with self.mount("rw") as mnt:
             for name in data:
                 os.listdir(mnt.join(name))
-            with self.assertRaises(OSError) as raised:
-                os.rename(mnt.join("a"), mnt.join("b"))
-            self.assertEqual(raised.exception.errno, errno.ENOTEMPTY)
+            self.assertErrno(errno.ENOTEMPTY, os.rename, mnt.join("a"), mnt.join("b"))
             os.rename(mnt.join("a"), mnt.join("same"))  # nothing, as one file has both names
             os.mkdir(mnt.join("empty.lime"))
             os.rename(mnt.join("a"), mnt.join("empty.lime"))
-            with open(mnt.join("empty.lime", "t"), "rb") as file:
-                self.assertEqual(file.read(), b"a")
-            with open(mnt.join("b", "t"), "rb") as file:
-                self.assertEqual(file.read(), b"b")
+            self.assertEqual(read(mnt.join("empty.lime", "t")), b"a")
+            self.assertEqual(read(mnt.join("b", "t")), b"b")
 
 
 if __name__ == "__main__":

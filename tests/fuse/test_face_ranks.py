@@ -1,21 +1,19 @@
 """Computed faces, and lime check --physics, of a mount with a job: they are right while all goes
 well and while it does not."""
 
-import hashlib
 import json
 import os
 import random
 import signal
 import struct
 import sys
-import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import scidac
 from test_faces import even_odd, numpy_of, read
-from test_ranks import TestCase, pids_of, serving, stats, until
+from test_ranks import TestCase, serving, sha256, signals, stats, sum_while, until
+from limetest import put
 
 MIB = 1 << 20
 DIMS = {32: (16, 16, 16, 40), 64: (16, 16, 16, 20)}
@@ -55,8 +53,7 @@ class Faces(TestCase):
     def setUp(self):
         TestCase.records = 0
         super().setUp()
-        with open(self.container, "wb") as file:
-            file.write(self.bytes_of_it)
+        put(self.container, self.bytes_of_it)
 
     def faces(self):
         """(name, data) of each in another form than the record."""
@@ -76,8 +73,7 @@ class Ranks(Faces):
 
     def test_any_number_of_ranks(self):
         for ranks in (1, 2, 3, 4, 6):
-            with self.subTest(ranks=ranks), self.mount(f"ranks={ranks}") as mount:
-                serving(mount)
+            with self.subTest(ranks=ranks), serving(self.mount(f"ranks={ranks}")) as mount:
                 for name, data in self.faces():
                     self.is_right(mount, name, data)
                 for precision, number in ((64, 3), (32, 6)):
@@ -91,26 +87,19 @@ class Ranks(Faces):
         names = dict(self.faces())
         whole = {f"003-{NAME}": self.forms[64][64, False],
                  f"006-{NAME}": self.forms[32][32, False]}
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             wrong = []
 
             def reader(name, data):
                 raw = read(mount.join(name))
                 if (raw if name in whole else numpy_of(raw)[1]) != data:
                     wrong.append(name)
-            threads = [threading.Thread(target=reader, args=each)
-                       for each in {**names, **whole}.items()]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            limetest.at_once(*((reader, *each) for each in {**names, **whole}.items()))
             self.assertEqual(wrong, [])
 
     def test_random_access_and_odd_places(self):
         dice = random.Random(5)
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             for name, data in self.faces():
                 with open(mount.join(name), "rb", buffering=0) as file:
                     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
@@ -121,23 +110,15 @@ class Ranks(Faces):
 
     def test_sites_in_another_order(self):
         data = self.forms[64][64, False]
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             got = numpy_of(read(mount.join(f"003-{NAME}.eo.npy")))[1]
             self.assertTrue(got == even_odd(data, DIMS[64], 576))
             self.assertGreater(stats(mount)["forwarded_bytes"], 0)
 
     def test_verified_while_it_is_read(self):
         data = self.forms[64][64, False]
-        suma, sumb = limetest.scidac_checksum(data, 576)
-        xml = (f"<scidacChecksum><version>1.0</version><suma>{suma:x}</suma>"
-               f"<sumb>{sumb:x}</sumb></scidacChecksum>").encode()
-        with open(self.container, "wb") as file:
-            file.write(limetest.container([
-                [("ildg-format", scidac.ildg_format(DIMS[64], 64)), (NAME, data),
-                 ("scidac-checksum", xml)]]))
-        with self.mount("ranks=2", "verify=stream") as mount:
-            serving(mount)
+        put(self.container, scidac.gauge(DIMS[64], data))
+        with serving(self.mount("ranks=2", "verify=stream")) as mount:
             self.is_right(mount, f"{NAME}.le.npy", self.forms[64][64, True])
             self.assertEqual(stats(mount)["verified_ok"], 1)
 
@@ -145,11 +126,8 @@ class Ranks(Faces):
         """What is fetched of a face is dropped with the record's bytes."""
         face, patch = f"{NAME}.le.npy", os.urandom(MIB)
         data = bytearray(self.forms[64][64, False])
-        with open(self.container, "wb") as file:
-            file.write(limetest.container([
-                [("ildg-format", scidac.ildg_format(DIMS[64], 64)), (NAME, bytes(data))]]))
-        with self.mount("rw", "ranks=2") as mount:
-            serving(mount)
+        put(self.container, scidac.gauge(DIMS[64], bytes(data), False))
+        with serving(self.mount("rw", "ranks=2")) as mount:
             self.is_right(mount, face, self.forms[64][64, True])
             for at in (0, 20 * MIB, len(data) - MIB):
                 with open(mount.join(NAME), "r+b", buffering=0) as file:
@@ -162,47 +140,24 @@ class Ranks(Faces):
     def test_the_container_is_replaced(self):
         """By one with other numbers, and by one that is longer."""
         face, forms = f"{NAME}.le.npy", {}
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             for seed in range(3):
                 data, forms = numbers_of(64, 100 + seed)
-                new = self.container + ".new"
-                with open(new, "wb") as file:
-                    file.write(limetest.container(
-                        [[("ildg-format", scidac.ildg_format(DIMS[64], 64)), (NAME, data)]]))
-                os.rename(new, self.container)
+                os.rename(put(self.container + ".new", scidac.gauge(DIMS[64], data, False)),
+                          self.container)
                 self.is_right(mount, face, forms[64, True])
 
 
 class Faults(Faces):
-    def reads_while(self, mount, harm, times):
-        """A slow reader of a face; harm comes in the middle."""
-        name, data = list(self.faces())[0]
-        for _ in range(times):
-            timer = threading.Timer(0.1, harm)
-            timer.start()
-            digest = hashlib.sha256()
-            fd = os.open(mount.join(name), os.O_RDONLY)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            head = os.fstat(fd).st_size - len(data)
-            os.read(fd, head)
-            while part := os.read(fd, 256 * 1024):
-                digest.update(part)
-                time.sleep(0.001)
-            os.close(fd)
-            timer.join()
-            self.assertEqual(digest.digest(), hashlib.sha256(data).digest())
-
     def test_killed_and_stopped(self):
+        """Of a job, in the middle of the reading of a face."""
+        name, data = list(self.faces())[0]
         for number in (signal.SIGKILL, signal.SIGSTOP):
-            with self.subTest(number), self.mount("ranks=3") as mount:
-                serving(mount)
-
-                def harm(mount=mount, number=number):
-                    pids = pids_of(mount, "limefs-io")
-                    if pids:
-                        os.kill(pids[-1], number)
-                self.reads_while(mount, harm, 1)
+            with self.subTest(number), serving(self.mount("ranks=3")) as mount:
+                path = mount.join(name)
+                got = sum_while(path, signals(mount, "limefs-io", number), 0.1,
+                                os.stat(path).st_size - len(data))
+                self.assertEqual(got, sha256(data))
                 until(lambda mount=mount: self.forwards_again(mount), 60)
 
     def forwards_again(self, mount):
@@ -230,8 +185,7 @@ class Physics(TestCase):
                 for place in bad:
                     os.pwrite(file.fileno(), struct.pack(">d", 5.0), place)
                 reports = []
-                with self.mount("ranks=2", "forward_from=4K") as mount:
-                    serving(mount)
+                with serving(self.mount("ranks=2", "forward_from=4K")) as mount:
                     for path in mount.path, self.container:
                         done = limetest.run(["lime", "check", "--physics", "--json", path])
                         self.assertEqual(done.returncode, len(bad), done.stderr)

@@ -15,7 +15,7 @@ import fakejob
 import limetest
 from fakejob import FakeJob
 from test_ranks import serving, stats
-from writelib import until
+from writelib import put, read, until
 
 MIB = 1 << 20
 TIMEOUT = 1.0  # job_timeout of these mounts
@@ -52,8 +52,7 @@ class Forward(limetest.TestCase):
                          hashlib.sha256(self.data).hexdigest())
 
     def test_a_stream_is_forwarded(self):
-        with FakeJob(self.socket) as job, self.mount(PATIENT) as mount:
-            serving(mount)
+        with FakeJob(self.socket) as job, serving(self.mount(PATIENT)) as mount:
             self.right(mount)
             seen = stats(mount)
             self.assertGreater(seen["forwarded_bytes"], 40 * MIB)
@@ -67,15 +66,13 @@ class Forward(limetest.TestCase):
             self.assertLessEqual(sum(n for _, n in job.reads), len(self.data) + 8 * MIB)
 
     def test_around_the_page_cache(self):
-        with FakeJob(self.socket), self.mount("direct_io", PATIENT) as mount:
-            serving(mount)
+        with FakeJob(self.socket), serving(self.mount("direct_io", PATIENT)) as mount:
             for block in (MIB, 1000 * 1000 + 1, 128 * 1024):
                 self.right(mount, block=block)
             self.assertGreater(stats(mount)["forwarded_bytes"], 100 * MIB)
 
     def test_random_readers_are_served_locally(self):
-        with FakeJob(self.socket) as job, self.mount("readahead=0") as mount:
-            serving(mount)
+        with FakeJob(self.socket) as job, serving(self.mount("readahead=0")) as mount:
             fd = os.open(mount.join("first"), os.O_RDONLY)
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
             chance = random.Random(1)
@@ -86,42 +83,28 @@ class Forward(limetest.TestCase):
             self.assertEqual(job.reads, [])
 
     def test_many_streams(self):
-        with FakeJob(self.socket), self.mount() as mount:
-            serving(mount)
-            wrong = []
-
-            def reader(name, data, start):
+        with FakeJob(self.socket), serving(self.mount()) as mount:
+            def reader(name, start):
+                data = {"first": self.data, "second": self.other}[name]
                 with open(mount.join(name), "rb", buffering=0) as file:
-                    file.seek(start)
-                    at = start
+                    at = file.seek(start)
                     while part := file.read(MIB):
-                        if part != data[at:at + len(part)]:
-                            wrong.append((name, at))
+                        self.assertTrue(part == data[at:at + len(part)], (name, at))
                         at += len(part)
-                    if at != len(data):
-                        wrong.append((name, at))
+                    self.assertEqual(at, len(data))
 
-            threads = [threading.Thread(target=reader, args=args)
-                       for args in [("first", self.data, 0), ("second", self.other, 0),
-                                    ("first", self.data, 30 * MIB + 5), ("second", self.other, 1),
-                                    ("first", self.data, 11 * MIB), ("second", self.other, 99),
-                                    ("first", self.data, 3), ("first", self.data, 50 * MIB)]]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            self.assertEqual(wrong, [])
+            limetest.at_once(*((reader, *args) for args in [
+                ("first", 0), ("second", 0), ("first", 30 * MIB + 5), ("second", 1),
+                ("first", 11 * MIB), ("second", 99), ("first", 3), ("first", 50 * MIB)]))
 
     def test_a_slow_job_is_waited_for(self):
-        with FakeJob(self.socket) as job, self.mount() as mount:
-            serving(mount)
+        with FakeJob(self.socket) as job, serving(self.mount()) as mount:
             job.delay = 0.2
             self.right(mount)
             self.assertGreater(stats(mount)["waits"], 1)
 
     def test_a_job_that_answers_nothing_more(self):
-        with FakeJob(self.socket) as job, self.mount() as mount:
-            serving(mount)
+        with FakeJob(self.socket) as job, serving(self.mount()) as mount:
             job.silent.set()
             begin = time.monotonic()
             self.right(mount)
@@ -143,8 +126,7 @@ class Forward(limetest.TestCase):
                 return None
             return FakeJob.answer(job, connection, opcode, tag, payload)
 
-        with FakeJob(self.socket) as job, self.mount() as mount:
-            serving(mount)
+        with FakeJob(self.socket) as job, serving(self.mount()) as mount:
             job.handle = handle
             first = threading.Thread(target=self.right, args=(mount,))
             begin = time.monotonic()
@@ -159,15 +141,13 @@ class Forward(limetest.TestCase):
 
     def test_late_answers_do_no_harm(self):
         """Answers to what was given up, into a window that is no longer used."""
-        with FakeJob(self.socket) as job, self.mount() as mount:
-            serving(mount)
+        with FakeJob(self.socket) as job, serving(self.mount()) as mount:
             job.delay = 1.7 * TIMEOUT
             self.right(mount)
 
     def test_a_job_that_hangs_up(self):
         for reads in (0, 1, 3):
-            with self.subTest(reads=reads), FakeJob(self.socket) as job, self.mount() as mount:
-                serving(mount)
+            with self.subTest(reads), FakeJob(self.socket) as job, serving(self.mount()) as mount:
                 job.hang_up_after = reads
                 self.right(mount)
                 job.hang_up_after = None
@@ -187,13 +167,11 @@ class Forward(limetest.TestCase):
                 forwarded = stats(mount)["forwarded_bytes"]
                 self.assertGreater(forwarded, 8 * MIB)
             until(lambda: stats(mount)["job"]["state"] != "serving")
-            with open(mount.join("first"), "rb") as file:
-                self.assertEqual(file.read(), self.data)
+            self.assertEqual(read(mount.join("first")), self.data)
 
     def test_refused_and_failing(self):
         for field, code in (("refuse", errno.ESTALE), ("fail", errno.EIO)):
-            with self.subTest(field), FakeJob(self.socket) as job, self.mount() as mount:
-                serving(mount)
+            with self.subTest(field), FakeJob(self.socket) as job, serving(self.mount()) as mount:
                 setattr(job, field, code)
                 self.right(mount)
                 self.assertEqual(stats(mount)["forwarded_bytes"], 0)
@@ -230,8 +208,7 @@ class Forward(limetest.TestCase):
             "half a packet": lambda c, tag: c.sendall(packet(tag=tag)[:11]),
         }
         for name, change in changes.items():
-            with self.subTest(name), FakeJob(self.socket) as job, self.mount() as mount:
-                serving(mount)
+            with self.subTest(name), FakeJob(self.socket) as job, serving(self.mount()) as mount:
                 job.handle = spoil(change)
                 begin = time.monotonic()
                 self.right(mount)
@@ -271,12 +248,10 @@ class Forward(limetest.TestCase):
                 self.assertEqual(stats(mount)["job"]["connections"], 0)
 
     def test_a_container_that_grows(self):
-        with FakeJob(self.socket), self.mount() as mount:
-            serving(mount)
+        with FakeJob(self.socket), serving(self.mount()) as mount:
             fd = os.open(mount.join("first"), os.O_RDONLY)
             got = os.read(fd, 20 * MIB)
-            with open(self.container, "ab") as file:
-                file.write(limetest.record("late", b"x" * 100, True, True))
+            put(self.container, limetest.record("late", b"x" * 100, True, True), "ab")
             while part := os.read(fd, MIB):
                 got += part
             os.close(fd)
@@ -286,8 +261,7 @@ class Forward(limetest.TestCase):
 
     def test_a_container_changed_in_place(self):
         """Never the bytes of before together with those of after, without an error."""
-        with FakeJob(self.socket), self.mount() as mount:
-            serving(mount)
+        with FakeJob(self.socket), serving(self.mount()) as mount:
             fd = os.open(mount.join("first"), os.O_RDONLY)
             os.read(fd, 12 * MIB)
             time.sleep(0.05)
@@ -301,17 +275,14 @@ class Forward(limetest.TestCase):
             self.assertEqual(caught.exception.errno, errno.ESTALE)
 
     def test_status(self):
-        with FakeJob(self.socket), self.mount() as mount:
-            serving(mount)
+        with FakeJob(self.socket), serving(self.mount()) as mount:
             self.right(mount)
             text = self.run_ok(["limefs", "--status", mount.path]).decode()
             self.assertIn("3 ranks on 1 host", text)
             self.assertIn("read through it", text)
             self.assertEqual(json.loads(self.run_ok(["limefs", "--status", "--json",
                                                      mount.path])), stats(mount))
-            done = limetest.run(["limefs", "--status", "/"])
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(b"not the mount point of a limefs", done.stderr)
+            self.run_fails(["limefs", "--status", "/"], "not the mount point of a limefs")
 
 
 

@@ -9,6 +9,7 @@ import faults
 import limetest
 import mpitest
 import writelib
+from limetest import put
 
 MIB = 1 << 20
 DATA = bytes(range(256)) * (4 * MIB // 256)
@@ -30,8 +31,8 @@ class Hanging(writelib.TestCase):
         for folder in ("hung", "fine"):
             os.mkdir(os.path.join(self.top, folder))
             for name in "ab":
-                with open(os.path.join(self.top, folder, name), "wb") as file:
-                    file.write(limetest.container([("data", DATA), ("last", b"text")]))
+                put(os.path.join(self.top, folder, name),
+                    limetest.container([("data", DATA), ("last", b"text")]))
         self.faults = faults.Faults(os.path.join(self.top, "hung"))
 
     def ask(self, *paths):
@@ -117,8 +118,7 @@ class Hanging(writelib.TestCase):
             self.assertEqual(os.stat(path).st_mtime, 1000000000)
 
     def test_with_a_job(self):
-        if not mpitest.has_mpi():
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
         calls = {"fstat", "openat2"}
         self.assertEqual(self.calls(calls, "ranks=1", "forward_from=1M", "extent=1M", "window=8M"),
                          calls)

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import users
 import writelib
+from limetest import descriptor, put
 
 OWNER, MEMBER, EXTRA, OTHER, NAMED = 54321, 54322, 54323, 54324, 54325
 GROUP, SPARE = 54400, 54401  # of the objects, and another one of their owner
@@ -50,17 +51,13 @@ def opened(path, flags):
 
 def written(path):
     """A byte, which takes set-id bits away."""
-    fd = os.open(path, os.O_WRONLY)
-    try:
+    with descriptor(path, os.O_WRONLY) as fd:
         os.write(fd, b"x")
-    finally:
-        os.close(fd)
 
 
 def written_anew(path):
     """The inner record, of another length: the container is another file then."""
-    with open(os.path.join(os.path.dirname(path), "first"), "wb") as file:
-        file.write(b"anew")
+    put(os.path.join(os.path.dirname(path), "first"), b"anew")
 
 
 def made(path, mode=0o666, umask=0o022):
@@ -408,6 +405,16 @@ class Permissions(limetest.TestCase):
     def test_reading_only(self):
         reads = ("access r", "access x", "stat", "open r", "getxattr", "listxattr")
         self.compare(self.plain, MODES + LISTS, {name: PLAIN[name] for name in reads}, opts=())
+
+    def test_reading_containers_only(self):
+        reads = ("access r", "access x", "stat", "list", "stat inside", "listxattr")
+        self.compare(self.container, MODES + LISTS, {name: CONTAINERS[name] for name in reads},
+                     mask=0o666, opts=())
+
+    def test_reading_records_only(self):
+        reads = ("access r", "access x", "stat", "open r", "getxattr", "listxattr")
+        self.compare(self.container, MODES + LISTS, {name: RECORDS[name] for name in reads},
+                     mask=0o666, inside="last", opts=())
 
     def test_containers(self):
         self.compare(self.container, MODES + LISTS, CONTAINERS, mask=0o666)

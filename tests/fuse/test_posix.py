@@ -18,6 +18,7 @@ import limetest
 import users
 import writelib
 from pairs import pairwise
+from limetest import descriptor, put, read
 
 STEPS = 100_000 if limetest.STRESS else 4_000
 STEPS //= 10 if limetest.SANITIZED else 1
@@ -31,8 +32,7 @@ LONG = "n" * 255
 # ---- the scene: every kind of object ----
 
 def file_of(path, data=b"some data\n", mode=0o644):
-    with open(path, "wb") as file:
-        file.write(data)
+    put(path, data)
     os.chmod(path, mode)
 
 
@@ -71,11 +71,8 @@ PAIRS = ["file", "other", "linked", "linked-2", "folder", "full", "full/inner", 
 
 def opened(flags, act=None):
     def operation(path):
-        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o6751)
-        try:
+        with descriptor(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o6751) as fd:
             return act(fd) if act else None
-        finally:
-            os.close(fd)
     return operation
 
 
@@ -96,14 +93,11 @@ def write_beside_another(path):
 
 
 def unlinked_and_used(path):
-    fd = os.open(regular(path), os.O_RDWR)
-    try:
+    with descriptor(regular(path), os.O_RDWR) as fd:
         os.unlink(path)
         os.pwrite(fd, b"after", 2)
         found = os.fstat(fd)
         return os.pread(fd, 100, 0), found.st_nlink, found.st_size
-    finally:
-        os.close(fd)
 
 
 def seek_of_what_is_written(path):
@@ -188,8 +182,6 @@ if os.geteuid() == 0:
     ONE["chown"] = lambda p: os.chown(p, 4711, 4712)
     ONE["lchown"] = lambda p: os.chown(p, 4711, -1, follow_symlinks=False)
 
-NOREPLACE, EXCHANGE = 1, 2
-
 
 def open_while_renamed(a, b):
     with open(regular(a), "r+b", buffering=0) as file:
@@ -210,8 +202,8 @@ def both_names(a, b):
 
 TWO = {
     "rename": os.rename,
-    "rename, not over": lambda a, b: users.rename2(a, b, NOREPLACE),
-    "exchange": lambda a, b: users.rename2(a, b, EXCHANGE),
+    "rename, not over": lambda a, b: users.rename2(a, b, users.RENAME_NOREPLACE),
+    "exchange": users.exchange,
     "link": lambda a, b: os.link(a, b, follow_symlinks=False),
     "renamed while open": open_while_renamed,
     "both names": both_names,
@@ -228,8 +220,7 @@ def shown(path, top):
     if not is_folder:
         what += [found.st_nlink, found.st_size]
     if stat.S_ISREG(found.st_mode):
-        with open(path, "rb") as file:
-            what.append(hashlib.md5(file.read()).hexdigest())
+        what.append(hashlib.md5(read(path)).hexdigest())
         names = os.listxattr(path)
         what += [(name, os.getxattr(path, name)) for name in sorted(names)]
     if stat.S_ISLNK(found.st_mode):
@@ -401,6 +392,7 @@ class Posix(writelib.TestCase):
             if step % 200 == 199:
                 self.anew()
         self.assertAlike(f"SEED={SEED}")
+        self.assertEqual(tree(self.below), tree(self.native))
 
 
 @limetest.needs_fuse
@@ -464,9 +456,19 @@ class Records(writelib.TestCase):
                 for line in section.splitlines()[2:]]
         return {what.strip("`"): word for what, word, _ in rows}
 
+    def refused(self, work, rows):
+        """Each of the rows in the directory."""
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(work)
+        for what, (operation, code) in rows.items():
+            with self.subTest(what=what):
+                self.assertErrno(code, operation)
+        os.chdir("/")
+
     @writelib.as_root
     def test_what_they_cannot_do(self):
-        top, documented = self.tempdir(), self.table()
+        """In a tree, and in a mount of the container alone what concerns nothing else."""
+        top, work, documented = self.tempdir(), self.tempdir(), self.table()
         items = [("first", b"1"), ("second", b"2" * 100), ("twice", b"a"), ("twice", b"b"),
                  ("third", b"3" * 10)]
         file_of(os.path.join(top, "file"))
@@ -475,15 +477,19 @@ class Records(writelib.TestCase):
         os.setxattr(os.path.join(top, "c"), "user.note", b"below")
         before = tree(top)
         self.assertEqual(set(documented), set(self.OPERATIONS))
+        rows = {what: (operation, getattr(errno, documented[what]))
+                for what, operation in self.OPERATIONS.items()}
+        rows.update({
+            "rename c/first c/third": (lambda: os.rename("c/first", "c/third"), errno.EPERM),
+            "unlink c/none": (lambda: os.unlink("c/none"), errno.ENOENT),
+            "unlink c/009-none": (lambda: os.unlink("c/009-none"), errno.ENOENT)})
         with self.rw(top) as mount:
-            self.addCleanup(os.chdir, os.getcwd())
-            os.chdir(mount.path)
-            for what, operation in self.OPERATIONS.items():
-                with self.subTest(what=what):
-                    with self.assertRaises(OSError) as caught:
-                        operation()
-                    self.assertEqual(caught.exception.errno, getattr(errno, documented[what]))
-            os.chdir("/")
+            self.refused(mount.path, rows)
+        self.assertEqual(tree(top), before)
+        os.mkdir(os.path.join(work, "c"))
+        with self.rw(os.path.join(top, "c"), mountpoint=os.path.join(work, "c")):
+            self.refused(work, {what: row for what, row in rows.items()
+                                if not {"c", "x", "file", "other"} & set(what.split())})
         self.assertEqual(tree(top), before)
 
 
@@ -493,8 +499,7 @@ class Programs(writelib.TestCase):
         """By what looks for holes: all that was written before is in the copy."""
         top, out = self.tempdir(), self.tempdir()
         data = random.Random(5).randbytes(300_000)
-        with open(os.path.join(top, "c.lime"), "wb") as file:
-            file.write(limetest.container([("a", b"1")]))
+        put(os.path.join(top, "c.lime"), limetest.container([("a", b"1")]))
         with self.rw(top) as mount:
             for name in ("plain", "c.lime/data"):
                 with open(mount.join(name), "wb", buffering=0) as file:
@@ -503,8 +508,7 @@ class Programs(writelib.TestCase):
                                                  ["rsync", "-S"])):
                         target = os.path.join(out, f"{i}-{os.path.basename(name)}")
                         self.run_ok([*command, mount.join(name), target])
-                        with open(target, "rb") as copy:
-                            self.assertEqual(copy.read(), data, (name, command))
+                        self.assertEqual(read(target), data, (name, command))
                     archive = limetest.run(["tar", "-C", mount.path, "-S", "-cf", "-", name],
                                            check=True).stdout
                     took = limetest.run(["tar", "-xO"], input=archive, check=True).stdout
@@ -525,17 +529,15 @@ class Programs(writelib.TestCase):
                 "        assert os.pread(file.fileno(), 5000, i * 5000) == part, (i, n)\n")
         rounds = 2000 if limetest.STRESS else 60
         with self.rw(top) as mount:
-            with open(mount.join("a"), "wb") as file:
-                file.write(bytes(5000 * many))
+            put(mount.join("a"), bytes(5000 * many))
             os.link(mount.join("a"), mount.join("b"))
             children = [subprocess.Popen([sys.executable, "-c", code, mount.join("a"),
                                           mount.join("b"), str(i), str(rounds)])
                         for i in range(many)]
             self.assertEqual([child.wait(600) for child in children], [0] * many)
             self.assertEqual(os.stat(mount.join("b")).st_nlink, 2)
-        with open(os.path.join(top, "a"), "rb") as file:
-            self.assertEqual(file.read(), b"".join(bytes([(i * 7 + rounds - 1) % 256]) * 5000
-                                                   for i in range(many)))
+        self.assertEqual(read(os.path.join(top, "a")),
+                         b"".join(bytes([(i * 7 + rounds - 1) % 256]) * 5000 for i in range(many)))
 
     SCRIPTS = {
         "cp -r": 'cp -r "$GIVEN" there && cp -r there again',
@@ -551,6 +553,7 @@ class Programs(writelib.TestCase):
                 "printf 'a: a.o\\n\\tcc -o a a.o\\na.o: a.c\\n\\tcc -c a.c\\n' >Makefile && "
                 "make -s && ./a && make -q && touch -d '1 hour' a.c && if make -q; then false; fi && "
                 "touch -d '1 hour ago' a.c && rm a && make -s && rm a a.o",
+        "dd": 'dd if="$GIVEN/file" of=f bs=64k conv=fsync status=none && cat "$GIVEN/file" >>f',
         "sed -i": 'cp "$GIVEN/file" f && sed -i s/data/words/ f && sed -i.old s/some/few/ f',
         "patch": "printf 'a\\nb\\n' >f && printf '%s\\n' '--- f' '+++ f' '@@ -1,2 +1,2 @@' ' a' "
                  "'-b' '+c' >p && patch -s f p",
@@ -609,27 +612,13 @@ class Programs(writelib.TestCase):
         with self.rw(top) as mount:
             self.run_ok(["lime", "new", mount.join("conf.0100")])
             self.assertTrue(os.path.isdir(mount.join("conf.0100")))
-            with open(mount.join("conf.0100/log"), "wb") as file:
-                file.write(b"text")
+            put(mount.join("conf.0100/log"), b"text")
             again = limetest.run(["lime", "new", mount.join("conf.0100")])
             self.assertEqual((again.returncode, again.stdout), (1, b""))
             self.assertEqual(sorted(os.listdir(mount)), ["conf.0100", "native"])
             inside = limetest.run(["lime", "new", mount.join("conf.0100/x")])
             self.assertEqual(inside.returncode, 1)
         self.run_ok(["lime", "check", os.path.join(top, "conf.0100")])
-
-    def test_what_mkdir_makes(self):
-        top = self.tempdir()
-        with self.rw(top) as mount:
-            os.makedirs(mount.join("a/b"))
-            os.mkdir(mount.join("c.lime"))
-            os.mkdir(mount.join(".lime"))
-        self.assertTrue(os.path.isdir(os.path.join(top, "a/b")))
-        self.assertTrue(os.path.isfile(os.path.join(top, "c.lime")))
-        self.assertTrue(os.path.isdir(os.path.join(top, ".lime")))
-        with self.rw(top, "mkdir=container") as mount:
-            os.mkdir(mount.join("d"))
-        self.assertTrue(os.path.isfile(os.path.join(top, "d")))
 
 
 if __name__ == "__main__":

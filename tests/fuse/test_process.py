@@ -1,11 +1,8 @@
 """The limefs process: options, readiness, permissions, and that nothing is left behind."""
 
-import concurrent.futures
-import contextlib
 import itertools
 import json
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -14,7 +11,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-from writelib import read
+import users
+from writelib import put, read, until
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000000)])
 
@@ -28,18 +26,14 @@ class Help(limetest.TestCase):
         self.assertRegex(limetest.run(["limefs", "-V"], check=True).stdout, rb"limefs \d+\.\d+")
 
     def test_wrong_use(self):
-        path = self.write("c.lime", CONTAINER)
-        for args in ([], ["x"], ["--nonsense", path, "/tmp"], ["-o", "readahead=lots", "x", "/tmp"],
-                     ["-o", "readahead=-1", "x", "/tmp"]):
-            done = limetest.run(["limefs", *args])
-            self.assertEqual((done.returncode, done.stdout), (2, b""), args)
-            self.assertRegex(done.stderr, rb"see limefs --help|nonsense")
-
-    def test_the_message_names_the_option(self):
+        """The message names what is wrong."""
         path, where = self.write("c.lime", CONTAINER), self.tempdir()
-        for args, message in ((["--foo", path, where], "unknown option '--foo'"),
+        for args, message in (([], ""), (["x"], ""),
+                              (["--foo", path, where], "unknown option '--foo'"),
                               (["-Z", path, where], "unknown option '-Z'"),
                               (["-o", "foo=1", path, where], "unknown option 'foo=1'"),
+                              (["-o", "readahead=lots", "x", "/tmp"], ""),
+                              (["-o", "readahead=-1", "x", "/tmp"], ""),
                               (["-o"], "option '-o' requires a value"),
                               ([path, where, "x"], "unexpected argument 'x'"),
                               ([path, where + "/no"], f"bad mount point `{where}/no': No such file"),
@@ -47,7 +41,7 @@ class Help(limetest.TestCase):
                               (["--status", where, "--foo"], "unknown option '--foo'"),
                               (["--status", where, where], "unexpected argument")):
             done = limetest.run(["limefs", *args])
-            self.assertEqual(done.returncode, 2, args)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), args)
             self.assertTrue(done.stderr.decode().startswith("limefs: " + message), done.stderr)
             self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
 
@@ -57,13 +51,6 @@ class Help(limetest.TestCase):
             done = limetest.run(["limefs", "-o", f"ranks=2,mpirun={mpirun}", path, where])
             self.assertEqual((done.returncode, limetest.mounts_under(where)), (1, []), mpirun)
             self.assertIn(b": program not found; ", done.stderr)
-
-    def test_a_wrong_mount_option_or_mount_point(self):
-        path = self.write("c.lime", CONTAINER)
-        for args in (["-o", "nonsense=1", path, self.tempdir()], [path, path + ".nowhere"]):
-            done = limetest.run(["limefs", *args], timeout=10)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertNotEqual(done.stderr, b"")
 
 
 @limetest.needs_fuse
@@ -92,15 +79,10 @@ class Process(limetest.TestCase):
             def reason():
                 shown = json.loads(self.run_ok(["limefs", "--status", "--json", mount.path]))
                 return shown["job"].get("reason")
-            self.assertTrue(limetest._wait(reason, 100))
+            until(reason)
             self.assertEqual(reason(), "it does not start: mpirun has ended")
             self.assertRegex(self.run_ok(["limefs", "--status", mount.path]),
                              rb"job +(absent|starting): it does not start: mpirun has ended\n")
-
-    def test_ready_when_it_returns(self):
-        for _ in range(20):
-            with limetest.Mount(self.path) as mount:
-                self.assertEqual(read(mount.join("info")), b"hello")
 
     def test_relative_paths(self):
         where = self.tempdir()
@@ -112,33 +94,20 @@ class Process(limetest.TestCase):
         limetest.run(["fusermount3", "-u", os.path.join(where, "mnt")], check=True)
 
     def test_foreground(self):
-        where = self.tempdir()
-        process = subprocess.Popen([limetest.program("limefs"), "-f", self.path, where],
-                                   stderr=subprocess.PIPE)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 10))
-        self.assertEqual(read(os.path.join(where, "info")), b"hello")
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(20), 0)
-        self.assertEqual(limetest.mounts_under(where), [])
+        daemon = limetest.Foreground(self.path)
+        self.assertEqual(read(daemon.join("info")), b"hello")
+        self.assertEqual(daemon.end(), 0)
+        self.assertEqual(limetest.mounts_under(daemon.path), [])
 
     def test_what_is_wrong_is_said_once_and_tamely(self):
-        path = self.write("a\nb\x1b[2Jc.lime", CONTAINER + b"tail")
-        where = self.tempdir()
-        process = subprocess.Popen([limetest.program("limefs"), "-f", path, where],
-                                   stderr=subprocess.PIPE)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 10))
+        daemon = limetest.Foreground(self.write("a\nb\x1b[2Jc.lime", CONTAINER + b"tail"))
         for _ in range(3):
-            self.assertEqual(read(os.path.join(where, "info")), b"hello")
-            os.listdir(where)
-        process.terminate()
-        words = process.stderr.read()
-        process.stderr.close()
-        self.assertEqual(words.count(b"a?b?[2Jc.lime: index: offset "), 1, words)
-        self.assertEqual(words.count(b"\n"), 1, words)
+            self.assertEqual(read(daemon.join("info")), b"hello")
+            os.listdir(daemon.path)
+        daemon.end()
+        words = daemon.words()
+        self.assertEqual(words.count("a?b?[2Jc.lime: index: offset "), 1, words)
+        self.assertEqual(words.count("\n"), 1, words)
 
     def test_debug(self):
         with subprocess.Popen([limetest.program("limefs"), "-d", self.path, self.tempdir()],
@@ -152,35 +121,31 @@ class Process(limetest.TestCase):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             mount = self.mount(self.path)
             os.kill(mount.pid, number)
-            self.assertTrue(limetest._wait(lambda m=mount: not m.pids() and not m.mounted(), 10))
+            until(lambda m=mount: not m.pids() and not m.mounted())
 
     def test_killed_while_it_is_read(self):
         mount = self.mount(self.path)
         with open(mount.join("data"), "rb", buffering=0) as file:
             file.read(10)
             os.kill(mount.pid, signal.SIGKILL)
-            limetest._wait(lambda: not mount.pids(), 10)
+            until(lambda: not mount.pids())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             with self.assertRaises(OSError):  # at once, it does not hang
                 os.pread(file.fileno(), 1000000, 0)
                 os.stat(mount.join("001-info"))
         time.sleep(1.1)  # so long the kernel has the attributes of the mount point
-        done = limetest.run(["limefs", self.path, mount.path])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"fusermount3 -u", done.stderr)
+        self.run_fails(["limefs", self.path, mount.path], "fusermount3 -u")
         mount.stop()
         with limetest.Mount(self.path, mountpoint=mount.path):
             self.assertEqual(read(mount.join("info")), b"hello")
 
     def test_mounts_and_unmounts_200_times(self):
         where = self.tempdir()
-        fds = len(os.listdir("/proc/self/fd"))
         for i in range(200 if not limetest.SANITIZED else 40):
             limetest.run(["limefs", self.path, where], check=True, stderr=subprocess.DEVNULL)
             self.assertEqual(read(os.path.join(where, "info")), b"hello")
             limetest.run(["fusermount3", "-u", where], check=True)
             self.assertEqual(limetest.mounts_under(where), [], i)
-        self.assertEqual(len(os.listdir("/proc/self/fd")), fds)
 
     def test_descriptors_and_memory_stay_level(self):
         with limetest.Mount(self.path) as mount:
@@ -190,58 +155,29 @@ class Process(limetest.TestCase):
                     os.listdir(mount)
                     os.getxattr(mount.join("info"), "user.lime.type")
                     os.path.exists(mount.join("none"))
-            pid = mount.pid
 
-            def level():
-                # Each thread has a descriptor of /dev/fuse; of threads there may come to be more.
-                names = []
-                for fd in os.listdir(f"/proc/{pid}/fd"):
-                    with contextlib.suppress(FileNotFoundError):
-                        names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-                with open(f"/proc/{pid}/statm") as file:
-                    return (len([name for name in names if name != "/dev/fuse"]),
-                            int(file.read().split()[1]))
-            with concurrent.futures.ThreadPoolExecutor(8) as pool:
-                for _ in range(2):
-                    for job in [pool.submit(use) for _ in range(8)]:
-                        job.result()
-                    fds, pages = level()
-                for job in [pool.submit(use) for _ in range(8)]:
-                    job.result()
-            limetest._wait(lambda: level()[0] <= fds, 5)  # releases are answered late
-            self.assertLessEqual(level()[0], fds)
+            for _ in range(2):
+                limetest.at_once(*[(use,)] * 8)
+                fds, size = mount.usage()
+            limetest.at_once(*[(use,)] * 8)
+            until(lambda: len(mount.usage()[0]) <= len(fds), 5)  # releases are answered late
             if not limetest.SANITIZED:  # they keep what is freed for a while
-                self.assertLess(level()[1], pages + 2000)
+                self.assertLess(mount.usage()[1], size + (8 << 20))
 
     def test_valgrind(self):
-        if limetest.SANITIZED or not shutil.which("valgrind"):
-            self.skipTest("needs valgrind and no sanitizer")
         for source, inside in ((self.path, ""), (os.path.dirname(self.path), "c.lime")):
-            where, log = self.tempdir(), os.path.join(self.tempdir(), "valgrind")
-            process = subprocess.Popen(
-                ["valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite,indirect",
-                 "--error-exitcode=9", f"--log-file={log}", limetest.program("limefs"), "-f",
-                 source, where], stderr=subprocess.DEVNULL)
-            self.addCleanup(process.wait)
-            self.addCleanup(process.kill)
-            self.assertTrue(limetest._wait(lambda w=where: limetest.mounts_under(w), 60))
-            read(os.path.join(where, inside, "data"))
-            list(os.scandir(os.path.join(where, inside)))
-            list(os.scandir(where))
-            os.getxattr(os.path.join(where, inside, "info"), "user.lime.type")
-            os.path.exists(os.path.join(where, inside, "none"))
-            with open(self.path, "ab") as file:
-                file.write(limetest.record("more" + inside, b"x", 1, 1))
-            read(os.path.join(where, inside, "more" + inside))
-            os.rename(self.path, self.path + ".away")
-            os.path.exists(os.path.join(where, inside, "more"))
-            os.rename(self.path + ".away", self.path)
-            process.terminate()
-            code = process.wait(60)
-            with open(log) as file:
-                words = file.read()
-            self.assertEqual(code, 0, words)
-            self.assertNotRegex(words, "lost in|Invalid|uninitialised")
+            with limetest.valgrind(self, source) as daemon:
+                read(daemon.join(inside, "data"))
+                list(os.scandir(daemon.join(inside)))
+                list(os.scandir(daemon.path))
+                os.getxattr(daemon.join(inside, "info"), "user.lime.type")
+                os.path.exists(daemon.join(inside, "none"))
+                put(self.path, limetest.record("more" + inside, b"x", 1, 1), "ab")
+                read(daemon.join(inside, "more" + inside))
+                os.rename(self.path, self.path + ".away")
+                os.path.exists(daemon.join(inside, "more"))
+                os.rename(self.path + ".away", self.path)
+
 
 @limetest.needs_fuse
 class Mounting(limetest.TestCase):
@@ -252,115 +188,64 @@ class Mounting(limetest.TestCase):
             self.skipTest("needs root")
         self.path = self.write("c, with\\ odd name.lime", CONTAINER)
 
-    def mount_program(self):
-        program = shutil.which("mount.fuse3", path="/sbin:/usr/sbin:" + os.environ["PATH"])
-        if not program:
+    def mounted(self, command, path, kind):
+        """What the command has mounted: a path, whose words in /proc/self/mounts are checked."""
+        if not shutil.which("mount.fuse3", path="/sbin:/usr/sbin:" + os.environ["PATH"]):
             self.skipTest("no mount.fuse3")
-        return program
-
-    def test_mount_t_fuse_limefs(self):
-        """What `mount -t fuse.limefs` runs, with limefs in the PATH."""
         where = self.tempdir()
-        env = {**os.environ, "PATH": limetest.BIN + ":" + os.environ["PATH"]}
-        done = limetest.run([self.mount_program(), self.path, where, "-o", "rw,nodev,nosuid",
-                             "-t", "fuse.limefs"], env=env, stderr=subprocess.DEVNULL)
-        self.assertEqual(done.returncode, 0)
+        env = {**os.environ, "PATH": f"{limetest.BIN}:/sbin:/usr/sbin:{os.environ['PATH']}"}
+        fstab = put(os.path.join(self.tempdir(), "fstab"), (
+            f"{limetest.program('limefs')}#{path} {where} fuse "
+            "ro,noauto,nofail,allow_other,_netdev 0 0\n").encode())
+        limetest.run([word.format(where=where, path=path, fstab=fstab) for word in command],
+                     env=env, check=True, stderr=subprocess.DEVNULL)
+        self.addCleanup(limetest.run, ["umount", where])
         self.assertEqual(read(os.path.join(where, "info")), b"hello")
-        with open("/proc/self/mounts") as table:
-            line = [line for line in table if where in line][0].split()
-        self.assertEqual(line[2], "fuse.limefs")
-        self.assertIn("ro", line[3].split(","))  # mount(8) says rw for each mount
-        limetest.run(["umount", where], check=True)
+        line = [line.split() for line in read("/proc/self/mounts").decode().splitlines()
+                if where in line][0]
+        self.assertEqual(line[2], kind)
+        return where, line[3].split(",")
 
-    def test_mount_t_fuse_limefs_for_writing(self):
-        where = self.tempdir()
-        path = os.path.join(self.tempdir(), "c.lime")
-        shutil.copy(self.path, path)
-        env = {**os.environ, "PATH": limetest.BIN + ":" + os.environ["PATH"]}
-        limetest.run([self.mount_program(), path, where, "-o", "rw,nodev,nosuid,writable",
-                      "-t", "fuse.limefs"], env=env, check=True)
-        with open(os.path.join(where, "info"), "wb") as file:
-            file.write(b"HELLO")
+    def test_by_mount(self):
+        """What `mount -t fuse.limefs` runs, with limefs in the PATH. mount(8) says rw for each
+        mount; and has a PATH of its own, so a line of fstab names the program."""
+        command = ["mount.fuse3", "{path}", "{where}", "-t", "fuse.limefs", "-o"]
+        _, options = self.mounted([*command, "rw,nodev,nosuid"], self.path, "fuse.limefs")
+        self.assertIn("ro", options)
+        path = shutil.copy(self.path, os.path.join(self.tempdir(), "c.lime"))
+        where, _ = self.mounted([*command, "rw,nodev,nosuid,writable"], path, "fuse.limefs")
+        put(os.path.join(where, "info"), b"HELLO")
         limetest.run(["umount", where], check=True)
-        with open(path, "rb") as file:
-            self.assertIn(b"HELLO", file.read())
+        self.assertIn(b"HELLO", read(path))
 
     def test_fstab(self):
-        """mount(8) has a PATH of its own, so the line names the program."""
-        self.mount_program()
-        where = self.tempdir()
-        path = os.path.join(self.tempdir(), "c.lime")
-        shutil.copy(self.path, path)
-        fstab = os.path.join(self.tempdir(), "fstab")
-        with open(fstab, "w") as file:
-            file.write(f"{limetest.program('limefs')}#{path} {where} fuse "
-                       "ro,noauto,nofail,allow_other,_netdev 0 0\n")
-        limetest.run(["mount", "-T", fstab, where], check=True, stderr=subprocess.DEVNULL)
-        self.assertEqual(read(os.path.join(where, "info")), b"hello")
-        limetest.run(["umount", where], check=True)
-
-    def as_nobody(self, *args, **kw):
-        user = pwd.getpwnam("nobody")
-        return limetest.run(["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
-                             "--clear-groups", *args], **kw)
-
-    def open_up(self, path):
-        while len(path) > len("/tmp"):
-            os.chmod(path, os.stat(path).st_mode | 0o055)
-            path = os.path.dirname(path)
+        path = shutil.copy(self.path, os.path.join(self.tempdir(), "c.lime"))
+        self.mounted(["mount", "-T", "{fstab}", "{where}"], path, "fuse.limefs")
 
     def test_others_see_nothing_unless_allowed(self):
         where = self.tempdir()
-        self.open_up(where)
+        users.let_in(where)
         with limetest.Mount(self.path, mountpoint=where):
-            self.assertNotEqual(self.as_nobody("ls", where).returncode, 0)
+            self.assertNotEqual(limetest.run([*users.AS_NOBODY, "ls", where]).returncode, 0)
         os.chmod(self.path, 0o644)
         with limetest.Mount(self.path, mountpoint=where, opts="allow_other"):
-            self.assertEqual(self.as_nobody("cat", where + "/info").stdout, b"hello")
+            self.assertEqual(self.run_ok([*users.AS_NOBODY, "cat", where + "/info"]), b"hello")
         os.chmod(self.path, 0o600)
         with limetest.Mount(self.path, mountpoint=where, opts="allow_other"):
-            done = self.as_nobody("cat", where + "/info")
+            done = limetest.run([*users.AS_NOBODY, "cat", where + "/info"])
             self.assertIn(b"Permission denied", done.stderr)
-
-    def open_device(self):
-        mode = os.stat("/dev/fuse").st_mode & 0o777
-        if not mode & 0o006:
-            os.chmod("/dev/fuse", 0o666)
-            self.addCleanup(os.chmod, "/dev/fuse", mode)
-
-    def test_an_ordinary_user_mounts(self):
-        self.open_device()
-        folder = self.tempdir()
-        self.open_up(folder)
-        os.mkdir(folder + "/mnt")
-        with open(folder + "/c.lime", "wb") as file:
-            file.write(CONTAINER)
-        user = pwd.getpwnam("nobody")
-        for path in (folder, folder + "/mnt", folder + "/c.lime"):
-            os.chown(path, user.pw_uid, user.pw_gid)
-        program = shutil.copy(limetest.program("limefs"), folder)  # where nobody may read it
-        script = (f"{program} {folder}/c.lime {folder}/mnt && cat {folder}/mnt/info && "
-                  f"ls {folder}/mnt")
-        done = self.as_nobody("sh", "-c", script, stderr=subprocess.DEVNULL)
-        self.assertEqual(done.stdout, b"hello001-info\n002-data\n")
-        self.assertEqual(done.returncode, 0)
-        if os.path.exists("/etc/mtab"):  # else fusermount3 does not take it for a mount
-            self.assertEqual(self.as_nobody("fusermount3", "-u", folder + "/mnt").returncode, 0)
-        else:
-            limetest.run(["umount", folder + "/mnt"], check=True)
 
     def test_what_fusermount_says_to_an_ordinary_user(self):
         """It names the mount point; nothing of that may steer a terminal or begin a line."""
-        self.open_device()
+        users.open_device(self)
         folder = os.fsencode(self.tempdir())
-        self.open_up(os.fsdecode(folder))
+        users.let_in(os.fsdecode(folder))
         program = shutil.copy(limetest.program("limefs"), os.fsdecode(folder))
-        with open(folder + b"/c.lime", "wb") as file:
-            file.write(CONTAINER)
+        put(folder + b"/c.lime", CONTAINER)
         for name in (b"a\x1b[2J\x9b\xe2\x80\xae", b"a\x9b\nb"):
             where = os.path.join(folder, name)  # root's
             os.mkdir(where)
-            done = self.as_nobody(program, "-f", folder + b"/c.lime", where)
+            done = limetest.run([*users.AS_NOBODY, program, "-f", folder + b"/c.lime", where])
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, rb"fusermount3: .*/a\?(\[2J\?\?\?\?|\?b)")
             self.assertNotRegex(done.stderr, rb"[\x1b\x9b\x80]|\nb")

@@ -1,13 +1,11 @@
 """Real jobs behind real mounts: ranks=N and job=SOCKET, while all goes well and while it does not."""
 
-import concurrent.futures
 import errno
 import hashlib
 import json
 import mmap
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +15,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import test_content
+import mpitest
+from jobtest import cpu_seconds
 from mpitest import MPIRUN, environment
-from writelib import until
+from writelib import put, read, until
 
 MIB = 1 << 20
 TIMEOUT = 2.0  # job_timeout, where jobs fail
@@ -35,6 +35,8 @@ def sha256(data):
 
 
 def serving(mount):
+    """The mount, started, once its job serves."""
+    mount.start()
     until(lambda: stats(mount)["job"]["state"] == "serving", 60)
     return mount
 
@@ -44,8 +46,7 @@ def commands(mount):
     found = {}
     for pid in mount.pids():
         try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
+            words = read(f"/proc/{pid}/cmdline").split(b"\0")
             found[pid] = os.path.basename(words[0].decode()), b" ".join(words).decode()
         except (OSError, UnicodeError):
             pass
@@ -61,18 +62,33 @@ def pids_of(mount, name):
     return sorted(pid for pid, found in commands(mount).items() if kind(found) == name)
 
 
-def cpu_seconds(pids):
-    ticks = 0
-    for pid in pids:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def folders(pid):
     """What is there of the jobs of one daemon."""
     return [name for name in os.listdir("/dev/shm") if name.startswith(f"limefs-{pid}-")]
+
+
+def signals(mount, name, number, pick=-1):
+    """What sends a signal to one of these processes, if there is any."""
+    def send():
+        pids = pids_of(mount, name)
+        if pids:
+            os.kill(pids[pick % len(pids)], number)
+    return send
+
+
+def sum_while(path, harm, delay, skip=0):
+    """The sum of a file that is read slowly, from `skip` on, and not out of the kernel's cache,
+    while harm() is done after the delay."""
+    timer, digest = threading.Timer(delay, harm), hashlib.sha256()
+    timer.start()
+    with limetest.descriptor(path) as fd:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.lseek(fd, skip, os.SEEK_SET)
+        while part := os.read(fd, 256 * 1024):
+            digest.update(part)
+            time.sleep(0.001)
+    timer.join()
+    return digest.hexdigest()
 
 
 @limetest.needs_fuse
@@ -81,15 +97,13 @@ class TestCase(limetest.TestCase):
     timeout = TIMEOUT
 
     def setUp(self):
-        if not shutil.which(MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
         self.folder = self.tempdir()
         self.container = os.path.join(self.folder, "many.lime")
         self.data = [random.Random(i).randbytes(RECORD + 1000 * i + i)
                      for i in range(self.records)]
-        with open(self.container, "wb") as file:
-            file.write(limetest.container([(f"data-{i}", data)
-                                           for i, data in enumerate(self.data)]))
+        put(self.container,
+            limetest.container([(f"data-{i}", data) for i, data in enumerate(self.data)]))
 
     def mount(self, *options, source=None, **how):
         return limetest.Mount(source or self.container, timeout=60, env=environment(), opts=[
@@ -113,7 +127,7 @@ class TestCase(limetest.TestCase):
     def reads_everything_right(self, mount):
         """Eight readers of different records at once, each another way."""
         def cat(path):
-            return subprocess.run(["cat", path], stdout=subprocess.PIPE, check=True).stdout
+            return self.run_ok(["cat", path])
 
         def mapped(path):
             with open(path, "rb") as file, \
@@ -125,22 +139,19 @@ class TestCase(limetest.TestCase):
                 return b"".join(iter(lambda: file.read(300001), b""))
 
         def direct(path):
-            done = subprocess.run(["dd", f"if={path}", "bs=1M", "iflag=direct", "status=none"],
-                                  stdout=subprocess.PIPE, check=True)
-            return done.stdout
+            return self.run_ok(["dd", f"if={path}", "bs=1M", "iflag=direct", "status=none"])
 
         ways = [cat, mapped, blocks, direct]
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            got = [pool.submit(ways[i % 4], mount.join(f"data-{i}")) for i in range(self.records)]
-            for i, data in enumerate(got):
-                self.assertEqual(sha256(data.result()), sha256(self.data[i]), f"record {i}")
+        got = limetest.at_once(*((ways[i % 4], mount.join(f"data-{i}"))
+                                 for i in range(self.records)))
+        for i, data in enumerate(got):
+            self.assertEqual(sha256(data), sha256(self.data[i]), f"record {i}")
         dice = random.Random(9)
         for _ in range(300):
             i, n = dice.randrange(self.records), dice.choice([1, 4096, 200000])
             at = dice.randrange(len(self.data[i]))
-            fd = os.open(mount.join(f"data-{i}"), os.O_RDONLY)
-            self.assertEqual(os.pread(fd, n, at), self.data[i][at:at + n])
-            os.close(fd)
+            with limetest.descriptor(mount.join(f"data-{i}")) as fd:
+                self.assertEqual(os.pread(fd, n, at), self.data[i][at:at + n])
 
 
 class Ranks(TestCase):
@@ -149,8 +160,7 @@ class Ranks(TestCase):
     def test_own_jobs(self):
         for ranks in (1, 2, 3, 4):
             with self.subTest(ranks=ranks), \
-                    self.mount(f"ranks={ranks}", f"stripe={64 * ranks}K") as mount:
-                serving(mount)
+                    serving(self.mount(f"ranks={ranks}", f"stripe={64 * ranks}K")) as mount:
                 self.reads_everything_right(mount)
                 seen = stats(mount)
                 self.assertEqual(seen["job"]["ranks"], ranks)
@@ -160,62 +170,40 @@ class Ranks(TestCase):
         job = self.foreign_job(3)
         with self.mount(f"job={job}") as one, self.mount(f"job={job}", "direct_io") as two:
             serving(one), serving(two)
-            with concurrent.futures.ThreadPoolExecutor(2) as pool:
-                for done in [pool.submit(self.reads_everything_right, m) for m in (one, two)]:
-                    done.result()
+            limetest.at_once(*((self.reads_everything_right, mount) for mount in (one, two)))
             status = json.loads(self.run_ok(["limefs-io", "--status", job, "--json"]))
             self.assertEqual(status["ranks"], 3)
             self.assertEqual(status["clients"], 2)
             self.assertGreaterEqual(status["bytes_read"], stats(one)["forwarded_bytes"])
 
     def test_the_corpus(self):
-        with self.mount("ranks=2", source=limetest.CORPUS) as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2", source=limetest.CORPUS)) as mount:
             for row in limetest.manifest():
-                with open(mount.join(row["file"], test_content.name_of(row)), "rb") as file:
-                    self.assertEqual(sha256(file.read()), row["sha256"])
+                self.assertEqual(sha256(read(mount.join(row["file"], test_content.name_of(row)))),
+                                 row["sha256"])
 
     def test_a_tree(self):
         for i in range(3):
             os.makedirs(os.path.join(self.folder, f"deep/{i}"))
             os.link(self.container, os.path.join(self.folder, f"deep/{i}/conf.{i}"))
-        with self.mount("ranks=2", source=self.folder) as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2", source=self.folder)) as mount:
             for i in range(3):
-                with open(mount.join(f"deep/{i}/conf.{i}/data-{i}"), "rb") as file:
-                    self.assertEqual(sha256(file.read()), sha256(self.data[i]))
+                self.assertEqual(sha256(read(mount.join(f"deep/{i}/conf.{i}/data-{i}"))),
+                                 sha256(self.data[i]))
             self.assertGreater(stats(mount)["forwarded_bytes"], 2 * RECORD)
 
 
 
 class Faults(TestCase):
     records = 2
+    dice = random.Random(11)
 
-    def sums_are_right_while(self, mount, harm, seconds=6.0, times=3):
-        """`harm` is done at a random moment of each of `times` readings; the slowest."""
-        dice, slowest = random.Random(11), 0
-        for _ in range(times):
-            timer = threading.Timer(dice.random() * 0.15, harm)
-            timer.start()
-            begin = time.monotonic()
-            digest = hashlib.sha256()
-            fd = os.open(mount.join("data-1"), os.O_RDONLY)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            while part := os.read(fd, 256 * 1024):
-                digest.update(part)
-                time.sleep(0.001)
-            os.close(fd)
-            slowest = max(slowest, time.monotonic() - begin)
-            timer.join()
-            self.assertEqual(digest.hexdigest(), sha256(self.data[1]))
-        self.assertLess(slowest, (TIMEOUT + seconds) * limetest.SLOWNESS)
-
-    def signal(self, mount, name, number, pick=-1):
-        def send():
-            pids = pids_of(mount, name)
-            if pids:
-                os.kill(pids[pick % len(pids)], number)
-        return send
+    def sums_are_right_while(self, mount, harm, seconds=6.0):
+        """`harm` is done at a random moment of the reading, which is not too slow."""
+        begin = time.monotonic()
+        self.assertEqual(sum_while(mount.join("data-1"), harm, self.dice.random() * 0.15),
+                         sha256(self.data[1]))
+        self.assertLess(time.monotonic() - begin, (TIMEOUT + seconds) * limetest.SLOWNESS)
 
     def reads(self, mount, i):
         """Not out of the kernel's cache. A stopped job is noticed by who asks it."""
@@ -241,10 +229,9 @@ class Faults(TestCase):
                                    ("limefs-io", signal.SIGSTOP, -1),
                                    ("limefs-io", signal.SIGSTOP, 0)):
             with self.subTest(name, signal=number, rank=pick), \
-                    self.mount("ranks=3") as mount:
-                serving(mount)
+                    serving(self.mount("ranks=3")) as mount:
                 daemon = pids_of(mount, "limefs")[0]
-                self.sums_are_right_while(mount, self.signal(mount, name, number, pick), times=1)
+                self.sums_are_right_while(mount, signals(mount, name, number, pick))
                 until(lambda mount=mount: self.reads(mount, 1) and
                       stats(mount)["job"]["connections"] > 1, 60)
                 self.comes_back(mount)
@@ -254,22 +241,18 @@ class Faults(TestCase):
         dice = random.Random(12)
 
         def harm():
-            pids = pids_of(mount, "limefs-io")
-            if pids:
-                os.kill(dice.choice(pids), signal.SIGKILL)
+            signals(mount, "limefs-io", signal.SIGKILL, dice.randrange(3))()
 
-        with self.mount("ranks=3") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=3")) as mount:
             daemon = pids_of(mount, "limefs")[0]
             for _ in range(100 if limetest.STRESS else 3):
-                self.sums_are_right_while(mount, harm, times=1)
+                self.sums_are_right_while(mount, harm)
                 serving(mount)
             self.comes_back(mount)
         self.assertEqual(folders(daemon), [])
 
     def test_the_daemon_killed(self):
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             with open(mount.join("data-0"), "rb") as file:
                 file.read(8 * MIB)
             daemon = pids_of(mount, "limefs")[0]
@@ -280,20 +263,18 @@ class Faults(TestCase):
 
     def test_daemon_and_keeper_killed(self):
         """Nobody is left who could clean up: the next one does."""
-        with self.mount("ranks=2") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=2")) as mount:
             daemon = pids_of(mount, "limefs")[0]
             for pid in [*pids_of(mount, "keeper"), daemon]:
                 os.kill(pid, signal.SIGKILL)
             until(lambda: not mount.pids())
-        with self.mount("ranks=1") as mount:
-            serving(mount)
+        with serving(self.mount("ranks=1")):
+            pass
         self.assertEqual(folders(daemon), [])
 
     def test_mpirun_fails(self):
         with self.mount("ranks=2", "mpirun=false") as mount:
-            with open(mount.join("data-0"), "rb") as file:
-                self.assertEqual(sha256(file.read()), sha256(self.data[0]))
+            self.assertEqual(sha256(read(mount.join("data-0"))), sha256(self.data[0]))
             self.assertEqual(stats(mount)["forwarded_bytes"], 0)
 
     def test_a_foreign_job_that_goes_and_comes(self):
@@ -311,12 +292,11 @@ class Faults(TestCase):
                 finally:
                     job.wait(30)
                 until(lambda: stats(mount)["job"]["state"] != "serving")
-                with open(mount.join("data-1"), "rb") as file:
-                    self.assertEqual(sha256(file.read()), sha256(self.data[1]))
+                self.assertEqual(sha256(read(mount.join("data-1"))), sha256(self.data[1]))
             self.assertFalse(os.path.exists(path))
 
     def test_unmounting_while_it_reads(self):
-        mount = serving(self.mount("ranks=2").start())
+        mount = serving(self.mount("ranks=2"))
         daemon = pids_of(mount, "limefs")[0]
         errors = []
 
@@ -343,10 +323,8 @@ class Idle(TestCase):
 
     def test_idle_is_free(self):
         seconds = 30 if limetest.STRESS else 4
-        with self.mount("ranks=4") as mount:
-            serving(mount)
-            with open(mount.join("data-0"), "rb") as file:
-                file.read()
+        with serving(self.mount("ranks=4")) as mount:
+            read(mount.join("data-0"))
             time.sleep(0.5)
             pids = [pid for name in ("limefs-io", "mpirun", "keeper", "limefs")
                     for pid in pids_of(mount, name)]

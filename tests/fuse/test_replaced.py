@@ -88,8 +88,7 @@ class Replaced(limetest.TestCase):
             self.replace_at("fstat", 2)
             self.assertEqual(file.read(), b"o")
             os.unlink(self.path)
-            with self.assertRaises(OSError):
-                os.stat(self.point.join(*self.inside, "001-b"))
+            self.assertRaises(OSError, os.stat, self.point.join(*self.inside, "001-b"))
             self.assertEqual(os.pread(file.fileno(), 1, 0), b"o")
 
     def test_by_a_name_of_another_file(self):

@@ -3,6 +3,7 @@
 import array
 import hashlib
 import io
+import itertools
 import os
 import re
 import shutil
@@ -10,19 +11,24 @@ import struct
 import subprocess
 import sys
 import tarfile
-import threading
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 import numpython
+import test_ranks
+import users
+import writelib
+from fakejob import FakeJob
+from limetest import put, read
 
 numpython.need("numpy")
 
 LIBRARY = os.path.join(limetest.B, "lib", "liblimefs-run.so")
 PYTHON = sys.executable
 SIZE = 3_000_000  # of records: not a number of pages
+RECORD = 20_000_000 + 4321  # of one that is worth a job's while
 REPORT = re.compile(rb"limefs-run: (\S+): (\d+) bytes round the mount,"
                     rb" (\d+) bytes through it")
 
@@ -53,70 +59,46 @@ def words(tag, size=SIZE):
     return numbers.tobytes()[:size]
 
 
-def settled(path):
-    """The container's times are older than a tick: a mount then believes them."""
-    changed = os.stat(path).st_ctime_ns
-    while time.time_ns() - changed < 40_000_000:
-        time.sleep(0.005)
+def settled(path, *records):
+    """A container, of these records if there are any, whose times are older than a tick: a mount
+    then believes them."""
+    if records:
+        put(path, limetest.container(records))
+    writelib.let_time_pass(path)
+    return path
 
 
 @limetest.needs_fuse
 class Calls(limetest.TestCase):
     """tests/helpers/run-calls.c: each call beside the same one on a plain file."""
 
+    # Which step, on a mount with which options, and whether bytes go round it; None: what closes
+    # all descriptors closes that of the report, too.
+    STEPS = (
+        *((what, None, True) for what in ("calls", "dups", "unseen", "forks", "shares", "executes",
+                                          "passes", "threads", "signals", "kernel")),
+        ("taken", None, None), ("close_all", None, None), ("streams", None, False),
+        *((what, "rw", False) for what in ("calls", "dups", "streams", "kernel")),
+        ("calls", "verify=stream", False))
+
     def setUp(self):
         self.data = words(0)
         self.plain = self.write("plain", self.data)
-        self.container = self.write("c.lime", limetest.container(
-            [("first", b"some text"), ("data", self.data), ("last", words(5))]))
-        settled(self.container)
+        self.container = settled(os.path.join(self.tempdir(), "c.lime"), ("first", b"some text"),
+                                 ("data", self.data), ("last", words(5)))
 
-    def check(self, what, round_=True, opts=None):
-        with limetest.Mount(self.container, opts=opts) as mount:
-            done = run(["run-calls", what, mount.join("data"), self.plain], timeout=120)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            if round_ is not None:
-                self.assertEqual(done.round > 0, round_, done.stderr)
-            return done
-
-    def test_each_call(self):
-        self.assertEqual(self.check("calls").through, 0)
-
-    def test_dup(self):
-        self.check("dups")
-
-    def test_closed_unseen(self):
-        self.check("unseen")
-
-    def test_numbers_of_ours_are_taken(self):
-        self.check("taken", None)  # that of the report, too
-
-    def test_all_are_closed(self):
-        self.check("close_all", None)  # that of the report, too
-
-    def test_fork(self):
-        self.check("forks")
-
-    def test_shared_position(self):
-        self.assertEqual(self.check("shares").through, 0)
-
-    def test_exec(self):
-        self.check("executes")
-
-    def test_descriptors_that_are_passed(self):
-        self.check("passes")
-
-    def test_threads(self):
-        self.check("threads")
-
-    def test_signals(self):
-        self.check("signals")
-
-    def test_streams(self):
-        self.check("streams", False)
-
-    def test_by_the_kernel(self):
-        self.check("kernel")
+    def test_each_step(self):
+        for opts, steps in itertools.groupby(self.STEPS, lambda step: step[1]):
+            with limetest.Mount(self.container, opts=opts) as mount:
+                for what, _, round_ in steps:
+                    with self.subTest(what, opts=opts):
+                        done = run(["run-calls", what, mount.join("data"), self.plain],
+                                   timeout=120)
+                        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                        if round_ is not None:
+                            self.assertEqual(done.round > 0, round_, done.stderr)
+                        if round_ and what in ("calls", "shares"):
+                            self.assertEqual(done.through, 0)
 
     def test_edges(self):
         """tests/helpers/run-edges.c prints the same without the library, errors and all."""
@@ -131,7 +113,9 @@ class Calls(limetest.TestCase):
     @unittest.skipIf(limetest.SANITIZED, "they leave an errno of their own")
     def test_errno_at_the_start(self):
         """C programs find 0 there; descriptors that are not open have been asked about."""
-        self.check("start", None)
+        with limetest.Mount(self.container) as mount:
+            done = run(["run-calls", "start", mount.join("data"), self.plain])
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     @unittest.skipIf(limetest.SANITIZED, "they make calls of their own")
     def test_filter(self):
@@ -153,14 +137,6 @@ class Calls(limetest.TestCase):
                 done = run(args, timeout=120)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_a_mount_that_is_written_to(self):
-        for what in ("calls", "dups", "streams", "kernel"):
-            with self.subTest(what):
-                self.check(what, False, "rw")
-
-    def test_bytes_that_are_looked_at_on_their_way(self):
-        self.check("calls", False, "verify=stream")
-
 
 @limetest.needs_fuse
 class Programs(limetest.TestCase):
@@ -169,9 +145,7 @@ class Programs(limetest.TestCase):
         self.plain = self.write("plain", self.data)
         self.folder = self.tempdir()
         for name in ("a", "b"):
-            with open(os.path.join(self.folder, name), "wb") as file:
-                file.write(limetest.container([("info", b"about"), ("data", self.data)]))
-            settled(file.name)
+            settled(os.path.join(self.folder, name), ("info", b"about"), ("data", self.data))
 
     def check(self, *args, through=0, **kw):
         done = run(list(args), **kw)
@@ -192,8 +166,7 @@ class Programs(limetest.TestCase):
                              self.data[-100000:])
             out = os.path.join(self.tempdir(), "out")
             self.check("cp", record, out)
-            with open(out, "rb") as file:
-                self.assertEqual(file.read(), self.data)
+            self.assertEqual(read(out), self.data)
             packed = self.check("tar", "-C", mount.path, "-cf", "-", "a", through=len(b"about"))
             with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
                 self.assertEqual(tar.extractfile("a/002-data").read(), self.data)
@@ -203,14 +176,12 @@ class Programs(limetest.TestCase):
         with limetest.Mount(self.folder) as mount:
             to = self.tempdir()
             self.check("rsync", "-r", mount.path + "/", to, through=2 * len(b"about"))
-            with open(os.path.join(to, "b", "002-data"), "rb") as file:
-                self.assertEqual(file.read(), self.data)
+            self.assertEqual(read(os.path.join(to, "b", "002-data")), self.data)
 
     def test_lime(self):
         """A container in a record, read there by C-LIME's own name."""
         inner = limetest.container([("x", b"x" * 100), ("y", self.data)])
-        outer = self.write("outer.lime", limetest.container([("inner", inner)]))
-        settled(outer)
+        outer = settled(os.path.join(self.tempdir(), "outer.lime"), ("inner", inner))
         with limetest.Mount(outer) as mount:
             for command in (["lime", "cat", mount.join("inner"), "y"],
                             ["lime_extract_record", mount.join("inner"), "1", "2", "out"]):
@@ -218,8 +189,7 @@ class Programs(limetest.TestCase):
                     to = self.tempdir()
                     out = self.check(*command, cwd=to)
                     if not out.startswith(self.data[:8]):
-                        with open(os.path.join(to, "out"), "rb") as file:
-                            out = file.read()
+                        out = read(os.path.join(to, "out"))
                     self.assertEqual(out, self.data)
 
     def test_python(self):
@@ -238,8 +208,7 @@ class Programs(limetest.TestCase):
         header = b"{'descr': '<u8', 'fortran_order': False, 'shape': (375000,), }"
         header += b" " * (117 - len(header)) + b"\n"
         array = b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + self.data
-        path = self.write("n.lime", limetest.container([("array", array)]))
-        settled(path)
+        path = settled(os.path.join(self.tempdir(), "n.lime"), ("array", array))
         code = ("import numpy, sys\n"
                 "with open(sys.argv[2], 'rb') as file:\n"
                 "    data = file.read()\n"
@@ -353,9 +322,7 @@ class Places(limetest.TestCase):
         self.folder = os.path.join(self.top, "files")
         os.mkdir(self.folder)
         for name, tag in (("c.lime", 1), ("d.lime", 2)):
-            with open(os.path.join(self.folder, name), "wb") as file:
-                file.write(limetest.container([("data", words(tag))]))
-            settled(file.name)
+            settled(os.path.join(self.folder, name), ("data", words(tag)))
 
     def cat(self, mount, *, prefix=()):
         """With and without the library; the bytes that went round."""
@@ -401,47 +368,34 @@ class Places(limetest.TestCase):
             self.assertEqual(self.cat(mount, prefix=["prlimit", "--nofile=7:7"]), 0)
 
 
-class Rewritten:
-    """A container, self.path, whose two records change places with each turn."""
-
-    TAGS, SIZE = (1, 2), SIZE
+@limetest.needs_fuse
+class Changes(limetest.TestCase):
+    """Another process changes the container, self.path, whose two records change places with each
+    turn: old bytes, new ones, or an error."""
 
     def layout(self, turn):
-        pair = [(name, words(tag, self.SIZE)) for name, tag in zip(("one", "two"), self.TAGS)]
+        pair = [(name, words(tag)) for name, tag in (("one", 1), ("two", 2))]
         return limetest.container(pair[::-1] if turn % 2 else pair)
 
     def setUp(self):
         self.folder = self.tempdir()
         self.path = os.path.join(self.folder, "c.lime")
-        with open(self.path, "wb") as file:
-            file.write(self.layout(0))
+        put(self.path, self.layout(0))
         settled(self.path)
 
-    def in_place(self, turn):
+    def in_place(self, turn, cut=False):
         """Nobody takes it for a container while it is between two layouts."""
         data = self.layout(turn)
         with open(self.path, "r+b", buffering=0) as file:
             file.write(bytes(8))
+            if cut:
+                os.truncate(file.fileno(), 100_000 + turn)
             os.pwrite(file.fileno(), data[8:], 8)
             os.pwrite(file.fileno(), data[:8], 0)
 
     def replaced(self, turn):
-        with open(self.path + ".new", "wb") as file:
-            file.write(self.layout(turn))
-        os.rename(file.name, self.path)
+        os.rename(put(self.path + ".new", self.layout(turn)), self.path)
 
-
-@limetest.needs_fuse
-class Changes(Rewritten, limetest.TestCase):
-    """Another process changes the container: old bytes, new ones, or an error."""
-
-    def cut(self, turn):
-        data = self.layout(turn)
-        with open(self.path, "r+b", buffering=0) as file:
-            file.write(bytes(8))
-            os.truncate(file.fileno(), 100_000 + turn)
-            os.pwrite(file.fileno(), data[8:], 8)
-            os.pwrite(file.fileno(), data[:8], 0)
 
     READER = (
         "import array, os, sys, time\n"
@@ -464,34 +418,26 @@ class Changes(Rewritten, limetest.TestCase):
         "        bad += 1\n"
         "print(good, bad)\n")
 
-    def changes(self, change, pause=0.03):
+    def changes(self, change):
         """Readers of both records while that goes on."""
-        with limetest.Mount(self.folder) as mount:
-            over = threading.Event()
+        turns = itertools.count(1)
 
-            def go_on():
-                turn = 0
-                while not over.is_set():
-                    turn += 1
-                    change(turn)
-                    over.wait(pause * (1 + turn % 4))
+        def change_once():
+            turn = next(turns)
+            change(turn)
+            time.sleep(0.03 * (1 + turn % 4))
 
-            thread = threading.Thread(target=go_on)
-            thread.start()
-            try:
-                readers = [subprocess.Popen(
-                    [limetest.program("limefs-run"), PYTHON, "-c", self.READER,
-                     mount.join("c.lime", name), str(tag), "4", piece], env=environ(),
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                    for name, tag in (("one", 1), ("two", 2)) for piece in ("200000", "4096")]
-                for reader in readers:
-                    out, err = reader.communicate(timeout=300)
-                    self.assertEqual(reader.returncode, 0, out + err)
-                    self.assertTrue(REPORT.search(err), err)
-                    print("#", out.decode().strip(), REPORT.search(err)[0].decode())
-            finally:
-                over.set()
-                thread.join()
+        with limetest.Mount(self.folder) as mount, limetest.meanwhile(change_once):
+            readers = [subprocess.Popen(
+                [limetest.program("limefs-run"), PYTHON, "-c", self.READER,
+                 mount.join("c.lime", name), str(tag), "4", piece], env=environ(),
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for name, tag in (("one", 1), ("two", 2)) for piece in ("200000", "4096")]
+            for reader in readers:
+                out, err = reader.communicate(timeout=300)
+                self.assertEqual(reader.returncode, 0, out + err)
+                self.assertTrue(REPORT.search(err), err)
+                print("#", out.decode().strip(), REPORT.search(err)[0].decode())
 
     def test_in_place(self):
         self.changes(self.in_place)
@@ -500,7 +446,7 @@ class Changes(Rewritten, limetest.TestCase):
         self.changes(self.replaced)
 
     def test_cut(self):
-        self.changes(self.cut)
+        self.changes(lambda turn: self.in_place(turn, cut=True))
 
     def reader(self, record):
         """Reads a line of sizes from its input, and that many bytes, hashed, or an error."""
@@ -564,8 +510,7 @@ class Changes(Rewritten, limetest.TestCase):
         for turn in range(3):
             self.setUp()
             with self.subTest(turn), limetest.Mount(self.folder) as mount:
-                with open(self.path + ".new", "wb") as file:
-                    file.write(self.layout(1))
+                put(self.path + ".new", self.layout(1))
                 done = run([PYTHON, "-c", code, mount.join("c.lime", "one"), self.path])
                 self.assertEqual((done.returncode, done.stdout), (0, b"%d\n" % SIZE), done.stderr)
                 self.assertGreater(done.round, 0)
@@ -590,10 +535,8 @@ class Users(limetest.TestCase):
         self.data = words(3)
         self.folder = self.tempdir()
         self.path = os.path.join(self.folder, "c.lime")
-        with open(self.path, "wb") as file:
-            file.write(limetest.container([("data", self.data)]))
+        settled(self.path, ("data", self.data))
         os.chmod(self.path, 0o640)
-        settled(self.path)
 
     def cat(self, record, user):
         return run(["cat", record], user=user, group=user, extra_groups=[])
@@ -628,43 +571,76 @@ class Users(limetest.TestCase):
             done = self.cat(mount.join("data"), 12345)
             self.assertEqual((done.stdout, done.round), (self.data, SIZE), done.stderr)
 
-
-    @unittest.skipUnless(shutil.which("fusermount3") and os.path.exists("/etc/fuse.conf"),
-                         "needs fusermount3")
     def test_another_users_mount(self):
         """It tells which file to read: so it is believed by its own user alone."""
-        top = self.tempdir()
-        os.chmod(top, 0o755)
-        folder, point = (os.path.join(top, name) for name in ("files", "mnt"))
-        for path in (folder, point):
-            os.mkdir(path)
-            os.chown(path, 65534, 65534)
+        top = users.open_folder()
+        folder, point = (users.folder(os.path.join(top, name), 65534) for name in ("files", "mnt"))
         shutil.copy(self.path, os.path.join(folder, "c"))
         os.chmod(os.path.join(folder, "c"), 0o644)
         settled(os.path.join(folder, "c"))
-        for kind, names in (("bin", ("limefs", "limefs-run")), ("lib", ("liblimefs-run.so",))):
-            os.mkdir(os.path.join(top, kind))
-            for name in names:
-                shutil.copy(os.path.join(limetest.B, kind, name), os.path.join(top, kind))
-        fuse, conf = os.path.join(top, "fuse"), os.path.join(top, "conf")
-        os.mknod(fuse, 0o020666, os.stat("/dev/fuse").st_rdev)
-        os.chmod(fuse, 0o666)
-        with open(conf, "w", encoding="ascii") as file:
-            file.write("user_allow_other\n")
-        script = ("mount --make-rprivate / && mount --bind $0/fuse /dev/fuse && "
-                  "mount --bind $0/conf /etc/fuse.conf && "
-                  "as() { setpriv --reuid $1 --regid $1 --clear-groups $2 $3 $4 $5 $6; } && "
-                  "as 65534 $0/bin/limefs -o allow_other $0/files $0/mnt && "
-                  "for user in 65534 54322 0; do "
-                  "as $user $0/bin/limefs-run cmp $0/mnt/c/data $0/plain; done; umount $0/mnt")
-        with open(os.path.join(top, "plain"), "wb") as file:
-            file.write(self.data)
-        done = limetest.run(["unshare", "-m", "sh", "-c", script, top], env=environ())
+        plain = put(os.path.join(top, "plain"), self.data)
+        script = ("as_user 65534 $0/bin/limefs -o allow_other $1 $2 && "
+                  "for number in 65534 54322 0; do as_user $number $0/bin/limefs-run cmp "
+                  "$2/c/data $3; done; umount $2")
+        done = users.run_with_private_fuse(self, script, folder, point, plain, env=environ())
         told = REPORT.findall(done.stderr)
         size = str(SIZE).encode()
         self.assertEqual(told, [(b"cmp", size, b"0"), (b"cmp", b"0", size),
                                 (b"cmp", b"0", size)],
                          done.stdout + done.stderr)
+
+
+def supported(path):
+    """The kernel tells what is in memory (Linux 6.5)."""
+    with limetest.Mount(path, opts="job=/nonexistent/socket") as mount:
+        return run(["cat", mount.join("data")]).through == 0
+
+
+@limetest.needs_fuse
+class Job(limetest.TestCase):
+    """A mount with a job reads records that are not in memory."""
+
+    def setUp(self):
+        self.data = words(1, RECORD)
+        self.path = settled(os.path.join(self.tempdir(), "c.lime"), ("data", self.data))
+        if not supported(self.path):
+            self.skipTest("needs cachestat(2)")
+
+    def read(self, mount, **kw):
+        """True if the container was read, and not the mount."""
+        done = run(["cat", mount.join("data")], **kw)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout == self.data, done.stderr)
+        self.assertIn((done.round, done.through), ((RECORD, 0), (0, RECORD)))
+        return done.through == 0
+
+    def test_what_is_in_memory(self):
+        socket = os.path.join(self.tempdir(), "socket")
+        with FakeJob(socket) as job, \
+                test_ranks.serving(limetest.Mount(self.path, opts=[
+                    f"job={socket}", "forward_from=512K"])) as mount:
+            self.assertTrue(self.read(mount))
+            self.assertEqual(job.reads, [])
+            limetest.drop_cache(self.path)
+            self.assertFalse(self.read(mount))
+            self.assertNotEqual(job.reads, [])
+
+    def test_a_part_of_it_is_not(self):
+        with limetest.Mount(self.path, opts="job=/nonexistent/socket") as mount:
+            limetest.drop_cache(self.path, RECORD // 2)
+            self.assertFalse(self.read(mount))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_another_users_container(self):
+        """The kernel tells its owner alone, and who may write to it."""
+        os.chmod(os.path.dirname(self.path), 0o755)
+        os.chmod(self.path, 0o644)
+        settled(self.path)
+        point = self.tempdir()
+        os.chmod(point, 0o755)
+        with limetest.Mount(self.path, point,
+                            opts=["job=/nonexistent/socket", "allow_other"]) as mount:
+            self.assertFalse(self.read(mount, user=12345, group=12345, extra_groups=[]))
 
 
 class Wrapper(limetest.TestCase):
@@ -673,12 +649,10 @@ class Wrapper(limetest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertLess(max(len(line) for line in done.stdout.splitlines()), 80)
         self.assertIn(b"limefs-run", self.run_ok(["limefs-run", "--version"]))
-        for args, status, words_ in (([], 125, b"no command"), (["--what"], 125, b"--help"),
-                                     (["/nonexistent"], 127, b"No such file"),
-                                     (["/"], 126, b"Permission denied")):
-            done = limetest.run(["limefs-run", *args])
-            self.assertEqual(done.returncode, status, args)
-            self.assertIn(words_, done.stderr)
+        for args, status, words_ in (([], 125, "no command"), (["--what"], 125, "--help"),
+                                     (["/nonexistent"], 127, "No such file"),
+                                     (["/"], 126, "Permission denied")):
+            self.run_fails(["limefs-run", *args], words_, status=status)
 
     def test_what_is_preloaded_stays(self):
         env = {**os.environ, "LD_PRELOAD": "/nonexistent.so"}

@@ -5,6 +5,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+from limetest import put, read
 
 INNER = limetest.container([("b", b"a container in a record")])
 
@@ -16,16 +17,12 @@ class Stage(limetest.TestCase):
         self.folder = self.tempdir()
         self.c = os.path.join(self.folder, "c")
         self.data = limetest.container([("a", INNER)])
-        with open(self.c, "wb") as file:
-            file.write(self.data)
+        put(self.c, self.data)
 
     def refused(self, words, source, target):
-        done = limetest.run(["lime", "stage", "-f", source, target])
-        self.assertEqual(done.returncode, 1, done)
-        self.assertIn(words, done.stderr.decode())
+        self.run_fails(["lime", "stage", "-f", source, target], words)
         self.assertEqual(os.listdir(self.folder), ["c"])
-        with open(self.c, "rb") as file:
-            self.assertEqual(file.read(), self.data)
+        self.assertEqual(read(self.c), self.data)
 
     def test_itself(self):
         """A record of a mount is not copied over its container, nor the container into itself."""
@@ -39,8 +36,7 @@ class Stage(limetest.TestCase):
     def test_locked(self):
         """The record that is being written in a mount is not lost."""
         other = os.path.join(self.tempdir(), "c")
-        with open(other, "wb") as file:
-            file.write(limetest.container([("x", b"x")]))
+        put(other, limetest.container([("x", b"x")]))
         with limetest.Mount(self.c, opts="rw") as mount:
             with open(os.path.join(mount.path, "002-new"), "wb") as file:
                 file.write(b"acknowledged")
@@ -49,8 +45,7 @@ class Stage(limetest.TestCase):
                 done = limetest.run(["lime", "stage", "-f", other, self.folder])
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("another process has this container open for writing", done.stderr.decode())
-        with open(self.c, "rb") as file:
-            self.assertIn(b"acknowledged", file.read())
+        self.assertIn(b"acknowledged", read(self.c))
 
 
 if __name__ == "__main__":

@@ -3,15 +3,13 @@
 import errno
 import os
 import random
-import shutil
-import struct
 import subprocess
 import sys
-import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+import writelib
 from writelib import read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 100000)])
@@ -19,8 +17,7 @@ CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 100000)])
 
 def put(path, data):
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(data)
+    limetest.put(path, data)
     return path
 
 
@@ -34,16 +31,6 @@ class Replaced(limetest.TestCase):
     def setUp(self):
         self.source = self.tempdir()
 
-    def open_files(self, mount):
-        folder = f"/proc/{mount.pid}/fd"
-        found = []
-        for fd in os.listdir(folder):
-            try:
-                found.append(os.readlink(os.path.join(folder, fd)))
-            except FileNotFoundError:
-                pass  # open only for a moment
-        return found
-
     def test_two_files_of_one_name_do_not_share_pages(self):
         """Files that are no containers: the reader of the first goes on with the first."""
         path = put(self.source + "/plain", b"1" * 1000000)
@@ -51,8 +38,7 @@ class Replaced(limetest.TestCase):
         with open(mount.join("plain"), "rb", buffering=0) as old:
             self.assertEqual(old.read(10), b"1" * 10)
             replace(path, b"2" * 500000)
-            with open(mount.join("plain"), "rb", buffering=0) as new:
-                self.assertEqual(set(new.read()), {ord("2")})
+            self.assertEqual(set(read(mount.join("plain"))), {ord("2")})
             rest = bytearray()
             while chunk := old.read(100000):
                 rest += chunk
@@ -77,18 +63,15 @@ class Replaced(limetest.TestCase):
             os.path.exists(mount.join("c.lime/info"))
             time.sleep(1.1)  # while the kernel trusts the name
             os.path.exists(mount.join("c.lime/info"))
-            self.assertNotIn(path + " (deleted)", self.open_files(mount))
+            self.assertNotIn(path + " (deleted)", mount.usage()[0])
 
     def test_rewinddir_shows_what_is_there_now(self):
         path = put(self.source + "/c.lime", CONTAINER)
         mount = self.mount(path, opts="attr_timeout=0,entry_timeout=0")
-        fd = os.open(mount, os.O_RDONLY)
-        try:
+        with limetest.descriptor(mount, os.O_RDONLY) as fd:
             replace(path, limetest.container([("other", b"")]))
             self.assertEqual(os.listdir(fd), ["001-other"])
             self.assertEqual(os.listdir(mount), ["001-other"])
-        finally:
-            os.close(fd)
 
     def test_all_at_once(self):
         """Every record says where it belongs; what is read must be of one piece."""
@@ -103,27 +86,28 @@ class Replaced(limetest.TestCase):
         for name in names:
             put(os.path.join(self.source, name), fresh(name))
         mount = self.mount(self.source, opts="max_open=2")
-        stop, wrong = threading.Event(), []
+        seeds = random.Random(1)
 
-        def use(seed):
-            dice = random.Random(seed)
-            while not stop.is_set():
-                name, number = dice.choice(names), dice.randrange(3)
-                path = mount.join(name, dice.choice([f"t{number}", f"00{number + 1}-t{number}"]))
-                try:
-                    data = read(path)
-                    os.stat(path)
-                    os.getxattr(path, "user.lime.type")
-                    for entry in os.scandir(os.path.dirname(path)):
-                        entry.stat()
-                except OSError:
-                    continue
-                pieces = {data[i:i + 32] for i in range(0, len(data), 32)}
-                if len(pieces) != 1 or pieces.pop().split()[2] != str(number).encode():
-                    wrong.append(path)
-        threads = [threading.Thread(target=use, args=(i,)) for i in range(8)]
-        for thread in threads:
-            thread.start()
+        def use():
+            dice = random.Random(seeds.random())
+            name, number = dice.choice(names), dice.randrange(3)
+            path = mount.join(name, dice.choice([f"t{number}", f"00{number + 1}-t{number}"]))
+            try:
+                data = read(path)
+                os.stat(path)
+                os.getxattr(path, "user.lime.type")
+                for entry in os.scandir(os.path.dirname(path)):
+                    entry.stat()
+            except OSError:
+                return
+            pieces = {data[i:i + 32] for i in range(0, len(data), 32)}
+            self.assertEqual([piece.split()[2] for piece in pieces], [b"%d" % number], path)
+
+        with limetest.meanwhile(use, threads=8):
+            self.change_all_the_time(names, fresh)
+        mount.stop()
+
+    def change_all_the_time(self, names, fresh):
         dice = random.Random(0)
         end = time.monotonic() + (60 if limetest.STRESS else 3)
         while time.monotonic() < end:
@@ -135,11 +119,6 @@ class Replaced(limetest.TestCase):
                                   os.rename(folder + ".x", folder))])()
             if os.geteuid() == 0 and dice.random() < 0.02:
                 put("/proc/sys/vm/drop_caches", b"2")  # the kernel forgets
-        stop.set()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(wrong, [])
-        mount.stop()
 
 
 @limetest.needs_fuse
@@ -155,20 +134,13 @@ class Bounds(limetest.TestCase):
 
     def test_the_log_is_not_flooded(self):
         path = self.write("c.lime", CONTAINER)
-        where = self.tempdir()
-        with open(path + ".log", "wb") as log:
-            daemon = subprocess.Popen([limetest.program("limefs"), "-f", path, where], stderr=log)
-        self.addCleanup(daemon.wait)
-        self.addCleanup(daemon.kill)
-        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 20))
-        with open(where + "/data", "rb", buffering=0) as file:
+        daemon = limetest.Foreground(path)
+        with open(daemon.join("data"), "rb", buffering=0) as file:
             os.truncate(path, 1000)
             for i in range(1000):
-                with self.assertRaises(OSError):
-                    os.pread(file.fileno(), 10, i)
-        daemon.terminate()
-        self.assertEqual(daemon.wait(20), 0)
-        self.assertLess(read(path + ".log").count(b"\n"), 250)
+                self.assertRaises(OSError, os.pread, file.fileno(), 10, i)
+        self.assertEqual(daemon.end(), 0)
+        self.assertLess(daemon.words().count("\n"), 250)
 
     def test_a_time_far_away(self):
         path = self.write("c.lime", CONTAINER)
@@ -185,12 +157,22 @@ class Starting(limetest.TestCase):
         self.path = self.write("c.lime", CONTAINER)
 
     def test_over_its_own_container(self):
-        """The daemon must not come by its own mount to the container: it would wait for ever."""
+        """Or over the tree that it is in: the daemon must not come by its own mount to the
+        container, and wait for ever."""
         folder = os.path.dirname(self.path)
-        with limetest.Mount(self.path, mountpoint=folder) as mount:
-            self.assertEqual(os.listdir(mount), ["001-info", "002-data"])
-            self.assertEqual(read(mount.join("info")), b"hello")
-        self.assertEqual(read(self.path), CONTAINER)
+        for source in (self.path, folder):
+            for opts in ("ro", "rw"):
+                put(self.path, CONTAINER)
+                with writelib.Mount(source, mountpoint=folder, opts=opts) as mount:
+                    inside = mount.path if source == self.path else mount.join("c.lime")
+                    self.assertEqual(os.listdir(inside), ["001-info", "002-data"])
+                    self.assertEqual(read(os.path.join(inside, "info")), b"hello")
+                    if opts == "rw":
+                        put(os.path.join(inside, "new"), b"x")
+                        put(os.path.join(inside, "info"), b"another length")
+                found = [record.data[:20] for record in limetest.records_of(self.path)]
+                self.assertEqual(found, [b"another length", b"d" * 20, b"x"] if opts == "rw" else
+                                 [b"hello", b"d" * 20])
 
     def test_a_mount_point_that_is_no_directory(self):
         done = limetest.run(["limefs", self.path, self.write("file", b"")])
@@ -240,37 +222,7 @@ class Programs(limetest.TestCase):
         """It would ask again for each file: a list of a million records is long enough."""
         with limetest.Mount(self.write("c.lime", CONTAINER)) as mount:
             for name in ("security.selinux", "system.posix_acl_access"):
-                with self.assertRaises(OSError) as caught:
-                    os.getxattr(mount.join("info"), name)
-                self.assertEqual(caught.exception.errno, errno.EOPNOTSUPP)
-
-    def test_access_lists(self):
-        """Group bits of the mode are only the mask where there is a list."""
-        if os.geteuid() != 0 or not shutil.which("setpriv"):
-            self.skipTest("needs root")
-        source = self.tempdir()
-        os.chmod(source, 0o755)
-        path = put(source + "/c.lime", CONTAINER)
-        put(source + "/plain", b"secret")
-        where = self.tempdir()
-        user, group, other = 4711, 4712, 4713
-        nobody = 0xffffffff
-        # u::rw- u:4711:r-- g::--- m::r-- o::---
-        entries = [(1, 6, nobody), (2, 4, user), (4, 0, nobody), (16, 4, nobody), (32, 0, nobody)]
-        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
-        for name in (path, source + "/plain"):
-            os.chown(name, 0, group)
-            try:
-                os.setxattr(name, "system.posix_acl_access", acl)
-            except OSError:
-                self.skipTest("needs a file system with access lists")
-        with limetest.Mount(source, mountpoint=where, opts="allow_other"):
-            for uid, gid, may in ((user, 1, True), (other, group, False), (other, 1, False)):
-                for name in (where + "/c.lime/info", where + "/plain", where + "/c.lime"):
-                    done = limetest.run(["setpriv", f"--reuid={uid}", f"--regid={gid}",
-                                         "--clear-groups", "ls" if name.endswith("lime") else "cat",
-                                         name])
-                    self.assertEqual(done.returncode == 0, may, (uid, gid, name))
+                self.assertErrno(errno.EOPNOTSUPP, os.getxattr, mount.join("info"), name)
 
 
 if __name__ == "__main__":

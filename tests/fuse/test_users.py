@@ -19,7 +19,6 @@ import shutil
 import signal
 import stat
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import faults
@@ -72,28 +71,19 @@ def at(name):
 
 
 def read_some(path, flags=0):
-    fd = os.open(path, os.O_RDONLY | flags)
-    try:
+    with limetest.descriptor(path, os.O_RDONLY | flags) as fd:
         return os.read(fd, 1000)
-    finally:
-        os.close(fd)
 
 
 def write_some(path, flags=0):
-    fd = os.open(path, os.O_WRONLY | flags, 0o666)
-    try:
+    with limetest.descriptor(path, os.O_WRONLY | flags, 0o666) as fd:
         os.write(fd, b"ann was here")
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def allocate(path):
-    fd = os.open(path, os.O_WRONLY)
-    try:
+    with limetest.descriptor(path, os.O_WRONLY) as fd:
         users.fallocate(fd, 0, 0, 1 << 20)
-    finally:
-        os.close(fd)
 
 
 def make(path):
@@ -122,43 +112,9 @@ def write_through(fd, data):
     return True
 
 
-def touched(name, flags, when):
-    """A descriptor of a record of the container that is held as `mount`. Before, the one held as
-    `own` below it is touched: then everything about it is looked at and opened again. when: the
-    time that it gets; None: now."""
-    os.utime(_held["own"], **({"ns": (when, when)} if when else {}))
-    return os.open(name, flags, dir_fd=_held["mount"])
-
-
-def often(function, name, flags, most, when):
-    """One of these until that has been done so often: how often then, and how often to harm."""
-    done = harm = 0
-    for _ in range(most * 500):
-        with contextlib.suppress(OSError):
-            harm += function(name, flags, when)
-            done += 1
-        if done == most or harm:
-            break
-    return done, harm
-
-
-FLAGS = {os.O_APPEND: "append", os.O_TRUNC: "empty", os.O_DIRECT: "direct", os.O_CREAT: "create",
-         os.O_EXCL: "anew"}
-
-
 def words(call):
     """A call for a message."""
-    said = []
-    for word in call:
-        if callable(word):
-            said.append(word.__name__)
-        elif word in (0o666, 0o4755):
-            said.append(oct(word))
-        elif isinstance(word, int) and word > 0:
-            said += [name for flag, name in FLAGS.items() if word & flag] or [str(word)]
-        else:
-            said.append(str(word)[-24:])
-    return " ".join(said)
+    return " ".join(getattr(word, "__name__", str(word))[-24:] for word in call)
 
 
 def over_and_over(most, *functions_and_args):
@@ -182,9 +138,8 @@ class TestCase(limetest.TestCase):
         if os.geteuid() != 0:
             self.skipTest("needs root")
         self.job = "ranks=2" in self.OPTS
-        if self.job and not (shutil.which(mpitest.MPIRUN) and
-                             os.path.exists(limetest.program("limefs-io"))):
-            self.skipTest("needs MPI")
+        if self.job:
+            mpitest.need_job(self)
         self.top = users.open_folder()
         users.reach(self, self.top)
         self.faults = None  # of the mount: those of the last one
@@ -270,11 +225,8 @@ def rename_out(path, name):
 
 def listed(path):
     """As a whole, by what may be held open already."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with limetest.descriptor(path, os.O_RDONLY | os.O_DIRECTORY) as fd:
         return os.listdir(fd)
-    finally:
-        os.close(fd)
 
 
 THEIRS = "user.theirs"  # its name is for all to see, its value is not
@@ -373,6 +325,13 @@ class Pairs(TestCase):
     def swap(self, both):
         users.exchange(self.under(both, "own"), self.under(both, "theirs"))
 
+    def swap_and_call(self, both, call):
+        """What ann's call gives after the two have changed places: its errno, and the harm done, of
+        which to read what bears the mark is a kind."""
+        self.swap(both)
+        code, value = self.ann.batch([call])[0]
+        return code, self.harm() + [f"read: {value!r:.60}"] * (MARK in repr(value).encode())
+
     def known(self, path, kind):
         """The kernel has looked at it, as ann does."""
         names = {"container": ["002-data", "data"], "file": []}.get(
@@ -404,12 +363,10 @@ class Stale(Pairs):
         else:
             self.ann.call(hold, "it", path, os.O_PATH if way == "path" else os.O_RDWR)
             call = (by_held if way == "path" else by_descriptor, *call)
-        self.swap(both)
-        code, value = self.ann.batch([call])[0]
+        code, harm = self.swap_and_call(both, call)
         self.ann.call(let_go)
-        harm = self.harm()
-        if MARK in repr(value).encode() and other != "open folder":
-            harm.append(f"read: {value[:60]}")
+        if other == "open folder":
+            harm = [line for line in harm if not line.startswith("read: ")]
         if way == "descriptor" and code == 0 and not own.changes():
             harm.append("acknowledged, and not done to her own")
         own.close()
@@ -451,9 +408,7 @@ class Stale(Pairs):
             both = self.pair("file", other)
             os.unlink(self.under(both, "own"))
             self.ann.call(os.mkdir, mount.join(both, "own"))
-            self.swap(both)
-            _, value = self.ann.batch([(call[0], mount.join(both, "own"), *call[1:])])[0]
-            harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
+            _, harm = self.swap_and_call(both, (call[0], mount.join(both, "own"), *call[1:]))
             found += [f"{words(call)}: of a new container, now a {other}: {line}"
                       for line in harm[:1]]
             self.forget()
@@ -499,9 +454,7 @@ class Alone(Pairs):
             both = self.pair("container", other)
             with self.mounted("rw", source=self.under(both, "own")) as mount:
                 self.ann.batch([(os.stat, mount.path), (os.stat, mount.join("002-data"))])
-                self.swap(both)
-                _, value = self.ann.batch([(call[0], mount.path, *call[1:])])[0]
-                harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
+                _, harm = self.swap_and_call(both, (call[0], mount.path, *call[1:]))
             found += [f"{words(call)}: now a {other}: {line}" for line in harm[:1]]
             self.forget()
         self.assertNone(found, f"{len(found)} kinds of harm")
@@ -516,11 +469,8 @@ class StaleWithJob(Stale):
 
 def make_and_look(path, flags):
     """What is in a file that ann has just made, or opened."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
-    try:
+    with limetest.descriptor(path, os.O_RDWR | os.O_CREAT | flags, 0o600) as fd:
         return os.read(fd, 1000)
-    finally:
-        os.close(fd)
 
 
 def gone(path):
@@ -653,11 +603,8 @@ def fill_by_mapping(path, nbytes):
 
 
 def sync(path):
-    fd = os.open(path, os.O_RDONLY)
-    try:
+    with limetest.descriptor(path, os.O_RDONLY) as fd:
         users.syncfs(fd)
-    finally:
-        os.close(fd)
 
 
 def link_held(path):
@@ -668,21 +615,12 @@ def link_held(path):
 class Belongings(Pairs):
     """What is made through the mount belongs to whom it would natively."""
 
-    def test_a_folder_that_gives_its_group(self):
-        for place in ("native", "mounted"):
-            users.folder(self.under(place), 0, 0o2770, GROUP)
+    def test_a_container_in_a_folder_that_gives_its_group(self):
+        users.folder(self.under("mounted"), 0, 0o2770, GROUP)
         mount = self.mounted("rw")
-        for way, function, *args in (("file", make), ("mknod", os.mknod),
-                                     ("symlink", os.symlink, "nowhere")):
-            for path in (self.under("native", way), mount.join("mounted", way)):
-                self.assertEqual(self.ann.attempt(function, *args, path), 0, path)
-            natively, here = (os.lstat(self.under(place, way)) for place in ("native", "mounted"))
-            with self.subTest(way):
-                self.assertEqual([here.st_uid, here.st_gid, oct(here.st_mode)],
-                                 [natively.st_uid, natively.st_gid, oct(natively.st_mode)])
         self.assertEqual(self.ann.attempt(os.mkdir, mount.join("mounted/c.lime")), 0)
         found = os.stat(self.under("mounted/c.lime"))
-        self.assertEqual((found.st_uid, found.st_gid), (ANN, GROUP), "mkdir: a container")
+        self.assertEqual((found.st_uid, found.st_gid), (ANN, GROUP))
 
     def filled(self, fs, room, most):
         """She gets no more than she may, whichever way. most(): what is wrong, if she did."""
@@ -836,15 +774,6 @@ class Traces(TestCase):
             writelib.until(lambda: self.ann.attempt(read_some, mount.join(both, "file")) == 0)
             self.assertEqual(self.ann.call(read_some, mount.join(both, "file")), bytes(1000), opts)
 
-    def test_a_link_in_the_place_of_another(self):
-        mount = self.mounted("rw")
-        link = self.under("current")
-        os.symlink("conf.0100", link)
-        self.assertEqual(self.ann.call(os.readlink, mount.join("current")), "conf.0100")
-        os.unlink(link)
-        os.symlink("conf.0200", link)
-        writelib.until(lambda: self.ann.call(os.readlink, mount.join("current")) == "conf.0200")
-
     def test_leases(self):
         """They stop whoever opens that file, for as long as the kernel lets them; nobody else."""
         mount = self.mounted("rw")
@@ -891,24 +820,10 @@ class Traces(TestCase):
         folder = users.folder(self.under("nobodys"), 65534)
         point = users.folder(self.under("mnt"), 65534)
         users.put(os.path.join(folder, "c"), own_container(), 65534, 0o666)
-        private = os.path.join(limetest.tempdir(), "fuse")
-        os.mknod(private, stat.S_IFCHR | 0o666, os.stat("/dev/fuse").st_rdev)
-        os.chmod(private, 0o666)
-        config = os.path.join(os.path.dirname(private), "conf")
-        with open(config, "w", encoding="ascii") as file:
-            file.write("user_allow_other\n")
-        script = ("mount --make-rprivate / && mount --bind $0 /dev/fuse && mount --bind $1 /etc/fuse.conf &&"
-                  "setpriv --reuid 65534 --regid 65534 --clear-groups $2 -o rw,allow_other $3 $4 &&"
-                  "as() { setpriv --reuid $1 --regid $1 --clear-groups sh -c \"$2\"; } && cd $4 &&"
-                  "as 54322 'wc -c <c/data; echo x >new; echo x >c/data; rm c/data; chmod 777 c; mkdir d';"
-                  "as 65534 'echo x >new; ls'; cd /; umount $4")
-        if not os.path.exists("/etc/fuse.conf") or not shutil.which("fusermount3"):
-            self.skipTest("needs fusermount3")
-        shutil.copytree(limetest.BIN, self.under("bin"), symlinks=True)
-        for path, names, _ in os.walk(self.under("bin")):
-            os.chmod(path, 0o755)
-        done = limetest.run(["unshare", "-m", "sh", "-c", script, private, config,
-                             self.under("bin/limefs"), folder, point])
+        script = ("as_user 65534 $0/bin/limefs -o rw,allow_other $1 $2 && cd $2 &&"
+                  "as_user 54322 sh -c 'wc -c <c/data; echo x >new; echo x >c/data; rm c/data; "
+                  "chmod 777 c; mkdir d'; as_user 65534 sh -c 'echo x >new; ls'; cd /; umount $2")
+        done = users.run_with_private_fuse(self, script, folder, point)
         words = done.stderr.decode()
         self.assertEqual(done.stdout.decode().split(), ["100", "c", "new"], words)
         self.assertEqual(words.count("ermission denied") + words.count("Is a directory") +

@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -17,6 +16,7 @@ import limetest
 import scidac
 import test_ranks
 import writelib
+from limetest import descriptor, put, read
 from test_ranks import serving, stats, until
 
 CHECKSUM, VERIFY = "user.lime.checksum", "user.lime.verify"
@@ -25,41 +25,28 @@ MIB = 1 << 20
 PATIENT = "job_timeout=30"  # on a busy machine, too
 
 
-def ildg_format(lattice, precision=64):
-    x, y, z, t = lattice
-    return (f'<?xml version="1.0"?><ildgFormat xmlns="http://www.lqcd.org/ildg"><version>1.0'
-            f'</version><field>su3gauge</field><precision>{precision}</precision><lx>{x}</lx>'
-            f'<ly>{y}</ly><lz>{z}</lz><lt>{t}</lt></ildgFormat>').encode()
-
-
-def checksum_xml(suma, sumb):
-    return (f'<?xml version="1.0"?><scidacChecksum><version>1.0</version><suma>{suma:x}</suma>'
-            f'<sumb>{sumb:x}</sumb></scidacChecksum>').encode()
-
-
 def configuration(lattice, seed=1, harm=None, checksum=True):
     """Records of a configuration; `harm`: this byte of the data is another than the checksum
     says."""
-    sites = lattice[0] * lattice[1] * lattice[2] * lattice[3]
-    data = bytearray(random.Random(seed).randbytes(sites * 576))
-    sums = limetest.scidac_checksum(data, 576)
+    form, (kind, data), sums = scidac.records(lattice, scidac.field(lattice, 576, seed))
     if harm is not None:
-        data[harm] ^= 16
-    records = [("ildg-format", ildg_format(lattice)), ("ildg-binary-data", bytes(data))]
-    return records + ([("scidac-checksum", checksum_xml(*sums))] if checksum else [])
+        data = data[:harm] + bytes([data[harm] ^ 16]) + data[harm + 1:]
+    return [form, (kind, data), sums][:3 if checksum else 2]
 
 
 class Files(limetest.TestCase):
     LATTICE = (8, 8, 8, 16)  # 4.7 MB
 
-    def conf(self, name="conf.lime", **how):
+    def put(self, records, name="conf.lime"):
         path = os.path.join(getattr(self, "folder", None) or self.tempdir(), name)
-        how.setdefault("lattice", self.LATTICE)
-        records = configuration(**how)
-        with open(path, "wb") as out:
-            out.write(limetest.container(records))
+        put(path, limetest.container(records))
         os.utime(path, (1e9, 1e9))  # what has just been written might yet be looked at again
-        return path, records[1][1]
+        return path
+
+    def conf(self, name="conf.lime", **how):
+        """The path of a configuration, and its data."""
+        records = configuration(**{"lattice": self.LATTICE, **how})
+        return self.put(records, name), records[1][1]
 
     def lime(self, *args, status=0):
         done = limetest.run(["lime", "verify", *args])
@@ -110,35 +97,23 @@ class OnRequest(Files):
                     count += 1
                 else:
                     for name in CHECKSUM, VERIFY:
-                        with self.assertRaises(OSError) as caught:
-                            os.getxattr(path, name)
-                        self.assertEqual(caught.exception.errno, errno.ENODATA)
+                        self.assertErrno(errno.ENODATA, os.getxattr, path, name)
             self.assertEqual(stats(mount)["verified_ok"], count)
             self.assertGreater(count, 8)
 
     def test_one_bit(self):
         path, data = self.conf()
-        dice = random.Random(7)
-        with open(path, "rb") as file:
-            whole = file.read()
-        begin = whole.index(data)
-        for _ in range(200 if limetest.STRESS else 10):
-            harmed = bytearray(whole)
-            at = dice.randrange(len(data))
+        whole, dice = read(path), random.Random(7)
+        self.folder, begin = self.tempdir(), whole.index(data)
+        for i in range(200 if limetest.STRESS else 10):
+            harmed, at = bytearray(whole), dice.randrange(len(data))
             harmed[begin + at] ^= 1 << dice.randrange(8)
-            with open(path + ".bad", "wb") as out:
-                out.write(harmed)
-            with limetest.Mount(path + ".bad") as mount:
-                record = mount.join("ildg-binary-data")
+            put(os.path.join(self.folder, str(i)), harmed)
+        with limetest.Mount(self.folder) as mount:
+            for name in os.listdir(mount):
+                record = mount.join(name, "ildg-binary-data")
                 self.assertEqual(os.getxattr(record, VERIFY), b"bad")
                 self.assertEqual(verdict(record), "bad")
-
-    def put(self, records, name="conf.lime"):
-        path = os.path.join(getattr(self, "folder", None) or self.tempdir(), name)
-        with open(path, "wb") as out:
-            out.write(limetest.container(records))
-        os.utime(path, (1e9, 1e9))
-        return path
 
     def test_other_lengths(self):
         """A record that is longer or shorter than its lattice is wrong, unless its sum is right;
@@ -168,8 +143,8 @@ class OnRequest(Files):
     def test_other_sites_than_described(self):
         """The data are what was written, although the lattice or the precision is another."""
         _, (kind, data), sums = configuration((4, 4, 4, 8))
-        for form in (ildg_format((4, 4, 4, 4)), ildg_format((8, 4, 8, 8)),
-                     ildg_format((4, 4, 4, 8), 32)):
+        for form in (scidac.ildg_format((4, 4, 4, 4)), scidac.ildg_format((8, 4, 8, 8)),
+                     scidac.ildg_format((4, 4, 4, 8), 32)):
             path = self.put([("ildg-format", form), (kind, data), sums])
             for opts in "verify=off", "verify=stream", "verify=open":
                 with limetest.Mount(path, opts=opts) as mount:
@@ -239,23 +214,13 @@ class OnRequest(Files):
             self.assertEqual(read_to_the_end(mount.join("ildg-binary-data")), (data, 0))
             self.assertEqual(verdict(mount.join("ildg-binary-data")), "good")
 
-    def test_no_checksum(self):
-        path, _data = self.conf(checksum=False)
-        with limetest.Mount(path) as mount:
-            record = mount.join("ildg-binary-data")
-            self.assertEqual(verdict(record), "unverified")
-            for asked in record, mount.path:
-                self.assertIn("unverified: no checksum", self.lime(asked, status=3))
-            self.assertEqual(stats(mount)["verified_bytes"], 0)
-
     def test_verdicts_are_for_one_state(self):
         """What changes from outside is another record, which nobody has verified."""
         path, data = self.conf()
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
             record = mount.join("ildg-binary-data")
             self.assertEqual(os.getxattr(record, VERIFY), b"good")
-            with open(path, "rb") as file:
-                at = file.read().index(data) + 1_000_000
+            at = limetest.read(path).index(data) + 1_000_000
             with open(path, "r+b") as file:
                 file.seek(at)
                 file.write(bytes(100))
@@ -311,8 +276,7 @@ class OnRequest(Files):
         with open(good, "rb") as file:
             part = file.read(3_000_000)
         for name in (".good.lime.lime-tmp-0123abcd-17-5a-0", ".good.lime.limefs-stage", ".run.lock"):
-            with open(os.path.join(self.folder, name), "wb") as file:
-                file.write(b"" if name == ".run.lock" else part)
+            put(os.path.join(self.folder, name), b"" if name == ".run.lock" else part)
         with limetest.Mount(self.folder) as mount:
             self.assertEqual(self.lime(mount.path),
                              f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n")
@@ -325,23 +289,16 @@ class OnRequest(Files):
         path, data = self.conf(lattice=(16, 16, 16, 32))  # 75 MB
         with limetest.Mount(path, args=["-s"]) as mount:
             record = mount.join("ildg-binary-data")
-            with concurrent.futures.ThreadPoolExecutor() as pool:
-                stop = threading.Event()
 
-                def ask():
-                    verdicts = {os.getxattr(record, VERIFY)}
-                    while not stop.is_set():
-                        verdicts.add(os.getxattr(record, VERIFY))
-                    return verdicts
+            def ask():
+                self.assertEqual(os.getxattr(record, VERIFY), b"good")
 
-                asked = [pool.submit(ask) for _ in range(4)]
+            with limetest.meanwhile(ask, threads=4):
                 for seen in range(20):
                     os.listdir(mount.path)
                     with open(record, "rb") as file:
                         file.seek(seen * 1000)
                         self.assertEqual(file.read(100), data[seen * 1000:seen * 1000 + 100])
-                stop.set()
-                self.assertEqual([one.result() for one in asked], [{b"good"}] * 4)
 
     def test_interrupted(self):
         """Who asks and goes leaves nothing running; nor does the mount's end."""
@@ -369,28 +326,14 @@ class AtOpen(Files):
             for _ in range(3):
                 with open(mount.join("ildg-binary-data"), "rb") as file:
                     file.read(1)
-            with open(mount.join("ildg-format"), "rb") as file:
-                self.assertIn(b"su3gauge", file.read())
+            self.assertIn(b"su3gauge", limetest.read(mount.join("ildg-format")))
             self.assertEqual(stats(mount)["verified_bytes"], len(data))
-
-    def test_wrong(self):
-        path, _data = self.conf(harm=0)
-        with limetest.Mount(path, opts="verify=open") as mount:
-            for _ in range(2):
-                with self.assertRaises(OSError) as caught:
-                    os.open(mount.join("ildg-binary-data"), os.O_RDONLY)
-                self.assertEqual(caught.exception.errno, errno.EIO)
-            self.assertEqual(verdict(mount.join("ildg-binary-data")), "bad")
-            os.close(os.open(mount.join("ildg-format"), os.O_RDONLY))
 
     def test_many_at_once(self):
         path, data = self.conf()
         with limetest.Mount(path, opts="verify=open") as mount:
-            def read(_):
-                with open(mount.join("ildg-binary-data"), "rb") as file:
-                    return file.read() == data
-            with concurrent.futures.ThreadPoolExecutor(16) as pool:
-                self.assertEqual(set(pool.map(read, range(32))), {True})
+            found = limetest.at_once(*[(read, mount.join("ildg-binary-data"))] * 16)
+            self.assertTrue(all(one == data for one in found))
             self.assertEqual(stats(mount)["verified_bytes"], len(data))
 
 
@@ -445,9 +388,7 @@ class WhileRead(Files):
 
             self.assertEqual(tail(), data[-10:])
             self.assertEqual(os.getxattr(record, VERIFY), b"bad")
-            with self.assertRaises(OSError) as caught:
-                tail()
-            self.assertEqual(caught.exception.errno, errno.EIO)
+            self.assertErrno(errno.EIO, tail)
             self.assertEqual(read_to_the_end(record)[1], errno.EIO)
             with open(record, "rb", buffering=0) as file:
                 self.assertEqual(file.read(10), data[:10])
@@ -492,27 +433,23 @@ class WhileRead(Files):
             self.assertEqual(read_to_the_end(record, flags=os.O_DIRECT)[1], errno.EIO)
 
     def test_many_at_once(self):
-        for harm in None, 2_000_000:
+        for harm, want in (None, "good"), (2_000_000, "bad"):
             path, data = self.conf(harm=harm)
             with self.mount(path) as mount:
                 record = mount.join("ildg-binary-data")
-                with concurrent.futures.ThreadPoolExecutor(8) as pool:
-                    done = list(pool.map(lambda i: read_to_the_end(record, 4096 << i % 6),
-                                         range(16)))
+                done = limetest.at_once(*((read_to_the_end, record, 4096 << i % 6)
+                                          for i in range(16)))
                 if harm is None:
                     self.assertTrue(all(one == (data, 0) for one in done))
                 else:
-                    self.assertEqual({one[1] for one in done}, {errno.EIO})
-                self.assertEqual(verdict(record), "good" if harm is None else "bad")
+                    self.assertEqual({error for _, error in done}, {errno.EIO})
+                self.assertEqual(verdict(record), want)
 
     def last_part(self, path, size):
         """Reads the greater part, of which no verdict comes, to the end, which waits for one."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
-        try:
+        with descriptor(path, os.O_RDONLY | os.O_DIRECT) as fd:
             for at in range(size // 2 // MIB * MIB, size, MIB // 8):
                 os.pread(fd, MIB // 8, at)
-        finally:
-            os.close(fd)
 
     def test_a_verdict_from_elsewhere(self):
         """Whoever waits for one has it at once."""
@@ -524,10 +461,8 @@ class WhileRead(Files):
                 time.sleep(0.2)
                 self.assertEqual(os.getxattr(record, VERIFY), b"bad")
                 begin = time.monotonic()
-                with self.assertRaises(OSError) as caught:
-                    part.result()
+                self.assertErrno(errno.EIO, part.result)
                 waited = time.monotonic() - begin
-            self.assertEqual(caught.exception.errno, errno.EIO)
             if waited < 1.2:
                 return
         self.fail(f"it has come after {waited} seconds")
@@ -558,17 +493,10 @@ class WhileRead(Files):
 
     def test_the_log(self):
         path, _data = self.conf(harm=5)
-        words = os.path.join(self.tempdir(), "words")
-        point = self.tempdir()
-        with open(words, "wb") as out:
-            daemon = subprocess.Popen([limetest.program("limefs"), "-f", "-o", self.opts, path,
-                                       point], stdout=out, stderr=out)
-        self.addCleanup(daemon.wait, 30)
-        self.addCleanup(daemon.terminate)
-        until(lambda: os.path.ismount(point))
-        read_to_the_end(os.path.join(point, "ildg-binary-data"))
-        with open(words, encoding="ascii") as file:
-            lines = file.read().splitlines()
+        daemon = limetest.Foreground(path, "-o", self.opts)
+        read_to_the_end(daemon.join("ildg-binary-data"))
+        daemon.end()
+        lines = daemon.words().splitlines()
         self.assertEqual(len(lines), 1, lines)
         self.assertIn("record 2: verify: bad: checksum ", lines[0])
 
@@ -612,8 +540,7 @@ class Writing(Files):
             os.fsync(fd)
             self.assertEqual(os.getxattr(record, VERIFY), b"good")
             os.close(fd)
-            with open(mount.join("log"), "wb") as out:
-                out.write(b"more")
+            put(mount.join("log"), b"more")
             self.assertEqual(os.getxattr(record, VERIFY), b"good")
 
     def test_replaced(self):
@@ -622,14 +549,11 @@ class Writing(Files):
         with limetest.Mount(path, opts="rw") as mount:
             record = mount.join("002-ildg-binary-data")
             self.assertEqual(self.verified(record), b"good")
-            with open(record, "wb") as out:
-                out.write(other[1][1])
+            put(record, other[1][1])
             self.assertEqual(self.verified(record), b"bad")
-            with open(mount.join("003-scidac-checksum"), "wb") as out:
-                out.write(other[2][1])
+            put(mount.join("003-scidac-checksum"), other[2][1])
             self.assertEqual(self.verified(record), b"good")
-            with open(record, "wb") as out:
-                out.write(data)
+            put(record, data)
             self.assertEqual(self.verified(record), b"bad")
 
     def test_a_new_one(self):
@@ -638,11 +562,9 @@ class Writing(Files):
         with limetest.Mount(folder, opts="rw,verify=open") as mount:
             os.mkdir(mount.join("new.lime"))
             for name, data in records:
-                with open(mount.join("new.lime", name), "wb") as out:
-                    out.write(data)
+                put(mount.join("new.lime", name), data)
             record = mount.join("new.lime", "ildg-binary-data")
-            with open(record, "rb") as file:
-                self.assertTrue(file.read() == records[1][1])
+            self.assertTrue(limetest.read(record) == records[1][1])
             self.assertEqual(verdict(record), "good")
 
 

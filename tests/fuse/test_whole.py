@@ -4,7 +4,6 @@ conf.openqcd. Their readers are those of tests/lib/gaugelib.py, made from what t
 import os
 import subprocess
 import sys
-import threading
 import time
 import unittest
 
@@ -71,16 +70,7 @@ class Whole(limetest.TestCase):
 
     def test_opened_by_several_at_once(self):
         with limetest.Mount(corpus(CONFIGURATIONS[0])) as mount:
-            found = []
-
-            def look():
-                found.append(read(mount.join("conf.nersc")))
-            threads = [threading.Thread(target=look) for _ in range(6)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            self.assertEqual(len(found), 6)
+            found = limetest.at_once(*[(read, mount.join("conf.nersc"))] * 6)
             self.assertEqual(len(set(found)), 1)
 
     def test_listed(self):
@@ -116,8 +106,7 @@ class Whole(limetest.TestCase):
                     file.seek(0)
                     file.write(bytes(16))
                 os.posix_fadvise(old.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                with self.assertRaises(OSError):
-                    os.pread(old.fileno(), 100, 100000)
+                self.assertRaises(OSError, os.pread, old.fileno(), 100, 100000)
             after = self.links(read(mount.join("conf.nersc")), "nersc")
             self.assertNotEqual(first, bytes(16))
             self.assertEqual(int((before != after).sum()), 1)
@@ -131,8 +120,7 @@ class Whole(limetest.TestCase):
             with open(mount.join("ildg-binary-data"), "r+b") as file:
                 file.write(b"\x7f\xf8" + bytes(6))
         with limetest.Mount(path) as mount:
-            with self.assertRaises(OSError):
-                read(mount.join("conf.nersc"))
+            self.assertRaises(OSError, read, mount.join("conf.nersc"))
             self.assertTrue(os.stat(mount.join("conf.nersc")).st_size)
 
     def test_interrupted(self):

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import random
-import shutil
 import subprocess
 import sys
 import traceback
@@ -22,7 +21,7 @@ import limetest
 import mpitest
 import test_ranks
 import writelib
-from writelib import put, read, records, until, whole_records
+from writelib import put, read, records, whole_records
 
 ITEMS = [("xlf-info", b"x" * 77), ("data", bytes(200000)), ("log", b"log" * 1001)]
 STEPS = ["append", "grow", "patch", "append", "name", "renew_same", "allocate", "renew_inner",
@@ -216,8 +215,7 @@ class Ranks(Calls, writelib.TestCase):
     DRAWN = 2
 
     def setUp(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
 
     def start(self, path, control):
         return test_ranks.serving(self.rw(

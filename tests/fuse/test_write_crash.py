@@ -8,7 +8,6 @@ import glob
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -280,8 +279,7 @@ class KilledRanks(Crash, writelib.TestCase):
     STRESS_ROUNDS = 12
 
     def setUp(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
         super().setUp()
 
     def start(self):
@@ -427,33 +425,14 @@ class AfterCrash(writelib.TestCase):
     def test_never_closed_and_the_log(self):
         """It names each record that is not what somebody was about to make of it."""
         path = self.write("c.lime", limetest.container(ITEMS))
-        where, words = self.tempdir(), os.path.join(self.tempdir(), "words")
-        self.addCleanup(writelib.unmount, where)
-        with open(words, "wb") as out:
-            daemon = subprocess.Popen([limetest.program("limefs"), "-f", "-o", "rw", path, where],
-                                      stdout=out, stderr=out)
-        self.addCleanup(daemon.wait, 30)
-        self.addCleanup(daemon.terminate)
-        until(lambda: os.path.ismount(where))
-        writer = writelib.Remote(self)
-        writer.open(os.path.join(where, "data"), os.O_WRONLY | os.O_TRUNC)
-        writer.open(os.path.join(where, "new"), os.O_WRONLY | os.O_CREAT)
-        daemon.terminate()
-        daemon.wait(30)
+        daemon, writer = limetest.Foreground(path, "-o", "rw"), writelib.Remote(self)
+        writer.open(daemon.join("data"), os.O_WRONLY | os.O_TRUNC)
+        writer.open(daemon.join("new"), os.O_WRONLY | os.O_CREAT)
+        daemon.end()
         writer.end()
-        with open(words, encoding="ascii") as file:
-            said = file.read()
-        self.assertIn("record 2 keeps its old data: ", said)
-        self.assertIn("record 4 (new) was not finished: it is taken away", said)
+        self.assertIn("record 2 keeps its old data: ", daemon.words())
+        self.assertIn("record 4 (new) was not finished: it is taken away", daemon.words())
         self.assertHolds(path, ITEMS)
-
-    def test_the_lock_goes_with_the_daemon(self):
-        path = self.write("c.lime", limetest.container(ITEMS))
-        self.killed(path, self.unfinished)
-        self.run_ok(["lime", "repair", path])
-        with self.rw(path) as mount:
-            put(mount.join("new"), b"x")
-        self.assertHolds(path, [*ITEMS, ("new", b"x")])
 
     def test_a_file_left_beside_goes(self):
         """Of an earlier crash while the container was written anew."""
@@ -491,66 +470,44 @@ class Judge(limetest.TestCase):
 
     OLD = [(b"a", b"old" * 100), (b"b", b"b" * 50)]
 
-    def judge(self, found, *lines):
+    def judge(self, lines, good, bad):
+        """After these lines, each of `good` may be there, and none of `bad`."""
         path = self.write("log", b"".join(json.dumps({"time": 0, **line}).encode() + b"\n"
                                           for line in lines))
-        crashlog.Log(path, self.OLD).judge(found)
+        for found in good:
+            crashlog.Log(path, self.OLD).judge(found)
+        for found in bad:
+            with self.subTest(lines=lines, found=found):
+                self.assertRaises(crashlog.Wrong, crashlog.Log(path, self.OLD).judge, found)
 
-    def wrong(self, found, *lines):
-        with self.assertRaises(crashlog.Wrong):
-            self.judge(found, *lines)
-
-    def test_nothing_done(self):
-        self.judge(self.OLD)
-        self.wrong(self.OLD[:1])
-        self.wrong([*self.OLD, (b"c", b"")])
-        self.wrong([self.OLD[0], (b"b", b"c" * 50)])
-        self.wrong([self.OLD[0], (b"c", b"b" * 50)])
-
-    def test_appended(self):
+    def test_each_kind(self):
+        a, b = self.OLD
+        self.judge([], [self.OLD], [[a], [a, b, (b"c", b"")], [a, (b"b", b"c" * 50)],
+                                    [a, (b"c", b"b" * 50)]])
+        remove = [{"do": "remove"}, {"done": True}]
+        self.judge(remove[:1], [self.OLD, [a]], [])
+        self.judge(remove, [], [self.OLD])
+        self.judge([*remove, {"do": "name", "i": 0, "type": "x"}, {"done": True}], [], [[a]])
         data = crashlog.bytes_of("x", 100)
-        begun = [{"do": "append", "type": "c", "tag": "x", "n": 100}, {"to": 60}]
-        self.judge(self.OLD, *begun)
-        self.wrong([*self.OLD, (b"c", data[:60])], *begun)
-        self.judge(self.OLD, *begun, {"tried": 60})
-        self.judge([*self.OLD, (b"c", data[:60])], *begun, {"tried": 60})
-        self.wrong([*self.OLD, (b"c", data[:61])], *begun, {"tried": 60})
-        self.wrong([*self.OLD, (b"c", bytes(60))], *begun, {"tried": 60})
-        kept = [*begun, {"tried": 60}, {"kept": 60}, {"to": 100}]
-        self.wrong(self.OLD, *kept)
-        self.wrong([*self.OLD, (b"c", data[:59])], *kept)
-        self.judge([*self.OLD, (b"c", data[:60])], *kept)
-        done = [*kept, {"tried": 100}, {"done": True}]
-        self.wrong([*self.OLD, (b"c", data[:60])], *done)
-        self.judge([*self.OLD, (b"c", data)], *done)
-
-    def test_an_inner_record_anew(self):
+        appended = [[a, b, (b"c", data[:n])] for n in (59, 60, 61, 100)]
+        steps = [{"do": "append", "type": "c", "tag": "x", "n": 100}, {"to": 60}, {"tried": 60},
+                 {"kept": 60}, {"to": 100}, {"tried": 100}, {"done": True}]
+        self.judge(steps[:2], [self.OLD], [appended[1]])
+        self.judge(steps[:3], [self.OLD, appended[1]], [appended[2], [a, b, (b"c", bytes(60))]])
+        self.judge(steps[:5], [appended[1]], [self.OLD, appended[0]])
+        self.judge(steps, [appended[3]], [appended[1]])
         for n in (300, 77):
             data = crashlog.bytes_of("x", n)
-            begun = [{"do": "renew", "i": 0, "tag": "x", "n": n}, {"to": n}]
-            self.judge(self.OLD, *begun)
-            self.wrong([(b"a", data), self.OLD[1]], *begun)
-            self.judge([(b"a", data), self.OLD[1]], *begun, {"tried": n})
-            mixed = [(b"a", data[:30] + self.OLD[0][1][30:]), self.OLD[1]]
-            self.wrong(mixed, *begun, {"tried": n})
-            self.wrong(self.OLD, *begun, {"tried": n}, {"kept": n})
-
-    def test_in_place(self):
-        part = crashlog.bytes_of("x", 10)
-        new = [(b"a", self.OLD[0][1][:20] + part + self.OLD[0][1][30:]), self.OLD[1]]
-        begun = [{"do": "patch", "i": 0}, {"part": [20, "x", 10]}]
-        for found in (self.OLD, new):
-            self.judge(found, *begun)
-        self.wrong(self.OLD, *begun, {"tried": 0}, {"kept": 0})
-        self.judge(new, *begun, {"tried": 0}, {"kept": 0})
-        self.wrong([(b"a", b"x" * 300), self.OLD[1]], *begun)
-
-    def test_removed(self):
-        self.judge(self.OLD, {"do": "remove"})
-        self.judge(self.OLD[:1], {"do": "remove"})
-        self.wrong(self.OLD, {"do": "remove"}, {"done": True})
-        self.wrong(self.OLD[:1], {"do": "remove"}, {"done": True}, {"do": "name", "i": 0,
-                                                                   "type": "x"}, {"done": True})
+            steps = [{"do": "renew", "i": 0, "tag": "x", "n": n}, {"to": n}, {"tried": n},
+                     {"kept": n}]
+            new, mixed = [(b"a", data), b], [(b"a", data[:30] + a[1][30:]), b]
+            self.judge(steps[:2], [self.OLD], [new])
+            self.judge(steps[:3], [new], [mixed])
+            self.judge(steps, [], [self.OLD])
+        patched = [(b"a", a[1][:20] + crashlog.bytes_of("x", 10) + a[1][30:]), b]
+        steps = [{"do": "patch", "i": 0}, {"part": [20, "x", 10]}, {"tried": 0}, {"kept": 0}]
+        self.judge(steps[:2], [self.OLD, patched], [[(b"a", b"x" * 300), b]])
+        self.judge(steps, [patched], [self.OLD])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import faults
 import limetest
+import users
 import writelib
 from writelib import MIB, put, pwrite_all, read, until, whole_records, write_all
 
@@ -210,16 +211,21 @@ class FullTmpfs(Faults):
             self.assertEqual(len(os.listdir(mount)), len(known))
         self.assertHolds(self.path, known)
 
-    def test_the_last_record_goes_on(self):
-        with self.rw(self.path) as mount:
-            filler = self.fs.fill(100000)
-            self.failed(attempt(mount.join("third"), GO_ON, self.big), FULL)
-            found, _ = whole_records(read(self.path))
-            self.intact(found, [A, B])
-            self.assertBytes(found[2].data[:len(C[1])], C[1])
-            os.unlink(filler)
-            os.truncate(mount.join("third"), 10)
-        self.assertHolds(self.path, [A, B, ("third", C[1][:10])])
+    def test_the_last_record(self):
+        """It goes on, or is written anew."""
+        for flags, then, kept in ((GO_ON, lambda path: os.truncate(path, 10), C[1][:10]),
+                                  (ANEW, lambda path: put(path, b"new"), b"new")):
+            put(self.path, limetest.container([A, B, C]))
+            with self.rw(self.path) as mount:
+                filler = self.fs.fill(100000)
+                self.failed(attempt(mount.join("third"), flags, self.big), FULL)
+                found, _ = whole_records(read(self.path))
+                self.intact(found, [A, B])
+                if flags == GO_ON:
+                    self.assertBytes(found[2].data[:len(C[1])], C[1])
+                os.unlink(filler)
+                then(mount.join("third"))
+            self.assertHolds(self.path, [A, B, ("third", kept)])
 
     def test_the_last_record_fills_the_disk(self):
         """What it grew by goes at once, and makes the room that is needed to say so."""
@@ -237,27 +243,22 @@ class FullTmpfs(Faults):
             kept = {"nothing": [C], "less": [("third", C[1][:10])], "remove": []}[then]
             self.assertHolds(self.path, [A, B, *kept])
 
-    def test_the_last_record_anew(self):
-        with self.rw(self.path) as mount:
-            filler = self.fs.fill(100000)
-            self.failed(attempt(mount.join("third"), ANEW, self.big), FULL)
-            os.unlink(filler)
-            put(mount.join("third"), b"new")
-        self.assertHolds(self.path, [A, B, ("third", b"new")])
+    def alone(self):
+        """Nothing is left beside the container."""
+        self.assertLessEqual(set(os.listdir(self.fs.path)), {"c.lime", "lost+found"})
 
     def test_an_inner_record_anew(self):
         """What is collected beside it has no room: the old one stays."""
         for size in (len(self.big), len(B[1])):  # another length, the same
             for sync in (False, True):
                 self.full(ANEW, "second", sync=sync, data=self.big[:size], items=[A, B, C])
-                self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}),
-                                 ["c.lime"])
+                self.alone()
                 put(self.path, limetest.container([A, B, C]))
 
     def test_an_inner_record_that_grows(self):
         for sync in (False, True):
             self.full(os.O_WRONLY, "second", sync=sync, at=len(B[1]), items=[A, B, C])
-            self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}), ["c.lime"])
+            self.alone()
             put(self.path, limetest.container([A, B, C]))
 
     def test_an_inner_record_when_the_container_has_no_room_twice(self):
@@ -274,7 +275,7 @@ class FullTmpfs(Faults):
             os.unlink(filler)
             put(mount.join("first"), b"another length")
         self.assertHolds(self.path, [("first", b"another length"), *items[1:]])
-        self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}), ["c.lime"])
+        self.alone()
 
     def test_nothing_written(self):
         """close says whether there is room for it."""
@@ -315,49 +316,36 @@ class FullTmpfs(Faults):
                 os.unlink(filler)
             self.intact(self.brought_back(self.path), [A, B, C, *made])
 
-    def test_in_place_needs_no_room(self):
+    def test_what_needs_no_room(self):
+        """To write in place and to remove, where the file system does not write all elsewhere."""
         with self.rw(self.path) as mount:
             self.fs.fill()
-            result = attempt(mount.join("second"), os.O_WRONLY, b"n" * len(B[1]), True, at=0)
-            if self.KIND == "btrfs" and result.error is not None:  # it writes all elsewhere
-                self.failed(result, FULL)
-                return
-            self.assertIsNone(result.error, result.at)
-        self.assertHolds(self.path, [A, ("second", b"n" * len(B[1])), C])
-
-    def test_removing_needs_no_room(self):
-        with self.rw(self.path) as mount:
-            self.fs.fill()
-            result = Attempt()
-            result.step("unlink", os.unlink, mount.join("third"))
-            if self.KIND == "btrfs" and result.error is not None:  # nor that
-                self.failed(result, FULL)
-                return
-            self.assertIsNone(result.error)
+            placed = attempt(mount.join("second"), os.O_WRONLY, b"n" * len(B[1]), True, at=0)
+            removed = Attempt()
+            removed.step("unlink", os.unlink, mount.join("third"))
+            for result in (placed, removed):
+                if self.KIND == "btrfs" and result.error is not None:
+                    self.failed(result, FULL)
+                    return
+                self.assertIsNone(result.error, result.at)
             os.truncate(mount.join("second"), 1000)
-        self.assertHolds(self.path, [A, ("second", B[1][:1000])])
+        self.assertHolds(self.path, [A, ("second", b"n" * 1000)])
 
     def test_allocated(self):
-        """fallocate says at once that there is no room, and leaves all as it was."""
-        with self.rw(self.path) as mount:
-            self.fs.fill(300000)
-            with open(mount.join("third"), "r+b", buffering=0) as file:
-                result = Attempt()
-                result.step("fallocate", os.posix_fallocate, file.fileno(), 0, len(self.big))
-                if result.error is not None:
-                    self.failed(result, FULL)
-                    self.assertEqual(os.fstat(file.fileno()).st_size, len(C[1]))
-                    self.assertBytes(file.read(), C[1])
-            if result.error is not None:
-                self.assertHolds(self.path, [A, B, C])
-
-    def test_what_could_not_be_allocated_is_given_back(self):
-        with self.rw(self.path) as mount:
+        """fallocate says at once that there is no room, leaves all as it was, and gives back what
+        it could allocate."""
+        with self.rw(self.path) as mount, open(mount.join("third"), "r+b", buffering=0) as file:
             before = os.statvfs(self.fs.path).f_bavail
-            with open(mount.join("third"), "r+b") as file:
-                self.assertErrno(FULL, os.posix_fallocate, file.fileno(), 0, 1 << 30)
-                room = os.statvfs(self.fs.path)
+            self.assertErrno(FULL, os.posix_fallocate, file.fileno(), 0, 1 << 30)
+            room = os.statvfs(self.fs.path)
             self.assertGreater(room.f_bavail, before - MIB // room.f_bsize)
+            self.fs.fill(300000)
+            refused = not self.succeeds(FULL, os.posix_fallocate, file.fileno(), 0, len(self.big))
+            if refused:
+                self.assertEqual(os.fstat(file.fileno()).st_size, len(C[1]))
+                self.assertBytes(file.read(), C[1])
+        if refused:
+            self.assertHolds(self.path, [A, B, C])
 
     def test_mapped(self):
         """A hole that is filled by a mapping: msync, fsync or close says it."""
@@ -506,13 +494,11 @@ class Quota(Faults):
     EDQUOT."""
 
     LIMIT = 4 * MIB
-    UID = 65534
     PROJECT = 4711
     relief = ()  # commands after one that has failed: more is allowed, what failed goes, and less
 
     def setUp(self):
-        if os.geteuid() != 0 or not shutil.which("setpriv"):
-            self.skipTest("needs root and setpriv")
+        users.open_device(self)
         self.big = self.write("big", b"b" * (3 * self.LIMIT))
 
     def make(self, kind, mib, options, features=()):
@@ -522,17 +508,12 @@ class Quota(Faults):
 
     def as_user(self):
         """The container is the user's, who may mount; the words that make a command his."""
-        os.chown(self.path, self.UID, self.UID)
-        mode = os.stat("/dev/fuse").st_mode & 0o777
-        os.chmod("/dev/fuse", 0o666)
-        self.addCleanup(os.chmod, "/dev/fuse", mode)
         self.where = self.tempdir()
-        os.chown(self.where, self.UID, self.UID)
-        for folder in (self.where, self.fs.path, self.big, os.path.dirname(self.big)):
-            while len(folder) > len("/tmp"):
-                os.chmod(folder, os.stat(folder).st_mode | 0o055)
-                folder = os.path.dirname(folder)
-        return ["setpriv", f"--reuid={self.UID}", f"--regid={self.UID}", "--clear-groups"]
+        for path in (self.path, self.where):
+            os.chown(path, users.NOBODY_ID, users.NOBODY_ID)
+        for path in (self.where, self.fs.path, self.big):
+            users.let_in(path)
+        return users.AS_NOBODY
 
     def refused(self, words, *user):
         """Each way to write too much; then a little, which is let in."""
@@ -564,19 +545,16 @@ class Quota(Faults):
         until(lambda: limetest.run(["lime", "repair", self.path]).returncode == 0)
         self.assertHolds(self.path, [A, B, C, ("new", b"x\n")])
 
-    def test_user_tmpfs(self):
-        self.make("tmpfs", 64, f"usrquota_block_hardlimit={self.LIMIT}")
-        self.refused("quota exceeded", *self.as_user())
-
-    def test_user_ext4(self):
-        self.make("ext4", 64, "usrquota", ["-O", "quota", "-E", "quotatype=usrquota"])
-        self.fs.limit(writelib.USER, self.UID, self.LIMIT)
-        self.refused("quota exceeded", *self.as_user())
-
-    def test_user_xfs(self):
-        self.make("xfs", 300, "uquota")
-        self.fs.limit(writelib.USER, self.UID, self.LIMIT)
-        self.refused("quota exceeded", *self.as_user())
+    def test_users(self):
+        for kind, mib, options, *features in (
+                ("tmpfs", 64, f"usrquota_block_hardlimit={self.LIMIT}"),
+                ("ext4", 64, "usrquota", "-O", "quota", "-E", "quotatype=usrquota"),
+                ("xfs", 300, "uquota")):
+            with self.subTest(kind):
+                self.make(kind, mib, options, features)
+                if kind != "tmpfs":
+                    self.fs.limit(writelib.USER, users.NOBODY_ID, self.LIMIT)
+                self.refused("quota exceeded", *self.as_user())
 
     def test_subvolume_btrfs(self):
         """Its quotas need nothing else from the kernel; root is not excepted. To cut a file needs
@@ -637,8 +615,7 @@ class BadDisk(Faults):
         for call in (lambda: put(mount.join("newer"), b"x"),
                      lambda: os.truncate(mount.join("second"), 10),
                      lambda: os.setxattr(mount.join("second"), "user.lime.mb", b"1")):
-            with self.assertRaises(OSError):
-                call()
+            self.assertRaises(OSError, call)
         self.assertTrue(mount.pid)
         mount.stop()
         self.fs.comes_back()
@@ -734,12 +711,6 @@ class ReadOnlyBelow(Faults):
             self.run_ok(["mount", "-o", f"remount,bind,{','.join(options)}", where])
         return where
 
-    def test_from_the_beginning(self):
-        where = self.bind("ro")
-        done = limetest.run(["limefs", "-o", "rw", os.path.join(where, "c.lime"), self.tempdir()])
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn(b"Read-only file system", done.stderr)
-
     def test_a_tree(self):
         """It may be mounted; what is written to it is refused."""
         where = self.bind("ro")
@@ -775,6 +746,7 @@ class Outside(Faults):
     """Somebody does not care for locks."""
 
     GONE = (errno.ESTALE, errno.EIO, errno.ENOENT)
+    HOW = {"new": APPEND, "third": GO_ON, "second": os.O_RDWR, "first": ANEW}
 
     def setUp(self):
         self.path = self.write("c.lime", limetest.container([A, B, C]))
@@ -784,40 +756,41 @@ class Outside(Faults):
         put(self.path + ".new", self.other)
         os.rename(self.path + ".new", self.path)
 
+    @contextlib.contextmanager
+    def harmed(self, name, harm, tree=False, only_closed=False):
+        """A record is written to when the container is harmed, and its writer hears of that, by
+        close if nothing else is called; the directory of the records."""
+        put(self.path, limetest.container([A, B, C]))
+        with self.rw(os.path.dirname(self.path) if tree else self.path) as mount:
+            inside = mount.join("c.lime") if tree else mount.path
+            fd = os.open(os.path.join(inside, name), self.HOW[name], 0o644)
+            write_all(fd, b"x" * 10000)
+            harm()
+            result = Attempt()
+            if not only_closed:
+                result.step("write", write_all, fd, b"y" * 10000)
+                result.step("fsync", os.fsync, fd)
+            result.close(fd)
+            self.failed(result, self.GONE)
+            yield inside
+
     def test_replaced(self):
-        for name in ("new", "third", "second", "first"):
+        for name in self.HOW:
             for tree in (False, True):
-                put(self.path, limetest.container([A, B, C]))
-                with self.rw(os.path.dirname(self.path) if tree else self.path) as mount:
-                    inside = mount.join("c.lime") if tree else mount.path
-                    how = {"new": APPEND, "third": GO_ON, "second": os.O_RDWR, "first": ANEW}
-                    fd = os.open(os.path.join(inside, name), how[name], 0o644)
-                    write_all(fd, b"x" * 10000)
-                    self.replace()
-                    result = Attempt()
-                    result.step("write", write_all, fd, b"y" * 10000)
-                    result.step("fsync", os.fsync, fd)
-                    result.close(fd)
-                    with self.subTest(name, tree=tree):
-                        self.failed(result, self.GONE)
+                with self.subTest(name, tree=tree):
+                    with self.harmed(name, self.replace, tree) as inside:
                         self.assertBytes(read(self.path), self.other, "the new container")
                         until(lambda i=inside: "001-other" in os.listdir(i), 5)
                         self.assertBytes(read(os.path.join(inside, "other")), b"o" * 5000)
-                self.assertBytes(read(self.path), self.other, "the new container")
+                    self.assertBytes(read(self.path), self.other, "the new container")
 
     def test_replaced_and_closed(self):
         """Nothing but close tells."""
-        for name, flags in (("new", APPEND), ("third", GO_ON), ("first", ANEW)):
-            put(self.path, limetest.container([A, B, C]))
-            with self.rw(self.path) as mount:
-                fd = os.open(mount.join(name), flags, 0o644)
-                write_all(fd, b"x" * 10000)
-                self.replace()
-                result = Attempt()
-                result.close(fd)
-                with self.subTest(name):
-                    self.failed(result, self.GONE)
-            self.assertBytes(read(self.path), self.other, "the new container")
+        for name in ("new", "third", "first"):
+            with self.subTest(name):
+                with self.harmed(name, self.replace, only_closed=True):
+                    pass
+                self.assertBytes(read(self.path), self.other, "the new container")
 
     def test_the_new_one_can_be_written_to(self):
         with self.rw(self.path) as mount:
@@ -830,65 +803,47 @@ class Outside(Faults):
                                      ("newer", b"y")])
 
     def test_deleted(self):
-        for name, flags in (("new", APPEND), ("third", GO_ON), ("second", os.O_RDWR),
-                            ("first", ANEW)):
-            put(self.path, limetest.container([A, B, C]))
-            with self.rw(self.path) as mount:
-                fd = os.open(mount.join(name), flags, 0o644)
-                write_all(fd, b"x" * 10000)
-                os.unlink(self.path)
-                result = Attempt()
-                result.step("write", write_all, fd, b"y" * 10000)
-                result.step("fsync", os.fsync, fd)
-                result.close(fd)
-                with self.subTest(name):
-                    self.failed(result, self.GONE)
-                self.assertErrno((*self.GONE, errno.EBUSY), put, mount.join("newer"), b"z")
-            self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
+        for name in self.HOW:
+            with self.subTest(name):
+                with self.harmed(name, lambda: os.unlink(self.path)) as inside:
+                    self.assertErrno((*self.GONE, errno.EBUSY), put,
+                                     os.path.join(inside, "newer"), b"z")
+                self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
 
     def test_cut(self):
         """From outside, while it is written to: no more harm than that."""
-        for name, flags in (("new", APPEND), ("third", GO_ON), ("first", ANEW)):
-            put(self.path, limetest.container([A, B, C]))
-            with self.rw(self.path) as mount:
-                fd = os.open(mount.join(name), flags, 0o644)
-                write_all(fd, b"x" * 10000)
-                os.truncate(self.path, 144 + 1000)
-                result = Attempt()
-                result.step("write", write_all, fd, b"y" * 10000)
-                result.step("fsync", os.fsync, fd)
-                result.close(fd)
-                with self.subTest(name):
-                    self.failed(result, self.GONE)
-            found = self.brought_back(self.path)
-            self.intact(found, [A])
-            self.assertEqual(len(found), 1)
+        for name in ("new", "third", "first"):
+            with self.subTest(name):
+                with self.harmed(name, lambda: os.truncate(self.path, 144 + 1000)):
+                    pass
+                found = self.brought_back(self.path)
+                self.intact(found, [A])
+                self.assertEqual(len(found), 1)
 
     def test_appended_to(self):
         """By a program that asks nobody for a lock: its record stays whole, and is shown."""
         foreign = ("foreign", b"f" * 1000)
-        for how in ("create", "grow", "grow what is open", "empty", "remove", "rewrite", "cut"):
+
+        def grow_what_is_open(mount, fd):
+            """It is not the last one any more, but grows."""
+            os.pwrite(fd, b"y" * 10, len(C[1]))
+            os.fsync(fd)
+            self.assertBytes(read(mount.join("third")), C[1] + b"y" * 10)
+
+        for how, change in {
+                "create": lambda mount, _: put(mount.join("newer"), b"y" * 10),
+                "grow": lambda mount, _: attempt(mount.join("third"), GO_ON, b"y" * 10),
+                "grow what is open": grow_what_is_open,
+                "empty": lambda mount, _: attempt(mount.join("third"), ANEW, b""),
+                "remove": lambda mount, _: self.assertErrno(errno.EPERM, os.unlink,
+                                                            mount.join("third")),
+                "rewrite": lambda mount, _: put(mount.join("first"), b"y" * 10),
+                "cut": lambda mount, _: os.truncate(mount.join("third"), 10)}.items():
             put(self.path, limetest.container([A, B, C]))
             with self.subTest(how), self.rw(self.path) as mount:
                 fd = os.open(mount.join("third"), os.O_WRONLY)
-                with open(self.path, "ab") as file:
-                    file.write(limetest.record(*foreign, 1, 1))
-                if how == "create":
-                    put(mount.join("newer"), b"y" * 10)
-                elif how == "grow":
-                    attempt(mount.join("third"), GO_ON, b"y" * 10)
-                elif how == "grow what is open":
-                    os.pwrite(fd, b"y" * 10, len(C[1]))
-                    os.fsync(fd)  # it is not the last one any more, but grows
-                    self.assertBytes(read(mount.join("third")), C[1] + b"y" * 10)
-                elif how == "empty":
-                    attempt(mount.join("third"), ANEW, b"")
-                elif how == "remove":
-                    self.assertErrno(errno.EPERM, os.unlink, mount.join("third"))
-                elif how == "rewrite":
-                    put(mount.join("first"), b"y" * 10)
-                else:
-                    os.truncate(mount.join("third"), 10)
+                put(self.path, limetest.record(*foreign, 1, 1), "ab")
+                change(mount, fd)
                 with contextlib.suppress(OSError):
                     os.close(fd)
                 until(lambda: "004-foreign" in os.listdir(mount))
@@ -900,8 +855,7 @@ class Outside(Faults):
     def test_garbage_is_added(self):
         """It may be a record that is not whole yet: nothing is cut, nothing added."""
         with self.rw(self.path) as mount:
-            with open(self.path, "ab") as file:
-                file.write(b"garbage" * 100)
+            put(self.path, b"garbage" * 100, "ab")
             before = read(self.path)
             for call in (lambda: put(mount.join("newer"), b"y"),
                          lambda: os.truncate(mount.join("third"), 10),
@@ -941,8 +895,7 @@ class Outside(Faults):
         with self.rw(folder) as mount:
             put(mount.join("c.lime/new"), b"x")
             until(lambda: limetest.run(["lime", "repair", self.path]).returncode == 0, 60)
-            with open(self.path, "ab") as file:
-                file.write(limetest.record("foreign", b"f" * 1000, 1, 1))
+            put(self.path, limetest.record("foreign", b"f" * 1000, 1, 1), "ab")
             put(mount.join("c.lime/newer"), b"y")
         self.assertHolds(self.path, [[A, B, C, ("new", b"x")],
                                      [("foreign", b"f" * 1000), ("newer", b"y")]])

@@ -3,10 +3,8 @@ never comes after what was written since."""
 
 import contextlib
 import errno
-import mmap
 import os
 import random
-import shutil
 import signal
 import struct
 import sys
@@ -21,15 +19,11 @@ import writelib
 from faults import HANG, Faults
 from fakejob import SYNC, WRITE, WRITING, FakeJob, ok
 from test_ranks import serving, stats
-from writelib import MIB, put, pwrite_all, until
+from writelib import MIB, put, pwrite_all, read, some, until, write_direct
 
 PAGE = 4096
 TIMEOUT = 0.5  # job_timeout
 LEASE = 4 * (TIMEOUT + MIB / 50e6)  # seconds in which ranks may write what they were asked to
-
-
-def some(n, seed):
-    return random.Random(seed).randbytes(n)
 
 
 def ranks_of(job):
@@ -37,8 +31,7 @@ def ranks_of(job):
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError, KeyError):
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
+            words = read(f"/proc/{pid}/cmdline").split(b"\0")
             if os.path.basename(words[0]) != b"limefs-io" or os.fsencode(job) not in words:
                 continue
             with open(f"/proc/{pid}/environ", "rb") as file:
@@ -51,25 +44,15 @@ def ranks_of(job):
 class TestCase(writelib.TestCase):
     OPTS = ("extent=1M", "window=16M", "forward_from=1M", f"job_timeout={TIMEOUT}")
 
-    def write_around(self, path, data, at=0, written=None):
-        """Around the kernel's cache: when it returns, it is the daemon's. written: a list, for
-        what has been written so far."""
-        fd = os.open(path, os.O_WRONLY | os.O_DIRECT)
-        try:
-            with mmap.mmap(-1, len(data)) as buffer:
-                buffer[:] = data
-                for i in range(0, len(data), MIB):
-                    pwrite_all(fd, memoryview(buffer)[i:i + MIB], at + i)
-                    if written is not None:
-                        written.append(i)
-        finally:
-            os.close(fd)
+    def write_around(self, path, data, at=0):
+        """Around the kernel's cache: when it returns, it is the daemon's."""
+        with limetest.descriptor(path, os.O_WRONLY | os.O_DIRECT) as fd:
+            write_direct(fd, data, at)
 
 
 class WithMpi(TestCase):
     def setUp(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
 
 
 class Stopped(WithMpi):
@@ -134,7 +117,9 @@ class Killed(WithMpi):
 
         def write():
             with contextlib.suppress(OSError):
-                self.write_around(mount.join("data"), old, written=written)
+                for i in range(0, len(old), MIB):
+                    self.write_around(mount.join("data"), old[i:i + MIB], i)
+                    written.append(i)
 
         writer = threading.Thread(target=write)
         writer.start()
@@ -215,16 +200,11 @@ class Fake(TestCase):
                 for name in "ab":  # O_DIRECT: they are with the daemon now
                     fd = os.open(mount.join(f"{name}/data"), os.O_RDWR | os.O_DIRECT)
                     stack.callback(os.close, fd)
-                    with mmap.mmap(-1, 8 * MIB) as buffer:
-                        buffer[:] = self.data
-                        for i in range(0, 8 * MIB, MIB):
-                            pwrite_all(fd, memoryview(buffer)[i:i + MIB], i)
+                    write_direct(fd, self.data)
                 until(lambda: len(job.writes) >= written + 6)
                 self.drop(job, mount)
                 for fd in fds:
-                    with self.assertRaises(OSError) as caught:
-                        os.fsync(fd)
-                    self.assertEqual(caught.exception.errno, errno.EIO)
+                    self.assertErrno(errno.EIO, os.fsync, fd)
                 for fd in fds:
                     os.fsync(fd)
                 with contextlib.suppress(OSError):
@@ -279,15 +259,12 @@ class Fake(TestCase):
             job.silent.set()
             fd = os.open(mount.join("a/data"), os.O_WRONLY | os.O_DIRECT)
             try:
-                with mmap.mmap(-1, 4 * MIB) as buffer:
-                    buffer[:] = self.data[:4 * MIB]
-                    for i in range(0, 4 * MIB, MIB):
-                        pwrite_all(fd, memoryview(buffer)[i:i + MIB], i)
-                    offset, n, _, lease, _ = until(lambda: job.writes)[0]
-                    at = offset // PAGE * PAGE + PAGE
-                    self.assertLess(at + 2 * PAGE, offset + n)
-                    buffer[:PAGE] = want[at:at + PAGE] = self.data[-PAGE:]
-                    pwrite_all(fd, memoryview(buffer)[:PAGE], at)
+                write_direct(fd, self.data[:4 * MIB])
+                offset, n, _, lease, _ = until(lambda: job.writes)[0]
+                at = offset // PAGE * PAGE + PAGE
+                self.assertLess(at + 2 * PAGE, offset + n)
+                want[at:at + PAGE] = self.data[-PAGE:]
+                write_direct(fd, self.data[-PAGE:], at)
                 self.assertGreater(time.time(), lease / 1e9)
             finally:
                 job.silent.clear()
@@ -316,10 +293,7 @@ class Fake(TestCase):
     def stream(self, path, held):
         """All of a record anew; a descriptor, not synced."""
         fd = os.open(path, os.O_RDWR | os.O_DIRECT)
-        with mmap.mmap(-1, 8 * MIB) as buffer:
-            buffer[:] = self.data
-            for i in range(0, 8 * MIB, MIB):
-                pwrite_all(fd, memoryview(buffer)[i:i + MIB], i)
+        write_direct(fd, self.data)
         until(lambda: held)
         return fd
 
@@ -334,9 +308,7 @@ class Fake(TestCase):
                 if size < 8 * MIB:
                     os.ftruncate(fd, size)
                 else:
-                    with mmap.mmap(-1, PAGE) as buffer:
-                        buffer[:] = self.data[:PAGE]
-                        pwrite_all(fd, buffer, 8 * MIB)
+                    write_direct(fd, self.data[:PAGE], 8 * MIB)
                 os.close(fd)
                 mount.stop()
             whole = (self.data + self.data[:PAGE])[:size]

@@ -1,6 +1,5 @@
 """Writing through real jobs, while all goes well and while it does not."""
 
-import concurrent.futures
 import contextlib
 import errno
 import json
@@ -10,7 +9,6 @@ import random
 import shutil
 import signal
 import sys
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
@@ -24,20 +22,17 @@ SMALL = ("extent=4M", "window=64M", "forward_from=1M", "job_timeout=2")
 
 
 def blocks(seed, nbytes):
-    return random.Random(seed).randbytes(nbytes)
+    return writelib.some(nbytes, seed)
 
 
 def write_record(path, data, block=MIB, flags=os.O_CREAT, each=None):
     """As dd conv=fsync does; `each` is called after each block."""
-    fd = os.open(path, os.O_WRONLY | flags)
-    try:
+    with limetest.descriptor(path, os.O_WRONLY | flags) as fd:
         for at in range(0, len(data), block):
             writelib.write_all(fd, data[at:at + block])
             if each:
                 each(at)
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 @limetest.needs_fuse
@@ -45,8 +40,7 @@ class TestCase(writelib.TestCase):
     OPTS = SMALL
 
     def setUp(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
+        mpitest.need_job(self)
         super().setUp()
 
     def through(self, source, *opts):
@@ -79,29 +73,21 @@ class Good(TestCase):
                 self.assertEqual(through + locally, total)
                 self.assertGreater(through, total / 2)
 
-    def test_it_really_was_the_job(self):
-        """The job's own counter."""
-        data = blocks(1, 32 * MIB)
-        socket = self.foreign_job(2)
-        path = self.write("c.lime", b"")
-        with self.through(path, f"job={socket}") as mount:
-            write_record(mount.join("data"), data)
-            through = stats(mount)["forwarded_written_bytes"]
-        done = limetest.run(["limefs-io", "--status", socket, "--json"],
-                            env=mpitest.environment())
-        self.assertEqual(json.loads(done.stdout)["bytes_written"], through)
-        self.assertGreater(through, 16 * MIB)
-
     def test_two_mounts_on_one_job(self):
+        """The job's own counter says that it really was the job."""
         socket = self.foreign_job(2)
         data = [blocks(i, 24 * MIB + i) for i in range(2)]
         paths = [self.write(f"{i}.lime", b"") for i in range(2)]
         mounts = [self.through(path, f"job={socket}") for path in paths]
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            list(pool.map(lambda i: write_record(mounts[i].join("data"), data[i]), range(2)))
+        limetest.at_once(*((write_record, mounts[i].join("data"), data[i]) for i in range(2)))
+        through = sum(stats(mount)["forwarded_written_bytes"] for mount in mounts)
         for path, mount, one in zip(paths, mounts, data):
             mount.stop()
             self.assertHolds(path, [("data", one)])
+        status = json.loads(self.run_ok(["limefs-io", "--status", socket, "--json"],
+                                        env=mpitest.environment()))
+        self.assertEqual(status["bytes_written"], through)
+        self.assertGreater(through, 24 * MIB)
 
     def test_eight_at_once(self):
         """On ranges of one record, and others on other records."""
@@ -112,17 +98,13 @@ class Good(TestCase):
         def write_half(mount, i, half):
             middle = len(new[i]) // 2 + 1001
             begin, end = (0, middle) if half == 0 else (middle, len(new[i]))
-            fd = os.open(mount.join(f"r{i}"), os.O_WRONLY)
-            for at in range(begin, end, MIB):
-                writelib.pwrite_all(fd, new[i][at:min(at + MIB, end)], at)
-            os.fsync(fd)
-            os.close(fd)
+            with limetest.descriptor(mount.join(f"r{i}"), os.O_WRONLY) as fd:
+                for at in range(begin, end, MIB):
+                    writelib.pwrite_all(fd, new[i][at:min(at + MIB, end)], at)
+                os.fsync(fd)
 
         with self.through(path, "ranks=2") as mount:
-            with concurrent.futures.ThreadPoolExecutor(8) as pool:
-                jobs = [pool.submit(write_half, mount, i, h) for i in range(4) for h in range(2)]
-                for job in jobs:
-                    job.result()
+            limetest.at_once(*((write_half, mount, i, half) for i in range(4) for half in range(2)))
         self.assertHolds(path, [(f"r{i}", n) for i, n in enumerate(new)])
 
     def test_read_while_it_is_written(self):
@@ -130,18 +112,14 @@ class Good(TestCase):
         data = blocks(1, 24 * MIB)
         path = self.write("c.lime", b"")
         with self.through(path, "ranks=2") as mount:
-            fd = os.open(mount.join("data"), os.O_RDWR | os.O_CREAT | os.O_DIRECT)
-            self.addCleanup(lambda: fd < 0 or os.close(fd))
-            for at in range(0, len(data), MIB):
-                writelib.pwrite_all(fd, data[at:at + MIB], at)
-                other = os.open(mount.join("data"), os.O_RDONLY | os.O_DIRECT)
-                self.assertBytes(os.pread(other, MIB, at), data[at:at + MIB])
-                back = max(0, at - 5 * MIB)
-                self.assertBytes(os.pread(other, MIB, back), data[back:back + MIB])
-                os.close(other)
-            os.fsync(fd)
-            os.close(fd)
-            fd = -1
+            with limetest.descriptor(mount.join("data"),
+                                     os.O_RDWR | os.O_CREAT | os.O_DIRECT) as fd:
+                for at in range(0, len(data), MIB):
+                    writelib.pwrite_all(fd, data[at:at + MIB], at)
+                    with limetest.descriptor(mount.join("data"), os.O_DIRECT) as other:
+                        for place in (at, max(0, at - 5 * MIB)):
+                            self.assertBytes(os.pread(other, MIB, place), data[place:place + MIB])
+                os.fsync(fd)
         self.assertHolds(path, [("data", data)])
 
     def test_requests_overtake_each_other(self):
@@ -151,14 +129,11 @@ class Good(TestCase):
         order = [*range(8), *(at for near in range(8, 28) for at in (near, near + 20))]
         block = mmap.mmap(-1, MIB)  # begins at a page: the kernel makes one request of it
         with self.through(path, "ranks=2") as mount:
-            fd = os.open(mount.join("data"), os.O_WRONLY | os.O_DIRECT)
-            try:
+            with limetest.descriptor(mount.join("data"), os.O_WRONLY | os.O_DIRECT) as fd:
                 for at in order:
                     block[:] = data[at * MIB:(at + 1) * MIB]
                     writelib.pwrite_all(fd, block, at * MIB)
                 os.fsync(fd)
-            finally:
-                os.close(fd)
             self.assertGreater(stats(mount)["forwarded_written_bytes"], 40 * MIB)
         self.assertHolds(path, [("data", data)])
 
@@ -169,8 +144,6 @@ class Good(TestCase):
         path = self.write("c.lime", limetest.container([("data", bytes(16 * MIB))]))
         want = bytearray(16 * MIB)
         with self.through(path, "ranks=2") as mount:
-            fd = os.open(mount.join("data"), os.O_RDWR | os.O_DIRECT)
-            self.addCleanup(lambda: fd < 0 or os.close(fd))
             first = extent - int(os.getxattr(mount.join("data"), "user.lime.offset"))
             second, middle = first + extent, first + extent + extent // 2
 
@@ -179,17 +152,16 @@ class Good(TestCase):
                 for begin in range(at, end, piece):
                     writelib.pwrite_all(fd, want[begin:min(begin + piece, end)], begin)
 
-            for i in range(5):  # gathered from the next piece on
-                write(first, first + piece, i)
-            write(first + piece, first + extent, 10)  # whole: its slot is free again
-            until(lambda: stats(mount)["forwarded_written_bytes"] >= extent - piece)
-            for i in range(5):
-                write(middle, middle + piece, 20 + i)
-            write(second, middle, 40)
-            write(middle, second + extent, 50)
-            os.fsync(fd)
-            os.close(fd)
-            fd = -1
+            with limetest.descriptor(mount.join("data"), os.O_RDWR | os.O_DIRECT) as fd:
+                for i in range(5):  # gathered from the next piece on
+                    write(first, first + piece, i)
+                write(first + piece, first + extent, 10)  # whole: its slot is free again
+                until(lambda: stats(mount)["forwarded_written_bytes"] >= extent - piece)
+                for i in range(5):
+                    write(middle, middle + piece, 20 + i)
+                write(second, middle, 40)
+                write(middle, second + extent, 50)
+                os.fsync(fd)
         self.assertHolds(path, [("data", bytes(want))])
 
     def test_random_steps(self):
@@ -259,13 +231,6 @@ class Faults(TestCase):
         mount.stop()
         self.assertHolds(path, [("info", b"i"), ("data", again)])
 
-    def test_mpirun_and_the_keeper_are_killed(self):
-        for name in ("mpirun", "keeper"):
-            with self.subTest(name):
-                _, mount, _ = self.while_written(
-                    lambda m: [os.kill(pid, signal.SIGKILL) for pid in pids_of(m, name)])
-                mount.stop()
-
     def test_the_job_stands_still(self):
         """SIGSTOP: after job_timeout the daemon writes by itself."""
         stopped = []
@@ -289,8 +254,7 @@ class Faults(TestCase):
         writelib.write_all(fd, blocks(1, 10 * MIB))
         os.kill(mount.pid, signal.SIGTERM)
         mount.wait_for_end()
-        with self.assertRaises(OSError):
-            os.fsync(fd)
+        self.assertRaises(OSError, os.fsync, fd)
         with contextlib.suppress(OSError):
             os.close(fd)
         mount.stop()
@@ -322,25 +286,6 @@ class Faults(TestCase):
                          blocks(1, 30 * MIB), each=harm)
         mount.stop()
         self.assertEqual(writelib.read(path), other)
-
-    def test_many_kills(self):
-        """Of any rank, at any moment, one after the other."""
-        rounds = 30 if limetest.STRESS else 3
-        path = self.write("c.lime", b"")
-        mount = self.through(path, "ranks=2")
-        dice = random.Random(7)
-        items = []
-        for i in range(rounds):
-            data = blocks(i, 30 * MIB + i)
-            victim = dice.choice(until(lambda: pids_of(serving(mount), "limefs-io"), 60))
-            timer = threading.Timer(dice.random() * 0.3, os.kill, (victim, signal.SIGKILL))
-            timer.start()
-            write_record(mount.join(f"{i + 1:03d}-data"), data)
-            timer.join()
-            items.append(("data", data))
-            until(lambda: victim not in pids_of(mount, "limefs-io"), 60)
-        mount.stop()
-        self.assertHolds(path, items)
 
 
 if __name__ == "__main__":

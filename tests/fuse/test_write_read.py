@@ -5,7 +5,6 @@ import itertools
 import mmap
 import os
 import random
-import shutil
 import struct
 import sys
 import threading
@@ -13,43 +12,30 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-import mpitest
+import test_write_ranks
 import writelib
-from test_ranks import serving, stats
-from writelib import MIB, put, pwrite_all, until
+from test_ranks import stats
+from writelib import MIB, put, pwrite_all, some, until
 
 BLOCK = 256 * 1024
 PAGE = 4096
 
 
-def some(n, seed):
-    return random.Random(seed).randbytes(n)
-
-
 def read_around(path, block=MIB):
     """All of it, around the kernel's cache."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
-    try:
+    with limetest.descriptor(path, os.O_RDONLY | os.O_DIRECT) as fd:
         with mmap.mmap(-1, block) as buffer:
             data = b""
             while got := os.readv(fd, [buffer]):
                 data += buffer[:got]
             return data
-    finally:
-        os.close(fd)
 
 
-@limetest.needs_fuse
-class TestCase(writelib.TestCase):
+class TestCase(test_write_ranks.TestCase):
     OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=30", "stripe=64K")
 
-    def setUp(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
-
     def with_job(self, source, *opts, ranks=2):
-        return serving(self.rw(source, f"ranks={ranks}", *opts, timeout=60,
-                               env=mpitest.environment()))
+        return self.through(source, f"ranks={ranks}", *opts)
 
     def forwarded(self, mount, name, data):
         """Reads it until most of it has come through the job: soon, as nobody writes. Each

@@ -3,7 +3,6 @@ the disk, and which may be lost."""
 
 import concurrent.futures
 import errno
-import mmap
 import os
 import struct
 import sys
@@ -17,7 +16,7 @@ import writelib
 from fakejob import CLOSE, HEADER, MAGIC, SYNC, WRITE, FakeJob, error
 from faults import DAEMON, Faults
 from test_ranks import serving, stats
-from writelib import MIB, put, pwrite_all, read, until
+from writelib import MIB, put, read, until, write_direct
 
 WAIT = 60 * limetest.SLOWNESS  # seconds, for what comes at once
 FIRST = 144  # where a container's first record is
@@ -51,12 +50,6 @@ class TestCase(writelib.TestCase):
         self.addCleanup(os.close, fd)
         return fd
 
-    def stream(self, fd, data, at=0):
-        with mmap.mmap(-1, len(data)) as buffer:
-            buffer[:] = data
-            for i in range(0, len(data), MIB):
-                pwrite_all(fd, memoryview(buffer)[i:i + MIB], at + i)
-
 
 class Held(TestCase):
     """A job that does not answer until it may."""
@@ -82,11 +75,11 @@ class Gathered(Held):
         self.job.handle = self.held
         mount = self.mounted(env=faults.environment())
         fd, other = (self.opened(mount, f"a/{name}") for name in ("data", "other"))
-        self.stream(fd, self.data)
+        write_direct(fd, self.data)
         syncer = threading.Thread(target=os.fsync, args=(other,))
         syncer.start()
         self.assertTrue(self.asked.wait(WAIT))
-        self.stream(fd, self.data[:MIB // 2], 4 * MIB)
+        write_direct(fd, self.data[:MIB // 2], 4 * MIB)
         self.go_on.set()
         syncer.join()
         self.assertEqual(read(path)[FIRST + 4 * MIB:][:MIB // 2], bytes(MIB // 2))  # gathered
@@ -112,7 +105,7 @@ class Ending(TestCase):
         self.job.handle = self.ending
         mount = self.mounted(env=faults.environment())
         fd = self.opened(mount, "a/data")
-        self.stream(fd, self.data)
+        write_direct(fd, self.data)
         faults.count(DAEMON)
         os.fsync(fd)
         self.assertEqual(faults.counts().get("fsync", 0), 1)
@@ -122,7 +115,7 @@ class Ending(TestCase):
         self.job.hosts, self.job.handle = 2, self.ending
         mount = self.mounted()
         fd = self.opened(mount, "a/data")
-        self.stream(fd, self.data)
+        write_direct(fd, self.data)
         self.assertErrno(errno.EIO, os.fsync, fd)
         os.fsync(fd)
 
@@ -139,7 +132,7 @@ class TimesOfChange(Held):
         mount = self.mounted()
         fd, other = self.opened(mount, "a/data"), os.open(mount.join("a/other"), os.O_RDWR)
         self.addCleanup(os.close, other)
-        writer = threading.Thread(target=self.stream, args=(fd, self.data + self.data))
+        writer = threading.Thread(target=write_direct, args=(fd, self.data + self.data))
         writer.start()
         self.assertTrue(self.asked.wait(WAIT))
         for i in range(1, 4):
@@ -169,14 +162,14 @@ class Patience(TestCase):
         """Nothing was heard of the job for long, as it was asked for nothing."""
         mount = self.mounted()
         fd = self.opened(mount, "a/data")
-        self.stream(fd, self.data)
+        write_direct(fd, self.data)
         until(lambda: self.job.writes)
         time.sleep(12 * self.LIMIT + 0.2)
         self.assertEqual(self.synced(), 0)
         os.fsync(fd)
         self.assertEqual(self.synced(), 1)
         written = len(self.job.writes)
-        self.stream(fd, self.data)
+        write_direct(fd, self.data)
         os.fsync(fd)
         self.assertGreater(len(self.job.writes), written)
         self.assertNeverGivenUp(mount)
@@ -196,13 +189,13 @@ class Patience(TestCase):
             limetest.container([("data", bytes(32 * MIB)), ("other", bytes(8 * MIB))]))
         mount = self.mounted()
         fd, reader, writer = (self.opened(mount, name) for name in ("a/data", "b/data", "b/other"))
-        self.stream(fd, self.data)
+        write_direct(fd, self.data)
         until(lambda: os.pread(reader, 4 * MIB, 0) == bytes(4 * MIB) and self.job.reads)
         with concurrent.futures.ThreadPoolExecutor() as pool:
             sync = pool.submit(os.fsync, fd)
             self.assertTrue(syncing.wait(WAIT))
             reads, writes = len(self.job.reads), len(self.job.writes)
-            write = pool.submit(self.stream, writer, self.data)
+            write = pool.submit(write_direct, writer, self.data)
             for at in range(4 * MIB, 32 * MIB, 4 * MIB):
                 self.assertBytes(os.pread(reader, 4 * MIB, at), bytes(4 * MIB))
             for each in (sync, write):
@@ -258,7 +251,7 @@ class Crowd(TestCase):
             limetest.container([("data", bytes(8 * MIB)), *((name, b"small") for name in names)]))
         mount = self.mounted()
         fds = [self.opened(mount, f"many/{name}") for name in ("data", *names)]
-        self.stream(fds[0], self.data)
+        write_direct(fds[0], self.data)
         with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
             syncs = [pool.submit(os.fsync, fd) for fd in fds[1:]]
             seen, rounds = 0, 0
@@ -279,7 +272,7 @@ class Crowd(TestCase):
         mount = self.mounted()
         fds = [self.opened(mount, f"{name}/data") for name in "ab"]
         for fd in fds:
-            self.stream(fd, self.data)
+            write_direct(fd, self.data)
         with concurrent.futures.ThreadPoolExecutor() as pool:
             first = pool.submit(os.fsync, fds[0])
             until(lambda: self.held)
@@ -300,7 +293,7 @@ class Crowd(TestCase):
         longer = os.open(mount.join("b/data"), os.O_RDWR | os.O_DIRECT)
         self.job.handle = FakeJob.answer
         for each in (fd, longer):
-            self.stream(each, self.data)
+            write_direct(each, self.data)
         os.fsync(longer)
         self.job.handle = self.handle
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -343,7 +336,7 @@ class Lost(TestCase):
         mount = serving(self.rw(self.folder, "ranks=2", f"mpirun={program}", timeout=60))
         synced, lost, never = (self.opened(mount, f"{name}/data") for name in "abc")
         for fd in (synced, lost):
-            self.stream(fd, self.data)
+            write_direct(fd, self.data)
         os.fsync(synced)
         until(lambda: stats(mount)["forwarded_written_bytes"] > 4 * MIB)
         put(end, b"")

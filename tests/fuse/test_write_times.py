@@ -57,45 +57,30 @@ class Times(writelib.TestCase):
     def test_what_the_kernel_knew_before(self):
         """It tells it when an attribute of one record is set, or that is removed: what has changed
         another one since does not look as if it had not."""
-        def set_type(mount):
-            os.setxattr(mount.join("xlf-info"), "user.lime.type", b"xlf-more")
-
-        def set_flag(mount):
-            os.setxattr(mount.join("001-xlf-info"), "user.lime.me", b"1")
-
-        def remove(mount):
-            os.remove(mount.join("last"))
-
-        for change in (set_type, set_flag, remove):
+        for what, function, name, *args in (
+                ("type", os.setxattr, "xlf-info", "user.lime.type", b"xlf-more"),
+                ("flag", os.setxattr, "xlf-info", "user.lime.me", b"1"),
+                ("remove", os.remove, "last")):
             path = put(os.path.join(self.tempdir(), "c.lime"),
                        limetest.container([*ITEMS, ("last", b"text")]))
             os.utime(path, ns=(THEN, THEN))
-            with self.subTest(change.__name__), self.rw(path) as mount:
+            with self.subTest(what), self.rw(path) as mount:
                 for name in os.listdir(mount.path):
                     self.assertEqual(os.stat(mount.join(name)).st_mtime_ns, THEN)
                 with open(mount.join("data"), "r+b") as file:
                     file.write(b"new")
                 changed = os.stat(path).st_mtime_ns
                 self.assertNotEqual(changed, THEN)
-                change(mount)
+                function(mount.join(name), *args)
                 with open(mount.join("data"), "rb") as file:
                     users.syncfs(file.fileno())
                 self.assertGreaterEqual(os.stat(path).st_mtime_ns, changed)
 
     def test_set_while_it_grows(self):
         """The close makes its length known, and the time stays."""
-        def new():
-            return os.open(self.mount.join("new"), os.O_CREAT | os.O_WRONLY)
-
-        def shorter():
-            return os.open(self.mount.join("new"), os.O_TRUNC | os.O_WRONLY)
-
-        def longer():
-            return os.open(self.mount.join("new"), os.O_APPEND | os.O_WRONLY)
-
-        for opened in (new, shorter, longer):
-            with self.subTest(opened.__name__):
-                fd = opened()
+        for flags in (os.O_CREAT, os.O_TRUNC, os.O_APPEND):
+            with self.subTest(flags=flags):
+                fd = os.open(self.mount.join("new"), flags | os.O_WRONLY)
                 os.write(fd, bytes(300000))
                 os.utime(fd, ns=(THEN, THEN))
                 os.close(fd)
@@ -127,31 +112,23 @@ class PlainTimes(writelib.TestCase):
     def test_what_the_kernel_knew_before(self):
         """A file of a tree that others changed since it was looked up keeps the time of that when
         the mount changes its attributes or names."""
-        def set_mode(path):
-            os.chmod(path, 0o640)
-
-        def set_attribute(path):
-            os.setxattr(path, "user.note", b"1")
-
-        def rename(path):
-            os.rename(path, path + "-2")
-
-        def link(path):
-            os.link(path, path + "-2")
-
         top = self.tempdir()
         with self.rw(top, "attr_timeout=600", "entry_timeout=600") as mount:
-            for change in (set_mode, set_attribute, rename, link):
-                with self.subTest(change.__name__):
-                    path = put(os.path.join(top, change.__name__), b"old")
+            for what, change in {
+                    "mode": lambda path: os.chmod(path, 0o640),
+                    "attribute": lambda path: os.setxattr(path, "user.note", b"1"),
+                    "rename": lambda path: os.rename(path, path + "-2"),
+                    "link": lambda path: os.link(path, path + "-2")}.items():
+                with self.subTest(what):
+                    path = put(os.path.join(top, what), b"old")
                     os.utime(path, ns=(THEN, THEN))
                     kept = os.open(path, os.O_RDWR)
                     self.addCleanup(os.close, kept)
-                    self.assertEqual(os.stat(mount.join(change.__name__)).st_mtime_ns, THEN)
+                    self.assertEqual(os.stat(mount.join(what)).st_mtime_ns, THEN)
                     os.pwrite(kept, b"new", 0)
                     changed = os.fstat(kept).st_mtime_ns
                     self.assertNotEqual(changed, THEN)
-                    change(mount.join(change.__name__))
+                    change(mount.join(what))
                     folder = os.open(mount.path, os.O_RDONLY | os.O_DIRECTORY)
                     users.syncfs(folder)
                     os.close(folder)

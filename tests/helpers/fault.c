@@ -266,13 +266,24 @@ static int failed(enum call call, bool ours)
     return strikes(call, ours, NULL) ? -1 : 0;
 }
 
+/* A function that does all or nothing, and one whose bytes, n, can be done by half. */
+#define WRAP(type, name, ours, parameters, arguments)                 \
+    type name parameters                                              \
+    {                                                                 \
+        REAL(name);                                                   \
+        return failed(CALL_##name, ours) ? (type)-1 : real arguments; \
+    }
+#define WRAP_PART(type, name, ours, parameters, arguments)                 \
+    type name parameters                                                   \
+    {                                                                      \
+        REAL(name);                                                        \
+        return strikes(CALL_##name, ours, &n) ? (type)-1 : real arguments; \
+    }
+
 /* ---- bytes ---- */
 
-ssize_t pread(int fd, void *buf, size_t n, off_t at)
-{
-    REAL(pread);
-    return strikes(CALL_pread, is_ours(fd), &n) ? -1 : real(fd, buf, n, at);
-}
+WRAP_PART(ssize_t, pread, is_ours(fd), (int fd, void *buf, size_t n, off_t at),
+          (fd, buf, n, at))
 
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 {
@@ -286,74 +297,22 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
     return -1;
 }
 
-ssize_t preadv(int fd, const struct iovec *parts, int count, off_t at)
-{
-    REAL(preadv);
-    return failed(CALL_preadv, is_ours(fd)) ? -1 : real(fd, parts, count, at);
-}
-
-ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at)
-{
-    REAL(pwritev);
-    return failed(CALL_pwritev, is_ours(fd)) ? -1 : real(fd, parts, count, at);
-}
-
-ssize_t read(int fd, void *buf, size_t n)
-{
-    REAL(read);
-    return strikes(CALL_read, is_ours(fd), &n) ? -1 : real(fd, buf, n);
-}
-
-ssize_t write(int fd, const void *buf, size_t n)
-{
-    REAL(write);
-    return strikes(CALL_write, is_ours(fd), &n) ? -1 : real(fd, buf, n);
-}
-
-int fsync(int fd)
-{
-    REAL(fsync);
-    return failed(CALL_fsync, is_ours(fd)) ? -1 : real(fd);
-}
-
-int fdatasync(int fd)
-{
-    REAL(fdatasync);
-    return failed(CALL_fdatasync, is_ours(fd)) ? -1 : real(fd);
-}
-
-int sync_file_range(int fd, off64_t from, off64_t to, unsigned flags)
-{
-    REAL(sync_file_range);
-    return failed(CALL_sync_file_range, is_ours(fd)) ? -1 : real(fd, from, to, flags);
-}
-
-int ftruncate(int fd, off_t size)
-{
-    REAL(ftruncate);
-    return failed(CALL_ftruncate, is_ours(fd)) ? -1 : real(fd, size);
-}
-
-int futimens(int fd, const struct timespec times[2])
-{
-    REAL(futimens);
-    return failed(CALL_futimens, is_ours(fd)) ? -1 : real(fd, times);
-}
-
-int fallocate(int fd, int mode, off_t at, off_t n)
-{
-    REAL(fallocate);
-    return failed(CALL_fallocate, is_ours(fd)) ? -1 : real(fd, mode, at, n);
-}
-
-ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_t *to_at, size_t n,
-                        unsigned flags)
-{
-    REAL(copy_file_range);
-    return strikes(CALL_copy_file_range, is_ours(to), &n)
-               ? -1
-               : real(from, from_at, to, to_at, n, flags);
-}
+WRAP(ssize_t, preadv, is_ours(fd), (int fd, const struct iovec *parts, int count, off_t at),
+     (fd, parts, count, at))
+WRAP(ssize_t, pwritev, is_ours(fd), (int fd, const struct iovec *parts, int count, off_t at),
+     (fd, parts, count, at))
+WRAP_PART(ssize_t, read, is_ours(fd), (int fd, void *buf, size_t n), (fd, buf, n))
+WRAP_PART(ssize_t, write, is_ours(fd), (int fd, const void *buf, size_t n), (fd, buf, n))
+WRAP(int, fsync, is_ours(fd), (int fd), (fd))
+WRAP(int, fdatasync, is_ours(fd), (int fd), (fd))
+WRAP(int, sync_file_range, is_ours(fd), (int fd, off64_t from, off64_t to, unsigned flags),
+     (fd, from, to, flags))
+WRAP(int, ftruncate, is_ours(fd), (int fd, off_t size), (fd, size))
+WRAP(int, futimens, is_ours(fd), (int fd, const struct timespec times[2]), (fd, times))
+WRAP(int, fallocate, is_ours(fd), (int fd, int mode, off_t at, off_t n), (fd, mode, at, n))
+WRAP_PART(ssize_t, copy_file_range, is_ours(to),
+          (int from, off64_t *from_at, int to, off64_t *to_at, size_t n, unsigned flags),
+          (from, from_at, to, to_at, n, flags))
 
 struct dirent *readdir(DIR *stream)
 {
@@ -393,104 +352,38 @@ int openat(int dir, const char *path, int flags, ...)
     return failed(CALL_openat, is_our_path(dir, path)) ? -1 : real(dir, path, flags, mode);
 }
 
-int mkostemp(char *path, int flags)
-{
-    REAL(mkostemp);
-    return failed(CALL_mkostemp, is_our_path(-1, path)) ? -1 : real(path, flags);
-}
-
-int linkat(int from, const char *old, int to, const char *new, int flags)
-{
-    REAL(linkat);
-    return failed(CALL_linkat, is_our_path(to, new)) ? -1 : real(from, old, to, new, flags);
-}
-
-int renameat(int from, const char *old, int to, const char *new)
-{
-    REAL(renameat);
-    return failed(CALL_renameat, is_our_path(to, new)) ? -1 : real(from, old, to, new);
-}
-
-int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
-{
-    REAL(renameat2);
-    return failed(CALL_renameat2, is_our_path(to, new)) ? -1 : real(from, old, to, new, flags);
-}
-
-int unlink(const char *path)
-{
-    REAL(unlink);
-    return failed(CALL_unlink, is_our_path(-1, path)) ? -1 : real(path);
-}
-
-int unlinkat(int dir, const char *path, int flags)
-{
-    REAL(unlinkat);
-    return failed(CALL_unlinkat, is_our_path(dir, path)) ? -1 : real(dir, path, flags);
-}
+WRAP(int, mkostemp, is_our_path(-1, path), (char *path, int flags), (path, flags))
+WRAP(int, linkat, is_our_path(to, new),
+     (int from, const char *old, int to, const char *new, int flags),
+     (from, old, to, new, flags))
+WRAP(int, renameat, is_our_path(to, new), (int from, const char *old, int to, const char *new),
+     (from, old, to, new))
+WRAP(int, renameat2, is_our_path(to, new),
+     (int from, const char *old, int to, const char *new, unsigned flags),
+     (from, old, to, new, flags))
+WRAP(int, unlink, is_our_path(-1, path), (const char *path), (path))
+WRAP(int, unlinkat, is_our_path(dir, path), (int dir, const char *path, int flags),
+     (dir, path, flags))
 
 /* ---- what belongs to a file ---- */
 
-int fchmod(int fd, mode_t mode)
-{
-    REAL(fchmod);
-    return failed(CALL_fchmod, is_ours(fd)) ? -1 : real(fd, mode);
-}
-
-int fchown(int fd, uid_t uid, gid_t gid)
-{
-    REAL(fchown);
-    return failed(CALL_fchown, is_ours(fd)) ? -1 : real(fd, uid, gid);
-}
-
-int fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
-{
-    REAL(fchownat);
-    return failed(CALL_fchownat, is_our_path(dir, path)) ? -1
-                                                         : real(dir, path, uid, gid, flags);
-}
-
-ssize_t flistxattr(int fd, char *list, size_t n)
-{
-    REAL(flistxattr);
-    return failed(CALL_flistxattr, is_ours(fd)) ? -1 : real(fd, list, n);
-}
-
-ssize_t fgetxattr(int fd, const char *name, void *value, size_t n)
-{
-    REAL(fgetxattr);
-    return failed(CALL_fgetxattr, is_ours(fd)) ? -1 : real(fd, name, value, n);
-}
-
-int fsetxattr(int fd, const char *name, const void *value, size_t n, int flags)
-{
-    REAL(fsetxattr);
-    return failed(CALL_fsetxattr, is_ours(fd)) ? -1 : real(fd, name, value, n, flags);
-}
-
-int stat(const char *path, struct stat *st)
-{
-    REAL(stat);
-    return failed(CALL_stat, is_our_path(-1, path)) ? -1 : real(path, st);
-}
-
-int fstat(int fd, struct stat *st)
-{
-    REAL(fstat);
-    return failed(CALL_fstat, is_ours(fd)) ? -1 : real(fd, st);
-}
-
-int fstatat(int dir, const char *path, struct stat *st, int flags)
-{
-    REAL(fstatat);
-    return failed(CALL_fstatat, is_our_path(dir, path)) ? -1 : real(dir, path, st, flags);
-}
-
-int statx(int dir, const char *path, int flags, unsigned mask, struct statx *st)
-{
-    REAL(statx);
-    return failed(CALL_statx, is_our_path(dir, path)) ? -1 : real(dir, path, flags, mask, st);
-}
+WRAP(int, fchmod, is_ours(fd), (int fd, mode_t mode), (fd, mode))
+WRAP(int, fchown, is_ours(fd), (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
+WRAP(int, fchownat, is_our_path(dir, path),
+     (int dir, const char *path, uid_t uid, gid_t gid, int flags), (dir, path, uid, gid, flags))
+WRAP(ssize_t, flistxattr, is_ours(fd), (int fd, char *list, size_t n), (fd, list, n))
+WRAP(ssize_t, fgetxattr, is_ours(fd), (int fd, const char *name, void *value, size_t n),
+     (fd, name, value, n))
+WRAP(int, fsetxattr, is_ours(fd),
+     (int fd, const char *name, const void *value, size_t n, int flags),
+     (fd, name, value, n, flags))
+WRAP(int, stat, is_our_path(-1, path), (const char *path, struct stat *st), (path, st))
+WRAP(int, fstat, is_ours(fd), (int fd, struct stat *st), (fd, st))
+WRAP(int, fstatat, is_our_path(dir, path),
+     (int dir, const char *path, struct stat *st, int flags), (dir, path, st, flags))
+WRAP(int, statx, is_our_path(dir, path),
+     (int dir, const char *path, int flags, unsigned mask, struct statx *st),
+     (dir, path, flags, mask, st))
 
 /* ---- descriptors ---- */
 
@@ -507,11 +400,7 @@ int fcntl(int fd, int command, ...)
 }
 
 /* dup2() and dup3() onto a descriptor that is open have nothing to fail of. */
-int dup(int fd)
-{
-    REAL(dup);
-    return failed(CALL_dup, is_ours(fd)) ? -1 : real(fd);
-}
+WRAP(int, dup, is_ours(fd), (int fd), (fd))
 
 /* It is closed all the same. */
 int close(int fd)

@@ -196,30 +196,23 @@ static void read_part(size_t offset, size_t n)
         differ("bytes behind the end", SIZE_MAX, 1, 0);
 }
 
-static void write_part(size_t offset, size_t n)
+static void write_to(int fd, size_t offset, size_t n, const char *what)
 {
     paint(offset, n);
     for (size_t put = 0; put < n;) {
-        ssize_t part = pwrite(me.fd, me.picture + offset + put, n - put, (off_t)(offset + put));
+        ssize_t part = pwrite(fd, me.picture + offset + put, n - put, (off_t)(offset + put));
         if (part <= 0)
-            fail("pwrite");
+            fail(what);
         put += (size_t)part;
     }
 }
 
 static void append(size_t n)
 {
-    size_t offset = me.size;
-    paint(offset, n);
     int fd = open(me.path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd < 0)
         fail("open O_APPEND");
-    for (size_t put = 0; put < n;) {
-        ssize_t part = write(fd, me.picture + offset + put, n - put);
-        if (part <= 0)
-            fail("write O_APPEND");
-        put += (size_t)part;
-    }
+    write_to(fd, me.size, n, "write O_APPEND");
     if (close(fd) != 0)
         fail("close O_APPEND");
 }
@@ -304,7 +297,7 @@ static void do_step(struct done *now)
         read_part(now->offset, now->n);
         break;
     case WRITE:
-        write_part(now->offset, now->n);
+        write_to(me.fd, now->offset, now->n, "pwrite");
         break;
     case APPEND:
         append(now->n);

@@ -7,7 +7,7 @@ a crash has left.
 
 The log has a line of JSON for each of these:
 
-    do      what begins: append, grow, cut, resize, renew, remove, patch, name, message; with its
+    do      what begins: append, grow, resize, renew, remove, patch, name, message; with its
             arguments
     to      so many bytes of it will have been written after the next write
     part    patch: the bytes that the next write changes
@@ -33,6 +33,10 @@ LARGEST = 1500000
 PIECES = [1, 100, 4096, 65536, 131072, LARGEST]
 LARGE_PIECES = [131072, 300001] + [1 << 20] * 10
 MANY = 8  # records; from there on rather one less
+# Steps with long records: the step, the least length, how much more it may be, and which record.
+LARGE = {"append_large": ("append", 0, 20000000), "append_big": ("append", 5000000, 1000000),
+         "renew_large": ("renew", 0, 20000000), "renew_big": ("renew", 1000000, 1000000, 1),
+         "renew_last_big": ("renew", 4000000, 1000000, -1)}
 
 
 @functools.lru_cache(maxsize=16)
@@ -108,21 +112,6 @@ class Writer:
         fd = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self.close(fd, self.write(fd, bytes_of(tag, n), True, pieces))
 
-    def append_large(self):
-        self.append(self.dice.randrange(20000000), LARGE_PIECES)
-
-    def renew_large(self):
-        self.renew(self.dice.randrange(20000000), LARGE_PIECES)
-
-    def append_big(self):
-        self.append(5000000 + self.dice.randrange(1000000), LARGE_PIECES)
-
-    def renew_last_big(self):
-        self.renew(4000000 + self.dice.randrange(1000000), LARGE_PIECES, len(self.names()) - 1)
-
-    def renew_big(self):
-        self.renew(1000000 + self.dice.randrange(1000000), LARGE_PIECES, 1)
-
     def patch_large(self):
         self.patch([4000000, 1048576])
 
@@ -133,15 +122,7 @@ class Writer:
         self.close(fd, self.write(fd, bytes_of(tag, n), True))
 
     def cut(self):
-        name, n = self.names()[-1], self.length()
-        self.say(do="cut", n=n)
-        if self.dice.randrange(2):
-            os.truncate(self.path(name), n)
-        else:
-            fd = os.open(self.path(name), os.O_WRONLY)
-            os.ftruncate(fd, n)
-            os.close(fd)
-        self.say(done=True)
+        self.resize(len(self.names()) - 1)
 
     def renew(self, n=None, pieces=PIECES, i=None):
         """An inner record, or the last one, is written anew; often of the same length."""
@@ -152,6 +133,7 @@ class Writer:
                 n = os.stat(self.path(names[i])).st_size
             elif n is None:
                 n = self.length()
+        i %= len(names)
         last = i == len(names) - 1
         self.say(do="renew", i=i, tag=tag, n=n)
         fd = self.open(names[i], os.O_WRONLY | os.O_TRUNC)
@@ -163,17 +145,17 @@ class Writer:
     def allocate(self):
         name = self.names()[-1]
         n = os.stat(self.path(name)).st_size + self.length() + 1
-        self.say(do="cut", n=n)
+        self.say(do="resize", i=len(self.names()) - 1, n=n)
         fd = os.open(self.path(name), os.O_RDWR)
         os.posix_fallocate(fd, 0, n)
         os.fsync(fd)
         os.close(fd)
         self.say(done=True)
 
-    def resize(self):
-        """An inner record, while it is open, or not."""
+    def resize(self, i=None):
+        """An inner record, or this one, while it is open, or not."""
         names, n = self.names(), self.length()
-        i = self.dice.randrange(len(names) - 1)
+        i = self.dice.randrange(len(names) - 1) if i is None else i
         self.say(do="resize", i=i, n=n)
         if self.dice.randrange(2):
             os.truncate(self.path(names[i]), n)
@@ -239,6 +221,14 @@ class Writer:
             os.setxattr(self.path(names[i]), "user.lime.mb", value)
         self.say(done=True)
 
+    def step(self, kind):
+        method, *large = LARGE.get(kind, (kind,))
+        if large:
+            least, more, *which = large
+            getattr(self, method)(least + self.dice.randrange(more), LARGE_PIECES, *which)
+        else:
+            getattr(self, method)()
+
     def run(self, kinds):
         """A step after the other, until SIGTERM; the first error ends it."""
         ended = []
@@ -251,7 +241,7 @@ class Writer:
                     kind = "append"
                 elif count > MANY and kind.startswith("append"):
                     kind = "remove"
-                getattr(self, kind)()
+                self.step(kind)
         except OSError as error:
             self.say(error=error.errno, words=str(error))
 
@@ -259,7 +249,7 @@ class Writer:
         """Each step, or until the first error."""
         try:
             for kind in kinds:
-                getattr(self, kind)()
+                self.step(kind)
         except OSError as error:
             self.say(error=error.errno, words=str(error))
 
@@ -352,8 +342,6 @@ class Log:
             self.records.append((open["type"].encode(), bytes_of(open["tag"], open["n"])))
         elif kind == "grow":
             self._change(-1, data=self.records[-1][1] + bytes_of(open["tag"], open["n"]))
-        elif kind == "cut":
-            self._change(-1, data=_resized(self.records[-1][1], open["n"]))
         elif kind == "resize":
             i = open["i"]
             self._change(i, data=_resized(self.records[i][1], open["n"]))
@@ -374,7 +362,7 @@ class Log:
         open = self.open
         kind = open["do"] if open else None
         where = {"append": len(self.records), "grow": len(self.records) - 1,
-                 "cut": len(self.records) - 1, "remove": len(self.records) - 1}
+                 "remove": len(self.records) - 1}
         i = where[kind] if kind in where else open["i"] if open else None
         for j, (want, got) in enumerate(zip(self.records, found)):
             if j != i:
@@ -386,7 +374,7 @@ class Log:
         missing = 1 if kind in ("remove", "append") and new is None else 0
         expected = len(self.records) + (kind == "append") - missing
         _need(len(found) == expected, f"{len(found)} records instead of {expected}")
-        if kind in ("grow", "cut", "resize", "renew", "patch", "message"):
+        if kind in ("grow", "resize", "renew", "patch", "message"):
             _need(new[0] == old[0], f"record {i + 1}: type {new[0]}, not {old[0]}")
         if kind and not (kind == "remove" and new is None):
             getattr(self, f"_judge_{kind}")(open, old, new)
@@ -414,11 +402,10 @@ class Log:
     def _judge_grow(self, open, old, new):
         self._whole_or_part(open, old[1], new[1], "record that grows")
 
-    def _judge_cut(self, open, old, new):
+    def _judge_resize(self, open, old, new):
         _need(new[1] in (old[1], _resized(old[1], open["n"])),
-              f"record that is cut to {open['n']}: {len(new[1])} bytes, {len(old[1])} before")
-
-    _judge_resize = _judge_cut
+              f"record {open['i'] + 1}, resized to {open['n']}: {len(new[1])} bytes, "
+              f"{len(old[1])} before")
 
     def _judge_remove(self, _, old, new):
         _need(new == old, "a record that is removed is there, and changed")

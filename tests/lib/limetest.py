@@ -19,13 +19,17 @@ check_all), LIMETEST_TIMEOUT (seconds for one test).
 """
 
 import atexit
+import concurrent.futures
 import contextlib
 import csv
+import errno
 import faulthandler
 import fcntl
 import functools
+import mmap
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -36,7 +40,6 @@ import traceback
 import typing
 import unittest
 import uuid
-import zlib
 
 REPO = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 B = os.path.abspath(os.environ.get("B") or os.path.join(REPO, "build"))
@@ -78,17 +81,6 @@ def manifest():
 def need_linux(test, *version):
     if tuple(map(int, os.uname().release.split(".")[:2])) < version:
         test.skipTest(f"needs Linux {'.'.join(map(str, version))}")
-
-
-def scidac_checksum(data, site_bytes, first=0):
-    """(suma, sumb) of whole sites, the first of which has that rank in its lattice."""
-    suma = sumb = 0
-    for i in range(len(data) // site_bytes):
-        crc = zlib.crc32(data[i * site_bytes:(i + 1) * site_bytes])
-        a, b = (first + i) % 29, (first + i) % 31
-        suma ^= (crc << a | crc >> 32 - a) & 0xFFFFFFFF
-        sumb ^= (crc << b | crc >> 32 - b) & 0xFFFFFFFF
-    return suma, sumb
 
 
 # ---- containers made by hand, right or wrong ----
@@ -340,11 +332,56 @@ def read(path):
         return file.read()
 
 
-def put(path, data):
-    """A file of these bytes; its path."""
-    with open(path, "wb") as file:
+def put(path, data, mode="wb"):
+    """Writes the bytes to the file, to its end with mode "ab"; returns its path."""
+    with open(path, mode) as file:
         file.write(data)
     return path
+
+
+@contextlib.contextmanager
+def descriptor(path, flags=os.O_RDONLY, mode=0o644):
+    """A descriptor, closed at the end of the `with`."""
+    fd = os.open(path, flags, mode)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def drop_cache(path, at=0):
+    """Nothing of the file from there on is in memory, where the file system can do that."""
+    with descriptor(path) as fd:
+        os.fsync(fd)
+        os.posix_fadvise(fd, at, 0, os.POSIX_FADV_DONTNEED)
+
+
+# ---- threads ----
+
+
+def at_once(*calls):
+    """Runs each call, a tuple (function, *args), in a thread of its own; returns their values."""
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return [job.result() for job in [pool.submit(*call) for call in calls]]
+
+
+@contextlib.contextmanager
+def meanwhile(function, *args, threads=1):
+    """Calls the function over and over in other threads, until the end of the `with`."""
+    over = threading.Event()
+
+    def loop():
+        while not over.is_set():
+            function(*args)
+
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        jobs = [pool.submit(loop) for _ in range(threads)]
+        try:
+            yield
+        finally:
+            over.set()
+        for job in jobs:
+            job.result()
 
 
 # ---- mounts ----
@@ -441,7 +478,10 @@ class Mount:
         return {**(os.environ if self.env is None else self.env), name: value}
 
     def start(self):
-        """Returns when it is mounted; AssertionError with limefs's words if it is not."""
+        """Returns when it is mounted; AssertionError with limefs's words if it is not. To start
+        one that is started, as `with` does, is no harm."""
+        if self.process:
+            return self
         _cleanup(self._give_up)
         # A daemon that keeps stderr open would keep a pipe open: its words go to a file.
         with tempfile.TemporaryFile() as words:
@@ -469,6 +509,16 @@ class Mount:
     def pid(self):
         """Of the daemon; None if there is none."""
         return next(iter(self.pids()), None)
+
+    def usage(self):
+        """The daemon's descriptors, but those of /dev/fuse, of which each thread has one, as what
+        they are open for; and the bytes that it has in memory."""
+        names, pid = [], self.pid
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):  # open only for a moment
+                names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        pages = int(read(f"/proc/{pid}/statm").split()[1])
+        return [name for name in names if name != "/dev/fuse"], pages * mmap.PAGESIZE
 
     def stop(self):
         """Unmounts and waits for the daemon's end; AssertionError if it doesn't end."""
@@ -503,6 +553,54 @@ class Mount:
             self._kill()
 
 
+class Foreground:
+    """`limefs -f` on a new mount point, path; ended at the end of the test. prefix: a program to
+    run it under."""
+
+    def __init__(self, source, *args, prefix=()):
+        self.path, self._log = tempdir(), os.path.join(tempdir(), "log")
+        with open(self._log, "wb") as log:
+            self.process = subprocess.Popen(
+                [*prefix, program("limefs"), "-f", *args, source, self.path],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        _cleanup(self._give_up)
+        if not _wait(lambda: mounts_under(self.path), 60 * SLOWNESS):
+            raise AssertionError(f"limefs -f is not mounted: {self.words()}")
+
+    def join(self, *names):
+        return os.path.join(self.path, *names)
+
+    def words(self):
+        """What it has said so far."""
+        return read(self._log).decode()
+
+    def end(self, number=signal.SIGTERM):
+        """Its exit status after the signal."""
+        self.process.send_signal(number)
+        return self.process.wait(60 * SLOWNESS)
+
+    def _give_up(self):
+        self.process.kill()
+        self.process.wait()
+        if mounts_under(self.path):
+            _detach(self.path)
+
+
+@contextlib.contextmanager
+def valgrind(test, source, *args):
+    """A Foreground under valgrind, which must find nothing to complain of."""
+    if SANITIZED or not shutil.which("valgrind"):
+        test.skipTest("needs valgrind and no sanitizer")
+    log = os.path.join(tempdir(), "valgrind")
+    daemon = Foreground(source, *args, prefix=[
+        "valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite,indirect",
+        "--error-exitcode=9", f"--log-file={log}"])
+    yield daemon
+    code, words = daemon.end(), read(log).decode()
+    test.assertEqual(code, 0, words)
+    test.assertNotRegex(words, "lost in|Invalid|uninitialised")
+
+
 # ---- TAP ----
 
 
@@ -528,6 +626,23 @@ class TestCase(unittest.TestCase):
     def run_ok(self, args, **kw):
         """run(), and the program must succeed; its standard output."""
         return run(args, check=True, **kw).stdout
+
+    def run_fails(self, args, words="", status=1, **kw):
+        """run(), and the program must exit so (None: not with 0) and say this; what it has said."""
+        done = run(args, **kw)
+        said = done.stderr.decode(errors="replace")
+        self.assertTrue(done.returncode != 0 if status is None else done.returncode == status,
+                        (args, done.returncode, said))
+        self.assertIn(words, said, args)
+        return said
+
+    def assertErrno(self, codes, function, *args, **kw):
+        codes = codes if isinstance(codes, tuple) else (codes,)
+        with self.assertRaises(OSError) as caught:
+            function(*args, **kw)
+        got = caught.exception.errno
+        self.assertIn(got, codes, f"{errno.errorcode.get(got)}, not "
+                                  f"{[errno.errorcode[code] for code in codes]}")
 
 
 def _say(stream, text):

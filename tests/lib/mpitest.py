@@ -65,6 +65,12 @@ def has_mpi():
     return shutil.which(MPIRUN) and os.path.exists(os.path.join(limetest.B, "mpi", "api"))
 
 
+def need_job(test):
+    """Skips it without what starts the job of a mount."""
+    if not (shutil.which(MPIRUN) and os.path.exists(limetest.program("limefs-io"))):
+        test.skipTest("needs MPI")
+
+
 class TestCase(limetest.TestCase):
     def setUp(self):
         if not has_mpi():

@@ -18,6 +18,7 @@ import hashlib
 import mmap
 import multiprocessing
 import os
+import shutil
 import signal
 import stat
 import struct
@@ -216,6 +217,47 @@ def reach(test, path):
         above = os.path.dirname(above)
         if not os.stat(above).st_mode & 0o001:
             test.skipTest(f"other users cannot enter {above}")
+
+
+def let_in(path):
+    """Others may read a temporary folder, and enter all those above it."""
+    while len(path) > len("/tmp"):
+        os.chmod(path, os.stat(path).st_mode | 0o055)
+        path = os.path.dirname(path)
+
+
+def open_device(test):
+    """Ordinary users may mount, until the end of the test, which needs root."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        test.skipTest("needs root and setpriv")
+    mode = os.stat("/dev/fuse").st_mode & 0o777
+    if not mode & 0o006:
+        os.chmod("/dev/fuse", 0o666)
+        test.addCleanup(os.chmod, "/dev/fuse", mode)
+
+
+# What runs a program as an ordinary user, who is in no other group.
+NOBODY_ID = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY_ID}", f"--regid={NOBODY_ID}", "--clear-groups"]
+
+
+def run_with_private_fuse(test, script, *args, **kw):
+    """Runs a shell script in a mount namespace in which ordinary users may mount for others. $0 is
+    a directory that all may enter, with bin and lib; the script has `as_user NUMBER COMMAND`."""
+    if not os.path.exists("/etc/fuse.conf") or not shutil.which("fusermount3"):
+        test.skipTest("needs fusermount3")
+    top = open_folder()
+    for kind in ("bin", "lib"):
+        shutil.copytree(os.path.join(limetest.B, kind), os.path.join(top, kind), symlinks=True)
+        os.chmod(os.path.join(top, kind), 0o755)
+    fuse = os.path.join(top, "fuse")
+    os.mknod(fuse, stat.S_IFCHR | 0o666, os.stat("/dev/fuse").st_rdev)
+    os.chmod(fuse, 0o666)
+    put(os.path.join(top, "conf"), b"user_allow_other\n")
+    script = ("mount --make-rprivate / && mount --bind $0/fuse /dev/fuse && "
+              "mount --bind $0/conf /etc/fuse.conf && as_user() { user=$1; shift; "
+              f"setpriv --reuid $user --regid $user --clear-groups \"$@\"; }} && {script}")
+    return limetest.run(["unshare", "-m", "sh", "-c", script, top, *args], **kw)
 
 
 def put(path, data=b"", uid=0, mode=0o644, gid=None):
