@@ -29,6 +29,31 @@ class Inner(writelib.TestCase):
         self.assertHolds(path, [("first", b"a" * 30 + b"in the middle" + b"a" * 957),
                                 ("second", b"12345" + B[1][8:] + b"end"), C])
 
+    def test_mapped_allocated_cut(self):
+        data = some(3 * MIB + 5)
+
+        def map_all(file):
+            with mmap.mmap(file.fileno(), 0) as pages:
+                pages[:] = data
+
+        def allocate(file):
+            os.posix_fallocate(file.fileno(), len(data) - 10, 100)
+
+        def cut_and_write(file):
+            file.truncate(100)
+            file.seek(90)
+            file.write(b"0123456789abcdef")
+
+        for change, old, new in [(map_all, bytes(len(data)), data),
+                                 (allocate, data, data + bytes(90)),
+                                 (cut_and_write, data, data[:90] + b"0123456789abcdef")]:
+            with self.subTest(change.__name__), self.written([A, ("data", old), C]) as (path, mount):
+                with open(mount.join("data"), "r+b", buffering=0) as file:
+                    change(file)
+                    self.assertEqual(os.fstat(file.fileno()).st_size, len(new))
+                    self.assertBytes(os.pread(file.fileno(), len(new), 0), new)
+            self.assertHolds(path, [A, ("data", new), C])
+
     def test_direct(self):
         """Aligned writes that are not aligned in the container."""
         data = some(2 * MIB)
