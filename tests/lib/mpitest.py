@@ -70,8 +70,13 @@ class TestCase(limetest.TestCase):
         if not has_mpi():
             self.skipTest("needs MPI")
 
-    def tap(self, ranks, program, *args, **kw):
-        """Runs a program of tests/mpi (mpirun()); all that it says must be good."""
+    def tap(self, ranks, program, *args, romio=False, **kw):
+        """Runs a program of tests/mpi (mpirun()); all that it says must be good. romio: with that
+        component for MPI-IO, not the one that Open MPI takes itself."""
+        if romio and MPICH:
+            self.skipTest("MPICH has nothing else")
+        if romio:
+            kw["options"] = ["--mca", "io", "^ompio"]
         done = mpirun(ranks, program, *map(str, args), **kw)
         words = done.stderr.decode(errors="replace")[-2000:]
         lines = done.stdout.decode(errors="replace").splitlines()
@@ -81,3 +86,20 @@ class TestCase(limetest.TestCase):
         self.assertEqual(bad, [], words)
         self.assertEqual(done.returncode, 0, words)
         self.assertEqual(lines[-1:], [f"1..{len(lines) - 1}"], words)
+        self.assertGreater(len(lines), 1)
+
+    def on(self, all_ranks, program, *args, folder=None, **kw):
+        """The same on each number of ranks, with a file of its own."""
+        for ranks in all_ranks:
+            with self.subTest(program=program, ranks=ranks):
+                self.tap(ranks, program, os.path.join(folder or self.tempdir(), "file"), *args,
+                         **kw)
+
+    def tmpfs(self, *options):
+        """The folder of a file system of its own."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        folder = self.tempdir()
+        limetest.run(["mount", "-t", "tmpfs", *options, "tmpfs", folder], check=True)
+        self.addCleanup(limetest.run, ["umount", "-l", folder])
+        return folder
