@@ -5,11 +5,7 @@
  *
  * MPI's profiling interface lets it watch what the library asks of MPI-IO.
  */
-#include "lemon.h"
-#include "tap.h"
-
-#include <stdbool.h>
-#include <string.h>
+#include "files.h"
 
 static const char *path;
 
@@ -89,27 +85,12 @@ static int alone(int wrong)
     return tap_ranks == 1 ? LEMON_SUCCESS : wrong;
 }
 
-static void afresh(void)
-{
-    if (tap_rank == 0)
-        unlink(path);
-    MPI_Barrier(MPI_COMM_WORLD);
-}
-
 static MPI_File open_file(int mode, MPI_Info info)
 {
     MPI_File file;
     MPI_File_open(MPI_COMM_WORLD, path, mode | (mode & MPI_MODE_RDONLY ? 0 : MPI_MODE_CREATE),
                   info, &file);
     return file;
-}
-
-static int begin(LemonWriter *w, int mb, int me, const char *type, MPI_Offset bytes)
-{
-    LemonRecordHeader *header = lemonCreateHeader(mb, me, type, bytes);
-    int code = lemonWriteRecordHeader(header, w);
-    lemonDestroyHeader(header);
-    return code;
 }
 
 /* ---- hints ---- */
@@ -167,14 +148,14 @@ static void writes_by_hints(MPI_Comm cart)
 {
     size_t bytes;
     unsigned char *part = part_of(cart, &bytes);
-    afresh();
+    remove_file(path);
     MPI_File file = open_file(MPI_MODE_WRONLY, MPI_INFO_NULL);
     LemonWriter *w = lemonCreateWriter(&file, cart);
     tap_code(set_both(NULL, w,
                       INFO("striping_unit", "4096", "cb_nodes", " 2 ", "cb_buffer_size",
                            "10000", "no_such_key", "whatever")),
              0, "hints for writing");
-    begin(w, 1, 1, "lattice", BYTES);
+    begin_record(w, 1, 1, "lattice", BYTES);
     watch_from(DATA, 4096);
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "write");
     int n = movers();
@@ -193,8 +174,7 @@ static void writes_by_hints(MPI_Comm cart)
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "by one rank");
     n = movers();
     tap_ok(n == 1 && (tap_ranks == 1 || watch.most <= 8192), "%d ranks; the rest stays", n);
-    tap_code(lemonDestroyWriter(w), 0, "destroy");
-    MPI_File_close(&file);
+    tap_code(end_writer(w, &file), 0, "destroy");
     free(part);
 }
 
@@ -214,8 +194,7 @@ static void reads_by_hints(MPI_Comm cart)
     tap_ok(tap_ranks == 1 || (n == 2 && watch.most <= 512), "%d ranks, a stripe at a time", n);
     tap_ok(!watch.between, "from stripe to stripe");
     tap_ok(memcmp(got, part, bytes) == 0, "what was written");
-    lemonDestroyReader(r);
-    MPI_File_close(&file);
+    end_reader(r, &file);
     free(got);
     free(part);
 }
@@ -261,14 +240,13 @@ static void bad_hints(MPI_Comm cart)
     tap_ok(lemonReaderSetInfo(NULL, MPI_INFO_NULL) == LEMON_ERR_PARAM &&
                lemonWriterSetInfo(NULL, MPI_INFO_NULL) == LEMON_ERR_PARAM,
            "NULL is answered");
-    begin(w, 1, 1, "lattice", BYTES);
+    begin_record(w, 1, 1, "lattice", BYTES);
     watch_from(DATA, 4096);
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "write");
     int n = movers();
     tap_ok(n == 1 && !watch.between, "the hints before are in force: %d ranks", n);
     lemonDestroyReader(r);
-    tap_code(lemonDestroyWriter(w), 0, "destroy");
-    MPI_File_close(&file);
+    tap_code(end_writer(w, &file), 0, "destroy");
     free(part);
 }
 
@@ -282,7 +260,7 @@ static int movers_of_file(MPI_Comm cart, const char *unit, const char *odd, bool
     MPI_Info_free(&info);
     LemonReader *r = read ? lemonCreateReader(&file, cart) : NULL;
     LemonWriter *w = read ? NULL : lemonCreateWriter(&file, cart);
-    int code = read ? lemonReaderNextRecord(r) : begin(w, 1, 1, "lattice", BYTES);
+    int code = read ? lemonReaderNextRecord(r) : begin_record(w, 1, 1, "lattice", BYTES);
     watch_from(DATA, 8192);
     if (code == LEMON_SUCCESS)
         code = read ? lemonReadLatticeParallel(r, part, SITE, lattice)
@@ -310,12 +288,12 @@ static void overfull(MPI_Comm cart)
 {
     size_t bytes;
     unsigned char *part = part_of(cart, &bytes);
-    afresh();
+    remove_file(path);
     lemonSetMessageHandler(count_told, NULL);
     MPI_File file = open_file(MPI_MODE_RDWR, MPI_INFO_NULL);
     LemonWriter *w = lemonCreateWriter(&file, cart);
     tap_code(set_both(NULL, w, INFO("lemon_overfull", "2")), LEMON_ERR_PARAM, "1 or nothing");
-    begin(w, 1, 1, "part", SITE);
+    begin_record(w, 1, 1, "part", SITE);
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), LEMON_ERR_WRITE, "refused");
     tap_code(set_both(NULL, w, INFO("lemon_overfull", "1")), 0, "from now on");
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "written");
@@ -328,8 +306,7 @@ static void overfull(MPI_Comm cart)
     tap_code(lemonReadLatticeParallel(r, part, SITE, lattice), LEMON_ERR_READ, "refused");
     tap_code(set_both(r, NULL, INFO("lemon_overfull", "1")), 0, "from now on");
     tap_code(lemonReadLatticeParallel(r, part, SITE, lattice), 0, "read");
-    lemonDestroyReader(r);
-    MPI_File_close(&file);
+    end_reader(r, &file);
     lemonSetMessageHandler(NULL, NULL);
     free(part);
 }
@@ -378,7 +355,6 @@ int main(int argc, char *argv[])
     overfull(cart);
     hints_of_the_file(cart);
     MPI_Comm_free(&cart);
-    if (tap_rank == 0)
-        unlink(path);
+    remove_file(path);
     return tap_end();
 }

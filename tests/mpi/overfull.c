@@ -6,10 +6,7 @@
  * Old programs give the local length of a lattice in the header, and the reference's own
  * benchmark the number of its sites. Needs the calls of the paper alone.
  */
-#include "tap.h"
-
-#include <lemon.h>
-#include <string.h>
+#include "files.h"
 
 enum { SITE = 3, SITES = 4 }; /* bytes; of each rank, in one dimension */
 
@@ -20,31 +17,26 @@ static int lattice[4] = {0, 1, 1, 1};
 
 static void write_it(const char *path, int allowed)
 {
-    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
-    LemonWriter *w = lemonCreateWriter(&file, cart);
-    LemonRecordHeader *h = lemonCreateHeader(1, 1, "local", sizeof mine);
-    tap_code(lemonWriteRecordHeader(h, w), LEMON_SUCCESS, "a header of the local length");
-    lemonDestroyHeader(h);
+    LemonWriter *w = create_writer(path, cart, MPI_MODE_WRONLY, &file);
+    tap_code(begin_record(w, 1, 1, "local", sizeof mine), LEMON_SUCCESS,
+             "a header of the local length");
     int code = lemonWriteLatticeParallel(w, mine, SITE, lattice);
     tap_code(code, allowed || tap_ranks == 1 ? LEMON_SUCCESS : LEMON_ERR_WRITE, "a lattice");
     if (code == LEMON_SUCCESS)
         tap_code(lemonWriterCloseRecord(w), LEMON_SUCCESS, "closed");
-    lemonDestroyWriter(w);
-    MPI_File_close(&file);
+    end_writer(w, &file);
 }
 
 static void read_it(const char *path, int allowed)
 {
-    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
-    LemonReader *r = lemonCreateReader(&file, cart);
+    LemonReader *r = create_reader(path, cart, &file);
     tap_code(lemonReaderNextRecord(r), LEMON_SUCCESS, "the record");
     tap_ok(lemonReaderBytes(r) == sizeof mine, "has the local length");
     int may = allowed || tap_ranks == 1;
     tap_code(lemonReadLatticeParallel(r, got, SITE, lattice),
              may ? LEMON_SUCCESS : LEMON_ERR_READ, "the lattice");
     tap_ok(!may || memcmp(got, mine, sizeof mine) == 0, "as it was written");
-    lemonDestroyReader(r);
-    MPI_File_close(&file);
+    end_reader(r, &file);
 }
 
 int main(int argc, char **argv)

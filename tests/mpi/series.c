@@ -5,14 +5,13 @@
  *        series FOLDER full   the folder is on a file system with 3 MB of room
  */
 #include "lemon_series.h"
-#include "tap.h"
+
+#include "files.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -75,19 +74,11 @@ static void remove_all(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static int header(LemonWriter *w, int mb, int me, MPI_Offset bytes)
-{
-    LemonRecordHeader *h = lemonCreateHeader(mb, me, "text", bytes);
-    int code = lemonWriteRecordHeader(h, w);
-    lemonDestroyHeader(h);
-    return code;
-}
-
 static int text(LemonWriter *w, int mb, int me)
 {
     char data[TEXT] = "a text";
     MPI_Offset n = TEXT;
-    int code = header(w, mb, me, n);
+    int code = begin_record(w, mb, me, "text", n);
     return code == LEMON_SUCCESS ? lemonWriteRecordData(data, &n, w) : code;
 }
 
@@ -175,7 +166,7 @@ static void try_order(LemonSeries *s)
     tap_code(lemonSeriesRewind(s, 1), LEMON_ERR_PARAM, "rewind while one is open");
     tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "no record");
     tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
-    tap_code(header(w, 1, 1, TEXT), LEMON_SUCCESS, "a header only");
+    tap_code(begin_record(w, 1, 1, "text", TEXT), LEMON_SUCCESS, "a header only");
     tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "a record that is not full");
     tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
     tap_code(text(w, 1, 0), LEMON_SUCCESS, "a message that goes on");
@@ -353,7 +344,8 @@ static void try_lattice(LemonSeries *s)
     for (int i = 0; i < DOUBLES; i++)
         data[i] = tap_rank * 1e6 + i;
     tap_code(lemonSeriesBegin(s, 70, &w), LEMON_SUCCESS, "begin");
-    tap_code(header(w, 1, 1, (MPI_Offset)tap_ranks * DOUBLES * 8), LEMON_SUCCESS, "header");
+    tap_code(begin_record(w, 1, 1, "text", (MPI_Offset)tap_ranks * DOUBLES * 8), LEMON_SUCCESS,
+             "header");
     tap_code(lemonWriteLatticeParallelNonBlocking(w, data, 8, lattice), LEMON_SUCCESS,
              "start a lattice");
     int code = LEMON_SUCCESS;
@@ -429,7 +421,7 @@ static void try_full(void)
     tap_code(code, LEMON_SUCCESS, "open");
     for (int i = 1; i <= 3; i++) {
         tap_code(lemonSeriesBegin(s, i, &w), LEMON_SUCCESS, "begin");
-        code = header(w, 1, 1, n);
+        code = begin_record(w, 1, 1, "text", n);
         MPI_Offset written = n;
         if (code == LEMON_SUCCESS)
             code = lemonWriteRecordData(data, &written, w);
