@@ -632,10 +632,11 @@ class Commands(jobtest.TestCase):
         self.assertRegex(self.run_ok([jobtest.IO, "--version"]), rb"^limefs-io \d+\.\d+\.\d+\n$")
 
 
-class Socket(jobtest.TestCase):
+class Socket(jobtest.SharedJob):
+    ranks = 1
+
     def test_mode(self):
-        job = self.job(1)
-        self.assertEqual(stat.S_IMODE(os.lstat(job.path).st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(os.lstat(self.server.path).st_mode), 0o600)
 
     def test_stale(self):
         path = os.path.join(self.tempdir(), "job")
@@ -647,7 +648,7 @@ class Socket(jobtest.TestCase):
         self.assertFalse(os.path.lexists(path))
 
     def test_second_job(self):
-        job = self.job(1)
+        job = self.server
         second = jobtest.Job(2, path=job.path).launch()
         self.assertTrue(jobtest.wait_until(second.is_gone, jobtest.START_S))
         self.assertNotEqual(second.process.returncode, 0)
@@ -691,9 +692,10 @@ class Socket(jobtest.TestCase):
     def test_another_user(self):
         if os.geteuid() != 0:
             self.skipTest("needs root")
-        job = self.job(1)
+        job = self.server
         os.chmod(os.path.dirname(job.path), 0o755)
         os.chmod(job.path, 0o666)
+        self.addCleanup(os.chmod, job.path, 0o600)
         program = ("import os, socket, sys; os.setuid(65534); s = socket.socket(1); "
                    f"s.settimeout({20 * limetest.SLOWNESS}); s.connect(sys.argv[1]); "
                    "sys.exit(s.recv(1) != b'')")
@@ -702,10 +704,9 @@ class Socket(jobtest.TestCase):
 
 
 class Ending(jobtest.TestCase):
-    def busy_job(self, ranks=3, *options):
-        """A job that reads and writes all the time, until it ends."""
+    def use(self, job):
+        """Reads and writes all the time, until the job ends."""
         path, _data = self.data_file(30_000_000)
-        job = self.job(ranks, *options)
         client = job.client(128 * MIB)
         file, out = client.open(path), client.open_for_writing(self.write("out", b""))
 
@@ -725,71 +726,54 @@ class Ending(jobtest.TestCase):
         thread.start()
         self.addCleanup(lambda: (job._give_up(), thread.join()))
         time.sleep(0.2)
-        return job
 
-    def test_rank_killed(self):
-        for victim in (0, 2):
-            job = self.busy_job()
-            os.kill(job.rank_pids_by_rank()[victim], signal.SIGKILL)
-            self.assertGone(job, 5 * limetest.SLOWNESS, killed=victim == 0)
-            self.assertNotEqual(job.process.returncode, 0)
+    def segments(self, job):
+        """MPI's shared memory: from /proc, because others have theirs in /dev/shm, too."""
+        found = set()
+        for pid in job.rank_pids():
+            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
+                found |= {line.split()[5] for line in maps
+                          if len(line.split()) > 5 and line.split()[5].startswith("/dev/shm/")}
+        return found
 
-    def test_rank_killed_when_idle(self):
-        for victim in range(2):
-            job = self.job(2)
-            os.kill(job.rank_pids_by_rank()[victim], signal.SIGKILL)
-            self.assertGone(job, 5 * limetest.SLOWNESS, killed=victim == 0)
+    def close_lifeline(self, job):
+        job.process.stdin.write(b"this is no end")
+        job.process.stdin.flush()
+        self.assertEqual(job.client().ranks, 3)
+        job.process.stdin.close()
 
-    def test_mpirun_killed(self):
-        for job in self.job(3), self.busy_job():
-            job.process.kill()
-            self.assertGone(job, 5 * limetest.SLOWNESS, mpirun_killed=True)
+    def test_ends(self):
+        """Soon, when idle and when busy; nothing stays. In order: with status 0, and no words."""
+        def rank(number, victim):
+            return lambda job: os.kill(job.rank_pids_by_rank()[victim], number)
 
-    def test_terminated(self):
-        for number in signal.SIGTERM, signal.SIGINT:
-            for job in self.job(3), self.busy_job():
-                job.process.send_signal(number)
-                self.assertGone(job, 5 * limetest.SLOWNESS)
+        def mpirun(number):
+            return lambda job: job.process.send_signal(number)
 
-    def test_rank_terminated(self):
-        """The whole job ends, in order."""
-        for victim in (0, 2):
-            job = self.busy_job()
-            os.kill(sorted(job.rank_pids())[victim], signal.SIGTERM)
-            self.assertGone(job, 5 * limetest.SLOWNESS)
-            self.assertEqual((job.process.returncode, job.stderr()), (0, ""))
-
-    def test_lifeline(self):
-        for job in self.job(2, "--lifeline", "0"), self.busy_job(2, "--lifeline", "0"):
-            job.process.stdin.write(b"this is no end")
-            job.process.stdin.flush()
-            self.assertEqual(job.client().ranks, 2)
-            job.process.stdin.close()
-            self.assertGone(job, 5 * limetest.SLOWNESS)
-            self.assertEqual((job.process.returncode, job.stderr()), (0, ""))
-
-    def test_stopped_while_busy(self):
-        job = self.busy_job()
-        self.assertEqual(job.stop(), 0)
-        self.assertGone(job)
-        self.assertEqual(job.stderr(), "")
-
-    def test_nothing_left(self):
-        """MPI's shared memory goes, too: from /proc, because others have theirs there."""
-        def segments(job):
-            found = set()
-            for pid in job.rank_pids():
-                with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
-                    found |= {line.split()[5] for line in maps
-                              if len(line.split()) > 5 and line.split()[5].startswith("/dev/shm/")}
-            return found
-        for end in (lambda job: os.kill(job.rank_pids()[0], signal.SIGKILL),
-                    lambda job: job.process.kill(), lambda job: job.stop()):
-            for job in self.job(3), self.busy_job():
-                left = segments(job)
-                end(job)
-                self.assertGone(job, killed=True)
-                self.assertEqual([name for name in left if os.path.exists(name)], [])
+        in_order = {}
+        for name, end, busy, expected in (
+                ("rank 0 killed", rank(signal.SIGKILL, 0), (0, 1), {"killed": True}),
+                ("rank 2 killed", rank(signal.SIGKILL, 2), (0, 1), {}),
+                ("mpirun killed", mpirun(signal.SIGKILL), (0, 1), {"mpirun_killed": True}),
+                ("mpirun terminated", mpirun(signal.SIGTERM), (0, 1), {}),
+                ("mpirun interrupted", mpirun(signal.SIGINT), (0, 1), {}),
+                ("rank 0 terminated", rank(signal.SIGTERM, 0), (1,), in_order),
+                ("rank 2 terminated", rank(signal.SIGTERM, 2), (1,), in_order),
+                ("--stop", lambda job: job.stop(), (0, 1), in_order),
+                ("--lifeline", self.close_lifeline, (0, 1), in_order)):
+            for is_busy in busy:
+                with self.subTest(name, busy=is_busy):
+                    job = self.job(3, *(["--lifeline", "0"] if name == "--lifeline" else []))
+                    if is_busy:
+                        self.use(job)
+                    segments = self.segments(job)
+                    end(job)
+                    self.assertGone(job, 5 * limetest.SLOWNESS, **expected)
+                    self.assertEqual([path for path in segments if os.path.exists(path)], [])
+                    if expected is in_order:
+                        self.assertEqual((job.process.returncode, job.stderr()), (0, ""))
+                    elif "killed" in name:
+                        self.assertNotEqual(job.process.returncode, 0)
 
     def test_killed_at_any_moment(self):
         """Also while ranks start and open."""
