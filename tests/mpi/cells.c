@@ -5,7 +5,7 @@
  *     cells read FOLDER usual|large      read in two decompositions, and compared
  *     cells wrong FILE                   writes that are refused, with words
  *     cells own FILE                     ranks with long runs: the same file in each way
- *     cells damaged FILE                 prints words and code of a read
+ *     cells damaged FOLDER COUNT         prints the code of a read of each file, and words
  */
 #include "files.h"
 
@@ -275,7 +275,7 @@ static void read_it(void)
 static void print(const char *text, void *context)
 {
     (void)context;
-    fprintf(stderr, "%s\n", text);
+    fprintf(stderr, "%s: %s\n", strrchr(file_name, '/') + 1, text);
 }
 
 /* What a damaged file gives: the same code on all ranks, and words. */
@@ -295,7 +295,7 @@ static void read_damaged(void)
     }
     tap_code(code, code, "the same answer on all ranks");
     if (tap_rank == 0)
-        printf("code %d\n", code);
+        printf("%s: code %d\n", strrchr(file_name, '/') + 1, code);
     end_reader(r, &file);
 }
 
@@ -478,7 +478,12 @@ int main(int argc, char **argv)
 {
     tap_begin(&argc, &argv);
     lemonSetMessageHandler(print, NULL);
-    if (argc == 4) {
+    if (argc == 4 && strcmp(argv[1], "damaged") == 0) {
+        for (int i = 0; i < atoi(argv[3]); i++) {
+            snprintf(file_name, sizeof file_name, "%s/%d", argv[2], i);
+            read_damaged();
+        }
+    } else if (argc == 4) {
         each_file(argv[2], argv[3], strcmp(argv[1], "write") == 0 ? write_it : read_it);
     } else if (argc == 3) {
         snprintf(file_name, sizeof file_name, "%s", argv[2]);
@@ -487,8 +492,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[1], "own") == 0) {
             write_in_each_way();
             give_paths();
-        } else
-            read_damaged();
+        }
     }
     return tap_end();
 }
