@@ -212,8 +212,7 @@ class Hostile(jobtest.SharedJob):
         asking = self.server.client()
         self.assertRefused(errno.EINVAL, asking.write, asking.open_for_writing(other), 0, 1, 0)
         client.sync(file)
-        with open(other, "rb") as kept:
-            self.assertTrue(kept.read() == data)
+        self.assertHolds(other, data)
 
     def test_somebody_elses_file(self):
         client = self.server.client(MIB)
@@ -261,8 +260,7 @@ class Hostile(jobtest.SharedJob):
                  for reply in (client.receive() for i in range(400))}
         self.assertLessEqual(set(codes.values()), {0, errno.EAGAIN})
         client.sync(file)
-        with open(path, "rb") as out:
-            data = out.read().ljust(4_000_000, b"\0")
+        data = limetest.read(path).ljust(4_000_000, b"\0")
         for i, code in codes.items():
             part = slice(i * 10_000, i * 10_000 + 10_000)
             self.assertTrue(data[part] == (bytes(10_000) if code else client.window[part]), i)
@@ -349,8 +347,7 @@ class Hostile(jobtest.SharedJob):
         self.check()
         self.assertTrue(jobtest.wait_until(self.is_idle))
         self.assertTrue(jobtest.wait_until(lambda: self.windows() == 1))
-        with open(path, "rb") as out:
-            self.assertEqual(out.read().strip(b"w").strip(b"\0"), b"")
+        self.assertEqual(limetest.read(path).strip(b"w").strip(b"\0"), b"")
 
     def test_gone_while_opening_for_writing(self):
         for _ in range(30):

@@ -206,8 +206,7 @@ class Files(HostsTestCase, jobtest.SharedJob):
             self.assertTrue(jobtest.wait_until(lambda: time.time() > until, 5))
         text = self.assertRefused(errno.ETIMEDOUT, client.write_done, tag)
         self.assertIn("beta: ", text)
-        with open(path, "rb") as written:
-            self.assertLess(written.read().count(0), 9 * MIB)
+        self.assertLess(limetest.read(path).count(0), 9 * MIB)
         model = bytearray(data)
         self.write_all(client, file, model, 0, 16 * MIB, 0)
         self.assertHolds(path, model)
@@ -376,8 +375,7 @@ class Names(HostsTestCase, jobtest.SharedJob):
         os.makedirs(self.folder)
         self.path = os.path.join(self.folder, "data")
         self.data = random.randbytes(5 * MIB)
-        with open(self.path, "wb") as file:
-            file.write(self.data)
+        limetest.put(self.path, self.data)
         self.client = self.server.client(16 * MIB)
 
     def works(self, path, **kw):
@@ -438,8 +436,7 @@ class Names(HostsTestCase, jobtest.SharedJob):
         """Another user's file of the same number, size and time; and one in which nothing but the
         time of the last change tells."""
         with tmpfs(self, self.folder), tmpfs(self, self.folder, "beta"):
-            with open(self.path, "wb") as file:
-                file.truncate(1000)
+            limetest.put(self.path, bytes(1000))
             os.chmod(self.path, 0o600)
             os.utime(self.path, (1e9, 1e9))
             for uid, mode, words in [(65534, 0o600, "uid 65534, not 0"),

@@ -34,11 +34,6 @@ def dirty_pages(path):
         return counts[1] + counts[2]
 
 
-def contents(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
 class Reading(jobtest.SharedJob):
     def test_odd_ranges(self):
         path, data = self.data_file(ODD)
@@ -491,7 +486,7 @@ class WritingFails(jobtest.SharedJob):
                 client.window[gate] = 1
             for tag in tags:
                 self.assertRefused(errno.ECANCELED, client.write_done, tag)
-            self.assertLessEqual(contents(path).count(0), most + data.count(0))
+            self.assertLessEqual(limetest.read(path).count(0), most + data.count(0))
             client.window[gate] = 0
             with contextlib.ExitStack() as stack:
                 for rank in victims:
@@ -500,8 +495,8 @@ class WritingFails(jobtest.SharedJob):
                 tag = client.start_write(file, 0, 16 * MIB, 0, gate=gate, until=int(until * 1e9))
                 self.assertTrue(jobtest.wait_until(lambda end=until: time.time() > end, 5))
             self.assertRefused(errno.ETIMEDOUT, client.write_done, tag)
-            self.assertLessEqual(contents(path).count(0), most + data.count(0))
-        model = bytearray(contents(path))
+            self.assertLessEqual(limetest.read(path).count(0), most + data.count(0))
+        model = bytearray(limetest.read(path))
         client.window[:1000] = model[:1000] = b"w" * 1000
         client.write(file, 0, 1000, 0, gate=gate, until=int((time.time() + 60) * 1e9))
         self.assertHolds(path, model)

@@ -61,6 +61,17 @@ def mpirun(ranks, program, *args, options=(), under=(), timeout=1100, env=None, 
                         env=environment_of_one(env), cwd=cwd, timeout=timeout)
 
 
+def flip(path, offset, bits=1):
+    """Changes bits of a byte of the file; from its end if the offset is negative. Returns what the
+    byte was."""
+    with open(path, "r+b") as file:
+        place = file.seek(offset, os.SEEK_END if offset < 0 else os.SEEK_SET)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ bits]))
+    return byte
+
+
 def has_mpi():
     return shutil.which(MPIRUN) and os.path.exists(os.path.join(limetest.B, "mpi", "api"))
 

@@ -151,8 +151,7 @@ class Files(TestCase):
 
     def place_of(self, path, offset):
         """Where in the file that byte of the data is."""
-        with open(path, "rb") as file:
-            found = file.read().find(data_at(offset, 64))
+        found = limetest.read(path).find(data_at(offset, 64))
         self.assertGreaterEqual(found, 0)
         return found
 
@@ -171,12 +170,7 @@ class Files(TestCase):
                     self.assertTrue(result["results"][0]["verified"])
                     local = result["results"][0]["bytes"] // 4
                     offset = (2 * local + 4000) // 8 * 8
-                place = self.place_of(path, offset)
-                with open(path, "r+b") as file:
-                    file.seek(place + 5)
-                    old = file.read(1)[0]
-                    file.seek(place + 5)
-                    file.write(bytes([old ^ 0x10]))
+                old = mpitest.flip(path, self.place_of(path, offset) + 5, 0x10)
                 orders = [((), 2), (("--reorder",), 1)]
                 for more, rank in orders if limetest.STRESS else (orders[i % 2],):
                     words = self.run_bench(4, *read, *more, status=1, where=where).words
@@ -191,15 +185,12 @@ class Files(TestCase):
         done = self.run_bench(2, "-b", "posix", *SMALL, "--size", "96k", "--operations", "read",
                               "--json", path + ".json", status=1, where=os.path.dirname(path))
         self.assertIn(b"WRONG BYTES", done.stdout)
-        with open(path + ".json", encoding="utf-8") as file:
-            self.assertIs(json.load(file)["results"][0]["verified"], False)
+        result = json.loads(limetest.read(path + ".json"))
+        self.assertIs(result["results"][0]["verified"], False)
 
     def test_a_checksum_that_is_wrong(self):
         path = self.kept("lime", "--checksum")
-        place = self.place_of(path, 8000)
-        with open(path, "r+b") as file:
-            file.seek(place)
-            file.write(b"xxxxxxxx")
+        mpitest.flip(path, self.place_of(path, 8000))
         words = self.run_bench(4, "-b", "lime", *SMALL, "--checksum", "--operations", "read",
                                status=1, where=os.path.dirname(path)).words
         self.assertRegex(words, r"lime: rank 0: checksum: [0-9a-f]{8} [0-9a-f]{8} of the data, ")
@@ -214,12 +205,9 @@ class Files(TestCase):
                 self.assertIn(": good: ", said)
 
     def test_disjoint_interleaved_and_random_are_one_file(self):
-        files = set()
-        for pattern in ("disjoint", "interleaved", "random"):
-            with open(self.kept("posix", "-p", pattern), "rb") as file:
-                files.add(file.read())
-        self.assertEqual(len(files), 1)
-        self.assertEqual(files.pop(), data_at(0, 4 * 48 * 1024))
+        self.assertEqual({limetest.read(self.kept("posix", "-p", pattern))
+                          for pattern in ("disjoint", "interleaved", "random")},
+                         {data_at(0, 4 * 48 * 1024)})
 
     def test_alignment(self):
         for backend in ("lime", *DATASETS):
@@ -237,7 +225,7 @@ class Files(TestCase):
         """An empty file neither, and no link."""
         folder = self.tempdir()
         path = os.path.join(folder, "f")
-        for make in (lambda: self.put(path, b"a configuration"), lambda: self.put(path, b""),
+        for make in (lambda: limetest.put(path, b"a configuration"), lambda: limetest.put(path, b""),
                      lambda: os.symlink("nowhere", path), lambda: os.mkfifo(path)):
             make()
             before = os.lstat(path)
@@ -247,16 +235,12 @@ class Files(TestCase):
             self.assertEqual(os.listdir(folder), ["f"])
             os.unlink(path)
 
-    def put(self, path, data):
-        with open(path, "wb") as file:
-            file.write(data)
-
     def test_json_replaces_nothing(self):
         """Its file, existing, locked, a file of data, or no file: all is as it was."""
         folder = self.tempdir()
         path, data = os.path.join(folder, "c"), limetest.container([("a", b"data")])
-        self.put(path, data)
-        self.put(os.path.join(folder, "data"), bytes(1 << 20))
+        limetest.put(path, data)
+        limetest.put(os.path.join(folder, "data"), bytes(1 << 20))
         os.symlink("data", os.path.join(folder, "link"))
         os.mkfifo(os.path.join(folder, "fifo"))
         os.mkdir(os.path.join(folder, "d"))
@@ -280,11 +264,9 @@ class Files(TestCase):
                     self.assertEqual(done.returncode, 1, done)
                     self.assertRegex(done.stderr.decode(), "lime-bench: (d/../)?" + words)
                     self.assertEqual(sorted(os.listdir(folder)), names)
-        with open(path, "rb") as file:
-            self.assertEqual(file.read(), data)
+        self.assertEqual(limetest.read(path), data)
         self.run_bench(1, *small, "--json", path, "--force", "-q", where=folder)
-        with open(path, encoding="utf-8") as file:
-            self.assertEqual(json.load(file)["program"], "lime-bench")
+        self.assertEqual(json.loads(limetest.read(path))["program"], "lime-bench")
         self.assertEqual(sorted(os.listdir(folder)), names)
 
     def test_json_of_a_killed_run(self):
@@ -298,19 +280,18 @@ class Files(TestCase):
         limetest.run(words, env=mpitest.environment_of_one(), check=True)
         took = time.monotonic() - begun
         for _ in range(200 if limetest.STRESS else 8):
-            self.put(path, b"old")
+            limetest.put(path, b"old")
             with subprocess.Popen(words, env=mpitest.environment_of_one(),
                                   stderr=subprocess.DEVNULL) as process:
                 time.sleep(draw.uniform(0, 1.1 * took))
                 process.kill()
-            with open(path, "rb") as file:
-                found = file.read()
+            found = limetest.read(path)
             self.assertTrue(found == b"old" or json.loads(found)["program"] == "lime-bench")
         limetest.run(words, env=mpitest.environment_of_one(), check=True)
         self.assertEqual([name for name in os.listdir(folder) if ".lime-tmp-" in name], [])
         users.reach(self, folder)
         if os.geteuid() == 0:
-            self.put(path, b"old")
+            limetest.put(path, b"old")
             os.chmod(folder, 0o755)
             theirs = self.tempdir()
             os.chmod(theirs, 0o777)
@@ -319,8 +300,7 @@ class Files(TestCase):
                                 group=54321, extra_groups=[])
             self.assertEqual(done.returncode, 1, done)
             self.assertIn(b"/c: open: Permission denied", done.stderr)
-            with open(path, "rb") as file:
-                self.assertEqual(file.read(), b"old")
+            self.assertEqual(limetest.read(path), b"old")
 
     def test_errors_have_words(self):
         folder = self.tempdir()
@@ -330,8 +310,7 @@ class Files(TestCase):
                 (("-b", "posix", "--json", os.path.join(folder, "no", "json")), "json: open: No such")):
             with self.subTest(args=args):
                 self.assertIn(words, self.run_bench(2, *SMALL, *args, status=1).words)
-        with open(os.path.join(folder, "f"), "wb") as file:
-            file.write(bytes(1000))
+        limetest.put(os.path.join(folder, "f"), bytes(1000))
         for backend, words in (("posix", "read: the file ends at byte 1000"),
                                ("lime", "read header: Lemon's error"), ("hdf5", "open: H5F")):
             with self.subTest(backend=backend):

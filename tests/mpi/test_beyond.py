@@ -39,8 +39,7 @@ class Beyond(TestCase):
         self.on((3,), "hints", romio=True)
 
     def check_aligned(self, path, want, alignment, from_bytes):
-        with open(path, "rb") as file:
-            self.assertEqual(file.read(), want)
+        self.assertEqual(limetest.read(path), want)
         self.assertIn(b": good: ", self.run_ok(["lime", "check", path]))
         records = json.loads(self.run_ok(["lime", "ls", "--json", path]))["records"]
         kept = [record for record in records if record["type"] != "lemon-filler"]

@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-from mpitest import RANKS, TestCase
+from mpitest import RANKS, TestCase, flip
 
 
 # Of those whose metadata do not say it.
@@ -59,11 +59,7 @@ class Checksum(TestCase):
                 path = os.path.join(self.tempdir(), "file")
                 self.tap(ranks, "checksum", path, "ildg")
                 self.run_ok(["lime", "check", "--data", path])
-                with open(path, "r+b") as file:
-                    file.seek(-1000, os.SEEK_END)  # in the lattice
-                    byte = file.read(1)
-                    file.seek(-1, os.SEEK_CUR)
-                    file.write(bytes([byte[0] ^ 4]))
+                flip(path, -1000, 4)  # in the lattice
                 self.assertEqual(limetest.run(["lime", "check", "--data", path]).returncode, 1)
 
     def test_files_of_others(self):

@@ -117,8 +117,7 @@ class Install(mpitest.TestCase):
         path = source
         if not os.path.isabs(source) or "\n" in source:
             path = os.path.join(where, "user.cc" if compiler else "user.c")
-            with open(path, "w", encoding="ascii") as file:
-                file.write(source)
+            limetest.put(path, source.encode())
         program = os.path.join(where, "user")
         self.run_ok([compiler or mpitest.MPICC, "-Wall", "-Werror", "-o", program, path, *flags],
                     env=mpitest.environment())
@@ -135,9 +134,8 @@ class Install(mpitest.TestCase):
         where = self.tempdir()
         done = mpitest.mpirun(2, program, cwd=where, env={"LD_LIBRARY_PATH": self.lib})
         self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
-        with open(os.path.join(where, "canonical.test"), "rb") as file:
-            self.assertEqual(file.read(), limetest.record("lemon-test-text",
-                                                          b"LEMON test message", True, True))
+        self.assertEqual(limetest.read(os.path.join(where, "canonical.test")),
+                         limetest.record("lemon-test-text", b"LEMON test message", True, True))
 
     def test_what_is_there(self):
         for path in ("lib/liblemon.a", "lib/liblemon.so", "lib/liblemon.so.1",
@@ -169,8 +167,7 @@ class Install(mpitest.TestCase):
     def test_every_call_of_the_header_is_in_the_library(self):
         text = ""
         for name in ("lemon.h", "lemon_cells.h", "lemon_series.h"):
-            with open(os.path.join(self.prefix, "include", name), encoding="ascii") as file:
-                text += file.read()
+            text += limetest.read(os.path.join(self.prefix, "include", name)).decode()
         declared = set(re.findall(r"\b(lemon[A-Z]\w*)\(", re.sub(r"/\*.*?\*/", "", text,
                                                                 flags=re.S)))
         shown = self.run_ok(["nm", "-D", "--defined-only",
@@ -198,8 +195,7 @@ class Install(mpitest.TestCase):
         for root, _, names in os.walk(dest):
             for name in names:
                 if name.endswith((".pc", ".cmake", ".h")):
-                    with open(os.path.join(root, name), encoding="ascii") as file:
-                        self.assertNotIn(dest, file.read())
+                    self.assertNotIn(dest.encode(), limetest.read(os.path.join(root, name)))
         flags = self.pkg_config("--cflags", "--libs", PKG_CONFIG_SYSROOT_DIR=dest,
                                 PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1",
                                 PKG_CONFIG_ALLOW_SYSTEM_LIBS="1")
@@ -208,9 +204,8 @@ class Install(mpitest.TestCase):
 
     def cmake(self, target, source=CANONICAL, language="C", version="", prefix=None):
         project, build = self.tempdir(), self.tempdir()
-        with open(os.path.join(project, "CMakeLists.txt"), "w", encoding="ascii") as file:
-            file.write(CMAKE_PROJECT.format(language=language, source=source, target=target,
-                                            version=version))
+        text = CMAKE_PROJECT.format(language=language, source=source, target=target, version=version)
+        limetest.put(os.path.join(project, "CMakeLists.txt"), text.encode())
         mpi = [f"-DMPI_C_COMPILER={mpitest.MPICC}"] if language == "C" else []
         if mpitest.MPICH:
             mpi.append("-DMPI_CXX_COMPILER=mpicxx.mpich")
@@ -226,9 +221,7 @@ class Install(mpitest.TestCase):
             self.cmake("lemon::lemon", version="2.0")
 
     def test_cmake_in_a_project_of_cxx_only(self):
-        source = os.path.join(self.tempdir(), "user.cc")
-        with open(source, "w", encoding="ascii") as file:
-            file.write(CXX_PROGRAM)
+        source = self.write("user.cc", CXX_PROGRAM.encode())
         self.works(self.cmake("lemon::lemon", source=source, language="CXX"))
 
     def test_cxx(self):
@@ -240,8 +233,7 @@ class Install(mpitest.TestCase):
         """In one static program, in either order of the libraries."""
         where = self.tempdir()
         for name, text in (("lime.h", FAKE_LIME_H), ("lime.c", FAKE_LIME_C)):
-            with open(os.path.join(where, name), "w", encoding="ascii") as file:
-                file.write(text)
+            limetest.put(os.path.join(where, name), text.encode())
         subprocess.run(["cc", "-c", "lime.c"], cwd=where, check=True)
         subprocess.run(["ar", "rcs", "liblime.a", "lime.o"], cwd=where, check=True)
         flags = [f"-I{where}", f"-I{os.path.dirname(CANONICAL)}",
