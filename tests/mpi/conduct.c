@@ -6,7 +6,9 @@
  * must get the same answer. This program needs nothing but the calls of the paper, so that it
  * can be compiled against any lemon.h.
  *
- *     conduct FILE [ROW]   FILE is made anew; ROW alone, where others crash
+ *     conduct FILE [ROW]        FILE is made anew; ROW alone, where others crash
+ *     conduct search FOLDER N   the loop by which programs look for a record: on how many of
+ * the containers FOLDER/0 to FOLDER/N-1, damaged in any way, it ends
  */
 #include <lemon.h>
 
@@ -491,6 +493,35 @@ static const struct row rows[] = {
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
+/* As nissa has it. Returns whether it ends; adds its calls to *steps. */
+static int search_ends(LemonReader *r, int *steps)
+{
+    for (int most = 1000; most > 0; most--, ++*steps) {
+        if (lemonReaderNextRecord(r) == LEMON_EOF)
+            return 1;
+        if (strcmp(lemonReaderType(r), "not-there") == 0)
+            break;
+    }
+    return 0;
+}
+
+static void search(const char *folder, int count)
+{
+    int steps = 0, ends = 0;
+    for (int i = 0; i < count; i++) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s/%d", folder, i);
+        if (MPI_File_open(cart, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp) != MPI_SUCCESS)
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        LemonReader *r = lemonCreateReader(&fp, cart);
+        ends += search_ends(r, &steps);
+        end_reader(r);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &ends, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%d ends, %d steps\n", ends, steps);
+}
+
 static void run(int i)
 {
     char first[sizeof answer];
@@ -515,9 +546,14 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     grid[0] = ranks;
     MPI_Cart_create(MPI_COMM_WORLD, 4, grid, periods, 0, &cart);
-    if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: conduct FILE [ROW]\n");
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr, "usage: conduct FILE [ROW] | search FOLDER N\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    if (argc == 4) {
+        search(argv[2], atoi(argv[3]));
+        MPI_Finalize();
+        return 0;
     }
     path = argv[1];
     if (argc == 3 && atoi(argv[2]) >= ROWS) {

@@ -35,6 +35,9 @@ class Beyond(TestCase):
     def test_hints(self):
         self.on(RANKS, "hints")
 
+    def test_records_that_hold_more_than_their_headers_say(self):
+        self.on((1, 3), "hints", "compat", env={"LEMON_COMPAT": "overfull"})
+
     def test_hints_with_romio(self):
         self.on((3,), "hints", romio=True)
 
