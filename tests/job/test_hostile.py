@@ -170,17 +170,21 @@ class Hostile(jobtest.SharedJob):
             if fd is not None:
                 os.close(fd)
 
+    def outside(self, file):
+        """Of reads and writes: of no file, of no bytes, or not in the window of 1 MiB."""
+        return [(errno.EBADF, (file + 9, 0, 1, 0)), (errno.EBADF, (0, 0, 1, 0)),
+                (errno.EINVAL, (file, 0, 0, 0)), (errno.EINVAL, (file, 0, MIB + 1, 0)),
+                (errno.EINVAL, (file, 0, 1, MIB)), (errno.EINVAL, (file, 0, 2, MIB - 1)),
+                (errno.EINVAL, (file, 0, 1, (1 << 64) - 1)),
+                (errno.EINVAL, (file, 0, (1 << 64) - 1, 1)),
+                (errno.EINVAL, (file, 0, (1 << 30) + 1, 0))]
+
     def test_reads(self):
         client = self.server.client(MIB)
         file = client.open(self.path)
         size = len(self.data)
         for code, args in [
-                (errno.EBADF, (file + 1, 0, 1, 0)), (errno.EBADF, (0, 0, 1, 0)),
-                (errno.EINVAL, (file, 0, 0, 0)), (errno.EINVAL, (file, 0, MIB + 1, 0)),
-                (errno.EINVAL, (file, 0, 1, MIB)), (errno.EINVAL, (file, 0, 2, MIB - 1)),
-                (errno.EINVAL, (file, 0, 1, (1 << 64) - 1)),
-                (errno.EINVAL, (file, 0, (1 << 64) - 1, 1)),
-                (errno.EINVAL, (file, 0, (1 << 30) + 1, 0)),
+                *self.outside(file),
                 (errno.ENXIO, (file, size, 1, 0)), (errno.ENXIO, (file, size - 1, 2, 0)),
                 (errno.ENXIO, (file, (1 << 64) - 1, 2, 0)), (errno.ENXIO, (file, 1 << 63, 2, 0))]:
             self.assertRefused(code, client.read, *args)
@@ -196,13 +200,8 @@ class Hostile(jobtest.SharedJob):
         far = (1 << 63) - 1
         self.assertRefused(errno.EINVAL, client.write, file, 0, 1, 0, uid=2 ** 32 - 1)
         for code, args in [
-                (errno.EBADF, (file + 9, 0, 1, 0)), (errno.EBADF, (0, 0, 1, 0)),
+                *self.outside(file),
                 (errno.EBADF, (reading, 0, 1, 0)), (errno.EBADF, (self.file, 0, 1, 0)),
-                (errno.EINVAL, (file, 0, 0, 0)), (errno.EINVAL, (file, 0, MIB + 1, 0)),
-                (errno.EINVAL, (file, 0, 1, MIB)), (errno.EINVAL, (file, 0, 2, MIB - 1)),
-                (errno.EINVAL, (file, 0, 1, (1 << 64) - 1)),
-                (errno.EINVAL, (file, 0, (1 << 64) - 1, 1)),
-                (errno.EINVAL, (file, 0, (1 << 30) + 1, 0)),
                 (errno.EFBIG, (file, far, 1, 0)), (errno.EFBIG, (file, far - 1, 2, 0)),
                 (errno.EFBIG, (file, (1 << 64) - 1, 2, 0)), (errno.EFBIG, (file, 1 << 63, 2, 0)),
                 (errno.EFBIG, (file, far - 1, 1, 0)), (errno.EFBIG, (file, far - MIB, MIB, 0))]:
@@ -349,13 +348,6 @@ class Hostile(jobtest.SharedJob):
         self.assertTrue(jobtest.wait_until(lambda: self.windows() == 1))
         self.assertEqual(limetest.read(path).strip(b"w").strip(b"\0"), b"")
 
-    def test_gone_while_opening_for_writing(self):
-        for _ in range(30):
-            client = jobclient.Client(self.server.path, MIB)
-            client.start_open_for_writing(self.path)
-            client.start_open_for_writing(self.path, inode=5)
-            client.close()
-
     def windows(self):
         """Windows that rank 0 has mapped."""
         pid = self.good.status()["pid"]
@@ -363,16 +355,17 @@ class Hostile(jobtest.SharedJob):
             return sum("memfd:jobclient" in line for line in maps)
 
     def test_gone_while_opening(self):
-        for _ in range(30):
-            client = jobclient.Client(self.server.path, MIB)
-            client.start_open(self.path)
-            client.start_open(self.path, inode=5)
-            client.close()
-        other, data = self.data_file(10_000)
-        for _ in range(10):
-            client = jobclient.Client(self.server.path, MIB)
-            client.start_open(other)
-            client.close()
+        other, _ = self.data_file(10_000)
+        for path, opcode, wrong in ((self.path, OPEN, True), (self.path, OPEN_WRITE, True),
+                                    (other, OPEN, False)):
+            for _ in range(30 if wrong else 10):
+                client = jobclient.Client(self.server.path, MIB)
+                client.start_open(path, opcode=opcode)
+                if wrong:
+                    client.start_open(path, opcode=opcode, inode=5)
+                client.close()
+            self.check()
+            self.assertTrue(jobtest.wait_until(self.is_idle))
 
     def test_descriptors(self):
         """Too many, or where none belong: closed."""

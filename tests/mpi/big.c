@@ -318,7 +318,8 @@ static void far_away(void)
     LemonWriter *w = begin(END);
     tap_code(lemonWriterSeek(w, FAR, MPI_SEEK_SET), 0, "seek beyond 5 GiB");
     tap_ok(far_lattices(w, NULL), "lattices are written there");
-    tap_code(lemonWriterSeek(w, 0, MPI_SEEK_END), 0, "to the end");
+    tap_code(lemonWriterSeek(w, -3, MPI_SEEK_END), 0, "to three bytes before the end");
+    tap_code(lemonWriteRecordData("END", &(MPI_Offset){3}, w), 0, "these");
     tap_code(lemonWriterCloseRecord(w), 0, "close");
     tap_code(begin_record(w, 1, 1, "next", n), 0, "a record beyond 6 GiB");
     tap_code(lemonWriteRecordData("faraway", &n, w), 0, "its data");
@@ -328,7 +329,11 @@ static void far_away(void)
     LemonReader *r = create_reader(path, cart, &fp);
     tap_code(lemonReaderNextRecord(r), 0, "the record");
     tap_code(lemonReaderSeek(r, FAR, MPI_SEEK_SET), 0, "seek beyond 5 GiB");
+    tap_ok(lemonReaderBytes(r) == END && lemonReaderPadBytes(r) == 3, "its length");
     tap_ok(far_lattices(NULL, r), "the lattices are there");
+    tap_code(lemonReaderSeek(r, -3, MPI_SEEK_END), 0, "from the end");
+    tap_code(lemonReaderReadData(text, &(MPI_Offset){3}, r), 0, "three bytes");
+    tap_ok(strcmp(text, "END") == 0, "are right");
     tap_code(lemonReaderNextRecord(r), 0, "the next record");
     tap_code(lemonReaderReadData(text, &n, r), 0, "its data");
     tap_ok(strcmp(text, "faraway") == 0, "are right");

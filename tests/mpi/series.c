@@ -82,11 +82,17 @@ static int text(LemonWriter *w, int mb, int me)
     return code == LEMON_SUCCESS ? lemonWriteRecordData(data, &n, w) : code;
 }
 
-static void write_one(LemonSeries *s, int64_t number)
+/* A checkpoint of one record, which is not ended. */
+static void begin_one(LemonSeries *s, int64_t number)
 {
     LemonWriter *w = NULL;
     tap_code(lemonSeriesBegin(s, number, &w), LEMON_SUCCESS, "begin");
     tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+}
+
+static void write_one(LemonSeries *s, int64_t number)
+{
+    begin_one(s, number);
     tap_ok(names_with(".part") == 1, "it has another name until it is complete");
     tap_code(lemonSeriesEnd(s), LEMON_SUCCESS, "end");
     tap_ok(names_with(".part") == 0, "and no longer");
@@ -171,8 +177,7 @@ static void try_order(LemonSeries *s)
     tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
     tap_code(text(w, 1, 0), LEMON_SUCCESS, "a message that goes on");
     tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "no end of the message");
-    tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 50);
     tap_code(lemonSeriesAbort(s), LEMON_SUCCESS, "given up");
     tap_ok(names_with(".part") == 0 && names_with(".lime") == 2, "nothing is left of all that");
     newest_is(s, LEMON_SERIES_NEWEST, 40);
@@ -254,12 +259,10 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
  * and not from what it gave up. */
 static void try_rewind_order(LemonSeries *s)
 {
-    LemonWriter *w;
     tap_code(lemonSeriesRewind(s, 30), LEMON_SUCCESS, "rewind");
     rename_fails = true;
     renamed = 0;
-    tap_code(lemonSeriesBegin(s, 33, &w), LEMON_SUCCESS, "begin");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 33);
     tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "it cannot get its name");
     rename_fails = false;
     tap_ok(tap_rank != 0 || (renamed == 1 && complete_then == 1),
@@ -292,9 +295,7 @@ int fsync(int fd)
  * that follow need not be newer. */
 static void try_unsynced_folder(LemonSeries *s)
 {
-    LemonWriter *w;
-    tap_code(lemonSeriesBegin(s, 38, &w), LEMON_SUCCESS, "begin");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 38);
     folder_sync_fails = true;
     tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "the folder cannot be synced");
     folder_sync_fails = false;
@@ -307,11 +308,9 @@ static void try_unsynced_folder(LemonSeries *s)
 /* Whoever moves other files to names of ours has none of them published. */
 static void try_other_file(LemonSeries *s)
 {
-    LemonWriter *w;
     char path[2 * PATH_MAX], aside[2 * PATH_MAX];
     DIR *entries;
-    tap_code(lemonSeriesBegin(s, 60, &w), LEMON_SUCCESS, "begin");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 60);
     entries = tap_rank == 0 ? opendir(folder) : NULL;
     for (struct dirent *e; entries && (e = readdir(entries)) != NULL;)
         if (strstr(e->d_name, ".part")) {
@@ -399,8 +398,7 @@ static void try_all(void)
     newest_is(s, LEMON_SERIES_NEWEST, 35);
     try_lattice(second);
     tap_code(lemonCloseSeries(second), LEMON_SUCCESS, "close it");
-    tap_code(lemonSeriesBegin(s, 90, &w), LEMON_SUCCESS, "begin");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 90);
     tap_code(lemonCloseSeries(s), LEMON_ERR_LAST_NOT_WRITTEN, "close too early");
     tap_ok(names_with(".part") == 0, "nothing is left");
     tap_code(lemonOpenSeries(prefix, 2, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_SUCCESS,
