@@ -33,34 +33,6 @@ int main(int argc, char **argv)
 }
 """
 
-# All of lemon.h as C++ sees it, with C-LIME's way of calling.
-CXX_PROGRAM = """#include <lemon.h>
-#include <cstdio>
-#include <cstring>
-
-int main(int argc, char **argv)
-{
-    MPI_Init(&argc, &argv);
-    MPI_File fp;
-    char text[] = "LEMON test message";
-    MPI_Offset bytes = std::strlen(text);
-    MPI_File_open(MPI_COMM_WORLD, "canonical.test", MPI_MODE_WRONLY | MPI_MODE_CREATE,
-                  MPI_INFO_NULL, &fp);
-    LemonWriter *w = lemonCreateWriter(&fp, MPI_COMM_WORLD);
-    LemonRecordHeader *h = lemonCreateHeader(1, 1, "lemon-test-text", bytes);
-    int code = lemonWriteRecordHeader(h, w);
-    lemonDestroyHeader(h);
-    if (code == LEMON_SUCCESS)
-        code = lemonWriteRecordData(text, &bytes, w);
-    if (code == LEMON_SUCCESS)
-        code = lemonWriterCloseRecord(w);
-    lemonDestroyWriter(w);
-    MPI_File_close(&fp);
-    MPI_Finalize();
-    return code;
-}
-"""
-
 # Names that C-LIME has, and a header of its: a program uses both libraries.
 FAKE_LIME_H = """#ifndef LIME_H
 #define LIME_H
@@ -220,14 +192,17 @@ class Install(mpitest.TestCase):
         with self.assertRaises(AssertionError):
             self.cmake("lemon::lemon", version="2.0")
 
+    def in_cxx(self):
+        """The example is C++, too; so is all of lemon.h."""
+        return self.write("user.cc", limetest.read(CANONICAL))
+
     def test_cmake_in_a_project_of_cxx_only(self):
-        source = self.write("user.cc", CXX_PROGRAM.encode())
-        self.works(self.cmake("lemon::lemon", source=source, language="CXX"))
+        self.works(self.cmake("lemon::lemon", source=self.in_cxx(), language="CXX"))
 
     def test_cxx(self):
         flags = self.pkg_config("--cflags", "--libs")
         compiler = "mpicxx.mpich" if mpitest.MPICH else "mpicxx"
-        self.works(self.compile(CXX_PROGRAM, *flags, compiler=compiler))
+        self.works(self.compile(self.in_cxx(), *flags, compiler=compiler))
 
     def test_together_with_clime(self):
         """In one static program, in either order of the libraries."""
