@@ -440,8 +440,8 @@ int main(int argc, char *argv[])
     for (int dims = 1; dims <= 3; dims++)
         all_mappings(dims, 1, few ? 1 : dims, few ? 1 : factorial[dims]);
     if (!few) {
-        all_mappings(4, 1, many ? 4 : 1, many ? 24 : 1);
-        all_mappings(5, many ? 1 : 10, many ? 5 : 1, 1);
+        all_mappings(4, 1, many ? 4 : 1, many ? 6 : 1);
+        all_mappings(5, many ? 1 : 10, many ? 2 : 1, 1);
     }
     some_of_many_dimensions(few ? 1 : 8);
     as_tmlqcd(few ? 2 : repetitions);
