@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
@@ -66,23 +67,25 @@ int main(int argc, char **argv)
 """
 
 
+def make(target, *variables):
+    # What was built is what is installed; nothing is made again, by other flags perhaps.
+    limetest.run(["make", "-s", "-C", limetest.REPO, "-o", "all", target, f"B={limetest.B}",
+                  f"MPICC={mpitest.MPICC}", *variables], check=True)
+
+
 @limetest.check_all
 class Install(mpitest.TestCase):
-    def setUp(self):
-        super().setUp()
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
         if limetest.SANITIZED:
-            self.skipTest("a program would have to load the sanitizer before liblemon.so")
-        for tool in ("pkg-config", "cmake", "g++"):
+            raise unittest.SkipTest("a program would have to load the sanitizer before liblemon.so")
+        for tool in ("pkg-config", "cmake", "g++", mpitest.MPIRUN):
             if not shutil.which(tool):
-                self.skipTest(f"needs {tool}")
-        self.prefix = os.path.join(self.tempdir(), "usr")
-        self.make("install", f"PREFIX={self.prefix}")
-        self.lib = os.path.join(self.prefix, "lib")
-
-    def make(self, target, *variables):
-        # What was built is what is installed; nothing is made again, by other flags perhaps.
-        return self.run_ok(["make", "-s", "-C", limetest.REPO, "-o", "all", target,
-                            f"B={limetest.B}", f"MPICC={mpitest.MPICC}", *variables])
+                raise unittest.SkipTest(f"needs {tool}")
+        cls.prefix = os.path.join(limetest.tempdir(), "usr")
+        make("install", f"PREFIX={cls.prefix}")
+        cls.lib = os.path.join(cls.prefix, "lib")
 
     def compile(self, source, *flags, compiler=None):
         where = self.tempdir()
@@ -123,29 +126,21 @@ class Install(mpitest.TestCase):
         self.assertEqual(os.readlink(link), "liblemon.so.1")
         self.assertEqual(os.readlink(link + ".1"), "liblemon.so.1.1.0")
 
-    def test_symbols(self):
-        shown = self.run_ok(["nm", "-D", "--defined-only",
-                             os.path.join(self.lib, "liblemon.so")]).decode()
-        names = [line.split()[-1] for line in shown.splitlines()]
-        self.assertGreater(len(names), 40)
-        for name in names:
-            self.assertRegex(name, "^lemon[A-Z]")
-        shown = self.run_ok(["nm", "-g", "--defined-only",
-                             os.path.join(self.lib, "liblemon.a")]).decode()
-        for line in shown.splitlines():
-            if len(line.split()) == 3:
-                self.assertRegex(line.split()[-1], "^(lemon|limefile_)")
+    def symbols(self, *options):
+        shown = self.run_ok(["nm", "--defined-only", *options]).decode()
+        return {line.split()[-1] for line in shown.splitlines() if len(line.split()) == 3}
 
-    def test_every_call_of_the_header_is_in_the_library(self):
-        text = ""
-        for name in ("lemon.h", "lemon_cells.h", "lemon_series.h"):
-            text += limetest.read(os.path.join(self.prefix, "include", name)).decode()
+    def test_symbols(self):
+        """The library has the calls of its headers, and no other names."""
+        text = "".join(limetest.read(os.path.join(self.prefix, "include", name)).decode()
+                       for name in ("lemon.h", "lemon_cells.h", "lemon_series.h"))
         declared = set(re.findall(r"\b(lemon[A-Z]\w*)\(", re.sub(r"/\*.*?\*/", "", text,
                                                                 flags=re.S)))
-        shown = self.run_ok(["nm", "-D", "--defined-only",
-                             os.path.join(self.lib, "liblemon.so")]).decode()
-        defined = {line.split()[-1] for line in shown.splitlines()}
-        self.assertEqual(declared - {"lemonMessageHandler"}, defined)
+        self.assertGreater(len(declared), 40)
+        self.assertEqual(self.symbols("-D", os.path.join(self.lib, "liblemon.so")),
+                         declared - {"lemonMessageHandler"})
+        for name in self.symbols("-g", os.path.join(self.lib, "liblemon.a")):
+            self.assertRegex(name, "^(lemon|limefile_)")
 
     def test_pkg_config(self):
         flags = self.pkg_config("--cflags", "--libs")
@@ -162,7 +157,7 @@ class Install(mpitest.TestCase):
 
     def test_destdir(self):
         dest = self.tempdir()
-        self.make("install", "PREFIX=/usr", f"DESTDIR={dest}")
+        make("install", "PREFIX=/usr", f"DESTDIR={dest}")
         self.lib = os.path.join(dest, "usr", "lib")
         for root, _, names in os.walk(dest):
             for name in names:
@@ -229,8 +224,10 @@ class Install(mpitest.TestCase):
                 self.compile(os.path.join(where, name), *flags)
 
     def test_uninstall(self):
-        self.make("uninstall", f"PREFIX={self.prefix}")
-        left = [os.path.join(root, name) for root, _, names in os.walk(self.prefix)
+        prefix = self.tempdir()
+        make("install", f"PREFIX={prefix}")
+        make("uninstall", f"PREFIX={prefix}")
+        left = [os.path.join(root, name) for root, _, names in os.walk(prefix)
                 for name in names]
         self.assertEqual(left, [])
 
