@@ -196,10 +196,10 @@ static bool skip_permutations(int *p, int n, int step)
 static void vary(struct geometry *g, int tried)
 {
     static const int extents[DIMS] = {6, 7, 4, 5, 3, 2, 3, 2};
-    static const int sites[] = {1, 7, 96, 24, 577, 13};
+    static const int sites[] = {1, 7, 24, 13, 96, 577};
     for (int i = 0; i < g->dims; i++)
         g->lattice[i] = extents[(i + tried) % g->dims] + 6 * (g->grid[i] > 4);
-    g->site = sites[pick(6)];
+    g->site = sites[pick(g->dims < 5 ? 6 : 5)];
     g->blocks = 1 + pick(BLOCKS);
     g->lead = pick(20);
     g->stripe = pick(2) ? 4096 : 1000;
@@ -269,56 +269,28 @@ static void as_tmlqcd(int repetitions)
  * without a site, and sites without a byte. In each form. */
 static void special_geometries(bool few)
 {
+    const int large = 5000011 / tap_ranks;
     const struct {
         const char *what;
-        struct geometry g;
+        int grid[2], lattice[2], mapping, memory; /* the first of each; the other follows */
+        int site, blocks, lead, stripe;
     } rows[] = {
-        /* dimensions, grid, lattice, mapping, memory; site, blocks, lead, form, stripe */
-        {"ranks without a site",
-         {2, {1, tap_ranks}, {3, 2}, {1, 0}, {0, 1}, 11, 2, 1, 0, 7, 1, 1}},
-        {"sites of no bytes", {2, {1, tap_ranks}, {3, 2}, {1, 0}, {0, 1}, 0, 2, 1, 0, 7, 1, 1}},
-        {"several long runs",
-         {2,
-          {1, tap_ranks},
-          {3, 2 * tap_ranks + 1},
-          {0, 1},
-          {1, 0},
-          300007,
-          1,
-          0,
-          0,
-          1000,
-          1,
-          1}},
-        {"one long run",
-         {3,
-          {tap_ranks, 1, 1},
-          {tap_ranks + 1, 90, 97},
-          {0, 1, 2},
-          {0, 2, 1},
-          577,
-          2,
-          9,
-          0,
-          4096,
-          1,
-          1}},
-        {"large sites",
-         {2,
-          {1, tap_ranks},
-          {2, tap_ranks},
-          {1, 0},
-          {1, 0},
-          5000011 / tap_ranks,
-          1,
-          0,
-          0,
-          1 << 20,
-          1,
-          1}},
+        {"ranks without a site", {1, tap_ranks}, {3, 2}, 1, 0, 11, 2, 1, 7},
+        {"sites of no bytes", {1, tap_ranks}, {3, 2}, 1, 0, 0, 2, 1, 7},
+        {"several long runs", {1, tap_ranks}, {3, 2 * tap_ranks + 1}, 0, 1, 300007, 1, 0, 1000},
+        {"one long run", {tap_ranks, 1}, {tap_ranks + 1, 8730}, 0, 1, 577, 1, 9, 4096},
+        {"large sites", {1, tap_ranks}, {2, tap_ranks}, 1, 1, large, 1, 0, 1 << 20},
     };
     for (int i = 0; i < (few ? 3 : 5); i++) {
-        struct geometry g = rows[i].g;
+        struct geometry g = {.dims = 2,
+                             .mapping = {rows[i].mapping, !rows[i].mapping},
+                             .memory = {rows[i].memory, !rows[i].memory},
+                             .site = rows[i].site,
+                             .blocks = rows[i].blocks,
+                             .lead = rows[i].lead,
+                             .stripe = rows[i].stripe};
+        memcpy(g.grid, rows[i].grid, sizeof rows[i].grid);
+        memcpy(g.lattice, rows[i].lattice, sizeof rows[i].lattice);
         int bad = 0;
         for (g.form = 0; g.form < FORMS; g.form++) {
             g.sum = i < 2 || g.form != FORM_START;
