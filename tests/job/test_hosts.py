@@ -27,19 +27,27 @@ import jobtest
 import limetest
 import mpitest
 import test_ranks
+from jobtest import MIB, ODD, ODD_RANGES
 
-MIB = 1 << 20
 TIMEOUT = test_ranks.TIMEOUT  # job_timeout
 
 
 class HostsTestCase(jobtest.TestCase):
+    """All tests of a class have the same hosts, which they leave as they were."""
+
     names = ("alpha", "beta", "gamma")
 
-    def setUp(self):
-        super().setUp()
+    @classmethod
+    def setUpClass(cls):
         if hosts.why_not():
-            self.skipTest(hosts.why_not())
-        self.hosts = hosts.Hosts(*self.names)
+            raise unittest.SkipTest(hosts.why_not())
+        cls.hosts = hosts.Hosts(*cls.names)
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.hosts.stop()
 
     def job(self, where, *options, **kw):
         return hosts.Job(self.hosts, where, *options, **kw).start()
@@ -53,75 +61,37 @@ class HostsTestCase(jobtest.TestCase):
                              name)
 
 
-class Reading(HostsTestCase):
+class HarmedHostsTestCase(HostsTestCase):
+    """Each test has its own hosts, and may break them."""
+
+    setUpClass = jobtest.TestCase.setUpClass
+    tearDownClass = jobtest.TestCase.tearDownClass
+
+    def setUp(self):
+        super().setUp()
+        if hosts.why_not():
+            self.skipTest(hosts.why_not())
+        self.hosts = hosts.Hosts(*self.names)
+
+
+class Files(HostsTestCase, jobtest.SharedJob):
+    @classmethod
+    def start_job(cls):
+        return hosts.Job(cls.hosts, "alpha:2,beta:2,gamma:1").start()
+
+    def tearDown(self):
+        super().tearDown()
+        self.assertNotIn("limefs-io", self.server.stderr())  # Open MPI may warn of setpgid
+
     def reads_right(self, client, path, data):
         file = client.open(path)
-        for one in [(0, len(data), 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99),
-                    (len(data) - 1, 1, 4095), (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0)]:
+        for one in ODD_RANGES:
             self.assertReads(client, file, data, *one)
-        dice = random.Random(5)
-        for _ in range(3):
-            reads = []
-            for slot in range(16):
-                n = dice.randrange(1, 2 * MIB)
-                offset, at = dice.randrange(len(data) - n), slot * 2 * MIB + dice.randrange(3)
-                n = min(n, 2 * MIB - 3)
-                reads.append((client.start_read(file, offset, n, at), offset, n, at))
-            dice.shuffle(reads)
-            for tag, offset, n, at in reads:
-                self.assertEqual(client.read_done(tag), n)
-                self.assertTrue(client.window[at:at + n] == data[offset:offset + n])
+        self.reads_at_random(client, file, data, 16, 3)
 
-    def test_whole_files(self):
-        """By ranks spread in several ways; each on its host, and none forgotten."""
-        path, data = self.data_file(20_000_003)
-        for where, ranks in [("alpha:1,beta:2", [1, 2]), ("alpha:2,beta:2,gamma:1", [2, 2, 1])]:
-            with self.subTest(where):
-                job = self.job(where)
-                client = job.client(32 * MIB)
-                self.assertEqual((client.ranks, client.hosts), (sum(ranks), len(ranks)))
-                self.reads_right(client, path, data)
-                status = client.status()
-                seen = {host["name"]: len(host["ranks"]) for host in status["hosts"]}
-                self.assertEqual(seen, dict(zip(self.names, ranks)))
-                self.assertEqual(sorted(sum((host["ranks"] for host in status["hosts"]), [])),
-                                 list(range(sum(ranks))))
-                for name, n in list(zip(self.names, ranks))[1:]:
-                    self.assertEqual(len(job.pids_on(name)), n)
-                self.assertEqual((status["errors"], status["in_flight"]), (0, 0))
-                self.assertEqual(job.stop(), 0)
-                self.assertNotIn("limefs-io", job.stderr())  # Open MPI may warn of setpgid
-                self.assertNothingLeft()
-
-    def test_nothing_beside_the_container(self):
-        path, data = self.data_file()
-        client = self.job("alpha:1,beta:2").client(16 * MIB)
-        self.assertReads(client, client.open(path), data, 1, 9_000_000, 1)
-        self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
-
-    def test_another_file_there(self):
-        """It is refused, in the words of the host that has another."""
-        path, data = self.data_file(9_000_000)
-        other, _ = self.data_file(9_000_000)
-        job = self.job("alpha:1,beta:1,gamma:1")
-        client = job.client(16 * MIB)
-        self.hosts.run("beta", ["mount", "--bind", other, path])
-        text = self.assertRefused(errno.ESTALE, client.open, path)
-        self.assertIn(f"beta: {path}: not the same file: inode ", text)
-        self.hosts.run("beta", ["umount", path])
-        self.hosts.run("gamma", ["mount", "-t", "tmpfs", "none", os.path.dirname(path)])
-        text = self.assertRefused(errno.ENOENT, client.open, path)
-        self.assertIn(f"gamma: {path}: open: No such file", text)
-        self.hosts.run("gamma", ["umount", os.path.dirname(path)])
-        self.assertReads(client, client.open(path), data, 1, 8_999_999, 0)
-
-
-class Writing(HostsTestCase):
     def writes_right(self, client, path, model):
         file = client.open_for_writing(path)
-        for one in [(0, 20_000_003, 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99),
-                    (20_000_002, 1, 4095), (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0),
-                    (12345, 30_000_000, 12345)]:
+        for one in [*ODD_RANGES, (12345, 30_000_000, 12345)]:
             self.write_all(client, file, model, *one)
             self.assertHolds(path, model)
         dice = random.Random(5)
@@ -135,31 +105,40 @@ class Writing(HostsTestCase):
             for tag in tags:
                 client.write_done(tag)
             self.assertHolds(path, model)
-        return file
+        client.close_file(file)
 
     def test_whole_files(self):
-        for where in "alpha:1,beta:2", "alpha:2,beta:2,gamma:1":
-            path, data = self.data_file(20_000_003)
-            model = bytearray(data)
+        """By ranks spread in several ways; each on its host, and none forgotten."""
+        for where, ranks in [("alpha:1,beta:2", [1, 2]), (None, [2, 2, 1])]:
             with self.subTest(where):
-                job = self.job(where)
+                path, data = self.data_file(ODD)
+                model = bytearray(data)
+                job = self.job(where) if where else self.server
                 client = job.client(48 * MIB)
-                file = self.writes_right(client, path, model)
+                self.assertEqual((client.ranks, client.hosts), (sum(ranks), len(ranks)))
+                self.reads_right(client, path, data)
+                self.writes_right(client, path, model)
                 self.assertReads(client, client.open(path), bytes(model), 5, 30_000_000, 1)
-                client.close_file(file)
                 status = client.status()
-                self.assertEqual((status["errors"], status["in_flight"]), (0, 0))
-                self.assertEqual(job.stop(), 0, job.stderr())
-                self.assertNotIn("limefs-io", job.stderr())  # Open MPI may warn of setpgid
-                self.assertNothingLeft()
+                seen = {host["name"]: len(host["ranks"]) for host in status["hosts"]}
+                self.assertEqual(seen, dict(zip(self.names, ranks)))
+                self.assertEqual(sorted(sum((host["ranks"] for host in status["hosts"]), [])),
+                                 list(range(sum(ranks))))
+                self.assertEqual(status["in_flight"], 0)
                 self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
+                if where:
+                    for name, n in list(zip(self.names, ranks))[1:]:
+                        self.assertEqual(len(job.pids_on(name)), n)
+                    self.assertEqual(status["errors"], 0)
+                    self.assertEqual(job.stop(), 0)
+                    self.assertNotIn("limefs-io", job.stderr())
 
     def test_reads_between(self):
         """Parts of both go both ways at once."""
         path, data = self.data_file(20_000_003)
         other, other_data = self.data_file(30_000_000)
         model = bytearray(data)
-        client = self.job("alpha:1,beta:1,gamma:1").client(128 * MIB)
+        client = self.server.client(128 * MIB)
         reading, file = client.open(other), client.open_for_writing(path)
         for _ in range(5):
             tags = []
@@ -174,17 +153,24 @@ class Writing(HostsTestCase):
             self.assertHolds(path, model)
 
     def test_another_file_there(self):
+        """It is refused, in the words of the host that has another."""
         path, data = self.data_file(9_000_000)
         other, other_data = self.data_file(9_000_000)
-        client = self.job("alpha:1,beta:1,gamma:1").client(16 * MIB)
-        self.hosts.run("beta", ["mount", "--bind", other, path])
-        text = self.assertRefused(errno.ESTALE, client.open_for_writing, path)
-        self.assertIn(f"beta: {path}: not the same file: inode ", text)
-        self.hosts.run("beta", ["umount", path])
-        self.hosts.run("gamma", ["mount", "--bind", "-o", "ro", path, path])
-        text = self.assertRefused(errno.EROFS, client.open_for_writing, path)
-        self.assertIn(f"gamma: {path}: open: Read-only file system", text)
-        self.hosts.run("gamma", ["umount", path])
+        client = self.server.client(16 * MIB)
+        reading, writing = client.open, client.open_for_writing
+        for calls, host, mount, code, words in (
+                ((reading, writing), "beta", ["--bind", other, path], errno.ESTALE,
+                 "not the same file: inode "),
+                ((reading,), "gamma", ["-t", "tmpfs", "none", os.path.dirname(path)], errno.ENOENT,
+                 "open: No such file"),
+                ((writing,), "gamma", ["--bind", "-o", "ro", path, path], errno.EROFS,
+                 "open: Read-only file system")):
+            self.hosts.run(host, ["mount", *mount])
+            for call in calls:
+                text = self.assertRefused(code, call, path)
+                self.assertIn(f"{host}: {path}: {words}", text)
+            self.hosts.run(host, ["umount", mount[-1]])
+        self.assertReads(client, client.open(path), data, 1, 8_999_999, 0)
         self.assertHolds(path, data)
         self.assertHolds(other, other_data)
 
@@ -207,7 +193,6 @@ class Writing(HostsTestCase):
             client.sync(file)
             self.assertHolds(path, model)
             self.assertEqual(job.stop(), 0, job.stderr())
-        self.assertNothingLeft()
 
     def test_woken_too_late(self):
         """It has got its commands, and perhaps its bytes, and does not see the client's window."""
@@ -221,28 +206,10 @@ class Writing(HostsTestCase):
             self.assertTrue(jobtest.wait_until(lambda: time.time() > until, 5))
         text = self.assertRefused(errno.ETIMEDOUT, client.write_done, tag)
         self.assertIn("beta: ", text)
-        with open(path, "rb") as written:
-            self.assertLess(written.read().count(0), 9 * MIB)
+        self.assertLess(limetest.read(path).count(0), 9 * MIB)
         model = bytearray(data)
         self.write_all(client, file, model, 0, 16 * MIB, 0)
         self.assertHolds(path, model)
-
-    def test_lost(self):
-        """A host in the middle of writes: the client is hung up on, and the job ends."""
-        path = self.write("data", b"")
-        job = self.job("alpha:1,beta:1,gamma:1")
-        client = job.client(64 * MIB)
-        file = client.open_for_writing(path)
-        ranks, pid = job.rank_pids(), job.pids_on("beta")[0]
-        os.kill(pid, signal.SIGSTOP)
-        for i in range(4):
-            client.start_write(file, i * 16 * MIB, 16 * MIB, i * 16 * MIB)
-        self.assertEqual(job.client().status()["writes_in_flight"], 4)
-        self.hosts.off("beta")
-        self.assertTrue(client.is_dropped())
-        self.assertTrue(jobtest.wait_until(
-            lambda: not any(jobtest.is_alive(rank) for rank in ranks)), job.stderr())
-        self.assertFalse(os.path.lexists(job.path))
 
 
 JOIN = 0x100
@@ -272,7 +239,7 @@ class DeafJob(hosts.Job):
         return [*words[:at], "sh", "-ec", script, "sh", *words[at:]]
 
 
-class Control(HostsTestCase):
+class Control(HarmedHostsTestCase):
     """Rank 0's TCP port, which is open until all ranks have come."""
 
     names = ("alpha", "beta")
@@ -392,10 +359,14 @@ def tmpfs(case, folder, host=None):
         run(["umount", "-l", folder], check=True)
 
 
-class Names(HostsTestCase):
+class Names(HostsTestCase, jobtest.SharedJob):
     """Ranks elsewhere go by the name, and have to find the client's file."""
 
     names = ("alpha", "beta")
+
+    @classmethod
+    def start_job(cls):
+        return hosts.Job(cls.hosts, "alpha:1,beta:1").start()
 
     def setUp(self):
         super().setUp()
@@ -404,9 +375,8 @@ class Names(HostsTestCase):
         os.makedirs(self.folder)
         self.path = os.path.join(self.folder, "data")
         self.data = random.randbytes(5 * MIB)
-        with open(self.path, "wb") as file:
-            file.write(self.data)
-        self.client = self.job("alpha:1,beta:1").client(16 * MIB)
+        limetest.put(self.path, self.data)
+        self.client = self.server.client(16 * MIB)
 
     def works(self, path, **kw):
         model = bytearray(self.data)
@@ -466,8 +436,7 @@ class Names(HostsTestCase):
         """Another user's file of the same number, size and time; and one in which nothing but the
         time of the last change tells."""
         with tmpfs(self, self.folder), tmpfs(self, self.folder, "beta"):
-            with open(self.path, "wb") as file:
-                file.truncate(1000)
+            limetest.put(self.path, bytes(1000))
             os.chmod(self.path, 0o600)
             os.utime(self.path, (1e9, 1e9))
             for uid, mode, words in [(65534, 0o600, "uid 65534, not 0"),
@@ -480,7 +449,24 @@ class Names(HostsTestCase):
         self.works(self.path)
 
 
-class Lost(HostsTestCase):
+class Lost(HarmedHostsTestCase):
+    def test_lost(self):
+        """A host in the middle of writes: the client is hung up on, and the job ends."""
+        path = self.write("data", b"")
+        job = self.job("alpha:1,beta:1,gamma:1")
+        client = job.client(64 * MIB)
+        file = client.open_for_writing(path)
+        ranks, pid = job.rank_pids(), job.pids_on("beta")[0]
+        os.kill(pid, signal.SIGSTOP)
+        for i in range(4):
+            client.start_write(file, i * 16 * MIB, 16 * MIB, i * 16 * MIB)
+        self.assertEqual(job.client().status()["writes_in_flight"], 4)
+        self.hosts.off("beta")
+        self.assertTrue(client.is_dropped())
+        self.assertTrue(jobtest.wait_until(
+            lambda: not any(jobtest.is_alive(rank) for rank in ranks)), job.stderr())
+        self.assertFalse(os.path.lexists(job.path))
+
     def test_host_off(self):
         """The job ends everywhere, and says who was lost: it, or MPI if that is quicker. (mpirun
         itself sometimes stays, having lost its daemon.)"""
@@ -568,7 +554,7 @@ class MountTestCase(HostsTestCase, test_ranks.TestCase):
     records = 2
 
     def setUp(self):
-        HostsTestCase.setUp(self)
+        super().setUp()
         test_ranks.TestCase.setUp(self)
 
     def mount(self, where, *options):
@@ -671,7 +657,7 @@ class Mounts(MountTestCase):
         self.assertNothingLeft()
 
 
-class Faults(MountTestCase):
+class Faults(MountTestCase, HarmedHostsTestCase):
     def harmed(self, mount, harm):
         """`harm` comes while a record is read; how long the reader took."""
         test_ranks.serving(mount)

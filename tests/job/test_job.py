@@ -22,8 +22,7 @@ import jobclient
 import jobtest
 import limetest
 import mpitest
-
-MIB = 1 << 20
+from jobtest import MIB, ODD, ODD_RANGES
 
 
 def dirty_pages(path):
@@ -35,22 +34,17 @@ def dirty_pages(path):
         return counts[1] + counts[2]
 
 
-def contents(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-class Reading(jobtest.TestCase):
+class Reading(jobtest.SharedJob):
     def test_odd_ranges(self):
-        path, data = self.data_file(20_000_003)
-        ranges = [(0, len(data), 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99),
-                  (len(data) - 1, 1, 4095), (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0)]
+        path, data = self.data_file(ODD)
         for ranks in mpitest.RANKS:
-            with self.subTest(ranks=ranks), jobtest.Job(ranks) as job:
+            with self.subTest(ranks=ranks), \
+                    contextlib.nullcontext(self.server) if ranks == self.ranks else \
+                    jobtest.Job(ranks) as job:
                 client = job.client(32 * MIB)
                 self.assertEqual((client.ranks, client.hosts, client.stripe), (ranks, 1, MIB))
                 file = client.open(path)
-                for one in ranges:
+                for one in ODD_RANGES:
                     self.assertReads(client, file, data, *one)
                 client.close()
 
@@ -71,27 +65,14 @@ class Reading(jobtest.TestCase):
 
     def test_many_in_flight(self):
         path, data = self.data_file(40_000_000)
-        client = self.job(3).client(64 * MIB)
-        file = client.open(path)
-        random.seed(4)
-        for _ in range(5):
-            reads = []
-            for slot in range(64):
-                n = random.randrange(1, MIB)
-                offset = random.randrange(len(data) - n)
-                at = slot * MIB + random.randrange(MIB - n)
-                reads.append((client.start_read(file, offset, n, at), offset, n, at))
-            random.shuffle(reads)
-            for tag, offset, n, at in reads:
-                self.assertEqual(client.read_done(tag), n)
-                self.assertTrue(client.window[at:at + n] == data[offset:offset + n])
+        client = self.server.client(64 * MIB)
+        self.reads_at_random(client, client.open(path), data, 64, 5)
 
     def test_two_clients(self):
         """Each its window; the file they share is open once."""
         one, one_data = self.data_file(9_000_000, "one")
         two, two_data = self.data_file(8_000_000, "two")
-        job = self.job(2)
-        a, b = job.client(16 * MIB), job.client(16 * MIB)
+        a, b = self.server.client(16 * MIB), self.server.client(16 * MIB)
         files = {a: (a.open(one), a.open(two)), b: (b.open(one), b.open(two))}
         self.assertEqual(files[a], files[b])
         status = a.status()
@@ -122,7 +103,7 @@ class Reading(jobtest.TestCase):
 
     def test_opened_twice(self):
         path, data = self.data_file()
-        client = self.job(2).client(16 * MIB)
+        client = self.server.client(16 * MIB)
         tags = [client.start_open(path) for _ in range(10)]
         files = {client.finish(tag) for tag in tags}
         self.assertEqual(len(files), 1)
@@ -136,17 +117,18 @@ class Reading(jobtest.TestCase):
     def test_cut_short(self):
         """A file that became shorter: an error with words, never fewer bytes."""
         path, data = self.data_file()
-        client = self.job(2).client(16 * MIB)
+        client = self.server.client(16 * MIB)
         file = client.open(path)
         os.truncate(path, 5_000_000)
+        errors = client.status()["errors"]
         text = self.assertRefused(errno.EIO, client.read, file, 0, len(data), 0)
         self.assertIn(path, text)
         self.assertReads(client, file, data, 0, 5_000_000, 0)
-        self.assertEqual(client.status()["errors"], 1)
+        self.assertEqual(client.status()["errors"], errors + 1)
 
     def test_grown(self):
         path, data = self.data_file()
-        client = self.job(2).client(16 * MIB)
+        client = self.server.client(16 * MIB)
         old = client.open(path)
         with open(path, "ab") as out:
             out.write(b"more")
@@ -164,30 +146,29 @@ class Reading(jobtest.TestCase):
     def test_nothing_beside_the_container(self):
         """Nor in memory, under a name that others could foresee."""
         path, data = self.data_file()
-        job, model = self.job(2), bytearray(data)
-        client = job.client(16 * MIB)
+        client, model = self.server.client(16 * MIB), bytearray(data)
         self.assertReads(client, client.open(path), data, 0, 1000, 0)
         writing = client.open_for_writing(path)
         self.write_all(client, writing, model, 0, 1000, 0)
         client.sync(writing)
         self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
-        for pid in job.rank_pids():
+        for pid in self.server.rank_pids():
             with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
                 self.assertNotIn("/sem.", maps.read())
 
 
-class Writing(jobtest.TestCase):
+class Writing(jobtest.SharedJob):
     def test_odd_ranges(self):
-        ranges = [(0, 20_000_003, 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99),
-                  (20_000_002, 1, 4095), (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0),
-                  (12345, 10_000_000, 12345), (5 * MIB + 17, 4_000_000, 4096 + 17)]
         for ranks in mpitest.RANKS:
-            path, data = self.data_file(20_000_003)
+            path, data = self.data_file(ODD)
             model = bytearray(data)
-            with self.subTest(ranks=ranks), jobtest.Job(ranks) as job:
+            with self.subTest(ranks=ranks), \
+                    contextlib.nullcontext(self.server) if ranks == self.ranks else \
+                    jobtest.Job(ranks) as job:
                 client = job.client(32 * MIB)
                 file = client.open_for_writing(path)
-                for one in ranges:
+                for one in [*ODD_RANGES, (12345, 10_000_000, 12345),
+                            (5 * MIB + 17, 4_000_000, 4096 + 17)]:
                     self.write_all(client, file, model, *one)
                     self.assertHolds(path, model)
                 client.sync(file)
@@ -207,7 +188,7 @@ class Writing(jobtest.TestCase):
     def test_growing(self):
         """From nothing, in order or not, with a hole."""
         path, model = self.write("data", b""), bytearray()
-        client = self.job(2).client(32 * MIB)
+        client = self.server.client(32 * MIB)
         file = client.open_for_writing(path)
         for offset, n in [(0, 1), (1, 999), (4 * MIB, 6_000_001), (30 * MIB, 2 * MIB),
                           (32 * MIB, 5)]:
@@ -218,7 +199,7 @@ class Writing(jobtest.TestCase):
         """Neighbours in any order, whose ends share blocks and pages."""
         path, data = self.data_file(40_000_000)
         model = bytearray(data)
-        client = self.job(3).client(64 * MIB)
+        client = self.server.client(64 * MIB)
         file = client.open_for_writing(path)
         random.seed(4)
         for _ in range(5):
@@ -236,7 +217,7 @@ class Writing(jobtest.TestCase):
     def test_congruent_in_flight(self):
         """A stream of extents with odd ends, as a record makes them: direct, and its ends not."""
         path, model = self.write("data", b"x" * 777), bytearray(b"x" * 777)
-        client = self.job(2).client(64 * MIB)
+        client = self.server.client(64 * MIB)
         file = client.open_for_writing(path)
         at, tags = 777, []
         for i, end in enumerate([4096 * 900, 4096 * 1800 + 1, 4096 * 3000, 4096 * 3001 + 4095,
@@ -251,7 +232,7 @@ class Writing(jobtest.TestCase):
     def test_two_clients(self):
         path, data = self.data_file(16 * MIB)
         model = bytearray(data)
-        job = self.job(3)
+        job = self.server
         clients = [job.client(32 * MIB) for _ in range(2)]
         files = [client.open_for_writing(path) for client in clients]
         self.assertEqual(files[0], files[1])
@@ -270,7 +251,7 @@ class Writing(jobtest.TestCase):
         """They are two files, each for one thing; what is written can be read."""
         path, data = self.data_file()
         model = bytearray(data)
-        client = self.job(2).client(32 * MIB)
+        client = self.server.client(32 * MIB)
         reading, writing = client.open(path), client.open_for_writing(path)
         self.assertNotEqual(reading, writing)
         self.assertRefused(errno.EBADF, client.write, reading, 0, 1, 0)
@@ -283,8 +264,9 @@ class Writing(jobtest.TestCase):
     def test_sync(self):
         """What lay in the page cache is on the disk."""
         path, model = self.write("data", b""), bytearray()
-        client = self.job(2).client(8 * MIB)
+        client = self.server.client(8 * MIB)
         file = client.open_for_writing(path)
+        syncs = client.status()["syncs"]
         for turn in range(3):
             tags = [self.start_write(client, file, model, i * 100_001, 100_001, i * MIB)
                     for i in range(8)]
@@ -292,12 +274,12 @@ class Writing(jobtest.TestCase):
             for tag in tags:
                 client.write_done(tag)
             self.assertEqual(dirty_pages(path), 0)
-            self.assertEqual(client.status()["syncs"], turn + 1)
+            self.assertEqual(client.status()["syncs"], syncs + turn + 1)
         self.assertHolds(path, model)
 
     def test_same_bytes_in_flight(self):
         path, _data = self.data_file()
-        job = self.job(2)
+        job = self.server
         one, two = job.client(16 * MIB), job.client(16 * MIB)
         file = one.open_for_writing(path)
         two.open_for_writing(path)
@@ -316,49 +298,15 @@ class Writing(jobtest.TestCase):
             client.write_done(tag)
         one.write(file, 1000, 5_000_000, 0)
 
-    def test_status(self):
-        path, _data = self.data_file(100)
-        job = self.job(2)
-        client = job.client(8 * MIB)
-        file = client.open_for_writing(path)
-        with jobtest.stopped(job.rank_pids_by_rank()[1]):
-            tag = client.start_write(file, 0, 4_000_000, 0)
-            status = client.status()
-            self.assertEqual((status["in_flight"], status["writes_in_flight"]), (1, 1))
-        client.write_done(tag)
-        client.sync(file)
-        status = client.status()
-        self.assertEqual((status["bytes_written"], status["bytes_read"]), (4_000_000, 0))
-        self.assertEqual((status["requests"], status["in_flight"], status["writes_in_flight"],
-                          status["syncs"], status["errors"]), (2, 0, 0, 1, 0))
-        self.assertEqual(status["open_files"], [path])
-        text = self.run_ok([jobtest.IO, "--status", job.path]).decode()
-        self.assertIn("4000000 bytes, 0.004 GB, 0 writes in flight, 1 syncs", text)
-        for args in (["--status", job.path], ["--status", job.path, "--json"], ["--help"]):
-            with open("/dev/full", "wb") as full:
-                done = limetest.run([jobtest.IO, *args], stdout=full)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(b"standard output: write: No space left", done.stderr)
 
-
-
-class WritingFails(jobtest.TestCase):
-    def mounted(self, *options):
-        """A tmpfs of its own."""
-        if os.geteuid() != 0:
-            self.skipTest("needs root")
-        folder = self.tempdir()
-        self.addCleanup(limetest.run, ["umount", "-l", folder])
-        limetest.run(["mount", "-t", "tmpfs", *options, "none", folder], check=True)
-        return folder
-
+class WritingFails(jobtest.SharedJob):
     def test_read_only(self):
-        folder = self.mounted()
+        folder = self.tmpfs()
         path = os.path.join(folder, "data")
         with open(path, "wb") as file:
             file.write(b"precious")
         limetest.run(["mount", "-o", "remount,ro", folder], check=True)
-        client = self.job(2).client(MIB)
+        client = self.server.client(MIB)
         with self.assertRaises(OSError) as caught:
             client.open_for_writing(path)
         self.assertEqual(caught.exception.errno, errno.EROFS)
@@ -368,7 +316,7 @@ class WritingFails(jobtest.TestCase):
         """What is open stays what it was, also when its name has gone."""
         path, data = self.data_file(100_000)
         model = bytearray(data)
-        client = self.job(2).client(MIB)
+        client = self.server.client(MIB)
         old, before = client.open_for_writing(path), os.stat(path)
         with open(path, "rb") as kept:
             other, other_data = self.data_file(100_000)
@@ -385,17 +333,18 @@ class WritingFails(jobtest.TestCase):
 
     def test_disk_full(self):
         """The errno and where, from the rank that met it; what fits is written, also later."""
-        folder = self.mounted("-o", "size=8M")
+        folder = self.tmpfs("-o", "size=8M")
         path = os.path.join(folder, "data")
         open(path, "wb").close()
-        client = self.job(3).client(32 * MIB)
+        client = self.server.client(32 * MIB)
         host = client.status()["hosts"][0]["name"]
-        file, model = client.open_for_writing(path), bytearray()
+        file, model, before = client.open_for_writing(path), bytearray(), client.status()
         self.write_all(client, file, model, 0, 3 * MIB, 0)
         text = self.assertRefused(errno.ENOSPC, client.write, file, 3 * MIB, 16 * MIB, 4 * MIB)
         self.assertRegex(text, f"^{host}: {path}: write at [0-9]+: No space left on device$")
         status = client.status()
-        self.assertEqual((status["errors"], status["bytes_written"]), (1, 3 * MIB))
+        self.assertEqual((status["errors"] - before["errors"],
+                          status["bytes_written"] - before["bytes_written"]), (1, 3 * MIB))
         os.truncate(path, 3 * MIB)
         self.write_all(client, file, model, 3 * MIB, 4 * MIB, 4 * MIB)
         client.sync(file)
@@ -419,7 +368,7 @@ class WritingFails(jobtest.TestCase):
     def failing_disk(self):
         """A file system, and a function that makes its disk fail (ENOSPC, which loop devices pass on)
         wherever it is not written yet."""
-        below, folder = self.mounted("-o", "size=16M"), self.tempdir()
+        below, folder = self.tmpfs("-o", "size=16M"), self.tempdir()
         disk = os.path.join(below, "disk")
         with open(disk, "wb") as file:
             file.truncate(64 * MIB)
@@ -484,7 +433,7 @@ class WritingFails(jobtest.TestCase):
     def test_stopped(self):
         """No reply while a rank is stopped; afterwards, all is written as it was asked."""
         path, model = self.write("data", b""), bytearray()
-        job = self.job(3)
+        job = self.server
         client, asking = job.client(32 * MIB), job.client()
         file = client.open_for_writing(path)
         with jobtest.stopped(job.rank_pids_by_rank()[2]):
@@ -504,9 +453,10 @@ class WritingFails(jobtest.TestCase):
         """What lies in a connection that was closed is not obeyed: so a SYNC of the next one comes
         after all that was asked before."""
         path, data = self.data_file(20_000_000)
-        job = self.job(2)
+        job = self.server
         client = job.client(32 * MIB)
         file, tags = client.open_for_writing(path), []
+        before = client.status()["bytes_written"]
         with jobtest.stopped(job.rank_pids_by_rank()[0]):
             for i in range(60):
                 client.start_write(file, i * 300_000, 300_000, i * 300_000)
@@ -517,13 +467,13 @@ class WritingFails(jobtest.TestCase):
         file = other.open_for_writing(path)
         other.sync(file)
         self.assertHolds(path, data)
-        self.assertEqual(other.status()["bytes_written"], 0)
+        self.assertEqual(other.status()["bytes_written"], before)
 
     def test_taken_back(self):
         """A rank that was stopped writes nothing of what its client has taken back meanwhile, or
         that should have been done by now."""
         path, data = self.data_file(16 * MIB)
-        job = self.job(3)
+        job = self.server
         pids = job.rank_pids_by_rank()
         client, gate = job.client(32 * MIB), 32 * MIB - 4
         file = client.open_for_writing(path)
@@ -536,7 +486,7 @@ class WritingFails(jobtest.TestCase):
                 client.window[gate] = 1
             for tag in tags:
                 self.assertRefused(errno.ECANCELED, client.write_done, tag)
-            self.assertLessEqual(contents(path).count(0), most + data.count(0))
+            self.assertLessEqual(limetest.read(path).count(0), most + data.count(0))
             client.window[gate] = 0
             with contextlib.ExitStack() as stack:
                 for rank in victims:
@@ -545,15 +495,15 @@ class WritingFails(jobtest.TestCase):
                 tag = client.start_write(file, 0, 16 * MIB, 0, gate=gate, until=int(until * 1e9))
                 self.assertTrue(jobtest.wait_until(lambda end=until: time.time() > end, 5))
             self.assertRefused(errno.ETIMEDOUT, client.write_done, tag)
-            self.assertLessEqual(contents(path).count(0), most + data.count(0))
-        model = bytearray(contents(path))
+            self.assertLessEqual(limetest.read(path).count(0), most + data.count(0))
+        model = bytearray(limetest.read(path))
         client.window[:1000] = model[:1000] = b"w" * 1000
         client.write(file, 0, 1000, 0, gate=gate, until=int((time.time() + 60) * 1e9))
         self.assertHolds(path, model)
 
     def test_wrong_gates(self):
         path, _ = self.data_file(1000)
-        client = self.job(1).client(MIB)
+        client = self.server.client(MIB)
         file = client.open_for_writing(path)
         for gate in (1, 4094, MIB - 2, MIB, 2**63, 2**64 - 4):
             self.assertRefused(errno.EINVAL, client.write, file, 0, 10, 0, gate=gate)
@@ -563,9 +513,9 @@ class WritingFails(jobtest.TestCase):
     def test_gone_while_stopped(self):
         """The writes of who has gone are done; a SYNC of somebody else comes after them."""
         path, model = self.write("data", b""), bytearray()
-        job = self.job(3)
+        job = self.server
         client, other = job.client(32 * MIB), job.client(MIB)
-        file = client.open_for_writing(path)
+        file, errors = client.open_for_writing(path), client.status()["errors"]
         with jobtest.stopped(job.rank_pids_by_rank()[1]):
             for i in range(4):
                 self.start_write(client, file, model, i * 8 * MIB, 8 * MIB, i * 8 * MIB)
@@ -576,28 +526,40 @@ class WritingFails(jobtest.TestCase):
         other.finish(tags[1])
         self.assertHolds(path, model)
         status = other.status()
-        self.assertEqual((status["in_flight"], status["errors"]), (0, 0))
+        self.assertEqual((status["in_flight"], status["errors"]), (0, errors))
 
 
 class Commands(jobtest.TestCase):
     def test_status(self):
         path, _data = self.data_file(1_000_000)
         job = self.job(3)
-        client = job.client(MIB)
-        file = client.open(path)
+        client = job.client(8 * MIB)
+        file, writing = client.open(path), client.open_for_writing(path)
         client.read(file, 0, 1_000_000, 0)
+        with jobtest.stopped(job.rank_pids_by_rank()[1]):
+            tag = client.start_write(writing, 0, 4_000_000, 0)
+            status = client.status()
+            self.assertEqual((status["in_flight"], status["writes_in_flight"]), (1, 1))
+        client.write_done(tag)
+        client.sync(writing)
         for words in itertools.permutations(["--status", "--json", job.path]):
             status = json.loads(self.run_ok([jobtest.IO, *words]))
         self.run_ok([jobtest.IO, "--status=" + job.path, "--json"])
         self.assertEqual(status["ranks"], 3)
         self.assertEqual(status["hosts"][0]["ranks"], [0, 1, 2])
-        self.assertEqual((status["bytes_read"], status["bytes_written"]), (1_000_000, 0))
-        self.assertEqual((status["requests"], status["in_flight"], status["errors"]), (1, 0, 0))
-        self.assertEqual(status["open_files"], [path])
+        for name, value in (("bytes_read", 1_000_000), ("bytes_written", 4_000_000), ("requests", 3),
+                            ("in_flight", 0), ("writes_in_flight", 0), ("syncs", 1), ("errors", 0)):
+            self.assertEqual(status[name], value, name)
+        self.assertEqual(set(status["open_files"]), {path})
         self.assertIn(status["pid"], job.rank_pids())
         text = self.run_ok([jobtest.IO, "--status", job.path]).decode()
-        self.assertIn("1000000 bytes", text)
-        self.assertIn(path, text)
+        for words in ("1000000 bytes", "4000000 bytes, 0.004 GB, 0 writes in flight, 1 syncs", path):
+            self.assertIn(words, text)
+        for args in (["--status", job.path], ["--status", job.path, "--json"], ["--help"]):
+            with open("/dev/full", "wb") as full:
+                done = limetest.run([jobtest.IO, *args], stdout=full)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"standard output: write: No space left", done.stderr)
 
     def test_stop(self):
         job = self.job(2)
@@ -632,42 +594,44 @@ class Commands(jobtest.TestCase):
         self.assertIn(b"no limefs-io", done.stderr)
 
     def test_called_wrongly(self):
-        for args in ([], ["--socket"], ["--socket", ""], ["--socket", "x" * 108], ["-x"],
-                     ["--socket", "a", "--stop", "b"], ["--socket", "a", "b"],
-                     ["--socket", "a", "--stripe", "0"], ["--socket", "a", "--stripe", "1025M"],
-                     ["--socket", "a", "--stripe", "9G"], ["--socket", "a", "--hint", "novalue"],
-                     ["--socket", "a", "--ready", "x"], ["--socket", "a", "--lifeline", "-1"]):
+        """The message names the option, where it can; None: whatever it is."""
+        for args, message in (
+                (["--foo", "a"], "unknown option '--foo'"), (["-x"], "unknown option '-x'"),
+                (["--foo=1"], "unknown option '--foo'"),
+                (["--socket"], "option '--socket' requires a value"),
+                (["--json=1"], "option '--json' takes no value"),
+                (["--st", "a"], "option '--st' is ambiguous (--stop, --status, --stripe)"),
+                (["--status", "--json"], "no path of a socket: give one"),
+                (["--stop", "a", "b"], "b: unexpected argument"),
+                (["--stop", "--status", "a"],
+                 "--socket, --stop, --status: only one of them can be given"),
+                (["a"], "a: no --socket, --stop or --status before it"),
+                ([], "no --socket, --stop or --status: give one of them"),
+                (["--socket", ""], None), (["--socket", "x" * 108], None),
+                (["--socket", "a", "--stop", "b"], None), (["--socket", "a", "b"], None),
+                (["--socket", "a", "--stripe", "0"], None),
+                (["--socket", "a", "--stripe", "1025M"], None),
+                (["--socket", "a", "--stripe", "9G"], None),
+                (["--socket", "a", "--hint", "novalue"], None),
+                (["--socket", "a", "--ready", "x"], None),
+                (["--socket", "a", "--lifeline", "-1"], None)):
             done = limetest.run([jobtest.IO, *args])
             self.assertEqual((done.returncode, done.stdout), (2, b""), args)
             self.assertIn(b"limefs-io: ", done.stderr)
-
-    def test_the_message_names_the_option(self):
-        for args, message in ((["--foo", "a"], "unknown option '--foo'"),
-                              (["-x"], "unknown option '-x'"),
-                              (["--foo=1"], "unknown option '--foo'"),
-                              (["--socket"], "option '--socket' requires a value"),
-                              (["--json=1"], "option '--json' takes no value"),
-                              (["--st", "a"],
-                               "option '--st' is ambiguous (--stop, --status, --stripe)"),
-                              (["--status", "--json"], "no path of a socket: give one"),
-                              (["--stop", "a", "b"], "b: unexpected argument"),
-                              (["--stop", "--status", "a"],
-                               "--socket, --stop, --status: only one of them can be given"),
-                              (["a"], "a: no --socket, --stop or --status before it"),
-                              ([], "no --socket, --stop or --status: give one of them")):
-            done = limetest.run([jobtest.IO, *args])
-            self.assertEqual((done.returncode, done.stderr.decode()),
-                             (2, f"limefs-io: {message}; try limefs-io --help\n"))
+            if message:
+                self.assertEqual(done.stderr.decode(),
+                                 f"limefs-io: {message}; try limefs-io --help\n")
 
     def test_help_and_version(self):
         self.assertIn(b"--lifeline", self.run_ok([jobtest.IO, "--help"]))
         self.assertRegex(self.run_ok([jobtest.IO, "--version"]), rb"^limefs-io \d+\.\d+\.\d+\n$")
 
 
-class Socket(jobtest.TestCase):
+class Socket(jobtest.SharedJob):
+    ranks = 1
+
     def test_mode(self):
-        job = self.job(1)
-        self.assertEqual(stat.S_IMODE(os.lstat(job.path).st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(os.lstat(self.server.path).st_mode), 0o600)
 
     def test_stale(self):
         path = os.path.join(self.tempdir(), "job")
@@ -679,7 +643,7 @@ class Socket(jobtest.TestCase):
         self.assertFalse(os.path.lexists(path))
 
     def test_second_job(self):
-        job = self.job(1)
+        job = self.server
         second = jobtest.Job(2, path=job.path).launch()
         self.assertTrue(jobtest.wait_until(second.is_gone, jobtest.START_S))
         self.assertNotEqual(second.process.returncode, 0)
@@ -723,9 +687,10 @@ class Socket(jobtest.TestCase):
     def test_another_user(self):
         if os.geteuid() != 0:
             self.skipTest("needs root")
-        job = self.job(1)
+        job = self.server
         os.chmod(os.path.dirname(job.path), 0o755)
         os.chmod(job.path, 0o666)
+        self.addCleanup(os.chmod, job.path, 0o600)
         program = ("import os, socket, sys; os.setuid(65534); s = socket.socket(1); "
                    f"s.settimeout({20 * limetest.SLOWNESS}); s.connect(sys.argv[1]); "
                    "sys.exit(s.recv(1) != b'')")
@@ -734,10 +699,9 @@ class Socket(jobtest.TestCase):
 
 
 class Ending(jobtest.TestCase):
-    def busy_job(self, ranks=3, *options):
-        """A job that reads and writes all the time, until it ends."""
+    def use(self, job):
+        """Reads and writes all the time, until the job ends."""
         path, _data = self.data_file(30_000_000)
-        job = self.job(ranks, *options)
         client = job.client(128 * MIB)
         file, out = client.open(path), client.open_for_writing(self.write("out", b""))
 
@@ -757,71 +721,54 @@ class Ending(jobtest.TestCase):
         thread.start()
         self.addCleanup(lambda: (job._give_up(), thread.join()))
         time.sleep(0.2)
-        return job
 
-    def test_rank_killed(self):
-        for victim in (0, 2):
-            job = self.busy_job()
-            os.kill(job.rank_pids_by_rank()[victim], signal.SIGKILL)
-            self.assertGone(job, 5 * limetest.SLOWNESS, killed=victim == 0)
-            self.assertNotEqual(job.process.returncode, 0)
+    def segments(self, job):
+        """MPI's shared memory: from /proc, because others have theirs in /dev/shm, too."""
+        found = set()
+        for pid in job.rank_pids():
+            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
+                found |= {line.split()[5] for line in maps
+                          if len(line.split()) > 5 and line.split()[5].startswith("/dev/shm/")}
+        return found
 
-    def test_rank_killed_when_idle(self):
-        for victim in range(2):
-            job = self.job(2)
-            os.kill(job.rank_pids_by_rank()[victim], signal.SIGKILL)
-            self.assertGone(job, 5 * limetest.SLOWNESS, killed=victim == 0)
+    def close_lifeline(self, job):
+        job.process.stdin.write(b"this is no end")
+        job.process.stdin.flush()
+        self.assertEqual(job.client().ranks, 3)
+        job.process.stdin.close()
 
-    def test_mpirun_killed(self):
-        for job in self.job(3), self.busy_job():
-            job.process.kill()
-            self.assertGone(job, 5 * limetest.SLOWNESS, mpirun_killed=True)
+    def test_ends(self):
+        """Soon, when idle and when busy; nothing stays. In order: with status 0, and no words."""
+        def rank(number, victim):
+            return lambda job: os.kill(job.rank_pids_by_rank()[victim], number)
 
-    def test_terminated(self):
-        for number in signal.SIGTERM, signal.SIGINT:
-            for job in self.job(3), self.busy_job():
-                job.process.send_signal(number)
-                self.assertGone(job, 5 * limetest.SLOWNESS)
+        def mpirun(number):
+            return lambda job: job.process.send_signal(number)
 
-    def test_rank_terminated(self):
-        """The whole job ends, in order."""
-        for victim in (0, 2):
-            job = self.busy_job()
-            os.kill(sorted(job.rank_pids())[victim], signal.SIGTERM)
-            self.assertGone(job, 5 * limetest.SLOWNESS)
-            self.assertEqual((job.process.returncode, job.stderr()), (0, ""))
-
-    def test_lifeline(self):
-        for job in self.job(2, "--lifeline", "0"), self.busy_job(2, "--lifeline", "0"):
-            job.process.stdin.write(b"this is no end")
-            job.process.stdin.flush()
-            self.assertEqual(job.client().ranks, 2)
-            job.process.stdin.close()
-            self.assertGone(job, 5 * limetest.SLOWNESS)
-            self.assertEqual((job.process.returncode, job.stderr()), (0, ""))
-
-    def test_stopped_while_busy(self):
-        job = self.busy_job()
-        self.assertEqual(job.stop(), 0)
-        self.assertGone(job)
-        self.assertEqual(job.stderr(), "")
-
-    def test_nothing_left(self):
-        """MPI's shared memory goes, too: from /proc, because others have theirs there."""
-        def segments(job):
-            found = set()
-            for pid in job.rank_pids():
-                with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
-                    found |= {line.split()[5] for line in maps
-                              if len(line.split()) > 5 and line.split()[5].startswith("/dev/shm/")}
-            return found
-        for end in (lambda job: os.kill(job.rank_pids()[0], signal.SIGKILL),
-                    lambda job: job.process.kill(), lambda job: job.stop()):
-            for job in self.job(3), self.busy_job():
-                left = segments(job)
-                end(job)
-                self.assertGone(job, killed=True)
-                self.assertEqual([name for name in left if os.path.exists(name)], [])
+        in_order = {}
+        for name, end, busy, expected in (
+                ("rank 0 killed", rank(signal.SIGKILL, 0), (0, 1), {"killed": True}),
+                ("rank 2 killed", rank(signal.SIGKILL, 2), (0, 1), {}),
+                ("mpirun killed", mpirun(signal.SIGKILL), (0, 1), {"mpirun_killed": True}),
+                ("mpirun terminated", mpirun(signal.SIGTERM), (0, 1), {}),
+                ("mpirun interrupted", mpirun(signal.SIGINT), (0, 1), {}),
+                ("rank 0 terminated", rank(signal.SIGTERM, 0), (1,), in_order),
+                ("rank 2 terminated", rank(signal.SIGTERM, 2), (1,), in_order),
+                ("--stop", lambda job: job.stop(), (0, 1), in_order),
+                ("--lifeline", self.close_lifeline, (0, 1), in_order)):
+            for is_busy in busy:
+                with self.subTest(name, busy=is_busy):
+                    job = self.job(3, *(["--lifeline", "0"] if name == "--lifeline" else []))
+                    if is_busy:
+                        self.use(job)
+                    segments = self.segments(job)
+                    end(job)
+                    self.assertGone(job, 5 * limetest.SLOWNESS, **expected)
+                    self.assertEqual([path for path in segments if os.path.exists(path)], [])
+                    if expected is in_order:
+                        self.assertEqual((job.process.returncode, job.stderr()), (0, ""))
+                    elif "killed" in name:
+                        self.assertNotEqual(job.process.returncode, 0)
 
     def test_killed_at_any_moment(self):
         """Also while ranks start and open."""

@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import faults
@@ -24,15 +25,13 @@ def exchange(one, two):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-class TestCase(jobtest.TestCase):
+class TestCase(jobtest.SharedJob):
+    ranks = 2
+
     def setUp(self):
         super().setUp()
         self.path, self.data = self.data_file(100_000)
-        self.server = self.start_job()
         self.client = self.server.client(MIB)
-
-    def start_job(self):
-        return self.job(2)
 
     def descriptor(self, path, flags):
         fd = os.open(path, flags)
@@ -45,6 +44,13 @@ class TestCase(jobtest.TestCase):
         file = self.client.open(self.path)
         self.assertReads(self.client, file, self.data, 0, 50_000, 0)
         self.client.close_file(file)
+
+    def idle_fds(self):
+        """Once no rank is about to close what an earlier client had."""
+        count = -1
+        while count != (count := self.fds_of_ranks()):
+            time.sleep(0.1)
+        return count
 
     def fds_of_ranks(self):
         return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self.server.rank_pids())
@@ -131,7 +137,7 @@ class Descriptors(TestCase):
         pair = socket.socketpair()
         for one in pair:
             self.addCleanup(one.close)
-        before = self.fds_of_ranks()
+        before = self.idle_fds()
         for opcode, code, fd in [
                 (OPEN, errno.EINVAL, self.descriptor(folder, os.O_RDONLY)),
                 (OPEN, errno.EINVAL, self.descriptor(folder + "/pipe", os.O_RDWR)),
@@ -165,7 +171,7 @@ class Descriptors(TestCase):
         self.works()
 
     def test_nothing_is_left_open(self):
-        before = self.fds_of_ranks()
+        before = self.idle_fds()
         for _ in range(20):
             for call in self.client.open, self.client.open_for_writing:
                 self.client.close_file(call(self.path))
@@ -178,13 +184,16 @@ class Exchanged(TestCase):
     which the job's user may read and write: before each call that a rank makes on the file, while
     this rank waits for it (tests/lib/faults.py)."""
 
-    def start_job(self):
-        self.faults = faults.Faults(os.path.dirname(self.path))
-        self.addCleanup(self.faults.disarm)
-        return self.job(2, env=self.faults.environment())
+    @classmethod
+    def start_job(cls):
+        cls.folder = limetest.tempdir()
+        cls.faults = faults.Faults(cls.folder)
+        return jobtest.Job(2, env=cls.faults.environment()).start()
 
     def setUp(self):
         super().setUp()
+        self.addCleanup(self.faults.disarm)
+        self.path = limetest.put(os.path.join(self.folder, self.id()), self.data)
         self.secret, self.secret_data = self.data_file(100_000, "secret")
         self.link = self.path + "-link"
         os.symlink(self.secret, self.link)
@@ -193,7 +202,7 @@ class Exchanged(TestCase):
         """(rank, call, nth) of each call that a rank makes while it opens the file."""
         found = []
         for rank in 0, 1:
-            before = self.fds_of_ranks()
+            before = self.idle_fds()
             self.faults.count(1 + rank)
             file = int.from_bytes(self.client.finish(start(*args)), "little")
             found += [(rank, call, nth) for call, count in self.faults.counts().items()
@@ -206,7 +215,7 @@ class Exchanged(TestCase):
     def opened(self, start, *args):
         """The replies to start(): a rank was stopped before one of its calls, and meanwhile the
         name was exchanged, once, or once and back."""
-        before = self.fds_of_ranks()
+        before = self.idle_fds()
         for rank, call, nth in self.calls(start, *args):
             for exchanges in 1, 2:
                 with self.subTest(rank=rank, call=call, nth=nth, exchanges=exchanges):

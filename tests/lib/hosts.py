@@ -295,11 +295,6 @@ class Job(jobtest.Job):
         return [*self.cluster.enter(), *self.cluster.mpirun(self.where), "-n", str(self.ranks),
                 jobtest.IO, "--socket", self.path, "--ready", "1", *self.options]
 
-    def pids_on(self, name, program=None):
-        """Of the ranks in a host other than the first, or of another program."""
-        found = []
-        for pid in self.cluster.pids(name):
-            with contextlib.suppress(OSError):
-                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == (program or "limefs-io"):
-                    found.append(pid)
-        return sorted(found)
+    def pids_on(self, name):
+        """Of its ranks in a host other than the first."""
+        return sorted(set(self.cluster.pids(name)) & set(self.rank_pids()))

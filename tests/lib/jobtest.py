@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import time
+import unittest
 import uuid
 
 import jobclient
@@ -17,6 +18,11 @@ import mpitest
 IO = os.path.join(limetest.BIN, "limefs-io")
 START_S = 60 * limetest.SLOWNESS
 END_S = 10 * limetest.SLOWNESS
+MIB = 1 << 20
+# (offset, bytes, place in the window) in a file of ODD bytes.
+ODD = 20_000_003
+ODD_RANGES = [(0, ODD, 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99), (ODD - 1, 1, 4095),
+              (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0)]
 
 
 def children_of(pid):
@@ -220,6 +226,19 @@ class TestCase(mpitest.TestCase):
         tag = self.start_write(client, file, model, offset, n, at)
         self.assertEqual(client.write_done(tag), n, (offset, n, at))
 
+    def reads_at_random(self, client, file, data, slots, rounds):
+        """So many reads at once, which are answered in any order."""
+        for _ in range(rounds):
+            reads = []
+            for slot in range(slots):
+                n = random.randrange(1, MIB)
+                offset, at = random.randrange(len(data) - n), slot * MIB + random.randrange(MIB - n)
+                reads.append((client.start_read(file, offset, n, at), offset, n, at))
+            random.shuffle(reads)
+            for tag, offset, n, at in reads:
+                self.assertEqual(client.read_done(tag), n)
+                self.assertTrue(client.window[at:at + n] == data[offset:offset + n])
+
     def assertHolds(self, path, model):
         with open(path, "rb") as file:
             self.assertTrue(file.read() == model, path)
@@ -237,3 +256,40 @@ class TestCase(mpitest.TestCase):
                         job.stderr())
         if not (killed or mpirun_killed and mpitest.MPICH):
             self.assertFalse(os.path.lexists(job.path), "the socket was left")
+
+
+class SharedJob(TestCase):
+    """Its tests have one job, `server`, which has no clients and no open files when one begins, but
+    those of `asking`."""
+
+    ranks, window, files = 3, 0, 0
+
+    @classmethod
+    def start_job(cls):
+        return Job(cls.ranks).start()
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not mpitest.has_mpi() or not os.path.exists(IO):
+            raise unittest.SkipTest("needs MPI")
+        cls.server = cls.start_job()
+        cls.asking = cls.server.client(cls.window)
+
+    @classmethod
+    def tearDownClass(cls):
+        status = cls.server.stop()
+        assert status == 0, (status, cls.server.stderr())
+        super().tearDownClass()
+
+    def is_idle(self):
+        status = self.asking.status()
+        return (status["clients"], status["open_file_count"], status["in_flight"]) == (
+            self.window > 0, self.files, 0)
+
+    def tearDown(self):
+        for client in self.server.clients[1:]:
+            client.close()
+        del self.server.clients[1:]
+        self.assertTrue(wait_until(self.is_idle), self.asking.status())
+        super().tearDown()

@@ -61,6 +61,17 @@ def mpirun(ranks, program, *args, options=(), under=(), timeout=1100, env=None, 
                         env=environment_of_one(env), cwd=cwd, timeout=timeout)
 
 
+def flip(path, offset, bits=1):
+    """Changes bits of a byte of the file; from its end if the offset is negative. Returns what the
+    byte was."""
+    with open(path, "r+b") as file:
+        place = file.seek(offset, os.SEEK_END if offset < 0 else os.SEEK_SET)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ bits]))
+    return byte
+
+
 def has_mpi():
     return shutil.which(MPIRUN) and os.path.exists(os.path.join(limetest.B, "mpi", "api"))
 
@@ -76,8 +87,13 @@ class TestCase(limetest.TestCase):
         if not has_mpi():
             self.skipTest("needs MPI")
 
-    def tap(self, ranks, program, *args, **kw):
-        """Runs a program of tests/mpi (mpirun()); all that it says must be good."""
+    def tap(self, ranks, program, *args, romio=False, **kw):
+        """Runs a program of tests/mpi (mpirun()); all that it says must be good. romio: with that
+        component for MPI-IO, not the one that Open MPI takes itself."""
+        if romio and MPICH:
+            self.skipTest("MPICH has nothing else")
+        if romio:
+            kw["options"] = ["--mca", "io", "^ompio"]
         done = mpirun(ranks, program, *map(str, args), **kw)
         words = done.stderr.decode(errors="replace")[-2000:]
         lines = done.stdout.decode(errors="replace").splitlines()
@@ -87,3 +103,20 @@ class TestCase(limetest.TestCase):
         self.assertEqual(bad, [], words)
         self.assertEqual(done.returncode, 0, words)
         self.assertEqual(lines[-1:], [f"1..{len(lines) - 1}"], words)
+        self.assertGreater(len(lines), 1)
+
+    def on(self, all_ranks, program, *args, folder=None, **kw):
+        """The same on each number of ranks, with a file of its own."""
+        for ranks in all_ranks:
+            with self.subTest(program=program, ranks=ranks):
+                self.tap(ranks, program, os.path.join(folder or self.tempdir(), "file"), *args,
+                         **kw)
+
+    def tmpfs(self, *options):
+        """The folder of a file system of its own."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        folder = self.tempdir()
+        limetest.run(["mount", "-t", "tmpfs", *options, "tmpfs", folder], check=True)
+        self.addCleanup(limetest.run, ["umount", "-l", folder])
+        return folder

@@ -1,14 +1,11 @@
 /*
  * aligned.c - records whose data begin at multiples of something
  *
- * usage: aligned FILE ALIGNMENT FROM    writes seven records, the last three appended
- *        aligned FILE arguments         the arguments, wrong ones too
- *        aligned FILE full              where there is no room for a filler
+ * usage: aligned FILE {ALIGNMENT FROM}...   writes seven records each, the last three appended,
+ * to FILE-ALIGNMENT-FROM aligned FILE arguments             the arguments, wrong ones too
+ *        aligned FILE full                  where there is no room for a filler
  */
-#include "lemon.h"
-#include "tap.h"
-
-#include <string.h>
+#include "files.h"
 
 /* Byte i of record k is 31 k + 7 i; test_beyond.py knows that and these. */
 static const struct record {
@@ -28,14 +25,6 @@ static const int extents[] = {10, 12};
 static const char *path;
 static MPI_Comm cart;
 static MPI_File fp;
-
-static int begin(LemonWriter *w, int mb, int me, const char *type, MPI_Offset bytes)
-{
-    LemonRecordHeader *header = lemonCreateHeader(mb, me, type, bytes);
-    int code = lemonWriteRecordHeader(header, w);
-    lemonDestroyHeader(header);
-    return code;
-}
 
 static unsigned char *whole(int k)
 {
@@ -76,7 +65,7 @@ static int write_record(LemonWriter *w, int k)
     size_t bytes;
     unsigned char *data = whole(k), *part = k == LATTICE ? part_of(data, &bytes) : NULL;
     MPI_Offset n = records[k].bytes;
-    int code = begin(w, records[k].mb, records[k].me, records[k].type, n);
+    int code = begin_record(w, records[k].mb, records[k].me, records[k].type, n);
     if (code == LEMON_SUCCESS && part)
         code = lemonWriteLatticeParallel(w, part, 40, extents);
     else if (code == LEMON_SUCCESS && k % 2)
@@ -99,8 +88,7 @@ static void write_records(int mode, int from, int to, MPI_Offset alignment, MPI_
     for (int k = from; k < to; k++)
         bad += write_record(w, k) != LEMON_SUCCESS;
     tap_ok(bad == 0, "records %d to %d: %d bad", from, to, bad);
-    tap_code(lemonDestroyWriter(w), 0, "destroy");
-    MPI_File_close(&fp);
+    tap_code(end_writer(w, &fp), 0, "destroy");
 }
 
 static int is_right(LemonReader *r, int k)
@@ -122,8 +110,7 @@ static int is_right(LemonReader *r, int k)
 static void read_records(MPI_Offset alignment)
 {
     int k = 0, fillers = 0, bad = 0, code;
-    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
-    LemonReader *r = lemonCreateReader(&fp, cart);
+    LemonReader *r = create_reader(path, cart, &fp);
     while ((code = lemonReaderNextRecord(r)) == LEMON_SUCCESS) {
         bad += lemonReaderDeviation(r) != 0;
         if (strcmp(lemonReaderType(r), LEMON_FILLER_TYPE) == 0) {
@@ -137,8 +124,17 @@ static void read_records(MPI_Offset alignment)
     tap_code(code, LEMON_EOF, "the end");
     tap_ok(k == RECORDS && bad == 0, "%d records and %d fillers, %d bad", k, fillers, bad);
     tap_ok(alignment > 8 ? fillers > 0 : fillers == 0, "%d fillers", fillers);
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
+    end_reader(r, &fp);
+}
+
+static void write_and_read(const char *prefix, const char *alignment, const char *from)
+{
+    static char name[4096];
+    path = name;
+    snprintf(name, sizeof name, "%s-%s-%s", prefix, alignment, from);
+    write_records(0, 0, APPENDED, atoll(alignment), atoll(from));
+    write_records(MPI_MODE_APPEND, APPENDED, RECORDS, atoll(alignment), atoll(from));
+    read_records(atoll(alignment));
 }
 
 /* ---- arguments ---- */
@@ -149,8 +145,7 @@ static void arguments(void)
     static const MPI_Offset wrong[] = {
         -8, 1, 4, 12, 4097, ((MPI_Offset)1 << 30) + 8, (MPI_Offset)1 << 40};
     int odd = tap_rank == tap_ranks - 1, alone = tap_ranks == 1, bad = 0;
-    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
-    LemonWriter *w = lemonCreateWriter(&fp, cart);
+    LemonWriter *w = create_writer(path, cart, MPI_MODE_WRONLY, &fp);
     tap_code(lemonWriterSetAlignment(w, 512, 10), 0, "set the alignment");
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         bad += lemonWriterSetAlignment(w, odd ? wrong[i] : 4096, 0) != LEMON_ERR_PARAM;
@@ -163,9 +158,9 @@ static void arguments(void)
     tap_code(lemonWriterSetAlignment(w, 1 << 30, 1 << 30), 0, "the largest");
     tap_code(lemonWriterSetAlignment(w, AT, LENGTH), 0, "and 8 MiB");
     tap_ok(lemonWriterSetAlignment(NULL, 8, 0) == LEMON_ERR_PARAM, "NULL is answered");
-    tap_code(begin(w, 1, 1, "far", INT64_MAX - 1007), LEMON_ERR_PARAM,
+    tap_code(begin_record(w, 1, 1, "far", INT64_MAX - 1007), LEMON_ERR_PARAM,
              "no room in any file for it and a filler");
-    tap_code(begin(w, 1, 0, "long", LENGTH), 0, "a record of 1 GiB");
+    tap_code(begin_record(w, 1, 0, "long", LENGTH), 0, "a record of 1 GiB");
     tap_ok(w->off == AT, "begins at 8 MiB");
     MPI_Offset n = 1;
     tap_code(lemonWriterSeek(w, -1, MPI_SEEK_END), 0, "to its end");
@@ -173,33 +168,29 @@ static void arguments(void)
     tap_code(lemonWriterSetAlignment(w, 4096, 1), 0, "while a record is open");
     tap_ok(w->off == AT, "it stays where it is");
     tap_code(lemonWriterCloseRecord(w), 0, "close");
-    tap_code(begin(w, 0, 1, "empty", 0), 0, "too short to be aligned");
+    tap_code(begin_record(w, 0, 1, "empty", 0), 0, "too short to be aligned");
     tap_ok(w->off == AT + LENGTH + 144, "is not");
     tap_code(lemonWriterSetAlignment(w, 0, 0), 0, "no more");
     tap_code(lemonWriterCloseRecord(w), 0, "close");
-    tap_code(begin(w, 1, 1, "last", 4096), 0, "a record");
+    tap_code(begin_record(w, 1, 1, "last", 4096), 0, "a record");
     tap_ok(w->off == AT + LENGTH + 288, "that is not aligned");
     tap_code(lemonWriterSetAlignment(w, 16, 0), 0, "16");
     tap_code(lemonWriteRecordData("", &(MPI_Offset){0}, w), 0, "nothing");
-    tap_code(lemonDestroyWriter(w), LEMON_ERR_LAST_NOT_WRITTEN, "destroy");
-    MPI_File_close(&fp);
-    if (tap_rank == 0)
-        unlink(path);
+    tap_code(end_writer(w, &fp), LEMON_ERR_LAST_NOT_WRITTEN, "destroy");
+    remove_file(path);
 }
 
 /* On 1 MiB of room. */
 static void full(void)
 {
-    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
-    LemonWriter *w = lemonCreateWriter(&fp, cart);
+    LemonWriter *w = create_writer(path, cart, MPI_MODE_WRONLY, &fp);
     tap_code(lemonWriterSetAlignment(w, 4 << 20, 0), 0, "4 MiB");
-    tap_code(begin(w, 1, 1, "record", 100), LEMON_ERR_WRITE, "no room for the filler");
+    tap_code(begin_record(w, 1, 1, "record", 100), LEMON_ERR_WRITE, "no room for the filler");
     tap_ok(w->off == 0 && w->is_awaiting_header, "nothing has begun");
     tap_code(lemonWriterSetAlignment(w, 4096, 0), 0, "4 KiB");
-    tap_code(begin(w, 1, 1, "record", 100), 0, "for that there is room");
+    tap_code(begin_record(w, 1, 1, "record", 100), 0, "for that there is room");
     tap_ok(w->off == 4096, "at 4 KiB");
-    tap_code(lemonDestroyWriter(w), LEMON_ERR_LAST_NOT_WRITTEN, "destroy");
-    MPI_File_close(&fp);
+    tap_code(end_writer(w, &fp), LEMON_ERR_LAST_NOT_WRITTEN, "destroy");
 }
 
 int main(int argc, char *argv[])
@@ -209,16 +200,13 @@ int main(int argc, char *argv[])
     path = argv[1];
     MPI_Dims_create(tap_ranks, 2, grid);
     MPI_Cart_create(MPI_COMM_WORLD, 2, grid, periods, 0, &cart);
-    if (argc > 3) {
-        MPI_Offset alignment = atoll(argv[2]), from = atoll(argv[3]);
-        write_records(0, 0, APPENDED, alignment, from);
-        write_records(MPI_MODE_APPEND, APPENDED, RECORDS, alignment, from);
-        read_records(alignment);
-    } else if (strcmp(argv[2], "full") == 0) {
+    if (strcmp(argv[2], "full") == 0)
         full();
-    } else {
+    else if (strcmp(argv[2], "arguments") == 0)
         arguments();
-    }
+    else
+        for (int i = 2; i + 2 <= argc; i += 2)
+            write_and_read(argv[1], argv[i], argv[i + 1]);
     MPI_Comm_free(&cart);
     return tap_end();
 }

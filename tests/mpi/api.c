@@ -2,12 +2,10 @@
  * api.c - the calls of the API one by one: states, errors, seeks, appending
  *
  * usage: api FILE
+ *
+ * What a single call answers in an odd situation is in conduct.c, large files are in big.c.
  */
-#include "lemon.h"
-#include "tap.h"
-
-#include <string.h>
-#include <sys/stat.h>
+#include "files.h"
 
 static const char *path;
 static MPI_Comm cart;
@@ -20,29 +18,6 @@ static void count_message(char const *text, void *context)
     messages += strstr(text, "lemon: ") == text;
 }
 
-static LemonWriter *writer(int mode)
-{
-    if (!(mode & MPI_MODE_APPEND) && tap_rank == 0)
-        unlink(path);
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_File_open(cart, path, mode | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
-    return lemonCreateWriter(&fp, cart);
-}
-
-static LemonReader *reader(void)
-{
-    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
-    return lemonCreateReader(&fp, cart);
-}
-
-static int begin(LemonWriter *w, int mb, int me, const char *type, MPI_Offset bytes)
-{
-    LemonRecordHeader *header = lemonCreateHeader(mb, me, type, bytes);
-    int code = lemonWriteRecordHeader(header, w);
-    lemonDestroyHeader(header);
-    return code;
-}
-
 static int put(LemonWriter *w, const char *text)
 {
     MPI_Offset n = (MPI_Offset)strlen(text);
@@ -51,26 +26,10 @@ static int put(LemonWriter *w, const char *text)
 
 static int record(LemonWriter *w, int mb, int me, const char *type, const char *text)
 {
-    int code = begin(w, mb, me, type, (MPI_Offset)strlen(text));
+    int code = begin_record(w, mb, me, type, (MPI_Offset)strlen(text));
     if (code == LEMON_SUCCESS)
         code = put(w, text);
     return code == LEMON_SUCCESS ? lemonWriterCloseRecord(w) : code;
-}
-
-/* Rank 0 looks at the file without MPI. */
-static int file_is(const void *want, size_t n)
-{
-    int good = 1;
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (tap_rank == 0) {
-        unsigned char *got = malloc(n + 1);
-        FILE *file = fopen(path, "rb");
-        good = file && fread(got, 1, n + 1, file) == n && memcmp(got, want, n) == 0;
-        if (file)
-            fclose(file);
-        free(got);
-    }
-    return good;
 }
 
 static size_t lay(unsigned char *at, int flags, const char *type, const char *data)
@@ -90,34 +49,27 @@ static void bytes_of_records(void)
     unsigned char want[1024];
     size_t n = lay(want, 0x80, "first", "abc");
     n += lay(want + n, 0x40, "second", "12345678");
-    LemonWriter *w = writer(MPI_MODE_WRONLY);
+    LemonWriter *w = create_writer(path, cart, MPI_MODE_WRONLY, &fp);
     tap_code(record(w, 1, 0, "first", "abc"), 0, "first record");
     tap_code(record(w, 0, 1, "second", "12345678"), 0, "second record");
-    tap_code(lemonDestroyWriter(w), 0, "destroy");
-    MPI_File_close(&fp);
-    tap_ok(file_is(want, n), "the file is right to the byte");
+    tap_code(end_writer(w, &fp), 0, "destroy");
+    tap_ok(file_is(path, want, n), "the file is right to the byte");
 
     n += lay(want + n, 0xc0, "third", "");
     n += lay(want + n, 0xc0, "fourth", "x");
-    w = writer(MPI_MODE_WRONLY | MPI_MODE_APPEND);
+    w = create_writer(path, cart, MPI_MODE_WRONLY | MPI_MODE_APPEND, &fp);
     tap_code(record(w, 1, 1, "third", ""), 0, "an empty record, appended");
     tap_code(record(w, 1, 1, "fourth", "x"), 0, "and another");
-    lemonDestroyWriter(w);
-    MPI_File_close(&fp);
-    tap_ok(file_is(want, n), "appended right to the byte");
+    end_writer(w, &fp);
+    tap_ok(file_is(path, want, n), "appended right to the byte");
 }
 
 static void reading_back(void)
 {
     char got[16] = "";
-    MPI_Offset n = sizeof got;
-    LemonReader *r = reader();
-    tap_code(lemonReaderReadData(got, &n, r), LEMON_ERR_HEADER_NEXT, "read before a record");
-    tap_ok(lemonReaderType(r) == NULL && lemonReaderBytes(r) == LEMON_ERR_PARAM &&
-               lemonEOM(r) == LEMON_ERR_PARAM && lemonReaderMBFlag(r) == LEMON_ERR_PARAM,
-           "nothing is known yet");
-    tap_code(lemonReaderSeek(r, 0, MPI_SEEK_SET), LEMON_ERR_PARAM, "seek before a record");
-    tap_code(lemonReaderCloseRecord(r), LEMON_ERR_CLOSE, "close before a record");
+    MPI_Offset n;
+    LemonReader *r = create_reader(path, cart, &fp);
+    tap_code(lemonReaderMBFlag(r), LEMON_ERR_PARAM, "no record, no flag");
     tap_code(lemonReaderNextRecord(r), 0, "first");
     tap_ok(strcmp(lemonReaderType(r), "first") == 0 && lemonReaderBytes(r) == 3 &&
                lemonReaderPadBytes(r) == 5 && lemonReaderMBFlag(r) == 1 &&
@@ -157,7 +109,6 @@ static void reading_back(void)
     tap_code(lemonReaderReadDataNonBlocking(got, &n, r), 0, "not waiting");
     tap_code(lemonReaderCloseRecord(r), 0, "close waits");
     tap_ok(got[0] == '8', "for the byte");
-    tap_code(lemonReaderCloseRecord(r), LEMON_ERR_CLOSE, "close again");
     tap_ok(strcmp(lemonReaderType(r), "second") == 0 && lemonEOM(r) == 1,
            "it is known until the next one");
 
@@ -172,9 +123,6 @@ static void reading_back(void)
     tap_code(lemonReaderReadData(NULL, &n, r), 0, "no bytes can be had always");
     tap_code(lemonReaderNextRecord(r), 0, "fourth");
     tap_code(lemonReaderNextRecord(r), LEMON_EOF, "the end");
-    tap_ok(strcmp(lemonReaderType(r), "") == 0 && lemonReaderBytes(r) == LEMON_ERR_PARAM,
-           "no record is known then");
-    tap_code(lemonReaderNextRecord(r), LEMON_EOF, "still the end");
     lemonDestroyReader(r);
     tap_ok(strcmp(lemonReaderType(copy), "third") == 0, "the copy lives on");
     tap_code(lemonReaderNextRecord(copy), 0, "and goes on");
@@ -188,16 +136,14 @@ static void writing_states(void)
 {
     char text[] = "0123456789", long_type[200];
     MPI_Offset n = 10;
-    LemonWriter *w = writer(MPI_MODE_WRONLY);
-    tap_code(lemonWriteRecordData(text, &n, w), LEMON_ERR_HEADER_NEXT, "data before a header");
-    tap_code(lemonWriterCloseRecord(w), LEMON_ERR_CLOSE, "close before a header");
+    LemonWriter *w = create_writer(path, cart, MPI_MODE_WRONLY, &fp);
     memset(long_type, 't', sizeof long_type);
     long_type[128] = '\0';
-    tap_code(begin(w, 1, 1, long_type, 1), LEMON_ERR_PARAM, "a type of 128 bytes");
+    tap_code(begin_record(w, 1, 1, long_type, 1), LEMON_ERR_PARAM, "a type of 128 bytes");
     tap_code(lemonWriteRecordHeader(NULL, w), LEMON_ERR_PARAM, "no header");
     long_type[127] = '\0';
-    tap_code(begin(w, 1, 0, long_type, 10), 0, "a type of 127 bytes");
-    tap_code(begin(w, 0, 1, "next", 1), LEMON_ERR_HEADER_NEXT, "a header in a record");
+    tap_code(begin_record(w, 1, 0, long_type, 10), 0, "a type of 127 bytes");
+    tap_code(begin_record(w, 0, 1, "next", 1), LEMON_ERR_HEADER_NEXT, "a header in a record");
     n = 11;
     tap_code(lemonWriteRecordData(text, &n, w), LEMON_ERR_WRITE, "overfill");
     tap_ok(n == 0, "nothing is written");
@@ -212,39 +158,34 @@ static void writing_states(void)
     n = 2;
     tap_code(lemonWriteRecordDataNonBlocking(text + 4, &n, w), 0, "the gap, not waiting");
     tap_code(lemonWriterCloseRecord(w), 0, "close waits");
-    tap_code(begin(w, 1, 1, "mb", 1), LEMON_ERR_MBME, "MB in a message");
+    tap_code(begin_record(w, 1, 1, "mb", 1), LEMON_ERR_MBME, "MB in a message");
     tap_code(record(w, 0, 1, "last", "z"), 0, "the end of the message");
-    tap_code(begin(w, 0, 1, "mb", 1), LEMON_ERR_MBME, "no MB after a message");
-    tap_code(begin(w, 1, 1, "open", 5), 0, "a record");
-    tap_code(lemonDestroyWriter(w), LEMON_ERR_LAST_NOT_WRITTEN, "destroyed with it open");
-    MPI_File_close(&fp);
+    tap_code(begin_record(w, 1, 1, "open", 5), 0, "a record");
+    tap_code(end_writer(w, &fp), LEMON_ERR_LAST_NOT_WRITTEN, "destroyed with it open");
     unsigned char want[1024];
     size_t size = lay(want, 0x80, long_type, text);
     size += lay(want + size, 0x40, "last", "z");
     size += lay(want + size, 0xc0, "open", "");
     want[size - 144 + 15] = 5;
-    tap_ok(file_is(want, size), "what is in the file");
+    tap_ok(file_is(path, want, size), "what is in the file");
 }
-
-static void put_file(const void *bytes, size_t n);
 
 static void ends_of_records(void)
 {
     unsigned char want[1024];
     size_t n = lay(want, 0xc0, "cut", "abc");
-    put_file(want, n - 5); /* without its padding, as the old library leaves it */
-    LemonWriter *w = writer(MPI_MODE_WRONLY | MPI_MODE_APPEND);
+    put_file(path, want, n - 5); /* without its padding, as the old library leaves it */
+    LemonWriter *w = create_writer(path, cart, MPI_MODE_WRONLY | MPI_MODE_APPEND, &fp);
     tap_code(record(w, 1, 1, "more", "12345678"), 0, "appended to a file without padding");
-    tap_code(begin(w, 1, 1, "gap", 16), 0, "a record");
+    tap_code(begin_record(w, 1, 1, "gap", 16), 0, "a record");
     tap_code(lemonWriterSeek(w, 0, MPI_SEEK_END), 0, "of which nothing is written");
     tap_code(lemonWriterCloseRecord(w), 0, "close");
-    lemonDestroyWriter(w);
-    MPI_File_close(&fp);
+    end_writer(w, &fp);
     n += lay(want + n, 0xc0, "more", "12345678");
     memset(want + n, 0, 200);
     n += lay(want + n, 0xc0, "gap", "");
     want[n - 144 + 15] = 16;
-    tap_ok(file_is(want, n + 16), "both end where they must");
+    tap_ok(file_is(path, want, n + 16), "both end where they must");
 }
 
 static void one_rank_is_wrong(void)
@@ -252,11 +193,11 @@ static void one_rank_is_wrong(void)
     char text[] = "0123456789";
     int odd = tap_rank == tap_ranks - 1, alone = tap_ranks == 1;
     MPI_Offset n = odd ? 3 : 4;
-    LemonWriter *w = writer(MPI_MODE_WRONLY);
-    tap_code(begin(w, 1, 1, odd ? "other" : "type", 8), alone ? 0 : LEMON_ERR_PARAM,
+    LemonWriter *w = create_writer(path, cart, MPI_MODE_WRONLY, &fp);
+    tap_code(begin_record(w, 1, 1, odd ? "other" : "type", 8), alone ? 0 : LEMON_ERR_PARAM,
              "another type on one rank");
     if (!alone)
-        begin(w, 1, 1, "type", 8);
+        begin_record(w, 1, 1, "type", 8);
     tap_code(lemonWriteRecordData(text, &n, w), alone ? 0 : LEMON_ERR_PARAM,
              "another length on one rank");
     n = 4;
@@ -274,31 +215,11 @@ static void one_rank_is_wrong(void)
              "a lattice that is too large");
     tap_code(lemonWriteLatticeParallelNonBlocking(w, text, 5, lattice), LEMON_ERR_WRITE,
              "the same, not waiting");
-    lemonDestroyWriter(w);
-    MPI_File_close(&fp);
+    end_writer(w, &fp);
 
     w = lemonCreateWriter(&fp, MPI_COMM_NULL == cart ? cart : MPI_COMM_SELF);
     tap_ok(w != NULL, "a writer of its own communicator");
     lemonDestroyWriter(w);
-    tap_ok(lemonCreateReader(NULL, MPI_COMM_WORLD) == NULL, "no file, no reader");
-    tap_ok(lemonCreateWriter(NULL, MPI_COMM_WORLD) == NULL, "no file, no writer");
-    tap_ok(lemonReaderNextRecord(NULL) == LEMON_ERR_PARAM &&
-               lemonWriterCloseRecord(NULL) == LEMON_ERR_PARAM &&
-               lemonFinishReading(NULL) == LEMON_ERR_PARAM && lemonReaderType(NULL) == NULL &&
-               lemonReaderBytes(NULL) == LEMON_ERR_PARAM &&
-               lemonDestroyWriter(NULL) == LEMON_SUCCESS,
-           "NULL is answered");
-}
-
-/* Files that rank 0 makes without the library. */
-static void put_file(const void *bytes, size_t n)
-{
-    if (tap_rank == 0) {
-        FILE *file = fopen(path, "wb");
-        fwrite(bytes, 1, n, file);
-        fclose(file);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void damaged_files(void)
@@ -308,27 +229,24 @@ static void damaged_files(void)
     MPI_Offset n = 40;
     size_t one = lay(file, 0x80, "good", "data");
     size_t size = one + lay(file + one, 0xff, "flags", "1");
-    put_file(file, size);
-    LemonReader *r = reader();
+    put_file(path, file, size);
+    LemonReader *r = create_reader(path, cart, &fp);
     tap_code(lemonReaderNextRecord(r), 0, "the first");
     tap_code(lemonReaderNextRecord(r), 0, "flags that do not fit");
     tap_ok(lemonReaderDeviation(r) == (LEMON_DEVIATION_MB_INSIDE | LEMON_DEVIATION_RESERVED),
            "are told");
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
+    end_reader(r, &fp);
 
-    put_file(file, size - 7);
-    r = reader();
+    put_file(path, file, size - 7);
+    r = create_reader(path, cart, &fp);
     lemonReaderNextRecord(r);
     tap_code(lemonReaderNextRecord(r), 0, "the last padding is missing");
     tap_code(lemonReaderReadData(got, &n, r), 0, "its data are there");
-    tap_code(lemonReaderNextRecord(r), LEMON_EOF, "and then the end");
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
+    end_reader(r, &fp);
 
     file[one + 15] = 40; /* more than there is */
-    put_file(file, size);
-    r = reader();
+    put_file(path, file, size);
+    r = create_reader(path, cart, &fp);
     lemonReaderNextRecord(r);
     tap_code(lemonReaderNextRecord(r), 0, "data cut short: the header is read");
     n = 40;
@@ -342,8 +260,7 @@ static void damaged_files(void)
     tap_code(lemonReaderNextRecord(r), LEMON_ERR_READ, "nor is there a next record");
     tap_ok(strcmp(lemonReaderType(r), "") == 0, "of which a type could be asked for");
     tap_code(lemonReaderNextRecord(r), LEMON_EOF, "and that is the end");
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
+    end_reader(r, &fp);
 
     static const unsigned char lengths[][8] = {
         {0x80},
@@ -352,70 +269,17 @@ static void damaged_files(void)
         {0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
     for (int i = 0; i < 4; i++) {
         memcpy(file + one + 8, lengths[i], 8);
-        put_file(file, size);
-        r = reader();
+        put_file(path, file, size);
+        r = create_reader(path, cart, &fp);
         lemonReaderNextRecord(r);
         tap_code(lemonReaderNextRecord(r), LEMON_ERR_HEADER_NEXT, "an impossible length");
         tap_code(lemonReaderNextRecord(r), LEMON_EOF, "is told once");
-        lemonDestroyReader(r);
-        MPI_File_close(&fp);
+        end_reader(r, &fp);
     }
-    memcpy(file + one, "XXXX", 4);
-    put_file(file, size);
-    r = reader();
-    lemonReaderNextRecord(r);
-    tap_code(lemonReaderNextRecord(r), LEMON_ERR_HEADER_NEXT, "no magic");
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
-    put_file(file, 100);
-    r = reader();
-    tap_code(lemonReaderNextRecord(r), LEMON_ERR_HEADER_NEXT, "a header cut");
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
-    put_file(file, 0);
-    r = reader();
+    put_file(path, file, 0);
+    r = create_reader(path, cart, &fp);
     tap_code(lemonReaderNextRecord(r), LEMON_EOF, "an empty file");
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
-}
-
-/* Beyond 2 GiB, in a sparse file. */
-static void far_away(void)
-{
-    unsigned char file[160];
-    char got[8] = "";
-    MPI_Offset n = 4;
-    off_t length = ((off_t)1 << 32) + 105;
-    lay(file, 0xc0, "long", "");
-    memcpy(file + 8, "\0\0\0\1\0\0\0\x69", 8);
-    put_file(file, 144);
-    if (tap_rank == 0) {
-        FILE *f = fopen(path, "r+b");
-        fseeko(f, 144 + length - 4, SEEK_SET);
-        fwrite("end!", 1, 4, f);
-        fclose(f);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-    LemonReader *r = reader();
-    tap_code(lemonReaderNextRecord(r), 0, "a record of more than 4 GiB");
-    tap_ok(lemonReaderBytes(r) == length && lemonReaderPadBytes(r) == 7, "its length");
-    tap_code(lemonReaderSeek(r, -4, MPI_SEEK_END), 0, "seek to its end");
-    tap_code(lemonReaderReadData(got, &n, r), 0, "read there");
-    tap_ok(memcmp(got, "end!", 4) == 0, "the right bytes");
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
-    MPI_File_open(cart, path, MPI_MODE_WRONLY, MPI_INFO_NULL, &fp);
-    LemonWriter *w = lemonCreateWriter(&fp, cart);
-    tap_code(begin(w, 1, 1, "long", length), 0, "written anew");
-    tap_code(lemonWriterSeek(w, -3, MPI_SEEK_END), 0, "from the end");
-    tap_code(put(w, "END"), 0, "three bytes");
-    tap_code(lemonWriterCloseRecord(w), 0, "close");
-    tap_code(lemonDestroyWriter(w), 0, "destroy");
-    MPI_File_close(&fp);
-    struct stat st = {0};
-    if (tap_rank == 0)
-        stat(path, &st);
-    tap_ok(tap_rank || st.st_size == 144 + length + 7, "its size");
+    end_reader(r, &fp);
 }
 
 /* Open MPI syncs no file while the process has a request of any: some ranks would have an
@@ -425,12 +289,12 @@ static void beside_others(void)
     char text[100] = "", other[4096];
     MPI_Offset n = sizeof text;
     MPI_File file;
-    LemonWriter *w = writer(MPI_MODE_RDWR);
+    LemonWriter *w = create_writer(path, cart, MPI_MODE_RDWR, &fp);
     snprintf(other, sizeof other, "%s.other", path);
     MPI_File_open(cart, other, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
     LemonWriter *busy = lemonCreateWriter(&file, cart);
-    begin(busy, 1, 1, "data", n);
-    begin(w, 1, 0, "one", n);
+    begin_record(busy, 1, 1, "data", n);
+    begin_record(w, 1, 0, "one", n);
     lemonWriteRecordData(text, &n, w);
     tap_code(lemonWriteRecordDataNonBlocking(text, &n, busy), LEMON_SUCCESS, "begun");
     tap_code(lemonWriterCloseRecord(w), LEMON_SUCCESS, "closed beside a writer that is busy");
@@ -439,12 +303,11 @@ static void beside_others(void)
     LemonReader *r = lemonCreateReader(&fp, cart);
     lemonReaderNextRecord(r);
     tap_code(lemonReaderReadDataNonBlocking(text, &n, r), LEMON_SUCCESS, "reading");
-    begin(w, 0, 1, "two", 0);
+    begin_record(w, 0, 1, "two", 0);
     tap_code(lemonWriterCloseRecord(w), LEMON_SUCCESS, "closed beside a reader that is busy");
     tap_code(lemonFinishReading(r), LEMON_SUCCESS, "read");
     lemonDestroyReader(r);
-    lemonDestroyWriter(w);
-    MPI_File_close(&fp);
+    end_writer(w, &fp);
     MPI_File_close(&file);
     if (tap_rank == 0)
         unlink(other);
@@ -463,13 +326,11 @@ int main(int argc, char *argv[])
     ends_of_records();
     lemonSetMessageHandler(count_message, NULL);
     damaged_files();
-    tap_ok(tap_rank > 0 || messages == 10, "%d messages, one for each fault", messages);
+    tap_ok(tap_rank > 0 || messages == 8, "%d messages, one for each fault", messages);
     lemonSetMessageHandler(NULL, NULL);
     one_rank_is_wrong();
-    far_away();
     beside_others();
     MPI_Comm_free(&cart);
-    if (tap_rank == 0)
-        unlink(path);
+    remove_file(path);
     return tap_end();
 }

@@ -10,11 +10,9 @@
  * that is not either: MPI-IO's blocking calls then leave out, between file and memory, the
  * pages that are zero (but for the last one, which gives the file its length).
  */
-#include "lemon.h"
-#include "tap.h"
+#include "files.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum {
@@ -209,11 +207,8 @@ static int make_sparse(int64_t bytes)
 
 static LemonWriter *begin(MPI_Offset bytes)
 {
-    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
-    LemonWriter *w = lemonCreateWriter(&fp, cart);
-    LemonRecordHeader *header = lemonCreateHeader(1, 1, "big", bytes);
-    tap_code(lemonWriteRecordHeader(header, w), 0, "header");
-    lemonDestroyHeader(header);
+    LemonWriter *w = create_writer(path, cart, MPI_MODE_WRONLY, &fp);
+    tap_code(begin_record(w, 1, 1, "big", bytes), 0, "header");
     return w;
 }
 
@@ -229,8 +224,7 @@ static void write_it(const struct part *part, const int *lattice)
         tap_code(lemonWriteRecordData(data, &n, w), 0, "data");
     tap_ok(n == part->whole && w->pos == n, "%lld bytes written", (long long)n);
     tap_code(lemonWriterCloseRecord(w), 0, "close");
-    tap_code(lemonDestroyWriter(w), 0, "destroy");
-    MPI_File_close(&fp);
+    tap_code(end_writer(w, &fp), 0, "destroy");
     munmap(data, (size_t)part->bytes);
 }
 
@@ -238,8 +232,7 @@ static void read_it(const struct part *part, const int *lattice)
 {
     unsigned char *data = reserve(part->bytes, sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     MPI_Offset n = part->whole;
-    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
-    LemonReader *r = lemonCreateReader(&fp, cart);
+    LemonReader *r = create_reader(path, cart, &fp);
     tap_code(lemonReaderNextRecord(r), 0, "the record");
     if (part->site)
         tap_code(lemonReadLatticeParallel(r, data, part->site, lattice), 0, "lattice");
@@ -247,8 +240,7 @@ static void read_it(const struct part *part, const int *lattice)
         tap_code(lemonReaderReadData(data, &n, r), 0, "data");
     tap_ok(n == part->whole && lemonGetReaderPointer(r) == n, "%lld bytes read", (long long)n);
     tap_ok(is_right(part, data), "all of them are right");
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
+    end_reader(r, &fp);
     munmap(data, (size_t)part->bytes);
 }
 
@@ -326,27 +318,27 @@ static void far_away(void)
     LemonWriter *w = begin(END);
     tap_code(lemonWriterSeek(w, FAR, MPI_SEEK_SET), 0, "seek beyond 5 GiB");
     tap_ok(far_lattices(w, NULL), "lattices are written there");
-    tap_code(lemonWriterSeek(w, 0, MPI_SEEK_END), 0, "to the end");
+    tap_code(lemonWriterSeek(w, -3, MPI_SEEK_END), 0, "to three bytes before the end");
+    tap_code(lemonWriteRecordData("END", &(MPI_Offset){3}, w), 0, "these");
     tap_code(lemonWriterCloseRecord(w), 0, "close");
-    LemonRecordHeader *header = lemonCreateHeader(1, 1, "next", n);
-    tap_code(lemonWriteRecordHeader(header, w), 0, "a record beyond 6 GiB");
-    lemonDestroyHeader(header);
+    tap_code(begin_record(w, 1, 1, "next", n), 0, "a record beyond 6 GiB");
     tap_code(lemonWriteRecordData("faraway", &n, w), 0, "its data");
     tap_code(lemonWriterCloseRecord(w), 0, "close");
-    tap_code(lemonDestroyWriter(w), 0, "destroy");
-    MPI_File_close(&fp);
+    tap_code(end_writer(w, &fp), 0, "destroy");
 
-    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
-    LemonReader *r = lemonCreateReader(&fp, cart);
+    LemonReader *r = create_reader(path, cart, &fp);
     tap_code(lemonReaderNextRecord(r), 0, "the record");
     tap_code(lemonReaderSeek(r, FAR, MPI_SEEK_SET), 0, "seek beyond 5 GiB");
+    tap_ok(lemonReaderBytes(r) == END && lemonReaderPadBytes(r) == 3, "its length");
     tap_ok(far_lattices(NULL, r), "the lattices are there");
+    tap_code(lemonReaderSeek(r, -3, MPI_SEEK_END), 0, "from the end");
+    tap_code(lemonReaderReadData(text, &(MPI_Offset){3}, r), 0, "three bytes");
+    tap_ok(strcmp(text, "END") == 0, "are right");
     tap_code(lemonReaderNextRecord(r), 0, "the next record");
     tap_code(lemonReaderReadData(text, &n, r), 0, "its data");
     tap_ok(strcmp(text, "faraway") == 0, "are right");
     tap_code(lemonReaderNextRecord(r), LEMON_EOF, "the end");
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
+    end_reader(r, &fp);
 }
 
 int main(int argc, char *argv[])
@@ -367,7 +359,6 @@ int main(int argc, char *argv[])
     else
         far_away();
     MPI_Comm_free(&cart);
-    if (tap_rank == 0)
-        unlink(path);
+    remove_file(path);
     return tap_end();
 }

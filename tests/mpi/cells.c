@@ -5,14 +5,13 @@
  *     cells read FOLDER usual|large      read in two decompositions, and compared
  *     cells wrong FILE                   writes that are refused, with words
  *     cells own FILE                     ranks with long runs: the same file in each way
- *     cells damaged FILE                 prints words and code of a read
+ *     cells damaged FOLDER COUNT         prints the code of a read of each file, and words
  */
-#include "tap.h"
+#include "files.h"
 
 #include <lemon_cells.h>
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 struct particle {
     uint64_t id;
@@ -167,9 +166,7 @@ static void write_it(void)
 {
     char *particles;
     int64_t n = fill(&particles);
-    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL,
-                  &file);
-    LemonWriter *w = lemonCreateWriter(&file, MPI_COMM_WORLD);
+    LemonWriter *w = create_writer(file_name, MPI_COMM_WORLD, MPI_MODE_WRONLY, &file);
     int flags = test->flags & CHECK ? LEMON_CELLS_CHECK : 0;
     if (test->flags & ALIGNED)
         lemonWriterSetAlignment(w, 65536, 1000);
@@ -183,8 +180,7 @@ static void write_it(void)
         tap_code(lemonWriteCells(w, 1, 1, &domain, kind(), particles, n, flags), LEMON_SUCCESS,
                  "written");
     }
-    tap_code(lemonDestroyWriter(w), LEMON_SUCCESS, "ended");
-    MPI_File_close(&file);
+    tap_code(end_writer(w, &file), LEMON_SUCCESS, "ended");
     free(particles);
 }
 
@@ -257,8 +253,7 @@ static void check_many_boxes(const LemonCells *cells)
 static void read_it(void)
 {
     LemonCells *cells;
-    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
-    LemonReader *r = lemonCreateReader(&file, MPI_COMM_WORLD);
+    LemonReader *r = create_reader(file_name, MPI_COMM_WORLD, &file);
     int code = lemonNextCells(r, &cells);
     tap_code(code, LEMON_SUCCESS, "found");
     if (code == LEMON_SUCCESS) {
@@ -274,14 +269,13 @@ static void read_it(void)
         lemonFreeCells(cells);
         tap_code(lemonNextCells(r, &cells), LEMON_EOF, "there is no other");
     }
-    lemonDestroyReader(r);
-    MPI_File_close(&file);
+    end_reader(r, &file);
 }
 
 static void print(const char *text, void *context)
 {
     (void)context;
-    fprintf(stderr, "%s\n", text);
+    fprintf(stderr, "%s: %s\n", strrchr(file_name, '/') + 1, text);
 }
 
 /* What a damaged file gives: the same code on all ranks, and words. */
@@ -291,8 +285,7 @@ static void read_damaged(void)
     double lower[3], upper[3];
     void *particles = NULL;
     MPI_Offset count;
-    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
-    LemonReader *r = lemonCreateReader(&file, MPI_COMM_WORLD);
+    LemonReader *r = create_reader(file_name, MPI_COMM_WORLD, &file);
     int code = lemonNextCells(r, &cells);
     if (code == LEMON_SUCCESS) {
         lemonRegularBox(&cells->domain, NULL, tap_ranks, tap_rank, lower, upper);
@@ -302,9 +295,8 @@ static void read_damaged(void)
     }
     tap_code(code, code, "the same answer on all ranks");
     if (tap_rank == 0)
-        printf("code %d\n", code);
-    lemonDestroyReader(r);
-    MPI_File_close(&file);
+        printf("%s: code %d\n", strrchr(file_name, '/') + 1, code);
+    end_reader(r, &file);
 }
 
 /* ---- what is refused ---- */
@@ -327,9 +319,7 @@ static void write_wrong(void)
     for (int i = 0; i < 2; i++)
         for (int d = 0; d < 3; d++)
             p[i].position[d] = domain.origin[d] + domain.length[d] / 2;
-    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL,
-                  &file);
-    LemonWriter *w = lemonCreateWriter(&file, MPI_COMM_WORLD);
+    LemonWriter *w = create_writer(file_name, MPI_COMM_WORLD, MPI_MODE_WRONLY, &file);
     double x = p[1].position[1];
     p[1].position[1] = last ? NAN : x;
     refuse(w, p, 2, 0, "no number");
@@ -355,8 +345,7 @@ static void write_wrong(void)
     p[1].id = 11 + (uint64_t)tap_rank * 2;
     tap_code(lemonWriteCells(w, 1, 1, &domain, &big, p, 2, LEMON_CELLS_CHECK), LEMON_SUCCESS,
              "then it goes on");
-    tap_code(lemonDestroyWriter(w), LEMON_SUCCESS, "and ends");
-    MPI_File_close(&file);
+    tap_code(end_writer(w, &file), LEMON_SUCCESS, "and ends");
 }
 
 /* ---- ranks that have much ---- */
@@ -391,9 +380,7 @@ static struct particle *make_much(int each)
 static LemonWriter *open_much(int ways)
 {
     MPI_Info info = MPI_INFO_NULL;
-    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL,
-                  &file);
-    LemonWriter *w = lemonCreateWriter(&file, MPI_COMM_WORLD);
+    LemonWriter *w = create_writer(file_name, MPI_COMM_WORLD, MPI_MODE_WRONLY, &file);
     if (ways & BY_MOVERS) { /* a stripe that is known is not shared */
         MPI_Info_create(&info);
         MPI_Info_set(info, "striping_unit", "1048576");
@@ -407,24 +394,10 @@ static LemonWriter *open_much(int ways)
 }
 
 /* The file's bytes, on rank 0; it is removed. */
-static char *take_file(size_t *bytes)
+static unsigned char *take_file(size_t *bytes)
 {
-    char *all = NULL;
-    *bytes = 0;
-    if (tap_rank == 0) {
-        FILE *f = fopen(file_name, "rb");
-        if (f && fseek(f, 0, SEEK_END) == 0)
-            *bytes = (size_t)ftell(f);
-        all = malloc(*bytes + 1);
-        if (f)
-            rewind(f);
-        if (!f || fread(all, 1, *bytes, f) != *bytes)
-            *bytes = 0;
-        if (f)
-            fclose(f);
-        unlink(file_name);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
+    unsigned char *all = file_bytes(file_name, bytes);
+    remove_file(file_name);
     return all;
 }
 
@@ -437,8 +410,7 @@ static void write_much(const struct particle *p, int ways)
     if (ways & NOT_WAITING && code == LEMON_SUCCESS)
         code = lemonWriterCloseRecord(w);
     tap_code(code, LEMON_SUCCESS, "much");
-    tap_code(lemonDestroyWriter(w), LEMON_SUCCESS, "written");
-    MPI_File_close(&file);
+    tap_code(end_writer(w, &file), LEMON_SUCCESS, "written");
 }
 
 static void write_in_each_way(void)
@@ -447,10 +419,10 @@ static void write_in_each_way(void)
         struct particle *p = make_much(each);
         size_t want, bytes;
         write_much(p, BY_MOVERS);
-        char *first = take_file(&want);
+        unsigned char *first = take_file(&want);
         for (int ways = 0; ways < 8; ways++) {
             write_much(p, ways);
-            char *all = take_file(&bytes);
+            unsigned char *all = take_file(&bytes);
             tap_ok(tap_rank || (bytes > (size_t)MUCH * sizeof *p && bytes == want &&
                                 memcmp(all, first, bytes) == 0),
                    "way %d, %d^3 cells a rank: the same file", ways, each);
@@ -479,8 +451,7 @@ static void give_paths(void)
     struct particle *p = make_much(1);
     tap_code(lemonWriteCells(w, 1, 1, &domain, &big, p, MUCH, 0), LEMON_SUCCESS,
              "all the same");
-    tap_code(lemonDestroyWriter(w), LEMON_SUCCESS, "written");
-    MPI_File_close(&file);
+    tap_code(end_writer(w, &file), LEMON_SUCCESS, "written");
     size_t bytes;
     free(take_file(&bytes));
     tap_ok(tap_rank || bytes > (size_t)MUCH * sizeof *p, "there");
@@ -507,7 +478,12 @@ int main(int argc, char **argv)
 {
     tap_begin(&argc, &argv);
     lemonSetMessageHandler(print, NULL);
-    if (argc == 4) {
+    if (argc == 4 && strcmp(argv[1], "damaged") == 0) {
+        for (int i = 0; i < atoi(argv[3]); i++) {
+            snprintf(file_name, sizeof file_name, "%s/%d", argv[2], i);
+            read_damaged();
+        }
+    } else if (argc == 4) {
         each_file(argv[2], argv[3], strcmp(argv[1], "write") == 0 ? write_it : read_it);
     } else if (argc == 3) {
         snprintf(file_name, sizeof file_name, "%s", argv[2]);
@@ -516,8 +492,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[1], "own") == 0) {
             write_in_each_way();
             give_paths();
-        } else
-            read_damaged();
+        }
     }
     return tap_end();
 }

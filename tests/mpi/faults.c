@@ -9,10 +9,7 @@
  * as it was without the fault. With every second fault the step is not tried again; with `all`,
  * each fault is tried in both ways. That no rank waits for ever is seen to by alarm() in tap.h.
  */
-#include "lemon.h"
-#include "tap.h"
-
-#include <string.h>
+#include "files.h"
 
 /* ---- MPI's profiling interface: what the library calls comes here first ---- */
 
@@ -169,11 +166,7 @@ static MPI_Info small_ranges(void)
 
 static void open_writer(void)
 {
-    if (tap_rank == 0)
-        unlink(path);
-    MPI_Barrier(cart);
-    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
-    writer = lemonCreateWriter(&fp, cart);
+    writer = create_writer(path, cart, MPI_MODE_WRONLY, &fp);
     MPI_Info info = small_ranges();
     lemonWriterSetInfo(writer, info);
     MPI_Info_free(&info);
@@ -181,8 +174,7 @@ static void open_writer(void)
 
 static void open_reader(void)
 {
-    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
-    reader = lemonCreateReader(&fp, cart);
+    reader = create_reader(path, cart, &fp);
     MPI_Info info = small_ranges();
     lemonReaderSetInfo(reader, info);
     MPI_Info_free(&info);
@@ -190,28 +182,20 @@ static void open_reader(void)
 
 /* ---- steps: each can be tried again ---- */
 
-static int begin_record(int mb, int me, const char *type, MPI_Offset bytes)
-{
-    LemonRecordHeader *header = lemonCreateHeader(mb, me, type, bytes);
-    int code = lemonWriteRecordHeader(header, writer);
-    lemonDestroyHeader(header);
-    return code;
-}
-
 static int begin_text(void)
 {
-    return begin_record(1, 0, "text", TEXT);
+    return begin_record(writer, 1, 0, "text", TEXT);
 }
 
 static int begin_more(void) /* aligned: a filler goes before it */
 {
     int code = lemonWriterSetAlignment(writer, 64, 0);
-    return code == LEMON_SUCCESS ? begin_record(0, 1, "more", MORE) : code;
+    return code == LEMON_SUCCESS ? begin_record(writer, 0, 1, "more", MORE) : code;
 }
 
 static int begin_lattice(void)
 {
-    return begin_record(1, 1, "lattice", (MPI_Offset)part_bytes * tap_ranks);
+    return begin_record(writer, 1, 1, "lattice", (MPI_Offset)part_bytes * tap_ranks);
 }
 
 static int write_text(void)
@@ -370,24 +354,6 @@ static void run(const struct scenario *scenario, struct codes *codes)
     MPI_File_close(&fp);
 }
 
-/* The file as rank 0 sees it without MPI. */
-static unsigned char *contents(size_t *n)
-{
-    unsigned char *all = NULL;
-    FILE *file = tap_rank == 0 ? fopen(path, "rb") : NULL;
-    *n = 0;
-    if (!file)
-        return NULL;
-    fseek(file, 0, SEEK_END);
-    *n = (size_t)ftell(file);
-    rewind(file);
-    all = malloc(*n + 1);
-    if (fread(all, 1, *n, file) != *n)
-        *n = 0;
-    fclose(file);
-    return all;
-}
-
 /* The first code that is not 0 is this one; tried again, all steps succeeded. */
 static int failed_well(const struct codes *codes, int error, int once)
 {
@@ -420,12 +386,8 @@ static int try_fault(const struct scenario *scenario, const unsigned char *want,
     int good = same_on_all_ranks(&codes);
     good = failed_well(&codes, scenario->error, injected.once) && good;
     good = (tap_rank != injected.rank || said > before) && good;
-    if (!injected.once && codes.first[STEPS] == LEMON_SUCCESS && tap_rank == 0) {
-        size_t size;
-        unsigned char *now = contents(&size);
-        good = now && size == n && memcmp(now, want, n) == 0 && good;
-        free(now);
-    }
+    if (!injected.once && codes.first[STEPS] == LEMON_SUCCESS)
+        good = file_is(path, want, n) && good;
     MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, cart);
     if (!good && tap_rank == 0) {
         printf("# call %d of rank %d%s%s: codes", injected.number, injected.rank,
@@ -481,7 +443,7 @@ static void every_fault(const struct scenario *scenario, const char *how, int mo
     MPI_Allgather(calls, CALLS, MPI_INT, made, CALLS, MPI_INT, cart);
     tap_ok(good && least_moves(made) >= moves, "%s %s%s without a fault",
            scenario->error == LEMON_ERR_WRITE ? "writing" : "reading", scenario->name, how);
-    unsigned char *want = contents(&n);
+    unsigned char *want = file_bytes(path, &n);
     for (int call = 0; call < CALLS; call++)
         faults_of(scenario, (enum call)call, made, want, n);
     run(scenario, &codes); /* the file is good again */
@@ -543,8 +505,7 @@ static void short_file(size_t whole, size_t cut)
     if (code == LEMON_SUCCESS)
         code = lemonFinishReading(reader);
     tap_code(code, LEMON_ERR_READ, "and its data");
-    lemonDestroyReader(reader);
-    MPI_File_close(&fp);
+    end_reader(reader, &fp);
 }
 
 /* Open MPI asks for what is not there again and again. */
@@ -560,8 +521,7 @@ static void cut_meanwhile(void)
         code = lemonFinishReading(reader);
     tap_code(code, LEMON_ERR_READ, "a file cut short while it is read");
     cut_to = -1;
-    lemonDestroyReader(reader);
-    MPI_File_close(&fp);
+    end_reader(reader, &fp);
 }
 
 static void short_files(void)
@@ -603,7 +563,6 @@ int main(int argc, char *argv[])
     lattices();
     short_files();
     MPI_Comm_free(&cart);
-    if (tap_rank == 0)
-        unlink(path);
+    remove_file(path);
     return tap_end();
 }

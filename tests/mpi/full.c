@@ -4,11 +4,9 @@
  *
  * usage: full FILE
  */
-#include "tap.h"
+#include "files.h"
 
 #include <lemon_cells.h>
-#include <stdbool.h>
-#include <string.h>
 
 static double (*particle)[3]; /* positions, all in one cell */
 
@@ -25,13 +23,11 @@ static int64_t read_cells(const char *path, MPI_Comm comm)
     MPI_File fp;
     LemonCells *cells = NULL;
     int64_t particles = -1;
-    MPI_File_open(comm, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
-    LemonReader *r = lemonCreateReader(&fp, comm);
+    LemonReader *r = create_reader(path, comm, &fp);
     if (lemonNextCells(r, &cells) == LEMON_SUCCESS)
         particles = cells->particles;
     lemonFreeCells(cells);
-    lemonDestroyReader(r);
-    MPI_File_close(&fp);
+    end_reader(r, &fp);
     return particles;
 }
 
@@ -42,20 +38,16 @@ static void cells(const char *path, MPI_Comm comm, int mib, bool by_path)
     MPI_File fp;
     const MPI_Offset many = (mib << 20) / (int)sizeof *particle + 1;
     particle = calloc((size_t)many, sizeof *particle);
-    MPI_File_open(comm, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
-    LemonWriter *w = lemonCreateWriter(&fp, comm);
+    LemonWriter *w = create_writer(path, comm, MPI_MODE_WRONLY, &fp);
     if (by_path)
         tap_code(lemonWriterSetPath(w, path), LEMON_SUCCESS, "its path");
     tap_code(write_cells(w, many), LEMON_ERR_WRITE, "particles on a full disk");
     MPI_File_set_size(fp, 0);
     tap_code(write_cells(w, 100), LEMON_SUCCESS, "fewer of them, by the same writer");
-    tap_code(lemonDestroyWriter(w), LEMON_SUCCESS, "which has ended well");
-    MPI_File_close(&fp);
+    tap_code(end_writer(w, &fp), LEMON_SUCCESS, "which has ended well");
     int64_t count = read_cells(path, comm);
     tap_ok(count == 100 * tap_ranks, "%lld particles are read", (long long)count);
-    if (tap_rank == 0)
-        unlink(path);
-    MPI_Barrier(comm);
+    remove_file(path);
     free(particle);
 }
 
@@ -72,11 +64,8 @@ int main(int argc, char *argv[])
             int lattice[2] = {12 * 16, 1024}, mapping[2] = {wide, !wide};
             char *data = calloc(1, 3 << 20);
             MPI_File fp;
-            MPI_File_open(cart, argv[1], MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
-            LemonWriter *w = lemonCreateWriter(&fp, cart);
-            LemonRecordHeader *header = lemonCreateHeader(1, 1, "big", 3 << 20);
-            int code = lemonWriteRecordHeader(header, w);
-            lemonDestroyHeader(header);
+            LemonWriter *w = create_writer(argv[1], cart, MPI_MODE_WRONLY, &fp);
+            int code = begin_record(w, 1, 1, "big", 3 << 20);
             if (code == LEMON_SUCCESS && wait)
                 code = lemonWriteLatticeParallelMapped(w, data, 16, lattice, mapping);
             else if (code == LEMON_SUCCESS)
@@ -86,12 +75,9 @@ int main(int argc, char *argv[])
                 code = lemonFinishWriting(w);
             tap_code(code, LEMON_ERR_WRITE, wait ? "full disk" : "full disk, not waiting");
             tap_code(lemonWriterCloseRecord(w), LEMON_ERR_CLOSE, "the record is not full");
-            tap_code(lemonDestroyWriter(w), LEMON_ERR_LAST_NOT_WRITTEN, "nor at the end");
-            MPI_File_close(&fp);
+            tap_code(end_writer(w, &fp), LEMON_ERR_LAST_NOT_WRITTEN, "nor at the end");
             free(data);
-            if (tap_rank == 0)
-                unlink(argv[1]);
-            MPI_Barrier(cart);
+            remove_file(argv[1]);
         }
     for (int i = 0; i < 4; i++)
         cells(argv[1], cart, i % 2 ? 4 : 3, i / 2 > 0);

@@ -3,197 +3,171 @@
  *
  * usage: lattice FILE [REPETITIONS]   4 if not given; 0 leaves out what takes long
  *
- * Byte b of the site with rank s on disk is a function of both; each rank fills its part from
- * what lemonLocalLattice() and the mapping say, rank 0 then reads the file without MPI.
+ * A byte is a function of its lattice, the coordinates of its site and its place there. Each
+ * rank fills its part from what lemonLocalLattice() and the order of memory say; rank 0 then
+ * reads the file without MPI. It is read in the same geometry, and with the dimensions as they
+ * are on disk, split over the ranks in another way.
  */
-#include "lemon.h"
-#include "tap.h"
+#include "geometry.h"
 
-#include <string.h>
+#include <sys/resource.h>
 
-enum {
-    DIMS = 8,
-};
+#ifdef __SANITIZE_ADDRESS__ /* which needs all of the address space */
+#define ADDRESS_SANITIZER true
+#else
+#define ADDRESS_SANITIZER false
+#endif
 
-struct geometry {
-    int dims;
-    int grid[DIMS], lattice[DIMS], mapping[DIMS];
-    int site;   /* bytes */
-    int blocks; /* lattices in the record */
-    int lead;   /* bytes of a record before it, for odd offsets */
-    int wait;   /* blocking calls */
-};
-
-static const char *path;
-
-static unsigned char value(long site, int byte, int block)
+/* A number below n, the same on all ranks. */
+static int pick(int n)
 {
-    unsigned long x = (unsigned long)site * 2654435761u + (unsigned long)byte * 40503u +
-                      (unsigned long)block * 7919u;
-    return (unsigned char)(x >> 11 ^ x >> 3);
+    static unsigned state = 20;
+    state = state * 1664525u + 1013904223u;
+    return (int)((state >> 16) % (unsigned)n);
 }
 
-static long sites_of(const struct geometry *g)
+/* The sites of a box in row-major order of its dimensions order[0], order[1], ... */
+static unsigned char *fill(const struct geometry *g, int block, const int *start,
+                           const int *sites, const int *order, size_t *bytes)
 {
-    long n = 1;
-    for (int i = 0; i < g->dims; i++)
-        n *= g->lattice[i];
-    return n;
-}
-
-/* This rank's sites in the order of its memory: their ranks on disk. */
-static long *local_sites(const struct geometry *g, MPI_Comm cart, long *count)
-{
-    int start[DIMS], sites[DIMS], at[DIMS] = {0};
-    lemonLocalLattice(cart, g->lattice, start, sites);
-    *count = 1;
-    for (int i = 0; i < g->dims; i++)
-        *count *= sites[i];
-    long *out = malloc((size_t)(*count + 1) * sizeof *out);
-    for (long n = 0; n < *count; n++) {
-        long disk = 0;
+    int at[DIMS] = {0};
+    long count = 1;
+    for (int d = 0; d < g->dims; d++)
+        count *= sites[d];
+    *bytes = (size_t)(count * g->site);
+    unsigned char *data = malloc(*bytes + 1);
+    for (long n = 0; n < count; n++) {
+        unsigned hash = (unsigned)block;
         for (int i = 0; i < g->dims; i++) {
             int d = g->mapping[i];
-            disk = disk * g->lattice[d] + start[d] + at[d];
+            hash = (hash + (unsigned)(start[d] + at[d])) * 2654435761u;
         }
-        out[n] = disk;
-        for (int i = g->dims - 1; i >= 0; i--) { /* memory is in the order of the disk */
-            if (++at[g->mapping[i]] < sites[g->mapping[i]])
-                break;
-            at[g->mapping[i]] = 0;
-        }
-    }
-    return out;
-}
-
-static void fill(const struct geometry *g, const long *sites, long count, int block,
-                 unsigned char *data)
-{
-    for (long n = 0; n < count; n++)
         for (int b = 0; b < g->site; b++)
-            data[n * g->site + b] = value(sites[n], b, block);
-}
-
-static int file_is_right(const struct geometry *g)
-{
-    long bytes = sites_of(g) * g->site * g->blocks;
-    long padded_lead = (g->lead + 7) / 8 * 8, skip = 144 + padded_lead + 144;
-    int good = 1;
-    FILE *file = fopen(path, "rb");
-    unsigned char *all = malloc((size_t)bytes + 8);
-    if (!file || fseek(file, skip, SEEK_SET) != 0 ||
-        fread(all, 1, (size_t)bytes, file) != (size_t)bytes)
-        good = 0;
-    for (long i = 0; good && i < bytes; i++) {
-        long in_block = i % (sites_of(g) * g->site);
-        int block = (int)(i / (sites_of(g) * g->site));
-        if (all[i] != value(in_block / g->site, (int)(in_block % g->site), block)) {
-            printf("# byte %ld of %ld is wrong\n", i, bytes);
-            good = 0;
+            data[n * g->site + b] =
+                (unsigned char)((hash + (unsigned)b * 40503u) * 2654435761u >> 17);
+        for (int i = g->dims - 1; i >= 0; i--) {
+            if (++at[order[i]] < sites[order[i]])
+                break;
+            at[order[i]] = 0;
         }
     }
-    if (good && fseek(file, 0, SEEK_END) == 0)
-        good = ftell(file) == skip + (bytes + 7) / 8 * 8;
-    if (file)
-        fclose(file);
+    return data;
+}
+
+/* This rank's part. */
+static unsigned char *part_of(const struct geometry *g, int block, size_t *bytes)
+{
+    int start[DIMS], sites[DIMS];
+    lemonLocalLattice(cart, g->lattice, start, sites);
+    return fill(g, block, start, sites, g->form == FORM_PERMUTED ? g->memory : g->mapping,
+                bytes);
+}
+
+static bool file_is_right(const struct geometry *g)
+{
+    static const int zeros[DIMS];
+    size_t bytes, n = 0;
+    unsigned char *all = file_bytes(path, &bytes);
+    size_t at = 144 + (size_t)g->lead, end = at + (size_t)(block_bytes(g) * g->blocks);
+    bool good = tap_rank > 0 ||
+                (all && (g->sum ? bytes > (end + 7) / 8 * 8 : bytes == (end + 7) / 8 * 8));
+    for (int i = 0; tap_rank == 0 && good && i < g->blocks; i++, at += n) {
+        unsigned char *want = fill(g, i, zeros, g->lattice, g->mapping, &n);
+        good = memcmp(all + at, want, n) == 0;
+        free(want);
+    }
     free(all);
     return good;
 }
 
-static int write_it(const struct geometry *g, MPI_Comm cart, unsigned char **data)
+/* What is written stays as it is in memory. */
+static bool writes_right(const struct geometry *g, LemonChecksum *sum)
 {
-    MPI_File fp;
-    long bytes = sites_of(g) * g->site * g->blocks;
-    MPI_Offset lead = g->lead;
-    char text[64] = "lead";
-    if (tap_rank == 0)
-        unlink(path);
-    MPI_Barrier(cart);
-    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
-    LemonWriter *writer = lemonCreateWriter(&fp, cart);
-    lemonWriterSetStripe(writer, g->lead % 2 ? 4096 : 1000);
-    LemonRecordHeader *header = lemonCreateHeader(1, 0, "lead", lead);
-    int code = lemonWriteRecordHeader(header, writer);
-    lemonDestroyHeader(header);
-    code |= lemonWriteRecordData(text, &lead, writer);
-    code |= lemonWriterCloseRecord(writer);
-    header = lemonCreateHeader(0, 1, "lattice", bytes);
-    code |= lemonWriteRecordHeader(header, writer);
-    lemonDestroyHeader(header);
-    for (int block = 0; block < g->blocks; block++)
-        code |= g->wait ? lemonWriteLatticeParallelMapped(writer, data[block], g->site,
-                                                          g->lattice, g->mapping)
-                        : lemonWriteLatticeParallelNonBlockingMapped(
-                              writer, data[block], g->site, g->lattice, g->mapping);
-    code |= lemonWriterCloseRecord(writer);
-    code |= lemonDestroyWriter(writer);
-    MPI_File_close(&fp);
-    return code;
-}
-
-static int read_it(const struct geometry *g, MPI_Comm cart, unsigned char **data, long bytes)
-{
-    MPI_File fp;
-    int code, good = 1;
-    unsigned char *got = malloc((size_t)bytes + 1);
-    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
-    LemonReader *reader = lemonCreateReader(&fp, cart);
-    code = lemonReaderNextRecord(reader);
-    code |= lemonReaderNextRecord(reader);
-    good = good && strcmp(lemonReaderType(reader), "lattice") == 0;
-    for (int block = 0; block < g->blocks; block++) {
-        memset(got, 0xaa, (size_t)bytes);
-        if (g->wait) {
-            code |=
-                lemonReadLatticeParallelMapped(reader, got, g->site, g->lattice, g->mapping);
-        } else {
-            code |= lemonReadLatticeParallelNonBlockingMapped(reader, got, g->site, g->lattice,
-                                                              g->mapping);
-            code |= lemonFinishReading(reader);
-        }
-        good = good && memcmp(got, data[block], (size_t)bytes) == 0;
+    unsigned char *data[BLOCKS];
+    size_t n;
+    make_cart(g);
+    for (int i = 0; i < g->blocks; i++)
+        data[i] = part_of(g, i, &n);
+    bool good = write_lattices(g, data, sum) == LEMON_SUCCESS;
+    for (int i = 0; i < g->blocks; i++) {
+        unsigned char *before = part_of(g, i, &n);
+        good = memcmp(data[i], before, n) == 0 && good;
+        free(before);
+        free(data[i]);
     }
-    good = good && lemonReaderNextRecord(reader) == LEMON_EOF;
-    lemonDestroyReader(reader);
-    MPI_File_close(&fp);
-    free(got);
-    return code == 0 && good;
-}
-
-static int try_geometry(const struct geometry *g)
-{
-    MPI_Comm cart;
-    int periods[DIMS] = {0}, good;
-    long count;
-    unsigned char *data[4];
-    MPI_Cart_create(MPI_COMM_WORLD, g->dims, g->grid, periods, 0, &cart);
-    long *sites = local_sites(g, cart, &count);
-    for (int block = 0; block < g->blocks; block++) {
-        data[block] = malloc((size_t)(count * g->site) + 1);
-        fill(g, sites, count, block, data[block]);
-    }
-    good = write_it(g, cart, data) == 0;
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (tap_rank == 0)
-        good = file_is_right(g) && good;
-    good = read_it(g, cart, data, count * g->site) && good;
-    for (int block = 0; block < g->blocks; block++)
-        free(data[block]);
-    free(sites);
     MPI_Comm_free(&cart);
-    int all;
-    MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    good = file_is_right(g) && good;
+    return good &&
+           (!g->sum || same(*sum, oracle(144 + g->lead, block_bytes(g) * g->blocks, g->site)));
+}
+
+static bool reads_right(const struct geometry *g, LemonChecksum want)
+{
+    LemonChecksum sum = {0, 0}, stored = {0, 0};
+    unsigned char *got[BLOCKS];
+    size_t n;
+    make_cart(g);
+    for (int i = 0; i < g->blocks; i++) {
+        n = (size_t)local_bytes(g);
+        got[i] = malloc(n + 1);
+        memset(got[i], 0xaa, n + 1);
+    }
+    bool good = read_lattices(g, got, &sum, &stored) == LEMON_SUCCESS;
+    for (int i = 0; i < g->blocks; i++) {
+        unsigned char *right = part_of(g, i, &n);
+        good = memcmp(got[i], right, n) == 0 && got[i][n] == 0xaa && good;
+        free(right);
+        free(got[i]);
+    }
+    MPI_Comm_free(&cart);
+    return good && (!g->sum || (same(sum, want) && same(stored, want)));
+}
+
+/* The dimensions as they are on disk, split over the ranks in another way. */
+static struct geometry otherwise(const struct geometry *g, int turn)
+{
+    struct geometry other = *g;
+    for (int i = 0; i < g->dims; i++) {
+        other.mapping[i] = i;
+        other.memory[i] = (i + turn) % g->dims;
+        other.lattice[i] = g->lattice[g->mapping[i]];
+        other.grid[i] = g->grid[(i + turn) % g->dims];
+    }
+    other.form = (g->form + 1) % FORMS;
+    other.stripe = g->stripe == 1000 ? 1 << 20 : 1000;
+    return other;
+}
+
+/* Each part on all ranks, which must not wait for one that has given up. */
+static bool try_geometry(const struct geometry *g, int turn)
+{
+    struct geometry other = otherwise(g, turn);
+    LemonChecksum sum = {0, 0};
+    int good[3] = {writes_right(g, &sum), reads_right(g, sum), reads_right(&other, sum)};
+    MPI_Allreduce(MPI_IN_PLACE, good, 3, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    bool all = good[0] && good[1] && good[2];
+    if (!all && tap_rank == 0)
+        printf("# written %d, read %d, otherwise %d; form %d, site %d, stripe %d, lead %d\n",
+               good[0], good[1], good[2], g->form, g->site, g->stripe, g->lead);
     return all;
 }
 
-/* The next permutation in lexicographic order; 0 after the last. */
-static int next_permutation(int *p, int n)
+/* ---- geometries ---- */
+
+static void set_identity(int *p)
+{
+    for (int i = 0; i < DIMS; i++)
+        p[i] = i;
+}
+
+/* The next permutation in lexicographic order; false after the last. */
+static bool next_permutation(int *p, int n)
 {
     int i = n - 2, j = n - 1;
     while (i >= 0 && p[i] > p[i + 1])
         i--;
     if (i < 0)
-        return 0;
+        return false;
     while (p[j] < p[i])
         j--;
     int t = p[i];
@@ -204,47 +178,51 @@ static int next_permutation(int *p, int n)
         p[i] = p[j];
         p[j] = t;
     }
-    return 1;
+    return true;
 }
 
-/* Moves on to a later permutation in lexicographic order; 0 after the last. */
-static int skip_permutations(int *p, int n, int step)
+/* Moves on to a later permutation; after the last, to the first one, and returns false. */
+static bool skip_permutations(int *p, int n, int step)
 {
-    while (step > 0 && next_permutation(p, n))
-        step--;
-    return step == 0;
+    while (step-- > 0)
+        if (!next_permutation(p, n)) {
+            set_identity(p);
+            return false;
+        }
+    return true;
 }
 
-/* A grid of all ranks, its factors turned round by `turn`. */
-static void set_grid(struct geometry *g, int turn)
-{
-    int grid[DIMS] = {0};
-    MPI_Dims_create(tap_ranks, g->dims, grid);
-    for (int i = 0; i < g->dims; i++)
-        g->grid[i] = grid[(i + turn) % g->dims];
-}
-
-/* Each step-th mapping with so many grids. */
-static void all_mappings(int dims, int step, int grids)
+/* Anything but the grid, the mapping and the form. */
+static void vary(struct geometry *g, int tried)
 {
     static const int extents[DIMS] = {6, 7, 4, 5, 3, 2, 3, 2};
-    static const int site_bytes[] = {1, 7, 96, 24};
+    static const int sites[] = {1, 7, 24, 13, 96, 577};
+    for (int i = 0; i < g->dims; i++)
+        g->lattice[i] = extents[(i + tried) % g->dims] + 6 * (g->grid[i] > 4);
+    g->site = sites[pick(g->dims < 5 ? 6 : 5)];
+    g->blocks = 1 + pick(BLOCKS);
+    g->lead = pick(20);
+    g->stripe = pick(2) ? 4096 : 1000;
+    g->verify = pick(4) % 3;
+    g->sum = pick(2);
+}
+
+/* Each step-th mapping, with so many grids, and with so many orders of memory: other ones each
+ * time, until all have been used. */
+static void all_mappings(int dims, int step, int grids, int orders)
+{
     int bad = 0, tried = 0;
-    struct geometry g = {.dims = dims, .blocks = 1};
-    for (int i = 0; i < dims; i++)
-        g.mapping[i] = i;
+    struct geometry g = {.dims = dims};
+    set_identity(g.mapping);
+    set_identity(g.memory);
     do {
-        for (int n = 0; n < grids; n++) {
-            int turn = tried % dims;
-            set_grid(&g, turn);
-            for (int i = 0; i < dims; i++)
-                g.lattice[i] = extents[(i + turn) % dims] + 6 * (g.grid[i] > 4);
-            g.site = site_bytes[tried % 4];
-            g.lead = tried % 17;
-            g.wait = tried % 3 != 0;
-            g.blocks = 1 + tried % 2;
-            bad += !try_geometry(&g);
-            tried++;
+        for (int n = 0; n < grids + orders; n++, tried++) {
+            g.form = n < grids ? pick(2) : FORM_PERMUTED;
+            if (n >= grids)
+                skip_permutations(g.memory, dims, step);
+            set_grid(&g, pick(dims));
+            vary(&g, tried);
+            bad += !try_geometry(&g, tried % dims);
         }
     } while (skip_permutations(g.mapping, dims, step));
     tap_ok(bad == 0, "%d geometries of %d dimensions, %d wrong", tried, dims, bad);
@@ -253,75 +231,175 @@ static void all_mappings(int dims, int step, int grids)
 static void some_of_many_dimensions(int grids)
 {
     int bad = 0;
-    struct geometry g = {.dims = 8, .site = 5, .blocks = 2, .wait = 1, .lead = 3};
+    struct geometry g = {
+        .dims = 8, .site = 5, .blocks = 2, .lead = 3, .stripe = 1000, .sum = true};
     for (int turn = 0; turn < grids; turn++) {
         set_grid(&g, turn);
         for (int i = 0; i < 8; i++) {
             g.mapping[i] = (i * 3 + turn) % 8;
+            g.memory[i] = (i * 5 + turn) % 8;
             g.lattice[i] = 2 + (i + turn) % 2 + 4 * (g.grid[i] > 2);
         }
-        bad += !try_geometry(&g);
+        g.form = turn % FORMS;
+        bad += !try_geometry(&g, 1);
     }
     tap_ok(bad == 0, "8 dimensions, %d wrong", bad);
 }
 
-/* tmLQCD's call: {T, X, Y, Z}, mapping {0, 3, 2, 1}. */
+/* tmLQCD's field: {T, X, Y, Z} in memory, t z y x on disk. */
 static void as_tmlqcd(int repetitions)
 {
     int bad = 0;
-    struct geometry g = {.dims = 4, .mapping = {0, 3, 2, 1}, .site = 96, .blocks = 1};
+    struct geometry g = {.dims = 4,
+                         .mapping = {0, 3, 2, 1},
+                         .lattice = {12, 12, 12, 12},
+                         .memory = {0, 1, 2, 3},
+                         .site = 96,
+                         .blocks = 1,
+                         .stripe = 4096};
     for (int i = 0; i < repetitions; i++) {
         set_grid(&g, i);
-        for (int d = 0; d < 4; d++)
-            g.lattice[d] = 12;
-        g.wait = i % 2;
-        bad += !try_geometry(&g);
+        g.form = i % FORMS;
+        bad += !try_geometry(&g, 1);
     }
     tap_ok(bad == 0, "interleaved %d times, %d wrong", repetitions, bad);
 }
 
-static void long_runs(int inner)
+/* Long enough for the direct way, several chunks and requests; sites larger than windows; ranks
+ * without a site, and sites without a byte. In each form. */
+static void special_geometries(bool few)
 {
-    int bad = 0;
-    for (int wait = 0; wait < 2; wait++) {
-        struct geometry g = {.dims = 4,
-                             .grid = {tap_ranks, 1, 1, 1},
-                             .mapping = {0, 1, 2, 3},
-                             .lattice = {tap_ranks * 3 + 1, inner, inner, inner},
-                             .site = 576,
-                             .blocks = 2,
-                             .wait = wait,
-                             .lead = 9};
-        bad += !try_geometry(&g); /* one run a rank */
-        struct geometry h = {.dims = 3,
-                             .grid = {1, tap_ranks, 1},
-                             .mapping = {0, 1, 2},
-                             .lattice = {inner / 3, tap_ranks * 2, 44 * inner},
-                             .site = 1000,
-                             .blocks = 1,
-                             .wait = wait,
-                             .lead = 8};
-        bad += !try_geometry(&h); /* several */
+    const int large = 5000011 / tap_ranks;
+    const struct {
+        const char *what;
+        int grid[2], lattice[2], mapping, memory; /* the first of each; the other follows */
+        int site, blocks, lead, stripe;
+    } rows[] = {
+        {"ranks without a site", {1, tap_ranks}, {3, 2}, 1, 0, 11, 2, 1, 7},
+        {"sites of no bytes", {1, tap_ranks}, {3, 2}, 1, 0, 0, 2, 1, 7},
+        {"several long runs", {1, tap_ranks}, {3, 2 * tap_ranks + 1}, 0, 1, 300007, 1, 0, 1000},
+        {"one long run", {tap_ranks, 1}, {tap_ranks + 1, 8730}, 0, 1, 577, 1, 9, 4096},
+        {"large sites", {1, tap_ranks}, {2, tap_ranks}, 1, 1, large, 1, 0, 1 << 20},
+    };
+    for (int i = 0; i < (few ? 3 : 5); i++) {
+        struct geometry g = {.dims = 2,
+                             .mapping = {rows[i].mapping, !rows[i].mapping},
+                             .memory = {rows[i].memory, !rows[i].memory},
+                             .site = rows[i].site,
+                             .blocks = rows[i].blocks,
+                             .lead = rows[i].lead,
+                             .stripe = rows[i].stripe};
+        memcpy(g.grid, rows[i].grid, sizeof rows[i].grid);
+        memcpy(g.lattice, rows[i].lattice, sizeof rows[i].lattice);
+        int bad = 0;
+        for (g.form = 0; g.form < FORMS; g.form++) {
+            g.sum = i < 2 || g.form != FORM_START;
+            g.verify = 1 + g.form % 2;
+            bad += !try_geometry(&g, 1);
+        }
+        tap_ok(bad == 0, "%s, %d wrong", rows[i].what, bad);
     }
-    tap_ok(bad == 0, "long runs, %d wrong", bad);
 }
 
-static void empty_parts(void)
+/* ---- the arguments of the calls with an order of memory ---- */
+
+static int call_permuted(LemonWriter *w, LemonReader *r, void *data, int site,
+                         const int *mapping, const int *memory)
 {
-    struct geometry g = {.dims = 2,
-                         .grid = {1, tap_ranks},
-                         .mapping = {1, 0},
-                         .lattice = {3, 2},
-                         .site = 11,
-                         .blocks = 2,
-                         .wait = 1,
-                         .lead = 1};
-    tap_ok(try_geometry(&g), "ranks without a site");
-    g.site = 0;
-    tap_ok(try_geometry(&g), "sites of no bytes");
-    g.site = 11;
-    g.wait = 0;
-    tap_ok(try_geometry(&g), "ranks without a site, not waiting");
+    static const int lattice[3] = {4, 4, 4};
+    return r ? lemonReadLatticeParallelPermuted(r, data, site, lattice, mapping, memory)
+             : lemonWriteLatticeParallelPermuted(w, data, site, lattice, mapping, memory);
+}
+
+static void arguments(void)
+{
+    static const int wrong[][3] = {{0, 1, 1}, {0, 1, 3}, {-1, 1, 2}, {1, 2, 1 << 30}};
+    int odd = tap_rank == tap_ranks - 1;
+    int wanted = tap_ranks == 1 ? LEMON_SUCCESS : LEMON_ERR_PARAM;
+    struct geometry g = {.dims = 3};
+    set_grid(&g, 0);
+    make_cart(&g);
+    char *data = calloc(8, 64);
+    for (int reads = 0; reads < 2; reads++) {
+        LemonWriter *w = reads ? NULL : open_writer(MPI_MODE_WRONLY, 1, 8 * 64);
+        LemonReader *r = reads ? open_reader() : NULL;
+        int bad = 0;
+        for (int i = 0; i < 4; i++) {
+            const int *order = odd ? wrong[i] : NULL;
+            bad += call_permuted(w, r, data, 8, NULL, order) != LEMON_ERR_PARAM;
+            bad += call_permuted(w, r, data, 8, order, NULL) != LEMON_ERR_PARAM;
+        }
+        tap_ok(bad == 0, "no permutation on one rank: %d taken", bad);
+        tap_code(call_permuted(w, r, data, odd ? -1 : 8, NULL, NULL), LEMON_ERR_PARAM,
+                 "a negative site size");
+        int order[] = {odd ? 2 : 0, 1, odd ? 0 : 2};
+        tap_code(call_permuted(w, r, data, 8, NULL, order), wanted,
+                 "another order on one rank");
+        if (tap_ranks == 1)
+            reads ? lemonReaderSeek(r, 0, MPI_SEEK_SET) : lemonWriterSeek(w, 0, MPI_SEEK_SET);
+        tap_code(call_permuted(w, r, data, 9, NULL, NULL),
+                 reads ? LEMON_ERR_READ : LEMON_ERR_WRITE, "more than the record holds");
+        order[0] = 2, order[2] = 0;
+        tap_code(call_permuted(w, r, data, 8, NULL, order), 0, "and all is well again");
+        if (reads)
+            end_reader(r, &fp);
+        else
+            tap_code(end_writer(w, &fp), 0, "destroy");
+    }
+    tap_ok(lemonReadLatticeParallelPermuted(NULL, data, 8, g.lattice, NULL, NULL) ==
+                   LEMON_ERR_PARAM &&
+               call_permuted(NULL, NULL, data, 8, NULL, NULL) == LEMON_ERR_PARAM,
+           "NULL is answered");
+    free(data);
+    MPI_Comm_free(&cart);
+}
+
+/* ---- out of memory ---- */
+
+static rlim_t address_space(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%lu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The last rank can have 24 MiB more, its part is 64. */
+static void no_memory(void)
+{
+    enum { PART = 64 << 20 };
+    const struct geometry g = {.dims = 2, .grid = {tap_ranks, 1}};
+    int lattice[2] = {tap_ranks * 1024, 1024}, order[2] = {1, 0};
+    struct rlimit before, now;
+    make_cart(&g);
+    char *data = calloc(1, PART);
+    LemonWriter *w = open_writer(MPI_MODE_WRONLY, 1, (MPI_Offset)tap_ranks * PART);
+    getrlimit(RLIMIT_AS, &before);
+    now = before;
+    if (tap_rank == tap_ranks - 1)
+        now.rlim_cur = address_space() + (24 << 20);
+    setrlimit(RLIMIT_AS, &now);
+    int code = lemonWriteLatticeParallelPermuted(w, data, 64, lattice, NULL, order);
+    setrlimit(RLIMIT_AS, &before);
+    tap_code(code, LEMON_ERR_WRITE, "no memory on one rank to write from");
+    tap_ok(w->pos == 0, "nothing is written");
+    tap_code(lemonWriterSeek(w, 0, MPI_SEEK_END), 0, "a record of holes");
+    tap_code(end_writer(w, &fp), 0, "destroy");
+    LemonReader *r = open_reader();
+    setrlimit(RLIMIT_AS, &now);
+    code = lemonReadLatticeParallelPermuted(r, data, 64, lattice, NULL, order);
+    setrlimit(RLIMIT_AS, &before);
+    tap_code(code, LEMON_ERR_READ, "nor to read into");
+    setrlimit(RLIMIT_AS, &now);
+    code = lemonReadLatticeParallelPermuted(r, data, 64, lattice, NULL, NULL);
+    setrlimit(RLIMIT_AS, &before);
+    tap_code(code, 0, "where the orders are the same none is needed");
+    end_reader(r, &fp);
+    free(data);
+    MPI_Comm_free(&cart);
 }
 
 int main(int argc, char *argv[])
@@ -329,18 +407,20 @@ int main(int argc, char *argv[])
     tap_begin(&argc, &argv);
     path = argv[1];
     int repetitions = argc > 2 ? atoi(argv[2]) : 4;
-    int few = repetitions == 0, many = repetitions > 10;
+    bool few = repetitions == 0, many = repetitions > 10;
+    static const int factorial[] = {1, 1, 2, 6};
     for (int dims = 1; dims <= 3; dims++)
-        all_mappings(dims, 1, few ? 1 : dims);
+        all_mappings(dims, 1, few ? 1 : dims, few ? 1 : factorial[dims]);
     if (!few) {
-        all_mappings(4, 1, many ? 4 : 1);
-        all_mappings(5, many ? 1 : 5, many ? 5 : 1); /* 5: each dimension in each place */
+        all_mappings(4, 1, many ? 4 : 1, many ? 6 : 1);
+        all_mappings(5, many ? 1 : 10, many ? 2 : 1, 1);
     }
     some_of_many_dimensions(few ? 1 : 8);
     as_tmlqcd(few ? 2 : repetitions);
-    long_runs(few ? 6 : 16);
-    empty_parts();
-    if (tap_rank == 0)
-        unlink(path);
+    special_geometries(few);
+    arguments();
+    if (!ADDRESS_SANITIZER)
+        no_memory();
+    remove_file(path);
     return tap_end();
 }

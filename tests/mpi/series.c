@@ -5,14 +5,13 @@
  *        series FOLDER full   the folder is on a file system with 3 MB of room
  */
 #include "lemon_series.h"
-#include "tap.h"
+
+#include "files.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -75,27 +74,25 @@ static void remove_all(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static int header(LemonWriter *w, int mb, int me, MPI_Offset bytes)
-{
-    LemonRecordHeader *h = lemonCreateHeader(mb, me, "text", bytes);
-    int code = lemonWriteRecordHeader(h, w);
-    lemonDestroyHeader(h);
-    return code;
-}
-
 static int text(LemonWriter *w, int mb, int me)
 {
     char data[TEXT] = "a text";
     MPI_Offset n = TEXT;
-    int code = header(w, mb, me, n);
+    int code = begin_record(w, mb, me, "text", n);
     return code == LEMON_SUCCESS ? lemonWriteRecordData(data, &n, w) : code;
 }
 
-static void write_one(LemonSeries *s, int64_t number)
+/* A checkpoint of one record, which is not ended. */
+static void begin_one(LemonSeries *s, int64_t number)
 {
     LemonWriter *w = NULL;
     tap_code(lemonSeriesBegin(s, number, &w), LEMON_SUCCESS, "begin");
     tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+}
+
+static void write_one(LemonSeries *s, int64_t number)
+{
+    begin_one(s, number);
     tap_ok(names_with(".part") == 1, "it has another name until it is complete");
     tap_code(lemonSeriesEnd(s), LEMON_SUCCESS, "end");
     tap_ok(names_with(".part") == 0, "and no longer");
@@ -175,13 +172,12 @@ static void try_order(LemonSeries *s)
     tap_code(lemonSeriesRewind(s, 1), LEMON_ERR_PARAM, "rewind while one is open");
     tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "no record");
     tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
-    tap_code(header(w, 1, 1, TEXT), LEMON_SUCCESS, "a header only");
+    tap_code(begin_record(w, 1, 1, "text", TEXT), LEMON_SUCCESS, "a header only");
     tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "a record that is not full");
     tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
     tap_code(text(w, 1, 0), LEMON_SUCCESS, "a message that goes on");
     tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "no end of the message");
-    tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 50);
     tap_code(lemonSeriesAbort(s), LEMON_SUCCESS, "given up");
     tap_ok(names_with(".part") == 0 && names_with(".lime") == 2, "nothing is left of all that");
     newest_is(s, LEMON_SERIES_NEWEST, 40);
@@ -263,12 +259,10 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
  * and not from what it gave up. */
 static void try_rewind_order(LemonSeries *s)
 {
-    LemonWriter *w;
     tap_code(lemonSeriesRewind(s, 30), LEMON_SUCCESS, "rewind");
     rename_fails = true;
     renamed = 0;
-    tap_code(lemonSeriesBegin(s, 33, &w), LEMON_SUCCESS, "begin");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 33);
     tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "it cannot get its name");
     rename_fails = false;
     tap_ok(tap_rank != 0 || (renamed == 1 && complete_then == 1),
@@ -301,9 +295,7 @@ int fsync(int fd)
  * that follow need not be newer. */
 static void try_unsynced_folder(LemonSeries *s)
 {
-    LemonWriter *w;
-    tap_code(lemonSeriesBegin(s, 38, &w), LEMON_SUCCESS, "begin");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 38);
     folder_sync_fails = true;
     tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "the folder cannot be synced");
     folder_sync_fails = false;
@@ -316,11 +308,9 @@ static void try_unsynced_folder(LemonSeries *s)
 /* Whoever moves other files to names of ours has none of them published. */
 static void try_other_file(LemonSeries *s)
 {
-    LemonWriter *w;
     char path[2 * PATH_MAX], aside[2 * PATH_MAX];
     DIR *entries;
-    tap_code(lemonSeriesBegin(s, 60, &w), LEMON_SUCCESS, "begin");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 60);
     entries = tap_rank == 0 ? opendir(folder) : NULL;
     for (struct dirent *e; entries && (e = readdir(entries)) != NULL;)
         if (strstr(e->d_name, ".part")) {
@@ -353,7 +343,8 @@ static void try_lattice(LemonSeries *s)
     for (int i = 0; i < DOUBLES; i++)
         data[i] = tap_rank * 1e6 + i;
     tap_code(lemonSeriesBegin(s, 70, &w), LEMON_SUCCESS, "begin");
-    tap_code(header(w, 1, 1, (MPI_Offset)tap_ranks * DOUBLES * 8), LEMON_SUCCESS, "header");
+    tap_code(begin_record(w, 1, 1, "text", (MPI_Offset)tap_ranks * DOUBLES * 8), LEMON_SUCCESS,
+             "header");
     tap_code(lemonWriteLatticeParallelNonBlocking(w, data, 8, lattice), LEMON_SUCCESS,
              "start a lattice");
     int code = LEMON_SUCCESS;
@@ -407,8 +398,7 @@ static void try_all(void)
     newest_is(s, LEMON_SERIES_NEWEST, 35);
     try_lattice(second);
     tap_code(lemonCloseSeries(second), LEMON_SUCCESS, "close it");
-    tap_code(lemonSeriesBegin(s, 90, &w), LEMON_SUCCESS, "begin");
-    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    begin_one(s, 90);
     tap_code(lemonCloseSeries(s), LEMON_ERR_LAST_NOT_WRITTEN, "close too early");
     tap_ok(names_with(".part") == 0, "nothing is left");
     tap_code(lemonOpenSeries(prefix, 2, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_SUCCESS,
@@ -429,7 +419,7 @@ static void try_full(void)
     tap_code(code, LEMON_SUCCESS, "open");
     for (int i = 1; i <= 3; i++) {
         tap_code(lemonSeriesBegin(s, i, &w), LEMON_SUCCESS, "begin");
-        code = header(w, 1, 1, n);
+        code = begin_record(w, 1, 1, "text", n);
         MPI_Offset written = n;
         if (code == LEMON_SUCCESS)
             code = lemonWriteRecordData(data, &written, w);

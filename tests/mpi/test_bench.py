@@ -142,102 +142,84 @@ class BackEnds(TestCase):
 
 
 class Files(TestCase):
-    def kept(self, backend, *args, ranks=4):
-        """The path of a file that it has written."""
-        folder = self.tempdir()
-        self.run_bench(ranks, "-b", backend, *SMALL, "--operations", "write", "--keep", *args,
+    def kept(self, *backends, args=()):
+        """The paths of the files that those that are there have written, by their names."""
+        folder, absent = self.tempdir(), self.absent()
+        names = [name for name in backends if name not in absent]
+        self.run_bench(4, "-b", ",".join(names), *SMALL, "--operations", "write", "--keep", *args,
                        where=folder)
-        return os.path.join(folder, "f")
+        return {name: os.path.join(folder, f"f.{name}" if len(names) > 1 else "f")
+                for name in names}
 
     def place_of(self, path, offset):
         """Where in the file that byte of the data is."""
-        with open(path, "rb") as file:
-            found = file.read().find(data_at(offset, 64))
+        found = limetest.read(path).find(data_at(offset, 64))
         self.assertGreaterEqual(found, 0)
         return found
 
     def test_wrong_bytes_are_found(self):
-        absent, offset = self.absent(), 0
-        for i, backend in enumerate(("posix", "mpiio", "lime", "gather", *DATASETS, "limefs")):
-            with self.subTest(backend=backend):
-                if backend in absent:
-                    print(f"# {backend}: {absent[backend]}")
-                    continue
-                path = self.kept(backend, "--grid", "4x1x1x1")
-                read = ("-b", backend, *SMALL, "--operations", "read", "--grid", "4x1x1x1")
-                where = os.path.dirname(path)
-                if not offset:
-                    result = self.measure(4, *read, where=where)
-                    self.assertTrue(result["results"][0]["verified"])
-                    local = result["results"][0]["bytes"] // 4
-                    offset = (2 * local + 4000) // 8 * 8
-                place = self.place_of(path, offset)
-                with open(path, "r+b") as file:
-                    file.seek(place + 5)
-                    old = file.read(1)[0]
-                    file.seek(place + 5)
-                    file.write(bytes([old ^ 0x10]))
-                orders = [((), 2), (("--reorder",), 1)]
-                for more, rank in orders if limetest.STRESS else (orders[i % 2],):
-                    words = self.run_bench(4, *read, *more, status=1, where=where).words
-                    self.assertIn(f"lime-bench: {path}: {backend}: rank {rank}: verify: wrong "
-                                  f"byte at offset {offset + 5} of the data: expected "
-                                  f"0x{old:02x}, found 0x{old ^ 0x10:02x}; 1 of its bytes", words)
+        for name in set(benchlib.BACKENDS) & set(self.absent()):
+            print(f"# {name}: {self.absent()[name]}")
+        paths = self.kept("posix", "mpiio", "lime", "gather", *DATASETS, "limefs",
+                          args=("--grid", "4x1x1x1"))
+        read = ("-b", ",".join(paths), *SMALL, "--operations", "read", "--grid", "4x1x1x1")
+        where = os.path.dirname(paths["posix"])
+        results = self.measure(4, *read, where=where)["results"]
+        self.assertEqual([one["verified"] for one in results], [True] * len(paths))
+        offset = (2 * (results[0]["bytes"] // 4) + 4000) // 8 * 8
+        old = {mpitest.flip(path, self.place_of(path, offset) + 5, 0x10) for path in paths.values()}
+        self.assertEqual(len(old), 1)
+        old = old.pop()
+        for more, rank in ((), 2), (("--reorder",), 1):
+            words = self.run_bench(4, *read, *more, status=1, where=where).words
+            for backend, path in paths.items():
+                self.assertIn(f"lime-bench: {path}: {backend}: rank {rank}: verify: wrong "
+                              f"byte at offset {offset + 5} of the data: expected "
+                              f"0x{old:02x}, found 0x{old ^ 0x10:02x}; 1 of its bytes", words)
 
     def test_the_result_says_so(self):
-        path = self.kept("posix")
+        path = self.kept("posix")["posix"]
         with open(path, "r+b") as file:
             file.write(bytes(100))
         done = self.run_bench(2, "-b", "posix", *SMALL, "--size", "96k", "--operations", "read",
                               "--json", path + ".json", status=1, where=os.path.dirname(path))
         self.assertIn(b"WRONG BYTES", done.stdout)
-        with open(path + ".json", encoding="utf-8") as file:
-            self.assertIs(json.load(file)["results"][0]["verified"], False)
+        result = json.loads(limetest.read(path + ".json"))
+        self.assertIs(result["results"][0]["verified"], False)
 
     def test_a_checksum_that_is_wrong(self):
-        path = self.kept("lime", "--checksum")
-        place = self.place_of(path, 8000)
-        with open(path, "r+b") as file:
-            file.seek(place)
-            file.write(b"xxxxxxxx")
+        path = self.kept("lime", args=("--checksum",))["lime"]
+        mpitest.flip(path, self.place_of(path, 8000))
         words = self.run_bench(4, "-b", "lime", *SMALL, "--checksum", "--operations", "read",
                                status=1, where=os.path.dirname(path)).words
         self.assertRegex(words, r"lime: rank 0: checksum: [0-9a-f]{8} [0-9a-f]{8} of the data, ")
 
     def test_the_container_is_one(self):
-        for backend, args in (("lime", ()), ("lime", ("--checksum", "--alignment", "4k")),
-                              ("lime", ("-p", "interleaved")), ("limefs", ())):
-            with self.subTest(backend=backend, args=args):
-                if backend in self.absent():
-                    continue
-                said = self.run_ok(["lime", "check", self.kept(backend, *args)]).decode()
-                self.assertIn(": good: ", said)
+        for backends, args in ((("lime", "limefs"), ()), (("lime",), ("-p", "interleaved")),
+                               (("lime",), ("--checksum", "--alignment", "4k"))):
+            for backend, path in self.kept(*backends, args=args).items():
+                with self.subTest(backend=backend, args=args):
+                    self.assertIn(b": good: ", self.run_ok(["lime", "check", path]))
 
     def test_disjoint_interleaved_and_random_are_one_file(self):
-        files = set()
-        for pattern in ("disjoint", "interleaved", "random"):
-            with open(self.kept("posix", "-p", pattern), "rb") as file:
-                files.add(file.read())
-        self.assertEqual(len(files), 1)
-        self.assertEqual(files.pop(), data_at(0, 4 * 48 * 1024))
+        self.assertEqual({limetest.read(self.kept("posix", args=("-p", pattern))["posix"])
+                          for pattern in ("disjoint", "interleaved", "random")},
+                         {data_at(0, 4 * 48 * 1024)})
 
     def test_alignment(self):
-        for backend in ("lime", *DATASETS):
-            with self.subTest(backend=backend):
-                if backend in self.absent():
-                    continue
-                path = self.kept(backend, "-p", "disjoint", "--alignment", "4k")
-                self.assertEqual(self.place_of(path, 0) % 4096, 0)
+        for path in self.kept("lime", *DATASETS, args=("-p", "disjoint", "--alignment",
+                                                       "4k")).values():
+            self.assertEqual(self.place_of(path, 0) % 4096, 0, path)
 
     def test_outputs(self):
-        path = self.kept("posix", "--outputs", "3")
+        path = self.kept("posix", args=("--outputs", "3"))["posix"]
         self.assertEqual(sorted(os.listdir(os.path.dirname(path))), ["f.1", "f.2", "f.3"])
 
     def test_what_is_there_is_not_overwritten(self):
         """An empty file neither, and no link."""
         folder = self.tempdir()
         path = os.path.join(folder, "f")
-        for make in (lambda: self.put(path, b"a configuration"), lambda: self.put(path, b""),
+        for make in (lambda: limetest.put(path, b"a configuration"), lambda: limetest.put(path, b""),
                      lambda: os.symlink("nowhere", path), lambda: os.mkfifo(path)):
             make()
             before = os.lstat(path)
@@ -247,16 +229,12 @@ class Files(TestCase):
             self.assertEqual(os.listdir(folder), ["f"])
             os.unlink(path)
 
-    def put(self, path, data):
-        with open(path, "wb") as file:
-            file.write(data)
-
     def test_json_replaces_nothing(self):
         """Its file, existing, locked, a file of data, or no file: all is as it was."""
         folder = self.tempdir()
         path, data = os.path.join(folder, "c"), limetest.container([("a", b"data")])
-        self.put(path, data)
-        self.put(os.path.join(folder, "data"), bytes(1 << 20))
+        limetest.put(path, data)
+        limetest.put(os.path.join(folder, "data"), bytes(1 << 20))
         os.symlink("data", os.path.join(folder, "link"))
         os.mkfifo(os.path.join(folder, "fifo"))
         os.mkdir(os.path.join(folder, "d"))
@@ -280,11 +258,9 @@ class Files(TestCase):
                     self.assertEqual(done.returncode, 1, done)
                     self.assertRegex(done.stderr.decode(), "lime-bench: (d/../)?" + words)
                     self.assertEqual(sorted(os.listdir(folder)), names)
-        with open(path, "rb") as file:
-            self.assertEqual(file.read(), data)
+        self.assertEqual(limetest.read(path), data)
         self.run_bench(1, *small, "--json", path, "--force", "-q", where=folder)
-        with open(path, encoding="utf-8") as file:
-            self.assertEqual(json.load(file)["program"], "lime-bench")
+        self.assertEqual(json.loads(limetest.read(path))["program"], "lime-bench")
         self.assertEqual(sorted(os.listdir(folder)), names)
 
     def test_json_of_a_killed_run(self):
@@ -298,19 +274,18 @@ class Files(TestCase):
         limetest.run(words, env=mpitest.environment_of_one(), check=True)
         took = time.monotonic() - begun
         for _ in range(200 if limetest.STRESS else 8):
-            self.put(path, b"old")
+            limetest.put(path, b"old")
             with subprocess.Popen(words, env=mpitest.environment_of_one(),
                                   stderr=subprocess.DEVNULL) as process:
                 time.sleep(draw.uniform(0, 1.1 * took))
                 process.kill()
-            with open(path, "rb") as file:
-                found = file.read()
+            found = limetest.read(path)
             self.assertTrue(found == b"old" or json.loads(found)["program"] == "lime-bench")
         limetest.run(words, env=mpitest.environment_of_one(), check=True)
         self.assertEqual([name for name in os.listdir(folder) if ".lime-tmp-" in name], [])
         users.reach(self, folder)
         if os.geteuid() == 0:
-            self.put(path, b"old")
+            limetest.put(path, b"old")
             os.chmod(folder, 0o755)
             theirs = self.tempdir()
             os.chmod(theirs, 0o777)
@@ -319,8 +294,7 @@ class Files(TestCase):
                                 group=54321, extra_groups=[])
             self.assertEqual(done.returncode, 1, done)
             self.assertIn(b"/c: open: Permission denied", done.stderr)
-            with open(path, "rb") as file:
-                self.assertEqual(file.read(), b"old")
+            self.assertEqual(limetest.read(path), b"old")
 
     def test_errors_have_words(self):
         folder = self.tempdir()
@@ -330,8 +304,7 @@ class Files(TestCase):
                 (("-b", "posix", "--json", os.path.join(folder, "no", "json")), "json: open: No such")):
             with self.subTest(args=args):
                 self.assertIn(words, self.run_bench(2, *SMALL, *args, status=1).words)
-        with open(os.path.join(folder, "f"), "wb") as file:
-            file.write(bytes(1000))
+        limetest.put(os.path.join(folder, "f"), bytes(1000))
         for backend, words in (("posix", "read: the file ends at byte 1000"),
                                ("lime", "read header: Lemon's error"), ("hdf5", "open: H5F")):
             with self.subTest(backend=backend):

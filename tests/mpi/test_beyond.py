@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-from mpitest import MPICH, RANKS, TestCase, mpirun
+from mpitest import RANKS, TestCase
 
 # Those of aligned.c: type, bytes, MB, ME.
 RECORDS = (("first", 100, 1, 0), ("second", 0, 0, 0), ("lattice", 4800, 0, 1),
@@ -32,35 +32,17 @@ def aligned(alignment, from_bytes, records=RECORDS):
 
 
 class Beyond(TestCase):
-    def passes(self, ranks, program, *args, options=()):
-        done = mpirun(ranks, program, *map(str, args), options=options)
-        lines = done.stdout.decode(errors="replace").splitlines()
-        bad = [line for line in lines if line.startswith(("not ok", "#"))]
-        self.assertEqual(bad, [], done.stderr.decode(errors="replace")[-2000:])
-        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace")[-2000:])
-        self.assertEqual(lines[-1], f"1..{len(lines) - 1}")
-
-    def on_all_ranks(self, program, *args):
-        for ranks in RANKS:
-            with self.subTest(ranks=ranks):
-                self.passes(ranks, program, os.path.join(self.tempdir(), "file"), *args)
-
-    # ---- hints ----
-
     def test_hints(self):
-        self.on_all_ranks("hints")
+        self.on(RANKS, "hints")
+
+    def test_records_that_hold_more_than_their_headers_say(self):
+        self.on((1, 3), "hints", "compat", env={"LEMON_COMPAT": "overfull"})
 
     def test_hints_with_romio(self):
-        if MPICH:
-            self.skipTest("MPICH has nothing else")
-        self.passes(3, "hints", os.path.join(self.tempdir(), "file"),
-                    options=["--mca", "io", "^ompio"])
-
-    # ---- alignment ----
+        self.on((3,), "hints", romio=True)
 
     def check_aligned(self, path, want, alignment, from_bytes):
-        with open(path, "rb") as file:
-            self.assertEqual(file.read(), want)
+        self.assertEqual(limetest.read(path), want)
         self.assertIn(b": good: ", self.run_ok(["lime", "check", path]))
         records = json.loads(self.run_ok(["lime", "ls", "--json", path]))["records"]
         kept = [record for record in records if record["type"] != "lemon-filler"]
@@ -77,48 +59,28 @@ class Beyond(TestCase):
         self.assertEqual(contents.count(b"lemon-filler"), len(records) - len(kept))
 
     def test_alignment(self):
-        for i, (alignment, from_bytes) in enumerate((
-                (0, 0), (8, 0), (16, 0), (512, 0), (512, 300), (4096, 0), (4096, 300),
-                (1 << 20, 4096))):
-            for ranks in RANKS if limetest.STRESS else (RANKS[i % 3],):
-                with self.subTest(ranks=ranks, alignment=alignment, from_bytes=from_bytes):
-                    path = os.path.join(self.tempdir(), "file")
-                    # What lies where the first four go must not show through.
-                    before = aligned(alignment, from_bytes, RECORDS[:4])
-                    with open(path, "wb") as file:
-                        file.write(b"\xff" * len(before))
-                    self.passes(ranks, "aligned", path, alignment, from_bytes)
-                    self.check_aligned(path, aligned(alignment, from_bytes), alignment,
-                                       from_bytes)
+        pairs = ((0, 0), (8, 0), (16, 0), (512, 0), (512, 300), (4096, 0), (4096, 300),
+                 (1 << 20, 4096))
+        for i, ranks in enumerate(RANKS):
+            mine = pairs if limetest.STRESS else pairs[i::len(RANKS)]
+            prefix = os.path.join(self.tempdir(), "file")
+            for pair in mine:
+                # What lies where the first four go must not show through.
+                limetest.put("{}-{}-{}".format(prefix, *pair),
+                             b"\xff" * len(aligned(*pair, RECORDS[:4])))
+            self.tap(ranks, "aligned", prefix, *sum(mine, ()))
+            for pair in mine:
+                with self.subTest(ranks=ranks, pair=pair):
+                    self.check_aligned("{}-{}-{}".format(prefix, *pair), aligned(*pair), *pair)
 
     def test_arguments_of_the_alignment(self):
-        self.on_all_ranks("aligned", "arguments")
+        self.on(RANKS, "aligned", "arguments")
 
     def test_no_room_for_a_filler(self):
-        if os.geteuid() != 0:
-            self.skipTest("needs root")
-        where = self.tempdir()
-        limetest.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", where], check=True)
-        self.addCleanup(limetest.run, ["umount", where])
+        folder = self.tmpfs("-o", "size=1m")
         for ranks in (1, 3):
-            with self.subTest(ranks=ranks):
-                path = os.path.join(where, "file")
-                self.passes(ranks, "aligned", path, "full")
-                os.unlink(path)
-
-    # ---- orders in memory ----
-
-    def test_permuted(self):
-        for ranks in RANKS if limetest.STRESS else (1, 3):
-            with self.subTest(ranks=ranks):
-                self.passes(ranks, "permuted", os.path.join(self.tempdir(), "file"),
-                            *(["all"] if limetest.STRESS else []))
-
-    def test_permuted_with_romio(self):
-        if MPICH:
-            self.skipTest("MPICH has nothing else")
-        self.passes(4, "permuted", os.path.join(self.tempdir(), "file"),
-                    options=["--mca", "io", "^ompio"])
+            self.on((ranks,), "aligned", "full", folder=folder)
+            os.unlink(os.path.join(folder, "file"))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ class Page(TestCase):
     def compiled(self, text, *options):
         folder = self.tempdir()
         source, program = os.path.join(folder, "molecules.c"), os.path.join(folder, "molecules")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(text)
+        limetest.put(source, text.encode())
         sanitizers = ["-fsanitize=" + os.environ["SAN"]] if limetest.SANITIZED else []
         self.run_ok([mpitest.MPICC, "-Wall", "-Wextra", "-Werror", *options, *sanitizers,
                      *("-I" + os.path.join(limetest.REPO, "src", "mpi", room, "include")

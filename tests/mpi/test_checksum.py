@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-from mpitest import MPICH, RANKS, TestCase
+from mpitest import RANKS, TestCase, flip
 
 
 # Of those whose metadata do not say it.
@@ -43,30 +43,15 @@ def summed_records():
 
 
 class Checksum(TestCase):
-    def on(self, all_ranks, *args, **kw):
-        for ranks in all_ranks:
-            with self.subTest(ranks=ranks):
-                self.tap(ranks, "checksum", os.path.join(self.tempdir(), "file"), *args, **kw)
-
-    def test_against_an_oracle(self):
-        if limetest.STRESS:
-            self.on(RANKS, 100)
-        else:
-            self.on((1, 3))
+    def test_calls(self):
+        self.on(RANKS if limetest.STRESS else (1, 3), "checksum", 100 if limetest.STRESS else 1)
 
     def test_with_romio(self):
-        if MPICH:
-            self.skipTest("MPICH has nothing else")
-        self.on(RANKS if limetest.STRESS else (4,), options=["--mca", "io", "^ompio"])
+        self.on(RANKS if limetest.STRESS else (4,), "checksum", romio=True)
 
     def test_on_tmpfs(self):
         """Which is never on a disk: reading back cannot be around the page cache."""
-        if os.geteuid() != 0:
-            self.skipTest("needs root")
-        where = self.tempdir()
-        limetest.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", where], check=True)
-        self.addCleanup(limetest.run, ["umount", where])
-        self.tap(3, "checksum", os.path.join(where, "file"), 0)
+        self.on((3,), "checksum", 0, folder=self.tmpfs("-o", "size=64m"))
 
     def test_what_others_say(self):
         for ranks in RANKS if limetest.STRESS else (1, 3):
@@ -74,21 +59,18 @@ class Checksum(TestCase):
                 path = os.path.join(self.tempdir(), "file")
                 self.tap(ranks, "checksum", path, "ildg")
                 self.run_ok(["lime", "check", "--data", path])
-                with open(path, "r+b") as file:
-                    file.seek(-1000, os.SEEK_END)  # in the lattice
-                    byte = file.read(1)
-                    file.seek(-1, os.SEEK_CUR)
-                    file.write(bytes([byte[0] ^ 4]))
+                flip(path, -1000, 4)  # in the lattice
                 self.assertEqual(limetest.run(["lime", "check", "--data", path]).returncode, 1)
 
     def test_files_of_others(self):
-        records = summed_records()
+        args, records = [], summed_records()
         self.assertGreaterEqual(len(records), 7)
         for path, ordinal, site, sites in records:
-            extents = [4, 4, 4, sites // 64] if sites % 64 == 0 else [1, sites]
-            for ranks in RANKS if limetest.STRESS else (3,):
-                with self.subTest(path=os.path.basename(path), ordinal=ordinal, ranks=ranks):
-                    self.tap(ranks, "checksum", path, "sum", ordinal, site, *extents)
+            extents = [4, 4, 4, sites // 64] if sites % 64 == 0 else [1, 1, 1, sites]
+            args += [path, ordinal, site, *extents]
+        for ranks in RANKS if limetest.STRESS else (3,):
+            with self.subTest(ranks=ranks):
+                self.tap(ranks, "checksum", "sum", *args)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What calls answer in odd situations, as docs/lemon.md states where the reference answers something
-else; damaged and overfull containers."""
+else; damaged containers."""
 
 import os
 import random
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -12,7 +13,6 @@ from mpitest import TestCase, mpirun
 DOCUMENT = os.path.join(limetest.REPO, "docs", "lemon.md")
 ALIKE = os.path.join(limetest.REPO, "tests", "data", "conduct.txt")  # as the reference answers
 CONTAINERS = 500
-LOCAL = 12  # bytes of a rank's part, in overfull.c
 
 
 def table():
@@ -66,42 +66,13 @@ class Damaged(TestCase):
     def test_the_loop_by_which_programs_search_ends(self):
         folder, dice = self.tempdir(), random.Random(20140)
         for i in range(CONTAINERS):
-            with open(os.path.join(folder, str(i)), "wb") as file:
-                file.write(self.damaged(dice))
+            limetest.put(os.path.join(folder, str(i)), self.damaged(dice))
         for ranks in (1, 3):
             with self.subTest(ranks=ranks):
-                self.tap(ranks, "search", folder, CONTAINERS)
-
-
-class Overfull(TestCase):
-    """Records of which the header gives the length of one rank's part."""
-
-    def file_of(self, ranks):
-        data = bytes(range(1, 1 + LOCAL * ranks))
-        padding = bytes(-LOCAL % 8)
-        return limetest.header("local", LOCAL, 1, 1) + data + padding
-
-    def test_refused(self):
-        for ranks in (1, 3):
-            with self.subTest(ranks=ranks):
-                path = os.path.join(self.tempdir(), "file")
-                self.tap(ranks, "overfull", path, "refused")
-                with open(path, "wb") as file:
-                    file.write(self.file_of(ranks))
-                self.tap(ranks, "overfull", path, "read")
-
-    def test_allowed(self):
-        for ranks in (1, 3):
-            with self.subTest(ranks=ranks):
-                path = os.path.join(self.tempdir(), "file")
-                done = mpirun(ranks, "overfull", path, "allowed", env={"LEMON_COMPAT": "overfull"})
-                self.assertEqual(done.returncode, 0, done.stdout.decode() + done.stderr.decode())
-                with open(path, "rb") as file:
-                    self.assertEqual(file.read(), self.file_of(ranks))
-                told = [line for line in done.stderr.decode().splitlines() if "lemon" in line]
-                self.assertEqual(len(told), 2 if ranks > 1 else 0, told)  # writer, and reader
-                for line in told:
-                    self.assertIn("LEMON_COMPAT=overfull", line)
+                said = mpirun(ranks, "conduct", "search", folder, str(CONTAINERS)).stdout.decode()
+                ends, steps = map(int, re.fullmatch(r"(\d+) ends, (\d+) steps\n", said).groups())
+                self.assertEqual(ends, CONTAINERS)
+                self.assertGreater(steps, CONTAINERS)
 
 
 if __name__ == "__main__":

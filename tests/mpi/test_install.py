@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
@@ -30,34 +31,6 @@ int main(int argc, char **argv)
     if (lemonWriterSetChecksum(NULL, 1) != LEMON_ERR_PARAM)
         return 1;
     return canonical(argc, argv);
-}
-"""
-
-# All of lemon.h as C++ sees it, with C-LIME's way of calling.
-CXX_PROGRAM = """#include <lemon.h>
-#include <cstdio>
-#include <cstring>
-
-int main(int argc, char **argv)
-{
-    MPI_Init(&argc, &argv);
-    MPI_File fp;
-    char text[] = "LEMON test message";
-    MPI_Offset bytes = std::strlen(text);
-    MPI_File_open(MPI_COMM_WORLD, "canonical.test", MPI_MODE_WRONLY | MPI_MODE_CREATE,
-                  MPI_INFO_NULL, &fp);
-    LemonWriter *w = lemonCreateWriter(&fp, MPI_COMM_WORLD);
-    LemonRecordHeader *h = lemonCreateHeader(1, 1, "lemon-test-text", bytes);
-    int code = lemonWriteRecordHeader(h, w);
-    lemonDestroyHeader(h);
-    if (code == LEMON_SUCCESS)
-        code = lemonWriteRecordData(text, &bytes, w);
-    if (code == LEMON_SUCCESS)
-        code = lemonWriterCloseRecord(w);
-    lemonDestroyWriter(w);
-    MPI_File_close(&fp);
-    MPI_Finalize();
-    return code;
 }
 """
 
@@ -94,31 +67,32 @@ int main(int argc, char **argv)
 """
 
 
+def make(target, *variables):
+    # What was built is what is installed; nothing is made again, by other flags perhaps.
+    limetest.run(["make", "-s", "-C", limetest.REPO, "-o", "all", target, f"B={limetest.B}",
+                  f"MPICC={mpitest.MPICC}", *variables], check=True)
+
+
 @limetest.check_all
 class Install(mpitest.TestCase):
-    def setUp(self):
-        super().setUp()
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
         if limetest.SANITIZED:
-            self.skipTest("a program would have to load the sanitizer before liblemon.so")
-        for tool in ("pkg-config", "cmake", "g++"):
+            raise unittest.SkipTest("a program would have to load the sanitizer before liblemon.so")
+        for tool in ("pkg-config", "cmake", "g++", mpitest.MPIRUN):
             if not shutil.which(tool):
-                self.skipTest(f"needs {tool}")
-        self.prefix = os.path.join(self.tempdir(), "usr")
-        self.make("install", f"PREFIX={self.prefix}")
-        self.lib = os.path.join(self.prefix, "lib")
-
-    def make(self, target, *variables):
-        # What was built is what is installed; nothing is made again, by other flags perhaps.
-        return self.run_ok(["make", "-s", "-C", limetest.REPO, "-o", "all", target,
-                            f"B={limetest.B}", f"MPICC={mpitest.MPICC}", *variables])
+                raise unittest.SkipTest(f"needs {tool}")
+        cls.prefix = os.path.join(limetest.tempdir(), "usr")
+        make("install", f"PREFIX={cls.prefix}")
+        cls.lib = os.path.join(cls.prefix, "lib")
 
     def compile(self, source, *flags, compiler=None):
         where = self.tempdir()
         path = source
         if not os.path.isabs(source) or "\n" in source:
             path = os.path.join(where, "user.cc" if compiler else "user.c")
-            with open(path, "w", encoding="ascii") as file:
-                file.write(source)
+            limetest.put(path, source.encode())
         program = os.path.join(where, "user")
         self.run_ok([compiler or mpitest.MPICC, "-Wall", "-Werror", "-o", program, path, *flags],
                     env=mpitest.environment())
@@ -135,9 +109,8 @@ class Install(mpitest.TestCase):
         where = self.tempdir()
         done = mpitest.mpirun(2, program, cwd=where, env={"LD_LIBRARY_PATH": self.lib})
         self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
-        with open(os.path.join(where, "canonical.test"), "rb") as file:
-            self.assertEqual(file.read(), limetest.record("lemon-test-text",
-                                                          b"LEMON test message", True, True))
+        self.assertEqual(limetest.read(os.path.join(where, "canonical.test")),
+                         limetest.record("lemon-test-text", b"LEMON test message", True, True))
 
     def test_what_is_there(self):
         for path in ("lib/liblemon.a", "lib/liblemon.so", "lib/liblemon.so.1",
@@ -153,30 +126,21 @@ class Install(mpitest.TestCase):
         self.assertEqual(os.readlink(link), "liblemon.so.1")
         self.assertEqual(os.readlink(link + ".1"), "liblemon.so.1.1.0")
 
-    def test_symbols(self):
-        shown = self.run_ok(["nm", "-D", "--defined-only",
-                             os.path.join(self.lib, "liblemon.so")]).decode()
-        names = [line.split()[-1] for line in shown.splitlines()]
-        self.assertGreater(len(names), 40)
-        for name in names:
-            self.assertRegex(name, "^lemon[A-Z]")
-        shown = self.run_ok(["nm", "-g", "--defined-only",
-                             os.path.join(self.lib, "liblemon.a")]).decode()
-        for line in shown.splitlines():
-            if len(line.split()) == 3:
-                self.assertRegex(line.split()[-1], "^(lemon|limefile_)")
+    def symbols(self, *options):
+        shown = self.run_ok(["nm", "--defined-only", *options]).decode()
+        return {line.split()[-1] for line in shown.splitlines() if len(line.split()) == 3}
 
-    def test_every_call_of_the_header_is_in_the_library(self):
-        text = ""
-        for name in ("lemon.h", "lemon_cells.h", "lemon_series.h"):
-            with open(os.path.join(self.prefix, "include", name), encoding="ascii") as file:
-                text += file.read()
+    def test_symbols(self):
+        """The library has the calls of its headers, and no other names."""
+        text = "".join(limetest.read(os.path.join(self.prefix, "include", name)).decode()
+                       for name in ("lemon.h", "lemon_cells.h", "lemon_series.h"))
         declared = set(re.findall(r"\b(lemon[A-Z]\w*)\(", re.sub(r"/\*.*?\*/", "", text,
                                                                 flags=re.S)))
-        shown = self.run_ok(["nm", "-D", "--defined-only",
-                             os.path.join(self.lib, "liblemon.so")]).decode()
-        defined = {line.split()[-1] for line in shown.splitlines()}
-        self.assertEqual(declared - {"lemonMessageHandler"}, defined)
+        self.assertGreater(len(declared), 40)
+        self.assertEqual(self.symbols("-D", os.path.join(self.lib, "liblemon.so")),
+                         declared - {"lemonMessageHandler"})
+        for name in self.symbols("-g", os.path.join(self.lib, "liblemon.a")):
+            self.assertRegex(name, "^(lemon|limefile_)")
 
     def test_pkg_config(self):
         flags = self.pkg_config("--cflags", "--libs")
@@ -193,13 +157,12 @@ class Install(mpitest.TestCase):
 
     def test_destdir(self):
         dest = self.tempdir()
-        self.make("install", "PREFIX=/usr", f"DESTDIR={dest}")
+        make("install", "PREFIX=/usr", f"DESTDIR={dest}")
         self.lib = os.path.join(dest, "usr", "lib")
         for root, _, names in os.walk(dest):
             for name in names:
                 if name.endswith((".pc", ".cmake", ".h")):
-                    with open(os.path.join(root, name), encoding="ascii") as file:
-                        self.assertNotIn(dest, file.read())
+                    self.assertNotIn(dest.encode(), limetest.read(os.path.join(root, name)))
         flags = self.pkg_config("--cflags", "--libs", PKG_CONFIG_SYSROOT_DIR=dest,
                                 PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1",
                                 PKG_CONFIG_ALLOW_SYSTEM_LIBS="1")
@@ -208,9 +171,8 @@ class Install(mpitest.TestCase):
 
     def cmake(self, target, source=CANONICAL, language="C", version="", prefix=None):
         project, build = self.tempdir(), self.tempdir()
-        with open(os.path.join(project, "CMakeLists.txt"), "w", encoding="ascii") as file:
-            file.write(CMAKE_PROJECT.format(language=language, source=source, target=target,
-                                            version=version))
+        text = CMAKE_PROJECT.format(language=language, source=source, target=target, version=version)
+        limetest.put(os.path.join(project, "CMakeLists.txt"), text.encode())
         mpi = [f"-DMPI_C_COMPILER={mpitest.MPICC}"] if language == "C" else []
         if mpitest.MPICH:
             mpi.append("-DMPI_CXX_COMPILER=mpicxx.mpich")
@@ -225,23 +187,23 @@ class Install(mpitest.TestCase):
         with self.assertRaises(AssertionError):
             self.cmake("lemon::lemon", version="2.0")
 
+    def in_cxx(self):
+        """The example is C++, too; so is all of lemon.h."""
+        return self.write("user.cc", limetest.read(CANONICAL))
+
     def test_cmake_in_a_project_of_cxx_only(self):
-        source = os.path.join(self.tempdir(), "user.cc")
-        with open(source, "w", encoding="ascii") as file:
-            file.write(CXX_PROGRAM)
-        self.works(self.cmake("lemon::lemon", source=source, language="CXX"))
+        self.works(self.cmake("lemon::lemon", source=self.in_cxx(), language="CXX"))
 
     def test_cxx(self):
         flags = self.pkg_config("--cflags", "--libs")
         compiler = "mpicxx.mpich" if mpitest.MPICH else "mpicxx"
-        self.works(self.compile(CXX_PROGRAM, *flags, compiler=compiler))
+        self.works(self.compile(self.in_cxx(), *flags, compiler=compiler))
 
     def test_together_with_clime(self):
         """In one static program, in either order of the libraries."""
         where = self.tempdir()
         for name, text in (("lime.h", FAKE_LIME_H), ("lime.c", FAKE_LIME_C)):
-            with open(os.path.join(where, name), "w", encoding="ascii") as file:
-                file.write(text)
+            limetest.put(os.path.join(where, name), text.encode())
         subprocess.run(["cc", "-c", "lime.c"], cwd=where, check=True)
         subprocess.run(["ar", "rcs", "liblime.a", "lime.o"], cwd=where, check=True)
         flags = [f"-I{where}", f"-I{os.path.dirname(CANONICAL)}",
@@ -262,8 +224,10 @@ class Install(mpitest.TestCase):
                 self.compile(os.path.join(where, name), *flags)
 
     def test_uninstall(self):
-        self.make("uninstall", f"PREFIX={self.prefix}")
-        left = [os.path.join(root, name) for root, _, names in os.walk(self.prefix)
+        prefix = self.tempdir()
+        make("install", f"PREFIX={prefix}")
+        make("uninstall", f"PREFIX={prefix}")
+        left = [os.path.join(root, name) for root, _, names in os.walk(prefix)
                 for name in names]
         self.assertEqual(left, [])
 

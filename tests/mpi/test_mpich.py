@@ -45,11 +45,6 @@ class Mpich(TestCase):
         if HERE_ALREADY:
             self.skipTest("all tests run with MPICH")
 
-    def on(self, all_ranks, program, *args):
-        for ranks in all_ranks:
-            with self.subTest(ranks=ranks):
-                self.tap(ranks, program, os.path.join(self.tempdir(), "file"), *args)
-
     def test_api(self):
         self.on(RANKS, "api")
 

@@ -19,8 +19,7 @@ GRIDS = {1: (1, 1, 1, 1), 2: (2, 1, 1, 1), 3: (3, 1, 1, 1), 4: (2, 2, 1, 1), 6: 
 
 
 def corpus(name):
-    with open(os.path.join(limetest.CORPUS, name), "rb") as file:
-        return file.read()
+    return limetest.read(os.path.join(limetest.CORPUS, name))
 
 
 def linearised(ranks, mapping=(0, 3, 1, 2)):
@@ -62,7 +61,7 @@ class Samples(TestCase):
                                        ("xlf", xlf), ("xlf_non_blocking", xlf),
                                        ("parallel", parallel),
                                        ("parallel_non_blocking", parallel)):
-                    self.assertEqual(self.get(os.path.join(where, name + ".test")), expected)
+                    self.assertEqual(limetest.read(os.path.join(where, name + ".test")), expected)
                 if ranks == 1:
                     self.assertEqual(parallel, corpus("lemon_parallel_n1.lime"))
 
@@ -74,30 +73,20 @@ class Samples(TestCase):
         self.assertIn(b"kappa = 0.177000", shown)
 
     def test_the_page_shows_the_sample(self):
-        with open(os.path.join(limetest.REPO, "docs", "lemon.md"), encoding="utf-8") as file:
-            shown = file.read().split("```c\n")[1].split("```")[0]
-        with open(os.path.join(limetest.REPO, "src", "mpi", "examples", "canonical.c"),
-                  encoding="utf-8") as file:
-            sample = file.read().split("\n", 1)[1]  # after the comment that names it
+        page, sample = (limetest.read(os.path.join(limetest.REPO, path)).decode()
+                        for path in ("docs/lemon.md", "src/mpi/examples/canonical.c"))
+        shown = page.split("```c\n")[1].split("```")[0]
+        sample = sample.split("\n", 1)[1]  # after the comment that names it
         self.assertEqual("".join(shown.split()), "".join(sample.split()))
 
     def test_a_file_that_exists_stays(self):
         where = self.tempdir()
         for name in SAMPLES[1:]:  # the first is to the letter of the paper
-            path = self.put(os.path.join(where, name + ".test"), b"a file of the user")
+            path = limetest.put(os.path.join(where, name + ".test"), b"a file of the user")
             done = mpirun(1, os.path.join(EXAMPLES, name), cwd=where)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(f"{name}.test: exists already; remove it".encode(), done.stderr)
-            self.assertEqual(self.get(path), b"a file of the user")
-
-    def put(self, path, data):
-        with open(path, "wb") as file:
-            file.write(data)
-        return path
-
-    def get(self, path):
-        with open(path, "rb") as file:
-            return file.read()
+            self.assertEqual(limetest.read(path), b"a file of the user")
 
 
 class Benchmark(TestCase):
@@ -146,11 +135,7 @@ class Benchmark(TestCase):
         for ranks in (1, 3):
             words = self.benchmark(ranks, "-rc", "-f", path, "1")
             self.assertIn(f"The checksum is {sums[1]}, as in the file.", words)
-        with open(path, "r+b") as file:
-            file.seek(5000)
-            byte = file.read(1)
-            file.seek(5000)
-            file.write(bytes([byte[0] ^ 1]))
+        mpitest.flip(path, 5000)
         self.assertIn("checksum: the data have another one",
                       self.benchmark(2, "-rc", "-f", path, "1", status=1))
 
@@ -197,22 +182,17 @@ class Benchmark(TestCase):
         path = os.path.join(where, "kept")
         self.benchmark(4, "-k", "-f", path, "4", "1")
         size, data = os.path.getsize(path), 4 * 4 * 4 * 8 * 576
-        for rank in range(4):  # 2 x 2 ranks along the slow dimensions: x, and y in each half
-            half, quarter = data // 2, data // 8
-            place = (rank // 2) * half + (rank % 2) * quarter
-            with self.subTest(rank=rank), open(path, "r+b") as file:
-                file.seek(size - data + place + 1000)
-                byte = file.read(1)[0]
-                file.seek(-1, os.SEEK_CUR)
-                file.write(bytes([byte ^ 1]))
-                file.flush()
-                words = self.benchmark(4, "-r", "-f", path, "2", status=1)
-                self.assertIn(f"check: rank {rank}: wrong bytes: 1; the first is byte 1000 of",
-                              words)
-                self.assertIn("WARNING: wrong bytes: 1, on 1 of 4 nodes!", words)
-                self.assertIn("WARNING: data were wrong in 2 of 2 measurements!", words)
-                file.seek(-1, os.SEEK_CUR)
-                file.write(bytes([byte]))
+        # 2 x 2 ranks along the slow dimensions: x, and y in each half.
+        places = [rank // 2 * (data // 2) + rank % 2 * (data // 8) for rank in range(4)]
+        for ranks in ((1,), (0, 2, 3)):  # in the end, all
+            for rank in ranks:
+                mpitest.flip(path, size - data + places[rank] + 1000)
+            words = self.benchmark(4, "-r", "-f", path, "2", status=1)
+            for rank in ranks:
+                self.assertIn(f"check: rank {rank}: wrong bytes: 1; the first is byte 1000 of", words)
+            n = 1 if len(ranks) == 1 else 4
+            self.assertIn(f"WARNING: wrong bytes: {n}, on {n} of 4 nodes!", words)
+            self.assertIn("WARNING: data were wrong in 2 of 2 measurements!", words)
 
     def test_failures_have_words_and_a_status(self):
         where = self.tempdir()
@@ -230,8 +210,7 @@ class Benchmark(TestCase):
                      limetest.container([("benchmark-info", b"seed = 1\nlattice = 1 1 1 1\n"),
                                          ("benchmark", bytes(575))])):
             with self.subTest(data=data[:20]):
-                with open(path, "wb") as file:
-                    file.write(data)
+                limetest.put(path, data)
                 words = self.benchmark(2, "-r", "-f", path, "1", status=1)
                 self.assertIn(f"lemon_benchmark: {path}: ", words)
 

@@ -198,13 +198,6 @@ class Run(TestCase):
         """The one before it is taken; if all are damaged nothing is touched."""
         want, _ = self.whole(60)
 
-        def flip(path, at):
-            with open(path, "r+b") as file:
-                file.seek(at)
-                byte = file.read(1)[0]
-                file.seek(at)
-                file.write(bytes([byte ^ 1]))
-
         def cut(path):
             os.truncate(path, os.path.getsize(path) // 2)
 
@@ -212,17 +205,15 @@ class Run(TestCase):
                     "2")
         good = {}
         for path in glob.glob(self.prefix + ".*"):
-            with open(path, "rb") as file:
-                good[path] = file.read()
-        for name, damage in (("data", lambda p: flip(p, os.path.getsize(p) - 10)),
-                             ("record", lambda p: flip(p, 160)), ("cut", cut),
+            good[path] = limetest.read(path)
+        for name, damage in (("data", lambda p: mpitest.flip(p, -10)),
+                             ("record", lambda p: mpitest.flip(p, 160)), ("cut", cut),
                              ("empty", lambda p: os.truncate(p, 0))):
             with self.subTest(damage=name):
                 for path in glob.glob(self.prefix + ".*"):
                     os.remove(path)
                 for path, data in good.items():
-                    with open(path, "wb") as file:
-                        file.write(data)
+                    limetest.put(path, data)
                 damage(self.prefix + ".000000000040.lime")
                 out = self.path("out-" + name)
                 done = self.run_on(3, "--steps", "60", "--series", self.prefix, "--every", "15",
@@ -260,12 +251,7 @@ class Run(TestCase):
 
     def test_a_full_disk(self):
         """The error is told, and the checkpoint before stays whole."""
-        if os.geteuid() != 0:
-            self.skipTest("needs root")
-        want, _ = self.whole(60)
-        small = self.tempdir()
-        limetest.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", small], check=True)
-        self.addCleanup(limetest.run, ["umount", small])
+        small, (want, _) = self.tmpfs("-o", "size=300k"), self.whole(60)
         prefix = os.path.join(small, "ck")
         for options in ([], ["--no-overlap"]):
             with self.subTest(options=options):
@@ -359,24 +345,14 @@ class Series(TestCase):
                 each.result()
 
     def test_with_romio(self):
-        if mpitest.MPICH:
-            self.skipTest("MPICH has nothing else")
         if not limetest.STRESS:
             self.skipTest("a long run")
-        self.tap(3, "series", self.tempdir(), options=["--mca", "io", "^ompio"])
+        self.tap(3, "series", self.tempdir(), romio=True)
 
     def test_a_full_disk(self):
-        if os.geteuid() != 0:
-            self.skipTest("needs root")
         for ranks in (1, 3):
             with self.subTest(ranks=ranks):
-                small = self.tempdir()
-                limetest.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", small],
-                             check=True)
-                try:
-                    self.tap(ranks, "series", small, "full")
-                finally:
-                    limetest.run(["umount", small])
+                self.tap(ranks, "series", self.tmpfs("-o", "size=3m"), "full")
 
 
 if __name__ == "__main__":

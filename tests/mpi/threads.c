@@ -7,11 +7,9 @@
  * text of their own, in FILE.t. The main thread opens and closes all files, or each thread its
  * own: that is more than ROMIO can do, see docs/lemon.md. Needs MPI_THREAD_MULTIPLE.
  */
-#include "lemon.h"
-#include "tap.h"
+#include "files.h"
 
 #include <pthread.h>
-#include <string.h>
 
 enum {
     THREADS = 4,
@@ -61,14 +59,6 @@ static void open_file(struct thread *thread)
                   &thread->fp);
 }
 
-static int begin(LemonWriter *w, int mb, int me, const char *type, MPI_Offset bytes)
-{
-    LemonRecordHeader *header = lemonCreateHeader(mb, me, type, bytes);
-    int code = lemonWriteRecordHeader(header, w);
-    lemonDestroyHeader(header);
-    return code;
-}
-
 static int write_it(struct thread *thread, int wait, char *text, unsigned char *data)
 {
     MPI_Offset n = TEXT, bytes = thread->site;
@@ -76,10 +66,10 @@ static int write_it(struct thread *thread, int wait, char *text, unsigned char *
         bytes *= thread->lattice[i];
     LemonWriter *w = lemonCreateWriter(&thread->fp, thread->cart);
     lemonWriterSetStripe(w, 512);
-    int code = begin(w, 1, 0, "text", n);
+    int code = begin_record(w, 1, 0, "text", n);
     code |= lemonWriteRecordData(text, &n, w);
     code |= lemonWriterCloseRecord(w);
-    code |= begin(w, 0, 1, "lattice", bytes);
+    code |= begin_record(w, 0, 1, "lattice", bytes);
     code |= wait ? lemonWriteLatticeParallelMapped(w, data, thread->site, thread->lattice,
                                                    thread->mapping)
                  : lemonWriteLatticeParallelNonBlockingMapped(w, data, thread->site,
@@ -164,8 +154,7 @@ int main(int argc, char *argv[])
     for (int i = 0; i < THREADS; i++) {
         tap_ok(threads[i].bad == 0, "thread %d, %d rounds, %d bad", i, rounds, threads[i].bad);
         MPI_Comm_free(&threads[i].cart);
-        if (tap_rank == 0)
-            unlink(threads[i].path);
+        remove_file(threads[i].path);
     }
     return tap_end();
 }
