@@ -347,6 +347,12 @@ int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
     return fd == -1 ? -errno : fd;
 }
 
+int limefs_file_hold(struct limefs *fs, struct limefs_node *node)
+{
+    int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
+    return fd < 0 ? limefs_tree_hold(fs, node) : fd;
+}
+
 void limefs_files_release(struct limefs *fs)
 {
     while (fs->files)

@@ -191,13 +191,6 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     return err;
 }
 
-/* A file that is open may have lost its name. */
-static int hold(struct limefs *fs, struct limefs_node *node)
-{
-    int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
-    return fd < 0 ? limefs_tree_hold(fs, node) : fd;
-}
-
 /* By our own doing perhaps: its new file may have the old attributes. */
 static bool was_replaced(struct limefs *fs, struct limefs_node *node, int fd)
 {
@@ -210,7 +203,7 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
                     int which, const struct stat *st)
 {
     bool opened = file && file->fd >= 0;
-    int fd = opened ? file->fd : hold(fs, node);
+    int fd = opened ? file->fd : limefs_file_hold(fs, node);
     if (fd < 0)
         return fd;
     struct stat mode = *st;

@@ -4,6 +4,7 @@
 #include "caller.h"
 #include "descriptor.h"
 #include "faces.h"
+#include "file.h"
 #include "job.h"
 #include "limeoutput.h"
 #include "limerange.h"
@@ -104,6 +105,18 @@ static int container_value(const struct limefile_index *index, const char *key, 
     return -ENODATA;
 }
 
+/* The view that an id is of, pinned: of a container's node, a record or a face. */
+static int pin_view(struct limefs *fs, uint64_t id, struct limefs_view **view)
+{
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
+    if (node)
+        return limefs_view_current(fs, node, view);
+    *view = face ? limefs_face_view(face) : limefs_inode_view(fs, id, &ordinal);
+    return *view ? limefs_view_pin(fs, *view) : -ESTALE;
+}
+
 /* The kernel asks for it to judge who may read: modes alone, whose group bits are the list's
  * mask, would allow more. A directory may be entered by those who may read the container; a
  * face may be read alone. */
@@ -120,17 +133,13 @@ static ssize_t acl_of_view(const struct limefs_view *view, bool directory, int m
     return len;
 }
 
-static ssize_t get_acl(struct limefs *fs, uint64_t id, struct limefs_node *node, char *buf,
-                       size_t cap)
+static ssize_t get_acl(struct limefs *fs, uint64_t id, bool directory, char *buf, size_t cap)
 {
-    uint64_t ordinal;
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
-    int err = node   ? limefs_view_current(fs, node, &view)
-              : view ? limefs_view_pin(fs, view)
-                     : -ESTALE;
-    if (err)
-        return err;
-    ssize_t len = acl_of_view(view, node != NULL, 6, buf, cap);
+    struct limefs_view *view;
+    ssize_t len = pin_view(fs, id, &view);
+    if (len)
+        return len;
+    len = acl_of_view(view, directory, 6, buf, cap);
     limefs_view_unpin(fs, view);
     return len;
 }
@@ -219,33 +228,21 @@ static ssize_t give(const char *value, size_t len, char *buf, size_t cap)
 static int own_path(struct limefs *fs, struct limefs_node *node,
                     char path[LIMEFILE_FD_PATH_MAX])
 {
-    int fd = limefs_tree_hold(fs, node);
+    int fd = limefs_file_hold(fs, node);
     if (fd >= 0)
         limefile_fd_path(fd, path);
     return fd;
 }
 
-static ssize_t pass_get(struct limefs *fs, struct limefs_node *node, const char *name,
-                        char *buf, size_t cap)
+/* name NULL: the list of names. */
+static ssize_t pass(struct limefs *fs, struct limefs_node *node, const char *name, char *buf,
+                    size_t cap)
 {
     char path[LIMEFILE_FD_PATH_MAX];
     int fd = own_path(fs, node, path);
     if (fd < 0)
         return fd;
-    ssize_t len = getxattr(path, name, buf, cap);
-    if (len < 0)
-        len = -errno;
-    close(fd);
-    return len;
-}
-
-static ssize_t pass_list(struct limefs *fs, struct limefs_node *node, char *buf, size_t cap)
-{
-    char path[LIMEFILE_FD_PATH_MAX];
-    int fd = own_path(fs, node, path);
-    if (fd < 0)
-        return fd;
-    ssize_t len = listxattr(path, buf, cap);
+    ssize_t len = name ? getxattr(path, name, buf, cap) : listxattr(path, buf, cap);
     if (len < 0)
         len = -errno;
     close(fd);
@@ -261,7 +258,7 @@ bool limefs_xattr_is_acl(const char *name)
 
 enum { DEV_INO_MAX = 44 }; /* "DEVICE:INODE" */
 
-/* Formats the open file's device and inode; with a cap of 0 only returns the length. */
+/* The open file's. */
 static ssize_t format_file(int fd, char *buf, size_t cap)
 {
     char text[DEV_INO_MAX];
@@ -269,46 +266,20 @@ static ssize_t format_file(int fd, char *buf, size_t cap)
     if (fstat(fd, &st) != 0)
         return -errno;
     int n = snprintf(text, sizeof text, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    if (cap && (size_t)n > cap)
-        return -ERANGE;
-    if (cap)
-        memcpy(buf, text, (size_t)n);
-    return n;
-}
-
-static ssize_t file_of_node(struct limefs *fs, struct limefs_node *node, char *buf, size_t cap)
-{
-    struct limefs_view *view;
-    if (node->kind == LIMEFS_CONTAINER) {
-        ssize_t len = limefs_view_current(fs, node, &view);
-        if (len)
-            return len;
-        len = format_file(view->fd, buf, cap);
-        limefs_view_unpin(fs, view);
-        return len;
-    }
-    int fd = limefs_tree_hold(fs, node);
-    if (fd < 0)
-        return fd;
-    ssize_t len = format_file(fd, buf, cap);
-    close(fd);
-    return len;
+    return give(text, (size_t)n, buf, cap);
 }
 
 static ssize_t get_files(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
-    uint64_t ordinal;
+    struct limefs_view *view;
     struct limefs_node *node = limefs_inode_node(fs, id);
-    if (node)
-        return file_of_node(fs, node, buf, cap);
-    struct limefs_face *face = limefs_inode_face(fs, id, &ordinal);
-    struct limefs_view *view = face ? NULL : limefs_inode_view(fs, id, &ordinal);
-    ssize_t len = face ? limefs_face_use(fs, face) : view ? limefs_view_pin(fs, view) : -ESTALE;
-    if (len)
-        return len;
-    len = format_file((face ? limefs_face_view(face) : view)->fd, buf, cap);
-    if (face)
-        limefs_face_leave(fs, face);
+    bool plain = node && node->kind != LIMEFS_CONTAINER;
+    int fd = plain ? limefs_tree_hold(fs, node) : pin_view(fs, id, &view);
+    if (fd < 0)
+        return fd;
+    ssize_t len = format_file(plain ? fd : view->fd, buf, cap);
+    if (plain)
+        close(fd);
     else
         limefs_view_unpin(fs, view);
     return len;
@@ -431,14 +402,14 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (strcmp(name, LIMEFILE_OUTPUT_FILES) == 0)
         return get_files(fs, id, buf, cap);
     if (node && node->kind != LIMEFS_CONTAINER)
-        return pass_get(fs, node, name, buf, cap);
+        return pass(fs, node, name, buf, cap);
     if (!node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
         return get_range(fs, id, buf, cap);
     struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
     if (face)
         return get_of_face(fs, face, ordinal, name, buf, cap);
     if (strcmp(name, ACL) == 0)
-        return get_acl(fs, id, node, buf, cap);
+        return get_acl(fs, id, node != NULL, buf, cap);
     if (limefs_xattr_is_acl(name))
         return -ENODATA; /* a default one: were it refused, cp(1) would give up, and ls(1) would
                           * ask for no other file's */
@@ -461,7 +432,7 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
     uint64_t ordinal;
     struct limefs_node *node = limefs_inode_node(fs, id);
     if (node && node->kind != LIMEFS_CONTAINER)
-        return pass_list(fs, node, buf, cap);
+        return pass(fs, node, NULL, buf, cap);
     if (!node && limefs_inode_face(fs, id, &ordinal))
         return 0;
     const char *const *names = node ? container_names : record_names;

@@ -61,6 +61,9 @@ int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flag
  * the caller closes; -ENOENT: it is not open. */
 int limefs_file_dup(struct limefs *, const struct limefs_node *);
 
+/* The same, or what the node's name leads to, as limefs_tree_hold() finds it. */
+int limefs_file_hold(struct limefs *, struct limefs_node *);
+
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
 
