@@ -45,7 +45,7 @@ static void begin_proof(struct limefs_proof *proof, const struct limefile_field 
     proof->why = bad     ? bad
                  : gauge ? limefile_gauge_why_unverified(gauge)
                          : limefile_field_why_unverified(field);
-    proof->verdict = bad ? LIMEFS_BAD : proof->why ? LIMEFS_UNVERIFIABLE : LIMEFS_UNVERIFIED;
+    proof->verdict = bad ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
 }
 
 /* gauge: the file in another format; NULL for a container. */
@@ -99,7 +99,7 @@ static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limef
                                 view->guise ? limefile_gauge_guise_file(view->guise) : NULL);
         err = *out ? 0 : -ENOMEM;
         for (size_t i = 0; !err && i < (*out)->count; i++)
-            if ((*out)->proof[i].verdict == LIMEFS_BAD)
+            if ((*out)->proof[i].verdict == LIMEFILE_BAD)
                 limefs_proof_report_bad(fs, view, &(*out)->proof[i], (*out)->proof[i].why);
         limefile_fields_release(&fields);
     }

@@ -19,13 +19,13 @@ enum {
 struct limefs_proof {
     struct limefile_field field; /* its type is the next */
     char type[LIMEFS_PROOF_TYPE_BYTES];
-    enum limefs_verdict verdict;
-    const char *why;              /* it has this verdict without a sum; NULL: it takes one */
-    bool by_header;               /* compared with the header of a file in another format */
-    struct limefile_checksum sum; /* BAD: of the data; not if it is by_header */
-    int error;                    /* why the last verification could not read the data, or 0 */
-    _Atomic uint64_t done;        /* bytes of a verification that is under way */
-    unsigned serving, waiting;    /* reads under way; of these, at the end */
+    enum limefile_verdict verdict; /* GOOD, BAD or UNVERIFIED */
+    const char *why;               /* it has this verdict without a sum; NULL: it takes one */
+    bool by_header;                /* compared with the header of a file in another format */
+    struct limefile_checksum sum;  /* BAD: of the data; not if it is by_header */
+    int error;                     /* why the last verification could not read the data, or 0 */
+    _Atomic uint64_t done;         /* bytes of a verification that is under way */
+    unsigned serving, waiting;     /* reads under way; of these, at the end */
 
     /* Of what was served, one for each way to read the field; none: nothing yet. */
     unsigned tallies;
@@ -66,11 +66,9 @@ void limefs_proof_drop_tallies(struct limefs_proof *);
 
 bool limefs_proof_is_right(const struct limefs_proof *, const struct limefile_checksum *);
 
-/* Sets the verdict: from the sum of the data, or is_right. The proofs' lock is held. */
+/* Sets the verdict from the sum of the data. The proofs' lock is held. */
 void limefs_proof_judge(struct limefs *, struct limefs_proofs *, struct limefs_proof *,
                         const struct limefile_checksum *);
-void limefs_proof_conclude(struct limefs *, struct limefs_proofs *, struct limefs_proof *,
-                           bool is_right);
 
 /* Logs that the record is bad. No lock is held. */
 void limefs_proof_report_bad(struct limefs *, const struct limefs_view *,

@@ -24,19 +24,12 @@ struct limefs_proof;
 struct limefs_proofs;
 struct limefs_view;
 
-enum limefs_verdict {
-    LIMEFS_UNVERIFIED,
-    LIMEFS_OK,
-    LIMEFS_BAD,
-    LIMEFS_UNVERIFIABLE, /* and will stay so */
-};
-
 /* Before anything is mounted: verdicts go when views change. */
 void limefs_verify_begin(struct limefs *);
 
 /* What is known of a record of a pinned view. -ENODATA: it has nothing to be compared with. */
 int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                      enum limefs_verdict *);
+                      enum limefile_verdict *);
 
 /* Gets the verdict on a record of a pinned view, also if it has no checksum, and the reason if
  * the data are bad or unreadable or cannot be verified, else "". -ENODATA: the record is not
@@ -52,7 +45,7 @@ int limefs_verify_settle(struct limefs *, struct limefs_view *, const struct lim
 /* Reads the record and takes its sum, if it takes one: takes its time. *stop ends it early,
  * with -EINTR. -ESTALE: the container was changed meanwhile. A bad one is said in the log. */
 int limefs_verify_now(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                      const atomic_bool *stop, enum limefs_verdict *);
+                      const atomic_bool *stop, enum limefile_verdict *);
 
 /* Of a verification that is under way, how many bytes are done; else 0. */
 uint64_t limefs_verify_progress(struct limefs *, struct limefs_view *, uint64_t ordinal);
@@ -93,10 +86,5 @@ bool limefs_verify_is_bad(const struct limefs_verify_reader *);
 void limefs_verify_enter(const struct limefs_verify_reader *);
 int limefs_verify_leave(struct limefs *, const struct limefs_verify_reader *, uint64_t offset,
                         const struct iovec *iov, int count);
-
-/* ---- for views ---- */
-
-/* The container has changed, or is about to: no verdict holds. Cheap where there is none. */
-void limefs_verify_forget(struct limefs *, struct limefs_view *);
 
 #endif
