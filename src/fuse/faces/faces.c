@@ -492,6 +492,8 @@ int limefs_face_check(struct limefs *fs, const struct limefs_face *face)
 {
     if (!fs->options.rw)
         return 0; /* others' changes make another view */
+/* *st is the container's before. Who may read that may read the face, and nobody may write to
+ * it. */
     limefs_lock(&fs->lock);
     bool stands = face->found && !is_changing(fs, face->view, face->ordinal);
     limefs_unlock(&fs->lock);
@@ -513,6 +515,7 @@ struct limefs_view *limefs_face_view(const struct limefs_face *face)
 uint64_t limefs_face_record(const struct limefs_face *face)
 {
     return face->ordinal;
+    out->st = limefs_view_stat(fs, face->view);
 }
 
 /* ---- what the kernel is told ---- */
@@ -533,16 +536,8 @@ bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
     if (ordinal == 0 || ordinal > limefile_face_entries(face->files))
         return false;
     limefile_face_entry(face->files, ordinal - 1, entry);
+        *out = limefs_view_stat_now(fs, face->view);
     return true;
-}
-
-/* Who may read the container may read it, and nobody may write to it. */
-static void make_readable(struct stat *st, bool directory)
-{
-    st->st_mode = directory ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
-                            : S_IFREG | (st->st_mode & 0444);
-    st->st_nlink = directory ? 2 : 1;
-    st->st_rdev = 0;
 }
 
 ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal)
@@ -554,9 +549,11 @@ ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *face, uint6
 static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal,
                  const struct limefile_face_entry *entry, struct stat *st)
 {
-    *st = limefs_view_stat(fs, face->view);
     st->st_ino = limefs_shown_face(fs, st, face->ordinal, code_of(&face->name), ordinal);
-    make_readable(st, entry->directory);
+    st->st_mode = entry->directory ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
+                                   : S_IFREG | (st->st_mode & 0444);
+    st->st_nlink = entry->directory ? 2 : 1;
+    st->st_rdev = 0;
     st->st_size = entry->directory ? 0 : (off_t)entry->bytes;
     st->st_blocks = st->st_size / 512 + (st->st_size % 512 != 0);
     st->st_blksize = 128 * 1024;
@@ -578,7 +575,6 @@ int limefs_face_attr(struct limefs *fs, struct limefs_face *face, uint64_t ordin
 {
     struct limefile_face_entry entry;
     struct limefile_record record;
-    struct stat st;
     int err = limefs_face_use(fs, face);
     if (err)
         return err;
@@ -592,14 +588,6 @@ int limefs_face_attr(struct limefs *fs, struct limefs_face *face, uint64_t ordin
         err = limefs_face_check(fs, face);
     if (!err) {
         fill(fs, face, ordinal, &entry, out);
-        if (fstat(face->view->fd, &st) == 0) { /* as of a record */
-            out->st_uid = st.st_uid;
-            out->st_gid = st.st_gid;
-            out->st_mtim = st.st_mtim;
-            out->st_ctim = st.st_ctim;
-            out->st_mode = st.st_mode;
-            make_readable(out, entry.directory);
-        }
     }
     limefile_index_free(index);
     limefs_face_leave(fs, face);

@@ -106,6 +106,19 @@ struct stat limefs_view_stat(struct limefs *fs, const struct limefs_view *view)
     return st;
 }
 
+struct stat limefs_view_stat_now(struct limefs *fs, const struct limefs_view *view)
+{
+    struct stat now, st = limefs_view_stat(fs, view);
+    if (fstat(view->fd, &now) == 0) {
+        st.st_mode = now.st_mode;
+        st.st_uid = now.st_uid;
+        st.st_gid = now.st_gid;
+        st.st_mtim = now.st_mtim;
+        st.st_ctim = now.st_ctim;
+    }
+    return st;
+}
+
 struct limefile_identity limefs_view_settled(struct limefs *fs, const struct limefs_view *view)
 {
     limefs_lock(&fs->lock);

@@ -37,10 +37,10 @@ static void set_size(struct stat *st, uint64_t bytes)
     st->st_blksize = 128 * 1024;
 }
 
-void limefs_attr_record(struct limefs *fs, struct limefs_view *view,
+/* *st is the container's before. */
+static void fill_record(struct limefs *fs, struct limefs_view *view,
                         const struct limefile_record *record, struct stat *st)
 {
-    *st = limefs_view_stat(fs, view);
     limefs_view_tells_mtime(fs, view, &st->st_mtim);
     st->st_ino = limefs_shown_record(fs, st, record->ordinal);
     st->st_mode = S_IFREG | (st->st_mode & 0666);
@@ -95,7 +95,8 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
                          const struct limefile_record *record, struct fuse_entry_param *entry)
 {
     memset(entry, 0, sizeof *entry);
-    limefs_attr_record(fs, view, record, &entry->attr);
+    entry->attr = limefs_view_stat(fs, view);
+    fill_record(fs, view, record, &entry->attr);
     limefs_view_lookup(fs, view, 1);
     fill_entry(fs, limefs_inode_of_record(view->slot, record->ordinal),
                limefs_view_generation(fs, view, record->ordinal), entry);
@@ -216,7 +217,6 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
                           struct stat *out)
 {
     struct limefile_record record;
-    struct stat st;
     int err = limefs_view_pin(fs, view);
     if (err)
         return err;
@@ -224,17 +224,9 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
     err = limefile_index_get(index, ordinal, &record);
     if (!err)
         err = limefs_view_check(fs, view, &record, NULL);
-    if (!err) {
-        limefs_attr_record(fs, view, &record, out);
-        /* A new mtime, after an append, makes the kernel drop what it has cached. */
-        if (fstat(view->fd, &st) == 0) {
-            out->st_mode = S_IFREG | (st.st_mode & 0666);
-            out->st_uid = st.st_uid;
-            out->st_gid = st.st_gid;
-            out->st_mtim = st.st_mtim;
-            out->st_ctim = st.st_ctim;
-            limefs_view_tells_mtime(fs, view, &st.st_mtim);
-        }
+    if (!err) { /* a new mtime, after an append, makes the kernel drop what it has cached */
+        *out = limefs_view_stat_now(fs, view);
+        fill_record(fs, view, &record, out);
     }
     limefile_index_free(index);
     limefs_view_unpin(fs, view);

@@ -128,6 +128,9 @@ struct limefile_index *limefs_view_index(struct limefs *, struct limefs_view *);
 /* The attributes of its container. */
 struct stat limefs_view_stat(struct limefs *, const struct limefs_view *);
 
+/* The same of a pinned view, but owner, mode and times are as they are now. */
+struct stat limefs_view_stat_now(struct limefs *, const struct limefs_view *);
+
 /* A record of a pinned view as it can be read right now. -ESTALE if the container was changed
  * in place so that it is not sure to be the same record. *checked, if not NULL, remembers
  * the last answer for an open file. */
