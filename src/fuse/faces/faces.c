@@ -30,15 +30,8 @@ struct limefs_face {
     struct limefs_face *next;
     uint64_t lookups; /* the kernel's, of all its files together */
     unsigned users;
-    struct limefile_face *files;       /* NULL: made again when it is used */
-    struct limefs_face *newer, *older; /* among those that have files, and no user */
+    struct limefile_face *files; /* NULL: made again when it is used */
 };
-
-/* Its files are kept as long as it is: to make them ready takes long. */
-static bool is_kept(const struct limefs_face *face)
-{
-    return limefile_face_is_whole(&face->name);
-}
 
 /* ---- what the metadata contain ---- */
 
@@ -118,15 +111,9 @@ int limefs_fields_of(struct limefs *fs, struct limefs_view *view, struct limefs_
     return err;
 }
 
-enum {
-    IDLE_MAX = 64, /* faces that nobody uses, whose files are kept for the next who does */
-};
-
 struct limefs_faces {
     struct limefs_face **buckets; /* by view and record: those of one record are together */
     size_t bucket_count, count;
-    struct limefs_face *newest, *oldest; /* without users */
-    unsigned idle;
     struct limefs_face_change *changes; /* under way */
 };
 
@@ -253,42 +240,6 @@ static void drop_faces(struct limefs *fs, const struct limefs_view *view, uint64
     }
 }
 
-/* ---- those that nobody uses; with fs->lock held ---- */
-
-/* The face has one user more. */
-static void wake_face(struct limefs *fs, struct limefs_face *face)
-{
-    struct limefs_faces *faces = fs->faces;
-    if (face->users++ > 0 || !face->files || is_kept(face))
-        return;
-    *(face->newer ? &face->newer->older : &faces->newest) = face->older;
-    *(face->older ? &face->older->newer : &faces->oldest) = face->newer;
-    face->newer = face->older = NULL;
-    faces->idle--;
-}
-
-/* The face has one user less. Returns files to be closed without the lock, or NULL: of the face
- * that was longest without users. */
-static struct limefile_face *rest_face(struct limefs *fs, struct limefs_face *face)
-{
-    struct limefs_faces *faces = fs->faces;
-    struct limefile_face *files = NULL;
-    if (--face->users > 0 || !face->files || is_kept(face))
-        return NULL;
-    if (faces->idle == IDLE_MAX) {
-        struct limefs_face *oldest = faces->oldest;
-        files = oldest->files;
-        wake_face(fs, oldest);
-        oldest->files = NULL;
-        oldest->users--;
-    }
-    face->older = faces->newest;
-    *(faces->newest ? &faces->newest->newer : &faces->oldest) = face;
-    faces->newest = face;
-    faces->idle++;
-    return files;
-}
-
 /* ---- records that are written to ---- */
 
 static bool is_changing(struct limefs *fs, const struct limefs_view *view, uint64_t ordinal)
@@ -323,8 +274,8 @@ void limefs_face_changed(struct limefs *fs, struct limefs_view *view,
     if (change->next)
         change->next->at = change->at;
     drop_faces(fs, view, change->ordinal);
-    forget_fields(view);
     limefs_unlock(&fs->lock);
+    limefs_view_changed(fs, view);
 }
 
 static void close_files(struct limefile_face *files)
@@ -409,17 +360,21 @@ static bool is_free(struct limefs *fs, struct limefs_face *face)
 {
     if (face->lookups || face->users)
         return false;
-    wake_face(fs, face); /* out of the list */
     drop_face(fs, face);
     limefs_slot_give(fs, face->slot);
     return true;
 }
 
-/* A user less; and one that was never known, or is no longer, is freed. */
+/* A user less. The last one's files are closed, unless to make them ready takes long; and a
+ * face that was never known, or is no longer, is freed. */
 static void release_user(struct limefs *fs, struct limefs_face *face)
 {
+    struct limefile_face *files = NULL;
     limefs_lock(&fs->lock);
-    struct limefile_face *files = rest_face(fs, face);
+    if (--face->users == 0 && !limefile_face_is_whole(&face->name)) {
+        files = face->files;
+        face->files = NULL;
+    }
     bool dead = is_free(fs, face);
     limefs_unlock(&fs->lock);
     close_files(files);
@@ -455,7 +410,7 @@ static int open_again(struct limefs *fs, struct limefs_face *face)
 int limefs_face_use(struct limefs *fs, struct limefs_face *face)
 {
     limefs_lock(&fs->lock);
-    wake_face(fs, face);
+    face->users++;
     bool open = face->files != NULL;
     limefs_unlock(&fs->lock);
     int err = limefs_view_pin(fs, face->view);
@@ -492,8 +447,6 @@ int limefs_face_check(struct limefs *fs, const struct limefs_face *face)
 {
     if (!fs->options.rw)
         return 0; /* others' changes make another view */
-/* *st is the container's before. Who may read that may read the face, and nobody may write to
- * it. */
     limefs_lock(&fs->lock);
     bool stands = face->found && !is_changing(fs, face->view, face->ordinal);
     limefs_unlock(&fs->lock);
@@ -515,15 +468,9 @@ struct limefs_view *limefs_face_view(const struct limefs_face *face)
 uint64_t limefs_face_record(const struct limefs_face *face)
 {
     return face->ordinal;
-    out->st = limefs_view_stat(fs, face->view);
 }
 
 /* ---- what the kernel is told ---- */
-
-uint64_t limefs_face_inode(const struct limefs_face *face, uint64_t ordinal)
-{
-    return limefs_inode_of_record(face->slot, ordinal);
-}
 
 bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
                           struct limefile_face_entry *entry)
@@ -536,7 +483,6 @@ bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
     if (ordinal == 0 || ordinal > limefile_face_entries(face->files))
         return false;
     limefile_face_entry(face->files, ordinal - 1, entry);
-        *out = limefs_view_stat_now(fs, face->view);
     return true;
 }
 
@@ -546,6 +492,8 @@ ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *face, uint6
     return limefs_shown_face(fs, &st, face->ordinal, code_of(&face->name), ordinal);
 }
 
+/* *st is the container's before. Who may read that may read the face, and nobody may write to
+ * it. */
 static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal,
                  const struct limefile_face_entry *entry, struct stat *st)
 {
@@ -565,8 +513,9 @@ void limefs_face_take(struct limefs *fs, struct limefs_face *face, uint64_t ordi
     limefs_lock(&fs->lock);
     face->lookups++;
     limefs_unlock(&fs->lock);
-    out->id = limefs_face_inode(face, ordinal);
+    out->id = limefs_inode_of_record(face->slot, ordinal);
     out->generation = face->id;
+    out->st = limefs_view_stat(fs, face->view);
     fill(fs, face, ordinal, entry, &out->st);
 }
 
@@ -587,6 +536,7 @@ int limefs_face_attr(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     if (!err)
         err = limefs_face_check(fs, face);
     if (!err) {
+        *out = limefs_view_stat_now(fs, face->view);
         fill(fs, face, ordinal, &entry, out);
     }
     limefile_index_free(index);
@@ -644,7 +594,7 @@ static int make_face(struct limefs *fs, struct limefs_view *view,
     other = find_face(fs, view, face->ordinal, name);
     bool beaten = other && is_same(other, face);
     if (beaten)
-        wake_face(fs, other);
+        other->users++;
     else if (other)
         drop_face(fs, other);
     int err = beaten ? 0 : put_face(fs, face);
@@ -669,7 +619,7 @@ static struct limefs_face *known_face(struct limefs *fs, struct limefs_view *vie
         face = NULL;
     }
     if (face)
-        wake_face(fs, face);
+        face->users++;
     limefs_unlock(&fs->lock);
     return face;
 }

@@ -48,12 +48,12 @@ static int take_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     return 0;
 }
 
-/* Room for faces that are of the record as it was until now. */
-static int empty_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+int limefs_file_resize(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                       uint64_t bytes, bool emptied)
 {
     struct limefs_face_change change;
     limefs_face_change(fs, view, ordinal, &change);
-    int err = limefs_record_resize(fs, view, ordinal, 0, true);
+    int err = limefs_record_resize(fs, view, ordinal, bytes, emptied);
     limefs_face_changed(fs, view, &change);
     return err;
 }
@@ -64,7 +64,7 @@ static int take_target(struct limefs *fs, struct limefs_file *file, int flags)
     bool appends = (flags & (O_APPEND | O_TRUNC)) == O_APPEND;
     int err = limefs_target_open(fs, file->view, ordinal, appends, &file->target);
     if (!err && flags & O_TRUNC)
-        err = empty_record(fs, file->view, ordinal);
+        err = limefs_file_resize(fs, file->view, ordinal, 0, true);
     if (err && file->target)
         limefs_target_close(fs, file->target, false);
     return err;
@@ -85,7 +85,7 @@ static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     if (!err && (flags & O_ACCMODE) != O_RDONLY)
         err = take_target(fs, file, flags);
     else if (!err && flags & O_TRUNC)
-        err = empty_record(fs, view, ordinal);
+        err = limefs_file_resize(fs, view, ordinal, 0, true);
     if (err)
         limefs_view_unpin(fs, current);
     return err;
@@ -368,7 +368,6 @@ ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const cha
         struct limefs_face_change change;
         limefs_face_change(fs, file->view, file->record.ordinal, &change);
         ssize_t put = limefs_target_write(fs, file->target, buf, n, offset);
-        limefs_verify_forget(fs, file->view);
         limefs_face_changed(fs, file->view, &change);
         return put;
     }
@@ -397,7 +396,6 @@ int limefs_file_allocate(struct limefs *fs, struct limefs_file *file, int mode, 
         struct limefs_face_change change;
         limefs_face_change(fs, file->view, file->record.ordinal, &change);
         int err = limefs_target_allocate(fs, file->target, mode, offset, bytes);
-        limefs_verify_forget(fs, file->view);
         limefs_face_changed(fs, file->view, &change);
         return err;
     }

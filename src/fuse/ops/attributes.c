@@ -158,16 +158,6 @@ static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_
     return err;
 }
 
-static int resize_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                         uint64_t bytes)
-{
-    struct limefs_face_change change;
-    limefs_face_change(fs, view, ordinal, &change);
-    int err = limefs_record_resize(fs, view, ordinal, bytes, false);
-    limefs_face_changed(fs, view, &change);
-    return err;
-}
-
 static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                       const struct limefs_file *file, int which, const struct stat *st)
 {
@@ -184,7 +174,7 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     if (err)
         return err;
     if (which & FUSE_SET_ATTR_SIZE)
-        err = resize_record(fs, view, ordinal, (uint64_t)st->st_size);
+        err = limefs_file_resize(fs, view, ordinal, (uint64_t)st->st_size, false);
     if (!err && which & TIMES)
         err = set_record_times(fs, view, ordinal, file, which, st);
     limefs_view_unpin(fs, view);

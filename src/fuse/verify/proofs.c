@@ -158,13 +158,6 @@ static void forget(struct limefs_view *view)
     limefs_proofs_release(proofs);
 }
 
-void limefs_verify_forget(struct limefs *fs, struct limefs_view *view)
-{
-    limefs_lock(&fs->lock); /* a proof may be in the making */
-    forget(view);
-    limefs_unlock(&fs->lock);
-}
-
 void limefs_verify_begin(struct limefs *fs)
 {
     static const struct limefs_view_watch watch = {.changed = forget, .freed = forget};

@@ -73,9 +73,6 @@ const struct limefile_face *limefs_face_files(const struct limefs_face *);
 struct limefs_view *limefs_face_view(const struct limefs_face *);
 uint64_t limefs_face_record(const struct limefs_face *); /* its ordinal */
 
-/* The number by which the kernel knows an ordinal. */
-uint64_t limefs_face_inode(const struct limefs_face *, uint64_t ordinal);
-
 ino_t limefs_face_shown(struct limefs *, const struct limefs_face *, uint64_t ordinal);
 
 /* What an ordinal is; false: there is no such file or directory. */

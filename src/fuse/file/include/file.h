@@ -74,6 +74,10 @@ int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);
 int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64_t offset,
                          uint64_t bytes);
 
+/* As limefs_record_resize(), and the record's faces are others from now on. */
+int limefs_file_resize(struct limefs *, struct limefs_view *, uint64_t ordinal, uint64_t bytes,
+                       bool emptied);
+
 /* A record that is worth being forwarded or read around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 

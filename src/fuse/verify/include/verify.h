@@ -27,7 +27,8 @@ struct limefs_view;
 /* Before anything is mounted: verdicts go when views change. */
 void limefs_verify_begin(struct limefs *);
 
-/* What is known of a record of a pinned view. -ENODATA: it has nothing to be compared with. */
+/* What is known of a record of a pinned view: LIMEFILE_UNVERIFIED means not yet. -ENODATA: it
+ * has nothing to be compared with, or cannot be. */
 int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
                       enum limefile_verdict *);
 
