@@ -191,12 +191,9 @@ static bool keeps_pages(struct limefs_node *node, const struct limefile_identity
     bool same = limefile_identity_equal(stamp, &node->plain.cached);
     node->plain.cached_is_ours =
         node->plain.cached_is_ours && same && stamp->ctime.tv_nsec != 0;
-    bool young =
-        !node->plain.cached_is_ours && (moving || limefile_time_is_racy(&stamp->ctime, &now));
-    node->plain.cached = *stamp;
-    if (young)
-        node->plain.cached = (struct limefile_identity){0};
-    return same && !young;
+    bool settled = node->plain.cached_is_ours || limefs_is_settled(stamp, &now, moving);
+    node->plain.cached = settled ? *stamp : (struct limefile_identity){0};
+    return same && settled;
 }
 
 static int open_other(struct limefs *fs, struct limefs_node *node, int flags,

@@ -323,12 +323,15 @@ static int open_new(struct limefs *fs, struct limefs_node *node, int file,
 /* The times may not tell what is there now from what is there later. */
 static void take_times(struct limefs_view *view, bool moving, const struct timespec *seen)
 {
-    bool young = moving || limefile_time_is_racy(&view->st.st_ctim, seen);
-    bool suspect = moving || limefile_time_is_racy(&view->st.st_mtim, seen) ||
-                   limefs_index_unread(view->index); /* to be tried again */
-    view->state = suspect ? LIMEFS_VIEW_SUSPECT : young ? LIMEFS_VIEW_YOUNG : LIMEFS_VIEW_VALID;
     view->stamp = limefile_identity_of(&view->st);
-    if (!young)
+    bool settled = limefs_is_settled(&view->stamp, seen, moving);
+    bool by_mtime = !moving && !limefile_time_is_racy(&view->stamp.mtime, seen);
+    view->state = settled    ? LIMEFS_VIEW_VALID
+                  : by_mtime ? LIMEFS_VIEW_YOUNG
+                             : LIMEFS_VIEW_SUSPECT;
+    if (limefs_index_unread(view->index)) /* to be tried again */
+        view->state = LIMEFS_VIEW_SUSPECT;
+    if (settled)
         view->settled = view->stamp;
 }
 
@@ -401,14 +404,16 @@ enum limefs_view_answer limefs_view_judge(enum limefs_view_state state,
 {
     if (state == LIMEFS_VIEW_WRITTEN)
         return limefile_identity_same_file(seen, now) ? LIMEFS_VIEW_SHOWN : LIMEFS_VIEW_CHANGED;
-    if (!limefile_identity_equal(seen, now))
+    switch (limefile_validity(seen, clock, being_written, now)) {
+    case LIMEFILE_CHANGED:
         return LIMEFS_VIEW_CHANGED;
-    if (being_written || state == LIMEFS_VIEW_VALID)
+    case LIMEFILE_SUSPECT: /* still: who looks later finds out */
         return LIMEFS_VIEW_SHOWN;
-    if (state == LIMEFS_VIEW_YOUNG)
-        return limefile_time_is_racy(&now->ctime, clock) ? LIMEFS_VIEW_SHOWN
-                                                         : LIMEFS_VIEW_TO_CHECK;
-    return limefile_time_is_racy(&now->mtime, clock) ? LIMEFS_VIEW_SHOWN : LIMEFS_VIEW_CHANGED;
+    default:
+        return state == LIMEFS_VIEW_VALID   ? LIMEFS_VIEW_SHOWN
+               : state == LIMEFS_VIEW_YOUNG ? LIMEFS_VIEW_TO_CHECK
+                                            : LIMEFS_VIEW_CHANGED;
+    }
 }
 
 /* A pinned view, whose container's lock is held. */

@@ -226,8 +226,8 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
 /* Before anything is read that the look is to vouch for. */
 static void look_for_writers(const struct limefs_view *view, struct look *look)
 {
-    look->settled = !limefile_time_is_racy(&look->st.st_ctim, &look->seen) &&
-                    !limefile_is_being_written(view->fd, &look->st.st_ctim);
+    look->settled = limefs_is_settled(&look->stamp, &look->seen,
+                                      limefile_is_being_written(view->fd, &look->stamp.ctime));
 }
 
 /* The ctime alone is another one, or so young that the next change might leave the same. Who

@@ -86,10 +86,10 @@ struct limefs_view {
  * Whether a view still shows what its name leads to:
  *   state     the file         clock, by which it was looked at           answer
  *   WRITTEN   is the same      -                                          shown
- *   not       is unchanged in all attributes
+ *   not       is unchanged in all attributes (limefile_validity())
  *   VALID                      -                                          shown
- *   YOUNG                      within a tick of the ctime, or             shown
- *   SUSPECT                    of the mtime, or while being written       shown
+ *   YOUNG                      within a tick of the ctime,                shown
+ *   SUSPECT                    or while being written                     shown
  *   YOUNG                      later                                      to check
  *   SUSPECT                    later                                      changed
  *   any       else             -                                          changed
