@@ -387,17 +387,6 @@ int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct 
     return err ? err : 1;
 }
 
-void limefs_store_prepare(struct limefs *fs, const struct limefs_view *view)
-{
-    struct limefs_job *job = fs->job;
-    if (!job || job->parcel_count == 0)
-        return;
-    limefs_lock(&job->lock);
-    if (is_open(job))
-        limefs_job_file_to_write(job, view);
-    limefs_unlock(&job->lock);
-}
-
 /* ---- flush ---- */
 
 int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint64_t from,

@@ -38,9 +38,6 @@ struct limefs_run {
     struct limefs_spans passed;
 };
 
-/* Somebody has opened a record for writing: the job may as well open its container. */
-void limefs_store_prepare(struct limefs *, const struct limefs_view *);
-
 /* n bytes for byte `at` of the container: taken (1), or to be written by the caller (0), now
  * that nothing that is gathered is in its way; < 0: an error. The writer's lock is held,
  * shared. */
