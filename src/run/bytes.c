@@ -318,12 +318,3 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
     errno = done && got->bytes < 0 ? got->error : kept;
     return done;
 }
-
-ssize_t limefs_run_count(ssize_t got, bool round)
-{
-    if (got > 0 && round)
-        limefs_run_count_round((size_t)got);
-    else if (got > 0)
-        limefs_run_count_through((size_t)got);
-    return got;
-}
