@@ -49,7 +49,6 @@ static void forget_fields(struct limefs_view *view)
 {
     struct limefs_fields *fields = view->fields;
     view->fields = NULL;
-    view->field_changes++;
     limefs_fields_release(fields);
 }
 
@@ -60,7 +59,7 @@ static struct limefs_fields *hold_fields(struct limefs *fs, struct limefs_view *
     struct limefs_fields *fields = view->fields;
     if (fields)
         atomic_fetch_add(&fields->holders, 1);
-    *changes = view->field_changes;
+    *changes = view->changes;
     limefs_unlock(&fs->lock);
     return fields;
 }
@@ -89,7 +88,7 @@ static void keep_fields(struct limefs *fs, struct limefs_view *view,
                         struct limefs_fields *fields, uint64_t changes)
 {
     limefs_lock(&fs->lock);
-    if (!view->fields && view->field_changes == changes) {
+    if (!view->fields && view->changes == changes) {
         atomic_fetch_add(&fields->holders, 1);
         view->fields = fields;
     }

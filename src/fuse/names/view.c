@@ -31,6 +31,7 @@ void limefs_view_watch(struct limefs *fs, const struct limefs_view_watch *watch)
 
 static void notify_changed(struct limefs *fs, struct limefs_view *view)
 {
+    view->changes++;
     for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
         if (fs->snapshots.watches[i]->changed)
             fs->snapshots.watches[i]->changed(view);
@@ -41,6 +42,14 @@ void limefs_view_changed(struct limefs *fs, struct limefs_view *view)
     limefs_lock(&fs->lock);
     notify_changed(fs, view);
     limefs_unlock(&fs->lock);
+}
+
+uint64_t limefs_view_changes(struct limefs *fs, const struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    uint64_t changes = view->changes;
+    limefs_unlock(&fs->lock);
+    return changes;
 }
 
 /* ---- the list of views that are awake (fs->lock held) ---- */

@@ -137,44 +137,26 @@ static void run_cksum(struct limefs *fs, struct limefs_errand *errand)
     reply_answer(fs, errand, err, answer);
 }
 
-/* 0: it takes an errand, whose answer is no longer than `answer`. 1: that is the answer. */
-static int ask_verify(struct limefs *fs, const struct limefs_errand *errand,
-                      char answer[ANSWER_MAX])
-{
-    enum limefile_verdict verdict;
-    char reason[LIMEFS_REASON_MAX];
-    snprintf(answer, ANSWER_MAX, "%s", limefile_verdict_word(LIMEFILE_UNVERIFIED));
-    return limefs_verify_describe(fs, errand->view, errand->ordinal, &verdict, reason);
-}
-
-static int ask_cksum(struct limefs *fs, const struct limefs_errand *errand,
-                     char answer[ANSWER_MAX])
-{
-    uint32_t sum = UINT32_MAX;
-    int err = limefs_verify_cksum_kept(fs, errand->view, errand->ordinal, &sum);
-    snprintf(answer, ANSWER_MAX, "%" PRIu32, err ? UINT32_MAX : sum);
-    return err == -ENODATA ? 0 : err ? err : 1;
-}
-
 /* Of a pinned view, which the errand gives back. 1: it has been sent. */
 static int answer_or_send(struct limefs *fs, struct limefs_errand *errand, size_t size)
 {
-    char answer[ANSWER_MAX];
-    int got = limefs_caller_may(errand->view->fd, R_OK);
-    if (got == 0)
-        got = errand->run == run_cksum ? ask_cksum(fs, errand, answer)
-                                       : ask_verify(fs, errand, answer);
-    if (got < 0)
-        return got;
+    enum limefile_verdict verdict;
+    char reason[LIMEFS_REASON_MAX];
+    bool cksum = errand->run == run_cksum;
+    /* As long as any answer can be. */
+    const char *longest = cksum ? "4294967295" : limefile_verdict_word(LIMEFILE_UNVERIFIED);
+    int err = limefs_caller_may(errand->view->fd, R_OK);
+    if (!err && !cksum)
+        err = limefs_verify_describe(fs, errand->view, errand->ordinal, &verdict, reason);
+    if (err)
+        return err;
     if (size == 0) /* the kernel asks how long the answer may be */
-        fuse_reply_xattr(errand->req, strlen(answer));
-    else if (size < strlen(answer))
-        return -ERANGE;
-    else if (got == 1)
-        fuse_reply_buf(errand->req, answer, strlen(answer));
+        fuse_reply_xattr(errand->req, strlen(longest));
+    else if (size < strlen(longest))
+        err = -ERANGE;
     else
-        return limefs_errand_send(fs, errand) ?: 1;
-    return 0;
+        err = limefs_errand_send(fs, errand) ?: 1;
+    return err;
 }
 
 bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)

@@ -32,21 +32,13 @@ struct limefs_proof {
     struct limefs_tally *tally[LIMEFS_READINGS];
 };
 
-/* A record's. */
-struct limefs_cksum {
-    uint64_t ordinal;
-    uint32_t value;
-};
-
 /* Of one state of a container. */
 struct limefs_proofs {
     atomic_uint holders;
     struct limefs_lock lock; /* taken after fs->lock, where both are */
     pthread_cond_t changed;
-    bool dropped;               /* the container has changed */
-    struct limefs_cksum *cksum; /* those that have been taken, */
-    size_t cksums;              /* so many */
-    bool too_many;              /* more records have a checksum than there can be proofs */
+    bool dropped;  /* the container has changed */
+    bool too_many; /* more records have a checksum than there can be proofs */
     char difference[LIMEFILE_GAUGE_DIFFERENCE_MAX]; /* by_header and BAD: from the header */
     size_t count;
     struct limefs_proof proof[]; /* by ordinal */

@@ -66,10 +66,9 @@ struct limefs_view {
     struct limefs_writer *_Atomic writer; /* NULL if it never was; stays as long as the view */
     struct limefs_job_view *_Atomic job;  /* the job's part of it; set before it */
     struct limefs_anew *anew;
+    uint64_t changes;                     /* how often the watches were told of one */
     struct limefs_proofs *_Atomic proofs; /* verify.h; NULL if nobody has asked, or none hold */
-    uint64_t proof_changes;               /* how often they were forgotten */
     struct limefs_fields *fields;         /* faces.h; NULL if nobody has asked, or none hold */
-    uint64_t field_changes;               /* how often they were forgotten */
 
     /* Taken by whoever reads what describes its records: one at a time. */
     struct limefs_lock describing;
@@ -164,6 +163,9 @@ void limefs_view_watch(struct limefs *, const struct limefs_view_watch *);
 
 /* The bytes of the container have changed, or are about to, and its index has not. */
 void limefs_view_changed(struct limefs *, struct limefs_view *);
+
+/* A number that is another one after each change of what the view shows. */
+uint64_t limefs_view_changes(struct limefs *, const struct limefs_view *);
 
 /* ---- for the writer, who has it pinned ---- */
 

@@ -57,10 +57,6 @@ uint64_t limefs_verify_progress(struct limefs *, struct limefs_view *, uint64_t 
 int limefs_verify_cksum(struct limefs *, struct limefs_view *, uint64_t ordinal,
                         const atomic_bool *stop, uint32_t *out);
 
-/* The same if it has been taken and the container is as it was then; else -ENODATA. */
-int limefs_verify_cksum_kept(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                             uint32_t *out);
-
 /* ---- -o verify=stream ---- */
 
 /* Of a record that is open to be read. */
