@@ -143,9 +143,9 @@ void limefs_faces_release(struct limefs *fs)
         return;
     for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
         if (fs->inodes.slots[i].use == LIMEFS_SLOT_FACE) {
-            if (fs->inodes.slots[i].face->files)
-                limefile_face_close(fs->inodes.slots[i].face->files);
-            free(fs->inodes.slots[i].face);
+            struct limefs_face *face = fs->inodes.slots[i].what;
+            limefile_face_close(face->files);
+            free(face);
         }
     free(fs->faces->buckets);
     free(fs->faces);
@@ -277,12 +277,6 @@ void limefs_face_changed(struct limefs *fs, struct limefs_view *view,
     limefs_view_changed(fs, view);
 }
 
-static void close_files(struct limefile_face *files)
-{
-    if (files)
-        limefile_face_close(files);
-}
-
 /* ---- what a record is ---- */
 
 static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t n)
@@ -349,7 +343,7 @@ static int open_files(const struct limefile_field *field, const struct limefile_
 
 static void free_face(struct limefs *fs, struct limefs_face *face)
 {
-    close_files(face->files);
+    limefile_face_close(face->files);
     limefs_view_forget(fs, face->view, 1);
     free(face);
 }
@@ -376,7 +370,7 @@ static void release_user(struct limefs *fs, struct limefs_face *face)
     }
     bool dead = is_free(fs, face);
     limefs_unlock(&fs->lock);
-    close_files(files);
+    limefile_face_close(files);
     if (dead)
         free_face(fs, face);
 }
@@ -402,7 +396,7 @@ static int open_again(struct limefs *fs, struct limefs_face *face)
         files = NULL;
     }
     limefs_unlock(&fs->lock);
-    close_files(files);
+    limefile_face_close(files);
     return 0;
 }
 

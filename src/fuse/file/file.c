@@ -219,21 +219,19 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
 int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_file **out,
                      bool *keep)
 {
-    uint64_t ordinal;
+    struct limefs_inode it = limefs_inode_find(fs, id);
     struct limefs_file *file = new_file();
     if (!file)
         return -ENOMEM;
     *keep = true;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
-    struct limefs_face *face = node || view ? NULL : limefs_inode_face(fs, id, &ordinal);
     int err = -ESTALE;
-    if (face)
-        err = open_face(fs, face, ordinal, flags, file);
-    else if (node)
-        err = node->kind == LIMEFS_OTHER ? open_other(fs, node, flags, file, keep) : -EISDIR;
-    else if (view)
-        err = open_record(fs, view, ordinal, flags, file);
+    if (it.face)
+        err = open_face(fs, it.face, it.ordinal, flags, file);
+    else if (it.node)
+        err = it.node->kind == LIMEFS_OTHER ? open_other(fs, it.node, flags, file, keep)
+                                            : -EISDIR;
+    else if (it.view)
+        err = open_record(fs, it.view, it.ordinal, flags, file);
     if (err) {
         free_file(file);
         return err;

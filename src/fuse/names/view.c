@@ -244,7 +244,7 @@ void limefs_views_release(struct limefs *fs)
     for (uint32_t i = 0; i < fs->inodes.slot_count; i++) {
         if (fs->inodes.slots[i].use != LIMEFS_SLOT_VIEW)
             continue;
-        struct limefs_view *view = fs->inodes.slots[i].view;
+        struct limefs_view *view = fs->inodes.slots[i].what;
         limefs_lock(&fs->lock);
         if (view->fd >= 0)
             put_to_sleep(fs, view);
@@ -649,9 +649,12 @@ void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool w
 void limefs_view_lose(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
-    for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
-        if (fs->inodes.slots[i].use == LIMEFS_SLOT_VIEW && fs->inodes.slots[i].view->id == id)
-            fs->inodes.slots[i].view->lost = true;
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++) {
+        const struct limefs_slot *slot = &fs->inodes.slots[i];
+        struct limefs_view *view = slot->use == LIMEFS_SLOT_VIEW ? slot->what : NULL;
+        if (view && view->id == id)
+            view->lost = true;
+    }
     limefs_unlock(&fs->lock);
 }
 

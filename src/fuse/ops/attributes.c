@@ -217,12 +217,10 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
 int limefs_set_attributes(struct limefs *fs, uint64_t id, struct limefs_file *file, int which,
                           const struct stat *st)
 {
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    if (node && node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
+    struct limefs_inode it = limefs_inode_find(fs, id);
+    if (it.node && it.node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
         return -EISDIR;
-    if (node)
-        return set_node(fs, node, file, which, st);
-    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
-    return view ? set_record(fs, view, ordinal, file, which, st) : -ESTALE;
+    return it.node   ? set_node(fs, it.node, file, which, st)
+           : it.view ? set_record(fs, it.view, it.ordinal, file, which, st)
+                     : -ESTALE;
 }

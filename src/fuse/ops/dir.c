@@ -96,20 +96,18 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
 
 int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
 {
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
-    if (!face && (!node || node->kind == LIMEFS_OTHER))
+    struct limefs_inode it = limefs_inode_find(fs, id);
+    if (!it.face && (!it.node || it.node->kind == LIMEFS_OTHER))
         return -ENOTDIR;
     struct limefs_dir *dir = calloc(1, sizeof *dir);
     if (!dir)
         return -ENOMEM;
-    dir->node = node;
-    dir->face = face;
-    dir->ordinal = face ? ordinal : 0;
-    int err = face                             ? open_face(fs, dir)
-              : node->kind == LIMEFS_CONTAINER ? open_container(fs, dir)
-                                               : open_directory(fs, dir);
+    dir->node = it.node;
+    dir->face = it.face;
+    dir->ordinal = it.ordinal;
+    int err = it.face                             ? open_face(fs, dir)
+              : it.node->kind == LIMEFS_CONTAINER ? open_container(fs, dir)
+                                                  : open_directory(fs, dir);
     if (err) {
         free(dir);
         return err;

@@ -267,8 +267,7 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
  * directory. */
 static bool is_writable(fuse_req_t req, fuse_ino_t ino)
 {
-    uint64_t ordinal;
-    bool writable = fs_of(req)->options.rw && !limefs_inode_face(fs_of(req), ino, &ordinal);
+    bool writable = fs_of(req)->options.rw && !limefs_inode_find(fs_of(req), ino).face;
     if (!writable)
         fuse_reply_err(req, EROFS);
     return writable;

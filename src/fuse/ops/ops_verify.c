@@ -164,10 +164,11 @@ bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t s
     struct limefs *fs = fuse_req_userdata(req);
     bool cksum = strcmp(name, LIMEFS_CKSUM) == 0;
     struct limefs_errand errand = {.req = req, .run = cksum ? run_cksum : run_verify};
-    if ((!cksum && strcmp(name, LIMEFS_VERIFY) != 0) || limefs_inode_node(fs, ino) ||
-        limefs_inode_face(fs, ino, &errand.ordinal))
+    struct limefs_inode it = limefs_inode_find(fs, ino);
+    if ((!cksum && strcmp(name, LIMEFS_VERIFY) != 0) || it.node || it.face)
         return false;
-    errand.view = limefs_inode_view(fs, ino, &errand.ordinal);
+    errand.view = it.view;
+    errand.ordinal = it.ordinal;
     int err = errand.view ? limefs_view_pin(fs, errand.view) : -ESTALE;
     if (!err) {
         err = answer_or_send(fs, &errand, size);

@@ -108,12 +108,10 @@ static int container_value(const struct limefile_index *index, const char *key, 
 /* The view that an id is of, pinned: of a container's node, a record or a face. */
 static int pin_view(struct limefs *fs, uint64_t id, struct limefs_view **view)
 {
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
-    if (node)
-        return limefs_view_current(fs, node, view);
-    *view = face ? limefs_face_view(face) : limefs_inode_view(fs, id, &ordinal);
+    struct limefs_inode it = limefs_inode_find(fs, id);
+    if (it.node)
+        return limefs_view_current(fs, it.node, view);
+    *view = it.face ? limefs_face_view(it.face) : it.view;
     return *view ? limefs_view_pin(fs, *view) : -ESTALE;
 }
 
@@ -376,12 +374,10 @@ static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
-    uint64_t ordinal;
-    struct limefs_face *face = limefs_inode_face(fs, id, &ordinal);
-    struct limefs_view *view = face ? NULL : limefs_inode_view(fs, id, &ordinal);
-    int len = face   ? range_of_face(fs, face, ordinal, text)
-              : view ? range_of_record(fs, view, ordinal, text)
-                     : -ENODATA;
+    struct limefs_inode it = limefs_inode_find(fs, id);
+    int len = it.face   ? range_of_face(fs, it.face, it.ordinal, text)
+              : it.view ? range_of_record(fs, it.view, it.ordinal, text)
+                        : -ENODATA;
     return len < 0 ? len : give(text, (size_t)len, buf, cap);
 }
 
@@ -389,27 +385,25 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
                          size_t cap)
 {
     char value[VALUE_MAX];
-    uint64_t ordinal;
+    struct limefs_inode it = limefs_inode_find(fs, id);
     /* Nobody else is let in who would have to be judged, and ls(1) asks no second time. */
     if (!fs->options.shared && limefs_xattr_is_acl(name))
         return -EOPNOTSUPP;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    if (node == fs->inodes.root && strcmp(name, LIMEFS_STATS) == 0) {
+    if (it.node == fs->inodes.root && strcmp(name, LIMEFS_STATS) == 0) {
         char stats[2048];
         int n = limefs_job_stats(fs, stats, sizeof stats);
         return n < 0 ? n : give(stats, (size_t)n, buf, cap);
     }
     if (strcmp(name, LIMEFILE_OUTPUT_FILES) == 0)
         return get_files(fs, id, buf, cap);
-    if (node && node->kind != LIMEFS_CONTAINER)
-        return pass(fs, node, name, buf, cap);
-    if (!node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
+    if (it.node && it.node->kind != LIMEFS_CONTAINER)
+        return pass(fs, it.node, name, buf, cap);
+    if (!it.node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
         return get_range(fs, id, buf, cap);
-    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
-    if (face)
-        return get_of_face(fs, face, ordinal, name, buf, cap);
+    if (it.face)
+        return get_of_face(fs, it.face, it.ordinal, name, buf, cap);
     if (strcmp(name, ACL) == 0)
-        return get_acl(fs, id, node != NULL, buf, cap);
+        return get_acl(fs, id, it.node != NULL, buf, cap);
     if (limefs_xattr_is_acl(name))
         return -ENODATA; /* a default one: were it refused, cp(1) would give up, and ls(1) would
                           * ask for no other file's */
@@ -418,10 +412,9 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
-    int len = node   ? value_of_container(fs, node, key, value)
-              : view ? value_of_record(fs, view, ordinal, key, value)
-                     : -ESTALE;
+    int len = it.node   ? value_of_container(fs, it.node, key, value)
+              : it.view ? value_of_record(fs, it.view, it.ordinal, key, value)
+                        : -ESTALE;
     return len < 0 ? len : give(value, (size_t)len, buf, cap);
 }
 
@@ -429,24 +422,23 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char list[256], value[VALUE_MAX];
     size_t used = 0;
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
+    struct limefs_inode it = limefs_inode_find(fs, id);
+    struct limefs_node *node = it.node;
     if (node && node->kind != LIMEFS_CONTAINER)
         return pass(fs, node, NULL, buf, cap);
-    if (!node && limefs_inode_face(fs, id, &ordinal))
+    if (it.face)
         return 0;
     const char *const *names = node ? container_names : record_names;
     size_t count = node ? COUNT(container_names) : COUNT(record_names);
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
     for (size_t i = 0; i < count; i++) {
         if (node && value_of_container(fs, node, names[i], value) < 0)
             continue; /* a container without a fault has no "fault" */
-        if (view && value_of_record(fs, view, ordinal, names[i], value) == -ENODATA)
+        if (it.view && value_of_record(fs, it.view, it.ordinal, names[i], value) == -ENODATA)
             continue; /* nor has what is only shown as one an "offset" */
         used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
     }
-    for (size_t i = 0; view && i < COUNT(verdict_names); i++)
-        if (value_of_record(fs, view, ordinal, verdict_names[i], value) > 0)
+    for (size_t i = 0; it.view && i < COUNT(verdict_names); i++)
+        if (value_of_record(fs, it.view, it.ordinal, verdict_names[i], value) > 0)
             used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s",
                                      verdict_names[i]) +
                     1;
@@ -483,11 +475,10 @@ int limefs_xattr_set(struct limefs *fs, uint64_t id, const char *name, const cha
                      size_t len, int flags)
 {
     char path[LIMEFILE_FD_PATH_MAX];
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
-    if (view)
-        return set_record(fs, view, ordinal, name, value, len, flags);
+    struct limefs_inode it = limefs_inode_find(fs, id);
+    struct limefs_node *node = it.node;
+    if (it.view)
+        return set_record(fs, it.view, it.ordinal, name, value, len, flags);
     if (!node)
         return -ESTALE;
     if (node->kind == LIMEFS_CONTAINER)

@@ -117,21 +117,21 @@ enum limefs_slot_use {
 struct limefs_slot {
     enum limefs_slot_use use;
     uint32_t next_free;
-    union {
-        struct limefs_node *node;
-        struct limefs_view *view;
-        struct limefs_face *face;
-    };
+    void *what; /* struct limefs_node, limefs_view or limefs_face */
 };
 
 int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct stat *root);
 void limefs_inodes_release(struct limefs *); /* frees nodes, not views */
 
-/* What a node id from the kernel stands for: one of them, with *ordinal for a view or a face.
- */
+/* What a node id from the kernel stands for: one of them, or none. */
+struct limefs_inode {
+    struct limefs_node *node;
+    struct limefs_view *view;
+    struct limefs_face *face;
+    uint64_t ordinal; /* in the view or the face */
+};
+struct limefs_inode limefs_inode_find(struct limefs *, uint64_t id);
 struct limefs_node *limefs_inode_node(struct limefs *, uint64_t id);
-struct limefs_view *limefs_inode_view(struct limefs *, uint64_t id, uint64_t *ordinal);
-struct limefs_face *limefs_inode_face(struct limefs *, uint64_t id, uint64_t *ordinal);
 uint64_t limefs_inode_of_node(const struct limefs_node *);
 uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal); /* or of a face */
 
