@@ -558,12 +558,8 @@ static bool is_configuration(const struct limefile_field *field)
 /* What a container's only configuration is called as a whole file. */
 #define WHOLE "conf"
 
-static bool is_same(const struct limefs_face *a, const struct limefs_face *b)
-{
-    return a->digest == b->digest && a->generation == b->generation;
-}
-
-/* Takes the files over, also after an error. One user, of no lookup yet. */
+/* The one that is known, if it is still right, or a new one, with a user more. Takes the files
+ * over, also after an error. */
 static int make_face(struct limefs *fs, struct limefs_view *view,
                      const struct limefile_field *field, const struct limefile_facename *name,
                      struct limefile_face *files, struct limefs_face **out)
@@ -585,68 +581,37 @@ static int make_face(struct limefs *fs, struct limefs_view *view,
     limefs_view_lookup(fs, view, 1);
     limefs_lock(&fs->lock);
     other = find_face(fs, view, face->ordinal, name);
-    bool beaten = other && is_same(other, face);
-    if (beaten)
+    bool known =
+        other && other->digest == face->digest && other->generation == face->generation;
+    if (known && !other->files) {
+        other->files = files;
+        face->files = NULL;
+    }
+    if (known)
         other->users++;
     else if (other)
         drop_face(fs, other);
-    int err = beaten ? 0 : put_face(fs, face);
+    int err = known ? 0 : put_face(fs, face);
     limefs_unlock(&fs->lock);
-    if (err || beaten)
+    *out = known ? other : face;
+    if (err || known)
         free_face(fs, face);
-    *out = beaten ? other : face;
     return err;
-}
-
-/* One that is known, if it is still right: with one user more. */
-static struct limefs_face *known_face(struct limefs *fs, struct limefs_view *view,
-                                      const struct limefile_field *field,
-                                      const struct limefile_facename *name)
-{
-    uint64_t ordinal = field->record.ordinal, digest = digest_of(field);
-    uint64_t generation = limefs_view_generation(fs, view, ordinal);
-    limefs_lock(&fs->lock);
-    struct limefs_face *face = find_face(fs, view, ordinal, name);
-    if (face && (face->digest != digest || face->generation != generation)) {
-        drop_face(fs, face);
-        face = NULL;
-    }
-    if (face)
-        face->users++;
-    limefs_unlock(&fs->lock);
-    return face;
-}
-
-/* One in use keeps them. */
-static bool has_files(struct limefs *fs, const struct limefs_face *face)
-{
-    limefs_lock(&fs->lock);
-    bool has = face->files != NULL;
-    limefs_unlock(&fs->lock);
-    return has;
 }
 
 /* Of a pinned view, which it holds: the face in use. */
 static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                   const struct limefile_facename *name, struct limefs_face **out)
+                   const struct limefile_facename *name, struct limefs_face **face)
 {
     struct limefs_fields *fields;
     struct limefile_field field;
     struct limefile_face *files;
-    struct limefs_face *face = NULL;
     int err = describe_record(fs, view, ordinal, &fields, &field);
-    if (!err && !(face = known_face(fs, view, &field, name))) {
+    if (!err)
         err = open_files(&field, name, &files);
-        if (!err)
-            err = make_face(fs, view, &field, name, files, &face);
-    }
+    if (!err)
+        err = make_face(fs, view, &field, name, files, face);
     limefs_fields_release(fields);
-    if (!err && !has_files(fs, face)) {
-        err = open_again(fs, face);
-        if (err)
-            release_user(fs, face);
-    }
-    *out = face;
     return err;
 }
 
@@ -700,33 +665,42 @@ static int find_record(struct limefs *fs, struct limefs_node *container, const c
     return err;
 }
 
+/* The face of that name, in use; its view is pinned, too. */
+static int find_named(struct limefs *fs, struct limefs_node *container, const char *name,
+                      struct limefs_view **view, struct limefs_face **face)
+{
+    struct limefile_facename facename;
+    struct limefile_record record;
+    int err = find_record(fs, container, name, &facename, view, &record);
+    if (err)
+        return err;
+    err = face_of(fs, *view, record.ordinal, &facename, face);
+    if (err)
+        limefs_view_unpin(fs, *view);
+    return err;
+}
+
 int limefs_face_lookup(struct limefs *fs, struct limefs_node *container, const char *name,
                        struct limefs_face_entry *out)
 {
-    struct limefile_facename facename;
     struct limefs_view *view;
-    struct limefile_record record;
     struct limefile_face_entry entry;
     struct limefs_face *face;
-    int err = find_record(fs, container, name, &facename, &view, &record);
+    int err = find_named(fs, container, name, &view, &face);
     if (err)
         return err;
-    err = face_of(fs, view, record.ordinal, &facename, &face);
-    if (!err) {
-        uint64_t ordinal = limefile_face_is_directory(&facename) ? 0 : 1;
-        if (limefs_face_entry_of(face, ordinal, &entry))
-            limefs_face_take(fs, face, ordinal, &entry, out);
-        else
-            err = -EIO;
-        release_user(fs, face);
-    }
+    uint64_t ordinal = limefile_face_is_directory(&face->name) ? 0 : 1;
+    if (limefs_face_entry_of(face, ordinal, &entry))
+        limefs_face_take(fs, face, ordinal, &entry, out);
+    else
+        err = -EIO;
+    release_user(fs, face);
     limefs_view_unpin(fs, view);
     return err;
 }
 
 bool limefs_face_is_there(struct limefs *fs, struct limefs_node *container, const char *name)
 {
-    struct limefile_facename facename;
     struct limefs_view *view;
     struct limefile_record record;
     struct limefs_face *face;
@@ -734,13 +708,11 @@ bool limefs_face_is_there(struct limefs *fs, struct limefs_node *container, cons
         limefs_view_unpin(fs, view);
         return false; /* a record of that name comes first */
     }
-    if (find_record(fs, container, name, &facename, &view, &record) != 0)
+    if (find_named(fs, container, name, &view, &face) != 0)
         return false;
-    int err = face_of(fs, view, record.ordinal, &facename, &face);
-    if (!err)
-        release_user(fs, face);
+    release_user(fs, face);
     limefs_view_unpin(fs, view);
-    return err == 0;
+    return true;
 }
 
 int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *face, uint64_t parent,
