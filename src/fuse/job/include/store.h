@@ -52,7 +52,8 @@ int limefs_store_flush(struct limefs *, struct limefs_job_view *, uint64_t from,
  * it. */
 int limefs_store_sync(struct limefs *, struct limefs_job_view *);
 
-/* The container is another file from now on. All was synced before; with the lock, alone. */
+/* The container is another file from now on: the job opens that one to write to it (link.c).
+ * All was synced before; with the lock, alone. */
 void limefs_store_moved(struct limefs *, const struct limefs_view *);
 
 #endif
