@@ -560,17 +560,6 @@ void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const stru
     limefs_unlock(&fs->lock);
 }
 
-bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const char *name,
-                          const struct limefile_identity *stamp)
-{
-    limefs_lock(&fs->lock);
-    const struct limefs_node *node = limefs_node_find(fs, parent, name);
-    bool fresh = node && node->container.fresh &&
-                 limefile_identity_same_file(&node->container.made, stamp);
-    limefs_unlock(&fs->lock);
-    return fresh;
-}
-
 bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
                             struct limefs_found *found)
 {
@@ -580,8 +569,11 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     if (!node)
         node = find_number(fs, &stamp);
     bool sure = node && node->sure && limefile_identity_equal(&node->stamp, &stamp);
-    bool known = sure || (node && node->plain.writers &&
-                          limefile_identity_same_file(&node->stamp, &stamp));
+    bool fresh = node && node->container.fresh &&
+                 limefile_identity_same_file(&node->container.made, &stamp);
+    bool known =
+        sure || fresh ||
+        (node && node->plain.writers && limefile_identity_same_file(&node->stamp, &stamp));
     if (known) {
         found->kind = node->kind;
         found->sure = sure;

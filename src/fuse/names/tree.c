@@ -227,15 +227,9 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
                      struct limefs_found *found)
 {
     const struct stat *st = &found->st;
-    struct limefile_identity stamp = limefile_identity_of(st);
     found->kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
-    if (!S_ISREG(st->st_mode))
-        return true;
-    if (fs->options.rw && limefs_node_is_fresh(fs, parent, name, &stamp)) {
-        found->kind = LIMEFS_CONTAINER;
-        return true;
-    }
-    return st->st_size < LIMEFS_TREE_SNIFFED || limefs_node_known_kind(fs, parent, name, found);
+    return !S_ISREG(st->st_mode) || limefs_node_known_kind(fs, parent, name, found) ||
+           st->st_size < LIMEFS_TREE_SNIFFED;
 }
 
 /* The name may lead to another file by now: what is looked into is what is told of. It may be

@@ -200,12 +200,9 @@ void limefs_node_named(struct limefs *, struct limefs_node *parent, const char *
 /* The node's file is, by our own doing, like this now; or the kernel is told so. */
 void limefs_node_touched(struct limefs *, struct limefs_node *, const struct stat *);
 
-/* Made by limefs_node_made() and not yet removed. */
-bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const char *name,
-                          const struct limefile_identity *);
-
 /* Whether the kind of the child with the attributes found->st is known; then it is set. A file
- * that is being written to is what it was, and not for sure. */
+ * that is being written to is what it was, and not for sure; so is one that was made as a
+ * container. */
 bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,
                             struct limefs_found *);
 
