@@ -326,6 +326,14 @@ static int describe_record(struct limefs *fs, struct limefs_view *view, uint64_t
     return limefile_fields_of(&(*fields)->fields, ordinal, field) ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
+/* The same of a face's record. -ESTALE: it is another than when the face was made. */
+static int describe_again(struct limefs *fs, const struct limefs_face *face,
+                          struct limefs_fields **fields, struct limefile_field *field)
+{
+    int err = describe_record(fs, face->view, face->ordinal, fields, field);
+    return !err && digest_of(field) != face->digest ? -ESTALE : err;
+}
+
 /* LIMEFILE_E_NO_RECORD if it has no such face, also if that has more files than can be told
  * apart. */
 static int open_files(const struct limefile_field *field, const struct limefile_facename *name,
@@ -382,9 +390,7 @@ static int open_again(struct limefs *fs, struct limefs_face *face)
     struct limefs_fields *fields;
     struct limefile_field field;
     struct limefile_face *files = NULL;
-    int err = describe_record(fs, face->view, face->ordinal, &fields, &field);
-    if (!err && digest_of(&field) != face->digest)
-        err = -ESTALE;
+    int err = describe_again(fs, face, &fields, &field);
     if (!err)
         err = open_files(&field, &face->name, &files);
     limefs_fields_release(fields);
@@ -797,9 +803,7 @@ int limefs_face_prepare(struct limefs *fs, struct limefs_face *face, atomic_bool
     struct limefile_field field;
     if (limefs_face_is_ready(face))
         return 0;
-    int err = describe_record(fs, face->view, face->ordinal, &fields, &field);
-    if (!err && digest_of(&field) != face->digest)
-        err = -ESTALE;
+    int err = describe_again(fs, face, &fields, &field);
     if (!err)
         err = measure(fs, face, &field, stop);
     limefs_fields_release(fields);

@@ -151,34 +151,24 @@ void limefs_dirs_release(struct limefs *fs)
 
 /* ---- entries ---- */
 
-static void add_entry(struct limefs_listing *list, const char *name, const struct stat *st,
-                      off_t next)
+static void add_entry(struct limefs_listing *list, const char *name,
+                      const struct fuse_entry_param *entry, off_t next)
 {
-    size_t n = fuse_add_direntry(list->req, list->buf + list->used, list->cap - list->used,
-                                 name, st, next);
-    list->full = n > list->cap - list->used;
+    char *at = list->buf + list->used;
+    size_t room = list->cap - list->used;
+    size_t n = list->plus ? fuse_add_direntry_plus(list->req, at, room, name, entry, next)
+                          : fuse_add_direntry(list->req, at, room, name, &entry->attr, next);
+    list->full = n > room;
     if (!list->full)
         list->used += n;
 }
 
-static void add_plus(struct limefs_listing *list, const char *name,
-                     const struct fuse_entry_param *entry, off_t next)
-{
-    size_t n = fuse_add_direntry_plus(list->req, list->buf + list->used, list->cap - list->used,
-                                      name, entry, next);
-    list->full = n > list->cap - list->used;
-    if (!list->full)
-        list->used += n;
-}
-
+/* Without a look-up. */
 static void add_name(struct limefs_listing *list, const char *name, ino_t shown, mode_t type,
                      off_t next)
 {
     struct fuse_entry_param entry = {.attr = {.st_ino = shown, .st_mode = type}};
-    if (list->plus)
-        add_plus(list, name, &entry, next);
-    else
-        add_entry(list, name, &entry.attr, next);
+    add_entry(list, name, &entry, next);
 }
 
 /* ---- what is in a face: "." and ".." are entries 0 and 1, number n of its files n + 2 ---- */
@@ -207,7 +197,7 @@ static void list_entry(struct limefs *fs, struct limefs_dir *dir, struct limefs_
     }
     limefs_face_take(fs, dir->face, number + 1, entry, &seen);
     limefs_entry_face(fs, &seen, &param);
-    add_plus(list, entry->name, &param, (off_t)number + 3);
+    add_entry(list, entry->name, &param, (off_t)number + 3);
     if (list->full)
         limefs_face_forget(fs, dir->face, 1);
 }
@@ -321,7 +311,7 @@ static bool list_looked_up(struct limefs *fs, struct limefs_dir *dir,
     }
     if (limefs_entry_node(fs, dir->node, at->d_name, &found, &entry) != 0)
         return false;
-    add_plus(list, at->d_name, &entry, at->d_off);
+    add_entry(list, at->d_name, &entry, at->d_off);
     if (list->full)
         limefs_forget(fs, entry.ino, 1);
     return true;
@@ -382,7 +372,7 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
         return;
     }
     limefs_entry_record(fs, dir->view, &record, &entry);
-    add_plus(list, name, &entry, next);
+    add_entry(list, name, &entry, next);
     if (list->full)
         limefs_view_forget(fs, dir->view, 1);
 }
