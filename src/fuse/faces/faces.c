@@ -429,7 +429,8 @@ void limefs_face_leave(struct limefs *fs, struct limefs_face *face)
     release_user(fs, face);
 }
 
-int limefs_face_enter(struct limefs *fs, struct limefs_face *face)
+int limefs_face_enter(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+                      struct limefile_face_entry *entry)
 {
     struct limefs_view *current;
     int err = limefs_view_current(fs, face->view->node, &current);
@@ -439,7 +440,10 @@ int limefs_face_enter(struct limefs *fs, struct limefs_face *face)
     if (!err)
         err = limefs_face_use(fs, face);
     limefs_view_unpin(fs, current);
-    return err;
+    if (err || limefs_face_entry_of(face, ordinal, entry))
+        return err;
+    limefs_face_leave(fs, face);
+    return -ESTALE;
 }
 
 int limefs_face_check(struct limefs *fs, const struct limefs_face *face)
@@ -726,12 +730,10 @@ int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *face, uint64_t 
 {
     uint64_t number;
     struct limefile_face_entry entry;
-    int err = limefs_face_enter(fs, face);
+    int err = limefs_face_enter(fs, face, parent, &entry);
     if (err)
         return err;
-    if (!limefs_face_entry_of(face, parent, &entry))
-        err = -ESTALE;
-    else if (!entry.directory)
+    if (!entry.directory)
         err = -ENOTDIR;
     else if (!limefile_face_find(face->files, parent, name, &number) ||
              !limefs_face_entry_of(face, number + 1, &entry))

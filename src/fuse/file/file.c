@@ -98,14 +98,11 @@ static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     struct limefile_face_entry entry;
     if ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC)
         return -EROFS;
-    int err = limefs_face_enter(fs, face);
+    int err = limefs_face_enter(fs, face, ordinal, &entry);
     if (err)
         return err;
     struct limefs_view *view = limefs_face_view(face);
-    if (!limefs_face_entry_of(face, ordinal, &entry))
-        err = -ESTALE;
-    else if (entry.directory)
-        err = -EISDIR;
+    err = entry.directory ? -EISDIR : 0;
     if (!err)
         err = take_record(fs, view, limefs_face_record(face), file);
     if (!err) /* the record has not become another one meanwhile */

@@ -54,16 +54,11 @@ static const double looks_seconds = 2, slow_look_seconds = 0.1;
 static int open_face(struct limefs *fs, struct limefs_dir *dir)
 {
     struct limefile_face_entry entry;
-    int err = limefs_face_enter(fs, dir->face);
-    if (err)
+    int err = limefs_face_enter(fs, dir->face, dir->ordinal, &entry);
+    if (err || entry.directory)
         return err;
-    if (!limefs_face_entry_of(dir->face, dir->ordinal, &entry))
-        err = -ESTALE;
-    else if (!entry.directory)
-        err = -ENOTDIR;
-    if (err)
-        limefs_face_leave(fs, dir->face);
-    return err;
+    limefs_face_leave(fs, dir->face);
+    return -ENOTDIR;
 }
 
 /* ---- open and close ---- */

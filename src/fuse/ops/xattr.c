@@ -357,12 +357,12 @@ static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
                          char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_face_entry entry;
-    int len = limefs_face_enter(fs, face);
+    int len = limefs_face_enter(fs, face, ordinal, &entry);
     if (len)
         return len;
     struct limefs_view *view = limefs_face_view(face);
-    bool file = limefs_face_entry_of(face, ordinal, &entry) && !entry.directory;
-    len = file && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK) : -ENODATA;
+    len = !entry.directory && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK)
+                                                       : -ENODATA;
     if (len == 0)
         len = encode(fs, view, limefs_face_record(face), limefs_face_files(face), ordinal - 1,
                      text);
