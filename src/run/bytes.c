@@ -27,24 +27,34 @@ enum {
 
 #define BEHIND ((uint64_t)1 << 62) /* the end of any file */
 
-/* The parts that hold the first n bytes, the last one cut. Returns how many; 0: too many. */
-static int cut(const struct iovec *iov, int count, size_t n, struct iovec out[PARTS])
+/* Where bytes go: `n` of them, as many as the kernel moves at once. */
+struct room {
+    const struct iovec *iov;
+    int count;
+    size_t n;
+};
+
+/* The first n bytes of it; `parts` is room for them. A count of 0: it has too many parts. */
+static struct room first_bytes(const struct room *room, size_t n, struct iovec parts[PARTS])
 {
-    int used = 0;
-    for (int i = 0; i < count && used < PARTS && n > 0; i++) {
-        out[used] = (struct iovec){iov[i].iov_base, iov[i].iov_len < n ? iov[i].iov_len : n};
-        n -= out[used].iov_len;
-        used += out[used].iov_len > 0;
+    struct room cut = {.iov = parts, .n = n};
+    for (int i = 0; i < room->count && cut.count < PARTS && n > 0; i++) {
+        const struct iovec *iov = &room->iov[i];
+        parts[cut.count] = (struct iovec){iov->iov_base, iov->iov_len < n ? iov->iov_len : n};
+        n -= parts[cut.count].iov_len;
+        cut.count += parts[cut.count].iov_len > 0;
     }
-    return n == 0 ? used : 0;
+    if (n > 0)
+        cut.count = 0;
+    return cut;
 }
 
 /* Not libc's functions, by which a thread can be cancelled: it would leave the record held, and
  * the position moved. */
-static ssize_t read_parts(int fd, const struct iovec *iov, int count, uint64_t at)
+static ssize_t read_parts(int fd, const struct room *to, uint64_t at)
 {
-    return count == 1 ? syscall(SYS_pread64, fd, iov->iov_base, iov->iov_len, at)
-                      : syscall(SYS_preadv, fd, iov, (long)count, at, 0L);
+    return to->count == 1 ? syscall(SYS_pread64, fd, to->iov->iov_base, to->iov->iov_len, at)
+                          : syscall(SYS_preadv, fd, to->iov, (long)to->count, at, 0L);
 }
 
 /* fstat() of today's libc asks by an empty name, which takes the kernel 2 us more after a large
@@ -72,12 +82,10 @@ static bool is_unchanged(const struct limefs_run_record *record)
 
 /* Afterwards the container must be what it was: what was read is then the record's, as it was
  * when the mount looked at it. */
-static bool read_container(struct limefs_run_record *record, const struct iovec *iov, int count,
-                           size_t n, uint64_t at)
+static bool read_container(struct limefs_run_record *record, const struct room *to, uint64_t at)
 {
     int container = atomic_load(&record->container);
-    uint64_t place = record->offset + at;
-    if (container < 0 || read_parts(container, iov, count, place) != (ssize_t)n)
+    if (container < 0 || read_parts(container, to, record->offset + at) != (ssize_t)to->n)
         return false;
     bool unchanged = is_unchanged(record);
     if (!unchanged)
@@ -85,38 +93,37 @@ static bool read_container(struct limefs_run_record *record, const struct iovec 
     return unchanged;
 }
 
-/* Of `total` bytes at `at` in the container's range, those that it has. */
-static bool read_range(struct limefs_run_record *record, const struct iovec *iov, int count,
-                       size_t total, uint64_t at, ssize_t *got)
+/* Of the bytes at `at` in the container's range, those that it has. */
+static bool read_range(struct limefs_run_record *record, struct room to, uint64_t at,
+                       ssize_t *got)
 {
     struct iovec parts[PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
-    if (total > left && (total == MOST || record->tail || at >= BEHIND))
+    if (to.n > left && (to.n == MOST || record->tail || at >= BEHIND))
         return false; /* the kernel also looks at the addresses behind the end */
     if (left == 0) {  /* it still looks at the addresses */
-        total = 0;
+        to.n = 0;
         at = BEHIND - record->offset;
-    } else if (total > left) {
-        total = (size_t)left;
-        count = cut(iov, count, total, parts);
-        iov = parts;
+    } else if (to.n > left) {
+        to = first_bytes(&to, (size_t)left, parts);
     }
-    *got = (ssize_t)total;
-    return count > 0 && read_container(record, iov, count, total, at);
+    *got = (ssize_t)to.n;
+    return to.count > 0 && read_container(record, &to, at);
 }
 
 /* The same of the mount's file, whose head comes from there. */
-static bool read_file(int fd, struct limefs_run_record *record, const struct iovec *iov,
-                      int count, size_t total, uint64_t at, ssize_t *got)
+static bool read_file(int fd, struct limefs_run_record *record, const struct room *to,
+                      uint64_t at, ssize_t *got)
 {
     if (at >= record->head)
-        return read_range(record, iov, count, total, at - record->head, got);
+        return read_range(record, *to, at - record->head, got);
     uint64_t n = record->head - at;
-    if (count != 1 || n >= total)
+    if (to->count != 1 || n >= to->n)
         return false;
-    struct iovec head = {iov->iov_base, n}, rest = {(char *)iov->iov_base + n, total - n};
-    if (read_parts(fd, &head, 1, at) != (ssize_t)n ||
-        !read_range(record, &rest, 1, total - n, 0, got))
+    struct iovec head = {to->iov->iov_base, n},
+                 rest = {(char *)to->iov->iov_base + n, to->n - n};
+    if (read_parts(fd, &(struct room){&head, 1, n}, at) != (ssize_t)n ||
+        !read_range(record, (struct room){&rest, 1, rest.iov_len}, 0, got))
         return false;
     *got += (ssize_t)n;
     return true;
@@ -225,53 +232,49 @@ static void give_back(const struct mover *by, bool is_record, size_t reserved, o
 
 /* Bytes that were reserved and the container does not give are the mount's from there, and not
  * from where the position is by then. */
-static void read_by_mount(int fd, const struct iovec *iov, int count, off_t at,
-                          struct limefs_run_got *got)
+static void read_by_mount(int fd, const struct room *to, off_t at, struct limefs_run_got *got)
 {
     got->round = false;
-    got->bytes = read_parts(fd, iov, count, (uint64_t)at);
+    got->bytes = read_parts(fd, to, (uint64_t)at);
     got->error = errno;
 }
 
 /* The position is not moved beyond the end, where others would find it. Without threads it is
  * moved by fd: a handler of a signal may have opened another file as that in between. */
 static bool read_on(int fd, const struct mover *by, struct limefs_run_record *record,
-                    const struct iovec *iov, int count, size_t total,
-                    struct limefs_run_got *got)
+                    struct room to, struct limefs_run_got *got)
 {
     struct iovec parts[PARTS];
-    size_t left = left_of(by->fd, record, total);
-    if (left < total) {
-        count = cut(iov, count, left, parts);
-        iov = parts;
-    }
-    off_t at = count > 0 && left > 0 ? reserve(by, left) : -1;
+    size_t left = left_of(by->fd, record, to.n);
+    if (left < to.n)
+        to = first_bytes(&to, left, parts);
+    off_t at = to.count > 0 && left > 0 ? reserve(by, left) : -1;
     if (at < 0)
         return false;
     bool ours = by->entry == 0 || limefs_run_entry(fd) == by->entry;
     got->bytes = 0;
-    got->round = ours && read_file(by->fd, record, iov, count, left, (uint64_t)at, &got->bytes);
+    got->round = ours && read_file(by->fd, record, &to, (uint64_t)at, &got->bytes);
     if (ours && !got->round)
-        read_by_mount(by->fd, iov, count, at, got);
+        read_by_mount(by->fd, &to, at, got);
     give_back(by, ours, left, at, got->bytes);
     return ours;
 }
 
 /* As much as the kernel moves at once; 0: nothing, or it has to say what is wrong. */
-static size_t sum(const struct iovec *iov, int count)
+static size_t sum(const struct room *room)
 {
     size_t total = 0;
-    for (int i = 0; i < count; i++)
-        if (__builtin_add_overflow(total, iov[i].iov_len, &total) || total > SSIZE_MAX)
+    for (int i = 0; i < room->count; i++)
+        if (__builtin_add_overflow(total, room->iov[i].iov_len, &total) || total > SSIZE_MAX)
             return 0;
     return total < MOST ? total : MOST;
 }
 
 /* The vector is the program's memory: the kernel is asked about it first, by a read that finds
  * nothing. */
-static bool can_be_read(int container, const struct iovec *iov, int count)
+static bool can_be_read(int container, const struct room *to)
 {
-    return syscall(SYS_preadv, container, iov, (long)count, BEHIND, 0L) == 0;
+    return syscall(SYS_preadv, container, to->iov, (long)to->count, BEHIND, 0L) == 0;
 }
 
 /* By which the record is to be read, at its position or not; -1: by none. */
@@ -285,21 +288,18 @@ static int look_at(int fd, struct limefs_run_record *record, bool at_position)
 }
 
 static bool read_held(int fd, uint64_t entry, struct limefs_run_record *record,
-                      const struct iovec *iov, int count, bool vector, off_t at,
-                      struct limefs_run_got *got)
+                      const struct room *to, off_t at, struct limefs_run_got *got)
 {
-    if (atomic_load(&record->changed) ||
-        (vector && !can_be_read(atomic_load(&record->container), iov, count)))
+    if (atomic_load(&record->changed))
         return false;
-    size_t total = sum(iov, count);
-    struct mover by = {.fd = total > 0 ? look_at(fd, record, at < 0) : -1};
+    struct mover by = {.fd = to->n > 0 ? look_at(fd, record, at < 0) : -1};
     by.entry = by.fd == fd ? entry : 0;
     if (by.fd < 0)
         return false;
     if (at < 0)
-        return read_on(fd, &by, record, iov, count, total, got);
-    got->round = read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes) &&
-                 limefs_run_entry(fd) == entry;
+        return read_on(fd, &by, record, *to, got);
+    got->round =
+        read_file(fd, record, to, (uint64_t)at, &got->bytes) && limefs_run_entry(fd) == entry;
     return got->round;
 }
 
@@ -310,20 +310,16 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
     limefs_run_may_be_cancelled();
     uint64_t entry = limefs_run_entry(fd);
     struct limefs_run_record *record = limefs_run_hold(fd);
-    bool done = record && read_held(fd, entry, record, iov, count, vector, at, got);
+    struct room to = {.iov = iov, .count = count};
+    bool done = record && (!vector || can_be_read(atomic_load(&record->container), &to));
+    if (done) {
+        to.n = sum(&to);
+        done = read_held(fd, entry, record, &to, at, got);
+    }
     if (record)
         limefs_run_let_go(record);
     if (done)
         limefs_run_count(got->bytes, got->round);
     errno = done && got->bytes < 0 ? got->error : kept;
     return done;
-}
-
-ssize_t limefs_run_count(ssize_t got, bool round)
-{
-    if (got > 0 && round)
-        limefs_run_count_round((size_t)got);
-    else if (got > 0)
-        limefs_run_count_through((size_t)got);
-    return got;
 }

@@ -173,11 +173,10 @@ struct limefs_run_got {
  * `at` < 0: where the descriptor is; `vector`: iov is the program's. */
 bool limefs_run_read(int fd, const struct iovec *, int count, bool vector, off_t at,
                      struct limefs_run_got *);
-ssize_t limefs_run_count(ssize_t got, bool round);
 
-/* How many bytes went which way, printed at the program's end (LIMEFS_RUN_REPORT). */
-void limefs_run_count_round(size_t);
-void limefs_run_count_through(size_t);
+/* How many bytes went which way, round the mount or through it, is printed at the program's end
+ * (LIMEFS_RUN_REPORT). Returns `got`, the result of a read. */
+ssize_t limefs_run_count(ssize_t got, bool round);
 void limefs_run_report_begin(void);
 
 /* For what stands before a function of libc's. */

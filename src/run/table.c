@@ -47,12 +47,12 @@ enum {
 
 _Atomic uint64_t limefs_run_entries[FDS];
 struct limefs_run_record limefs_run_records[RECORDS];
-static atomic_uint highest;   /* descriptor that had an entry */
-static atomic_int containers; /* that are open */
-static _Atomic pid_t owner;   /* of this memory */
-static atomic_int *same;      /* 0: this is another process since */
-static _Atomic uint64_t went_round, went_through;
-static int report = -1; /* programs close stderr before they end */
+static atomic_uint highest;      /* descriptor that had an entry */
+static atomic_int containers;    /* that are open */
+static _Atomic pid_t owner;      /* of this memory */
+static atomic_int *same;         /* 0: this is another process since */
+static _Atomic uint64_t went[2]; /* bytes, through the mount and round it */
+static int report = -1;          /* programs close stderr before they end */
 static struct stat target;
 
 void limefs_run_table_begin(void)
@@ -365,14 +365,11 @@ int limefs_run_out_of_the_way(int fd)
 
 /* ---- how many bytes went which way, at the program's end ---- */
 
-void limefs_run_count_round(size_t n)
+ssize_t limefs_run_count(ssize_t got, bool round)
 {
-    atomic_fetch_add_explicit(&went_round, n, memory_order_relaxed);
-}
-
-void limefs_run_count_through(size_t n)
-{
-    atomic_fetch_add_explicit(&went_through, n, memory_order_relaxed);
+    if (got > 0)
+        atomic_fetch_add_explicit(&went[round], (uint64_t)got, memory_order_relaxed);
+    return got;
 }
 
 void limefs_run_report_begin(void)
@@ -396,7 +393,7 @@ static bool is_still_there(void)
 __attribute__((destructor)) static void print(void)
 {
     char name[64], line[256];
-    uint64_t round = atomic_load(&went_round), through = atomic_load(&went_through);
+    uint64_t through = atomic_load(&went[false]), round = atomic_load(&went[true]);
     if (!is_still_there() || (round == 0 && through == 0)) /* shells run many others */
         return;
     snprintf(name, sizeof name, "%s", program_invocation_short_name);

@@ -55,7 +55,6 @@ static struct limefs_node *child(struct limefs_node *parent, const char *name,
 
 static void test_numbers(void **state)
 {
-    uint64_t ordinal;
     (void)state;
     assert_int_equal(limefs_inode_of_node(fs->inodes.root), 1);
     assert_ptr_equal(limefs_inode_node(fs, 1), fs->inodes.root);
@@ -63,7 +62,7 @@ static void test_numbers(void **state)
     uint64_t id = limefs_inode_of_node(one);
     assert_int_not_equal(id, 1);
     assert_ptr_equal(limefs_inode_node(fs, id), one);
-    assert_null(limefs_inode_view(fs, id, &ordinal));
+    assert_null(limefs_inode_find(fs, id).view);
     assert_null(limefs_inode_node(fs, UINT64_C(77777) << 32));
     limefs_node_forget(fs, one, 1);
     assert_null(limefs_inode_node(fs, id));

@@ -61,14 +61,14 @@ static struct limefs_view *current(struct limefs_node *node)
 
 static void test_same(void **state)
 {
-    uint64_t ordinal;
     struct limefile_record record;
     struct limefs_view *view = current(one), *found;
     (void)state;
     assert_ptr_equal(current(one), view);
     assert_int_equal(view->pins, 2);
-    assert_ptr_equal(limefs_view_of_record(fs, limefs_view_inode(fs, view, 1), &ordinal), view);
-    assert_int_equal(ordinal, 1);
+    struct limefs_inode it = limefs_inode_now(fs, limefs_view_inode(fs, view, 1));
+    assert_ptr_equal(it.view, view);
+    assert_int_equal(it.ordinal, 1);
     assert_int_equal(limefs_view_find(fs, one, "001-data", &found, &record), 0);
     assert_ptr_equal(found, view);
     assert_int_equal(record.bytes, 100);
@@ -82,21 +82,22 @@ static void test_same(void **state)
  * still be on its way to the kernel. */
 static void test_record_made_again(void **state)
 {
-    uint64_t ordinal, ids[40];
+    uint64_t ids[40];
     struct limefs_view *view = current(one);
     (void)state;
     for (int i = 0; i < 40; i++) {
         ids[i] = limefs_view_inode(fs, view, 1);
         for (int j = 0; j < i; j++) {
             assert_true(ids[j] != ids[i]);
-            assert_null(limefs_view_of_record(fs, ids[j], &ordinal));
-            assert_ptr_equal(limefs_inode_view(fs, ids[j], &ordinal), view);
-            assert_int_equal(ordinal, 1);
+            assert_null(limefs_inode_now(fs, ids[j]).view);
+            assert_true(limefs_inode_now(fs, ids[j]).gone);
+            assert_ptr_equal(limefs_inode_find(fs, ids[j]).view, view);
+            assert_int_equal(limefs_inode_find(fs, ids[j]).ordinal, 1);
         }
-        assert_ptr_equal(limefs_view_of_record(fs, ids[i], &ordinal), view);
+        assert_ptr_equal(limefs_inode_now(fs, ids[i]).view, view);
         assert_int_equal(limefs_view_renew(fs, view, 1), 0);
     }
-    assert_ptr_equal(limefs_view_of_record(fs, limefs_view_inode(fs, view, 2), &ordinal), view);
+    assert_ptr_equal(limefs_inode_now(fs, limefs_view_inode(fs, view, 2)).view, view);
     limefs_view_unpin(fs, view);
 }
 

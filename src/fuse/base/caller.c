@@ -25,6 +25,7 @@
 enum {
     STATUS_BYTES = 4096,
     STATUS_MOST = 1 << 20, /* 65536 groups fit */
+    NO_PROCESS = -1,       /* bytes are moved, for which no groups count */
 };
 
 /* Seconds for which a thread believes that a process has the groups that it had. */
@@ -217,19 +218,22 @@ static int set_groups(const struct limefs_caller *caller)
     return err;
 }
 
+/* To move bytes, those of any process of that user will do. */
 static bool has_groups_of(const struct limefs_caller *caller, double now)
 {
-    return rights.groups_of.pid == caller->pid && rights.groups_of.uid == caller->uid &&
-           rights.groups_of.gid == caller->gid && now - rights.groups_since < groups_seconds;
+    return rights.groups_since > 0 && rights.groups_of.uid == caller->uid &&
+           rights.groups_of.gid == caller->gid &&
+           (caller->pid == NO_PROCESS || (rights.groups_of.pid == caller->pid &&
+                                          now - rights.groups_since < groups_seconds));
 }
 
 static int take_groups(const struct limefs_caller *caller)
 {
     double now = limefs_seconds();
-    if (rights.groups_since > 0 && has_groups_of(caller, now))
+    if (has_groups_of(caller, now))
         return 0;
     rights.groups_since = 0;
-    int err = set_groups(caller);
+    int err = caller->pid == NO_PROCESS ? set_list(0, NULL) : set_groups(caller);
     if (!err)
         err = set_fsgid(caller->gid);
     if (err)
@@ -297,22 +301,6 @@ int limefs_caller_begin(const struct limefs *fs, const struct limefs_caller *cal
     return acting(caller->uid, err ? err : become(caller));
 }
 
-/* No groups: whoever had them last on this thread may be somebody else. */
-static int take_no_groups(uid_t uid, gid_t gid)
-{
-    if (rights.groups_since > 0 && rights.groups_of.uid == uid && rights.groups_of.gid == gid)
-        return 0;
-    rights.groups_since = 0;
-    int err = set_list(0, NULL);
-    if (!err)
-        err = set_fsgid(gid);
-    if (err)
-        return err;
-    rights.groups_of = (struct limefs_caller){.uid = uid, .gid = gid, .pid = -1};
-    rights.groups_since = limefs_seconds();
-    return 0;
-}
-
 int limefs_caller_begin_moving(const struct limefs *fs, uid_t uid, gid_t gid)
 {
     if (!fs->switches)
@@ -320,7 +308,7 @@ int limefs_caller_begin_moving(const struct limefs *fs, uid_t uid, gid_t gid)
     rights.uid = uid;
     int err = prepare();
     if (!err && uid)
-        err = take_no_groups(uid, gid);
+        err = take_groups(&(struct limefs_caller){.uid = uid, .gid = gid, .pid = NO_PROCESS});
     rights.moving = true;
     return acting(uid, err ? err : become_user(uid));
 }

@@ -30,15 +30,8 @@ struct limefs_face {
     struct limefs_face *next;
     uint64_t lookups; /* the kernel's, of all its files together */
     unsigned users;
-    struct limefile_face *files;       /* NULL: made again when it is used */
-    struct limefs_face *newer, *older; /* among those that have files, and no user */
+    struct limefile_face *files; /* NULL: made again when it is used */
 };
-
-/* Its files are kept as long as it is: to make them ready takes long. */
-static bool is_kept(const struct limefs_face *face)
-{
-    return limefile_face_is_whole(&face->name);
-}
 
 /* ---- what the metadata contain ---- */
 
@@ -56,7 +49,6 @@ static void forget_fields(struct limefs_view *view)
 {
     struct limefs_fields *fields = view->fields;
     view->fields = NULL;
-    view->field_changes++;
     limefs_fields_release(fields);
 }
 
@@ -67,7 +59,7 @@ static struct limefs_fields *hold_fields(struct limefs *fs, struct limefs_view *
     struct limefs_fields *fields = view->fields;
     if (fields)
         atomic_fetch_add(&fields->holders, 1);
-    *changes = view->field_changes;
+    *changes = view->changes;
     limefs_unlock(&fs->lock);
     return fields;
 }
@@ -96,7 +88,7 @@ static void keep_fields(struct limefs *fs, struct limefs_view *view,
                         struct limefs_fields *fields, uint64_t changes)
 {
     limefs_lock(&fs->lock);
-    if (!view->fields && view->field_changes == changes) {
+    if (!view->fields && view->changes == changes) {
         atomic_fetch_add(&fields->holders, 1);
         view->fields = fields;
     }
@@ -118,15 +110,9 @@ int limefs_fields_of(struct limefs *fs, struct limefs_view *view, struct limefs_
     return err;
 }
 
-enum {
-    IDLE_MAX = 64, /* faces that nobody uses, whose files are kept for the next who does */
-};
-
 struct limefs_faces {
     struct limefs_face **buckets; /* by view and record: those of one record are together */
     size_t bucket_count, count;
-    struct limefs_face *newest, *oldest; /* without users */
-    unsigned idle;
     struct limefs_face_change *changes; /* under way */
 };
 
@@ -157,9 +143,9 @@ void limefs_faces_release(struct limefs *fs)
         return;
     for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
         if (fs->inodes.slots[i].use == LIMEFS_SLOT_FACE) {
-            if (fs->inodes.slots[i].face->files)
-                limefile_face_close(fs->inodes.slots[i].face->files);
-            free(fs->inodes.slots[i].face);
+            struct limefs_face *face = fs->inodes.slots[i].what;
+            limefile_face_close(face->files);
+            free(face);
         }
     free(fs->faces->buckets);
     free(fs->faces);
@@ -253,42 +239,6 @@ static void drop_faces(struct limefs *fs, const struct limefs_view *view, uint64
     }
 }
 
-/* ---- those that nobody uses; with fs->lock held ---- */
-
-/* The face has one user more. */
-static void wake_face(struct limefs *fs, struct limefs_face *face)
-{
-    struct limefs_faces *faces = fs->faces;
-    if (face->users++ > 0 || !face->files || is_kept(face))
-        return;
-    *(face->newer ? &face->newer->older : &faces->newest) = face->older;
-    *(face->older ? &face->older->newer : &faces->oldest) = face->newer;
-    face->newer = face->older = NULL;
-    faces->idle--;
-}
-
-/* The face has one user less. Returns files to be closed without the lock, or NULL: of the face
- * that was longest without users. */
-static struct limefile_face *rest_face(struct limefs *fs, struct limefs_face *face)
-{
-    struct limefs_faces *faces = fs->faces;
-    struct limefile_face *files = NULL;
-    if (--face->users > 0 || !face->files || is_kept(face))
-        return NULL;
-    if (faces->idle == IDLE_MAX) {
-        struct limefs_face *oldest = faces->oldest;
-        files = oldest->files;
-        wake_face(fs, oldest);
-        oldest->files = NULL;
-        oldest->users--;
-    }
-    face->older = faces->newest;
-    *(faces->newest ? &faces->newest->newer : &faces->oldest) = face;
-    faces->newest = face;
-    faces->idle++;
-    return files;
-}
-
 /* ---- records that are written to ---- */
 
 static bool is_changing(struct limefs *fs, const struct limefs_view *view, uint64_t ordinal)
@@ -323,14 +273,8 @@ void limefs_face_changed(struct limefs *fs, struct limefs_view *view,
     if (change->next)
         change->next->at = change->at;
     drop_faces(fs, view, change->ordinal);
-    forget_fields(view);
     limefs_unlock(&fs->lock);
-}
-
-static void close_files(struct limefile_face *files)
-{
-    if (files)
-        limefile_face_close(files);
+    limefs_view_changed(fs, view);
 }
 
 /* ---- what a record is ---- */
@@ -382,6 +326,14 @@ static int describe_record(struct limefs *fs, struct limefs_view *view, uint64_t
     return limefile_fields_of(&(*fields)->fields, ordinal, field) ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
+/* The same of a face's record. -ESTALE: it is another than when the face was made. */
+static int describe_again(struct limefs *fs, const struct limefs_face *face,
+                          struct limefs_fields **fields, struct limefile_field *field)
+{
+    int err = describe_record(fs, face->view, face->ordinal, fields, field);
+    return !err && digest_of(field) != face->digest ? -ESTALE : err;
+}
+
 /* LIMEFILE_E_NO_RECORD if it has no such face, also if that has more files than can be told
  * apart. */
 static int open_files(const struct limefile_field *field, const struct limefile_facename *name,
@@ -399,7 +351,7 @@ static int open_files(const struct limefile_field *field, const struct limefile_
 
 static void free_face(struct limefs *fs, struct limefs_face *face)
 {
-    close_files(face->files);
+    limefile_face_close(face->files);
     limefs_view_forget(fs, face->view, 1);
     free(face);
 }
@@ -409,20 +361,24 @@ static bool is_free(struct limefs *fs, struct limefs_face *face)
 {
     if (face->lookups || face->users)
         return false;
-    wake_face(fs, face); /* out of the list */
     drop_face(fs, face);
     limefs_slot_give(fs, face->slot);
     return true;
 }
 
-/* A user less; and one that was never known, or is no longer, is freed. */
+/* A user less. The last one's files are closed, unless to make them ready takes long; and a
+ * face that was never known, or is no longer, is freed. */
 static void release_user(struct limefs *fs, struct limefs_face *face)
 {
+    struct limefile_face *files = NULL;
     limefs_lock(&fs->lock);
-    struct limefile_face *files = rest_face(fs, face);
+    if (--face->users == 0 && !limefile_face_is_whole(&face->name)) {
+        files = face->files;
+        face->files = NULL;
+    }
     bool dead = is_free(fs, face);
     limefs_unlock(&fs->lock);
-    close_files(files);
+    limefile_face_close(files);
     if (dead)
         free_face(fs, face);
 }
@@ -434,9 +390,7 @@ static int open_again(struct limefs *fs, struct limefs_face *face)
     struct limefs_fields *fields;
     struct limefile_field field;
     struct limefile_face *files = NULL;
-    int err = describe_record(fs, face->view, face->ordinal, &fields, &field);
-    if (!err && digest_of(&field) != face->digest)
-        err = -ESTALE;
+    int err = describe_again(fs, face, &fields, &field);
     if (!err)
         err = open_files(&field, &face->name, &files);
     limefs_fields_release(fields);
@@ -448,14 +402,14 @@ static int open_again(struct limefs *fs, struct limefs_face *face)
         files = NULL;
     }
     limefs_unlock(&fs->lock);
-    close_files(files);
+    limefile_face_close(files);
     return 0;
 }
 
 int limefs_face_use(struct limefs *fs, struct limefs_face *face)
 {
     limefs_lock(&fs->lock);
-    wake_face(fs, face);
+    face->users++;
     bool open = face->files != NULL;
     limefs_unlock(&fs->lock);
     int err = limefs_view_pin(fs, face->view);
@@ -475,7 +429,8 @@ void limefs_face_leave(struct limefs *fs, struct limefs_face *face)
     release_user(fs, face);
 }
 
-int limefs_face_enter(struct limefs *fs, struct limefs_face *face)
+int limefs_face_enter(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+                      struct limefile_face_entry *entry)
 {
     struct limefs_view *current;
     int err = limefs_view_current(fs, face->view->node, &current);
@@ -485,7 +440,10 @@ int limefs_face_enter(struct limefs *fs, struct limefs_face *face)
     if (!err)
         err = limefs_face_use(fs, face);
     limefs_view_unpin(fs, current);
-    return err;
+    if (err || limefs_face_entry_of(face, ordinal, entry))
+        return err;
+    limefs_face_leave(fs, face);
+    return -ESTALE;
 }
 
 int limefs_face_check(struct limefs *fs, const struct limefs_face *face)
@@ -517,11 +475,6 @@ uint64_t limefs_face_record(const struct limefs_face *face)
 
 /* ---- what the kernel is told ---- */
 
-uint64_t limefs_face_inode(const struct limefs_face *face, uint64_t ordinal)
-{
-    return limefs_inode_of_face(face->slot, ordinal);
-}
-
 bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
                           struct limefile_face_entry *entry)
 {
@@ -536,27 +489,22 @@ bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
     return true;
 }
 
-/* Who may read the container may read it, and nobody may write to it. */
-static void make_readable(struct stat *st, bool directory)
-{
-    st->st_mode = directory ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
-                            : S_IFREG | (st->st_mode & 0444);
-    st->st_nlink = directory ? 2 : 1;
-    st->st_rdev = 0;
-}
-
 ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal)
 {
     struct stat st = limefs_view_stat(fs, face->view);
     return limefs_shown_face(fs, &st, face->ordinal, code_of(&face->name), ordinal);
 }
 
+/* *st is the container's before. Who may read that may read the face, and nobody may write to
+ * it. */
 static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal,
                  const struct limefile_face_entry *entry, struct stat *st)
 {
-    *st = limefs_view_stat(fs, face->view);
     st->st_ino = limefs_shown_face(fs, st, face->ordinal, code_of(&face->name), ordinal);
-    make_readable(st, entry->directory);
+    st->st_mode = entry->directory ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
+                                   : S_IFREG | (st->st_mode & 0444);
+    st->st_nlink = entry->directory ? 2 : 1;
+    st->st_rdev = 0;
     st->st_size = entry->directory ? 0 : (off_t)entry->bytes;
     st->st_blocks = st->st_size / 512 + (st->st_size % 512 != 0);
     st->st_blksize = 128 * 1024;
@@ -568,8 +516,9 @@ void limefs_face_take(struct limefs *fs, struct limefs_face *face, uint64_t ordi
     limefs_lock(&fs->lock);
     face->lookups++;
     limefs_unlock(&fs->lock);
-    out->id = limefs_face_inode(face, ordinal);
+    out->id = limefs_inode_of_face(face->slot, ordinal);
     out->generation = face->id;
+    out->st = limefs_view_stat(fs, face->view);
     fill(fs, face, ordinal, entry, &out->st);
 }
 
@@ -578,7 +527,6 @@ int limefs_face_attr(struct limefs *fs, struct limefs_face *face, uint64_t ordin
 {
     struct limefile_face_entry entry;
     struct limefile_record record;
-    struct stat st;
     int err = limefs_face_use(fs, face);
     if (err)
         return err;
@@ -591,15 +539,8 @@ int limefs_face_attr(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     if (!err)
         err = limefs_face_check(fs, face);
     if (!err) {
+        *out = limefs_view_stat_now(fs, face->view);
         fill(fs, face, ordinal, &entry, out);
-        if (fstat(face->view->fd, &st) == 0) { /* as of a record */
-            out->st_uid = st.st_uid;
-            out->st_gid = st.st_gid;
-            out->st_mtim = st.st_mtim;
-            out->st_ctim = st.st_ctim;
-            out->st_mode = st.st_mode;
-            make_readable(out, entry.directory);
-        }
     }
     limefile_index_free(index);
     limefs_face_leave(fs, face);
@@ -627,12 +568,8 @@ static bool is_configuration(const struct limefile_field *field)
 /* What a container's only configuration is called as a whole file. */
 #define WHOLE "conf"
 
-static bool is_same(const struct limefs_face *a, const struct limefs_face *b)
-{
-    return a->digest == b->digest && a->generation == b->generation;
-}
-
-/* Takes the files over, also after an error. One user, of no lookup yet. */
+/* The one that is known, if it is still right, or a new one, with a user more. Takes the files
+ * over, also after an error. */
 static int make_face(struct limefs *fs, struct limefs_view *view,
                      const struct limefile_field *field, const struct limefile_facename *name,
                      struct limefile_face *files, struct limefs_face **out)
@@ -654,68 +591,37 @@ static int make_face(struct limefs *fs, struct limefs_view *view,
     limefs_view_lookup(fs, view, 1);
     limefs_lock(&fs->lock);
     other = find_face(fs, view, face->ordinal, name);
-    bool beaten = other && is_same(other, face);
-    if (beaten)
-        wake_face(fs, other);
+    bool known =
+        other && other->digest == face->digest && other->generation == face->generation;
+    if (known && !other->files) {
+        other->files = files;
+        face->files = NULL;
+    }
+    if (known)
+        other->users++;
     else if (other)
         drop_face(fs, other);
-    int err = beaten ? 0 : put_face(fs, face);
+    int err = known ? 0 : put_face(fs, face);
     limefs_unlock(&fs->lock);
-    if (err || beaten)
+    *out = known ? other : face;
+    if (err || known)
         free_face(fs, face);
-    *out = beaten ? other : face;
     return err;
-}
-
-/* One that is known, if it is still right: with one user more. */
-static struct limefs_face *known_face(struct limefs *fs, struct limefs_view *view,
-                                      const struct limefile_field *field,
-                                      const struct limefile_facename *name)
-{
-    uint64_t ordinal = field->record.ordinal, digest = digest_of(field);
-    uint64_t generation = limefs_view_generation(fs, view, ordinal);
-    limefs_lock(&fs->lock);
-    struct limefs_face *face = find_face(fs, view, ordinal, name);
-    if (face && (face->digest != digest || face->generation != generation)) {
-        drop_face(fs, face);
-        face = NULL;
-    }
-    if (face)
-        wake_face(fs, face);
-    limefs_unlock(&fs->lock);
-    return face;
-}
-
-/* One in use keeps them. */
-static bool has_files(struct limefs *fs, const struct limefs_face *face)
-{
-    limefs_lock(&fs->lock);
-    bool has = face->files != NULL;
-    limefs_unlock(&fs->lock);
-    return has;
 }
 
 /* Of a pinned view, which it holds: the face in use. */
 static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                   const struct limefile_facename *name, struct limefs_face **out)
+                   const struct limefile_facename *name, struct limefs_face **face)
 {
     struct limefs_fields *fields;
     struct limefile_field field;
     struct limefile_face *files;
-    struct limefs_face *face = NULL;
     int err = describe_record(fs, view, ordinal, &fields, &field);
-    if (!err && !(face = known_face(fs, view, &field, name))) {
+    if (!err)
         err = open_files(&field, name, &files);
-        if (!err)
-            err = make_face(fs, view, &field, name, files, &face);
-    }
+    if (!err)
+        err = make_face(fs, view, &field, name, files, face);
     limefs_fields_release(fields);
-    if (!err && !has_files(fs, face)) {
-        err = open_again(fs, face);
-        if (err)
-            release_user(fs, face);
-    }
-    *out = face;
     return err;
 }
 
@@ -769,33 +675,42 @@ static int find_record(struct limefs *fs, struct limefs_node *container, const c
     return err;
 }
 
+/* The face of that name, in use; its view is pinned, too. */
+static int find_named(struct limefs *fs, struct limefs_node *container, const char *name,
+                      struct limefs_view **view, struct limefs_face **face)
+{
+    struct limefile_facename facename;
+    struct limefile_record record;
+    int err = find_record(fs, container, name, &facename, view, &record);
+    if (err)
+        return err;
+    err = face_of(fs, *view, record.ordinal, &facename, face);
+    if (err)
+        limefs_view_unpin(fs, *view);
+    return err;
+}
+
 int limefs_face_lookup(struct limefs *fs, struct limefs_node *container, const char *name,
                        struct limefs_face_entry *out)
 {
-    struct limefile_facename facename;
     struct limefs_view *view;
-    struct limefile_record record;
     struct limefile_face_entry entry;
     struct limefs_face *face;
-    int err = find_record(fs, container, name, &facename, &view, &record);
+    int err = find_named(fs, container, name, &view, &face);
     if (err)
         return err;
-    err = face_of(fs, view, record.ordinal, &facename, &face);
-    if (!err) {
-        uint64_t ordinal = limefile_face_is_directory(&facename) ? 0 : 1;
-        if (limefs_face_entry_of(face, ordinal, &entry))
-            limefs_face_take(fs, face, ordinal, &entry, out);
-        else
-            err = -EIO;
-        release_user(fs, face);
-    }
+    uint64_t ordinal = limefile_face_is_directory(&face->name) ? 0 : 1;
+    if (limefs_face_entry_of(face, ordinal, &entry))
+        limefs_face_take(fs, face, ordinal, &entry, out);
+    else
+        err = -EIO;
+    release_user(fs, face);
     limefs_view_unpin(fs, view);
     return err;
 }
 
 bool limefs_face_is_there(struct limefs *fs, struct limefs_node *container, const char *name)
 {
-    struct limefile_facename facename;
     struct limefs_view *view;
     struct limefile_record record;
     struct limefs_face *face;
@@ -803,13 +718,11 @@ bool limefs_face_is_there(struct limefs *fs, struct limefs_node *container, cons
         limefs_view_unpin(fs, view);
         return false; /* a record of that name comes first */
     }
-    if (find_record(fs, container, name, &facename, &view, &record) != 0)
+    if (find_named(fs, container, name, &view, &face) != 0)
         return false;
-    int err = face_of(fs, view, record.ordinal, &facename, &face);
-    if (!err)
-        release_user(fs, face);
+    release_user(fs, face);
     limefs_view_unpin(fs, view);
-    return err == 0;
+    return true;
 }
 
 int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *face, uint64_t parent,
@@ -817,12 +730,10 @@ int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *face, uint64_t 
 {
     uint64_t number;
     struct limefile_face_entry entry;
-    int err = limefs_face_enter(fs, face);
+    int err = limefs_face_enter(fs, face, parent, &entry);
     if (err)
         return err;
-    if (!limefs_face_entry_of(face, parent, &entry))
-        err = -ESTALE;
-    else if (!entry.directory)
+    if (!entry.directory)
         err = -ENOTDIR;
     else if (!limefile_face_find(face->files, parent, name, &number) ||
              !limefs_face_entry_of(face, number + 1, &entry))
@@ -894,9 +805,7 @@ int limefs_face_prepare(struct limefs *fs, struct limefs_face *face, atomic_bool
     struct limefile_field field;
     if (limefs_face_is_ready(face))
         return 0;
-    int err = describe_record(fs, face->view, face->ordinal, &fields, &field);
-    if (!err && digest_of(&field) != face->digest)
-        err = -ESTALE;
+    int err = describe_again(fs, face, &fields, &field);
     if (!err)
         err = measure(fs, face, &field, stop);
     limefs_fields_release(fields);

@@ -48,9 +48,11 @@ static bool read_block(struct limefs_ahead *ahead, int number)
     struct timespec now;
     struct stat st;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (fstat(file->view->fd, &st) != 0 || limefile_time_is_racy(&st.st_ctim, &now))
+    if (fstat(file->view->fd, &st) != 0)
         return false;
     ahead->block[number].stamp = limefile_identity_of(&st);
+    if (!limefs_is_settled(&ahead->block[number].stamp, &now, false))
+        return false;
     return limefs_local_read(file, to, n, block->from, &bytes) == (ssize_t)n;
 }
 

@@ -31,21 +31,13 @@ static int direct_fd(struct limefs_file *file)
     return fd;
 }
 
-/* ---- records ---- */
-
-static ssize_t read_guise(const struct limefs_view *view, char *buf, size_t n, uint64_t at)
-{
-    struct limefile_fd fd;
-    return limefile_read_full(limefs_view_source(view, &fd), buf, n, at);
-}
-
 ssize_t limefs_local_read(struct limefs_file *file, char *buf, size_t n, uint64_t at,
                           const char **bytes)
 {
-    if (file->view->guise) {
-        *bytes = buf;
-        return read_guise(file->view, buf, n, at);
-    }
+    struct limefile_fd unused;
+    *bytes = buf;
+    if (file->view->guise)
+        return limefile_read_full(limefs_view_source(file->view, &unused), buf, n, at);
     if (n >= LIMEFILE_DIRECT_MIN && !limefile_is_cached(file->view->fd, at, n)) {
         int fd = direct_fd(file);
         ssize_t got = fd < 0 ? -EINVAL : limefile_read_around(fd, buf, n, at, bytes);

@@ -48,12 +48,12 @@ static int take_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     return 0;
 }
 
-/* Room for faces that are of the record as it was until now. */
-static int empty_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+int limefs_file_resize(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                       uint64_t bytes, bool emptied)
 {
     struct limefs_face_change change;
     limefs_face_change(fs, view, ordinal, &change);
-    int err = limefs_record_resize(fs, view, ordinal, 0, true);
+    int err = limefs_record_resize(fs, view, ordinal, bytes, emptied);
     limefs_face_changed(fs, view, &change);
     return err;
 }
@@ -64,7 +64,7 @@ static int take_target(struct limefs *fs, struct limefs_file *file, int flags)
     bool appends = (flags & (O_APPEND | O_TRUNC)) == O_APPEND;
     int err = limefs_target_open(fs, file->view, ordinal, appends, &file->target);
     if (!err && flags & O_TRUNC)
-        err = empty_record(fs, file->view, ordinal);
+        err = limefs_file_resize(fs, file->view, ordinal, 0, true);
     if (err && file->target)
         limefs_target_close(fs, file->target, false);
     return err;
@@ -85,7 +85,7 @@ static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     if (!err && (flags & O_ACCMODE) != O_RDONLY)
         err = take_target(fs, file, flags);
     else if (!err && flags & O_TRUNC)
-        err = empty_record(fs, view, ordinal);
+        err = limefs_file_resize(fs, view, ordinal, 0, true);
     if (err)
         limefs_view_unpin(fs, current);
     return err;
@@ -98,14 +98,11 @@ static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     struct limefile_face_entry entry;
     if ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC)
         return -EROFS;
-    int err = limefs_face_enter(fs, face);
+    int err = limefs_face_enter(fs, face, ordinal, &entry);
     if (err)
         return err;
     struct limefs_view *view = limefs_face_view(face);
-    if (!limefs_face_entry_of(face, ordinal, &entry))
-        err = -ESTALE;
-    else if (entry.directory)
-        err = -EISDIR;
+    err = entry.directory ? -EISDIR : 0;
     if (!err)
         err = take_record(fs, view, limefs_face_record(face), file);
     if (!err) /* the record has not become another one meanwhile */
@@ -191,12 +188,9 @@ static bool keeps_pages(struct limefs_node *node, const struct limefile_identity
     bool same = limefile_identity_equal(stamp, &node->plain.cached);
     node->plain.cached_is_ours =
         node->plain.cached_is_ours && same && stamp->ctime.tv_nsec != 0;
-    bool young =
-        !node->plain.cached_is_ours && (moving || limefile_time_is_racy(&stamp->ctime, &now));
-    node->plain.cached = *stamp;
-    if (young)
-        node->plain.cached = (struct limefile_identity){0};
-    return same && !young;
+    bool settled = node->plain.cached_is_ours || limefs_is_settled(stamp, &now, moving);
+    node->plain.cached = settled ? *stamp : (struct limefile_identity){0};
+    return same && settled;
 }
 
 static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
@@ -222,21 +216,19 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
 int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_file **out,
                      bool *keep)
 {
-    uint64_t ordinal;
+    struct limefs_inode it = limefs_inode_now(fs, id);
     struct limefs_file *file = new_file();
     if (!file)
         return -ENOMEM;
     *keep = true;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
-    struct limefs_face *face = node || view ? NULL : limefs_inode_face(fs, id, &ordinal);
     int err = -ESTALE;
-    if (face)
-        err = open_face(fs, face, ordinal, flags, file);
-    else if (node)
-        err = node->kind == LIMEFS_OTHER ? open_other(fs, node, flags, file, keep) : -EISDIR;
-    else if (view)
-        err = open_record(fs, view, ordinal, flags, file);
+    if (it.face)
+        err = open_face(fs, it.face, it.ordinal, flags, file);
+    else if (it.node)
+        err = it.node->kind == LIMEFS_OTHER ? open_other(fs, it.node, flags, file, keep)
+                                            : -EISDIR;
+    else if (it.view)
+        err = open_record(fs, it.view, it.ordinal, flags, file);
     if (err) {
         free_file(file);
         return err;
@@ -347,6 +339,12 @@ int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
     return fd == -1 ? -errno : fd;
 }
 
+int limefs_file_hold(struct limefs *fs, struct limefs_node *node)
+{
+    int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
+    return fd < 0 ? limefs_tree_hold(fs, node) : fd;
+}
+
 void limefs_files_release(struct limefs *fs)
 {
     while (fs->files)
@@ -362,7 +360,6 @@ ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const cha
         struct limefs_face_change change;
         limefs_face_change(fs, file->view, file->record.ordinal, &change);
         ssize_t put = limefs_target_write(fs, file->target, buf, n, offset);
-        limefs_verify_forget(fs, file->view);
         limefs_face_changed(fs, file->view, &change);
         return put;
     }
@@ -391,7 +388,6 @@ int limefs_file_allocate(struct limefs *fs, struct limefs_file *file, int mode, 
         struct limefs_face_change change;
         limefs_face_change(fs, file->view, file->record.ordinal, &change);
         int err = limefs_target_allocate(fs, file->target, mode, offset, bytes);
-        limefs_verify_forget(fs, file->view);
         limefs_face_changed(fs, file->view, &change);
         return err;
     }

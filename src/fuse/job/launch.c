@@ -48,7 +48,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return 0;
 }
 
-void limefs_launch_remove(const char *path)
+static void remove_folder(const char *path)
 {
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
@@ -104,7 +104,7 @@ void limefs_launch_sweep(void)
             continue;
         snprintf(path, sizeof path, "%s/%s", where, entry->d_name);
         if (is_left_behind(path))
-            limefs_launch_remove(path);
+            remove_folder(path);
     }
     if (dir)
         closedir(dir);
@@ -285,7 +285,7 @@ void limefs_launch_end(struct limefs_launch *launch)
     if (launch->words >= 0)
         close(launch->words);
     if (launch->dir[0])
-        limefs_launch_remove(launch->dir); /* the keeper's work, unless it was killed */
+        remove_folder(launch->dir); /* the keeper's work, unless it was killed */
     if (launch->lock >= 0)
         close(launch->lock);
     *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .words = -1};
@@ -406,6 +406,6 @@ int limefs_keeper_main(int argc, char *argv[])
         }
     }
     kill_orphans();
-    limefs_launch_remove(argv[2]);
+    remove_folder(argv[2]);
     return 0;
 }

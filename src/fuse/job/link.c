@@ -223,8 +223,8 @@ static bool may_retry(const struct limefs_job_file *file)
            limefs_seconds() - file->since > retry_seconds;
 }
 
-static struct limefs_job_file *find_or_open(struct limefs_job *job,
-                                            const struct limefs_view *view, bool writes)
+struct limefs_job_file *limefs_job_file_open(struct limefs_job *job,
+                                             const struct limefs_view *view, bool writes)
 {
     struct limefs_job_file *free_one = NULL, *idle = NULL;
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
@@ -254,18 +254,6 @@ static struct limefs_job_file *find_or_open(struct limefs_job *job,
     return NULL;
 }
 
-struct limefs_job_file *limefs_job_file_of(struct limefs_job *job,
-                                           const struct limefs_view *view)
-{
-    return find_or_open(job, view, false);
-}
-
-struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *job,
-                                                 const struct limefs_view *view)
-{
-    return find_or_open(job, view, true);
-}
-
 struct limefs_job_file *limefs_job_file_written(struct limefs_job *job,
                                                 const struct limefs_view *view)
 {
@@ -288,8 +276,12 @@ bool limefs_job_file_has(struct limefs_job *job, struct limefs_job_file *file,
     return false;
 }
 
-void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *view)
+void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
 {
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    limefs_lock(&job->lock);
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
         if (file->view != view->id || !file->writes)
@@ -301,6 +293,7 @@ void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *vie
         else if (file->state == LIMEFS_JOB_FILE_REFUSED)
             *file = (struct limefs_job_file){0}; /* perhaps as it was the other one */
     }
+    limefs_unlock(&job->lock);
 }
 
 /* ---- the replies ---- */

@@ -176,13 +176,10 @@ uint64_t limefs_job_gate(const struct limefs_job *);
  * else, too: ask once more then. */
 bool limefs_job_has_too_much(const struct limefs_job *, int code);
 
-/* The file for this view; asked for if it is not known. NULL: no room for it, or the container
- * is just being changed. */
-struct limefs_job_file *limefs_job_file_of(struct limefs_job *, const struct limefs_view *);
-
-/* The same for writing; only where the container is what it was when it was opened. */
-struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,
-                                                 const struct limefs_view *);
+/* The file for this view, to be read or written; asked for if it is not known. NULL: no room
+ * for it, or the container, to be read, is just being changed. */
+struct limefs_job_file *limefs_job_file_open(struct limefs_job *, const struct limefs_view *,
+                                             bool writes);
 
 /* That one, if it is open by now; else nothing was written through it. */
 struct limefs_job_file *limefs_job_file_written(struct limefs_job *,
@@ -195,10 +192,6 @@ struct limefs_job_file *limefs_job_file_loading(struct limefs_job *, uint64_t vi
  * again. */
 bool limefs_job_file_has(struct limefs_job *, struct limefs_job_file *,
                          const struct limefs_view *, uint64_t from, uint64_t to);
-
-/* Another file has taken the container's name: the one open for writing is closed, and asked
- * for again. */
-void limefs_job_file_moved(struct limefs_job *, const struct limefs_view *);
 
 /* Asks for those to be closed that there was no room for. */
 void limefs_job_send_closes(struct limefs_job *);

@@ -85,7 +85,7 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
 {
     int loads[LIMEFS_SLOTS_MAX];
     bool follows;
-    struct limefs_job_file *file = limefs_job_file_of(job, view);
+    struct limefs_job_file *file = limefs_job_file_open(job, view, false);
     if (file && limefs_job_file_is_opening(file)) {
         limefs_forward_note(&job->forward, want, 0, loads, &follows);
         if (!limefs_forward_is_stream(&job->forward, want))

@@ -256,7 +256,7 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
 static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
 {
     struct limefs_job_file *file = NULL;
-    while (is_open(job) && (file = limefs_job_file_to_write(job, view)) &&
+    while (is_open(job) && (file = limefs_job_file_open(job, view, true)) &&
            (limefs_job_file_is_opening(file) || limefs_job_file_is_closing(file)))
         limefs_wait(&job->changed, &job->lock);
     return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
@@ -387,17 +387,6 @@ int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct 
     return err ? err : 1;
 }
 
-void limefs_store_prepare(struct limefs *fs, const struct limefs_view *view)
-{
-    struct limefs_job *job = fs->job;
-    if (!job || job->parcel_count == 0)
-        return;
-    limefs_lock(&job->lock);
-    if (is_open(job))
-        limefs_job_file_to_write(job, view);
-    limefs_unlock(&job->lock);
-}
-
 /* ---- flush ---- */
 
 int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint64_t from,
@@ -414,16 +403,6 @@ int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint6
     written->late = 0;
     limefs_unlock(&job->lock);
     return err;
-}
-
-void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
-{
-    struct limefs_job *job = fs->job;
-    if (!job || job->parcel_count == 0)
-        return;
-    limefs_lock(&job->lock);
-    limefs_job_file_moved(job, view);
-    limefs_unlock(&job->lock);
 }
 
 /* ---- what ranks have written is brought to the disk by them ---- */

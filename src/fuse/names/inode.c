@@ -50,12 +50,7 @@ int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, ui
     struct limefs_slot *taken = &fs->inodes.slots[*slot];
     fs->inodes.slot_free = taken->next_free;
     taken->use = use;
-    if (use == LIMEFS_SLOT_NODE)
-        taken->node = what;
-    else if (use == LIMEFS_SLOT_VIEW)
-        taken->view = what;
-    else
-        taken->face = what;
+    taken->what = what;
     return 0;
 }
 
@@ -73,39 +68,24 @@ static uint32_t slot_of(uint64_t id)
     return id == FUSE_ROOT ? 0 : (uint32_t)(id >> 32) % SLOTS_MAX;
 }
 
+struct limefs_inode limefs_inode_find(struct limefs *fs, uint64_t id)
+{
+    uint32_t slot = slot_of(id);
+    struct limefs_inode found = {.ordinal = (uint32_t)id};
+    limefs_lock(&fs->lock);
+    if (slot < fs->inodes.slot_count) {
+        const struct limefs_slot *at = &fs->inodes.slots[slot];
+        found.node = at->use == LIMEFS_SLOT_NODE ? at->what : NULL;
+        found.view = at->use == LIMEFS_SLOT_VIEW ? at->what : NULL;
+        found.face = at->use == LIMEFS_SLOT_FACE ? at->what : NULL;
+    }
+    limefs_unlock(&fs->lock);
+    return found;
+}
+
 struct limefs_node *limefs_inode_node(struct limefs *fs, uint64_t id)
 {
-    uint32_t slot = slot_of(id);
-    struct limefs_node *node = NULL;
-    limefs_lock(&fs->lock);
-    if (slot < fs->inodes.slot_count && fs->inodes.slots[slot].use == LIMEFS_SLOT_NODE)
-        node = fs->inodes.slots[slot].node;
-    limefs_unlock(&fs->lock);
-    return node;
-}
-
-struct limefs_view *limefs_inode_view(struct limefs *fs, uint64_t id, uint64_t *ordinal)
-{
-    uint32_t slot = slot_of(id);
-    struct limefs_view *view = NULL;
-    limefs_lock(&fs->lock);
-    if (slot < fs->inodes.slot_count && fs->inodes.slots[slot].use == LIMEFS_SLOT_VIEW)
-        view = fs->inodes.slots[slot].view;
-    limefs_unlock(&fs->lock);
-    *ordinal = (uint32_t)id;
-    return view;
-}
-
-struct limefs_face *limefs_inode_face(struct limefs *fs, uint64_t id, uint64_t *ordinal)
-{
-    uint32_t slot = slot_of(id);
-    struct limefs_face *face = NULL;
-    limefs_lock(&fs->lock);
-    if (slot < fs->inodes.slot_count && fs->inodes.slots[slot].use == LIMEFS_SLOT_FACE)
-        face = fs->inodes.slots[slot].face;
-    limefs_unlock(&fs->lock);
-    *ordinal = (uint32_t)id;
-    return face;
+    return limefs_inode_find(fs, id).node;
 }
 
 uint64_t limefs_inode_of_node(const struct limefs_node *node)
@@ -590,17 +570,6 @@ void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const stru
     limefs_unlock(&fs->lock);
 }
 
-bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const char *name,
-                          const struct limefile_identity *stamp)
-{
-    limefs_lock(&fs->lock);
-    const struct limefs_node *node = limefs_node_find(fs, parent, name);
-    bool fresh = node && node->container.fresh &&
-                 limefile_identity_same_file(&node->container.made, stamp);
-    limefs_unlock(&fs->lock);
-    return fresh;
-}
-
 bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
                             struct limefs_found *found)
 {
@@ -610,8 +579,11 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     if (!node)
         node = find_number(fs, &stamp);
     bool sure = node && node->sure && limefile_identity_equal(&node->stamp, &stamp);
-    bool known = sure || (node && node->plain.writers &&
-                          limefile_identity_same_file(&node->stamp, &stamp));
+    bool fresh = node && node->container.fresh &&
+                 limefile_identity_same_file(&node->container.made, &stamp);
+    bool known =
+        sure || fresh ||
+        (node && node->plain.writers && limefile_identity_same_file(&node->stamp, &stamp));
     if (known) {
         found->kind = node->kind;
         found->sure = sure;
@@ -664,7 +636,7 @@ void limefs_inodes_release(struct limefs *fs)
 {
     for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
         if (fs->inodes.slots[i].use == LIMEFS_SLOT_NODE)
-            free_node(fs->inodes.slots[i].node);
+            free_node(fs->inodes.slots[i].what);
     free(fs->inodes.slots);
     free(fs->inodes.names);
     free(fs->inodes.nodes);

@@ -198,10 +198,11 @@ static bool may_open_later(int err)
 /* A container begins with a good header. What cannot be read is not a container either, unless
  * the next look may go well. Whether it is one does not depend on who asks, so the daemon looks
  * for itself; of what it reads, the caller learns no more than this. 0, 1, or the error that
- * passes. *sure: it could be read, and nobody was about to change it, which has that ctime. */
-static int begins_like_container(bool formats, int file, const struct timespec *ctime,
-                                 bool *sure)
+ * passes. `seen`: when found->st was; found->sure is set. */
+static int begins_like_container(bool formats, int file, const struct timespec *seen,
+                                 struct limefs_found *found)
 {
+    struct limefile_identity stamp = limefile_identity_of(&found->st);
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
     struct limefile_fd source;
@@ -211,14 +212,13 @@ static int begins_like_container(bool formats, int file, const struct timespec *
     if (fd < 0)
         return may_open_later(fd) ? fd : 0;
     limefile_fd_init(&source, fd);
-    bool moving = limefile_is_being_written(fd, ctime);
+    bool being_written = limefile_is_being_written(fd, &stamp.ctime);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
-    *sure = got >= 0 && !moving;
     int is = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
     if (!is && got > 0 && formats)
         is = is_in_guise(fd, raw, (size_t)got);
     close(fd);
-    *sure = *sure && is >= 0;
+    found->sure = got >= 0 && is >= 0 && limefs_is_settled(&stamp, seen, being_written);
     return is > 0;
 }
 
@@ -227,20 +227,9 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
                      struct limefs_found *found)
 {
     const struct stat *st = &found->st;
-    struct limefile_identity stamp = limefile_identity_of(st);
     found->kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
-    if (!S_ISREG(st->st_mode))
-        return true;
-    if (fs->options.rw && limefs_node_is_fresh(fs, parent, name, &stamp)) {
-        found->kind = LIMEFS_CONTAINER;
-        return true;
-    }
-    return st->st_size < LIMEFS_TREE_SNIFFED || limefs_node_known_kind(fs, parent, name, found);
-}
-
-static bool is_sure_link(const struct stat *st, const struct timespec *seen)
-{
-    return S_ISLNK(st->st_mode) && !limefile_time_is_racy(&st->st_ctim, seen);
+    return !S_ISREG(st->st_mode) || limefs_node_known_kind(fs, parent, name, found) ||
+           st->st_size < LIMEFS_TREE_SNIFFED;
 }
 
 /* The name may lead to another file by now: what is looked into is what is told of. It may be
@@ -253,15 +242,14 @@ int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_
     int fd = limefile_open_beneath(folder, name, O_PATH);
     if (fd < 0)
         return fd;
-    bool looked = false;
+    found->sure = false;
     int err = fstat(fd, st) == 0 ? 0 : -errno;
     int begins = 0;
     if (!err && S_ISREG(st->st_mode))
-        begins = begins_like_container(formats, fd, &st->st_ctim, &looked);
+        begins = begins_like_container(formats, fd, &seen, found);
     found->kind = begins > 0             ? LIMEFS_CONTAINER
                   : S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY
                                          : LIMEFS_OTHER;
-    found->sure = looked && !limefile_time_is_racy(&st->st_ctim, &seen);
     close(fd);
     return begins < 0 ? begins : err;
 }
@@ -275,7 +263,8 @@ int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *
         return folder;
     clock_gettime(CLOCK_REALTIME, &seen);
     int err = fstatat(folder, name, &found->st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
-    found->sure = !err && is_sure_link(&found->st, &seen);
+    struct limefile_identity stamp = limefile_identity_of(&found->st);
+    found->sure = !err && S_ISLNK(stamp.mode) && limefs_is_settled(&stamp, &seen, false);
     if (!err && !is_plain(fs, parent, name, found))
         err = limefs_tree_sniff(fs->options.formats, folder, name, found);
     close(folder);

@@ -31,6 +31,7 @@ void limefs_view_watch(struct limefs *fs, const struct limefs_view_watch *watch)
 
 static void notify_changed(struct limefs *fs, struct limefs_view *view)
 {
+    view->changes++;
     for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
         if (fs->snapshots.watches[i]->changed)
             fs->snapshots.watches[i]->changed(view);
@@ -41,6 +42,14 @@ void limefs_view_changed(struct limefs *fs, struct limefs_view *view)
     limefs_lock(&fs->lock);
     notify_changed(fs, view);
     limefs_unlock(&fs->lock);
+}
+
+uint64_t limefs_view_changes(struct limefs *fs, const struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    uint64_t changes = view->changes;
+    limefs_unlock(&fs->lock);
+    return changes;
 }
 
 /* ---- the list of views that are awake (fs->lock held) ---- */
@@ -235,7 +244,7 @@ void limefs_views_release(struct limefs *fs)
     for (uint32_t i = 0; i < fs->inodes.slot_count; i++) {
         if (fs->inodes.slots[i].use != LIMEFS_SLOT_VIEW)
             continue;
-        struct limefs_view *view = fs->inodes.slots[i].view;
+        struct limefs_view *view = fs->inodes.slots[i].what;
         limefs_lock(&fs->lock);
         if (view->fd >= 0)
             put_to_sleep(fs, view);
@@ -323,12 +332,15 @@ static int open_new(struct limefs *fs, struct limefs_node *node, int file,
 /* The times may not tell what is there now from what is there later. */
 static void take_times(struct limefs_view *view, bool moving, const struct timespec *seen)
 {
-    bool young = moving || limefile_time_is_racy(&view->st.st_ctim, seen);
-    bool suspect = moving || limefile_time_is_racy(&view->st.st_mtim, seen) ||
-                   limefs_index_unread(view->index); /* to be tried again */
-    view->state = suspect ? LIMEFS_VIEW_SUSPECT : young ? LIMEFS_VIEW_YOUNG : LIMEFS_VIEW_VALID;
     view->stamp = limefile_identity_of(&view->st);
-    if (!young)
+    bool settled = limefs_is_settled(&view->stamp, seen, moving);
+    bool by_mtime = !moving && !limefile_time_is_racy(&view->stamp.mtime, seen);
+    view->state = settled    ? LIMEFS_VIEW_VALID
+                  : by_mtime ? LIMEFS_VIEW_YOUNG
+                             : LIMEFS_VIEW_SUSPECT;
+    if (limefs_index_unread(view->index)) /* to be tried again */
+        view->state = LIMEFS_VIEW_SUSPECT;
+    if (settled)
         view->settled = view->stamp;
 }
 
@@ -401,14 +413,16 @@ enum limefs_view_answer limefs_view_judge(enum limefs_view_state state,
 {
     if (state == LIMEFS_VIEW_WRITTEN)
         return limefile_identity_same_file(seen, now) ? LIMEFS_VIEW_SHOWN : LIMEFS_VIEW_CHANGED;
-    if (!limefile_identity_equal(seen, now))
+    switch (limefile_validity(seen, clock, being_written, now)) {
+    case LIMEFILE_CHANGED:
         return LIMEFS_VIEW_CHANGED;
-    if (being_written || state == LIMEFS_VIEW_VALID)
+    case LIMEFILE_SUSPECT: /* still: who looks later finds out */
         return LIMEFS_VIEW_SHOWN;
-    if (state == LIMEFS_VIEW_YOUNG)
-        return limefile_time_is_racy(&now->ctime, clock) ? LIMEFS_VIEW_SHOWN
-                                                         : LIMEFS_VIEW_TO_CHECK;
-    return limefile_time_is_racy(&now->mtime, clock) ? LIMEFS_VIEW_SHOWN : LIMEFS_VIEW_CHANGED;
+    default:
+        return state == LIMEFS_VIEW_VALID   ? LIMEFS_VIEW_SHOWN
+               : state == LIMEFS_VIEW_YOUNG ? LIMEFS_VIEW_TO_CHECK
+                                            : LIMEFS_VIEW_CHANGED;
+    }
 }
 
 /* A pinned view, whose container's lock is held. */
@@ -635,9 +649,12 @@ void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool w
 void limefs_view_lose(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
-    for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
-        if (fs->inodes.slots[i].use == LIMEFS_SLOT_VIEW && fs->inodes.slots[i].view->id == id)
-            fs->inodes.slots[i].view->lost = true;
+    for (uint32_t i = 0; i < fs->inodes.slot_count; i++) {
+        const struct limefs_slot *slot = &fs->inodes.slots[i];
+        struct limefs_view *view = slot->use == LIMEFS_SLOT_VIEW ? slot->what : NULL;
+        if (view && view->id == id)
+            view->lost = true;
+    }
     limefs_unlock(&fs->lock);
 }
 
@@ -777,15 +794,13 @@ uint64_t limefs_view_inode(struct limefs *fs, const struct limefs_view *view, ui
     return limefs_inode_of_record(view->slot, times, ordinal);
 }
 
-bool limefs_view_has(struct limefs *fs, const struct limefs_view *view, uint64_t id)
+struct limefs_inode limefs_inode_now(struct limefs *fs, uint64_t id)
 {
-    return limefs_view_inode(fs, view, (uint32_t)id) == id;
-}
-
-struct limefs_view *limefs_view_of_record(struct limefs *fs, uint64_t id, uint64_t *ordinal)
-{
-    struct limefs_view *view = limefs_inode_view(fs, id, ordinal);
-    return view && limefs_view_has(fs, view, id) ? view : NULL;
+    struct limefs_inode it = limefs_inode_find(fs, id);
+    it.gone = it.view && limefs_view_inode(fs, it.view, it.ordinal) != id;
+    if (it.gone)
+        it.view = NULL;
+    return it;
 }
 
 int limefs_view_renew(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)

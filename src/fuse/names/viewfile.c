@@ -106,6 +106,19 @@ struct stat limefs_view_stat(struct limefs *fs, const struct limefs_view *view)
     return st;
 }
 
+struct stat limefs_view_stat_now(struct limefs *fs, const struct limefs_view *view)
+{
+    struct stat now, st = limefs_view_stat(fs, view);
+    if (fstat(view->fd, &now) == 0) {
+        st.st_mode = now.st_mode;
+        st.st_uid = now.st_uid;
+        st.st_gid = now.st_gid;
+        st.st_mtim = now.st_mtim;
+        st.st_ctim = now.st_ctim;
+    }
+    return st;
+}
+
 struct limefile_identity limefs_view_settled(struct limefs *fs, const struct limefs_view *view)
 {
     limefs_lock(&fs->lock);
@@ -213,8 +226,8 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
 /* Before anything is read that the look is to vouch for. */
 static void look_for_writers(const struct limefs_view *view, struct look *look)
 {
-    look->settled = !limefile_time_is_racy(&look->st.st_ctim, &look->seen) &&
-                    !limefile_is_being_written(view->fd, &look->st.st_ctim);
+    look->settled = limefs_is_settled(&look->stamp, &look->seen,
+                                      limefile_is_being_written(view->fd, &look->stamp.ctime));
 }
 
 /* The ctime alone is another one, or so young that the next change might leave the same. Who

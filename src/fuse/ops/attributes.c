@@ -158,16 +158,6 @@ static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_
     return err;
 }
 
-static int resize_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                         uint64_t bytes)
-{
-    struct limefs_face_change change;
-    limefs_face_change(fs, view, ordinal, &change);
-    int err = limefs_record_resize(fs, view, ordinal, bytes, false);
-    limefs_face_changed(fs, view, &change);
-    return err;
-}
-
 static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                       const struct limefs_file *file, int which, const struct stat *st)
 {
@@ -184,18 +174,11 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     if (err)
         return err;
     if (which & FUSE_SET_ATTR_SIZE)
-        err = resize_record(fs, view, ordinal, (uint64_t)st->st_size);
+        err = limefs_file_resize(fs, view, ordinal, (uint64_t)st->st_size, false);
     if (!err && which & TIMES)
         err = set_record_times(fs, view, ordinal, file, which, st);
     limefs_view_unpin(fs, view);
     return err;
-}
-
-/* A file that is open may have lost its name. */
-static int hold(struct limefs *fs, struct limefs_node *node)
-{
-    int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
-    return fd < 0 ? limefs_tree_hold(fs, node) : fd;
 }
 
 /* By our own doing perhaps: its new file may have the old attributes. */
@@ -210,7 +193,7 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
                     int which, const struct stat *st)
 {
     bool opened = file && file->fd >= 0;
-    int fd = opened ? file->fd : hold(fs, node);
+    int fd = opened ? file->fd : limefs_file_hold(fs, node);
     if (fd < 0)
         return fd;
     struct stat mode = *st;
@@ -234,14 +217,11 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
 int limefs_set_attributes(struct limefs *fs, uint64_t id, struct limefs_file *file, int which,
                           const struct stat *st)
 {
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    if (node && node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
+    struct limefs_inode it = limefs_inode_now(fs, id);
+    if (it.node && it.node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
         return -EISDIR;
-    if (node)
-        return set_node(fs, node, file, which, st);
-    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
-    if (view && !limefs_view_has(fs, view, id))
-        return LIMEFILE_E_NO_RECORD;
-    return view ? set_record(fs, view, ordinal, file, which, st) : -ESTALE;
+    return it.node   ? set_node(fs, it.node, file, which, st)
+           : it.view ? set_record(fs, it.view, it.ordinal, file, which, st)
+           : it.gone ? LIMEFILE_E_NO_RECORD
+                     : -ESTALE;
 }

@@ -54,16 +54,11 @@ static const double looks_seconds = 2, slow_look_seconds = 0.1;
 static int open_face(struct limefs *fs, struct limefs_dir *dir)
 {
     struct limefile_face_entry entry;
-    int err = limefs_face_enter(fs, dir->face);
-    if (err)
+    int err = limefs_face_enter(fs, dir->face, dir->ordinal, &entry);
+    if (err || entry.directory)
         return err;
-    if (!limefs_face_entry_of(dir->face, dir->ordinal, &entry))
-        err = -ESTALE;
-    else if (!entry.directory)
-        err = -ENOTDIR;
-    if (err)
-        limefs_face_leave(fs, dir->face);
-    return err;
+    limefs_face_leave(fs, dir->face);
+    return -ENOTDIR;
 }
 
 /* ---- open and close ---- */
@@ -96,20 +91,18 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
 
 int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
 {
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
-    if (!face && (!node || node->kind == LIMEFS_OTHER))
+    struct limefs_inode it = limefs_inode_now(fs, id);
+    if (!it.face && (!it.node || it.node->kind == LIMEFS_OTHER))
         return -ENOTDIR;
     struct limefs_dir *dir = calloc(1, sizeof *dir);
     if (!dir)
         return -ENOMEM;
-    dir->node = node;
-    dir->face = face;
-    dir->ordinal = face ? ordinal : 0;
-    int err = face                             ? open_face(fs, dir)
-              : node->kind == LIMEFS_CONTAINER ? open_container(fs, dir)
-                                               : open_directory(fs, dir);
+    dir->node = it.node;
+    dir->face = it.face;
+    dir->ordinal = it.ordinal;
+    int err = it.face                             ? open_face(fs, dir)
+              : it.node->kind == LIMEFS_CONTAINER ? open_container(fs, dir)
+                                                  : open_directory(fs, dir);
     if (err) {
         free(dir);
         return err;
@@ -153,34 +146,24 @@ void limefs_dirs_release(struct limefs *fs)
 
 /* ---- entries ---- */
 
-static void add_entry(struct limefs_listing *list, const char *name, const struct stat *st,
-                      off_t next)
+static void add_entry(struct limefs_listing *list, const char *name,
+                      const struct fuse_entry_param *entry, off_t next)
 {
-    size_t n = fuse_add_direntry(list->req, list->buf + list->used, list->cap - list->used,
-                                 name, st, next);
-    list->full = n > list->cap - list->used;
+    char *at = list->buf + list->used;
+    size_t room = list->cap - list->used;
+    size_t n = list->plus ? fuse_add_direntry_plus(list->req, at, room, name, entry, next)
+                          : fuse_add_direntry(list->req, at, room, name, &entry->attr, next);
+    list->full = n > room;
     if (!list->full)
         list->used += n;
 }
 
-static void add_plus(struct limefs_listing *list, const char *name,
-                     const struct fuse_entry_param *entry, off_t next)
-{
-    size_t n = fuse_add_direntry_plus(list->req, list->buf + list->used, list->cap - list->used,
-                                      name, entry, next);
-    list->full = n > list->cap - list->used;
-    if (!list->full)
-        list->used += n;
-}
-
+/* Without a look-up. */
 static void add_name(struct limefs_listing *list, const char *name, ino_t shown, mode_t type,
                      off_t next)
 {
     struct fuse_entry_param entry = {.attr = {.st_ino = shown, .st_mode = type}};
-    if (list->plus)
-        add_plus(list, name, &entry, next);
-    else
-        add_entry(list, name, &entry.attr, next);
+    add_entry(list, name, &entry, next);
 }
 
 /* ---- what is in a face: "." and ".." are entries 0 and 1, number n of its files n + 2 ---- */
@@ -209,7 +192,7 @@ static void list_entry(struct limefs *fs, struct limefs_dir *dir, struct limefs_
     }
     limefs_face_take(fs, dir->face, number + 1, entry, &seen);
     limefs_entry_face(fs, &seen, &param);
-    add_plus(list, entry->name, &param, (off_t)number + 3);
+    add_entry(list, entry->name, &param, (off_t)number + 3);
     if (list->full)
         limefs_face_forget(fs, dir->face, 1);
 }
@@ -323,7 +306,7 @@ static bool list_looked_up(struct limefs *fs, struct limefs_dir *dir,
     }
     if (limefs_entry_node(fs, dir->node, at->d_name, &found, &entry) != 0)
         return false;
-    add_plus(list, at->d_name, &entry, at->d_off);
+    add_entry(list, at->d_name, &entry, at->d_off);
     if (list->full)
         limefs_forget(fs, entry.ino, 1);
     return true;
@@ -384,7 +367,7 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
         return;
     }
     limefs_entry_record(fs, dir->view, &record, &entry);
-    add_plus(list, name, &entry, next);
+    add_entry(list, name, &entry, next);
     if (list->full)
         limefs_view_forget(fs, dir->view, 1);
 }

@@ -31,6 +31,24 @@ static void reply_error(fuse_req_t req, int code)
     fuse_reply_err(req, limefs_errno(code));
 }
 
+static struct limefs_file *file_of(const struct fuse_file_info *fi)
+{
+    return fi ? (struct limefs_file *)(uintptr_t)fi->fh : NULL;
+}
+
+static struct limefs_dir *dir_of(const struct fuse_file_info *fi)
+{
+    return (struct limefs_dir *)(uintptr_t)fi->fh;
+}
+
+static void reply_entry(fuse_req_t req, int code, const struct fuse_entry_param *entry)
+{
+    if (code)
+        reply_error(req, code);
+    else if (fuse_reply_entry(req, entry) != 0)
+        limefs_forget(fs_of(req), entry->ino, 1); /* the kernel has not got it */
+}
+
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
     const struct limefs *fs = userdata;
@@ -58,13 +76,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    struct limefs *fs = fs_of(req);
     struct fuse_entry_param entry;
-    int err = limefs_entry(fs, parent, name, &entry);
-    if (err)
-        reply_error(req, err);
-    else if (fuse_reply_entry(req, &entry) != 0)
-        limefs_forget(fs, entry.ino, 1); /* the kernel has not got it */
+    reply_entry(req, limefs_entry(fs_of(req), parent, name, &entry), &entry);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
@@ -83,7 +96,7 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct stat st;
-    const struct limefs_file *file = fi ? (struct limefs_file *)(uintptr_t)fi->fh : NULL;
+    const struct limefs_file *file = file_of(fi);
     int err;
     if (file && file->fd >= 0) { /* it stays what it is, whatever its path leads to by now */
         err = fstat(file->fd, &st) == 0 ? 0 : -errno;
@@ -142,7 +155,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    limefs_file_close(fs_of(req), (struct limefs_file *)(uintptr_t)fi->fh);
+    limefs_file_close(fs_of(req), file_of(fi));
     fuse_reply_err(req, 0);
 }
 
@@ -152,8 +165,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
     (void)ino;
     struct limefs_answer answer;
     struct limefs *fs = fs_of(req);
-    ssize_t got = limefs_file_read(fs, (struct limefs_file *)(uintptr_t)fi->fh, size,
-                                   (uint64_t)offset, &answer);
+    ssize_t got = limefs_file_read(fs, file_of(fi), size, (uint64_t)offset, &answer);
     if (got < 0)
         reply_error(req, (int)got);
     else
@@ -169,7 +181,7 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
         fuse_reply_err(req, ENOSYS);
         return;
     }
-    int64_t at = limefs_file_seek((struct limefs_file *)(uintptr_t)fi->fh, offset, whence);
+    int64_t at = limefs_file_seek(file_of(fi), offset, whence);
     if (at < 0)
         reply_error(req, (int)at);
     else
@@ -192,7 +204,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    limefs_dir_close(fs_of(req), (struct limefs_dir *)(uintptr_t)fi->fh);
+    limefs_dir_close(fs_of(req), dir_of(fi));
     fuse_reply_err(req, 0);
 }
 
@@ -204,8 +216,7 @@ static void list(fuse_req_t req, size_t size, off_t offset, struct fuse_file_inf
         fuse_reply_err(req, ENOMEM);
         return;
     }
-    ssize_t got = limefs_dir_read(fs_of(req), req, (struct limefs_dir *)(uintptr_t)fi->fh, buf,
-                                  size, offset, plus);
+    ssize_t got = limefs_dir_read(fs_of(req), req, dir_of(fi), buf, size, offset, plus);
     if (got < 0)
         reply_error(req, (int)got);
     else
@@ -252,25 +263,11 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 /* ---- operations that change something ---- */
 
-static struct limefs_file *file_of(const struct fuse_file_info *fi)
-{
-    return fi ? (struct limefs_file *)(uintptr_t)fi->fh : NULL;
-}
-
-static void reply_entry(fuse_req_t req, int code, const struct fuse_entry_param *entry)
-{
-    if (code)
-        reply_error(req, code);
-    else if (fuse_reply_entry(req, entry) != 0)
-        limefs_forget(fs_of(req), entry->ino, 1); /* the kernel has not got it */
-}
-
 /* Whatever has that number: nothing in a mount that only reads, and no face, nor what is in its
  * directory. */
 static bool is_writable(fuse_req_t req, fuse_ino_t ino)
 {
-    uint64_t ordinal;
-    bool writable = fs_of(req)->options.rw && !limefs_inode_face(fs_of(req), ino, &ordinal);
+    bool writable = fs_of(req)->options.rw && !limefs_inode_now(fs_of(req), ino).face;
     if (!writable)
         fuse_reply_err(req, EROFS);
     return writable;
@@ -441,7 +438,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int data, struct fuse_fi
 {
     (void)ino;
     (void)data;
-    reply_error(req, limefs_dir_sync((struct limefs_dir *)(uintptr_t)fi->fh));
+    reply_error(req, limefs_dir_sync(dir_of(fi)));
 }
 
 /* ---- with whose rights ---- */
@@ -461,7 +458,7 @@ static bool begin(fuse_req_t req, bool changes)
  * or of anybody who has the descriptor. */
 static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
 {
-    const struct limefs_file *file = (struct limefs_file *)(uintptr_t)fi->fh;
+    const struct limefs_file *file = file_of(fi);
     int err = limefs_caller_begin_moving(fs_of(req), file->uid, file->gid);
     if (err)
         reply_error(req, err);
@@ -537,7 +534,7 @@ static void asks_first_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_
                                struct fuse_file_info *fi)
 {
     (void)ino;
-    if (offset > 0 || asks_for_newest(req, (struct limefs_dir *)(uintptr_t)fi->fh))
+    if (offset > 0 || asks_for_newest(req, dir_of(fi)))
         list(req, size, offset, fi, false);
 }
 
@@ -545,7 +542,7 @@ static void asks_first_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, 
                                    struct fuse_file_info *fi)
 {
     (void)ino;
-    struct limefs_dir *dir = (struct limefs_dir *)(uintptr_t)fi->fh;
+    struct limefs_dir *dir = dir_of(fi);
     if (offset == 0 && !asks_for_newest(req, dir))
         return;
     bool looks = limefs_dir_is_folder(dir);
@@ -567,7 +564,7 @@ static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_fil
 /* With whatever rights, what is closed is closed. */
 static void moves_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    const struct limefs_file *file = (struct limefs_file *)(uintptr_t)fi->fh;
+    const struct limefs_file *file = file_of(fi);
     if (file->writes || file->target) /* else nothing is moved */
         limefs_caller_begin_moving(fs_of(req), file->uid, file->gid);
     op_release(req, ino, fi);

@@ -35,11 +35,11 @@ static void reply_open(struct limefs *fs, fuse_req_t req, struct limefs_file *fi
     }
 }
 
-static int err_of(int err, enum limefs_verdict verdict)
+static int err_of(int err, enum limefile_verdict verdict)
 {
     if (err == -EBUSY) /* somebody is writing it */
         return 0;
-    return err ? err : verdict == LIMEFS_BAD ? -EIO : 0;
+    return err ? err : verdict == LIMEFILE_BAD ? -EIO : 0;
 }
 
 /* Opening the file waits until its record is verified. */
@@ -55,69 +55,51 @@ static int verify_file(struct limefs *fs, const struct limefs_file *file,
                        const atomic_bool *stop)
 {
     uint64_t ordinal = file->record.ordinal;
-    enum limefs_verdict verdict = LIMEFS_UNVERIFIED;
+    enum limefile_verdict verdict = LIMEFILE_UNVERIFIED;
     int err = limefs_verify_ask(fs, file->view, ordinal, &verdict);
     if (err == -ENODATA) /* it has no checksum */
         return 0;
-    if (!err && verdict == LIMEFS_UNVERIFIED) /* nobody has done it in the meantime */
+    if (!err && verdict == LIMEFILE_UNVERIFIED) /* nobody has done it in the meantime */
         err = limefs_verify_now(fs, file->view, ordinal, stop, &verdict);
     if (fs->options.verify == LIMEFS_VERIFY_STREAM)
         return err == -EINTR ? err : 0;
     return err_of(err, verdict);
 }
 
+/* A whole file of another format is made ready when it is opened first. */
 static void run_open(struct limefs *fs, struct limefs_errand *errand)
 {
-    int err = verify_file(fs, errand->file, &errand->stop);
+    struct limefs_file *file = errand->file;
+    int err = waits(fs, file) ? verify_file(fs, file, &errand->stop) : 0;
+    if (!err && file->face)
+        err = limefs_face_prepare(fs, file->face, &errand->stop);
     settle_interrupts(errand);
-    reply_open(fs, errand->req, errand->file, &errand->info, err);
+    reply_open(fs, errand->req, file, &errand->info, err);
 }
 
-/* A whole file of another format, which is made ready when it is opened first. */
-static void run_prepare(struct limefs *fs, struct limefs_errand *errand)
+/* What is known now. -EAGAIN: it takes an errand. */
+static int try_open(struct limefs *fs, const struct limefs_file *file)
 {
-    int err = 0;
-    if (waits(fs, errand->file))
-        err = verify_file(fs, errand->file, &errand->stop);
-    if (!err)
-        err = limefs_face_prepare(fs, errand->file->face, &errand->stop);
-    settle_interrupts(errand);
-    reply_open(fs, errand->req, errand->file, &errand->info, err);
-}
-
-static int send_prepare(fuse_req_t req, struct limefs_file *file,
-                        const struct fuse_file_info *info)
-{
-    const struct limefs_errand errand = {
-        .req = req, .run = run_prepare, .file = file, .info = *info};
-    return limefs_errand_send(fuse_req_userdata(req), &errand);
+    enum limefile_verdict verdict = LIMEFILE_GOOD;
+    if (file->face && !limefs_face_is_ready(file->face))
+        return -EAGAIN;
+    int err =
+        waits(fs, file) ? limefs_verify_ask(fs, file->view, file->record.ordinal, &verdict) : 0;
+    if (!err && verdict == LIMEFILE_UNVERIFIED)
+        return -EAGAIN;
+    bool fails = fs->options.verify == LIMEFS_VERIFY_OPEN && err != -ENODATA;
+    return fails ? err_of(err, verdict) : 0;
 }
 
 void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_file_info *info)
 {
     struct limefs *fs = fuse_req_userdata(req);
-    enum limefs_verdict verdict = LIMEFS_OK;
-    int err = 0;
-    if (file->face && !limefs_face_is_ready(file->face)) {
-        err = send_prepare(req, file, info);
-        if (err)
-            reply_open(fs, req, file, info, err);
+    const struct limefs_errand errand = {
+        .req = req, .run = run_open, .file = file, .info = *info};
+    int err = try_open(fs, file);
+    if (err == -EAGAIN && (err = limefs_errand_send(fs, &errand)) == 0)
         return;
-    }
-    if (waits(fs, file)) {
-        err = limefs_verify_ask(fs, file->view, file->record.ordinal, &verdict);
-        if (err == -ENODATA)
-            err = 0;
-        if (!err && verdict == LIMEFS_UNVERIFIED) {
-            struct limefs_errand errand = {
-                .req = req, .run = run_open, .file = file, .info = *info};
-            err = limefs_errand_send(fs, &errand);
-            if (!err)
-                return;
-        }
-    }
-    bool fails_if_bad = fs->options.verify == LIMEFS_VERIFY_OPEN;
-    reply_open(fs, req, file, info, fails_if_bad ? err_of(err, verdict) : 0);
+    reply_open(fs, req, file, info, err);
 }
 
 /* ---- getxattr of user.lime.verify and user.lime.cksum ---- */
@@ -137,7 +119,7 @@ static void reply_answer(struct limefs *fs, struct limefs_errand *errand, int er
 
 static void run_verify(struct limefs *fs, struct limefs_errand *errand)
 {
-    enum limefs_verdict verdict;
+    enum limefile_verdict verdict;
     enum limefile_verdict reported = LIMEFILE_UNVERIFIED;
     char reason[LIMEFS_REASON_MAX];
     int err = limefs_verify_now(fs, errand->view, errand->ordinal, &errand->stop, &verdict);
@@ -155,44 +137,26 @@ static void run_cksum(struct limefs *fs, struct limefs_errand *errand)
     reply_answer(fs, errand, err, answer);
 }
 
-/* 0: it takes an errand, whose answer is no longer than `answer`. 1: that is the answer. */
-static int ask_verify(struct limefs *fs, const struct limefs_errand *errand,
-                      char answer[ANSWER_MAX])
-{
-    enum limefile_verdict verdict;
-    char reason[LIMEFS_REASON_MAX];
-    snprintf(answer, ANSWER_MAX, "%s", limefile_verdict_word(LIMEFILE_UNVERIFIED));
-    return limefs_verify_describe(fs, errand->view, errand->ordinal, &verdict, reason);
-}
-
-static int ask_cksum(struct limefs *fs, const struct limefs_errand *errand,
-                     char answer[ANSWER_MAX])
-{
-    uint32_t sum = UINT32_MAX;
-    int err = limefs_verify_cksum_kept(fs, errand->view, errand->ordinal, &sum);
-    snprintf(answer, ANSWER_MAX, "%" PRIu32, err ? UINT32_MAX : sum);
-    return err == -ENODATA ? 0 : err ? err : 1;
-}
-
 /* Of a pinned view, which the errand gives back. 1: it has been sent. */
 static int answer_or_send(struct limefs *fs, struct limefs_errand *errand, size_t size)
 {
-    char answer[ANSWER_MAX];
-    int got = limefs_caller_may(errand->view->fd, R_OK);
-    if (got == 0)
-        got = errand->run == run_cksum ? ask_cksum(fs, errand, answer)
-                                       : ask_verify(fs, errand, answer);
-    if (got < 0)
-        return got;
+    enum limefile_verdict verdict;
+    char reason[LIMEFS_REASON_MAX];
+    bool cksum = errand->run == run_cksum;
+    /* As long as any answer can be. */
+    const char *longest = cksum ? "4294967295" : limefile_verdict_word(LIMEFILE_UNVERIFIED);
+    int err = limefs_caller_may(errand->view->fd, R_OK);
+    if (!err && !cksum)
+        err = limefs_verify_describe(fs, errand->view, errand->ordinal, &verdict, reason);
+    if (err)
+        return err;
     if (size == 0) /* the kernel asks how long the answer may be */
-        fuse_reply_xattr(errand->req, strlen(answer));
-    else if (size < strlen(answer))
-        return -ERANGE;
-    else if (got == 1)
-        fuse_reply_buf(errand->req, answer, strlen(answer));
+        fuse_reply_xattr(errand->req, strlen(longest));
+    else if (size < strlen(longest))
+        err = -ERANGE;
     else
-        return limefs_errand_send(fs, errand) ?: 1;
-    return 0;
+        err = limefs_errand_send(fs, errand) ?: 1;
+    return err;
 }
 
 bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
@@ -200,10 +164,11 @@ bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t s
     struct limefs *fs = fuse_req_userdata(req);
     bool cksum = strcmp(name, LIMEFS_CKSUM) == 0;
     struct limefs_errand errand = {.req = req, .run = cksum ? run_cksum : run_verify};
-    if ((!cksum && strcmp(name, LIMEFS_VERIFY) != 0) || limefs_inode_node(fs, ino) ||
-        limefs_inode_face(fs, ino, &errand.ordinal))
+    struct limefs_inode it = limefs_inode_now(fs, ino);
+    if ((!cksum && strcmp(name, LIMEFS_VERIFY) != 0) || it.node || it.face)
         return false;
-    errand.view = limefs_view_of_record(fs, ino, &errand.ordinal);
+    errand.view = it.view;
+    errand.ordinal = it.ordinal;
     int err = errand.view ? limefs_view_pin(fs, errand.view) : -ESTALE;
     if (!err) {
         err = answer_or_send(fs, &errand, size);

@@ -37,10 +37,10 @@ static void set_size(struct stat *st, uint64_t bytes)
     st->st_blksize = 128 * 1024;
 }
 
-void limefs_attr_record(struct limefs *fs, struct limefs_view *view,
+/* *st is the container's before. */
+static void fill_record(struct limefs *fs, struct limefs_view *view,
                         const struct limefile_record *record, struct stat *st)
 {
-    *st = limefs_view_stat(fs, view);
     limefs_view_tells_mtime(fs, view, &st->st_mtim);
     st->st_ino = limefs_shown_record(fs, st, record->ordinal);
     st->st_mode = S_IFREG | (st->st_mode & 0666);
@@ -95,7 +95,8 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
                          const struct limefile_record *record, struct fuse_entry_param *entry)
 {
     memset(entry, 0, sizeof *entry);
-    limefs_attr_record(fs, view, record, &entry->attr);
+    entry->attr = limefs_view_stat(fs, view);
+    fill_record(fs, view, record, &entry->attr);
     limefs_view_lookup(fs, view, 1);
     fill_entry(fs, limefs_view_inode(fs, view, record->ordinal),
                limefs_view_generation(fs, view, record->ordinal), entry);
@@ -177,46 +178,32 @@ int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const ch
 int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,
                  struct fuse_entry_param *entry)
 {
-    uint64_t ordinal;
-    struct limefs_face_entry entry_in_face;
-    struct limefs_node *node = limefs_inode_node(fs, parent);
-    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, parent, &ordinal);
-    if (face)
-        return entry_of_face(fs, limefs_face_lookup_in(fs, face, ordinal, name, &entry_in_face),
-                             &entry_in_face, entry);
-    if (!node)
+    struct limefs_face_entry file;
+    struct limefs_inode it = limefs_inode_now(fs, parent);
+    if (it.face)
+        return entry_of_face(fs, limefs_face_lookup_in(fs, it.face, it.ordinal, name, &file),
+                             &file, entry);
+    if (!it.node || it.node->kind == LIMEFS_OTHER)
         return -ENOTDIR;
-    switch (node->kind) {
-    case LIMEFS_CONTAINER:
-        return entry_in_container(fs, node, name, entry);
-    case LIMEFS_DIRECTORY:
-        return entry_in_directory(fs, node, name, entry);
-    default:
-        return -ENOTDIR;
-    }
+    return it.node->kind == LIMEFS_CONTAINER ? entry_in_container(fs, it.node, name, entry)
+                                             : entry_in_directory(fs, it.node, name, entry);
 }
 
 void limefs_forget(struct limefs *fs, uint64_t id, uint64_t n)
 {
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    if (node) {
-        limefs_node_forget(fs, node, n);
-        return;
-    }
-    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
-    struct limefs_face *face = view ? NULL : limefs_inode_face(fs, id, &ordinal);
-    if (view)
-        limefs_view_forget(fs, view, n);
-    if (face)
-        limefs_face_forget(fs, face, n);
+    struct limefs_inode it = limefs_inode_find(fs, id);
+    if (it.node)
+        limefs_node_forget(fs, it.node, n);
+    if (it.view)
+        limefs_view_forget(fs, it.view, n);
+    if (it.face)
+        limefs_face_forget(fs, it.face, n);
 }
 
 static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                           struct stat *out)
 {
     struct limefile_record record;
-    struct stat st;
     int err = limefs_view_pin(fs, view);
     if (err)
         return err;
@@ -224,17 +211,9 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
     err = limefile_index_get(index, ordinal, &record);
     if (!err)
         err = limefs_view_check(fs, view, &record, NULL);
-    if (!err) {
-        limefs_attr_record(fs, view, &record, out);
-        /* A new mtime, after an append, makes the kernel drop what it has cached. */
-        if (fstat(view->fd, &st) == 0) {
-            out->st_mode = S_IFREG | (st.st_mode & 0666);
-            out->st_uid = st.st_uid;
-            out->st_gid = st.st_gid;
-            out->st_mtim = st.st_mtim;
-            out->st_ctim = st.st_ctim;
-            limefs_view_tells_mtime(fs, view, &st.st_mtim);
-        }
+    if (!err) { /* a new mtime, after an append, makes the kernel drop what it has cached */
+        *out = limefs_view_stat_now(fs, view);
+        fill_record(fs, view, &record, out);
     }
     limefile_index_free(index);
     limefs_view_unpin(fs, view);
@@ -274,13 +253,9 @@ static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat
 
 int limefs_attr(struct limefs *fs, uint64_t id, struct stat *out)
 {
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    if (node)
-        return attr_of_node(fs, node, out);
-    struct limefs_view *view = limefs_view_of_record(fs, id, &ordinal);
-    struct limefs_face *face = view ? NULL : limefs_inode_face(fs, id, &ordinal);
-    return view   ? attr_of_record(fs, view, ordinal, out)
-           : face ? limefs_face_attr(fs, face, ordinal, out)
-                  : -ESTALE;
+    struct limefs_inode it = limefs_inode_now(fs, id);
+    return it.node   ? attr_of_node(fs, it.node, out)
+           : it.view ? attr_of_record(fs, it.view, it.ordinal, out)
+           : it.face ? limefs_face_attr(fs, it.face, it.ordinal, out)
+                     : -ESTALE;
 }

@@ -4,6 +4,7 @@
 #include "caller.h"
 #include "descriptor.h"
 #include "faces.h"
+#include "file.h"
 #include "job.h"
 #include "limeoutput.h"
 #include "limerange.h"
@@ -104,6 +105,16 @@ static int container_value(const struct limefile_index *index, const char *key, 
     return -ENODATA;
 }
 
+/* The view that an id is of, pinned: of a container's node, a record or a face. */
+static int pin_view(struct limefs *fs, uint64_t id, struct limefs_view **view)
+{
+    struct limefs_inode it = limefs_inode_now(fs, id);
+    if (it.node)
+        return limefs_view_current(fs, it.node, view);
+    *view = it.face ? limefs_face_view(it.face) : it.view;
+    return *view ? limefs_view_pin(fs, *view) : -ESTALE;
+}
+
 /* The kernel asks for it to judge who may read: modes alone, whose group bits are the list's
  * mask, would allow more. A directory may be entered by those who may read the container; a
  * face may be read alone. */
@@ -120,17 +131,13 @@ static ssize_t acl_of_view(const struct limefs_view *view, bool directory, int m
     return len;
 }
 
-static ssize_t get_acl(struct limefs *fs, uint64_t id, struct limefs_node *node, char *buf,
-                       size_t cap)
+static ssize_t get_acl(struct limefs *fs, uint64_t id, bool directory, char *buf, size_t cap)
 {
-    uint64_t ordinal;
-    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
-    int err = node   ? limefs_view_current(fs, node, &view)
-              : view ? limefs_view_pin(fs, view)
-                     : -ESTALE;
-    if (err)
-        return err;
-    ssize_t len = acl_of_view(view, node != NULL, 6, buf, cap);
+    struct limefs_view *view;
+    ssize_t len = pin_view(fs, id, &view);
+    if (len)
+        return len;
+    len = acl_of_view(view, directory, 6, buf, cap);
     limefs_view_unpin(fs, view);
     return len;
 }
@@ -219,33 +226,21 @@ static ssize_t give(const char *value, size_t len, char *buf, size_t cap)
 static int own_path(struct limefs *fs, struct limefs_node *node,
                     char path[LIMEFILE_FD_PATH_MAX])
 {
-    int fd = limefs_tree_hold(fs, node);
+    int fd = limefs_file_hold(fs, node);
     if (fd >= 0)
         limefile_fd_path(fd, path);
     return fd;
 }
 
-static ssize_t pass_get(struct limefs *fs, struct limefs_node *node, const char *name,
-                        char *buf, size_t cap)
+/* name NULL: the list of names. */
+static ssize_t pass(struct limefs *fs, struct limefs_node *node, const char *name, char *buf,
+                    size_t cap)
 {
     char path[LIMEFILE_FD_PATH_MAX];
     int fd = own_path(fs, node, path);
     if (fd < 0)
         return fd;
-    ssize_t len = getxattr(path, name, buf, cap);
-    if (len < 0)
-        len = -errno;
-    close(fd);
-    return len;
-}
-
-static ssize_t pass_list(struct limefs *fs, struct limefs_node *node, char *buf, size_t cap)
-{
-    char path[LIMEFILE_FD_PATH_MAX];
-    int fd = own_path(fs, node, path);
-    if (fd < 0)
-        return fd;
-    ssize_t len = listxattr(path, buf, cap);
+    ssize_t len = name ? getxattr(path, name, buf, cap) : listxattr(path, buf, cap);
     if (len < 0)
         len = -errno;
     close(fd);
@@ -261,7 +256,7 @@ bool limefs_xattr_is_acl(const char *name)
 
 enum { DEV_INO_MAX = 44 }; /* "DEVICE:INODE" */
 
-/* Formats the open file's device and inode; with a cap of 0 only returns the length. */
+/* The open file's. */
 static ssize_t format_file(int fd, char *buf, size_t cap)
 {
     char text[DEV_INO_MAX];
@@ -269,46 +264,20 @@ static ssize_t format_file(int fd, char *buf, size_t cap)
     if (fstat(fd, &st) != 0)
         return -errno;
     int n = snprintf(text, sizeof text, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    if (cap && (size_t)n > cap)
-        return -ERANGE;
-    if (cap)
-        memcpy(buf, text, (size_t)n);
-    return n;
-}
-
-static ssize_t file_of_node(struct limefs *fs, struct limefs_node *node, char *buf, size_t cap)
-{
-    struct limefs_view *view;
-    if (node->kind == LIMEFS_CONTAINER) {
-        ssize_t len = limefs_view_current(fs, node, &view);
-        if (len)
-            return len;
-        len = format_file(view->fd, buf, cap);
-        limefs_view_unpin(fs, view);
-        return len;
-    }
-    int fd = limefs_tree_hold(fs, node);
-    if (fd < 0)
-        return fd;
-    ssize_t len = format_file(fd, buf, cap);
-    close(fd);
-    return len;
+    return give(text, (size_t)n, buf, cap);
 }
 
 static ssize_t get_files(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
-    uint64_t ordinal;
+    struct limefs_view *view;
     struct limefs_node *node = limefs_inode_node(fs, id);
-    if (node)
-        return file_of_node(fs, node, buf, cap);
-    struct limefs_face *face = limefs_inode_face(fs, id, &ordinal);
-    struct limefs_view *view = face ? NULL : limefs_view_of_record(fs, id, &ordinal);
-    ssize_t len = face ? limefs_face_use(fs, face) : view ? limefs_view_pin(fs, view) : -ESTALE;
-    if (len)
-        return len;
-    len = format_file((face ? limefs_face_view(face) : view)->fd, buf, cap);
-    if (face)
-        limefs_face_leave(fs, face);
+    bool plain = node && node->kind != LIMEFS_CONTAINER;
+    int fd = plain ? limefs_tree_hold(fs, node) : pin_view(fs, id, &view);
+    if (fd < 0)
+        return fd;
+    ssize_t len = format_file(plain ? fd : view->fd, buf, cap);
+    if (plain)
+        close(fd);
     else
         limefs_view_unpin(fs, view);
     return len;
@@ -388,12 +357,12 @@ static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
                          char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_face_entry entry;
-    int len = limefs_face_enter(fs, face);
+    int len = limefs_face_enter(fs, face, ordinal, &entry);
     if (len)
         return len;
     struct limefs_view *view = limefs_face_view(face);
-    bool file = limefs_face_entry_of(face, ordinal, &entry) && !entry.directory;
-    len = file && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK) : -ENODATA;
+    len = !entry.directory && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK)
+                                                       : -ENODATA;
     if (len == 0)
         len = encode(fs, view, limefs_face_record(face), limefs_face_files(face), ordinal - 1,
                      text);
@@ -405,12 +374,10 @@ static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
-    uint64_t ordinal;
-    struct limefs_face *face = limefs_inode_face(fs, id, &ordinal);
-    struct limefs_view *view = face ? NULL : limefs_view_of_record(fs, id, &ordinal);
-    int len = face   ? range_of_face(fs, face, ordinal, text)
-              : view ? range_of_record(fs, view, ordinal, text)
-                     : -ENODATA;
+    struct limefs_inode it = limefs_inode_now(fs, id);
+    int len = it.face   ? range_of_face(fs, it.face, it.ordinal, text)
+              : it.view ? range_of_record(fs, it.view, it.ordinal, text)
+                        : -ENODATA;
     return len < 0 ? len : give(text, (size_t)len, buf, cap);
 }
 
@@ -418,27 +385,25 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
                          size_t cap)
 {
     char value[VALUE_MAX];
-    uint64_t ordinal;
+    struct limefs_inode it = limefs_inode_now(fs, id);
     /* Nobody else is let in who would have to be judged, and ls(1) asks no second time. */
     if (!fs->options.shared && limefs_xattr_is_acl(name))
         return -EOPNOTSUPP;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    if (node == fs->inodes.root && strcmp(name, LIMEFS_STATS) == 0) {
+    if (it.node == fs->inodes.root && strcmp(name, LIMEFS_STATS) == 0) {
         char stats[2048];
         int n = limefs_job_stats(fs, stats, sizeof stats);
         return n < 0 ? n : give(stats, (size_t)n, buf, cap);
     }
     if (strcmp(name, LIMEFILE_OUTPUT_FILES) == 0)
         return get_files(fs, id, buf, cap);
-    if (node && node->kind != LIMEFS_CONTAINER)
-        return pass_get(fs, node, name, buf, cap);
-    if (!node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
+    if (it.node && it.node->kind != LIMEFS_CONTAINER)
+        return pass(fs, it.node, name, buf, cap);
+    if (!it.node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
         return get_range(fs, id, buf, cap);
-    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
-    if (face)
-        return get_of_face(fs, face, ordinal, name, buf, cap);
+    if (it.face)
+        return get_of_face(fs, it.face, it.ordinal, name, buf, cap);
     if (strcmp(name, ACL) == 0)
-        return get_acl(fs, id, node, buf, cap);
+        return get_acl(fs, id, it.node != NULL, buf, cap);
     if (limefs_xattr_is_acl(name))
         return -ENODATA; /* a default one: were it refused, cp(1) would give up, and ls(1) would
                           * ask for no other file's */
@@ -447,10 +412,9 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);
-    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
-    int len = node   ? value_of_container(fs, node, key, value)
-              : view ? value_of_record(fs, view, ordinal, key, value)
-                     : -ESTALE;
+    int len = it.node   ? value_of_container(fs, it.node, key, value)
+              : it.view ? value_of_record(fs, it.view, it.ordinal, key, value)
+                        : -ESTALE;
     return len < 0 ? len : give(value, (size_t)len, buf, cap);
 }
 
@@ -458,24 +422,23 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char list[256], value[VALUE_MAX];
     size_t used = 0;
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
+    struct limefs_inode it = limefs_inode_now(fs, id);
+    struct limefs_node *node = it.node;
     if (node && node->kind != LIMEFS_CONTAINER)
-        return pass_list(fs, node, buf, cap);
-    if (!node && limefs_inode_face(fs, id, &ordinal))
+        return pass(fs, node, NULL, buf, cap);
+    if (it.face)
         return 0;
     const char *const *names = node ? container_names : record_names;
     size_t count = node ? COUNT(container_names) : COUNT(record_names);
-    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
     for (size_t i = 0; i < count; i++) {
         if (node && value_of_container(fs, node, names[i], value) < 0)
             continue; /* a container without a fault has no "fault" */
-        if (view && value_of_record(fs, view, ordinal, names[i], value) == -ENODATA)
+        if (it.view && value_of_record(fs, it.view, it.ordinal, names[i], value) == -ENODATA)
             continue; /* nor has what is only shown as one an "offset" */
         used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
     }
-    for (size_t i = 0; view && i < COUNT(verdict_names); i++)
-        if (value_of_record(fs, view, ordinal, verdict_names[i], value) > 0)
+    for (size_t i = 0; it.view && i < COUNT(verdict_names); i++)
+        if (value_of_record(fs, it.view, it.ordinal, verdict_names[i], value) > 0)
             used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s",
                                      verdict_names[i]) +
                     1;
@@ -512,11 +475,10 @@ int limefs_xattr_set(struct limefs *fs, uint64_t id, const char *name, const cha
                      size_t len, int flags)
 {
     char path[LIMEFILE_FD_PATH_MAX];
-    uint64_t ordinal;
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    struct limefs_view *view = node ? NULL : limefs_view_of_record(fs, id, &ordinal);
-    if (view)
-        return set_record(fs, view, ordinal, name, value, len, flags);
+    struct limefs_inode it = limefs_inode_now(fs, id);
+    struct limefs_node *node = it.node;
+    if (it.view)
+        return set_record(fs, it.view, it.ordinal, name, value, len, flags);
     if (!node)
         return -ESTALE;
     if (node->kind == LIMEFS_CONTAINER)

@@ -430,13 +430,14 @@ int main(int argc, char *argv[])
     struct limefs_command command;
     if (argc > 1 && strcmp(argv[1], "--keeper") == 0)
         return limefs_keeper_main(argc, argv);
-    if (limefs_status_requested(argc, argv))
-        return printed(limefs_status_main(argc, argv));
+    int exit_code = limefs_status_main(argc, argv);
+    if (exit_code >= 0)
+        return printed(exit_code);
     limefs_log_open(true);
     init_fs(&fs);
     signal(SIGXFSZ, SIG_IGN); /* a write that is too long is to fail with EFBIG */
     signal(SIGIO, SIG_IGN);   /* of leases: see limefile_is_being_written() */
-    int exit_code = 0;
+    exit_code = 0;
     int done = limefs_options_read(argc, argv, &command, &fs.options);
     if (done < 0)
         exit_code = 2;

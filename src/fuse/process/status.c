@@ -50,14 +50,6 @@ static void show(const json_t *stats)
     show_size("prefetched, unused", number(stats, "prefetch_wasted_bytes"));
 }
 
-bool limefs_status_requested(int argc, char *argv[])
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--status") == 0)
-            return true;
-    return false;
-}
-
 static int misuse(const char *problem, const char *word)
 {
     limefs_log(LOG_ERR, "%s '%s'; usage: limefs --status [--json] MOUNTPOINT", problem, word);
@@ -67,8 +59,12 @@ static int misuse(const char *problem, const char *word)
 int limefs_status_main(int argc, char *argv[])
 {
     char text[4096];
-    bool as_json = false;
+    bool as_json = false, requested = false;
     const char *mountpoint = NULL;
+    for (int i = 1; i < argc; i++)
+        requested = requested || strcmp(argv[i], "--status") == 0;
+    if (!requested)
+        return -1;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             as_json = true;

@@ -2,12 +2,8 @@
 #ifndef LIMEFS_STATUS_H
 #define LIMEFS_STATUS_H
 
-#include <stdbool.h>
-
-/* True if --status is among the arguments. */
-bool limefs_status_requested(int argc, char *argv[]);
-
-/* limefs --status [--json] MOUNTPOINT, in any order. Returns the exit status. */
+/* limefs --status [--json] MOUNTPOINT, in any order. Returns the exit status, or -1 if --status
+ * is not among the arguments. */
 int limefs_status_main(int argc, char *argv[]);
 
 #endif

@@ -1,67 +1,15 @@
-/* cksum.c - user.lime.cksum: taken when it is asked for, and kept as long as verdicts are */
+/* cksum.c - user.lime.cksum: taken when it is asked for */
 #define _GNU_SOURCE
 #include "limeildg.h"
-#include "proofs.h"
+#include "verify.h"
+#include "view.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 enum {
-    KEPT_MAX = 64 * 1024, /* of a container; further ones are taken each time */
     PIECE_BYTES = 1 << 20,
 };
-
-static bool find(struct limefs_proofs *proofs, uint64_t ordinal, uint32_t *out)
-{
-    bool found = false;
-    limefs_lock(&proofs->lock);
-    for (size_t i = 0; !found && !proofs->dropped && i < proofs->cksums; i++) {
-        found = proofs->cksum[i].ordinal == ordinal;
-        *out = proofs->cksum[i].value;
-    }
-    limefs_unlock(&proofs->lock);
-    return found;
-}
-
-/* With the proofs' lock held. Without memory it is taken again next time. */
-static void keep(struct limefs_proofs *proofs, uint64_t ordinal, uint32_t value)
-{
-    size_t n = proofs->cksums;
-    if (n == KEPT_MAX)
-        return;
-    if ((n & (n - 1)) == 0) { /* full: the room is a power of two */
-        void *bigger = realloc(proofs->cksum, (n ? 2 * n : 1) * sizeof *proofs->cksum);
-        if (!bigger)
-            return;
-        proofs->cksum = bigger;
-    }
-    proofs->cksum[proofs->cksums++] = (struct limefs_cksum){ordinal, value};
-}
-
-/* The record, and what is known of its container, which the caller releases. */
-static int begin(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                 struct limefile_record *record, struct limefs_proofs **proofs)
-{
-    struct limefile_index *index = limefs_view_index(fs, view);
-    int err = limefile_index_get(index, ordinal, record);
-    limefile_index_free(index);
-    record->type = NULL; /* it was the index's */
-    return err ? err : limefs_proofs_of(fs, view, proofs);
-}
-
-int limefs_verify_cksum_kept(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                             uint32_t *out)
-{
-    struct limefs_proofs *proofs;
-    struct limefile_record record;
-    int err = begin(fs, view, ordinal, &record, &proofs);
-    if (err)
-        return err;
-    if (!find(proofs, ordinal, out) || limefs_view_check(fs, view, &record, NULL) != 0)
-        err = -ENODATA;
-    limefs_proofs_release(proofs);
-    return err;
-}
 
 static bool goes_on(void *context, uint64_t more)
 {
@@ -105,27 +53,21 @@ static int sum_record(const struct limefs_view *view, const struct limefile_reco
 int limefs_verify_cksum(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                         const atomic_bool *stop, uint32_t *out)
 {
-    struct limefs_proofs *proofs;
     struct limefile_record record;
-    int err = begin(fs, view, ordinal, &record, &proofs);
-    if (err)
-        return err;
-    if (!find(proofs, ordinal, out)) {
+    uint64_t changes = limefs_view_changes(fs, view);
+    struct limefile_index *index = limefs_view_index(fs, view);
+    int err = limefile_index_get(index, ordinal, &record);
+    if (!err)
         err = limefs_verify_settle(fs, view, &record);
-        if (!err)
-            err = sum_record(view, &record, stop, out);
-        if (!err)
-            err = limefs_view_check(fs, view, &record, NULL);
-        limefs_lock(&proofs->lock);
-        if (!err && proofs->dropped)
-            err = -ESTALE;
-        if (!err)
-            keep(proofs, ordinal, *out);
-        limefs_unlock(&proofs->lock);
-        if (!err)
-            atomic_fetch_add_explicit(&fs->stats.verified_bytes, record.bytes,
-                                      memory_order_relaxed);
-    }
-    limefs_proofs_release(proofs);
+    if (!err)
+        err = sum_record(view, &record, stop, out);
+    if (!err)
+        err = limefs_view_check(fs, view, &record, NULL);
+    if (!err && changes != limefs_view_changes(fs, view))
+        err = -ESTALE;
+    if (!err)
+        atomic_fetch_add_explicit(&fs->stats.verified_bytes, record.bytes,
+                                  memory_order_relaxed);
+    limefile_index_free(index);
     return err;
 }

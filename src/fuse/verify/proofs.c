@@ -23,7 +23,6 @@ void limefs_proofs_release(struct limefs_proofs *proofs)
         limefs_proof_drop_tallies(&proofs->proof[i]);
     limefs_lock_destroy(&proofs->lock);
     pthread_cond_destroy(&proofs->changed);
-    free(proofs->cksum);
     free(proofs);
 }
 
@@ -45,7 +44,7 @@ static void begin_proof(struct limefs_proof *proof, const struct limefile_field 
     proof->why = bad     ? bad
                  : gauge ? limefile_gauge_why_unverified(gauge)
                          : limefile_field_why_unverified(field);
-    proof->verdict = bad ? LIMEFS_BAD : proof->why ? LIMEFS_UNVERIFIABLE : LIMEFS_UNVERIFIED;
+    proof->verdict = bad ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
 }
 
 /* gauge: the file in another format; NULL for a container. */
@@ -99,7 +98,7 @@ static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limef
                                 view->guise ? limefile_gauge_guise_file(view->guise) : NULL);
         err = *out ? 0 : -ENOMEM;
         for (size_t i = 0; !err && i < (*out)->count; i++)
-            if ((*out)->proof[i].verdict == LIMEFS_BAD)
+            if ((*out)->proof[i].verdict == LIMEFILE_BAD)
                 limefs_proof_report_bad(fs, view, &(*out)->proof[i], (*out)->proof[i].why);
         limefile_fields_release(&fields);
     }
@@ -114,40 +113,44 @@ static struct limefs_proofs *hold(struct limefs *fs, struct limefs_view *view,
     struct limefs_proofs *proofs = view->proofs;
     if (proofs)
         atomic_fetch_add(&proofs->holders, 1);
-    *changes = view->proof_changes;
+    *changes = view->changes;
     limefs_unlock(&fs->lock);
     return proofs;
+}
+
+/* For those who come later, too; after a change they are good for nothing but to say what there
+ * was. */
+static void keep(struct limefs *fs, struct limefs_view *view, struct limefs_proofs *proofs,
+                 uint64_t changes)
+{
+    limefs_lock(&fs->lock);
+    if (changes != view->changes) {
+        proofs->dropped = true;
+    } else if (!view->proofs) {
+        atomic_fetch_add(&proofs->holders, 1);
+        view->proofs = proofs;
+    }
+    limefs_unlock(&fs->lock);
 }
 
 int limefs_proofs_of(struct limefs *fs, struct limefs_view *view, struct limefs_proofs **out)
 {
     uint64_t changes;
-    struct limefs_proofs *proofs = hold(fs, view, &changes);
-    int err = proofs ? 0 : make_proofs(fs, view, &proofs);
-    if (err)
-        return err;
-    struct limefs_proofs *superfluous = NULL;
-    limefs_lock(&fs->lock);
-    if (changes != view->proof_changes) {
-        proofs->dropped = true; /* good for nothing but to say what there was */
-    } else if (!view->proofs) {
-        atomic_fetch_add(&proofs->holders, 1);
-        view->proofs = proofs;
-    } else if (view->proofs != proofs) { /* somebody else has made them meanwhile */
-        superfluous = proofs;
-        proofs = view->proofs;
-        atomic_fetch_add(&proofs->holders, 1);
-    }
-    limefs_unlock(&fs->lock);
-    limefs_proofs_release(superfluous);
-    *out = proofs;
-    return 0;
+    *out = hold(fs, view, &changes);
+    if (*out)
+        return 0;
+    limefs_lock(&view->describing);
+    *out = hold(fs, view, &changes);
+    int err = *out ? 0 : make_proofs(fs, view, out);
+    if (!err)
+        keep(fs, view, *out, changes);
+    limefs_unlock(&view->describing);
+    return err;
 }
 
 static void forget(struct limefs_view *view)
 {
     struct limefs_proofs *proofs = view->proofs;
-    view->proof_changes++;
     view->proofs = NULL;
     if (!proofs)
         return;
@@ -156,13 +159,6 @@ static void forget(struct limefs_view *view)
     pthread_cond_broadcast(&proofs->changed);
     limefs_unlock(&proofs->lock);
     limefs_proofs_release(proofs);
-}
-
-void limefs_verify_forget(struct limefs *fs, struct limefs_view *view)
-{
-    limefs_lock(&fs->lock); /* a proof may be in the making */
-    forget(view);
-    limefs_unlock(&fs->lock);
 }
 
 void limefs_verify_begin(struct limefs *fs)

@@ -19,23 +19,17 @@ enum {
 struct limefs_proof {
     struct limefile_field field; /* its type is the next */
     char type[LIMEFS_PROOF_TYPE_BYTES];
-    enum limefs_verdict verdict;
-    const char *why;              /* it has this verdict without a sum; NULL: it takes one */
-    bool by_header;               /* compared with the header of a file in another format */
-    struct limefile_checksum sum; /* BAD: of the data; not if it is by_header */
-    int error;                    /* why the last verification could not read the data, or 0 */
-    _Atomic uint64_t done;        /* bytes of a verification that is under way */
-    unsigned serving, waiting;    /* reads under way; of these, at the end */
+    enum limefile_verdict verdict; /* GOOD, BAD or UNVERIFIED */
+    const char *why;               /* it has this verdict without a sum; NULL: it takes one */
+    bool by_header;                /* compared with the header of a file in another format */
+    struct limefile_checksum sum;  /* BAD: of the data; not if it is by_header */
+    int error;                     /* why the last verification could not read the data, or 0 */
+    _Atomic uint64_t done;         /* bytes of a verification that is under way */
+    unsigned serving, waiting;     /* reads under way; of these, at the end */
 
     /* Of what was served, one for each way to read the field; none: nothing yet. */
     unsigned tallies;
     struct limefs_tally *tally[LIMEFS_READINGS];
-};
-
-/* A record's. */
-struct limefs_cksum {
-    uint64_t ordinal;
-    uint32_t value;
 };
 
 /* Of one state of a container. */
@@ -43,10 +37,8 @@ struct limefs_proofs {
     atomic_uint holders;
     struct limefs_lock lock; /* taken after fs->lock, where both are */
     pthread_cond_t changed;
-    bool dropped;               /* the container has changed */
-    struct limefs_cksum *cksum; /* those that have been taken, */
-    size_t cksums;              /* so many */
-    bool too_many;              /* more records have a checksum than there can be proofs */
+    bool dropped;  /* the container has changed */
+    bool too_many; /* more records have a checksum than there can be proofs */
     char difference[LIMEFILE_GAUGE_DIFFERENCE_MAX]; /* by_header and BAD: from the header */
     size_t count;
     struct limefs_proof proof[]; /* by ordinal */
@@ -66,11 +58,9 @@ void limefs_proof_drop_tallies(struct limefs_proof *);
 
 bool limefs_proof_is_right(const struct limefs_proof *, const struct limefile_checksum *);
 
-/* Sets the verdict: from the sum of the data, or is_right. The proofs' lock is held. */
+/* Sets the verdict from the sum of the data. The proofs' lock is held. */
 void limefs_proof_judge(struct limefs *, struct limefs_proofs *, struct limefs_proof *,
                         const struct limefile_checksum *);
-void limefs_proof_conclude(struct limefs *, struct limefs_proofs *, struct limefs_proof *,
-                           bool is_right);
 
 /* Logs that the record is bad. No lock is held. */
 void limefs_proof_report_bad(struct limefs *, const struct limefs_view *,

@@ -67,7 +67,7 @@ bool limefs_verify_is_bad(const struct limefs_verify_reader *reader)
     if (!reader->proof)
         return false;
     limefs_lock(&reader->proofs->lock);
-    bool bad = !reader->proofs->dropped && reader->proof->verdict == LIMEFS_BAD;
+    bool bad = !reader->proofs->dropped && reader->proof->verdict == LIMEFILE_BAD;
     limefs_unlock(&reader->proofs->lock);
     return bad;
 }
@@ -102,7 +102,7 @@ static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
 static bool is_open_question(const struct limefs_proofs *proofs,
                              const struct limefs_proof *proof)
 {
-    return !proofs->dropped && proof->verdict == LIMEFS_UNVERIFIED && proof->tallies &&
+    return !proofs->dropped && proof->verdict == LIMEFILE_UNVERIFIED && proof->tallies &&
            !is_hopeless(proof);
 }
 
@@ -158,7 +158,8 @@ static int look_at(struct limefs *fs, const struct limefs_verify_reader *reader,
 {
     struct limefs_proofs *proofs = reader->proofs;
     struct limefs_proof *proof = reader->proof;
-    if (proof->verdict == LIMEFS_UNVERIFIED && !proof->tallies && !proof->by_header)
+    if (proof->verdict == LIMEFILE_UNVERIFIED && !proof->why && !proof->tallies &&
+        !proof->by_header)
         begin_tallies(proof);
     for (int i = 0; i < count; offset += iov[i++].iov_len)
         for (unsigned j = 0; j < LIMEFS_READINGS; j++)
@@ -170,7 +171,7 @@ static int look_at(struct limefs *fs, const struct limefs_verify_reader *reader,
     bool end = count && offset == proof->field.record.bytes;
     if (end)
         wait_for_verdict(fs, proofs, proof);
-    return end && !proofs->dropped && proof->verdict == LIMEFS_BAD ? -EIO : 0;
+    return end && !proofs->dropped && proof->verdict == LIMEFILE_BAD ? -EIO : 0;
 }
 
 int limefs_verify_leave(struct limefs *fs, const struct limefs_verify_reader *reader,

@@ -20,22 +20,22 @@ bool limefs_proof_is_right(const struct limefs_proof *proof,
     return limefile_field_matches(&proof->field, sum);
 }
 
+/* The proofs' lock is held. */
+static void conclude(struct limefs *fs, struct limefs_proofs *proofs,
+                     struct limefs_proof *proof, bool is_right)
+{
+    proof->error = 0;
+    proof->verdict = is_right ? LIMEFILE_GOOD : LIMEFILE_BAD;
+    pthread_cond_broadcast(&proofs->changed);
+    atomic_fetch_add_explicit(is_right ? &fs->stats.verified_ok : &fs->stats.verified_bad, 1,
+                              memory_order_relaxed);
+}
+
 void limefs_proof_judge(struct limefs *fs, struct limefs_proofs *proofs,
                         struct limefs_proof *proof, const struct limefile_checksum *sum)
 {
     proof->sum = *sum;
-    limefs_proof_conclude(fs, proofs, proof, limefs_proof_is_right(proof, sum));
-}
-
-void limefs_proof_conclude(struct limefs *fs, struct limefs_proofs *proofs,
-                           struct limefs_proof *proof, bool is_right)
-{
-    proof->error = 0;
-    proof->verdict = is_right ? LIMEFS_OK : LIMEFS_BAD;
-    pthread_cond_broadcast(&proofs->changed);
-    atomic_fetch_add_explicit(proof->verdict == LIMEFS_OK ? &fs->stats.verified_ok
-                                                          : &fs->stats.verified_bad,
-                              1, memory_order_relaxed);
+    conclude(fs, proofs, proof, limefs_proof_is_right(proof, sum));
 }
 
 static void explain_sum(const struct limefs_proof *proof, const struct limefile_checksum *have,
@@ -57,7 +57,7 @@ void limefs_proof_report(struct limefs *fs, const struct limefs_view *view,
 }
 
 int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                      enum limefs_verdict *verdict)
+                      enum limefile_verdict *verdict)
 {
     struct limefs_proofs *proofs;
     struct limefs_proof *proof;
@@ -66,10 +66,11 @@ int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordi
         return err;
     err = limefs_view_check(fs, view, &proof->field.record, NULL);
     limefs_lock(&proofs->lock);
-    *verdict = err || proofs->dropped ? LIMEFS_UNVERIFIED : proof->verdict;
+    *verdict = err || proofs->dropped ? LIMEFILE_UNVERIFIED : proof->verdict;
+    err = *verdict == LIMEFILE_UNVERIFIED && proof->why ? -ENODATA : 0;
     limefs_unlock(&proofs->lock);
     limefs_proofs_release(proofs);
-    return 0;
+    return err;
 }
 
 /* ---- the verdict and its reason, as attributes have them ---- */
@@ -104,7 +105,8 @@ static enum limefile_verdict describe(const struct limefs_proofs *proofs,
                                       const struct limefs_proof *proof,
                                       char reason[LIMEFS_REASON_MAX])
 {
-    bool is_bad = proof->verdict == LIMEFS_BAD;
+    bool is_bad = proof->verdict == LIMEFILE_BAD;
+    bool is_unverified = proof->verdict == LIMEFILE_UNVERIFIED;
     *reason = '\0';
     if (proof->why)
         snprintf(reason, LIMEFS_REASON_MAX, "%s", proof->why);
@@ -112,12 +114,9 @@ static enum limefile_verdict describe(const struct limefs_proofs *proofs,
         snprintf(reason, LIMEFS_REASON_MAX, "%s", proofs->difference);
     else if (is_bad)
         explain_sum(proof, &proof->sum, reason);
-    else if (proof->verdict == LIMEFS_UNVERIFIED && proof->error)
+    else if (is_unverified && proof->error)
         snprintf(reason, LIMEFS_REASON_MAX, "%s", limefile_strerror(proof->error));
-    return is_bad                        ? LIMEFILE_BAD
-           : proof->verdict == LIMEFS_OK ? LIMEFILE_GOOD
-           : proof->error                ? LIMEFILE_UNREADABLE
-                                         : LIMEFILE_UNVERIFIED;
+    return is_unverified && proof->error ? LIMEFILE_UNREADABLE : proof->verdict;
 }
 
 int limefs_verify_describe(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
@@ -279,7 +278,7 @@ static int verify_header(struct limefs *fs, struct limefs_view *view,
     limefs_lock(&proofs->lock);
     if (is_read(fs, proofs, proof, &err)) {
         memcpy(proofs->difference, text, sizeof text);
-        limefs_proof_conclude(fs, proofs, proof, agrees);
+        conclude(fs, proofs, proof, agrees);
     }
     limefs_unlock(&proofs->lock);
     if (!err && !agrees)
@@ -288,7 +287,7 @@ static int verify_header(struct limefs *fs, struct limefs_view *view,
 }
 
 int limefs_verify_now(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                      const atomic_bool *stop, enum limefs_verdict *verdict)
+                      const atomic_bool *stop, enum limefile_verdict *verdict)
 {
     struct limefs_proofs *proofs;
     struct limefs_proof *proof;

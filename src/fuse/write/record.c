@@ -132,7 +132,6 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
     }
     writer->users++; /* the caller is one */
     limefs_view_hold(writer->fs, writer->view);
-    limefs_store_prepare(writer->fs, writer->view);
     *out = target;
     return 0;
 }

@@ -373,12 +373,12 @@ static int check_unchanged(const struct limefs_writer *writer)
     int err = limefs_tree_stat(writer->fs, writer->view->node, &named);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
-    struct limefile_identity a = limefile_identity_of(&now), b = limefile_identity_of(&then);
-    return limefile_identity_same_data(&a, &b) &&
-                   limefs_view_settle(writer->fs, writer->view) && named.st_dev == now.st_dev &&
-                   named.st_ino == now.st_ino
-               ? 0
-               : -ESTALE;
+    struct limefile_identity is = limefile_identity_of(&now), was = limefile_identity_of(&then),
+                             by_name = limefile_identity_of(&named);
+    bool same = limefile_identity_same_data(&is, &was) &&
+                limefile_identity_same_file(&is, &by_name) &&
+                limefs_view_settle(writer->fs, writer->view);
+    return same ? 0 : -ESTALE;
 }
 
 static int open_container(struct limefs_writer *writer)

@@ -128,6 +128,14 @@ struct limefs {
     struct limefs_stats stats;
 };
 
+/* What is read now of a file that was `seen` at that time, and is being written or not, holds
+ * for as long as its attributes stay as they are. */
+static inline bool limefs_is_settled(const struct limefile_identity *seen,
+                                     const struct timespec *seen_at, bool being_written)
+{
+    return limefile_validity(seen, seen_at, being_written, seen) == LIMEFILE_VALID;
+}
+
 /* Open files and directories, so that none is left when the mount ends with some open. */
 struct limefs_handle {
     struct limefs_handle *next, **at;

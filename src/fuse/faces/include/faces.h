@@ -56,9 +56,10 @@ int limefs_face_attr(struct limefs *, struct limefs_face *, uint64_t ordinal, st
 int limefs_face_use(struct limefs *, struct limefs_face *);
 void limefs_face_leave(struct limefs *, struct limefs_face *);
 
-/* The same for who opens it, or looks into its directory: if the caller may read the container,
- * and it is as the face shows it. */
-int limefs_face_enter(struct limefs *, struct limefs_face *);
+/* The same for who opens the file or directory of that ordinal, which becomes *entry: if the
+ * caller may read the container, and it is as the face shows it. -ESTALE: there is none. */
+int limefs_face_enter(struct limefs *, struct limefs_face *, uint64_t ordinal,
+                      struct limefile_face_entry *entry);
 
 /* One in use whose files cannot be read yet; and makes that they can: reads all of the record.
  * One thread at a time. -EBUSY: somebody is writing it. */
@@ -72,9 +73,6 @@ bool limefs_face_jumps(const struct limefs_face *);
 const struct limefile_face *limefs_face_files(const struct limefs_face *);
 struct limefs_view *limefs_face_view(const struct limefs_face *);
 uint64_t limefs_face_record(const struct limefs_face *); /* its ordinal */
-
-/* The number by which the kernel knows an ordinal. */
-uint64_t limefs_face_inode(const struct limefs_face *, uint64_t ordinal);
 
 ino_t limefs_face_shown(struct limefs *, const struct limefs_face *, uint64_t ordinal);
 

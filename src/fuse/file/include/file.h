@@ -61,6 +61,9 @@ int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flag
  * the caller closes; -ENOENT: it is not open. */
 int limefs_file_dup(struct limefs *, const struct limefs_node *);
 
+/* The same, or what the node's name leads to, as limefs_tree_hold() finds it. */
+int limefs_file_hold(struct limefs *, struct limefs_node *);
+
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
 
@@ -70,6 +73,10 @@ ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf
 int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);
 int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64_t offset,
                          uint64_t bytes);
+
+/* As limefs_record_resize(), and the record's faces are others from now on. */
+int limefs_file_resize(struct limefs *, struct limefs_view *, uint64_t ordinal, uint64_t bytes,
+                       bool emptied);
 
 /* A record that is worth being forwarded or read around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);

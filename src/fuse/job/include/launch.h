@@ -35,9 +35,6 @@ void limefs_launch_end(struct limefs_launch *);
 /* The keeper's main(): limefs --keeper DIR PROGRAM ARGUMENT... */
 int limefs_keeper_main(int argc, char *argv[]);
 
-/* A job's folder and all in it. */
-void limefs_launch_remove(const char *dir);
-
 /* Removes what daemons that were killed together with their keeper have left. */
 void limefs_launch_sweep(void);
 

@@ -38,9 +38,6 @@ struct limefs_run {
     struct limefs_spans passed;
 };
 
-/* Somebody has opened a record for writing: the job may as well open its container. */
-void limefs_store_prepare(struct limefs *, const struct limefs_view *);
-
 /* n bytes for byte `at` of the container: taken (1), or to be written by the caller (0), now
  * that nothing that is gathered is in its way; < 0: an error. The writer's lock is held,
  * shared. */
@@ -55,7 +52,8 @@ int limefs_store_flush(struct limefs *, struct limefs_job_view *, uint64_t from,
  * it. */
 int limefs_store_sync(struct limefs *, struct limefs_job_view *);
 
-/* The container is another file from now on. All was synced before; with the lock, alone. */
+/* The container is another file from now on: the job opens that one to write to it (link.c).
+ * All was synced before; with the lock, alone. */
 void limefs_store_moved(struct limefs *, const struct limefs_view *);
 
 #endif

@@ -118,21 +118,23 @@ enum limefs_slot_use {
 struct limefs_slot {
     enum limefs_slot_use use;
     uint32_t next_free;
-    union {
-        struct limefs_node *node;
-        struct limefs_view *view;
-        struct limefs_face *face;
-    };
+    void *what; /* struct limefs_node, limefs_view or limefs_face */
 };
 
 int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct stat *root);
 void limefs_inodes_release(struct limefs *); /* frees nodes, not views */
 
-/* What a node id from the kernel stands for: one of them, with *ordinal for a view or a face.
- * For requests about a record see limefs_view_of_record(). */
+/* What a node id from the kernel stands for: one of them, or none. */
+struct limefs_inode {
+    struct limefs_node *node;
+    struct limefs_view *view;
+    struct limefs_face *face;
+    uint64_t ordinal; /* in the view or the face */
+    bool gone;        /* by limefs_inode_now(): it was a record */
+};
+struct limefs_inode limefs_inode_find(struct limefs *, uint64_t id);
+
 struct limefs_node *limefs_inode_node(struct limefs *, uint64_t id);
-struct limefs_view *limefs_inode_view(struct limefs *, uint64_t id, uint64_t *ordinal);
-struct limefs_face *limefs_inode_face(struct limefs *, uint64_t id, uint64_t *ordinal);
 uint64_t limefs_inode_of_node(const struct limefs_node *);
 uint64_t limefs_inode_of_record(uint32_t slot, unsigned number, uint64_t ordinal);
 uint64_t limefs_inode_of_face(uint32_t slot, uint64_t ordinal);
@@ -202,12 +204,9 @@ void limefs_node_named(struct limefs *, struct limefs_node *parent, const char *
 /* The node's file is, by our own doing, like this now; or the kernel is told so. */
 void limefs_node_touched(struct limefs *, struct limefs_node *, const struct stat *);
 
-/* Made by limefs_node_made() and not yet removed. */
-bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const char *name,
-                          const struct limefile_identity *);
-
 /* Whether the kind of the child with the attributes found->st is known; then it is set. A file
- * that is being written to is what it was, and not for sure. */
+ * that is being written to is what it was, and not for sure; so is one that was made as a
+ * container. */
 bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,
                             struct limefs_found *);
 

@@ -69,10 +69,9 @@ struct limefs_view {
     struct limefs_writer *_Atomic writer; /* NULL if it never was; stays as long as the view */
     struct limefs_job_view *_Atomic job;  /* the job's part of it; set before it */
     struct limefs_anew *anew;
+    uint64_t changes;                     /* how often the watches were told of one */
     struct limefs_proofs *_Atomic proofs; /* verify.h; NULL if nobody has asked, or none hold */
-    uint64_t proof_changes;               /* how often they were forgotten */
     struct limefs_fields *fields;         /* faces.h; NULL if nobody has asked, or none hold */
-    uint64_t field_changes;               /* how often they were forgotten */
 
     /* Taken by whoever reads what describes its records: one at a time. */
     struct limefs_lock describing;
@@ -89,10 +88,10 @@ struct limefs_view {
  * Whether a view still shows what its name leads to:
  *   state     the file         clock, by which it was looked at           answer
  *   WRITTEN   is the same      -                                          shown
- *   not       is unchanged in all attributes
+ *   not       is unchanged in all attributes (limefile_validity())
  *   VALID                      -                                          shown
- *   YOUNG                      within a tick of the ctime, or             shown
- *   SUSPECT                    of the mtime, or while being written       shown
+ *   YOUNG                      within a tick of the ctime,                shown
+ *   SUSPECT                    or while being written                     shown
  *   YOUNG                      later                                      to check
  *   SUSPECT                    later                                      changed
  *   any       else             -                                          changed
@@ -131,6 +130,9 @@ struct limefile_index *limefs_view_index(struct limefs *, struct limefs_view *);
 /* The attributes of its container. */
 struct stat limefs_view_stat(struct limefs *, const struct limefs_view *);
 
+/* The same of a pinned view, but owner, mode and times are as they are now. */
+struct stat limefs_view_stat_now(struct limefs *, const struct limefs_view *);
+
 /* A record of a pinned view as it can be read right now. -ESTALE if the container was changed
  * in place so that it is not sure to be the same record. *checked, if not NULL, remembers
  * the last answer for an open file. */
@@ -164,6 +166,9 @@ void limefs_view_watch(struct limefs *, const struct limefs_view_watch *);
 
 /* The bytes of the container have changed, or are about to, and its index has not. */
 void limefs_view_changed(struct limefs *, struct limefs_view *);
+
+/* A number that is another one after each change of what the view shows. */
+uint64_t limefs_view_changes(struct limefs *, const struct limefs_view *);
 
 /* ---- for the writer, who has it pinned ---- */
 
@@ -199,11 +204,11 @@ int limefs_view_move(struct limefs *, struct limefs_view *, int fd);
  * one. */
 int limefs_view_renew(struct limefs *, struct limefs_view *, uint64_t ordinal);
 
-/* The node id of the ordinal's record as it is now; whether a record's id is still that, and
- * the view if it is, else NULL. */
+/* The node id of the ordinal's record as it is now. */
 uint64_t limefs_view_inode(struct limefs *, const struct limefs_view *, uint64_t ordinal);
-bool limefs_view_has(struct limefs *, const struct limefs_view *, uint64_t id);
-struct limefs_view *limefs_view_of_record(struct limefs *, uint64_t id, uint64_t *ordinal);
+
+/* limefs_inode_find(), but without a record that was removed or is another by now. */
+struct limefs_inode limefs_inode_now(struct limefs *, uint64_t id);
 
 /* What tells records of the same ordinal apart. */
 uint64_t limefs_view_generation(struct limefs *, const struct limefs_view *, uint64_t ordinal);

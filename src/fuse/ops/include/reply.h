@@ -12,9 +12,7 @@
 /* A negative code of ours or of limefile's as the errno that a reader should see. */
 int limefs_errno(int code);
 
-/* Attributes of a record of a view, and of what a node stands for (st: its file's). */
-void limefs_attr_record(struct limefs *, struct limefs_view *, const struct limefile_record *,
-                        struct stat *);
+/* Attributes of what a node stands for (st: its file's). */
 void limefs_attr_node(const struct limefs *, const struct limefs_node *, const struct stat *st,
                       struct stat *out);
 

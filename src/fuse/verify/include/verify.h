@@ -24,19 +24,13 @@ struct limefs_proof;
 struct limefs_proofs;
 struct limefs_view;
 
-enum limefs_verdict {
-    LIMEFS_UNVERIFIED,
-    LIMEFS_OK,
-    LIMEFS_BAD,
-    LIMEFS_UNVERIFIABLE, /* and will stay so */
-};
-
 /* Before anything is mounted: verdicts go when views change. */
 void limefs_verify_begin(struct limefs *);
 
-/* What is known of a record of a pinned view. -ENODATA: it has nothing to be compared with. */
+/* What is known of a record of a pinned view: LIMEFILE_UNVERIFIED means not yet. -ENODATA: it
+ * has nothing to be compared with, or cannot be. */
 int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                      enum limefs_verdict *);
+                      enum limefile_verdict *);
 
 /* Gets the verdict on a record of a pinned view, also if it has no checksum, and the reason if
  * the data are bad or unreadable or cannot be verified, else "". -ENODATA: the record is not
@@ -52,7 +46,7 @@ int limefs_verify_settle(struct limefs *, struct limefs_view *, const struct lim
 /* Reads the record and takes its sum, if it takes one: takes its time. *stop ends it early,
  * with -EINTR. -ESTALE: the container was changed meanwhile. A bad one is said in the log. */
 int limefs_verify_now(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                      const atomic_bool *stop, enum limefs_verdict *);
+                      const atomic_bool *stop, enum limefile_verdict *);
 
 /* Of a verification that is under way, how many bytes are done; else 0. */
 uint64_t limefs_verify_progress(struct limefs *, struct limefs_view *, uint64_t ordinal);
@@ -62,10 +56,6 @@ uint64_t limefs_verify_progress(struct limefs *, struct limefs_view *, uint64_t 
 /* What cksum(1) would print of a record, whatever it is, in the same way. */
 int limefs_verify_cksum(struct limefs *, struct limefs_view *, uint64_t ordinal,
                         const atomic_bool *stop, uint32_t *out);
-
-/* The same if it has been taken and the container is as it was then; else -ENODATA. */
-int limefs_verify_cksum_kept(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                             uint32_t *out);
 
 /* ---- -o verify=stream ---- */
 
@@ -93,10 +83,5 @@ bool limefs_verify_is_bad(const struct limefs_verify_reader *);
 void limefs_verify_enter(const struct limefs_verify_reader *);
 int limefs_verify_leave(struct limefs *, const struct limefs_verify_reader *, uint64_t offset,
                         const struct iovec *iov, int count);
-
-/* ---- for views ---- */
-
-/* The container has changed, or is about to: no verdict holds. Cheap where there is none. */
-void limefs_verify_forget(struct limefs *, struct limefs_view *);
 
 #endif
