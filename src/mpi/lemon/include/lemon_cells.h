@@ -96,7 +96,8 @@ typedef struct {
  * caller's memory is his own at once, as what is to be written has been copied. After
  * lemonFinishWriting() or not, lemonWriterCloseRecord() closes it. The blocking one needs
  * memory for a few pieces of 8 MiB and 32 MiB to send from, 16 bytes a particle, about 130 for
- * each cell that a rank has particles of, and 48 for each cell of its share of the index.
+ * each cell that a rank has particles of, and 48 for each cell of its share of the index. Rank
+ * 0 needs 24 more for each cell of the domain, as readers do.
  */
 #define LEMON_CELLS_CHECK 1
 int lemonWriteCells(LemonWriter *writer, int MB_flag, int ME_flag, LemonDomain const *domain,
