@@ -89,7 +89,6 @@ struct lemon_internal {
     } undo;             /* writer: where it goes back to if the call under way fails */
     int64_t alignment;  /* writer: of data, 0: none */
     int64_t align_from; /* writer: bytes of the records whose data are aligned */
-    unsigned sparse;    /* so many were opened: sparse.c */
     bool threads;       /* other threads may be in MPI: see transfer.c */
     bool overfull;      /* a record may hold more than its header says */
     bool overfull_told;
