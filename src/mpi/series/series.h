@@ -8,6 +8,7 @@
 #include "lemon_series.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 enum {
@@ -18,12 +19,10 @@ enum {
 
 struct lemon_push {
     pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t wake;
     bool started;
-    bool stop, moved, clean; /* under mutex, see lemon_push_moved() */
-    int fd;
-    int error; /* an errno of fdatasync() */
+    atomic_bool stop, moved, clean; /* see lemon_push_moved() */
+    int fd, wake;                   /* wake: an eventfd */
+    int error;                      /* an errno of fdatasync() */
 };
 
 /* Without memory, or where the file cannot be opened, nothing is brought there beforehand. */
