@@ -243,8 +243,10 @@ static void turn(struct job_server *server)
 
 void *job_server_run(void *setup)
 {
-    struct job_server *server = start(setup);
+    static struct job_server
+        *server; /* reachable until the process ends, and all else with it */
+    server = start(setup);
     while (!is_done(server))
         turn(server);
-    return NULL; /* the process ends, and all else with it */
+    return NULL;
 }
