@@ -69,6 +69,11 @@ struct job_file {
     char path[];
 };
 
+/* Whether the descriptor is of that file (opening.c): 0 or an errno, with words. `any`: the
+ * LIMEFILE_... that may differ. */
+int job_identity_check(int fd, const struct limefile_identity *wanted, unsigned any, char *text,
+                       size_t cap);
+
 /* A request's payload and descriptor (opening.c): 0, or an errno and why. */
 int job_opening_check(struct limejob_packet *, struct limejob_opening *wanted, char *text,
                       size_t cap);
