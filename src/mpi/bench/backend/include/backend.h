@@ -66,9 +66,6 @@ struct bench_backend {
 /* All of them, those that were not built too; NULL ends the list. */
 extern const struct bench_backend *const bench_backends[];
 
-/* NULL: none has the name. */
-const struct bench_backend *bench_backend_find(const char *name);
-
 /* Why it cannot do the task, or NULL. `text` is room for the answer. Local. */
 const char *bench_backend_refuses(const struct bench_backend *, const struct bench_task *,
                                   char *text, size_t cap);
