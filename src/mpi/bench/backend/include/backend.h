@@ -81,7 +81,7 @@ struct bench_io {
     int rank;
     bool writing;
     bool abandoned; /* a fragile one that has failed: nothing of it is called any more */
-    const char *path;
+    char path[BENCH_PATH_BYTES];
     char *data;    /* this rank's bytes */
     void *state;   /* the back end's own */
     int fd;        /* -1: none */
