@@ -283,12 +283,10 @@ static void move_here(struct job_worker *worker, const struct job_extent *extent
 static int read_range(struct job_worker *worker, const struct job_extent *extent, char *to,
                       int64_t from, int64_t bytes, char *text, size_t cap)
 {
-    char why[128];
-    struct lemon_range_fault fault;
+    char why[LEMON_RANGE_TEXT];
     if (lemon_range_move(&extent->container->file, LEMON_READ, to, bytes, extent->offset + from,
-                         &fault))
+                         why))
         return 0;
-    lemon_range_explain(&fault, why, sizeof why);
     snprintf(text, cap, "%.100s: %.300s: %s", worker->host, extent->container->path, why);
     return EIO;
 }

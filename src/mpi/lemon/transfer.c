@@ -46,12 +46,10 @@ static int reserve(struct lemon_pending *pending)
 int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, void *data,
                      int64_t n, int64_t offset)
 {
-    char text[128];
-    struct lemon_range_fault fault;
-    if (lemon_range_move(&in->file, direction, data, n, offset, &fault))
-        return LEMON_SUCCESS;
-    lemon_range_explain(&fault, text, sizeof text);
-    return lemon_say(in, lemon_failure(direction), "%s", text);
+    char text[LEMON_RANGE_TEXT];
+    return lemon_range_move(&in->file, direction, data, n, offset, text)
+               ? LEMON_SUCCESS
+               : lemon_say(in, lemon_failure(direction), "%s", text);
 }
 
 /* Open MPI's OMPIO never finishes a non-blocking read that the file is too short for. */
