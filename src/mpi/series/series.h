@@ -70,12 +70,9 @@ struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *, int64_t
 struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *, int fd,
                                                const char *part, int64_t number);
 
-/* Removes those from a number on, which a run has gone back behind. */
-struct lemon_folder_fault lemon_folder_drop(const struct lemon_folder *, int64_t from);
-
 /* Removes all that are greater than `newest`, and all but `keep` of the others. */
-struct lemon_folder_fault lemon_folder_prune(const struct lemon_folder *, int64_t newest,
-                                             int64_t keep);
+struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64_t newest,
+                                              int64_t keep);
 
 /* ---- the series ---- */
 
