@@ -225,7 +225,10 @@ void job_counters_end(struct job_counters *, uint16_t opcode, uint64_t bytes, bo
 /* Microseconds of a clock that never goes back. */
 int64_t job_now_us(void);
 
-/* JSON of at most cap - 1 bytes, to be freed; NULL: no memory. */
+/* Whether no lower rank is on its host. */
+bool job_is_first_on_host(const struct job_server *, int rank);
+
+/* JSON, to be freed; NULL: no memory. */
 char *job_status_text(const struct job_server *);
 
 #endif
