@@ -17,8 +17,9 @@ static bool is_permutation(const int *mapping, int n)
     return true;
 }
 
-int lemon_geometry_set(struct lemon_internal *in, int64_t site_bytes, const int *lattice,
-                       const int *mapping, const int *memory)
+/* The same code on every rank if the arguments are. */
+static int set_geometry(struct lemon_internal *in, int64_t site_bytes, const int *lattice,
+                        const int *mapping, const int *memory)
 {
     struct lemon_geometry *geometry = &in->geometry;
     if (in->dims == 0)
@@ -50,7 +51,7 @@ int lemon_lattice_check(struct lemon_internal *in, int code, const void *data,
 {
     int64_t values[1 + 3 * LEMON_MAX_DIMS] = {site_bytes};
     if (code == LEMON_SUCCESS)
-        code = lemon_geometry_set(in, site_bytes, lattice, mapping, memory);
+        code = set_geometry(in, site_bytes, lattice, mapping, memory);
     if (code == LEMON_SUCCESS && !data && lemon_geometry_local(in) > 0)
         code = lemon_say(in, LEMON_ERR_PARAM, "no data");
     if (code == LEMON_SUCCESS)
