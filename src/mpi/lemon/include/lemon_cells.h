@@ -83,8 +83,8 @@ typedef struct {
  * Writes a checkpoint: three records, the first with MB_flag, the last with ME_flag, and closes
  * them. Each rank gives `count` particles, any; of the other arguments each gives the same. A
  * cell is best held by one rank; it need not be. Where each rank has 4 MiB or more of such
- * cells, nothing but counts is exchanged; else, and where the stripe is known, so much as makes
- * writes long and aligned. lemonWriterSetPath() makes both faster.
+ * cells, the blocking form exchanges nothing but counts; else, and where the stripe is known,
+ * so much as makes writes long and aligned. lemonWriterSetPath() makes both faster.
  *
  * LEMON_ERR_PARAM, and nothing is written: a position that is no number or outside of the
  * domain, which the message names with its particle.
