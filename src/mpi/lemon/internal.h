@@ -290,6 +290,11 @@ void lemon_verify_close(struct lemon_internal *);
 /* The order of the communicator's dimensions. */
 extern const int lemon_identity[LEMON_MAX_DIMS];
 
+/* The dimensions of the communicator's grid, its extents, and where this rank is in it; 0:
+ * there is none, or it has too many. Ranks are numbered in row-major order of the grid
+ * (MPI 3.1, section 7.5.1), so each knows what the others hold. Local. */
+int lemon_cartesian(MPI_Comm, int grid[LEMON_MAX_DIMS], int at[LEMON_MAX_DIMS]);
+
 /* The arguments of a lattice call, agreed on by all ranks; then `geometry` is set. mapping,
  * NULL: as in the communicator. memory, NULL: as on the disk. */
 int lemon_lattice_check(struct lemon_internal *, int code, const void *data, int64_t site_bytes,
