@@ -1,7 +1,7 @@
 /*
  * cellsid.c - whether an id is there twice
  *
- * Each id goes to one rank, by its hash, which looks each up in a table of those before it.
+ * Each id goes to one rank, by its hash, which sorts what it gets.
  */
 #include "cells.h"
 #include "mix.h"
@@ -43,35 +43,66 @@ static int64_t *list_ids(const struct lemon_internal *in, const struct limecells
     return NULL;
 }
 
-/* The rank that item i of the words came from. */
-static int holder(const struct lemon_sparse *p, int64_t i)
+/* Sorts by 16 bits at a time, those that are not the same in all words. False: no memory. */
+static bool sort_words(int64_t *word, int64_t n)
 {
-    int64_t source = 0;
-    while (i >= p->from[source].first + p->from[source].items)
-        source++;
-    return p->from[source].rank;
+    enum {
+        DIGITS = 1 << 16,
+    };
+    int64_t *other = malloc((size_t)n * sizeof *other + 1), *from = word, *to = other;
+    int64_t *next = malloc(DIGITS * sizeof *next);
+    bool good = other && next;
+    for (int shift = 0; good && shift < 64; shift += 16) {
+        memset(next, 0, DIGITS * sizeof *next);
+        for (int64_t i = 0; i < n; i++)
+            next[(uint64_t)from[i] >> shift & (DIGITS - 1)]++;
+        if (n == 0 || next[(uint64_t)from[0] >> shift & (DIGITS - 1)] == n)
+            continue;
+        for (int64_t digit = 0, first = 0; digit < DIGITS; digit++) {
+            int64_t here = next[digit];
+            next[digit] = first;
+            first += here;
+        }
+        for (int64_t i = 0; i < n; i++)
+            to[next[(uint64_t)from[i] >> shift & (DIGITS - 1)]++] = from[i];
+        int64_t *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    if (good && from != word)
+        memcpy(word, from, (size_t)n * sizeof *word);
+    free(other);
+    free(next);
+    return good;
 }
 
-/* table: which item, from 1 on, is in a place; an id's is found by its hash, or behind it. */
+static int holder(const struct lemon_sparse *p, const int64_t *word, int64_t id, int after)
+{
+    for (int64_t i = 0; i < p->from_count; i++)
+        for (int64_t k = 0; k < p->from[i].items; k++)
+            if (word[p->from[i].first + k] == id && after-- == 0)
+                return p->from[i].rank;
+    return -1;
+}
+
 static int judge(const struct lemon_sparse *p, const int64_t *word, char why[CELLS_WHY_MAX])
 {
-    int64_t n = p->from_items, places = 2 * n + 1,
-            *table = calloc((size_t)places, sizeof *table);
-    int code = table ? LEMON_SUCCESS : LEMON_ERR_PARAM;
-    if (!table)
+    int64_t n = p->from_items, *sorted = malloc((size_t)n * sizeof *sorted + 1);
+    int code = LEMON_SUCCESS;
+    if (sorted && n)
+        memcpy(sorted, word, (size_t)n * sizeof *sorted);
+    if (!sorted || !sort_words(sorted, n)) {
         snprintf(why, CELLS_WHY_MAX, "out of memory for %" PRId64 " ids", n);
-    for (int64_t i = 0; i < n && code == LEMON_SUCCESS; i++) {
-        int64_t at = (int64_t)(mix64((uint64_t)word[i] + MIX64_STEP) % (uint64_t)places);
-        while (table[at] && word[table[at] - 1] != word[i])
-            at = at + 1 < places ? at + 1 : 0;
-        if (table[at]) {
+        code = LEMON_ERR_PARAM;
+    }
+    for (int64_t i = 1; i < n && code == LEMON_SUCCESS; i++)
+        if (sorted[i] == sorted[i - 1]) {
             snprintf(why, CELLS_WHY_MAX, "id %" PRIu64 " is there twice: on ranks %d and %d",
-                     (uint64_t)word[i], holder(p, table[at] - 1), holder(p, i));
+                     (uint64_t)sorted[i], holder(p, word, sorted[i], 0),
+                     holder(p, word, sorted[i], 1));
             code = LEMON_ERR_PARAM;
         }
-        table[at] = i + 1;
-    }
-    free(table);
+    free(sorted);
     return code;
 }
 
