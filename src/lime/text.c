@@ -1,7 +1,8 @@
-/* text.c - UTF-8, and what of it must not reach a terminal */
+/* text.c - UTF-8, what of it must not reach a terminal, and what several programs print */
 #include "text.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 size_t limefile_text_sequence(const char *text, size_t len, uint32_t *code)
@@ -60,4 +61,26 @@ void limefile_text_defuse(char *text, const char *spared)
         text += n;
         left -= n;
     }
+}
+
+void limefile_text_say(const char *program, const char *format, va_list args)
+{
+    char line[5 * 1024];
+    vsnprintf(line, sizeof line, format, args);
+    limefile_text_defuse(line, "");
+    fprintf(stderr, "%s: %s\n", program, line);
+}
+
+const char *limefile_text_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
+    while (bytes >= 999.5 && unit < last) { /* 999.5 would be shown as 1000 */
+        bytes /= 1000;
+        unit++;
+    }
+    int room = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
+    snprintf(text, LIMEFILE_SIZE_BYTES, "%.*f %s", digits < room ? digits : room, bytes,
+             units[unit]);
+    return text;
 }

@@ -1,10 +1,12 @@
 /*
  * text.h - text of unknown origin, made fit to be shown: names of files, types, metadata
- * values, arguments, messages of other programs. It needs nothing else of the library.
+ * values, arguments, messages of other programs; and what several programs print alike. It
+ * needs nothing else of the library.
  */
 #ifndef LIMEFILE_TEXT_H
 #define LIMEFILE_TEXT_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,5 +19,17 @@ size_t limefile_text_sequence(const char *text, size_t len, uint32_t *code);
  * direction of text, line and paragraph separators, and whatever is not UTF-8. The length
  * stays. */
 void limefile_text_defuse(char *text, const char *spared);
+
+/* Prints "program: text", defused, as one line on stderr; text is cut after 5 KiB. */
+void limefile_text_say(const char *program, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+enum {
+    LIMEFILE_SIZE_BYTES = 32,
+};
+
+/* "1.5 MB" (10^6) into `text`, which is returned; `digits`: at most so many after the point, of
+ * three in all. */
+const char *limefile_text_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES]);
 
 #endif

@@ -19,7 +19,6 @@ struct batch {
     struct bench_entry *entry;
     int n;
     struct bench_io *io;
-    char (*paths)[BENCH_PATH_BYTES];
     bool is_prepared;
 };
 
@@ -222,16 +221,14 @@ static void make_batch(struct batch *b, enum bench_operation operation, int firs
     MPI_Comm comm = operation == BENCH_WRITE ? run->writers : run->readers;
     b->n = n;
     b->io = calloc((size_t)n, sizeof *b->io);
-    b->paths = calloc((size_t)n, sizeof *b->paths);
-    for (int i = 0; b->io && b->paths && i < n; i++) {
+    for (int i = 0; b->io && i < n; i++) {
         struct bench_io *io = &b->io[i];
-        bench_output_path(run, b->entry, first + i, b->paths[i]);
+        bench_output_path(run, b->entry, first + i, io->path);
         io->backend = b->entry->backend;
         io->task = &run->options->task;
         io->comm = comm;
         MPI_Comm_rank(comm, &io->rank);
         io->writing = operation == BENCH_WRITE;
-        io->path = b->paths[i];
         io->data = run->data;
         io->fd = -1;
         io->file = MPI_FILE_NULL;
@@ -244,10 +241,10 @@ static void make_batch(struct batch *b, enum bench_operation operation, int firs
 
 static const char *error_of(const struct batch *b)
 {
-    for (int i = 0; b->io && b->paths && i < b->n; i++)
+    for (int i = 0; b->io && i < b->n; i++)
         if (b->io[i].error[0])
             return b->io[i].error;
-    return b->io && b->paths ? "" : "prepare: out of memory";
+    return b->io ? "" : "prepare: out of memory";
 }
 
 /* Whether no rank has met an error so far; rank 0 says so otherwise. Collective. */
@@ -262,14 +259,13 @@ static void clear(const struct batch *b)
 {
     for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {
         if (!b->run->options->keep)
-            bench_guard_file(b->paths[i]);
-        unlink(b->paths[i]);
+            bench_guard_file(b->io[i].path);
+        unlink(b->io[i].path);
     }
     if (b->run->world->rank == 0) {
-        char *slash = strrchr(b->paths[0], '/');
+        char *path = b->io->path, *slash = strrchr(path, '/');
         *slash = '\0';
-        int directory =
-            open(*b->paths[0] ? b->paths[0] : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int directory = open(*path ? path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         *slash = '/';
         if (directory >= 0) {
             syncfs(directory);
@@ -290,7 +286,7 @@ static bool prepare(struct batch *b)
 
 static void release(struct batch *b)
 {
-    for (int i = 0; b->io && b->paths && i < b->n; i++) {
+    for (int i = 0; b->io && i < b->n; i++) {
         if (b->io[i].abandoned)
             return; /* some library may still use all this */
         if (b->is_prepared && b->entry->backend->release)
@@ -299,9 +295,7 @@ static void release(struct batch *b)
         json_decref(b->io[i].hints);
     }
     free(b->io);
-    free(b->paths);
     b->io = NULL;
-    b->paths = NULL;
     b->is_prepared = false;
 }
 
@@ -446,7 +440,7 @@ static bool operate_on(struct batch *b, enum bench_operation operation, int firs
     bool good = prepare(b);
     int drops = bench_cache_is_whole(b->run->cache) ? 1 : n;
     for (int i = 0; good && o->cold && i < drops; i++)
-        bench_cache_drop(b->run->world, b->run->cache, b->paths[i]);
+        bench_cache_drop(b->run->world, b->run->cache, b->io[i].path);
     if (good)
         move(b, s);
     good = good && all_good(b);

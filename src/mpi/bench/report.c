@@ -8,10 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-enum {
-    SIZE_TEXT = 32,
-};
-
 /* ---- statistics ---- */
 
 struct statistics {
@@ -54,26 +50,12 @@ static struct statistics speeds_of(const struct bench_run *run,
 
 /* ---- text: what is measured ---- */
 
-/* "64.0 MB" (10^6), into `text`, which is returned. */
-static const char *size_text(double bytes, char text[SIZE_TEXT])
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-    int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
-    while (bytes >= 999.5 && unit < last) {
-        bytes /= 1000;
-        unit++;
-    }
-    int digits = unit == 0 || bytes >= 99.95 ? 0 : 1;
-    snprintf(text, SIZE_TEXT, "%.*f %s", digits, bytes, units[unit]);
-    return text;
-}
-
 static void show_pattern(const struct bench_pattern *p, FILE *to)
 {
-    char block[SIZE_TEXT], transfer[SIZE_TEXT];
+    char block[LIMEFILE_SIZE_BYTES], transfer[LIMEFILE_SIZE_BYTES];
     const int *l = p->lattice, *g = p->grid;
-    size_text((double)p->block, block);
-    size_text((double)p->transfer, transfer);
+    limefile_text_size((double)p->block, 1, block);
+    limefile_text_size((double)p->transfer, 1, transfer);
     if (p->kind == BENCH_LATTICE)
         fprintf(to,
                 "lattice %d x %d x %d x %d of %" PRId64 "-byte sites, grid %d x %d x %d x %d",
@@ -126,12 +108,12 @@ static const char *cache_text(const struct bench_run *run)
 void bench_text_head(const struct bench_run *run, const struct bench_system *system, FILE *to)
 {
     const struct bench_options *o = run->options;
-    char all[SIZE_TEXT], rank[SIZE_TEXT];
+    char all[LIMEFILE_SIZE_BYTES], rank[LIMEFILE_SIZE_BYTES];
     int ranks = run->world->ranks;
     show_pattern(&o->task.pattern, to);
     show_options(o, to);
-    size_text((double)run->bytes, all);
-    size_text((double)run->bytes / ranks, rank);
+    limefile_text_size((double)run->bytes, 1, all);
+    limefile_text_size((double)run->bytes / ranks, 1, rank);
     fprintf(to, "\n%d rank%s on %d host%s, %s: %s a rank\n", ranks, ranks == 1 ? "" : "s",
             run->world->hosts, run->world->hosts == 1 ? "" : "s", all, rank);
     fprintf(to, "%" PRId64 " repetition%s, ", o->repetitions, o->repetitions == 1 ? "" : "s");

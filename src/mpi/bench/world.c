@@ -9,7 +9,6 @@
 #include <string.h>
 
 enum {
-    LINE_BYTES = BENCH_PATH_BYTES + BENCH_ERROR_BYTES + 256,
     QUIET_SECONDS = 2, /* before the first line of progress */
 };
 
@@ -34,14 +33,11 @@ void bench_world_free(struct bench_world *world)
 
 void bench_say(const char *format, ...)
 {
-    char line[LINE_BYTES];
     va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    limefile_text_defuse(line, "");
     bench_progress_clear();
-    fprintf(stderr, BENCH_PROGRAM ": %s\n", line);
+    va_start(args, format);
+    limefile_text_say(BENCH_PROGRAM, format, args);
+    va_end(args);
 }
 
 void bench_progress_start(const struct bench_world *world, bool quiet)

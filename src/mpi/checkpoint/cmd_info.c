@@ -1,6 +1,7 @@
 /* cmd_info.c - lime-checkpoint info: what a checkpoint is, and how ranks would share it */
 #include "options.h"
 #include "show.h"
+#include "text.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -70,11 +71,11 @@ static void print_text(const struct facts *f)
 {
     const LemonCells *c = f->in->cells;
     const int64_t *n = c->domain.cells;
-    char path[CHECKPOINT_SHOWN_BYTES], size[CHECKPOINT_SIZE_BYTES];
+    char path[CHECKPOINT_SHOWN_BYTES], size[LIMEFILE_SIZE_BYTES];
     printf("%s\n", checkpoint_shown(f->in->path, path));
     printf("  particles   %lld of %lld bytes, %s\n", (long long)c->particles,
            (long long)c->particle.bytes,
-           checkpoint_size((double)c->particles * (double)c->particle.bytes, size));
+           limefile_text_size((double)c->particles * (double)c->particle.bytes, 1, size));
     printf("  step        %lld\n  time        %.17g\n", (long long)c->domain.step,
            c->domain.time);
     print_domain(&c->domain);

@@ -72,18 +72,6 @@ const LemonField *checkpoint_field(const LemonParticle *particle, const char *na
     return NULL;
 }
 
-int checkpoint_field_bytes(const LemonField *field)
-{
-    switch (field->type) {
-    case LEMON_INT32:
-    case LEMON_UINT32:
-    case LEMON_FLOAT32:
-        return 4 * field->count;
-    default:
-        return 8 * field->count;
-    }
-}
-
 void *checkpoint_particles_add(struct checkpoint_particles *p)
 {
     if (p->count == p->room) {
@@ -129,7 +117,7 @@ static void add_unmatched(struct checkpoint_match *m, int side, const unsigned c
     m->only[side]++;
     if (!id)
         return;
-    if (checkpoint_field_bytes(id) == sizeof value) {
+    if (id->type == LEMON_INT64 || id->type == LEMON_UINT64) {
         memcpy(&value, particle + id->offset, sizeof value);
     } else {
         memcpy(&small, particle + id->offset, sizeof small);

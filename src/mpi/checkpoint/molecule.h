@@ -37,7 +37,6 @@ bool checkpoint_particle_same(const LemonParticle *, const LemonParticle *);
 
 /* A field by its name; NULL. */
 const LemonField *checkpoint_field(const LemonParticle *, const char *name);
-int checkpoint_field_bytes(const LemonField *);
 
 /* Many of them, of `bytes` each; data: malloc()ed. */
 struct checkpoint_particles {

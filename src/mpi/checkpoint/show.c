@@ -13,19 +13,6 @@ const char *checkpoint_shown(const char *path, char text[CHECKPOINT_SHOWN_BYTES]
     return text;
 }
 
-const char *checkpoint_size(double bytes, char text[CHECKPOINT_SIZE_BYTES])
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-    int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
-    while (bytes >= 999.5 && unit < last) {
-        bytes /= 1000;
-        unit++;
-    }
-    snprintf(text, CHECKPOINT_SIZE_BYTES, "%.*f %s", unit == 0 || bytes >= 99.95 ? 0 : 1, bytes,
-             units[unit]);
-    return text;
-}
-
 const char *checkpoint_type_word(int type)
 {
     static const char *const words[] = {
@@ -125,8 +112,7 @@ void checkpoint_show_move(const struct checkpoint_world *world, const char *what
                           double seconds, bool quiet)
 {
     struct checkpoint_balance b;
-    char shown[CHECKPOINT_SHOWN_BYTES], size[CHECKPOINT_SIZE_BYTES],
-        speed[CHECKPOINT_SIZE_BYTES];
+    char shown[CHECKPOINT_SHOWN_BYTES], size[LIMEFILE_SIZE_BYTES], speed[LIMEFILE_SIZE_BYTES];
     b = (struct checkpoint_balance){.ranks = world->ranks, .least = DBL_MAX};
     add(&b, (double)p->count);
     combine(&b);
@@ -135,6 +121,7 @@ void checkpoint_show_move(const struct checkpoint_world *world, const char *what
         return;
     double particles = b.mean * b.ranks, bytes = particles * (double)p->bytes;
     printf("%-8s %s: %.0f particles, %s, %.0f to %.0f a rank (mean %.1f), %.3f s, %s/s\n", what,
-           checkpoint_shown(path, shown), particles, checkpoint_size(bytes, size), b.least,
-           b.most, b.mean, seconds, checkpoint_size(seconds > 0 ? bytes / seconds : 0, speed));
+           checkpoint_shown(path, shown), particles, limefile_text_size(bytes, 1, size),
+           b.least, b.most, b.mean, seconds,
+           limefile_text_size(seconds > 0 ? bytes / seconds : 0, 1, speed));
 }

@@ -8,14 +8,10 @@
 
 enum {
     CHECKPOINT_SHOWN_BYTES = 4096 + 8,
-    CHECKPOINT_SIZE_BYTES = 16,
 };
 
 /* A name of a file without what steers a terminal, and fit for JSON. */
 const char *checkpoint_shown(const char *path, char text[CHECKPOINT_SHOWN_BYTES]);
-
-/* "1.5 MB": decimal units. */
-const char *checkpoint_size(double bytes, char text[CHECKPOINT_SIZE_BYTES]);
 
 /* "float64", of LEMON_FLOAT64. */
 const char *checkpoint_type_word(int type);

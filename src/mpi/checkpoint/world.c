@@ -9,7 +9,6 @@
 
 enum {
     SAID_BYTES = 512,
-    LINE_BYTES = 4096 + CHECKPOINT_ERROR_BYTES + 256,
 };
 
 /* What the library has said first since the last call of checkpoint_lemon(). */
@@ -31,13 +30,10 @@ void checkpoint_world_set(struct checkpoint_world *world)
 
 void checkpoint_say(const char *format, ...)
 {
-    char line[LINE_BYTES];
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    limefile_text_say(CHECKPOINT_PROGRAM, format, args);
     va_end(args);
-    limefile_text_defuse(line, "");
-    fprintf(stderr, CHECKPOINT_PROGRAM ": %s\n", line);
 }
 
 void checkpoint_abort(const char *reason)
@@ -70,26 +66,12 @@ bool checkpoint_report(const struct checkpoint_world *world, const char *path,
     return false;
 }
 
+/* Of a code that the library says nothing about. */
 static const char *word_for(int code)
 {
-    switch (code) {
-    case LEMON_ERR_PARAM:
-        return "wrong parameter";
-    case LEMON_ERR_WRITE:
-        return "cannot write";
-    case LEMON_ERR_CHECKSUM:
-        return "wrong checksum";
-    case LEMON_ERR_HEADER_NEXT:
-        return "damaged header";
-    case LEMON_ERR_MBME:
-        return "wrong flags";
-    case LEMON_ERR_CLOSE:
-        return "record not full";
-    case LEMON_EOF:
-        return "no checkpoint in it";
-    default:
-        return "cannot read";
-    }
+    static char text[32];
+    snprintf(text, sizeof text, "Lemon's error %d", code);
+    return code == LEMON_EOF ? "no checkpoint in it" : text;
 }
 
 /* Without "lemon: rank N: ", which is the library's. */

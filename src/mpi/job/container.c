@@ -33,21 +33,9 @@ static void parse(struct job_worker *worker, struct limejob_packet *packet, uint
 static int compare(const struct job_worker *worker, int fd, const struct wanted *wanted,
                    bool state, char *text, size_t cap)
 {
-    struct stat st;
-    char difference[128];
     unsigned any = (worker->places[worker->rank].local ? 0 : LIMEFILE_DEV) |
                    (wanted->writing || !state ? LIMEFILE_STATE : 0);
-    if (fstat(fd, &st) != 0) {
-        int err = errno;
-        snprintf(text, cap, "fstat: %s", strerror(err));
-        return err;
-    }
-    struct limefile_identity found = limefile_identity_of(&st);
-    if (limejob_identity_compare(&found, &wanted->opening.identity, any, difference,
-                                 sizeof difference) == 0)
-        return 0;
-    snprintf(text, cap, "not the same file: %s", difference);
-    return ESTALE;
+    return job_identity_check(fd, &wanted->opening.identity, any, text, cap);
 }
 
 /* On other hosts, the name is all there is: what leads to the root is the administrator's, what

@@ -120,15 +120,6 @@ static void parse_extent(struct job_worker *worker, struct limejob_packet *packe
     share_out(worker, extent);
 }
 
-/* On other hosts: the buffer for a part; as in the file, because direct I/O wants memory and
- * file aligned alike. */
-static char *buffer_for(const struct job_worker *worker, const struct job_extent *extent,
-                        int index, int64_t from)
-{
-    return worker->buffers + (size_t)index * JOB_BUFFER +
-           (extent->offset + from) % LIMEJOB_ALIGN;
-}
-
 static void answer_moved(struct job_worker *worker, const struct limejob_packet *packet,
                          int code, const char *text, uint64_t bytes)
 {
@@ -226,7 +217,7 @@ bool job_extent_progress(struct job_worker *worker)
         return worker->message_count > 0 && take_messages(worker);
     if (!job_extent_busy(worker))
         return false;
-    MPI_Testany(JOB_SENDS, worker->sends, &index, &done, MPI_STATUS_IGNORE);
+    MPI_Testany(JOB_SENDS, worker->requests, &index, &done, MPI_STATUS_IGNORE);
     return done;
 }
 
@@ -235,7 +226,7 @@ bool job_extent_busy(const struct job_worker *worker)
     if (worker->rank == 0)
         return worker->message_count > 0;
     for (int i = 0; i < JOB_SENDS; i++)
-        if (worker->sends[i] != MPI_REQUEST_NULL)
+        if (worker->requests[i] != MPI_REQUEST_NULL)
             return true;
     return false;
 }
@@ -292,28 +283,27 @@ static void move_here(struct job_worker *worker, const struct job_extent *extent
 static int read_range(struct job_worker *worker, const struct job_extent *extent, char *to,
                       int64_t from, int64_t bytes, char *text, size_t cap)
 {
-    char why[128];
-    struct lemon_range_fault fault;
+    char why[LEMON_RANGE_TEXT];
     if (lemon_range_move(&extent->container->file, LEMON_READ, to, bytes, extent->offset + from,
-                         &fault))
+                         why))
         return 0;
-    lemon_range_explain(&fault, why, sizeof why);
     snprintf(text, cap, "%.100s: %.300s: %s", worker->host, extent->container->path, why);
     return EIO;
 }
 
-/* A buffer whose message has gone. */
-static int free_buffer(struct job_worker *worker)
+/* Until the message of a buffer has come or gone. Rank 0's end, or that of its host, ends this
+ * process, too. */
+static char *wait_for_buffer(struct job_worker *worker, const struct job_extent *extent,
+                             unsigned i, int64_t from)
 {
-    for (int looks = 0;; looks++) {
-        int index, done;
-        for (int i = 0; i < JOB_SENDS; i++)
-            if (worker->sends[i] == MPI_REQUEST_NULL)
-                return i;
-        MPI_Testany(JOB_SENDS, worker->sends, &index, &done, MPI_STATUS_IGNORE);
+    int done = 0;
+    for (int looks = 0; !done; looks++) {
+        MPI_Test(&worker->requests[i], &done, MPI_STATUS_IGNORE);
         if (!done)
             job_worker_pause(looks > JOB_SPINS ? JOB_PAUSE_US : 0);
     }
+    /* As in the file, because direct I/O wants memory and file aligned alike. */
+    return worker->buffers + (size_t)i * JOB_BUFFER + (extent->offset + from) % LIMEJOB_ALIGN;
 }
 
 /* After an error, messages are empty. */
@@ -326,13 +316,13 @@ static void send_range(struct job_worker *worker, const struct job_extent *exten
     char text[JOB_TEXT_MAX] = "";
     range_of(extent, worker->rank, &from, &to);
     for (int64_t at = from; at < to; at += JOB_PART) {
-        int i = free_buffer(worker);
-        char *buffer = buffer_for(worker, extent, i, at);
         int64_t bytes = smaller(JOB_PART, to - at);
+        unsigned i = worker->next_buffer++ % JOB_SENDS;
+        char *buffer = wait_for_buffer(worker, extent, i, at);
         if (!code)
             code = read_range(worker, extent, buffer, at, bytes, text, sizeof text);
         MPI_Isend(buffer, code ? 0 : (int)bytes, MPI_BYTE, 0, JOB_TAG_READ, worker->comm,
-                  &worker->sends[i]);
+                  &worker->requests[i]);
         got += code ? 0 : (uint64_t)bytes;
     }
     answer_moved(worker, packet, code, text, got);
@@ -363,66 +353,29 @@ static int write_range(struct job_worker *worker, const struct job_extent *exten
 
 /* ---- on other hosts ---- */
 
-/* What this rank receives, into its buffers in turn. */
-struct intake {
-    int64_t asked, to; /* up to here messages are posted, and wanted */
-    int posted, taken;
-    MPI_Request receives[JOB_SENDS];
-};
-
-/* Buffers that reads have filled must have been sent. */
-static void empty_buffers(struct job_worker *worker)
-{
-    for (int looks = 0; job_extent_busy(worker); looks++)
-        if (!job_extent_progress(worker))
-            job_worker_pause(looks > JOB_SPINS ? JOB_PAUSE_US : 0);
-}
-
-static void post_receives(struct job_worker *worker, const struct job_extent *extent,
-                          struct intake *intake)
-{
-    while (intake->asked < intake->to && intake->posted - intake->taken < JOB_SENDS) {
-        int i = intake->posted++ % JOB_SENDS;
-        int64_t bytes = smaller(JOB_PART, intake->to - intake->asked);
-        MPI_Irecv(buffer_for(worker, extent, i, intake->asked), (int)bytes, MPI_BYTE, 0,
-                  JOB_TAG_WRITE, worker->comm, &intake->receives[i]);
-        intake->asked += bytes;
-    }
-}
-
-/* The oldest one; rank 0's end, or that of its host, ends this process, too. */
-static int wait_for_part(struct intake *intake)
-{
-    int i = intake->taken % JOB_SENDS, done = 0;
-    for (int looks = 0; !done; looks++) {
-        MPI_Test(&intake->receives[i], &done, MPI_STATUS_IGNORE);
-        if (!done)
-            job_worker_pause(looks > JOB_SPINS ? JOB_PAUSE_US : 0);
-    }
-    return i;
-}
-
-/* After an error the rest is received all the same: rank 0 sends it. */
+/* Receives into its buffers in turn, ahead of what it writes. After an error the rest is
+ * received all the same: rank 0 sends it. */
 static void take_range(struct job_worker *worker, const struct job_extent *extent,
                        const struct limejob_packet *packet)
 {
-    struct intake intake = {0};
+    unsigned taken = worker->next_buffer;
     char text[JOB_TEXT_MAX] = "";
-    int64_t from;
+    int64_t at, asked, to, bytes;
     uint64_t written = 0;
     int code = 0;
-    range_of(extent, worker->rank, &from, &intake.to);
-    intake.asked = from;
-    empty_buffers(worker);
-    while (from < intake.to) {
-        int64_t bytes = smaller(JOB_PART, intake.to - from);
-        post_receives(worker, extent, &intake);
-        char *buffer = buffer_for(worker, extent, wait_for_part(&intake), from);
+    range_of(extent, worker->rank, &at, &to);
+    for (asked = at; at < to; at += bytes) {
+        for (; asked < to && worker->next_buffer - taken < JOB_SENDS; asked += bytes) {
+            unsigned i = worker->next_buffer++ % JOB_SENDS;
+            bytes = smaller(JOB_PART, to - asked);
+            MPI_Irecv(wait_for_buffer(worker, extent, i, asked), (int)bytes, MPI_BYTE, 0,
+                      JOB_TAG_WRITE, worker->comm, &worker->requests[i]);
+        }
+        bytes = smaller(JOB_PART, to - at);
+        char *buffer = wait_for_buffer(worker, extent, taken++ % JOB_SENDS, at);
         if (!code)
-            code = write_range(worker, extent, buffer, from, bytes, text, sizeof text);
+            code = write_range(worker, extent, buffer, at, bytes, text, sizeof text);
         written += code ? 0 : (uint64_t)bytes;
-        from += bytes;
-        intake.taken++;
     }
     answer_moved(worker, packet, code, text, written);
 }

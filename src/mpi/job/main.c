@@ -136,7 +136,7 @@ static bool prepare(struct job_worker *worker)
     size_t bytes = JOB_SENDS * (size_t)(JOB_PART + LIMEJOB_ALIGN);
     worker->buffers = local ? NULL : limefile_buffer_new(&bytes);
     for (int i = 0; i < JOB_SENDS; i++)
-        worker->sends[i] = MPI_REQUEST_NULL;
+        worker->requests[i] = MPI_REQUEST_NULL;
     make_info(worker);
     return local || worker->buffers;
 }

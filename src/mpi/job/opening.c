@@ -30,22 +30,33 @@ static bool may_access(int fd, bool writing)
            (mode == O_RDWR || mode == (writing ? O_WRONLY : O_RDONLY));
 }
 
+int job_identity_check(int fd, const struct limefile_identity *wanted, unsigned any, char *text,
+                       size_t cap)
+{
+    struct stat st;
+    char difference[128];
+    if (fstat(fd, &st) != 0) {
+        int err = errno;
+        snprintf(text, cap, "fstat: %s", strerror(err));
+        return err;
+    }
+    struct limefile_identity found = limefile_identity_of(&st);
+    if (limejob_identity_compare(&found, wanted, any, difference, sizeof difference) == 0)
+        return 0;
+    snprintf(text, cap, "not the same file: %s", difference);
+    return ESTALE;
+}
+
 /* The descriptor is of that very file: 0 or an errno, with words. */
 static int check_descriptor(int fd, bool writing, const struct limefile_identity *wanted,
                             char *text, size_t cap)
 {
     struct stat st;
-    char difference[128];
     if (fd < 0) {
         snprintf(text, cap, "no descriptor came with the request");
         return EBADF;
     }
-    if (fstat(fd, &st) != 0) {
-        int code = errno;
-        snprintf(text, cap, "fstat: %s", strerror(code));
-        return code;
-    }
-    if (!S_ISREG(st.st_mode)) {
+    if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
         snprintf(text, cap, "the descriptor is not of a regular file");
         return EINVAL;
     }
@@ -54,12 +65,7 @@ static int check_descriptor(int fd, bool writing, const struct limefile_identity
                  writing ? "writing" : "reading");
         return EBADF;
     }
-    struct limefile_identity found = limefile_identity_of(&st);
-    if (limejob_identity_compare(&found, wanted, compared_without(writing), difference,
-                                 sizeof difference) == 0)
-        return 0;
-    snprintf(text, cap, "not the same file: %s", difference);
-    return ESTALE;
+    return job_identity_check(fd, wanted, compared_without(writing), text, cap);
 }
 
 int job_opening_check(struct limejob_packet *packet, struct limejob_opening *wanted, char *text,

@@ -128,16 +128,6 @@ static void watch_lifeline(struct job_server *server)
     }
 }
 
-static void count_hosts(struct job_server *server)
-{
-    for (int i = 0; i < server->ranks; i++) {
-        bool known = false;
-        for (int k = 0; k < i && !known; k++)
-            known = strcmp(server->places[i].host, server->places[k].host) == 0;
-        server->hosts += !known;
-    }
-}
-
 static void say_ready(const struct job_server *server)
 {
     int fd = server->options->ready;
@@ -195,7 +185,8 @@ static struct job_server *start(const struct job_server_setup *setup)
         .started_us = job_now_us(),
     };
     server->join_until_us = server->started_us + JOIN_US;
-    count_hosts(server);
+    for (int i = 0; i < server->ranks; i++)
+        server->hosts += job_is_first_on_host(server, i);
     server->signals = watch(server, setup->wants_end, signal_ready);
     watch_lifeline(server);
     server->meeting[0] = watch(server, setup->local, job_ranks_accept);
@@ -243,8 +234,10 @@ static void turn(struct job_server *server)
 
 void *job_server_run(void *setup)
 {
-    struct job_server *server = start(setup);
+    static struct job_server
+        *server; /* reachable until the process ends, and all else with it */
+    server = start(setup);
     while (!is_done(server))
         turn(server);
-    return NULL; /* the process ends, and all else with it */
+    return NULL;
 }

@@ -69,6 +69,11 @@ struct job_file {
     char path[];
 };
 
+/* Whether the descriptor is of that file (opening.c): 0 or an errno, with words. `any`: the
+ * LIMEFILE_... that may differ. */
+int job_identity_check(int fd, const struct limefile_identity *wanted, unsigned any, char *text,
+                       size_t cap);
+
 /* A request's payload and descriptor (opening.c): 0, or an errno and why. */
 int job_opening_check(struct limejob_packet *, struct limejob_opening *wanted, char *text,
                       size_t cap);
@@ -220,7 +225,10 @@ void job_counters_end(struct job_counters *, uint16_t opcode, uint64_t bytes, bo
 /* Microseconds of a clock that never goes back. */
 int64_t job_now_us(void);
 
-/* JSON of at most cap - 1 bytes, to be freed; NULL: no memory. */
+/* Whether no lower rank is on its host. */
+bool job_is_first_on_host(const struct job_server *, int rank);
+
+/* JSON, to be freed; NULL: no memory. */
 char *job_status_text(const struct job_server *);
 
 #endif

@@ -66,7 +66,7 @@ static json_t *ranks_on(const struct job_server *server, int first)
     return ranks;
 }
 
-static bool is_first_on_host(const struct job_server *server, int rank)
+bool job_is_first_on_host(const struct job_server *server, int rank)
 {
     for (int i = 0; i < rank; i++)
         if (strcmp(server->places[i].host, server->places[rank].host) == 0)
@@ -78,7 +78,7 @@ static json_t *list_hosts(const struct job_server *server)
 {
     json_t *hosts = json_array();
     for (int i = 0; i < server->ranks && json_array_size(hosts) < HOSTS_MAX; i++)
-        if (is_first_on_host(server, i))
+        if (job_is_first_on_host(server, i))
             json_array_append_new(hosts,
                                   json_pack("{s:o, s:o}", "name", shown(server->places[i].host),
                                             "ranks", ranks_on(server, i)));

@@ -50,9 +50,10 @@ struct job_worker {
     MPI_Request *messages;
     struct job_part *parts; /* of these */
     int message_count, message_capacity;
-    /* Ranks on other hosts: what is on its way to rank 0. */
-    char *buffers; /* JOB_SENDS of them */
-    MPI_Request sends[JOB_SENDS];
+    /* Ranks on other hosts: what is on its way to rank 0, or from it. */
+    char *buffers; /* JOB_SENDS of them, used in turn */
+    MPI_Request requests[JOB_SENDS];
+    unsigned next_buffer;
 };
 
 /* ---- worker.c ---- */

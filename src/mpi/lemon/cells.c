@@ -120,7 +120,7 @@ static int write_data(struct cells_write *w, struct lemon_runmove *runs)
 
 static int start_data(struct cells_write *w, struct lemon_runmove *runs)
 {
-    int code = lemon_agree(w->in, lemon_runmove_keep(w->in, runs, &w->stream));
+    int code = lemon_runmove_keep(w->in, runs, &w->stream);
     char *buffer = w->in->pending.buffer;
     w->in->pending.buffer = NULL; /* the index goes another way first */
     if (code == LEMON_SUCCESS)

@@ -91,9 +91,7 @@ struct cells_homes {
     int64_t *word; /* of the cells' items: cell, count */
     /* What this rank asks and is told; and what it is asked as a home, and tells. */
     int64_t *asked, *told, *answer, *place;
-    bool gathered;          /* the index is small: rank 0 writes it */
-    unsigned char *entries; /* of this rank's cells */
-    void *all;              /* rank 0: the index, or the checksums of all ranks' entries */
+    unsigned char *index; /* the entries of this rank's cells; on rank 0 the whole index */
 };
 
 /* Gives each segment its place. Collective, agreed; to be closed in any case. */

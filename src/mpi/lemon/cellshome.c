@@ -8,7 +8,7 @@
  */
 #include "cells.h"
 
-#include <string.h>
+#include <limits.h>
 
 /* Of an item: the particles of a cell that a rank has. */
 enum {
@@ -24,8 +24,7 @@ enum {
 };
 
 enum {
-    SUM_WORDS = 2,      /* of a home's entries: checksum, bytes */
-    GATHERED = 1 << 20, /* bytes of entries that rank 0 takes and writes alone */
+    TAG_ENTRIES = 6,
 };
 
 static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int64_t *word)
@@ -88,20 +87,21 @@ static void tell_places(const struct cells_homes *h, const int64_t *answer, int6
 }
 
 /* What is needed until the index is written, so that all ranks agree once. */
-static bool homes_open(const struct lemon_internal *in, struct cells_homes *h)
+static bool homes_open(const struct lemon_internal *in, struct cells_homes *h,
+                       const struct limecells *c)
 {
     size_t to = (size_t)h->pattern.to_items, from = (size_t)h->pattern.from_items;
-    size_t entries = (size_t)(h->gathered ? h->per : h->cells) * LIMECELLS_ENTRY_BYTES;
+    size_t index = in->rank == 0 ? limefile_cells_header_bytes(c) +
+                                       limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES
+                                 : (size_t)h->cells * LIMECELLS_ENTRY_BYTES;
     h->told = malloc(to * ANSWER_WORDS * sizeof *h->told + 1);
     h->answer = malloc(from * ANSWER_WORDS * sizeof *h->answer + 1);
     h->place = malloc((from > to ? from : to) * sizeof *h->place + 1);
     h->word = malloc(from * ITEM_WORDS * sizeof *h->word + 1);
     h->cell = calloc((size_t)h->cells + 1, sizeof *h->cell);
-    h->entries = calloc(entries + 1, 1);
-    h->all = malloc(in->rank      ? 1
-                    : h->gathered ? (size_t)in->ranks * entries + LIMECELLS_HEADER_MAX
-                                  : (size_t)in->ranks * SUM_WORDS * sizeof(uint64_t));
-    return h->told && h->answer && h->place && h->word && h->cell && h->entries && h->all;
+    h->index = malloc(index + 1);
+    return h->told && h->answer && h->place && h->word && h->cell && h->index &&
+           h->per <= INT_MAX;
 }
 
 static void find_places(struct lemon_internal *in, struct cells_homes *h,
@@ -126,10 +126,9 @@ int lemon_cells_meet(struct lemon_internal *in, struct cells_homes *h,
     *h = (struct cells_homes){.per = lemon_runs_of_home(cells, in->ranks)};
     h->first = in->rank * h->per < cells ? in->rank * h->per : cells;
     h->cells = cells - h->first < h->per ? cells - h->first : h->per;
-    h->gathered = h->per <= GATHERED / LIMECELLS_ENTRY_BYTES / in->ranks;
     h->asked = malloc((size_t)s->segments * ITEM_WORDS * sizeof *h->asked + 1);
     bool good = lemon_sparse_begin(in, &h->pattern, list_items(h, s, h->asked));
-    good = good && homes_open(in, h);
+    good = good && homes_open(in, h, c);
     int code = lemon_agree(in, good ? LEMON_SUCCESS
                                     : lemon_say(in, LEMON_ERR_WRITE, "no memory for cells"));
     if (code == LEMON_SUCCESS)
@@ -146,15 +145,15 @@ void lemon_cells_homes_close(struct cells_homes *h)
     free(h->told);
     free(h->answer);
     free(h->place);
-    free(h->entries);
-    free(h->all);
+    free(h->index);
     *h = (struct cells_homes){0};
 }
 
 /* ---- checksums, and the index ---- */
 
 static void sum_cells(struct lemon_internal *in, struct cells_homes *h,
-                      const struct limecells *c, const struct cells_sorted *s)
+                      const struct limecells *c, const struct cells_sorted *s,
+                      unsigned char *entries)
 {
     int64_t *mine = h->asked, *theirs = h->place;
     for (int64_t i = 0; i < s->segments; i++)
@@ -167,76 +166,37 @@ static void sum_cells(struct lemon_internal *in, struct cells_homes *h,
                                             (uint64_t)item[ITEM_COUNT] * c->particle_bytes);
     }
     for (int64_t i = 0; i < h->cells; i++)
-        limefile_cells_entry_encode(&h->cell[i], h->entries + i * LIMECELLS_ENTRY_BYTES);
+        limefile_cells_entry_encode(&h->cell[i], entries + i * LIMECELLS_ENTRY_BYTES);
 }
 
-static void copy_entries(void *entries, int64_t at, int64_t n, char *to)
+/* Brings the entries of all homes to rank 0, whose own are the first of them. */
+static void gather_entries(const struct lemon_internal *in, const struct cells_homes *h,
+                           const struct limecells *c, unsigned char *entries)
 {
-    memcpy(to, (const char *)entries + at, (size_t)n);
-}
-
-/* Rank 0 puts the header before the entries: one write. */
-static int write_gathered(struct lemon_internal *in, const struct cells_homes *h,
-                          struct limecells *c, int64_t at)
-{
-    int bytes = (int)h->per * LIMECELLS_ENTRY_BYTES;
-    size_t header = limefile_cells_header_bytes(c);
-    uint64_t entries = limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES;
-    unsigned char *all = h->all;
-    MPI_Gather(h->entries, bytes, MPI_BYTE, in->rank == 0 ? all + header : NULL, bytes,
-               MPI_BYTE, 0, in->comm);
-    if (in->rank != 0)
-        return LEMON_SUCCESS;
-    c->entries_crc = limefile_cells_crc(0, all + header, entries);
-    limefile_cells_encode(c, all);
-    return lemon_move_bytes(in, LEMON_WRITE, all, (int64_t)(header + entries), at);
-}
-
-/* The checksum of all homes' entries, on rank 0. */
-static void join_crcs(struct lemon_internal *in, const struct cells_homes *h, int64_t bytes,
-                      uint32_t *crc)
-{
-    uint64_t mine[SUM_WORDS] = {limefile_cells_crc(0, h->entries, (size_t)bytes),
-                                (uint64_t)bytes};
-    uint64_t *all = h->all;
-    MPI_Gather(mine, SUM_WORDS, MPI_UINT64_T, all, SUM_WORDS, MPI_UINT64_T, 0, in->comm);
-    for (int i = 0; in->rank == 0 && i < in->ranks; i++)
-        *crc =
-            limefile_cells_crc_join(*crc, (uint32_t)all[SUM_WORDS * i], all[SUM_WORDS * i + 1]);
-}
-
-static int write_header(struct lemon_internal *in, const struct limecells *c, int64_t at)
-{
-    unsigned char raw[LIMECELLS_HEADER_MAX];
-    if (in->rank != 0)
-        return LEMON_SUCCESS;
-    limefile_cells_encode(c, raw);
-    return lemon_move_bytes(in, LEMON_WRITE, raw, (int64_t)limefile_cells_header_bytes(c), at);
-}
-
-/* Each home's entries through movers, whatever their number. */
-static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
-                         struct limecells *c, int64_t at)
-{
-    int64_t bytes = h->cells * LIMECELLS_ENTRY_BYTES;
-    struct lemon_run run = {h->first * LIMECELLS_ENTRY_BYTES, bytes, 0};
-    struct lemon_stream stream = {copy_entries, h->entries};
-    struct lemon_runmove runs;
-    join_crcs(in, h, bytes, &c->entries_crc);
-    int code =
-        lemon_runmove_open(in, &runs, (int64_t)limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES,
-                           at + (int64_t)limefile_cells_header_bytes(c), &run, bytes > 0,
-                           LEMON_RUNMOVE_WRITE, true);
-    if (code != LEMON_SUCCESS)
-        return code;
-    code = lemon_runmove_write(in, &runs, &stream);
-    lemon_runmove_close(&runs);
-    return code == LEMON_SUCCESS ? write_header(in, c, at) : code;
+    int64_t cells = (int64_t)limefile_cells_cells(c);
+    MPI_Datatype entry;
+    MPI_Type_contiguous(LIMECELLS_ENTRY_BYTES, MPI_BYTE, &entry);
+    MPI_Type_commit(&entry);
+    if (in->rank != 0 && h->cells > 0)
+        MPI_Send(entries, (int)h->cells, entry, 0, TAG_ENTRIES, in->comm);
+    for (int64_t at = h->per; in->rank == 0 && at < cells; at += h->per)
+        MPI_Recv(entries + at * LIMECELLS_ENTRY_BYTES,
+                 (int)(cells - at < h->per ? cells - at : h->per), entry, (int)(at / h->per),
+                 TAG_ENTRIES, in->comm, MPI_STATUS_IGNORE);
+    MPI_Type_free(&entry);
 }
 
 int lemon_cells_write_index(struct lemon_internal *in, struct cells_homes *h,
                             struct limecells *c, const struct cells_sorted *s, int64_t at)
 {
-    sum_cells(in, h, c, s);
-    return h->gathered ? write_gathered(in, h, c, at) : write_entries(in, h, c, at);
+    size_t header = limefile_cells_header_bytes(c);
+    size_t bytes = limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES;
+    unsigned char *entries = in->rank == 0 ? h->index + header : h->index;
+    sum_cells(in, h, c, s, entries);
+    gather_entries(in, h, c, entries);
+    if (in->rank != 0)
+        return LEMON_SUCCESS;
+    c->entries_crc = limefile_cells_crc(0, entries, bytes);
+    limefile_cells_encode(c, h->index);
+    return lemon_move_bytes(in, LEMON_WRITE, h->index, (int64_t)(header + bytes), at);
 }

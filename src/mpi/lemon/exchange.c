@@ -123,7 +123,8 @@ static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange
 
 /* ---- a mover's side ---- */
 
-/* Between the window and `part`, which is what a rank has of it. */
+/* Between the window and what a rank has of it: `part`, range after range, or, if that is NULL,
+ * this rank's own data, in their places. */
 static void copy_part(const struct lemon_exchange *exchange, const struct lemon_turn *own,
                       int64_t rank, char *part)
 {
@@ -132,28 +133,14 @@ static void copy_part(const struct lemon_exchange *exchange, const struct lemon_
     lemon_grid_box(&exchange->plan->grid, rank, &box);
     for (int i = 0; i < own->count; i++) {
         int64_t from = own->pieces[i].from, to = own->pieces[i].to;
+        int64_t before = lemon_box_before(&box, from);
+        char *at = part ? part : exchange->data + before;
         if (exchange->direction == LEMON_WRITE)
-            lemon_box_scatter(&box, from, to, part, window);
+            lemon_box_scatter(&box, from, to, at, window);
         else
-            lemon_box_gather(&box, from, to, window, part);
-        part += lemon_box_before(&box, to) - lemon_box_before(&box, from);
-        window += to - from;
-    }
-}
-
-/* The same with the data of this rank itself: no message. */
-static void copy_own(const struct lemon_internal *in, const struct lemon_exchange *exchange,
-                     const struct lemon_turn *own)
-{
-    const struct lemon_box *box = &in->geometry.box;
-    char *window = own->window;
-    for (int i = 0; i < own->count; i++) {
-        int64_t from = own->pieces[i].from, to = own->pieces[i].to;
-        char *part = exchange->data + lemon_box_before(box, from);
-        if (exchange->direction == LEMON_WRITE)
-            lemon_box_scatter(box, from, to, part, window);
-        else
-            lemon_box_gather(box, from, to, window, part);
+            lemon_box_gather(&box, from, to, window, at);
+        if (part)
+            part += lemon_box_before(&box, to) - before;
         window += to - from;
     }
 }
@@ -188,7 +175,7 @@ static void collect(const struct lemon_internal *in, struct lemon_exchange *exch
             MPI_Irecv(exchange->staging + exchange->offset[i], (int)sources[i].n, MPI_BYTE,
                       (int)sources[i].rank, TAG, in->comm, &requests[i]);
     }
-    copy_own(in, exchange, own);
+    copy_part(exchange, own, in->rank, NULL);
     for (;;) {
         int done;
         MPI_Waitsome(count, requests, &done, exchange->completed, MPI_STATUSES_IGNORE);
@@ -217,7 +204,7 @@ static void hand_out(const struct lemon_internal *in, struct lemon_exchange *exc
         MPI_Isend(part, (int)sources[i].n, MPI_BYTE, (int)sources[i].rank, TAG, in->comm,
                   &requests[i]);
     }
-    copy_own(in, exchange, own);
+    copy_part(exchange, own, in->rank, NULL);
     MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 

@@ -17,8 +17,9 @@ static bool is_permutation(const int *mapping, int n)
     return true;
 }
 
-int lemon_geometry_set(struct lemon_internal *in, int64_t site_bytes, const int *lattice,
-                       const int *mapping, const int *memory)
+/* The same code on every rank if the arguments are. */
+static int set_geometry(struct lemon_internal *in, int64_t site_bytes, const int *lattice,
+                        const int *mapping, const int *memory)
 {
     struct lemon_geometry *geometry = &in->geometry;
     if (in->dims == 0)
@@ -50,7 +51,7 @@ int lemon_lattice_check(struct lemon_internal *in, int code, const void *data,
 {
     int64_t values[1 + 3 * LEMON_MAX_DIMS] = {site_bytes};
     if (code == LEMON_SUCCESS)
-        code = lemon_geometry_set(in, site_bytes, lattice, mapping, memory);
+        code = set_geometry(in, site_bytes, lattice, mapping, memory);
     if (code == LEMON_SUCCESS && !data && lemon_geometry_local(in) > 0)
         code = lemon_say(in, LEMON_ERR_PARAM, "no data");
     if (code == LEMON_SUCCESS)
@@ -77,18 +78,24 @@ int64_t lemon_geometry_local(const struct lemon_internal *in)
     return lemon_box_bytes(&in->geometry.box);
 }
 
+int lemon_cartesian(MPI_Comm comm, int grid[LEMON_MAX_DIMS], int at[LEMON_MAX_DIMS])
+{
+    int status, dims = 0, periods[LEMON_MAX_DIMS];
+    MPI_Topo_test(comm, &status);
+    if (status == MPI_CART)
+        MPI_Cartdim_get(comm, &dims);
+    if (dims > LEMON_MAX_DIMS)
+        return 0;
+    if (dims > 0)
+        MPI_Cart_get(comm, dims, grid, periods, at);
+    return dims;
+}
+
 int lemonLocalLattice(MPI_Comm cartesian, int const *latticeDims, int *start, int *sites)
 {
-    int status, dims, grid[LEMON_MAX_DIMS], periods[LEMON_MAX_DIMS], at[LEMON_MAX_DIMS];
-    if (!latticeDims || !start || !sites)
+    int grid[LEMON_MAX_DIMS], at[LEMON_MAX_DIMS], dims = lemon_cartesian(cartesian, grid, at);
+    if (!latticeDims || !start || !sites || dims == 0)
         return LEMON_ERR_PARAM;
-    MPI_Topo_test(cartesian, &status);
-    if (status != MPI_CART)
-        return LEMON_ERR_PARAM;
-    MPI_Cartdim_get(cartesian, &dims);
-    if (dims > LEMON_MAX_DIMS)
-        return LEMON_ERR_PARAM;
-    MPI_Cart_get(cartesian, dims, grid, periods, at);
     for (int i = 0; i < dims; i++) {
         int64_t first, count;
         lemon_box_split(latticeDims[i], grid[i], at[i], &first, &count);

@@ -39,22 +39,6 @@ void lemonDestroyHeader(LemonRecordHeader *h)
 
 /* ---- what reader and writer share ---- */
 
-/* Ranks are numbered in row-major order of the grid (MPI 3.1, section 7.5.1), so each knows
- * what the others hold. */
-static void learn_grid(struct lemon_internal *in)
-{
-    int status, periods[LEMON_MAX_DIMS], mine[LEMON_MAX_DIMS];
-    MPI_Topo_test(in->comm, &status);
-    if (status != MPI_CART)
-        return;
-    MPI_Cartdim_get(in->comm, &in->dims);
-    if (in->dims > LEMON_MAX_DIMS) {
-        in->dims = 0;
-        return;
-    }
-    MPI_Cart_get(in->comm, in->dims, in->grid, periods, mine);
-}
-
 /* LEMON_COMPAT=overfull in the environment. */
 static bool wants_overfull(void)
 {
@@ -80,7 +64,7 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
 {
     struct lemon_internal *in = calloc(1, sizeof *in);
     bool bad = fp == NULL || in == NULL;
-    int level;
+    int level, mine[LEMON_MAX_DIMS];
     MPI_Comm duplicate;
     MPI_Comm_dup(comm, &duplicate);
     if (!bad) {
@@ -92,7 +76,7 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
         MPI_Comm_size(duplicate, &in->ranks);
         MPI_Query_thread(&level);
         in->threads = level == MPI_THREAD_MULTIPLE;
-        learn_grid(in);
+        in->dims = lemon_cartesian(duplicate, in->grid, mine);
     }
     if (agree_on_creation(in, bad, duplicate))
         return in;

@@ -89,7 +89,6 @@ struct lemon_internal {
     } undo;             /* writer: where it goes back to if the call under way fails */
     int64_t alignment;  /* writer: of data, 0: none */
     int64_t align_from; /* writer: bytes of the records whose data are aligned */
-    unsigned sparse;    /* so many were opened: sparse.c */
     bool threads;       /* other threads may be in MPI: see transfer.c */
     bool overfull;      /* a record may hold more than its header says */
     bool overfull_told;
@@ -123,11 +122,6 @@ void lemon_writer_move_on(LemonWriter *, int64_t n);
 
 /* A call is under way; its error, if any, comes out when it is finished. Local. */
 void lemon_writer_begin_busy(LemonWriter *);
-
-/* ---- reader.c ---- */
-
-/* What each call begins with: waits, and makes sure that a record is open; else `otherwise`. */
-int lemon_reader_ready(LemonReader *, const char *call, int otherwise);
 
 /* ---- agree.c ---- */
 
@@ -176,10 +170,8 @@ int lemon_take_stripe(struct lemon_internal *, MPI_Offset bytes);
 int lemon_move_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
                      int64_t offset);
 
-/* The lattice that is in `geometry`, at `base` of the file. Collective; not agreed. */
-int lemon_move_lattice(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
-
-/* The same, with data in the order that `geometry` gives for memory. */
+/* The lattice that is in `geometry`, at `base` of the file, with data in the order that
+ * `geometry` gives for memory. Collective; not agreed. */
 int lemon_move_ordered(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
 
 /* ---- transfer.c: without waiting ---- */
@@ -247,11 +239,6 @@ void lemon_exchange_turn(struct lemon_internal *, struct lemon_exchange *, int64
 /* Adds to the checksum what no turn has, sites that are in two parts. Local. */
 void lemon_exchange_sum_rest(struct lemon_internal *, const struct lemon_exchange *);
 
-/* ---- transfer.c again ---- */
-
-/* Posts all pieces of a turn. */
-int lemon_post_turn(struct lemon_internal *, const struct lemon_turn *, int64_t base);
-
 /* ---- recordsum.c: the SciDAC checksum, while data move ---- */
 
 /* Makes room for one lattice more; LEMON_ERR_PARAM. Local. */
@@ -303,14 +290,13 @@ void lemon_verify_close(struct lemon_internal *);
 /* The order of the communicator's dimensions. */
 extern const int lemon_identity[LEMON_MAX_DIMS];
 
-/* Puts the lattice of a call into `geometry`. Local: the same code on every rank if the
- * arguments are.
- *
- * mapping, NULL: as in the communicator. memory, NULL: as on the disk. */
-int lemon_geometry_set(struct lemon_internal *, int64_t site_bytes, const int *lattice,
-                       const int *mapping, const int *memory);
+/* The dimensions of the communicator's grid, its extents, and where this rank is in it; 0:
+ * there is none, or it has too many. Ranks are numbered in row-major order of the grid
+ * (MPI 3.1, section 7.5.1), so each knows what the others hold. Local. */
+int lemon_cartesian(MPI_Comm, int grid[LEMON_MAX_DIMS], int at[LEMON_MAX_DIMS]);
 
-/* The arguments of a lattice call, agreed on by all ranks; then geometry is set. */
+/* The arguments of a lattice call, agreed on by all ranks; then `geometry` is set. mapping,
+ * NULL: as in the communicator. memory, NULL: as on the disk. */
 int lemon_lattice_check(struct lemon_internal *, int code, const void *data, int64_t site_bytes,
                         const int *lattice, const int *mapping, const int *memory);
 

@@ -46,7 +46,8 @@ int lemonFinishReading(LemonReader *reader)
     return code;
 }
 
-int lemon_reader_ready(LemonReader *reader, const char *call, int otherwise)
+/* What each call begins with: waits, and makes sure that a record is open; else `otherwise`. */
+static int ready(LemonReader *reader, const char *call, int otherwise)
 {
     int code = lemonFinishReading(reader);
     if (code == LEMON_SUCCESS && reader->is_awaiting_header)
@@ -249,7 +250,7 @@ int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence)
 {
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSeek: no reader");
-    int code = lemon_reader_ready(reader, "lemonReaderSeek", LEMON_ERR_PARAM);
+    int code = ready(reader, "lemonReaderSeek", LEMON_ERR_PARAM);
     int64_t values[2] = {offset, whence};
     code = lemon_agree_on(reader->internal, code, values, 2);
     if (code != LEMON_SUCCESS)
@@ -299,16 +300,12 @@ int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
 
 int lemonReaderSetStripe(LemonReader *reader, MPI_Offset bytes)
 {
-    if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetStripe: no reader");
     int code = lemonFinishReading(reader);
     return code == LEMON_SUCCESS ? lemon_take_stripe(reader->internal, bytes) : code;
 }
 
 int lemonReaderSetInfo(LemonReader *reader, MPI_Info info)
 {
-    if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetInfo: no reader");
     int code = lemonFinishReading(reader);
     return code == LEMON_SUCCESS ? lemon_take_hints(reader->internal, info) : code;
 }
@@ -337,7 +334,7 @@ int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader)
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadData: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = lemon_reader_ready(reader, "lemonReaderReadData", LEMON_ERR_HEADER_NEXT);
+    int code = ready(reader, "lemonReaderReadData", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
         code = lemon_say(in, LEMON_ERR_PARAM, "no length");
     MPI_Offset n = nbytes ? *nbytes : 0;
@@ -360,8 +357,7 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
 {
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadDataNonBlocking: no reader");
-    int code =
-        lemon_reader_ready(reader, "lemonReaderReadDataNonBlocking", LEMON_ERR_HEADER_NEXT);
+    int code = ready(reader, "lemonReaderReadDataNonBlocking", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
         code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no length");
     MPI_Offset n = nbytes ? *nbytes : 0;
@@ -382,7 +378,7 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice read: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = lemon_reader_ready(reader, "lattice read", LEMON_ERR_READ);
+    int code = ready(reader, "lattice read", LEMON_ERR_READ);
     if (code == LEMON_SUCCESS)
         code = lemon_sum_reserve(in);
     code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
@@ -453,8 +449,6 @@ int lemonReaderSetChecksum(LemonReader *reader, int on)
 
 int lemonReaderChecksum(LemonReader *reader, LemonChecksum *sum)
 {
-    if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderChecksum: no reader");
     int code = lemonFinishReading(reader);
     return code == LEMON_SUCCESS ? lemon_sum_get(reader->internal, sum) : code;
 }
@@ -465,7 +459,7 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReadChecksum: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = lemon_reader_ready(reader, "lemonReadChecksum", LEMON_ERR_HEADER_NEXT);
+    int code = ready(reader, "lemonReadChecksum", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS)
         code = lemonReaderSeek(reader, 0, MPI_SEEK_SET);
     MPI_Offset bytes = lemonReaderBytes(reader);

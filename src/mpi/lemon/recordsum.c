@@ -387,44 +387,32 @@ static int read_range(struct lemon_internal *in, char *buffer, int64_t at, int64
     return LEMON_SUCCESS;
 }
 
-/* The neighbour's share of the sites in a run of lattices. */
+/* The neighbour's share of the sites of a lattice. */
 static int read_share(struct lemon_internal *in, char *buffer, int64_t base,
-                      const struct lemon_summed *run, struct limefile_checksum *sum)
+                      const struct lemon_summed *lattice, struct limefile_checksum *sum)
 {
-    int64_t first, sites, site = run->site_bytes;
+    int64_t first, sites, site = lattice->site_bytes;
     if (site == 0)
         return LEMON_SUCCESS;
-    lemon_box_split(run->bytes / site, in->ranks, (in->rank + 1) % in->ranks, &first, &sites);
+    lemon_box_split(lattice->bytes / site, in->ranks, (in->rank + 1) % in->ranks, &first,
+                    &sites);
     struct sites_stream stream = {
         .site_bytes = site,
-        .rank = run->first + (uint64_t)first,
+        .rank = lattice->first + (uint64_t)first,
     };
-    int64_t from = base + run->from + first * site;
+    int64_t from = base + lattice->from + first * site;
     int code = read_range(in, buffer, from, from + sites * site, &stream);
     sum->suma ^= stream.sum.suma;
     sum->sumb ^= stream.sum.sumb;
     return code;
 }
 
-static bool goes_on(const struct lemon_summed *run, const struct lemon_summed *next)
-{
-    return run->site_bytes && next->site_bytes == run->site_bytes &&
-           next->from == run->from + run->bytes &&
-           next->first == run->first + (uint64_t)(run->bytes / run->site_bytes);
-}
-
-/* Lattices that follow each other are read as one. */
 static int read_all(struct lemon_internal *in, char *buffer, int64_t base,
                     struct limefile_checksum *sum)
 {
-    const struct lemon_record_sum *all = &in->sum;
     int code = LEMON_SUCCESS;
-    for (int i = 0; i < all->count && code == LEMON_SUCCESS;) {
-        struct lemon_summed run = all->lattices[i++];
-        while (i < all->count && goes_on(&run, &all->lattices[i]))
-            run.bytes += all->lattices[i++].bytes;
-        code = read_share(in, buffer, base, &run, sum);
-    }
+    for (int i = 0; i < in->sum.count && code == LEMON_SUCCESS; i++)
+        code = read_share(in, buffer, base, &in->sum.lattices[i], sum);
     return code;
 }
 

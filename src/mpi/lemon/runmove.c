@@ -122,11 +122,10 @@ static int open_exchange(struct lemon_internal *in, struct lemon_runmove *m, boo
 /* Whether all ranks write what they have themselves; LEMON_ERR_PARAM. */
 static int agree_on_way(struct lemon_internal *in, struct lemon_runmove *m, bool good)
 {
-    bool direct = m->use != LEMON_RUNMOVE_READ &&
-                  lemon_runs_are_long(&m->plan, m->run, m->count, &in->hints);
-    if (direct && m->use == LEMON_RUNMOVE_WRITE)
+    bool direct = lemon_runs_are_long(&m->plan, m->run, m->count, &in->hints);
+    if (direct)
         m->staging = malloc(LEMON_RUNMOVE_PIECE);
-    if (!good || (direct && m->use == LEMON_RUNMOVE_WRITE && !m->staging))
+    if (!good || (direct && !m->staging))
         return lemon_agree(in, lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
     int least = lemon_agree(in, direct);
     m->direct = least > 0;
@@ -141,7 +140,7 @@ int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *m, int64
     lemon_runs_plan_make(&m->plan, bytes, in->ranks, base, &in->hints);
     m->mover = lemon_runs_mover(&m->plan, in->rank);
     lemon_runs_count(run, count);
-    int code = use == LEMON_RUNMOVE_READ ? LEMON_SUCCESS : agree_on_way(in, m, good);
+    int code = use == LEMON_RUNMOVE_WRITE ? agree_on_way(in, m, good) : LEMON_SUCCESS;
     if (code == LEMON_SUCCESS && !m->direct)
         code = open_exchange(in, m, good);
     if (code != LEMON_SUCCESS)
@@ -304,11 +303,10 @@ static void collect(struct lemon_internal *in, struct lemon_runmove *m, int64_t 
 /* ---- out of the windows ---- */
 
 /* What of this mover's turn any rank reads; empty: *from == *to. */
-static void wanted_range(const struct lemon_internal *in, const struct lemon_runmove *m,
-                         int64_t turn, int64_t *from, int64_t *to)
+static void wanted_range(const struct lemon_runmove *m, int64_t turn, int64_t *from,
+                         int64_t *to)
 {
     int64_t begin, end, first = INT64_MAX, last = 0;
-    (void)in;
     turn_of(m, m->mover, turn, &begin, &end);
     for (int64_t s = -1; s < m->pattern.from_count && begin < end; s++) {
         int64_t count = m->count;
@@ -452,7 +450,7 @@ int lemon_runmove_read(struct lemon_internal *in, struct lemon_runmove *m, char 
         char *window = window_at(m, m->windows + turn % 2 * window_bytes(m), turn, &from, &to);
         int code = lemon_post_wait(in);
         if (code == LEMON_SUCCESS && turn < m->plan.turns) {
-            wanted_range(in, m, turn, &begin, &end);
+            wanted_range(m, turn, &begin, &end);
             lemon_post(in, window + (begin - from), end - begin, m->plan.share.base + begin);
         }
         if (turn > 0)
@@ -466,30 +464,12 @@ int lemon_runmove_read(struct lemon_internal *in, struct lemon_runmove *m, char 
 
 /* ---- kept in memory ---- */
 
-/* Where this rank's stream begins: pages of memory are pages of the file. */
-static char *own_at(const struct lemon_runmove *m, char *buffer)
-{
-    int64_t at = m->count ? m->plan.share.base + m->run[0].offset : 0;
-    return buffer + at % LIMEFILE_DIRECT_ALIGN;
-}
-
-static int keep_own(struct lemon_internal *in, const struct lemon_runmove *m,
-                    const struct lemon_stream *stream)
-{
-    const struct lemon_run *last = m->count ? &m->run[m->count - 1] : NULL;
-    int64_t bytes = last ? last->before + last->bytes : 0;
-    in->pending.buffer = lemon_window_new(bytes + LIMEFILE_DIRECT_ALIGN);
-    if (!in->pending.buffer)
-        return lemon_say(in, LEMON_ERR_WRITE, "no memory");
-    stream->copy(stream->context, 0, bytes, own_at(m, in->pending.buffer));
-    return LEMON_SUCCESS;
-}
-
-static int keep_turns(struct lemon_internal *in, struct lemon_runmove *m,
-                      const struct lemon_stream *stream)
+int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *m,
+                       const struct lemon_stream *stream)
 {
     struct lemon_pending *pending = &in->pending;
     int64_t from = 0, to = 0, turns = m->mover < 0 ? 0 : m->plan.turns;
+    lemon_post_begin(in, LEMON_WRITE);
     pending->buffer = lemon_window_new(turns * m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN);
     int code = lemon_agree(in, pending->buffer ? LEMON_SUCCESS
                                                : lemon_say(in, LEMON_ERR_WRITE, "no memory"));
@@ -502,28 +482,9 @@ static int keep_turns(struct lemon_internal *in, struct lemon_runmove *m,
     return code;
 }
 
-int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *m,
-                       const struct lemon_stream *stream)
-{
-    lemon_post_begin(in, LEMON_WRITE);
-    return in->pending.code = m->direct ? keep_own(in, m, stream) : keep_turns(in, m, stream);
-}
-
-static int start_own(struct lemon_internal *in, const struct lemon_runmove *m)
-{
-    int code = LEMON_SUCCESS;
-    char *data = own_at(m, in->pending.buffer);
-    for (int64_t i = 0; i < m->count && code == LEMON_SUCCESS; i++)
-        code = lemon_post(in, data + m->run[i].before, m->run[i].bytes,
-                          m->plan.share.base + m->run[i].offset);
-    return code;
-}
-
 int lemon_runmove_start(struct lemon_internal *in, const struct lemon_runmove *m)
 {
     int64_t from, to;
-    if (m->direct)
-        return start_own(in, m);
     if (m->mover < 0)
         return LEMON_SUCCESS;
     char *window = window_at(m, in->pending.buffer, 0, &from, &to);

@@ -55,7 +55,7 @@ int lemon_runmove_write(struct lemon_internal *, struct lemon_runmove *,
                         const struct lemon_stream *);
 int lemon_runmove_read(struct lemon_internal *, struct lemon_runmove *, char *data);
 
-/* Collects all turns in memory, pending.buffer; then starts to write them: local. */
+/* Collects all turns in memory, pending.buffer: agreed. Then starts to write them: local. */
 int lemon_runmove_keep(struct lemon_internal *, struct lemon_runmove *,
                        const struct lemon_stream *);
 int lemon_runmove_start(struct lemon_internal *, const struct lemon_runmove *);

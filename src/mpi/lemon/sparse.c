@@ -1,16 +1,9 @@
 /*
  * sparse.c - words between ranks that only the senders know of at first
- *
- * How many items come is told by synchronous sends, and who has sent all of his joins a barrier
- * that he does not wait in: when all have joined, all that was sent has arrived (T. Hoefler,
- * C. Siebert and A. Lumsdaine, "Scalable communication protocols for dynamic sparse data
- * exchange", 2010). So nothing is kept, or sent, for each rank.
  */
 #include "sparse.h"
 
 enum {
-    TAG_ITEMS = 2, /* and 3, in turn: a rank may begin the next exchange before another one has
-                      seen that this one has ended */
     TAG_WORDS = 4,
     CHUNK = 1 << 26, /* words of one message: counts are int */
 };
@@ -35,58 +28,21 @@ int lemon_sparse_add(struct lemon_sparse *p, int rank, int64_t items)
     return add(&p->to, &p->to_count, &p->to_items, rank, items);
 }
 
-/* Takes word from one peer, if there is any. */
-static bool hear(const struct lemon_internal *in, struct lemon_sparse *p, int tag)
+/* Each rank tells each other one how many items it has for it. */
+static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool good)
 {
-    MPI_Status status;
-    int there;
-    int64_t items;
-    MPI_Iprobe(MPI_ANY_SOURCE, tag, in->comm, &there, &status);
-    if (!there)
-        return true;
-    MPI_Recv(&items, 1, MPI_INT64_T, status.MPI_SOURCE, tag, in->comm, MPI_STATUS_IGNORE);
-    return add(&p->from, &p->from_count, &p->from_items, status.MPI_SOURCE, items) == 0;
-}
-
-/* A rank without memory for its requests tells nobody anything; all will know. */
-static bool tell_and_hear(struct lemon_internal *in, struct lemon_sparse *p, bool good)
-{
-    int tag = TAG_ITEMS + in->sparse++ % 2, ended = 0, sent;
-    int count = good ? (int)p->to_count : 0;
-    bool joined = false;
-    MPI_Request barrier;
-    for (int i = 0; i < count; i++)
-        MPI_Issend(&p->to[i].items, 1, MPI_INT64_T, p->to[i].rank, tag, in->comm,
-                   &p->requests[i]);
-    while (!ended) {
-        good = hear(in, p, tag) && good;
-        if (joined) {
-            MPI_Test(&barrier, &ended, MPI_STATUS_IGNORE);
-            continue;
-        }
-        MPI_Testall(count, p->requests, &sent, MPI_STATUSES_IGNORE);
-        if (sent)
-            MPI_Ibarrier(in->comm, &barrier);
-        joined = sent;
-    }
+    int64_t *mine = calloc(2 * (size_t)in->ranks, sizeof *mine), *theirs;
+    good = lemon_agree(in, good && mine ? LEMON_SUCCESS : LEMON_ERR_PARAM) == LEMON_SUCCESS;
+    theirs = good ? mine + in->ranks : NULL;
+    for (int64_t i = 0; good && i < p->to_count; i++)
+        mine[p->to[i].rank] = p->to[i].items;
+    if (good)
+        MPI_Alltoall(mine, 1, MPI_INT64_T, theirs, 1, MPI_INT64_T, in->comm);
+    for (int r = 0; good && r < in->ranks; r++)
+        good =
+            theirs[r] == 0 || add(&p->from, &p->from_count, &p->from_items, r, theirs[r]) == 0;
+    free(mine);
     return good;
-}
-
-static int by_rank(const void *a, const void *b)
-{
-    const struct lemon_peer *x = a, *y = b;
-    return (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-static void sort_sources(struct lemon_sparse *p)
-{
-    int64_t items = 0;
-    if (p->from_count > 1)
-        qsort(p->from, (size_t)p->from_count, sizeof *p->from, by_rank);
-    for (int64_t i = 0; i < p->from_count; i++) {
-        p->from[i].first = items;
-        items += p->from[i].items;
-    }
 }
 
 /* One for each peer and for each further chunk, of up to 8 words an item. */
@@ -97,18 +53,13 @@ static bool make_requests(struct lemon_sparse *p)
         chunks += p->to[i].items / (CHUNK / 8);
     for (int64_t i = 0; i < p->from_count; i++)
         chunks += p->from[i].items / (CHUNK / 8);
-    MPI_Request *bigger = realloc(p->requests, (size_t)chunks * sizeof *bigger);
-    if (bigger)
-        p->requests = bigger;
-    return bigger != NULL;
+    p->requests = malloc((size_t)chunks * sizeof *p->requests);
+    return p->requests != NULL;
 }
 
-bool lemon_sparse_begin(struct lemon_internal *in, struct lemon_sparse *p, bool good)
+bool lemon_sparse_begin(const struct lemon_internal *in, struct lemon_sparse *p, bool good)
 {
-    good = good && make_requests(p);
-    good = tell_and_hear(in, p, good) && good;
-    sort_sources(p);
-    return good && make_requests(p);
+    return exchange_counts(in, p, good) && make_requests(p);
 }
 
 void lemon_sparse_close(struct lemon_sparse *p)

@@ -27,7 +27,7 @@ int lemon_sparse_add(struct lemon_sparse *, int rank, int64_t items);
 
 /* All ranks have added theirs: `good`, if without fault. False: this rank has one, which the
  * caller has to agree on before anything is sent. Collective; to be closed in any case. */
-bool lemon_sparse_begin(struct lemon_internal *, struct lemon_sparse *, bool good);
+bool lemon_sparse_begin(const struct lemon_internal *, struct lemon_sparse *, bool good);
 void lemon_sparse_close(struct lemon_sparse *);
 
 /* From `out`, to_items, to `into`, from_items; and back, the other way round. Collective. */

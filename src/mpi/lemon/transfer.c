@@ -46,12 +46,10 @@ static int reserve(struct lemon_pending *pending)
 int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, void *data,
                      int64_t n, int64_t offset)
 {
-    char text[128];
-    struct lemon_range_fault fault;
-    if (lemon_range_move(&in->file, direction, data, n, offset, &fault))
-        return LEMON_SUCCESS;
-    lemon_range_explain(&fault, text, sizeof text);
-    return lemon_say(in, lemon_failure(direction), "%s", text);
+    char text[LEMON_RANGE_TEXT];
+    return lemon_range_move(&in->file, direction, data, n, offset, text)
+               ? LEMON_SUCCESS
+               : lemon_say(in, lemon_failure(direction), "%s", text);
 }
 
 /* Open MPI's OMPIO never finishes a non-blocking read that the file is too short for. */
@@ -68,16 +66,11 @@ static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
  * walks along, without a lock: where there are threads, programs crash. */
 static bool must_wait(const struct lemon_internal *in)
 {
-#ifdef OPEN_MPI
     return in->pending.waits || in->threads;
-#else
-    return in->pending.waits;
-#endif
 }
 
 /* ---- those of all readers and writers ---- */
 
-#ifdef OPEN_MPI
 /* Without a lock: where there are threads, nothing is ever under way (must_wait()). */
 static struct lemon_internal *under_way;
 
@@ -101,21 +94,6 @@ static void wait_for_all(void)
     while (under_way)
         lemon_post_wait(under_way);
 }
-#else
-static void list_it(struct lemon_internal *in)
-{
-    (void)in;
-}
-
-static void unlist_it(struct lemon_internal *in)
-{
-    (void)in;
-}
-
-static void wait_for_all(void)
-{
-}
-#endif
 
 int lemon_inside_sync(MPI_File file)
 {
@@ -212,7 +190,8 @@ static int exchange_all(struct lemon_internal *in, bool good)
     return LEMON_SUCCESS;
 }
 
-int lemon_post_turn(struct lemon_internal *in, const struct lemon_turn *own, int64_t base)
+/* Posts all pieces of a turn. */
+static int post_turn(struct lemon_internal *in, const struct lemon_turn *own, int64_t base)
 {
     char *window = own->window;
     int code = LEMON_SUCCESS;
@@ -232,7 +211,7 @@ static int post_all(struct lemon_internal *in)
     for (int64_t turn = 0; turn < pending->plan.turns && code == LEMON_SUCCESS; turn++) {
         struct lemon_turn own;
         int64_t bytes = lemon_turn_set(&own, &pending->plan, &pending->schedule, turn, window);
-        code = lemon_post_turn(in, &own, pending->plan.base);
+        code = post_turn(in, &own, pending->plan.base);
         window += bytes;
     }
     return code;
@@ -509,7 +488,7 @@ static int write_turns(struct lemon_internal *in, const struct mover *mover,
         set_turn(mover, &own, turn);
         lemon_exchange_turn(in, exchange, turn, &own);
         if (lemon_post_wait(in) == LEMON_SUCCESS)
-            lemon_post_turn(in, &own, mover->plan->base);
+            post_turn(in, &own, mover->plan->base);
     }
     return lemon_post_wait(in);
 }
@@ -524,7 +503,7 @@ static int read_turns(struct lemon_internal *in, const struct mover *mover,
         int code = lemon_post_wait(in);
         set_turn(mover, &own[turn % 2], turn);
         if (code == LEMON_SUCCESS && turn < mover->plan->turns)
-            lemon_post_turn(in, &own[turn % 2], mover->plan->base);
+            post_turn(in, &own[turn % 2], mover->plan->base);
         if (turn > 0)
             lemon_exchange_turn(in, exchange, turn - 1, &own[(turn - 1) % 2]);
     }
@@ -553,8 +532,8 @@ static int move_through_movers(struct lemon_internal *in, const struct lemon_pla
     return code;
 }
 
-int lemon_move_lattice(struct lemon_internal *in, enum lemon_direction direction, char *data,
-                       int64_t base)
+static int move_lattice(struct lemon_internal *in, enum lemon_direction direction, char *data,
+                        int64_t base)
 {
     struct lemon_plan plan;
     lemon_geometry_plan(in, base, &plan);
@@ -600,7 +579,7 @@ static int move_by_copy(struct lemon_internal *in, enum lemon_direction directio
     }
     if (differs && direction == LEMON_WRITE)
         lemon_permute_to_disk(&permute, data, copy);
-    code = lemon_move_lattice(in, direction, differs ? copy : data, base);
+    code = move_lattice(in, direction, differs ? copy : data, base);
     if (differs && direction == LEMON_READ && code == LEMON_SUCCESS)
         lemon_permute_to_memory(&permute, copy, data);
     free(copy);
@@ -610,6 +589,6 @@ static int move_by_copy(struct lemon_internal *in, enum lemon_direction directio
 int lemon_move_ordered(struct lemon_internal *in, enum lemon_direction direction, char *data,
                        int64_t base)
 {
-    return is_as_on_disk(&in->geometry) ? lemon_move_lattice(in, direction, data, base)
+    return is_as_on_disk(&in->geometry) ? move_lattice(in, direction, data, base)
                                         : move_by_copy(in, direction, data, base);
 }

@@ -201,16 +201,12 @@ int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
 
 int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes)
 {
-    if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetStripe: no writer");
     int code = lemonFinishWriting(writer);
     return code == LEMON_SUCCESS ? lemon_take_stripe(writer->internal, bytes) : code;
 }
 
 int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info)
 {
-    if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetInfo: no writer");
     int code = lemonFinishWriting(writer);
     return code == LEMON_SUCCESS ? lemon_take_hints(writer->internal, info) : code;
 }
@@ -584,8 +580,6 @@ int lemonWriterSetChecksum(LemonWriter *writer, int on)
 
 int lemonWriterChecksum(LemonWriter *writer, LemonChecksum *sum)
 {
-    if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterChecksum: no writer");
     int code = lemonFinishWriting(writer);
     return code == LEMON_SUCCESS ? lemon_sum_get(writer->internal, sum) : code;
 }

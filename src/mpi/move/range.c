@@ -55,8 +55,23 @@ static void start_disk(const struct lemon_file *file, int64_t n, int64_t offset)
         sync_file_range(file->start_fd, from, to - from, SYNC_FILE_RANGE_WRITE);
 }
 
+/* What went wrong: of a call for `count` bytes, which has moved some. */
+static bool explain(enum lemon_direction direction, int64_t at, int moved, int count, int err,
+                    char text[LEMON_RANGE_TEXT])
+{
+    bool reads = direction == LEMON_READ;
+    int n = snprintf(text, LEMON_RANGE_TEXT, "%s at %lld: %d of %d bytes",
+                     reads ? "read" : "write", (long long)at, moved, count);
+    if (err != MPI_SUCCESS)
+        snprintf(text + n, LEMON_RANGE_TEXT - (size_t)n, " (MPI error %d)", err);
+    else /* Open MPI's write of a part is a success */
+        snprintf(text + n, LEMON_RANGE_TEXT - (size_t)n, "%s",
+                 reads ? ": the file ends there" : "; is the disk full?");
+    return false;
+}
+
 static bool move_by_mpi(const struct lemon_file *file, enum lemon_direction direction,
-                        void *data, int64_t n, int64_t offset, struct lemon_range_fault *fault)
+                        void *data, int64_t n, int64_t offset, char text[LEMON_RANGE_TEXT])
 {
     const int chunk = direction == LEMON_READ ? READ_CHUNK
                       : file->start_fd < 0    ? WRITE_CHUNK
@@ -71,10 +86,8 @@ static bool move_by_mpi(const struct lemon_file *file, enum lemon_direction dire
                                           MPI_BYTE, &status);
         if (err == MPI_SUCCESS)
             MPI_Get_count(&status, MPI_BYTE, &moved);
-        if (err != MPI_SUCCESS || moved != count) {
-            *fault = (struct lemon_range_fault){direction, offset + done, moved, count, err};
-            return false;
-        }
+        if (err != MPI_SUCCESS || moved != count)
+            return explain(direction, offset + done, moved, count, err, text);
         if (direction == LEMON_WRITE)
             start_disk(file, count, offset + done);
         done += count;
@@ -83,27 +96,14 @@ static bool move_by_mpi(const struct lemon_file *file, enum lemon_direction dire
 }
 
 bool lemon_range_move(const struct lemon_file *file, enum lemon_direction direction, void *data,
-                      int64_t n, int64_t offset, struct lemon_range_fault *fault)
+                      int64_t n, int64_t offset, char text[LEMON_RANGE_TEXT])
 {
     int64_t head = 0, direct = 0;
     if (direction == LEMON_READ)
         direct = read_direct(file, data, n, offset, &head);
     if (direct == 0)
-        return move_by_mpi(file, direction, data, n, offset, fault);
+        return move_by_mpi(file, direction, data, n, offset, text);
     int64_t end = head + direct;
-    return move_by_mpi(file, direction, data, head, offset, fault) &&
-           move_by_mpi(file, direction, (char *)data + end, n - end, offset + end, fault);
-}
-
-void lemon_range_explain(const struct lemon_range_fault *fault, char *text, size_t cap)
-{
-    bool reads = fault->direction == LEMON_READ;
-    int n = snprintf(text, cap, "%s at %lld: %d of %d bytes", reads ? "read" : "write",
-                     (long long)fault->at, fault->moved, fault->of);
-    size_t used = n > 0 && (size_t)n < cap ? (size_t)n : cap;
-    if (fault->error != MPI_SUCCESS)
-        snprintf(text + used, cap - used, " (MPI error %d)", fault->error);
-    else /* Open MPI's write of a part is a success */
-        snprintf(text + used, cap - used, "%s",
-                 reads ? ": the file ends there" : "; is the disk full?");
+    return move_by_mpi(file, direction, data, head, offset, text) &&
+           move_by_mpi(file, direction, (char *)data + end, n - end, offset + end, text);
 }

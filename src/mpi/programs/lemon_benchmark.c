@@ -23,10 +23,8 @@
 #include <unistd.h>
 
 enum {
-    MESSAGE_MAX = 4096 + 512, /* a path and what is wrong with it */
-    SITE_BYTES = 72 * 8,      /* 4 complex 3x3 matrices: a gauge configuration's */
+    SITE_BYTES = 72 * 8, /* 4 complex 3x3 matrices: a gauge configuration's */
     INFO_BYTES = 256,
-    HUMAN_BYTES = 32,
     L_MAX = 1 << 30, /* 2 L is an int */
     MEASUREMENTS_MAX = 1000000,
 };
@@ -143,20 +141,6 @@ static double deviation_of(const double *values, int n)
     return sqrt(sum / n);
 }
 
-/* With three digits and a unit (kB is 1000 B), into `out`, which is returned. */
-static const char *human(double bytes, char out[HUMAN_BYTES])
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-    int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
-    while (bytes >= 999.5 && unit < last) { /* 999.5 would be shown as 1000 */
-        bytes /= 1000;
-        unit++;
-    }
-    int digits = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
-    snprintf(out, HUMAN_BYTES, "%.*f %s", digits, bytes, units[unit]);
-    return out;
-}
-
 /* ---- data ---- */
 
 /* Each byte is a function of the seed and of its place in the whole lattice. So what was read
@@ -210,13 +194,10 @@ static bool parse_info(struct bench *b, const char *text)
 /* "lemon_benchmark: text" on stderr: one line, with nothing in it that steers a terminal. */
 __attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
 {
-    char line[MESSAGE_MAX];
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    limefile_text_say("lemon_benchmark", format, args);
     va_end(args);
-    limefile_text_defuse(line, "");
-    fprintf(stderr, "lemon_benchmark: %s\n", line);
 }
 
 static void report(const struct bench *b, const char *action, const char *reason)
@@ -486,10 +467,11 @@ static void choose_seed(struct bench *b)
 static void say_sizes(const struct bench *b)
 {
     const int *whole = b->lattice.lattice;
-    char size[HUMAN_BYTES];
+    char size[LIMEFILE_SIZE_BYTES];
     struct lemon_box local;
     bench_pattern_box(&b->lattice, 0, &local); /* the largest */
-    say(b, "Benchmark on a block of data %s in size,\n", human((double)b->bytes, size));
+    say(b, "Benchmark on a block of data %s in size,\n",
+        limefile_text_size((double)b->bytes, 2, size));
     say(b, "representing a %d x %d x %d x %d lattice", whole[0], whole[1], whole[2], whole[3]);
     if (b->ranks > 1)
         say(b,
@@ -509,9 +491,10 @@ static void say_average(const struct bench *b, const char *what, const double *s
 
 static void say_speed(const struct bench *b, const char *what, const double *seconds)
 {
-    char speed[HUMAN_BYTES];
+    char speed[LIMEFILE_SIZE_BYTES];
     double mean = mean_of(seconds, b->options.measurements);
-    say(b, "Average %s speed was %s/s\n", what, human((double)b->bytes / mean, speed));
+    say(b, "Average %s speed was %s/s\n", what,
+        limefile_text_size((double)b->bytes / mean, 2, speed));
 }
 
 static void say_results(const struct bench *b, int wrong)

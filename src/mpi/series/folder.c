@@ -219,31 +219,19 @@ static struct lemon_folder_fault remove_number(const struct lemon_folder *folder
                : fault("remove an old checkpoint");
 }
 
-struct lemon_folder_fault lemon_folder_drop(const struct lemon_folder *folder, int64_t from)
+struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *folder, int64_t newest,
+                                              int64_t keep)
 {
     int64_t *numbers, count;
     struct lemon_folder_fault met = lemon_folder_list(folder, &numbers, &count);
     bool any = false;
     for (int64_t i = 0; !met.error && i < count; i++)
-        if (numbers[i] >= from) {
+        if (numbers[i] > newest || keep-- <= 0) {
             met = remove_number(folder, numbers[i]);
             any = true;
         }
     free(numbers);
     if (any && !met.error && fsync(folder->fd) != 0 && errno != EINVAL)
         met = fault("sync the folder");
-    return met;
-}
-
-struct lemon_folder_fault lemon_folder_prune(const struct lemon_folder *folder, int64_t newest,
-                                             int64_t keep)
-{
-    int64_t *numbers, count;
-    struct lemon_folder_fault met = lemon_folder_list(folder, &numbers, &count);
-    for (int64_t i = 0; !met.error && i < count; i++) {
-        if (numbers[i] > newest || keep-- <= 0)
-            met = remove_number(folder, numbers[i]);
-    }
-    free(numbers);
     return met;
 }

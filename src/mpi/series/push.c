@@ -11,9 +11,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -25,17 +26,13 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* Under the mutex. Whether to go on. */
+/* Whether to go on. */
 static bool rest(struct lemon_push *push)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += PAUSE_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-    int err = 0;
-    while (!push->stop && err != ETIMEDOUT && !(push->moved && !push->clean))
-        err = pthread_cond_timedwait(&push->wake, &push->mutex, &until);
+    struct pollfd wake = {push->wake, POLLIN, 0};
+    eventfd_t woken;
+    if (poll(&wake, 1, PAUSE_MS) > 0)
+        eventfd_read(push->wake, &woken);
     return !push->stop;
 }
 
@@ -57,17 +54,14 @@ static void *run(void *context)
     struct lemon_push *push = context;
     struct timespec last = {0};
     bool quiet = false; /* nothing has changed since the sync before the last one */
-    pthread_mutex_lock(&push->mutex);
     while (rest(push)) {
         bool moved = push->moved && !push->clean;
-        pthread_mutex_unlock(&push->mutex);
         int err = sync_changes(push, moved, &last, &quiet);
-        pthread_mutex_lock(&push->mutex);
-        push->clean = push->clean || moved;
         if (err && !push->error)
             push->error = err;
+        if (moved)
+            push->clean = true;
     }
-    pthread_mutex_unlock(&push->mutex);
     return NULL;
 }
 
@@ -75,20 +69,13 @@ void lemon_push_moved(struct lemon_push *push)
 {
     if (!push->started)
         return;
-    pthread_mutex_lock(&push->mutex);
     push->moved = true;
-    pthread_cond_signal(&push->wake);
-    pthread_mutex_unlock(&push->mutex);
+    eventfd_write(push->wake, 1);
 }
 
 bool lemon_push_clean(struct lemon_push *push)
 {
-    if (!push->started)
-        return true;
-    pthread_mutex_lock(&push->mutex);
-    bool clean = push->clean;
-    pthread_mutex_unlock(&push->mutex);
-    return clean;
+    return !push->started || push->clean;
 }
 
 /* Signals are for the program's own threads. */
@@ -102,37 +89,31 @@ static bool start(struct lemon_push *push)
     return err == 0;
 }
 
+static void release(struct lemon_push *push)
+{
+    push->started = false;
+    if (push->fd >= 0)
+        close(push->fd);
+    if (push->wake >= 0)
+        close(push->wake);
+}
+
 void lemon_push_start(struct lemon_push *push, const char *path)
 {
-    pthread_condattr_t monotonic;
-    *push = (struct lemon_push){.fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)};
-    if (push->fd < 0)
-        return;
-    pthread_mutex_init(&push->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&push->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    push->started = start(push);
-    if (push->started)
-        return;
-    pthread_cond_destroy(&push->wake);
-    pthread_mutex_destroy(&push->mutex);
-    close(push->fd);
+    *push = (struct lemon_push){.fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC),
+                                .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    push->started = push->fd >= 0 && push->wake >= 0 && start(push);
+    if (!push->started)
+        release(push);
 }
 
 int lemon_push_stop(struct lemon_push *push)
 {
     if (!push->started)
         return 0;
-    pthread_mutex_lock(&push->mutex);
     push->stop = true;
-    pthread_cond_signal(&push->wake);
-    pthread_mutex_unlock(&push->mutex);
+    eventfd_write(push->wake, 1);
     pthread_join(push->thread, NULL);
-    pthread_cond_destroy(&push->wake);
-    pthread_mutex_destroy(&push->mutex);
-    close(push->fd);
-    push->started = false;
+    release(push);
     return push->error;
 }

@@ -422,7 +422,7 @@ static struct lemon_folder_fault publish(struct lemon_series *s)
     struct lemon_folder_fault met = {0, "sync"};
     met.error = fsync(s->fd) == 0 ? 0 : errno;
     if (!met.error && s->before < LEMON_SERIES_NEWEST)
-        met = lemon_folder_drop(&s->folder, s->before);
+        met = lemon_folder_remove(&s->folder, s->before - 1, INT64_MAX);
     if (!met.error)
         met = lemon_folder_publish(&s->folder, s->fd, s->part, s->number);
     return met;
@@ -430,7 +430,7 @@ static struct lemon_folder_fault publish(struct lemon_series *s)
 
 static void prune(const struct lemon_series *s)
 {
-    struct lemon_folder_fault met = lemon_folder_prune(&s->folder, s->number, s->keep);
+    struct lemon_folder_fault met = lemon_folder_remove(&s->folder, s->number, s->keep);
     if (met.error)
         lemon_inside_say(s->comm, 0, "%s: %s: %s", s->base, met.action, strerror(met.error));
 }

@@ -8,6 +8,7 @@
 #include "lemon_series.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 enum {
@@ -18,12 +19,10 @@ enum {
 
 struct lemon_push {
     pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t wake;
     bool started;
-    bool stop, moved, clean; /* under mutex, see lemon_push_moved() */
-    int fd;
-    int error; /* an errno of fdatasync() */
+    atomic_bool stop, moved, clean; /* see lemon_push_moved() */
+    int fd, wake;                   /* wake: an eventfd */
+    int error;                      /* an errno of fdatasync() */
 };
 
 /* Without memory, or where the file cannot be opened, nothing is brought there beforehand. */
@@ -71,12 +70,9 @@ struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *, int64_t
 struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *, int fd,
                                                const char *part, int64_t number);
 
-/* Removes those from a number on, which a run has gone back behind. */
-struct lemon_folder_fault lemon_folder_drop(const struct lemon_folder *, int64_t from);
-
 /* Removes all that are greater than `newest`, and all but `keep` of the others. */
-struct lemon_folder_fault lemon_folder_prune(const struct lemon_folder *, int64_t newest,
-                                             int64_t keep);
+struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64_t newest,
+                                              int64_t keep);
 
 /* ---- the series ---- */
 

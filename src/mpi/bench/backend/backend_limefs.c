@@ -241,7 +241,7 @@ static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ra
     int n = snprintf(options, sizeof options, "%s", io->writing ? "rw" : "ro");
     if (job_ranks)
         snprintf(options + n, sizeof options - (size_t)n, ",ranks=%d", (int)job_ranks);
-    char *argv[] = {"limefs", "-f", "-o", options, (char *)io->path, l->directory, NULL};
+    char *argv[] = {"limefs", "-f", "-o", options, io->path, l->directory, NULL};
     int log = memfd_create("limefs", MFD_CLOEXEC), code = -1;
     errno = spawn(&l->daemon, program, argv, log);
     if (errno != 0)

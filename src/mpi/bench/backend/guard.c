@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -59,43 +60,28 @@ void bench_guard_remove(const char *directory)
 
 /* ---- the guard ---- */
 
-static bool read_all(int fd, void *data, size_t n)
+/* Adds what the program has told: its kind, then its path. */
+static void learn(const char *text, struct thing **all)
 {
-    for (size_t done = 0; done < n;) {
-        ssize_t got = read(fd, (char *)data + done, n - done);
-        if (got == 0 || (got < 0 && errno != EINTR))
-            return false;
-        done += got > 0 ? (size_t)got : 0;
-    }
-    return true;
-}
-
-/* Adds what the program has told. False: it has ended. */
-static bool learn(int from_program, struct thing **all)
-{
-    char kind, path[BENCH_PATH_BYTES];
-    unsigned short length;
-    if (!read_all(from_program, &kind, 1) || !read_all(from_program, &length, sizeof length) ||
-        length >= sizeof path || !read_all(from_program, path, length))
-        return false;
-    path[length] = '\0';
-    for (struct thing *thing = *all; thing; thing = thing->next)
-        if (strcmp(thing->path, path) == 0)
-            return true;
-    struct thing *thing = malloc(sizeof *thing + length + 1u);
+    for (const struct thing *thing = *all; thing; thing = thing->next)
+        if (strcmp(thing->path, text + 1) == 0)
+            return;
+    struct thing *thing = malloc(sizeof *thing + strlen(text));
     if (thing) {
         thing->next = *all;
-        thing->kind = kind;
-        strcpy(thing->path, path);
+        thing->kind = text[0];
+        strcpy(thing->path, text + 1);
         *all = thing;
     }
-    return true;
 }
 
 /* Keeps standard error, so that mpirun waits for it. */
 __attribute__((noreturn)) static void stand_guard(int from_program)
 {
     struct thing *all = NULL;
+    FILE *texts = fdopen(from_program, "r");
+    char *text = NULL;
+    size_t room = 0;
     int null = open("/dev/null", O_RDWR);
     setsid();
     dup2(null, 0);
@@ -104,8 +90,8 @@ __attribute__((noreturn)) static void stand_guard(int from_program)
     for (int signal = SIGHUP; signal <= SIGTERM; signal++)
         sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    while (learn(from_program, &all))
-        ;
+    for (ssize_t n; texts && (n = getdelim(&text, &room, '\0', texts)) > 0 && !text[n - 1];)
+        learn(text, &all);
     for (struct thing *thing = all; thing; thing = thing->next) /* these use files */
         if (thing->kind == A_MOUNT)
             bench_guard_remove(thing->path);
@@ -145,14 +131,11 @@ void bench_guard_end(void)
 
 static void tell(enum kind kind, const char *path)
 {
-    char message[3 + BENCH_PATH_BYTES];
-    unsigned short length = (unsigned short)strlen(path);
-    if (to_guard < 0 || length >= BENCH_PATH_BYTES)
+    char text[1 + BENCH_PATH_BYTES];
+    int length = snprintf(text, sizeof text, "%c%s", kind, path);
+    if (to_guard < 0 || length >= (int)sizeof text)
         return;
-    message[0] = (char)kind;
-    memcpy(message + 1, &length, sizeof length);
-    memcpy(message + 3, path, length);
-    while (write(to_guard, message, 3u + length) < 0 && errno == EINTR)
+    while (write(to_guard, text, (size_t)length + 1) < 0 && errno == EINTR)
         ;
 }
 

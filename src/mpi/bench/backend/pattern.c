@@ -161,7 +161,7 @@ void bench_pattern_piece(const struct bench_pattern *p, int rank, int64_t i,
 
 enum {
     WORD = 8,
-    BLOCK = 512, /* words that are compared at once */
+    BLOCK = 4096, /* bytes that are compared at once */
 };
 
 static uint64_t key_of(uint64_t seed)
@@ -210,45 +210,24 @@ void bench_data_fill(uint64_t seed, int64_t at, void *data, int64_t n)
         out[i] = byte_at(key, at + i);
 }
 
-static void check_bytes(uint64_t key, int64_t at, const unsigned char *data, int64_t n,
-                        struct bench_wrong *wrong)
-{
-    for (int64_t i = 0; i < n; i++) {
-        unsigned char expected = byte_at(key, at + i);
-        if (data[i] == expected)
-            continue;
-        if (wrong->bytes++ == 0 || at + i < wrong->at) {
-            wrong->at = at + i;
-            wrong->expected = expected;
-            wrong->found = data[i];
-        }
-    }
-}
-
-/* Whether these whole words are right. */
-static int words_are_right(uint64_t key, uint64_t index, const unsigned char *data,
-                           int64_t words)
-{
-    uint64_t difference = 0;
-    for (int64_t w = 0; w < words; w++) {
-        uint64_t value;
-        memcpy(&value, data + w * WORD, sizeof value);
-        difference |= value ^ word(key, index + (uint64_t)w);
-    }
-    return difference == 0;
-}
-
 void bench_data_check(uint64_t seed, int64_t at, const void *data, int64_t n,
                       struct bench_wrong *wrong)
 {
-    uint64_t key = key_of(seed);
     const unsigned char *in = data;
-    int64_t i = head_of(at, n);
-    check_bytes(key, at, in, i, wrong);
-    for (int64_t words; (words = (n - i) / WORD) > 0; i += words * WORD) {
-        words = words < BLOCK ? words : BLOCK;
-        if (!words_are_right(key, (uint64_t)(at + i) / WORD, in + i, words))
-            check_bytes(key, at + i, in + i, words * WORD, wrong);
+    unsigned char expected[BLOCK];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t bytes = n - i < BLOCK ? n - i : BLOCK;
+        bench_data_fill(seed, at + i, expected, bytes);
+        if (memcmp(expected, in + i, (size_t)bytes) == 0)
+            continue;
+        for (int64_t k = 0; k < bytes; k++) {
+            if (in[i + k] == expected[k])
+                continue;
+            if (wrong->bytes++ == 0 || at + i + k < wrong->at) {
+                wrong->at = at + i + k;
+                wrong->expected = expected[k];
+                wrong->found = in[i + k];
+            }
+        }
     }
-    check_bytes(key, at + i, in + i, n - i, wrong);
 }

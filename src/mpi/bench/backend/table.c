@@ -46,14 +46,6 @@ const struct bench_backend *const bench_backends[] = {
     &bench_hdf5, &bench_netcdf4, &bench_pnetcdf,  &bench_limefs, &bench_limefs_job,
     NULL};
 
-const struct bench_backend *bench_backend_find(const char *name)
-{
-    for (int i = 0; bench_backends[i]; i++)
-        if (strcmp(bench_backends[i]->name, name) == 0)
-            return bench_backends[i];
-    return NULL;
-}
-
 struct wish {
     bool asked;
     unsigned needs;

@@ -83,8 +83,8 @@ typedef struct {
  * Writes a checkpoint: three records, the first with MB_flag, the last with ME_flag, and closes
  * them. Each rank gives `count` particles, any; of the other arguments each gives the same. A
  * cell is best held by one rank; it need not be. Where each rank has 4 MiB or more of such
- * cells, nothing but counts is exchanged; else, and where the stripe is known, so much as makes
- * writes long and aligned. lemonWriterSetPath() makes both faster.
+ * cells, the blocking form exchanges nothing but counts; else, and where the stripe is known,
+ * so much as makes writes long and aligned. lemonWriterSetPath() makes both faster.
  *
  * LEMON_ERR_PARAM, and nothing is written: a position that is no number or outside of the
  * domain, which the message names with its particle.
@@ -96,7 +96,8 @@ typedef struct {
  * caller's memory is his own at once, as what is to be written has been copied. After
  * lemonFinishWriting() or not, lemonWriterCloseRecord() closes it. The blocking one needs
  * memory for a few pieces of 8 MiB and 32 MiB to send from, 16 bytes a particle, about 130 for
- * each cell that a rank has particles of, and 48 for each cell of its share of the index.
+ * each cell that a rank has particles of, and 48 for each cell of its share of the index. Rank
+ * 0 needs 24 more for each cell of the domain, as readers do.
  */
 #define LEMON_CELLS_CHECK 1
 int lemonWriteCells(LemonWriter *writer, int MB_flag, int ME_flag, LemonDomain const *domain,

@@ -21,19 +21,12 @@ struct lemon_file {
     int start_fd;  /* likewise, to start the disk on what was written */
 };
 
-/* What went wrong. */
-struct lemon_range_fault {
-    enum lemon_direction direction;
-    int64_t at;    /* in the file */
-    int moved, of; /* bytes */
-    int error;     /* of MPI, or MPI_SUCCESS */
+enum {
+    LEMON_RANGE_TEXT = 128, /* bytes */
 };
 
-/* Any length. False: *fault says why not all of it was moved. */
+/* Any length. False: `text` says why not all of it was moved, without the file's name. */
 bool lemon_range_move(const struct lemon_file *, enum lemon_direction, void *data, int64_t n,
-                      int64_t offset, struct lemon_range_fault *fault);
-
-/* In words, without the file's name. */
-void lemon_range_explain(const struct lemon_range_fault *, char *text, size_t cap);
+                      int64_t offset, char text[LEMON_RANGE_TEXT]);
 
 #endif

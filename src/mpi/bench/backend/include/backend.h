@@ -66,9 +66,6 @@ struct bench_backend {
 /* All of them, those that were not built too; NULL ends the list. */
 extern const struct bench_backend *const bench_backends[];
 
-/* NULL: none has the name. */
-const struct bench_backend *bench_backend_find(const char *name);
-
 /* Why it cannot do the task, or NULL. `text` is room for the answer. Local. */
 const char *bench_backend_refuses(const struct bench_backend *, const struct bench_task *,
                                   char *text, size_t cap);
@@ -84,7 +81,7 @@ struct bench_io {
     int rank;
     bool writing;
     bool abandoned; /* a fragile one that has failed: nothing of it is called any more */
-    const char *path;
+    char path[BENCH_PATH_BYTES];
     char *data;    /* this rank's bytes */
     void *state;   /* the back end's own */
     int fd;        /* -1: none */
