@@ -50,13 +50,11 @@ static int read_and_write(struct copy *c)
         return -ENOMEM;
     while (!err && c->left) {
         size_t step = c->left < BUFFER_BYTES ? (size_t)c->left : BUFFER_BYTES;
-        ssize_t got = limefile_fd_read(c->from, buffer, step, c->from_at);
-        if (got <= 0)
-            err = got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
-        else
-            err = limefile_fd_write(c->to, buffer, (size_t)got, c->to_at);
+        err = limefile_fd_read_exact(c->from, buffer, step, c->from_at);
         if (!err)
-            advance(c, (uint64_t)got);
+            err = limefile_fd_write(c->to, buffer, step, c->to_at);
+        if (!err)
+            advance(c, step);
     }
     free(buffer);
     return err;

@@ -138,10 +138,7 @@ static int read_text(struct builder *b, const struct limefile_record *record, si
         if (!b->text)
             return -ENOMEM;
     }
-    ssize_t got = limefile_read_full(b->source, b->text, *n, record->data_offset);
-    if (got < 0)
-        return (int)got;
-    return (size_t)got < *n ? LIMEFILE_E_SHRUNK : 0;
+    return limefile_read_exact(b->source, b->text, *n, record->data_offset);
 }
 
 static bool is_blank(const char *text, size_t n)

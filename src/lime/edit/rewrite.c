@@ -111,9 +111,9 @@ static int put_record(struct rewrite *r, const struct limefile_record *record,
 static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear, unsigned set)
 {
     unsigned char flags;
-    ssize_t got = limefile_fd_read(r->to, &flags, 1, header + AT_FLAGS);
-    if (got != 1)
-        return got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
+    int err = limefile_fd_read_exact(r->to, &flags, 1, header + AT_FLAGS);
+    if (err)
+        return err;
     flags = (unsigned char)((flags & ~clear) | set);
     return limefile_fd_write(r->to, &flags, 1, header + AT_FLAGS);
 }

@@ -126,9 +126,6 @@ uint64_t gauge_count_sites(const uint64_t extent[4]);
 /* `sites` links times 4 in this form; 0: it does not fit. */
 uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *);
 
-/* Reads all n bytes: LIMEFILE_E_SHRUNK at the end. */
-int gauge_read(struct limefile_source *, void *buf, size_t n, uint64_t offset);
-
 /* Reads sites that stand in the file in ILDG's order, in kept->form. */
 int gauge_read_plain(void *gauge, uint64_t first, uint64_t count, void *out);
 

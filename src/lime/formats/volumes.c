@@ -78,17 +78,7 @@ static int read_text(const struct volume *v, const struct limefile_record *r, ch
 {
     if (r->bytes > LIMEFILE_XML_BYTES_MAX)
         return LIMEFILE_E_XML;
-    char *text = malloc((size_t)r->bytes + 1);
-    if (!text)
-        return -ENOMEM;
-    ssize_t came = limefile_read_full(v->source, text, (size_t)r->bytes, r->data_offset);
-    if (came < 0 || (uint64_t)came < r->bytes) {
-        free(text);
-        return came < 0 ? (int)came : LIMEFILE_E_SHRUNK;
-    }
-    text[r->bytes] = '\0';
-    *out = text;
-    return 0;
+    return limefile_record_text(v->source, r, (size_t)r->bytes, out);
 }
 
 /* "<volfmt> 2 </volfmt>" becomes "<volfmt> 0 </volfmt>". */
@@ -339,9 +329,8 @@ static int take_list(struct limefile_volumes *set, size_t number)
     int err = raw ? 0 : -ENOMEM;
     for (uint64_t at = 0, n; !err && at < v->sites; at += n) {
         n = v->sites - at < LIST_BLOCK ? v->sites - at : LIST_BLOCK;
-        ssize_t came = limefile_read_full(v->source, raw, (size_t)n * bytes,
-                                          v->list.data_offset + at * bytes);
-        err = came < 0 ? (int)came : (size_t)came < n * bytes ? LIMEFILE_E_SHRUNK : 0;
+        err = limefile_read_exact(v->source, raw, (size_t)n * bytes,
+                                  v->list.data_offset + at * bytes);
         for (uint64_t i = 0; !err && i < n; i++)
             err = add_rank(set, bytes == 4 ? get_be32(raw + 4 * i) : get_be64(raw + 8 * i),
                            at + i, (uint32_t)number);
@@ -521,12 +510,6 @@ static const struct run *run_at(const struct limefile_volumes *set, uint64_t ran
     return last_upto(set->run, sizeof *set->run, set->runs, rank);
 }
 
-static ssize_t read_all(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
-{
-    ssize_t came = limefile_read_full(source, buf, n, offset);
-    return came >= 0 && (size_t)came < n ? LIMEFILE_E_SHRUNK : came;
-}
-
 static ssize_t read_joined(const struct limefile_volumes *set, uint64_t field,
                            unsigned char *out, size_t n, uint64_t offset)
 {
@@ -536,9 +519,10 @@ static ssize_t read_joined(const struct limefile_volumes *set, uint64_t field,
         uint64_t within = offset - run->rank * site, has = run->count * site - within;
         size_t part = has < left ? (size_t)has : left;
         const struct volume *v = &set->volume[run->volume];
-        ssize_t came = read_all(v->source, out, part, v->data[field] + run->at * site + within);
-        if (came < 0)
-            return came;
+        int err =
+            limefile_read_exact(v->source, out, part, v->data[field] + run->at * site + within);
+        if (err)
+            return err;
         out += part;
         offset += part;
         left -= part;
@@ -558,7 +542,9 @@ static ssize_t read_data(const struct limefile_volumes *set, const struct joined
         return (ssize_t)n;
     }
     int err = limefile_index_get(master->index, j->ordinal, &r);
-    return err ? err : read_all(master->source, out, n, r.data_offset + at);
+    if (!err)
+        err = limefile_read_exact(master->source, out, n, r.data_offset + at);
+    return err ? err : (ssize_t)n;
 }
 
 static ssize_t read_header(const struct limefile_volumes *set, const struct joined *j,

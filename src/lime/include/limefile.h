@@ -107,8 +107,10 @@ void limefile_memory_init(struct limefile_memory *);
 void limefile_memory_lend(struct limefile_memory *, const void *data, size_t size);
 void limefile_memory_release(struct limefile_memory *);
 
-/* Reads or writes all n bytes. read: how many came, fewer than n only at the end. */
+/* Reads or writes all n bytes. read: how many came, fewer than n only at the end. read_exact
+ * returns 0, LIMEFILE_E_SHRUNK if fewer came, or another error. */
 ssize_t limefile_read_full(struct limefile_source *, void *buf, size_t n, uint64_t offset);
+int limefile_read_exact(struct limefile_source *, void *buf, size_t n, uint64_t offset);
 int limefile_write_full(struct limefile_source *, const void *buf, size_t n, uint64_t offset);
 
 /* The same, to a descriptor. */
@@ -118,8 +120,10 @@ int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset);
  * less to wait for when they are synced. */
 int limefile_fd_stream(int fd, const void *buf, size_t n, uint64_t offset);
 
-/* The same for limefile_read_full(): fewer than n only at the end of the file. */
+/* The same for limefile_read_full(): fewer than n only at the end of the file; and for
+ * limefile_read_exact(). */
 ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset);
+int limefile_fd_read_exact(int fd, void *buf, size_t n, uint64_t offset);
 
 /* Copies n bytes from one file to another, shared where the file system can. `moved`, if not
  * NULL, is called with how many more are there. 0, -errno, or LIMEFILE_E_SHRUNK. */
@@ -198,6 +202,10 @@ struct limefile_record {
     uint8_t type_len; /* 0..128 */
     const char *type; /* NUL-terminated; lives as long as the index (scan: next call) */
 };
+
+/* The first n bytes of a record, and a NUL, which the caller frees: 0, or an error and NULL. */
+int limefile_record_text(struct limefile_source *, const struct limefile_record *, size_t n,
+                         char **text);
 
 /* Called for each finding, in the order of the file; not for a read-only index. */
 typedef void limefile_finding_fn(void *context, const struct limefile_finding *);

@@ -191,18 +191,13 @@ static void add_fact(void *context, const char *name, size_t depth, const char *
 static int add_record(struct list *list, struct limefile_source *source, bool xml)
 {
     const struct limefile_record *record = list->record;
-    char root[XMLREAD_TEXT_MAX];
     size_t n = record->bytes < TEXT_BYTES_MAX ? (size_t)record->bytes : TEXT_BYTES_MAX;
-    char *text = malloc(n + 1);
-    if (!text)
-        return -ENOMEM;
-    ssize_t came = limefile_read_full(source, text, n, record->data_offset);
-    int err = came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+    char *text;
+    int err = limefile_record_text(source, record, n, &text);
     if (!err) {
-        text[n] = '\0';
         n = strlen(text); /* programs in C count the NUL */
         if (xml)
-            err = xmlread_facts(text, n, root, add_fact, list);
+            err = xmlread_facts(text, n, add_fact, list);
         else
             add_text(list, text, n);
     }

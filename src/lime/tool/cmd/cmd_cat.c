@@ -96,9 +96,8 @@ static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct facecat *f = context;
     size_t n = (size_t)count * f->site_bytes;
-    ssize_t came =
-        limefile_fd_read(f->c->fd, out, n, f->record.data_offset + first * f->site_bytes);
-    return came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+    return limefile_fd_read_exact(f->c->fd, out, n,
+                                  f->record.data_offset + first * f->site_bytes);
 }
 
 static bool prepare(struct facecat *f)

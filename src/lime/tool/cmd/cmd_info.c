@@ -169,8 +169,7 @@ static void add_leaf(void *context, const char *name, size_t depth, const char *
 
 static int add_xml(struct facts *facts, const char *text, size_t n)
 {
-    char root[XMLREAD_TEXT_MAX];
-    int err = xmlread_facts(text, n, root, add_leaf, facts);
+    int err = xmlread_facts(text, n, add_leaf, facts);
     if (err == LIMEFILE_E_XML && facts->count == 0) {
         add_text(facts, text, n);
         err = 0;
@@ -188,7 +187,7 @@ static int facts_read(struct facts *facts, struct limefile_source *source,
     facts->count = 0;
     facts->cut = false;
     char *text;
-    int err = container_read_text(source, record, n, &text);
+    int err = limefile_record_text(source, record, n, &text);
     if (!err) {
         n = strlen(text); /* C's programs count the NUL */
         if (form == FACTS_XML)
@@ -261,7 +260,7 @@ static bool info_private_record(struct info *info, uint64_t ordinal,
         return false;
     char *xml;
     size_t n = (size_t)r.bytes;
-    bool good = container_read_text(info->c.source, &r, n, &xml) == 0 &&
+    bool good = limefile_record_text(info->c.source, &r, n, &xml) == 0 &&
                 limefile_scidac_record_parse(xml, n, out) == 0;
     free(xml);
     return good;
@@ -271,7 +270,7 @@ static bool info_lfn(struct info *info, uint64_t ordinal, char out[LIMEFILE_LFN_
 {
     struct limefile_record r;
     return ordinal && limefile_index_get(info->c.index, ordinal, &r) == 0 &&
-           container_read_lfn(info->c.source, &r, out) == 1;
+           limefile_record_lfn(info->c.source, &r, out) == 1;
 }
 
 static int info_status(struct info *info, int code)

@@ -93,8 +93,7 @@ static int show_info(struct joining *j)
 
 static int copy_piece(struct joining *j, uint64_t offset, size_t n)
 {
-    ssize_t came = limefile_read_full(j->source, j->buffer, n, offset);
-    int err = came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+    int err = limefile_read_exact(j->source, j->buffer, n, offset);
     if (err)
         return failed_status(j->in.path, "read", err);
     err = limefile_fd_write(j->out.fd, j->buffer, n, offset);

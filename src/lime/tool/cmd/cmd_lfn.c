@@ -70,7 +70,7 @@ static uint64_t names_in(const struct limefile_index *index, struct limefile_rec
 static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
 {
     char lfn[LIMEFILE_LFN_MAX];
-    int said = container_read_lfn(c->source, record, lfn);
+    int said = limefile_record_lfn(c->source, record, lfn);
     if (said == 1) {
         answer(several ? c->path : NULL, "%s", lfn);
         return TOOL_GOOD;

@@ -109,7 +109,7 @@ int configs_lfn(const struct configs *configs, const char *lfn, char only[LIMEFI
     bool same = true, among = false;
     for (uint64_t i = 1; limefile_index_get(configs->c.index, i, &record) == 0; i++) {
         if (strcasecmp(record.type, "ildg-data-lfn") != 0 ||
-            container_read_lfn(configs->c.source, &record, said) != 1)
+            limefile_record_lfn(configs->c.source, &record, said) != 1)
             continue;
         if (!*first)
             memcpy(first, said, sizeof first);

@@ -136,13 +136,11 @@ static int print_data(struct limefile_source *source, const struct limefile_reco
         printf("Data:           [Long record skipped]\n");
         return 0;
     }
-    ssize_t got = limefile_read_full(source, data, (size_t)r->bytes, r->data_offset);
-    if (got < 0)
-        return (int)got;
-    if ((uint64_t)got < r->bytes)
-        return LIMEFILE_E_SHRUNK;
-    data[got] = '\0';
-    if (!is_ascii(data, (size_t)got)) {
+    int err = limefile_read_exact(source, data, (size_t)r->bytes, r->data_offset);
+    if (err)
+        return err;
+    data[r->bytes] = '\0';
+    if (!is_ascii(data, (size_t)r->bytes)) {
         printf("Data:           %s\n", style->binary);
         return 0;
     }

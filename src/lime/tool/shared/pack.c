@@ -366,13 +366,9 @@ static int put_small(struct output *out, const struct input *in)
 {
     static char buffer[SMALL];
     out->writing = false;
-    ssize_t got = limefile_fd_read(in->fd, buffer, (size_t)in->st.st_size, 0);
-    if (got < 0)
-        return (int)got;
-    if (got < in->st.st_size)
-        return LIMEFILE_E_SHRUNK;
-    out->writing = true;
-    return limefile_writer_write(out->writer, buffer, (size_t)got);
+    int err = limefile_fd_read_exact(in->fd, buffer, (size_t)in->st.st_size, 0);
+    out->writing = !err;
+    return err ? err : limefile_writer_write(out->writer, buffer, (size_t)in->st.st_size);
 }
 
 static int put_large(struct output *out, const struct input *in)
