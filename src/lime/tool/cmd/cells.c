@@ -19,13 +19,11 @@ struct cells_result {
 
 static void print_result(FILE *out, const struct cells_result *r)
 {
-    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", r->ordinal,
-            limefile_verdict_word(r->verdict));
+    jsonout(out, "{ordinal:u state:s", r->ordinal, limefile_verdict_word(r->verdict));
     if (r->cells)
-        fprintf(out, ", \"cells\": %" PRIu64 ", \"bad\": %" PRIu64, r->cells, r->bad);
+        jsonout(out, "cells:u bad:u", r->cells, r->bad);
     if (r->bad)
-        fprintf(out, ", \"first_bad\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", r->first[0],
-                r->first[1], r->first[2]);
+        jsonout(out, "first_bad:l", r->first, LIMECELLS_DIMS);
     putc('}', out);
 }
 
@@ -212,15 +210,6 @@ void cells_tell(const struct limecheckpoint *p)
 
 /* ---- for scripts ---- */
 
-/* 0 is null: there is none. */
-static void json_ordinal(const char *name, const struct limefile_record *record)
-{
-    if (record->ordinal)
-        printf("\"%s\": %" PRIu64 ", ", name, record->ordinal);
-    else
-        printf("\"%s\": null, ", name);
-}
-
 static const char *json_number(double x, char out[NUMBER_MAX])
 {
     return isfinite(x) ? number(x, out) : "null";
@@ -229,27 +218,26 @@ static const char *json_number(double x, char out[NUMBER_MAX])
 static void json_domain(const struct limecells *c)
 {
     char text[NUMBER_MAX];
-    fputs(", \"origin\": [", stdout);
+    jsonout(stdout, "origin:[");
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         printf("%s%s", d ? ", " : "", json_number(c->origin[d], text));
-    fputs("], \"length\": [", stdout);
+    jsonout(stdout, "] length:[");
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         printf("%s%s", d ? ", " : "", json_number(c->length[d], text));
-    fputs("], \"periodic\": [", stdout);
+    jsonout(stdout, "] periodic:[");
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         printf("%s%s", d ? ", " : "", c->periodic[d] ? "true" : "false");
-    printf("], \"cells\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", c->cells[0], c->cells[1],
-           c->cells[2]);
+    jsonout(stdout, "] cells:l", c->cells, LIMECELLS_DIMS);
 }
 
 static void json_fields(const struct limecells *c)
 {
-    fputs(", \"fields\": [", stdout);
+    jsonout(stdout, "fields:[");
     for (uint32_t i = 0; i < c->fields; i++) {
         const struct limecells_field *f = &c->field[i];
-        printf("%s{\"name\": \"%s\", \"type\": \"%s\", \"count\": %" PRIu32
-               ", \"offset\": %" PRIu64 "}",
-               i ? ", " : "", f->name, limefile_cells_type_word(f->type), f->count, f->offset);
+        fputs(i ? ", " : "", stdout);
+        jsonout(stdout, "{name:s type:s count:w offset:u}", f->name,
+                limefile_cells_type_word(f->type), f->count, f->offset);
     }
     putchar(']');
 }
@@ -258,16 +246,14 @@ static void json_known(const struct limecheckpoint *p)
 {
     const struct limecells *c = &p->is;
     char time[NUMBER_MAX];
-    printf(", \"particles\": %" PRIu64 ", \"particle_bytes\": %" PRIu64 ", \"step\": %" PRId64
-           ", \"time\": %s, \"byte_order\": \"%s\"",
-           c->particles, c->particle_bytes, c->step, json_number(c->time, time),
-           c->big_endian ? "big" : "little");
+    jsonout(stdout, "particles:u particle_bytes:u step:i time:r byte_order:s", c->particles,
+            c->particle_bytes, c->step, json_number(c->time, time),
+            c->big_endian ? "big" : "little");
     json_domain(c);
     if (p->counted)
-        printf(", \"fewest\": %" PRIu64 ", \"most\": %" PRIu64 ", \"empty\": %" PRIu64,
-               p->fewest, p->most, p->empty);
+        jsonout(stdout, "fewest:u most:u empty:u", p->fewest, p->most, p->empty);
     else
-        fputs(", \"fewest\": null, \"most\": null, \"empty\": null", stdout);
+        jsonout(stdout, "fewest:r most:r empty:r", "null", "null", "null");
     json_fields(c);
 }
 
@@ -276,12 +262,9 @@ void cells_json(const struct limecheckpoint *p)
     const struct limefile_record *any = p->data.ordinal    ? &p->data
                                         : p->index.ordinal ? &p->index
                                                            : &p->text;
-    putchar('{');
-    json_ordinal("ordinal", &p->data);
-    json_ordinal("index_record", &p->index);
-    json_ordinal("text_record", &p->text);
-    printf("\"message\": %" PRIu32 ", \"bytes\": %" PRIu64 ", \"whole\": %s", any->message,
-           p->data.bytes, p->whole ? "true" : "false");
+    jsonout(stdout, "{ordinal:n index_record:n text_record:n message:w bytes:u whole:b",
+            p->data.ordinal, p->index.ordinal, p->text.ordinal, any->message, p->data.bytes,
+            p->whole);
     if (p->known)
         json_known(p);
     putchar('}');

@@ -52,7 +52,7 @@ static void check_report(struct check *check, const struct limefile_finding *fin
     if (limefile_is_read_error(finding->code))
         check->read_failed = true;
     if (check->options->json)
-        jsonout_finding(stdout, finding);
+        jsonout(stdout, "f", finding);
     else if (!check->options->quiet)
         finding_message(check->path, finding, warning);
 }
@@ -127,23 +127,23 @@ static void check_summary(const struct check *c)
 
 /* ---- JSON ---- */
 
-static void check_begin_json(const struct check *c)
+static void print_counts_json(const struct check *c)
 {
-    jsonout_begin_file(c->path);
-    printf(", \"findings\": [");
+    jsonout(stdout, "deviations:u faults:u warnings:u records:u messages:w size:u",
+            c->deviations, c->faults, c->warnings, c->records, c->messages, c->size);
 }
 
 static void check_end_json(const struct check *c)
 {
-    printf(", \"verdict\": \"%s\"", limefile_verdict_word(c->verdict));
+    jsonout(stdout, "verdict:s", limefile_verdict_word(c->verdict));
     if (c->skipped)
-        jsonout_word(stdout, "reason", c->skipped);
+        jsonout(stdout, "reason:z", c->skipped);
     if (c->error)
-        jsonout_word(stdout, "error", c->error);
+        jsonout(stdout, "error:z", c->error);
     if (c->qcdml) {
         if (c->verdict != LIMEFILE_UNREADABLE)
             qcdml_check(c->qcdml);
-        fputs(", \"qcdml\": ", stdout);
+        jsonout(stdout, "qcdml:");
         qcdml_check_json(c->qcdml);
     }
     fputs(c->options->lines ? "}\n" : "}", stdout);
@@ -154,14 +154,12 @@ static void check_end_json(const struct check *c)
 /* With the members that a file has which was examined. */
 static void unexamined_json(const struct check *c)
 {
-    check_begin_json(c);
-    fputs("], \"deviations\": 0, \"faults\": 0, \"warnings\": 0, \"records\": 0, "
-          "\"messages\": 0, \"size\": 0",
-          stdout);
+    jsonout(stdout, "{file:s findings:[]", c->path);
+    print_counts_json(c);
     if (c->options->data)
-        fputs(", \"checksums\": [], \"checkpoints\": []", stdout);
+        jsonout(stdout, "checksums:[] checkpoints:[]");
     if (c->options->physics)
-        fputs(", \"physics\": []", stdout);
+        jsonout(stdout, "physics:[]");
     check_end_json(c);
 }
 
@@ -435,21 +433,14 @@ static int verify_gauge(struct look *look)
 static void end_json(struct look *look)
 {
     const struct check *c = look->check;
-    printf("], \"deviations\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"warnings\": %" PRIu64
-           ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32 ", \"size\": %" PRIu64,
-           c->deviations, c->faults, c->warnings, c->records, c->messages, c->size);
+    jsonout(stdout, "]");
+    print_counts_json(c);
     if (c->format)
-        printf(", \"format\": \"%s\"", c->format);
-    if (c->options->data) {
-        fputs(", \"checksums\": ", stdout);
-        jsonout_list_print(&look->sum_list);
-        fputs(", \"checkpoints\": ", stdout);
-        jsonout_list_print(&look->cell_list);
-    }
-    if (c->options->physics) {
-        fputs(", \"physics\": ", stdout);
-        jsonout_list_print(&look->physics_list);
-    }
+        jsonout(stdout, "format:s", c->format);
+    if (c->options->data)
+        jsonout(stdout, "checksums:j checkpoints:j", &look->sum_list, &look->cell_list);
+    if (c->options->physics)
+        jsonout(stdout, "physics:j", &look->physics_list);
     check_end_json(c);
 }
 
@@ -532,7 +523,7 @@ static void examine(struct look *look, bool container)
 {
     struct check *check = look->check;
     if (check->options->json)
-        check_begin_json(check);
+        jsonout(stdout, "{file:s findings:[", check->path);
     int err = check->options->json ? open_lists(look) : 0;
     if (!err)
         err = container ? examine_container(look) : examine_other(look);
@@ -675,11 +666,13 @@ static void print_totals(const struct options *o, const struct totals *t)
 
 static void print_totals_json(const struct totals *t)
 {
-    printf("{\"summary\": {\"files\": %" PRIu64, t->files);
-    for (enum limefile_verdict v = LIMEFILE_GOOD; v <= LIMEFILE_UNREADABLE; v++)
-        printf(", \"%s\": %" PRIu64, limefile_verdict_word(v), t->verdicts[v]);
-    printf(", \"warnings\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"summed\": %" PRIu64 "}}\n",
-           t->warnings, t->bytes, t->summed);
+    const uint64_t *n = t->verdicts;
+    jsonout(stdout,
+            "{summary:{files:u good:u skipped:u unverified:u bad:u unreadable:u warnings:u "
+            "bytes:u summed:u}}",
+            t->files, n[LIMEFILE_GOOD], n[LIMEFILE_SKIPPED], n[LIMEFILE_UNVERIFIED],
+            n[LIMEFILE_BAD], n[LIMEFILE_UNREADABLE], t->warnings, t->bytes, t->summed);
+    putchar('\n');
 }
 
 /* How often the data are read, for the progress bar. */

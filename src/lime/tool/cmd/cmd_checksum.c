@@ -68,23 +68,21 @@ static void print_text(const struct sum_item *item)
 static void print_json(const struct sum_item *item)
 {
     const struct limefile_field *f = &item->field;
-    printf("{\"ordinal\": %" PRIu64 ", \"type\": ", f->record.ordinal);
-    jsonout_text(stdout, item->type, strlen(item->type));
-    printf(", \"bytes\": %" PRIu64, f->record.bytes);
+    jsonout(stdout, "{ordinal:u type:s bytes:u", f->record.ordinal, item->type,
+            f->record.bytes);
     if (item->is_cksum) {
-        printf(", \"cksum\": %" PRIu32 "}", item->cksum);
+        jsonout(stdout, "cksum:w}", item->cksum);
         return;
     }
-    printf(", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64 ", \"state\": \"%s\"", f->sites,
-           f->site_bytes, limefile_verdict_word(item->verdict));
+    jsonout(stdout, "sites:u site_bytes:u state:s", f->sites, f->site_bytes,
+            limefile_verdict_word(item->verdict));
     if (item->summed)
-        printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", item->sum.suma, item->sum.sumb);
+        jsonout(stdout, "suma:x sumb:x", item->sum.suma, item->sum.sumb);
     if (f->has_checksum)
-        printf(", \"stored\": {\"ordinal\": %" PRIu64
-               ", \"suma\": \"%08x\", \"sumb\": \"%08x\"}",
-               f->by_checksum, f->checksum.suma, f->checksum.sumb);
+        jsonout(stdout, "stored:{ordinal:u suma:x sumb:x}", f->by_checksum, f->checksum.suma,
+                f->checksum.sumb);
     if (item->action)
-        printf(", \"action\": \"%s\"", action_words[item->action]);
+        jsonout(stdout, "action:s", action_words[item->action]);
     putchar('}');
 }
 
@@ -101,10 +99,8 @@ static void print_item(const struct checksum_options *o, const struct sum_item *
 
 static void begin_items(const struct checksum_options *o)
 {
-    if (!o->json)
-        return;
-    jsonout_begin_file(o->path);
-    fputs(", \"records\": [", stdout);
+    if (o->json)
+        jsonout(stdout, "{file:s records:[", o->path);
 }
 
 static void end_items(const struct checksum_options *o)
@@ -382,10 +378,11 @@ static int cksum_one(const struct checksum_options *o, const struct container *c
 /* Where there is nothing else to print. */
 static int json_failure(const struct checksum_options *o, int status)
 {
-    if (!o->json)
-        return status;
-    jsonout_begin_file(o->path);
-    puts(", \"error\": \"no checksum could be computed\", \"records\": []}");
+    if (o->json) {
+        jsonout(stdout, "{file:s error:s records:[]}", o->path,
+                "no checksum could be computed");
+        putchar('\n');
+    }
     return status;
 }
 

@@ -310,15 +310,12 @@ static void fieldjson_array(FILE *out, const struct limefile_field *field)
         fputs("null", out);
         return;
     }
-    fputs("{\"shape\": [", out);
-    for (unsigned i = 0; i < a.dims; i++)
-        fprintf(out, "%s%" PRIu64, i ? ", " : "", a.shape[i]);
-    fprintf(out, "], \"lattice_dims\": %u, \"dtype\": ", a.lattice);
+    char dtype[16] = "|u1";
     if (a.precision)
-        fprintf(out, "\">%c%u\"", a.complex ? 'c' : 'f', a.precision / 8 * (a.complex ? 2 : 1));
-    else
-        fputs("\"|u1\"", out);
-    fprintf(out, ", \"offset\": %" PRIu64 "}", field->record.data_offset);
+        snprintf(dtype, sizeof dtype, ">%c%u", a.complex ? 'c' : 'f',
+                 a.precision / 8 * (a.complex ? 2 : 1));
+    jsonout(out, "{shape:l lattice_dims:w dtype:s offset:u}", a.shape, a.dims, a.lattice, dtype,
+            field->record.data_offset);
 }
 
 static const char *kind_word(enum limefile_fieldkind kind)
@@ -331,49 +328,28 @@ static const char *kind_word(enum limefile_fieldkind kind)
     return words[kind];
 }
 
-static void json_list(const char *name, const uint64_t *numbers, unsigned count)
-{
-    printf(", \"%s\": ", name);
-    if (!count)
-        fputs("null", stdout);
-    for (unsigned i = 0; i < count; i++)
-        printf("%s%" PRIu64 "%s", i ? ", " : "[", numbers[i], i + 1 == count ? "]" : "");
-}
-
 static void json_field(struct info *info, const struct limefile_field *f)
 {
     struct limefile_scidac_record said;
     char lfn[LIMEFILE_LFN_MAX];
     unsigned box = f->boxed && !f->halved ? f->lattice.dims : 0;
-    printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ", f->record.ordinal,
-           f->record.message);
-    jsonout_text(stdout, f->record.type, f->record.type_len);
-    jsonout_word(stdout, "kind", kind_word(f->kind));
-    jsonout_word(stdout, "name", f->name);
-    json_list("lattice", f->lattice.extent, f->lattice.dims);
-    json_list("lower", f->lower, box);
-    json_list("upper", f->upper, box);
-    jsonout_number(stdout, "precision", f->precision);
-    jsonout_number(stdout, "sites", f->sites);
-    jsonout_number(stdout, "site_bytes", f->site_bytes);
-    printf(", \"bytes\": %" PRIu64, f->record.bytes);
-    jsonout_number(stdout, "expected", f->expected);
-    fputs(", \"checksum\": ", stdout);
+    jsonout(stdout,
+            "{ordinal:u message:w type:s kind:s name:z lattice:l lower:l upper:l precision:n "
+            "sites:n site_bytes:n bytes:u expected:n checksum:",
+            f->record.ordinal, f->record.message, f->record.type, kind_word(f->kind), f->name,
+            f->lattice.extent, f->lattice.dims, f->lower, box, f->upper, box,
+            (uint64_t)f->precision, f->sites, f->site_bytes, f->record.bytes, f->expected);
     if (f->has_checksum)
-        printf("{\"suma\": \"%08x\", \"sumb\": \"%08x\"}", (unsigned)f->checksum.suma,
-               (unsigned)f->checksum.sumb);
+        jsonout(stdout, "{suma:x sumb:x}", f->checksum.suma, f->checksum.sumb);
     else
         fputs("null", stdout);
-    fputs(", \"array\": ", stdout);
+    jsonout(stdout, "array:");
     fieldjson_array(stdout, f);
-    jsonout_word(stdout, "date",
-                 info_private_record(info, f->by_record, &said) ? said.date : NULL);
-    jsonout_word(stdout, "lfn", info_lfn(info, f->by_lfn, lfn) ? lfn : NULL);
-    jsonout_number(stdout, "format_record", f->by_format);
-    jsonout_number(stdout, "private_record", f->by_record);
-    jsonout_number(stdout, "checksum_record", f->by_checksum);
-    jsonout_number(stdout, "lfn_record", f->by_lfn);
-    putchar('}');
+    jsonout(stdout,
+            "date:z lfn:z format_record:n private_record:n checksum_record:n lfn_record:n}",
+            info_private_record(info, f->by_record, &said) ? said.date : NULL,
+            info_lfn(info, f->by_lfn, lfn) ? lfn : NULL, f->by_format, f->by_record,
+            f->by_checksum, f->by_lfn);
 }
 
 static void json_facts(const struct facts *facts)
@@ -402,15 +378,13 @@ static int json_info(struct info *info)
     enum facts_form form;
     int status = TOOL_GOOD;
     bool first = true;
-    fputs("], \"info\": [", stdout);
+    jsonout(stdout, "] info:[");
     for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++) {
         if (!facts_title(r.type, &form))
             continue;
         status = info_read_facts(info, &r, form);
-        printf("%s{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ",
-               first ? "\n " : ",\n ", r.ordinal, r.message);
-        jsonout_text(stdout, r.type, r.type_len);
-        fputs(", \"facts\": ", stdout);
+        fputs(first ? "\n " : ",\n ", stdout);
+        jsonout(stdout, "{ordinal:u message:w type:s facts:", r.ordinal, r.message, r.type);
         json_facts(&info->facts);
         putchar('}');
         facts_release(&info->facts);
@@ -423,7 +397,7 @@ static void json_finding(struct info *info, const struct limefile_finding *findi
 {
     info->deviations += !limefile_is_harmless(finding->code);
     fputs(i ? ",\n " : "\n ", stdout);
-    jsonout_finding(stdout, finding);
+    jsonout(stdout, "f", finding);
 }
 
 static int json_deviations(struct info *info)
@@ -432,7 +406,7 @@ static int json_deviations(struct info *info)
     struct limecheckpoint_findings cells;
     size_t i = 0;
     int got;
-    fputs(", \"deviations\": [", stdout);
+    jsonout(stdout, "deviations:[");
     for (; limefile_fields_finding(&info->fields, i, &finding); i++)
         json_finding(info, &finding, i);
     limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
@@ -445,7 +419,7 @@ static int json_checkpoints(struct info *info)
 {
     struct limecheckpoint checkpoint;
     int got;
-    fputs("], \"checkpoints\": [", stdout);
+    jsonout(stdout, "] checkpoints:[");
     limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
     for (bool first = true; (got = limecheckpoint_next(&info->walk, &checkpoint)) == 1;
          first = false) {
@@ -465,15 +439,11 @@ static const char *verdict_of(int status)
 static int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
-    jsonout_begin_file(info->c.path);
-    printf(", \"size\": %" PRIu64 ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32
-           ", \"fault\": ",
-           limefile_index_size(index), limefile_index_count(index),
-           limefile_index_messages(index));
-    jsonout_finding(stdout, info_fault(info));
-    jsonout_word(stdout, "lfn", info->fields.lfn);
+    jsonout(stdout, "{file:s size:u records:u messages:w fault:f lfn:z", info->c.path,
+            limefile_index_size(index), limefile_index_count(index),
+            limefile_index_messages(index), info_fault(info), info->fields.lfn);
     int status = json_deviations(info);
-    fputs("], \"fields\": [", stdout);
+    jsonout(stdout, "] fields:[");
     for (size_t i = 0; i < info->fields.count; i++) {
         fputs(i ? ",\n " : "\n ", stdout);
         struct limefile_field field;
@@ -482,17 +452,15 @@ static int info_json(struct info *info)
     }
     status = worse_status(status, json_checkpoints(info));
     status = worse_status(status, json_info(info));
-    printf("], \"verdict\": \"%s\"}", verdict_of(info_judge(info, status)));
+    jsonout(stdout, "] verdict:s}", verdict_of(info_judge(info, status)));
     return status;
 }
 
 /* What stands in the place of a container that cannot be told. */
 static void info_json_failure(const char *path, const char *why, enum limefile_verdict verdict)
 {
-    jsonout_begin_file(path);
-    jsonout_word(stdout, "error", why);
-    printf(", \"fields\": [], \"info\": [], \"verdict\": \"%s\"}",
-           limefile_verdict_word(verdict));
+    jsonout(stdout, "{file:s error:z fields:[] info:[] verdict:s}", path, why,
+            limefile_verdict_word(verdict));
 }
 
 enum { FINDINGS_TOLD = 20 };

@@ -195,12 +195,11 @@ static void judge_sum(struct sums_check *sums, const struct field_check *check,
 static void sum_json(FILE *out, const struct limefile_field *f, const struct sum_result *sum)
 {
     const char *reason = reason_of(f, sum);
-    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", f->record.ordinal,
-            limefile_verdict_word(sum->verdict));
+    jsonout(out, "{ordinal:u state:s", f->record.ordinal, limefile_verdict_word(sum->verdict));
     if (reason)
-        jsonout_word(out, "reason", reason);
+        jsonout(out, "reason:z", reason);
     if (sum->known)
-        fprintf(out, ", \"suma\": \"%08x\", \"sumb\": \"%08x\"", sum->is.suma, sum->is.sumb);
+        jsonout(out, "suma:x sumb:x", sum->is.suma, sum->is.sumb);
     putc('}', out);
 }
 
@@ -412,68 +411,48 @@ static void judge_physics(struct physics_check *p, const struct field_check *che
     }
 }
 
-static void number_json(FILE *out, const char *name, double value)
-{
-    if (isfinite(value))
-        fprintf(out, ", \"%s\": %.17g", name, value);
-    else
-        fprintf(out, ", \"%s\": null", name);
-}
-
 static void first_json(FILE *out, const struct limefile_physics *is)
 {
     const struct limefile_physics_bad *bad = &is->first;
     if (bad->wrong == LIMEFILE_PHYSICS_GOOD) {
-        fputs(", \"first_bad\": null", out);
+        jsonout(out, "first_bad:r", "null");
         return;
     }
-    fprintf(out,
-            ", \"first_bad\": {\"site\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
-            "], \"direction\": \"%c\", \"wrong\": \"%s\"",
-            bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction],
-            limefile_physics_wrong_word(bad->wrong));
+    jsonout(out, "first_bad:{site:l direction:s wrong:s", bad->at, 4,
+            (char[]){"xyzt"[bad->direction], '\0'}, limefile_physics_wrong_word(bad->wrong));
     if (bad->wrong == LIMEFILE_PHYSICS_NAN || bad->wrong == LIMEFILE_PHYSICS_INFINITE)
-        fprintf(out, ", \"real\": %u", bad->real);
+        jsonout(out, "real:w}", bad->real);
     else
-        number_json(out, "deviation", bad->deviation);
-    putc('}', out);
+        jsonout(out, "deviation:d}", bad->deviation);
 }
 
 static void stated_json(FILE *out, const struct physics_result *r)
 {
-    fputs(", \"stated\": [", out);
+    jsonout(out, "stated:[");
     for (int i = 0; i < r->stated_count; i++) {
         const struct limefile_physics_stated *s = &r->stated[i];
-        fprintf(out,
-                "%s{\"ordinal\": %" PRIu64 ", \"where\": \"%s\", \"name\": \"%s\", \"text\": ",
-                i ? ", " : "", s->ordinal, s->where, s->name);
-        jsonout_text(out, s->text, strlen(s->text));
-        number_json(out, "value", s->number ? s->value : NAN);
-        number_json(out, "measured", limefile_physics_value(&r->is, s->quantity));
-        fprintf(out, ", \"agrees\": %s}",
-                limefile_physics_agrees(&r->is, s, r->precision) ? "true" : "false");
+        fputs(i ? ", " : "", out);
+        jsonout(out, "{ordinal:u where:s name:s text:s value:d measured:d agrees:b}",
+                s->ordinal, s->where, s->name, s->text, s->number ? s->value : NAN,
+                limefile_physics_value(&r->is, s->quantity),
+                limefile_physics_agrees(&r->is, s, r->precision));
     }
     putc(']', out);
 }
 
 static void physics_json(FILE *out, const struct physics_result *r)
 {
-    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", r->ordinal,
-            limefile_verdict_word(r->verdict));
+    const struct limefile_physics *is = &r->is;
+    jsonout(out, "{ordinal:u state:s", r->ordinal, limefile_verdict_word(r->verdict));
     if (r->reason) {
-        fprintf(out, ", \"reason\": \"%s\"}", r->reason);
+        jsonout(out, "reason:s}", r->reason);
         return;
     }
-    number_json(out, "plaquette", r->is.plaquette);
-    number_json(out, "space", r->is.space);
-    number_json(out, "time", r->is.time);
-    number_json(out, "link_trace", r->is.trace);
-    number_json(out, "unitarity", r->is.unitarity);
-    number_json(out, "determinant", r->is.determinant);
-    number_json(out, "bound", r->is.bound);
-    fprintf(out,
-            ", \"nonfinite\": %" PRIu64 ", \"bad_links\": %" PRIu64 ", \"bad_sites\": %" PRIu64,
-            r->is.nonfinite, r->is.bad_links, r->is.bad_sites);
+    jsonout(out,
+            "plaquette:d space:d time:d link_trace:d unitarity:d determinant:d bound:d "
+            "nonfinite:u bad_links:u bad_sites:u",
+            is->plaquette, is->space, is->time, is->trace, is->unitarity, is->determinant,
+            is->bound, is->nonfinite, is->bad_links, is->bad_sites);
     first_json(out, &r->is);
     stated_json(out, r);
     putc('}', out);
@@ -575,17 +554,13 @@ static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gau
 static void gauge_json(FILE *out, const struct limefile_gauge *g,
                        const struct limefile_gauge_sums *is, const char *why, bool right)
 {
-    fprintf(out, "{\"ordinal\": 0, \"state\": \"%s\"",
-            !right ? "bad"
-            : why  ? "unverified"
-                   : "good");
+    jsonout(out, "{ordinal:w state:s", 0, !right ? "bad" : why ? "unverified" : "good");
     if (why)
-        fprintf(out, ", \"reason\": \"%s\"", why);
+        jsonout(out, "reason:s", why);
     if (g->format == LIMEFILE_GAUGE_NERSC)
-        fprintf(out, ", \"sum\": \"%08" PRIx32 "\"", is->nersc);
+        jsonout(out, "sum:x", is->nersc);
     else if (g->format == LIMEFILE_GAUGE_MILC)
-        fprintf(out, ", \"sum29\": \"%08" PRIx32 "\", \"sum31\": \"%08" PRIx32 "\"", is->sum29,
-                is->sum31);
+        jsonout(out, "sum29:x sum31:x", is->sum29, is->sum31);
     putc('}', out);
 }
 

@@ -350,13 +350,8 @@ static void keep(struct qcdml_check *check, const struct difference *d)
         return;
     check->found_count++;
     FILE *out = jsonout_list_next(&check->found);
-    fprintf(out, "{\"warning\": %s, \"what\": \"%s\"", d->warning ? "true" : "false", d->what);
-    jsonout_word(out, "document", d->document);
-    jsonout_word(out, "container", d->container);
-    jsonout_word(out, "why", d->why);
-    jsonout_number(out, "line", d->line);
-    jsonout_number(out, "ordinal", d->ordinal);
-    putc('}', out);
+    jsonout(out, "{warning:b what:s document:z container:z why:z line:n ordinal:n}", d->warning,
+            d->what, d->document, d->container, d->why, (uint64_t)d->line, d->ordinal);
 }
 
 /* Says it, unless silent, and keeps it for JSON. */
@@ -389,13 +384,12 @@ static void differences_summary(const struct qcdml_check *check)
 
 void qcdml_check_json(struct qcdml_check *check)
 {
-    jsonout_begin_file(check->document);
-    printf(", \"records\": %zu, \"differences\": %zu, \"warnings\": %zu, \"found\": ",
-           check->records, check->differences, check->warnings);
-    jsonout_list_print(&check->found);
-    printf(", \"verdict\": \"%s\"}", !check->compared     ? "unreadable"
-                                     : check->differences ? "bad"
-                                                          : "good");
+    jsonout(stdout, "{file:s records:u differences:u warnings:u found:j verdict:s}",
+            check->document, (uint64_t)check->records, (uint64_t)check->differences,
+            (uint64_t)check->warnings, &check->found,
+            !check->compared     ? "unreadable"
+            : check->differences ? "bad"
+                                 : "good");
 }
 
 void qcdml_check_release(struct qcdml_check *check)
