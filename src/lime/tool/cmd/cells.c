@@ -1,6 +1,7 @@
 /* cells.c - what lime check and lime info say of checkpoints of particles */
 #define _GNU_SOURCE
 #include "cells.h"
+#include "fieldcheck.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -41,15 +42,16 @@ static const char *reason_of(const struct limecheckpoint *p, enum limefile_verdi
     return "its length is not that of the particles";
 }
 
-static int compare(struct cells_check *check, struct limefile_source *source,
-                   const struct limecheckpoint *p, struct cells_result *result)
+static int compare(struct data_check *check, const struct limecheckpoint *p,
+                   struct cells_result *result)
 {
     struct limecheckpoint_verdict verdict;
     struct limefile_finding finding = {
         .offset = p->data.data_offset,
         .ordinal = p->data.ordinal,
     };
-    int err = limecheckpoint_verify(source, p, check->progress, check->context, &verdict);
+    int err =
+        limecheckpoint_verify(check->c->source, p, check->progress, check->context, &verdict);
     if (err == -ENOMEM)
         return err;
     result->cells = verdict.cells;
@@ -58,7 +60,7 @@ static int compare(struct cells_check *check, struct limefile_source *source,
         result->first[d] = verdict.at[d];
     result->verdict = err ? LIMEFILE_UNREADABLE : verdict.bad ? LIMEFILE_BAD : LIMEFILE_GOOD;
     if (result->verdict == LIMEFILE_GOOD) {
-        check->verified++;
+        check->sums->good++;
         return 0;
     }
     finding.code = err ? err : LIMEFILE_D_CELLS;
@@ -68,41 +70,39 @@ static int compare(struct cells_check *check, struct limefile_source *source,
         finding.why = verdict.why;
     }
     check->report(check->context, &finding);
-    check->wrong++;
+    check->sums->wrong++;
     return 0;
 }
 
-static int check_one(struct cells_check *check, struct limefile_source *source,
-                     const struct limecheckpoint *p)
+static int check_one(struct data_check *check, const struct limecheckpoint *p)
 {
     struct cells_result result = {.ordinal = p->data.ordinal};
     if (!p->data.ordinal)
         return 0;
     const char *reason = reason_of(p, &result.verdict);
-    int err = reason ? 0 : compare(check, source, p, &result);
+    int err = reason ? 0 : compare(check, p, &result);
     if (reason) {
         if (result.verdict == LIMEFILE_BAD)
-            check->wrong++;
+            check->sums->wrong++;
         else
-            check->unverified++;
+            check->sums->unverified++;
         if (!check->quiet)
             answer(check->path, "record %" PRIu64 ": %s: %s", result.ordinal,
                    limefile_verdict_word(result.verdict), reason);
     }
-    if (!err && check->results)
-        print_result(jsonout_list_next(check->results), &result);
+    if (!err && check->cell_list.file)
+        print_result(jsonout_list_next(&check->cell_list), &result);
     return err;
 }
 
-int cells_check(struct cells_check *check, struct limefile_source *source,
-                const struct limefile_index *index)
+int cells_check(struct data_check *check)
 {
     struct limecheckpoint_walk walk;
     struct limecheckpoint checkpoint;
     int got, err = 0;
-    limecheckpoint_walk_begin(&walk, source, index);
+    limecheckpoint_walk_begin(&walk, check->c->source, check->c->index);
     while (!err && (got = limecheckpoint_next(&walk, &checkpoint)) != 0)
-        err = got < 0 ? got : check_one(check, source, &checkpoint);
+        err = got < 0 ? got : check_one(check, &checkpoint);
     return err;
 }
 

@@ -60,9 +60,10 @@ static void check_report(struct check *check, const struct limefile_finding *fin
 /* ---- the line at the end ---- */
 
 /* "; checksums: 2 right, 1 wrong" */
-static void counts_text(const char *what, const char *const names[3], const uint64_t counts[3],
-                        const char *none, char buf[COUNTS_MAX])
+static void counts_text(const char *what, const char *const names[3],
+                        const struct check_counts *is, const char *none, char buf[COUNTS_MAX])
 {
+    const uint64_t counts[] = {is->good, is->wrong, is->unverified};
     int used = snprintf(buf, COUNTS_MAX, "; %s: ", what);
     bool any = false;
     for (size_t i = 0; i < 3; i++)
@@ -78,9 +79,8 @@ static void counts_text(const char *what, const char *const names[3], const uint
 static void sums_text(const struct check *c, char buf[COUNTS_MAX])
 {
     static const char *const names[] = {"right", "wrong", "unverified"};
-    const uint64_t counts[] = {c->verified, c->wrong, c->unverified};
     if (c->options->data)
-        counts_text("checksums", names, counts, "no data to verify", buf);
+        counts_text("checksums", names, &c->sums, "no data to verify", buf);
     else if (c->has_data)
         snprintf(buf, COUNTS_MAX, "; %s",
                  c->options->physics ? "checksums not compared" : "data not read");
@@ -89,9 +89,8 @@ static void sums_text(const struct check *c, char buf[COUNTS_MAX])
 static void physics_text(const struct check *c, char buf[COUNTS_MAX])
 {
     static const char *const names[] = {"good", "bad", "unverified"};
-    const uint64_t counts[] = {c->physical, c->unphysical, c->unexamined};
     if (c->options->physics)
-        counts_text("configurations", names, counts, "none", buf);
+        counts_text("configurations", names, &c->physics, "none", buf);
 }
 
 static void findings_text(const struct check *c, char buf[COUNTS_MAX])
@@ -202,10 +201,7 @@ struct look {
 
     struct limefile_finding beginning; /* of a file that does not begin with a header */
 
-    struct field_check field;
-    struct sums_check sums;
-    struct physics_check physics;
-    struct jsonout_list sum_list, cell_list, physics_list;
+    struct data_check data;
 };
 
 /* ---- findings ---- */
@@ -343,89 +339,45 @@ static void report_data(void *context, const struct limefile_finding *finding)
     check_report(context, finding);
 }
 
-static int verify_cells(struct look *look)
-{
-    struct check *check = look->check;
-    struct cells_check cells = {
-        .path = check->path,
-        .quiet = check->options->quiet || check->options->json,
-        .progress = count_bytes,
-        .report = report_data,
-        .context = check,
-        .results = check->options->json ? &look->cell_list : NULL,
-    };
-    int err = cells_check(&cells, look->c.source, look->c.index);
-    check->verified += cells.verified;
-    check->wrong += cells.wrong;
-    check->unverified += cells.unverified;
-    return err;
-}
-
 static void begin_data(struct look *look)
 {
     struct check *check = look->check;
     const struct check_options *o = check->options;
-    look->field = (struct field_check){
+    look->data = (struct data_check){
         .path = check->path,
         .c = &look->c,
         .fields = &look->fields,
         .threads = o->threads,
         .quiet = o->quiet || o->json,
+        .strict = o->strict,
         .summed = o->data,
         .physical = o->physics,
+        .sums = &check->sums,
+        .physics = &check->physics,
         .progress = count_bytes,
         .report = report_data,
         .context = check,
-        .sums = o->json && o->data ? &look->sum_list : NULL,
-        .physics_results = o->json && o->physics ? &look->physics_list : NULL,
     };
 }
 
 static int verify(struct look *look)
 {
-    struct check *check = look->check;
-    const struct check_options *o = check->options;
-    begin_data(look);
+    struct data_check *data = &look->data;
     int err = 0;
-    if (o->data)
-        sums_check(&look->sums, &look->field);
-    else if (o->physics)
-        sums_check_headers(&look->sums, &look->field);
-    check->verified = look->sums.verified;
-    check->wrong = look->sums.wrong;
-    check->unverified = look->sums.unverified;
-    if (!err && o->data)
-        err = verify_cells(look);
-    if (!err && o->physics)
-        err = physics_check(&look->physics, &look->field);
-    check->physical = look->physics.good;
-    check->unphysical = look->physics.wrong;
-    check->unexamined = look->physics.unverified;
-    return err;
+    if (data->summed)
+        sums_check(data);
+    else if (data->physical)
+        sums_check_headers(data);
+    if (data->summed)
+        err = cells_check(data);
+    return !err && data->physical ? physics_check(data) : err;
 }
 
 /* A file in another format, all of it. */
 static int verify_gauge(struct look *look)
 {
-    struct check *check = look->check;
-    struct gauge_check gauge = {
-        .sums = &look->sums,
-        .physics = &look->physics,
-        .summed = check->options->data,
-        .physical = check->options->physics,
-        .strict = check->options->strict,
-    };
-    int err = look->c.source->ops->size(look->c.source, &check->size);
-    begin_data(look);
-    if (!err)
-        err = gauge_check(&gauge, &look->field);
-    check->verified = look->sums.verified;
-    check->wrong = look->sums.wrong;
-    check->unverified = check->options->data ? look->sums.unverified : 0;
-    check->physical = look->physics.good;
-    check->unphysical = look->physics.wrong;
-    check->unexamined = gauge.unexamined;
-    return err;
+    int err = look->c.source->ops->size(look->c.source, &look->check->size);
+    return err ? err : gauge_check(&look->data);
 }
 
 /* ---- JSON ---- */
@@ -438,9 +390,10 @@ static void end_json(struct look *look)
     if (c->format)
         jsonout(stdout, "format:s", c->format);
     if (c->options->data)
-        jsonout(stdout, "checksums:j checkpoints:j", &look->sum_list, &look->cell_list);
+        jsonout(stdout, "checksums:j checkpoints:j", &look->data.sum_list,
+                &look->data.cell_list);
     if (c->options->physics)
-        jsonout(stdout, "physics:j", &look->physics_list);
+        jsonout(stdout, "physics:j", &look->data.physics_list);
     check_end_json(c);
 }
 
@@ -501,9 +454,9 @@ static enum limefile_verdict judge(const struct check *check)
 {
     if (check->error || check->read_failed)
         return LIMEFILE_UNREADABLE;
-    if (check->deviations + check->faults + check->wrong + check->unphysical)
+    if (check->deviations + check->faults + check->sums.wrong + check->physics.wrong)
         return LIMEFILE_BAD;
-    if (check->unverified + check->unexamined == 0)
+    if (check->sums.unverified + check->physics.unverified == 0)
         return LIMEFILE_GOOD;
     return check->options->strict ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
 }
@@ -511,11 +464,11 @@ static enum limefile_verdict judge(const struct check *check)
 static int open_lists(struct look *look)
 {
     const struct check_options *o = look->check->options;
-    int err = o->data ? jsonout_list_open(&look->sum_list) : 0;
+    int err = o->data ? jsonout_list_open(&look->data.sum_list) : 0;
     if (!err && o->data)
-        err = jsonout_list_open(&look->cell_list);
+        err = jsonout_list_open(&look->data.cell_list);
     if (!err && o->physics)
-        err = jsonout_list_open(&look->physics_list);
+        err = jsonout_list_open(&look->data.physics_list);
     return err;
 }
 
@@ -524,6 +477,7 @@ static void examine(struct look *look, bool container)
     struct check *check = look->check;
     if (check->options->json)
         jsonout(stdout, "{file:s findings:[", check->path);
+    begin_data(look);
     int err = check->options->json ? open_lists(look) : 0;
     if (!err)
         err = container ? examine_container(look) : examine_other(look);
@@ -541,9 +495,9 @@ static void examine(struct look *look, bool container)
 static void close_it(struct look *look)
 {
     container_close(&look->c);
-    jsonout_list_close(&look->sum_list);
-    jsonout_list_close(&look->cell_list);
-    jsonout_list_close(&look->physics_list);
+    jsonout_list_close(&look->data.sum_list);
+    jsonout_list_close(&look->data.cell_list);
+    jsonout_list_close(&look->data.physics_list);
     limefile_fields_release(&look->fields);
     free(look->found);
 }
