@@ -641,16 +641,16 @@ struct checks {
     struct outcome *outcomes; /* one for each file, shared with the processes that write them */
 };
 
-static const char *get_name(void *context, size_t i)
+/* Where the outcome for a file goes. */
+static struct outcome *find_outcome(const struct checks *all, const struct pathlist_item *item)
 {
-    return ((const struct checks *)context)->list->items[i].path;
+    return &all->outcomes[item - all->list->items];
 }
 
-static int check_one(const struct checks *all, size_t i, unsigned threads,
-                     struct progress *progress)
+static int check_one(const struct checks *all, const struct pathlist_item *item,
+                     unsigned threads, struct progress *progress)
 {
     const struct options *o = all->options;
-    const struct pathlist_item *item = &all->list->items[i];
     struct check_options options = o->check;
     options.threads = threads;
     struct check check = {
@@ -678,7 +678,7 @@ static int check_one(const struct checks *all, size_t i, unsigned threads,
     if (o->qcdml && !o->check.json && check.verdict != LIMEFILE_UNREADABLE)
         qcdml_check(&qcdml);
     qcdml_check_release(&qcdml);
-    all->outcomes[i] = (struct outcome){
+    *find_outcome(all, item) = (struct outcome){
         .verdict = check.verdict,
         .warnings = check.warnings,
         .size = check.size,
@@ -688,25 +688,24 @@ static int check_one(const struct checks *all, size_t i, unsigned threads,
 }
 
 /* A single file has a progress bar of its own. */
-static int work(void *context, size_t i, unsigned threads)
+static int work(void *context, const struct pathlist_item *item, unsigned threads)
 {
     const struct checks *all = context;
     struct progress progress;
     if (all->list->count > 1)
-        return check_one(all, i, threads, NULL);
-    progress_begin(&progress, "check", all->list->items[i].size * count_passes(all->options));
-    int status = check_one(all, i, threads, &progress);
+        return check_one(all, item, threads, NULL);
+    progress_begin(&progress, "check", item->size * count_passes(all->options));
+    int status = check_one(all, item, threads, &progress);
     progress_end(&progress);
     return status;
 }
 
-static void print_lost(void *context, size_t i, const char *why)
+static void print_lost(void *context, const struct pathlist_item *item, const char *why)
 {
     const struct checks *all = context;
-    struct check check = {
-        .path = get_name(context, i), .options = &all->options->check, .error = why};
+    struct check check = {.path = item->path, .options = &all->options->check, .error = why};
     check_unexamined(&check);
-    all->outcomes[i] = (struct outcome){.verdict = check.verdict};
+    *find_outcome(all, item) = (struct outcome){.verdict = check.verdict};
 }
 
 static void add_outcome(struct totals *t, const struct outcome *one)
@@ -725,13 +724,12 @@ static int check_list(const struct pathlist *list, const struct options *o,
     struct totals totals = {.began = seconds_now()};
     bool array = !o->check.lines && list->count > 1;
     const struct parallel parallel = {
-        .count = list->count,
+        .list = list,
         .processors = o->check.threads,
         .waits = o->check.threads == 0 && !o->check.data && !o->check.physics,
         .action = "check",
         .between = o->check.json && array ? ",\n" : NULL,
         .context = &all,
-        .name = get_name,
         .work = work,
         .lost = print_lost,
     };

@@ -759,16 +759,6 @@ static int info_one(const char *path, bool json)
     return status;
 }
 
-struct infos {
-    const struct pathlist *list;
-    bool json;
-};
-
-static const char *get_name(void *context, size_t i)
-{
-    return ((const struct infos *)context)->list->items[i].path;
-}
-
 /* Whether the file is a container, also a damaged one, or cannot be read. */
 static bool is_wanted(const struct pathlist_item *item)
 {
@@ -785,31 +775,28 @@ static bool is_wanted(const struct pathlist_item *item)
     return wanted;
 }
 
-static int work(void *context, size_t i, unsigned threads)
+static int work(void *json, const struct pathlist_item *item, unsigned threads)
 {
-    const struct infos *all = context;
-    const struct pathlist_item *item = &all->list->items[i];
     (void)threads;
-    return is_wanted(item) ? info_one(item->path, all->json) : TOOL_GOOD;
+    return is_wanted(item) ? info_one(item->path, *(const bool *)json) : TOOL_GOOD;
 }
 
-static void print_lost(void *context, size_t i, const char *why)
+static void print_lost(void *json, const struct pathlist_item *item, const char *why)
 {
-    info_json_failure(get_name(context, i), why, LIMEFILE_UNREADABLE);
+    (void)json;
+    info_json_failure(item->path, why, LIMEFILE_UNREADABLE);
 }
 
 static int info_all(const struct pathlist *list, unsigned at_once, bool json)
 {
-    struct infos all = {list, json};
     bool array = list->open_ended || list->count > 1;
     const struct parallel parallel = {
-        .count = list->count,
+        .list = list,
         .processors = at_once,
         .waits = at_once == 0,
         .action = "info",
         .between = json ? ",\n" : "\n\n",
-        .context = &all,
-        .name = get_name,
+        .context = &json,
         .work = work,
         .lost = json ? print_lost : NULL,
     };
