@@ -6,6 +6,7 @@
  * then.
  */
 #define _GNU_SOURCE
+#include "array.h"
 #include "field.h"
 #include "fieldpack.h"
 #include "findings.h"
@@ -300,14 +301,8 @@ static int fields_hear_checksum(struct builder *b, const struct limefile_record 
     struct heard_sum sum = {.ordinal = (uint32_t)record->ordinal,
                             .fields = (uint32_t)b->out->count};
     struct said said;
-    if (b->sum_count == b->sum_capacity) {
-        size_t more = b->sum_capacity + b->sum_capacity / 2 + 8;
-        void *bigger = reallocarray(b->sums, more, sizeof *b->sums);
-        if (!bigger)
-            return -ENOMEM;
-        b->sums = bigger;
-        b->sum_capacity = more;
-    }
+    if (!limefile_array_reserve(&b->sums, &b->sum_capacity, b->sum_count + 1, sizeof *b->sums))
+        return -ENOMEM;
     int err = fields_hear(b, record, ROLE_CHECKSUM, &said, &sum.value);
     sum.good = said.good;
     if (!err)
@@ -426,14 +421,9 @@ static int keep(struct builder *b, struct kept_field *to, const struct limefile_
 static int add_field(struct builder *b, const struct limefile_field *f)
 {
     struct limefile_fields_kept *kept = b->out->kept;
-    if (b->out->count == kept->capacity) {
-        size_t more = kept->capacity + kept->capacity / 2 + 8;
-        void *bigger = reallocarray(kept->field, more, sizeof *kept->field);
-        if (!bigger)
-            return -ENOMEM;
-        kept->field = bigger;
-        kept->capacity = more;
-    }
+    if (!limefile_array_reserve(&kept->field, &kept->capacity, b->out->count + 1,
+                                sizeof *kept->field))
+        return -ENOMEM;
     int err = keep(b, &kept->field[b->out->count], f);
     b->out->count += !err;
     return err;

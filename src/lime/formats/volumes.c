@@ -1,5 +1,6 @@
 /* volumes.c - a set of volumes: what each has, whether they fit together, and the container
  * that they would have been */
+#include "array.h"
 #include "bytes.h"
 #include "limevolumes.h"
 
@@ -309,14 +310,8 @@ static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, ui
     }
     if (last && last->volume == volume && last->rank + last->count - 1 == rank)
         return LIMEFILE_E_VOLUME_TWICE; /* a hole would be that all along */
-    if (set->runs == set->capacity) {
-        size_t more = set->capacity + set->capacity / 2 + 64;
-        void *bigger = reallocarray(set->run, more, sizeof *set->run);
-        if (!bigger)
-            return -ENOMEM;
-        set->run = bigger;
-        set->capacity = more;
-    }
+    if (!limefile_array_reserve(&set->run, &set->capacity, set->runs + 1, sizeof *set->run))
+        return -ENOMEM;
     set->run[set->runs++] = (struct run){rank, at, 1, volume};
     return 0;
 }

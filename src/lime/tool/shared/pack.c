@@ -36,17 +36,11 @@ static void name_of(size_t i, const char *type, size_t type_len,
 
 static bool reserve(struct packlist *list, size_t text)
 {
-    if (!array_reserve(&list->entries, &list->capacity, list->count, sizeof *list->entries))
+    if (!limefile_array_reserve(&list->entries, &list->capacity, list->count + 1,
+                                sizeof *list->entries))
         return false;
-    if (list->text_capacity - list->text_size < text) {
-        size_t more = list->text_capacity + list->text_capacity / 2 + text + 64;
-        char *bigger = realloc(list->texts, more);
-        if (!bigger)
-            return false;
-        list->texts = bigger;
-        list->text_capacity = more;
-    }
-    return true;
+    return limefile_array_reserve(&list->texts, &list->text_capacity, list->text_size + text,
+                                  1);
 }
 
 bool packlist_add(struct packlist *list, const char *path, const char *type, size_t type_len,

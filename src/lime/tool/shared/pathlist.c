@@ -69,7 +69,8 @@ static bool report_memory(const char *path)
 static int add_name(void *context, const char *name)
 {
     struct names *names = context;
-    if (!array_reserve(&names->name, &names->capacity, names->count, sizeof *names->name))
+    if (!limefile_array_reserve(&names->name, &names->capacity, names->count + 1,
+                                sizeof *names->name))
         return -ENOMEM;
     char *copy = strdup(name);
     if (copy)
@@ -179,7 +180,8 @@ bool walk(const char *root, bool (*is_whole)(const char *folder),
 /* Adds the item with a copy of its path. */
 static bool put(struct pathlist *list, struct pathlist_item item)
 {
-    bool fits = array_reserve(&list->items, &list->capacity, list->count, sizeof *list->items);
+    bool fits = limefile_array_reserve(&list->items, &list->capacity, list->count + 1,
+                                       sizeof *list->items);
     char *copy = fits ? strdup(item.path) : NULL;
     if (!copy) {
         message_code(item.path, "list", -ENOMEM);

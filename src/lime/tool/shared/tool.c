@@ -339,23 +339,6 @@ int command_run(const struct command *command, int argc, char **argv)
     return status ? status : command->run(count, argv + optind);
 }
 
-/* ---- arrays ---- */
-
-bool array_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes)
-{
-    void *old, *bigger;
-    if (count < *capacity)
-        return true;
-    size_t more = *capacity + *capacity / 2 + 16;
-    memcpy(&old, array, sizeof old);
-    bigger = reallocarray(old, more, element_bytes);
-    if (!bigger)
-        return false;
-    memcpy(array, &bigger, sizeof bigger);
-    *capacity = more;
-    return true; /* cppcheck-suppress memleak */
-}
-
 /* ---- directories ---- */
 
 int directory_each(int folder, const char *path, int flags,

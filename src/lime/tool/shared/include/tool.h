@@ -5,6 +5,7 @@
 #ifndef TOOL_H
 #define TOOL_H
 
+#include "array.h"
 #include "limeverdict.h"
 
 #include <limits.h>
@@ -134,12 +135,6 @@ int finish_stdout(void);
 
 /* The folder is in a limefs mount. */
 bool is_in_limefs(const char *folder);
-
-/* ---- arrays ---- */
-
-/* Makes room for one more element of an array that has `count` of them: `array` points to the
- * pointer to it. False without memory; then it is as it was. */
-bool array_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes);
 
 /* ---- directories ---- */
 
