@@ -570,8 +570,16 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
     limefs_view_set_moving(writer->fs, writer->view, true);
     struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
     limefs_own_begin();
-    err = limefile_rewrite(folder, name, writer->shared.fd, record, index, pieces, count, NULL,
-                           NULL, &fd);
+    const struct limefile_rewrite to = {
+        .folder = folder,
+        .name = name,
+        .fd = writer->shared.fd,
+        .index = index,
+        .record = record,
+        .pieces = pieces,
+        .count = count,
+    };
+    err = limefile_rewrite(&to, &fd);
     limefs_own_end();
     limefile_index_free(index);
     close(folder);
