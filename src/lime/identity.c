@@ -81,13 +81,3 @@ bool limefile_is_being_written(int fd, const struct timespec *ctime)
     int64_t age = (int64_t)now.tv_sec - ctime->tv_sec;
     return age >= -1 && age <= longest && has_writer(fd);
 }
-
-enum limefile_validity limefile_validity(const struct limefile_identity *seen,
-                                         const struct timespec *seen_at, bool written_then,
-                                         const struct limefile_identity *now)
-{
-    if (!limefile_identity_equal(seen, now))
-        return LIMEFILE_CHANGED;
-    return written_then || limefile_time_is_racy(&seen->ctime, seen_at) ? LIMEFILE_SUSPECT
-                                                                        : LIMEFILE_VALID;
-}

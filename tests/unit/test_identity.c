@@ -60,42 +60,12 @@ static void racy(void **unused)
         assert_int_equal(limefile_time_is_racy(&rows[i].time, &rows[i].seen), rows[i].racy);
 }
 
-static void validity(void **unused)
-{
-    struct limefile_identity longer = seen, chmodded = seen;
-    const struct timespec at_once = {7, 71}, later = {8, 0};
-    longer.size++;
-    chmodded.mode = 0;
-    const struct {
-        const struct limefile_identity *now;
-        const struct timespec *seen_at;
-        bool written_then;
-        enum limefile_validity validity;
-    } rows[] = {
-        {&seen, &later, false, LIMEFILE_VALID},
-        {&seen, &later, true, LIMEFILE_SUSPECT},
-        {&seen, &at_once, false, LIMEFILE_SUSPECT},
-        {&seen, &at_once, true, LIMEFILE_SUSPECT},
-        {&longer, &later, false, LIMEFILE_CHANGED},
-        {&longer, &later, true, LIMEFILE_CHANGED},
-        {&longer, &at_once, false, LIMEFILE_CHANGED},
-        {&longer, &at_once, true, LIMEFILE_CHANGED},
-        {&chmodded, &later, false, LIMEFILE_VALID},
-    };
-    (void)unused;
-    for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(
-            limefile_validity(&seen, rows[i].seen_at, rows[i].written_then, rows[i].now),
-            rows[i].validity);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_file),
         cmocka_unit_test(differences),
         cmocka_unit_test(racy),
-        cmocka_unit_test(validity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,8 +108,9 @@ const struct gauge_format *gauge_format_of(enum limefile_gauge_format); /* NULL:
 int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);
 int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
 
-/* Opens a file in a format other than LIME, to that depth. */
-int gauge_open_adapted(struct limefile_source *, enum gauge_depth, struct limefile_gauge **out);
+/* limefile_gauge_open() to that depth: less than GAUGE_ALL opens formats other than LIME. */
+int gauge_open_to(struct limefile_source *, uint64_t ordinal, enum gauge_depth,
+                  struct limefile_gauge **out, char *why);
 
 /* ---- what formats use (gaugefile.c) -------------------------------------------------- */
 

@@ -321,7 +321,7 @@ int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out)
         return -ENOMEM;
     guise->source.ops = &ops;
     limefile_fd_init(&guise->file, fd);
-    int err = gauge_open_adapted(&guise->file.source, GAUGE_LISTED, &guise->gauge);
+    int err = gauge_open_to(&guise->file.source, 0, GAUGE_LISTED, &guise->gauge, NULL);
     if (!err)
         err = make_image(guise);
     if (err)
@@ -336,7 +336,7 @@ int limefile_gauge_has_guise(int fd)
     struct limefile_fd file;
     struct limefile_gauge *gauge = NULL;
     limefile_fd_init(&file, fd);
-    int err = gauge_open_adapted(&file.source, GAUGE_HEADER, &gauge);
+    int err = gauge_open_to(&file.source, 0, GAUGE_HEADER, &gauge, NULL);
     limefile_gauge_close(gauge);
     return err > -4096 && err < 0 ? err : err == 0; /* the others are of the format */
 }

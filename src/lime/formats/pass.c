@@ -522,20 +522,3 @@ const char *limefile_gauge_why_unverified(const struct limefile_gauge *g)
         return NULL;
     return "the header has no usable sum";
 }
-
-int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads,
-                          bool (*progress)(void *, uint64_t), void *context,
-                          struct limefile_gauge_totals *out)
-{
-    struct limefile_gauge_pass pass = {
-        .sites = &g->sites,
-        .source = g,
-        .progress = progress,
-        .context = context,
-        .threads = threads,
-        .without_plaquette = !g->has_plaquette,
-    };
-    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
-    int err = limefile_gauge_run(&pass, out);
-    return err ? err : limefile_gauge_compare(g, out, text);
-}

@@ -344,10 +344,7 @@ struct limefile_cksum {
 void limefile_cksum_add(struct limefile_cksum *, const void *data, size_t n);
 uint32_t limefile_cksum_result(const struct limefile_cksum *);
 
-/* `next` is of the bytes behind those of the first, which becomes that of both. */
-void limefile_cksum_join(struct limefile_cksum *, const struct limefile_cksum *next);
-
-/* The reverse: `head` is of the first of its bytes; it becomes that of those behind. */
+/* `head` is of the first of its bytes; it becomes that of those behind. */
 void limefile_cksum_cut(struct limefile_cksum *, const struct limefile_cksum *head);
 
 #endif

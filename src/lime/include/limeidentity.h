@@ -67,24 +67,4 @@ bool limefile_time_is_racy(const struct timespec *time, const struct timespec *s
  * answer is yes. SIGIO, which whoever opens the file meanwhile causes, must be ignored. */
 bool limefile_is_being_written(int fd, const struct timespec *ctime);
 
-/* What the identity that was seen says of the data that were read then. */
-enum limefile_validity {
-    LIMEFILE_VALID,
-    LIMEFILE_CHANGED,
-    LIMEFILE_SUSPECT, /* nothing differs, but it may have changed with the same times */
-};
-
-/*
- *   now differs from what was seen   seen within a tick of its ctime,   answer
- *   (file, size, mtime, ctime)       or while it was being written
- *   yes                              -                                  changed
- *   no                               yes                                suspect
- *   no                               no                                 valid
- *
- * seen_at: by the clock of the file system, taken before the file was looked at.
- */
-enum limefile_validity limefile_validity(const struct limefile_identity *seen,
-                                         const struct timespec *seen_at, bool written_then,
-                                         const struct limefile_identity *now);
-
 #endif

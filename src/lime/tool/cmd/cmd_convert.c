@@ -117,7 +117,7 @@ static int gaugefile_open(struct gaugefile *f, const char *path, const char *rec
         return status;
     if (record)
         status = select_ordinal(f, record, &ordinal);
-    int err = status ? 0 : limefile_gauge_open_explained(f->source, ordinal, &f->gauge, why);
+    int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge, why);
     if (err) {
         open_message(f, ordinal, err, why);
         status = TOOL_UNUSABLE;
@@ -247,7 +247,7 @@ static int convert_judge_output(int fd, const char *out_path, enum limefile_gaug
     struct limefile_fd file;
     struct limefile_gauge *g;
     limefile_fd_init(&file, fd);
-    int err = limefile_gauge_open(&file.source, 0, &g);
+    int err = limefile_gauge_open(&file.source, 0, &g, NULL);
     if (!err) {
         err = read_back(g, format, written);
         limefile_gauge_close(g);

@@ -651,7 +651,7 @@ int gauge_check_damage(const char *path, char *reason, size_t cap)
         return 0;
     int err = 0;
     if (gauge_check_format(&c)) {
-        err = limefile_gauge_open_explained(c.source, 0, &g, why);
+        err = limefile_gauge_open(c.source, 0, &g, why);
         if (!err)
             limefile_gauge_close(g);
     }
@@ -673,7 +673,7 @@ int gauge_check(struct data_check *check)
 {
     struct limefile_gauge *g;
     char why[LIMEFILE_GAUGE_WHY_MAX];
-    int err = limefile_gauge_open_explained(check->c->source, 0, &g, why);
+    int err = limefile_gauge_open(check->c->source, 0, &g, why);
     const char *reason = *why ? why : NULL;
     if (!err) {
         err = check_gauge(check, g);
