@@ -508,7 +508,9 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
     int fd = nameless(writer);
     if (fd < 0)
         return fd;
-    int err = limefile_copy(writer->shared.fd, record->data_offset, fd, 0, kept, NULL, NULL);
+    struct limefile_copy copy = {
+        .in = writer->shared.fd, .in_offset = record->data_offset, .out = fd, .left = kept};
+    int err = limefile_copy(&copy);
     if (!err && ftruncate(fd, (off_t)bytes) != 0)
         err = -errno;
     if (err) {

@@ -53,7 +53,14 @@ static int put(struct rewrite *r, const void *data, size_t n)
 
 static int copy_part(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
 {
-    return limefile_copy(fd, offset, r->to, r->at, n, advance, r);
+    struct limefile_copy part = {.in = fd,
+                                 .in_offset = offset,
+                                 .out = r->to,
+                                 .out_offset = (int64_t)r->at,
+                                 .left = n,
+                                 .moved = advance,
+                                 .context = r};
+    return limefile_copy(&part);
 }
 
 /* In three parts, the middle one made of whole blocks. */

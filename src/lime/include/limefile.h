@@ -125,10 +125,30 @@ int limefile_fd_stream(int fd, const void *buf, size_t n, uint64_t offset);
 ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset);
 int limefile_fd_read_exact(int fd, void *buf, size_t n, uint64_t offset);
 
-/* Copies n bytes from one file to another, shared where the file system can. `moved`, if not
- * NULL, is called with how many more are there. 0, -errno, or LIMEFILE_E_SHRUNK. */
-int limefile_copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n,
-                  void (*moved)(void *context, uint64_t more), void *context);
+/* ---- copying (copy.c) --------------------------------------------------------------- */
+
+#define LIMEFILE_AT_POSITION INT64_C(-1)
+
+/* Filled in by the caller; advances as bytes are moved. */
+struct limefile_copy {
+    int in;
+    uint64_t in_offset;
+    int out;
+    int64_t out_offset; /* LIMEFILE_AT_POSITION: where the descriptor stands, as write() does */
+    uint64_t left;
+    void (*moved)(void *context, uint64_t more); /* or NULL */
+    void *context;
+    bool writing; /* after a failure: it was the writing that failed */
+};
+
+/* Moves all that is left by the fastest way that the two descriptors allow, shared where the
+ * file system can. 0, -errno, or LIMEFILE_E_SHRUNK if the input ends before. */
+int limefile_copy(struct limefile_copy *);
+
+/* The same of n bytes in memory, which are no more than are left. -errno. */
+int limefile_copy_put(struct limefile_copy *, const void *bytes, size_t n);
+
+/* ---- opening (source.c) ------------------------------------------------------------- */
 
 /* Opens a container without ever blocking on a FIFO. flags: O_RDONLY or O_RDWR.
  * Returns a descriptor, -errno (-EISDIR for a directory) or LIMEFILE_E_NOT_FILE. */

@@ -242,16 +242,17 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
                      const char *path)
 {
     struct progress progress;
-    struct copy copy = {
+    struct limefile_copy copy = {
         .in = repair->fd,
         .in_offset = survey->end,
         .out = fd,
         .out_offset = 0,
         .left = survey->size - survey->end,
-        .progress = &progress,
+        .moved = progress_add,
+        .context = &progress,
     };
     progress_begin(&progress, "copy", copy.left);
-    int err = copy_run(&copy);
+    int err = limefile_copy(&copy);
     progress_end(&progress);
     if (!err && fsync(fd) != 0)
         err = -errno;

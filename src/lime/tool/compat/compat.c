@@ -31,8 +31,8 @@ static int compat_usage(const char *program, const char *arguments)
 
 static int put(const struct container *c, const struct limefile_record *record)
 {
-    struct copy copy = copy_to_stdout(c->fd, record);
-    int err = copy_run(&copy);
+    struct limefile_copy copy = copy_to_stdout(c->fd, record);
+    int err = limefile_copy(&copy);
     if (err)
         copy_message(&copy, c->path, "standard output", err);
     return err ? TOOL_BAD : TOOL_GOOD;

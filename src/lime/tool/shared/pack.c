@@ -371,14 +371,15 @@ static int put_large(struct output *out, const struct input *in)
     int err = limefile_writer_reserve(out->writer, (uint64_t)in->st.st_size, &offset);
     if (err)
         return err;
-    struct copy copy = {
+    struct limefile_copy copy = {
         .in = in->fd,
         .out = out->file->fd,
         .out_offset = (int64_t)offset,
         .left = (uint64_t)in->st.st_size,
-        .progress = &out->progress,
+        .moved = progress_add,
+        .context = &out->progress,
     };
-    err = copy_run(&copy);
+    err = limefile_copy(&copy);
     out->writing = !err || copy.writing;
     return err;
 }

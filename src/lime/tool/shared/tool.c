@@ -61,8 +61,9 @@ static void show(const struct progress *p, double seconds)
     visible = true;
 }
 
-void progress_add(struct progress *p, uint64_t bytes)
+void progress_add(void *progress, uint64_t bytes)
 {
+    struct progress *p = progress;
     if (!p)
         return;
     p->done += bytes;

@@ -186,7 +186,7 @@ struct progress {
 void progress_begin(struct progress *, const char *what, uint64_t total);
 /* The same for a bar that counts files: "check    17 of 300 files". */
 void progress_begin_files(struct progress *, const char *what, uint64_t total);
-void progress_add(struct progress *, uint64_t bytes); /* NULL: nothing happens */
+void progress_add(void *progress, uint64_t bytes); /* NULL: nothing happens */
 /* progress_add() for functions of the library that ask whether to go on: true. */
 bool progress_count(void *progress, uint64_t bytes);
 void progress_to(struct progress *, uint64_t done);
