@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool limefile_array_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes)
+bool limefile_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes)
 {
     void *old, *bigger;
     if (count <= *capacity)

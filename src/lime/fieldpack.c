@@ -64,7 +64,7 @@ static size_t pack(unsigned char *begin, const struct limefile_field *f)
 
 int fieldpack_put(struct fieldpack *p, const struct limefile_field *f, uint64_t *where)
 {
-    if (!limefile_array_reserve(&p->at, &p->capacity, p->used + DESCRIPTION_MAX, 1))
+    if (!limefile_reserve(&p->at, &p->capacity, p->used + DESCRIPTION_MAX, 1))
         return -ENOMEM;
     size_t n = pack(p->at + p->used, f);
     if (n != p->used - p->last || memcmp(p->at + p->last, p->at + p->used, n) != 0) {

@@ -301,7 +301,7 @@ static int fields_hear_checksum(struct builder *b, const struct limefile_record 
     struct heard_sum sum = {.ordinal = (uint32_t)record->ordinal,
                             .fields = (uint32_t)b->out->count};
     struct said said;
-    if (!limefile_array_reserve(&b->sums, &b->sum_capacity, b->sum_count + 1, sizeof *b->sums))
+    if (!limefile_reserve(&b->sums, &b->sum_capacity, b->sum_count + 1, sizeof *b->sums))
         return -ENOMEM;
     int err = fields_hear(b, record, ROLE_CHECKSUM, &said, &sum.value);
     sum.good = said.good;
@@ -421,8 +421,8 @@ static int keep(struct builder *b, struct kept_field *to, const struct limefile_
 static int add_field(struct builder *b, const struct limefile_field *f)
 {
     struct limefile_fields_kept *kept = b->out->kept;
-    if (!limefile_array_reserve(&kept->field, &kept->capacity, b->out->count + 1,
-                                sizeof *kept->field))
+    if (!limefile_reserve(&kept->field, &kept->capacity, b->out->count + 1,
+                          sizeof *kept->field))
         return -ENOMEM;
     int err = keep(b, &kept->field[b->out->count], f);
     b->out->count += !err;

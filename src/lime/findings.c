@@ -18,7 +18,7 @@ static unsigned place_of(int code)
 int findings_add(struct findings *f, int code, const struct limefile_record *record,
                  uint64_t value)
 {
-    if (!limefile_array_reserve(&f->at, &f->capacity, f->count + 1, sizeof *f->at))
+    if (!limefile_reserve(&f->at, &f->capacity, f->count + 1, sizeof *f->at))
         return -ENOMEM;
     f->at[f->count++] = (struct kept_finding){
         .ordinal = (uint32_t)record->ordinal,

@@ -104,10 +104,9 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
         size_t text = record->type_len + 2u;
         if (index->text_size + text > UINT32_MAX)
             return -ENOMEM;
-        if (!limefile_array_reserve(&index->types, &index->type_capacity, index->type_count + 1,
-                                    sizeof *index->types) ||
-            !limefile_array_reserve(&index->texts, &index->text_capacity,
-                                    index->text_size + text, 1))
+        if (!limefile_reserve(&index->types, &index->type_capacity, index->type_count + 1,
+                              sizeof *index->types) ||
+            !limefile_reserve(&index->texts, &index->text_capacity, index->text_size + text, 1))
             return -ENOMEM;
         index->texts[index->text_size] = (char)record->type_len;
         memcpy(index->texts + index->text_size + 1, record->type, text - 1);
@@ -127,8 +126,8 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
 static int append(struct limefile_index *index, const struct limefile_record *record)
 {
     uint32_t type;
-    if (!limefile_array_reserve(&index->entries, &index->capacity, index->count + 1,
-                                sizeof *index->entries))
+    if (!limefile_reserve(&index->entries, &index->capacity, index->count + 1,
+                          sizeof *index->entries))
         return -ENOMEM;
     int err = intern(index, record, &type);
     if (err)

@@ -12,8 +12,8 @@
 
 static int push(struct limefile_editor *editor, uint64_t header)
 {
-    if (!limefile_array_reserve(&editor->headers, &editor->capacity, editor->count + 1,
-                                sizeof header))
+    if (!limefile_reserve(&editor->headers, &editor->capacity, editor->count + 1,
+                          sizeof header))
         return -ENOMEM;
     editor->headers[editor->count++] = header;
     return 0;

@@ -230,11 +230,7 @@ static int choose_temporary(struct rewrite *r)
 /* The name must still be that of the file: no link to it, and not replaced. */
 static int check_name(const struct rewrite *r)
 {
-    struct stat named, open;
-    if (fstat(r->is->fd, &open) != 0 ||
-        fstatat(r->is->folder, r->is->name, &named, AT_SYMLINK_NOFOLLOW) != 0)
-        return -errno;
-    return named.st_dev == open.st_dev && named.st_ino == open.st_ino ? 0 : -ESTALE;
+    return limefile_check_name(r->is->folder, r->is->name, r->is->fd);
 }
 
 static int create(struct rewrite *r)

@@ -152,18 +152,12 @@ uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *imag
     return image->data_bytes;
 }
 
-const unsigned char *limefile_gauge_image_header(const struct limefile_gauge_image *image,
-                                                 size_t *n)
+int limefile_gauge_image_write_rest(const struct limefile_gauge_image *image, int fd)
 {
-    *n = image->header_bytes;
-    return image->header;
-}
-
-const unsigned char *limefile_gauge_image_trailer(const struct limefile_gauge_image *image,
-                                                  size_t *n)
-{
-    *n = image->trailer_bytes;
-    return image->trailer;
+    int err = limefile_fd_write(fd, image->header, image->header_bytes, 0);
+    return err ? err
+               : limefile_fd_write(fd, image->trailer, image->trailer_bytes,
+                                   image->header_bytes + image->data_bytes);
 }
 
 uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *image)

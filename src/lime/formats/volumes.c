@@ -310,7 +310,7 @@ static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, ui
     }
     if (last && last->volume == volume && last->rank + last->count - 1 == rank)
         return LIMEFILE_E_VOLUME_TWICE; /* a hole would be that all along */
-    if (!limefile_array_reserve(&set->run, &set->capacity, set->runs + 1, sizeof *set->run))
+    if (!limefile_reserve(&set->run, &set->capacity, set->runs + 1, sizeof *set->run))
         return -ENOMEM;
     set->run[set->runs++] = (struct run){rank, at, 1, volume};
     return 0;

@@ -7,6 +7,6 @@
 
 /* Makes room for `count` elements: `array` points to the pointer to them, *capacity is how many
  * there is room for. False without memory; then the array is as it was. */
-bool limefile_array_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes);
+bool limefile_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes);
 
 #endif

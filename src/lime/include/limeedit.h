@@ -23,6 +23,9 @@
  * another -errno: the file system has no locks. */
 int limefile_lock(int fd);
 
+/* The same, but a shared lock, for which fd may be read-only. */
+int limefile_lock_shared(int fd);
+
 /* 0, or -EBUSY if limefile_lock() would be refused. fd may be read-only. */
 int limefile_lock_test(int fd);
 

@@ -229,13 +229,10 @@ static int remove_temp(const struct stage_target *t)
 static int take_back(const struct stage_target *t)
 {
     struct stat st;
-    struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
     int fd = openat(t->folder, t->temp, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return -EACCES;
-    int err = fcntl(fd, F_OFD_SETLK, &all) != 0 && (errno == EAGAIN || errno == EACCES)
-                  ? -EBUSY
-                  : check_temp(fd, &st);
+    int err = limefile_lock_shared(fd) == -EBUSY ? -EBUSY : check_temp(fd, &st);
     if (!err)
         err = has_moved(t, t->temp, &st);
     if (!err)

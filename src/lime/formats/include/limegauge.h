@@ -147,11 +147,8 @@ struct limefile_gauge_totals;
 int limefile_gauge_image_seal(struct limefile_gauge_image *,
                               const struct limefile_gauge_totals *);
 
-/* Of a sealed one: the bytes before and after the data, and of all. */
-const unsigned char *limefile_gauge_image_header(const struct limefile_gauge_image *,
-                                                 size_t *n);
-const unsigned char *limefile_gauge_image_trailer(const struct limefile_gauge_image *,
-                                                  size_t *n);
+/* Of a sealed one: writes what is before and after the data; the bytes of all. */
+int limefile_gauge_image_write_rest(const struct limefile_gauge_image *, int fd);
 uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *);
 
 /* Up to n bytes at `offset`, as pread: fewer only at its end. Reads only the sites that it

@@ -353,8 +353,7 @@ static int take_range(const struct command *command, const char *text)
 
 static int add_choice(const char *word, bool as_type)
 {
-    if (!limefile_array_reserve(&choices, &choice_capacity, choice_count + 1,
-                                sizeof *choices)) {
+    if (!limefile_reserve(&choices, &choice_capacity, choice_count + 1, sizeof *choices)) {
         message(NULL, "out of memory");
         return TOOL_BAD;
     }

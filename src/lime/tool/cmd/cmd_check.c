@@ -274,9 +274,9 @@ static void report_waiting(struct look *look, uint64_t before)
 static void keep(void *context, const struct limefile_finding *finding)
 {
     struct look *look = context;
-    look->lacks_memory = look->lacks_memory ||
-                         !limefile_array_reserve(&look->found, &look->found_capacity,
-                                                 look->found_count + 1, sizeof *look->found);
+    look->lacks_memory =
+        look->lacks_memory || !limefile_reserve(&look->found, &look->found_capacity,
+                                                look->found_count + 1, sizeof *look->found);
     if (look->lacks_memory)
         return;
     look->found[look->found_count++] = *finding;

@@ -230,7 +230,7 @@ static int select_one(const struct checksum_options *o, const struct container *
     struct limefile_field field;
     int err = look_at(o, c, fields, ordinal, &field) ? 0 : LIMEFILE_E_NO_RECORD;
     if (!err &&
-        !limefile_array_reserve(&out->ordinal, &out->capacity, out->count + 1, sizeof ordinal))
+        !limefile_reserve(&out->ordinal, &out->capacity, out->count + 1, sizeof ordinal))
         err = -ENOMEM;
     if (err)
         return failed_status(c->path, "checksum", err);

@@ -340,21 +340,6 @@ static bool show_progress(void *context, uint64_t sites)
     return true;
 }
 
-static int write_rest(struct conversion *c, const struct limefile_gauge_totals *totals)
-{
-    size_t n, tail;
-    int err = limefile_gauge_image_seal(c->image, totals);
-    if (err)
-        return err;
-    const unsigned char *header = limefile_gauge_image_header(c->image, &n);
-    err = limefile_fd_write(c->out.fd, header, n, 0);
-    const unsigned char *trailer = limefile_gauge_image_trailer(c->image, &tail);
-    if (!err && tail)
-        err = limefile_fd_write(c->out.fd, trailer, tail,
-                                n + limefile_gauge_image_data_bytes(c->image));
-    return err;
-}
-
 static int write_all(struct conversion *c, const struct options *o)
 {
     struct limefile_gauge_totals totals;
@@ -377,7 +362,9 @@ static int write_all(struct conversion *c, const struct options *o)
                      : convert_judge_input(&c->in, c->out_path, &totals, o->form.rows,
                                            o->ignores_checksum);
     if (!err && status == TOOL_GOOD)
-        err = write_rest(c, &totals);
+        err = limefile_gauge_image_seal(c->image, &totals);
+    if (!err && status == TOOL_GOOD)
+        err = limefile_gauge_image_write_rest(c->image, c->out.fd);
     if (!err && status == TOOL_GOOD)
         status = convert_judge_output(c->out.fd, c->out_path, o->form.format, &totals);
     if (!err && status == TOOL_GOOD) {

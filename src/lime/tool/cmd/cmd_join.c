@@ -241,8 +241,8 @@ static struct options options;
 static int take_record(const struct command *command, const char *text)
 {
     struct options *o = &options;
-    if (!limefile_array_reserve(&o->records, &o->record_capacity, o->record_count + 1,
-                                sizeof *o->records)) {
+    if (!limefile_reserve(&o->records, &o->record_capacity, o->record_count + 1,
+                          sizeof *o->records)) {
         message(NULL, "out of memory");
         return TOOL_BAD;
     }

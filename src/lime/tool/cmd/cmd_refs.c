@@ -121,8 +121,7 @@ static bool has_braces(const char *url)
 
 static bool put(struct refs *refs, const char *path, uint64_t data_offset)
 {
-    if (!limefile_array_reserve(&refs->file, &refs->capacity, refs->count + 1,
-                                sizeof *refs->file)) {
+    if (!limefile_reserve(&refs->file, &refs->capacity, refs->count + 1, sizeof *refs->file)) {
         message_code(path, "list", -ENOMEM);
         return false;
     }

@@ -36,8 +36,8 @@ static bool out_of_memory(void)
 /* Takes both names over. */
 static bool add(struct stagelist *list, char *source, char *target, const struct stat *st)
 {
-    if (!limefile_array_reserve(&list->items, &list->capacity, list->count + 1,
-                                sizeof *list->items)) {
+    if (!limefile_reserve(&list->items, &list->capacity, list->count + 1,
+                          sizeof *list->items)) {
         free(source);
         free(target);
         return out_of_memory();

@@ -87,7 +87,7 @@ static int add_entry(void *context, const char *name)
     uint64_t ordinal = ordinal_of(name);
     if (is_face(m, ordinal))
         return 0;
-    if (!limefile_array_reserve(&m->entry, &m->room, m->count + 1, sizeof *m->entry))
+    if (!limefile_reserve(&m->entry, &m->room, m->count + 1, sizeof *m->entry))
         return -ENOMEM;
     char *copy = strdup(name);
     if (!copy)

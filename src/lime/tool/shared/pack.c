@@ -36,11 +36,10 @@ static void name_of(size_t i, const char *type, size_t type_len,
 
 static bool reserve(struct packlist *list, size_t text)
 {
-    if (!limefile_array_reserve(&list->entries, &list->capacity, list->count + 1,
-                                sizeof *list->entries))
+    if (!limefile_reserve(&list->entries, &list->capacity, list->count + 1,
+                          sizeof *list->entries))
         return false;
-    return limefile_array_reserve(&list->texts, &list->text_capacity, list->text_size + text,
-                                  1);
+    return limefile_reserve(&list->texts, &list->text_capacity, list->text_size + text, 1);
 }
 
 bool packlist_add(struct packlist *list, const char *path, const char *type, size_t type_len,

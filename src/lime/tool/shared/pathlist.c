@@ -69,8 +69,8 @@ static bool report_memory(const char *path)
 static int add_name(void *context, const char *name)
 {
     struct names *names = context;
-    if (!limefile_array_reserve(&names->name, &names->capacity, names->count + 1,
-                                sizeof *names->name))
+    if (!limefile_reserve(&names->name, &names->capacity, names->count + 1,
+                          sizeof *names->name))
         return -ENOMEM;
     char *copy = strdup(name);
     if (copy)
@@ -120,8 +120,7 @@ bool walk_is_working_file(const char *name)
     return limefile_output_is_temporary(name) ||
            (name[0] == '.' &&
             (strstr(name, ".limefs-new") || ends_with(name, ".limefs-stage") ||
-             ends_with(name, ".limefs-journal") || ends_with(name, ".part") ||
-             ends_with(name, ".lock")));
+             ends_with(name, ".part") || ends_with(name, ".lock")));
 }
 
 static enum walk_kind kind_of(const struct stat *st, const char *name)
@@ -180,8 +179,8 @@ bool walk(const char *root, bool (*is_whole)(const char *folder),
 /* Adds the item with a copy of its path. */
 static bool put(struct pathlist *list, struct pathlist_item item)
 {
-    bool fits = limefile_array_reserve(&list->items, &list->capacity, list->count + 1,
-                                       sizeof *list->items);
+    bool fits =
+        limefile_reserve(&list->items, &list->capacity, list->count + 1, sizeof *list->items);
     char *copy = fits ? strdup(item.path) : NULL;
     if (!copy) {
         message_code(item.path, "list", -ENOMEM);
