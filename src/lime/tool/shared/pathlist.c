@@ -246,18 +246,8 @@ static bool add_path(struct pathlist *list, const char *path)
                      });
 }
 
-static bool add_line(void *context, const char *line)
-{
-    return add_path(context, line);
-}
-
-bool pathlist_add(void *list, const char *path)
-{
-    return put(list, (struct pathlist_item){.path = (char *)path});
-}
-
-bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, const char *line),
-                    void *context)
+/* Adds each line of the file `name` that is not empty, or (nul) what ends with a NUL. */
+static bool add_lines(struct pathlist *list, const char *name, bool nul)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -273,7 +263,7 @@ bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, cons
         if (line[n - 1] == end)
             line[n - 1] = '\0';
         if (*line)
-            good = each(context, line);
+            good = add_path(list, line);
     }
     if (good && ferror(file)) {
         message_code(name, "read", errno ? -errno : -EIO);
@@ -298,7 +288,7 @@ int pathlist_make(struct pathlist *list, const struct pathlist_options *o,
     for (int i = 0; good && i < count; i++)
         good = add_path(list, operands[i]);
     if (good && o->list)
-        good = pathlist_lines(o->list, o->nul, add_line, list);
+        good = add_lines(list, o->list, o->nul);
     return good ? TOOL_GOOD : TOOL_UNUSABLE;
 }
 
