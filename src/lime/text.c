@@ -61,3 +61,11 @@ void limefile_text_defuse(char *text, const char *spared)
         left -= n;
     }
 }
+
+void limefile_text_trim(const char **text, size_t *len)
+{
+    while (*len && (unsigned char)**text <= ' ')
+        ++*text, --*len;
+    while (*len && (unsigned char)(*text)[*len - 1] <= ' ')
+        --*len;
+}

@@ -18,4 +18,7 @@ size_t limefile_text_sequence(const char *text, size_t len, uint32_t *code);
  * stays. */
 void limefile_text_defuse(char *text, const char *spared);
 
+/* Moves both ends of a text of *len bytes inwards over white space and control bytes. */
+void limefile_text_trim(const char **text, size_t *len);
+
 #endif

@@ -331,8 +331,7 @@ static int take_sum(const struct checksum_options *o, const struct container *c,
     if (!err)
         err = limefile_field_sum(c->fd, f, o->threads, progress_count, progress, sum);
     if (err)
-        message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
-                limefile_strerror(err));
+        message_record(c->path, f->record.ordinal, err);
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
@@ -369,8 +368,7 @@ static int cksum_one(const struct checksum_options *o, const struct container *c
     int err = limefile_record_cksum(c->fd, &f->record, o->threads, progress_count, progress,
                                     &item->cksum);
     if (err)
-        message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
-                limefile_strerror(err));
+        message_record(c->path, f->record.ordinal, err);
     else
         item->is_cksum = true;
     return err ? TOOL_UNUSABLE : TOOL_GOOD;

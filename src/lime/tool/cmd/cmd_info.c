@@ -73,21 +73,13 @@ static const char *facts_title(const char *type, enum facts_form *form)
     return NULL;
 }
 
-static bool is_space(char c)
-{
-    return (unsigned char)c <= ' ';
-}
-
-/* A copy_trimmed without white space around it. */
+/* A copy without white space around it, in one line. */
 static char *copy_trimmed(const char *text, size_t n)
 {
-    while (n && is_space(*text))
-        text++, n--;
-    while (n && is_space(text[n - 1]))
-        n--;
+    limefile_text_trim(&text, &n);
     char *out = strndup(text, n);
     for (char *c = out; c && *c; c++)
-        if (is_space(*c))
+        if ((unsigned char)*c <= ' ')
             *c = ' ';
     return out;
 }
@@ -318,15 +310,16 @@ static void fieldjson_array(FILE *out, const struct limefile_field *field)
             field->record.data_offset);
 }
 
-static const char *kind_word(enum limefile_fieldkind kind)
-{
-    static const char *const words[] = {
-        [LIMEFILE_KIND_UNKNOWN] = "unknown",       [LIMEFILE_KIND_GAUGE] = "gauge",
-        [LIMEFILE_KIND_PROPAGATOR] = "propagator", [LIMEFILE_KIND_SOURCE] = "source",
-        [LIMEFILE_KIND_SCIDAC] = "field",          [LIMEFILE_KIND_GLOBAL] = "global",
-    };
-    return words[kind];
-}
+static const struct {
+    const char *word, *name; /* for scripts, and for people */
+} kinds[] = {
+    [LIMEFILE_KIND_UNKNOWN] = {"unknown", "binary data"},
+    [LIMEFILE_KIND_GAUGE] = {"gauge", "gauge configuration"},
+    [LIMEFILE_KIND_PROPAGATOR] = {"propagator", "propagator"},
+    [LIMEFILE_KIND_SOURCE] = {"source", "source"},
+    [LIMEFILE_KIND_SCIDAC] = {"field", "lattice field"},
+    [LIMEFILE_KIND_GLOBAL] = {"global", "global data"},
+};
 
 static void json_field(struct info *info, const struct limefile_field *f)
 {
@@ -336,7 +329,7 @@ static void json_field(struct info *info, const struct limefile_field *f)
     jsonout(stdout,
             "{ordinal:u message:w type:s kind:s name:z lattice:l lower:l upper:l precision:n "
             "sites:n site_bytes:n bytes:u expected:n checksum:",
-            f->record.ordinal, f->record.message, f->record.type, kind_word(f->kind), f->name,
+            f->record.ordinal, f->record.message, f->record.type, kinds[f->kind].word, f->name,
             f->lattice.extent, f->lattice.dims, f->lower, box, f->upper, box,
             (uint64_t)f->precision, f->sites, f->site_bytes, f->record.bytes, f->expected);
     if (f->has_checksum)
@@ -393,26 +386,34 @@ static int json_info(struct info *info)
     return status;
 }
 
-static void json_finding(struct info *info, const struct limefile_finding *finding, size_t i)
-{
-    info->deviations += !limefile_is_harmless(finding->code);
-    fputs(i ? ",\n " : "\n ", stdout);
-    jsonout(stdout, "f", finding);
-}
+/* The i-th of all. */
+typedef void put_finding_fn(struct info *, const struct limefile_finding *, size_t i);
 
-static int json_deviations(struct info *info)
+/* Puts all findings of fields and checkpoints, and counts those that are not warnings. */
+static int put_findings(struct info *info, put_finding_fn *put, size_t *count)
 {
     struct limefile_finding finding;
     struct limecheckpoint_findings cells;
     size_t i = 0;
     int got;
-    jsonout(stdout, "deviations:[");
-    for (; limefile_fields_finding(&info->fields, i, &finding); i++)
-        json_finding(info, &finding, i);
+    for (; limefile_fields_finding(&info->fields, i, &finding); i++) {
+        info->deviations += !limefile_is_harmless(finding.code);
+        put(info, &finding, i);
+    }
     limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
-    for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++)
-        json_finding(info, &finding, i);
+    for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++) {
+        info->deviations += !limefile_is_harmless(finding.code);
+        put(info, &finding, i);
+    }
+    *count = i;
     return info_status(info, got);
+}
+
+static void json_finding(struct info *info, const struct limefile_finding *finding, size_t i)
+{
+    (void)info;
+    fputs(i ? ",\n " : "\n ", stdout);
+    jsonout(stdout, "f", finding);
 }
 
 static int json_checkpoints(struct info *info)
@@ -439,10 +440,12 @@ static const char *verdict_of(int status)
 static int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
+    size_t count;
     jsonout(stdout, "{file:s size:u records:u messages:w fault:f lfn:z", info->c.path,
             limefile_index_size(index), limefile_index_count(index),
             limefile_index_messages(index), info_fault(info), info->fields.lfn);
-    int status = json_deviations(info);
+    jsonout(stdout, "deviations:[");
+    int status = put_findings(info, json_finding, &count);
     jsonout(stdout, "] fields:[");
     for (size_t i = 0; i < info->fields.count; i++) {
         fputs(i ? ",\n " : "\n ", stdout);
@@ -464,25 +467,6 @@ static void info_json_failure(const char *path, const char *why, enum limefile_v
 }
 
 enum { FINDINGS_TOLD = 20 };
-
-static const char *kind_name(enum limefile_fieldkind kind)
-{
-    switch (kind) {
-    case LIMEFILE_KIND_GAUGE:
-        return "gauge configuration";
-    case LIMEFILE_KIND_PROPAGATOR:
-        return "propagator";
-    case LIMEFILE_KIND_SOURCE:
-        return "source";
-    case LIMEFILE_KIND_SCIDAC:
-        return "lattice field";
-    case LIMEFILE_KIND_GLOBAL:
-        return "global data";
-    case LIMEFILE_KIND_UNKNOWN:
-        break;
-    }
-    return "binary data";
-}
 
 /* "24^3 x 48"; all extents where they are not of that form. */
 static const char *lattice_text(const struct limefile_lattice *lattice, char out[256])
@@ -570,7 +554,7 @@ static int tell_field(struct info *info, const struct limefile_field *f, uint64_
     if (user && limefile_index_get(info->c.index, user, &record) == 0)
         status = info_read_facts(info, &record, FACTS_XML);
     putchar('\n');
-    tell_heading("%s%s%s (record %" PRIu64 ")", kind_name(f->kind), f->name[0] ? " " : "",
+    tell_heading("%s%s%s (record %" PRIu64 ")", kinds[f->kind].name, f->name[0] ? " " : "",
                  f->name, f->record.ordinal);
     tell_lattice(f);
     if (f->precision)
@@ -616,8 +600,6 @@ static void tell_file(const struct info *info)
 static void tell_finding(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     char text[512];
-    bool warning = limefile_is_harmless(finding->code);
-    info->deviations += !warning;
     if (i == 0 && !info->c.deviations) {
         putchar('\n');
         tell_heading("what is wrong with it");
@@ -625,7 +607,7 @@ static void tell_finding(struct info *info, const struct limefile_finding *findi
     if (i >= FINDINGS_TOLD)
         return;
     limefile_finding_text(finding, text, sizeof text);
-    printf("  %s%s\n", warning ? "warning: " : "", text);
+    printf("  %s%s\n", limefile_is_harmless(finding->code) ? "warning: " : "", text);
 }
 
 /* Those of the structure are counted only. */
@@ -642,19 +624,12 @@ static void tell_structure(const struct info *info)
 
 static int tell_findings(struct info *info)
 {
-    struct limefile_finding finding;
-    struct limecheckpoint_findings cells;
-    size_t i = 0;
-    int got;
+    size_t count;
     tell_structure(info);
-    for (; limefile_fields_finding(&info->fields, i, &finding); i++)
-        tell_finding(info, &finding, i);
-    limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
-    while ((got = limecheckpoint_findings_next(&cells, &finding)) == 1)
-        tell_finding(info, &finding, i++);
-    if (i > FINDINGS_TOLD)
-        printf("  ... and %zu more; 'lime check' names all\n", i - FINDINGS_TOLD);
-    return info_status(info, got);
+    int status = put_findings(info, tell_finding, &count);
+    if (count > FINDINGS_TOLD)
+        printf("  ... and %zu more; 'lime check' names all\n", count - FINDINGS_TOLD);
+    return status;
 }
 
 /* Where one begins. Records of it that follow have been told then. */
@@ -740,22 +715,15 @@ static int info_of(struct info *info, bool json)
 
 static int info_one(const char *path, bool json)
 {
-    struct info *info = calloc(1, sizeof *info);
-    if (!info) {
-        message_code(path, "info", -ENOMEM);
-        if (json)
-            info_json_failure(path, limefile_strerror(-ENOMEM), LIMEFILE_UNREADABLE);
-        return TOOL_UNUSABLE;
-    }
-    int status = container_open_shown(&info->c, path);
+    struct info info = {.deviations = 0};
+    int status = container_open_shown(&info.c, path);
     if (status == TOOL_GOOD) {
-        status = info_of(info, json);
-        container_close(&info->c);
+        status = info_of(&info, json);
+        container_close(&info.c);
     } else if (json) {
-        info_json_failure(path, container_failure_text(&info->c),
+        info_json_failure(path, container_failure_text(&info.c),
                           status == TOOL_BAD ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
     }
-    free(info);
     return status;
 }
 

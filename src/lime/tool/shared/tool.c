@@ -169,6 +169,11 @@ void message_code(const char *file, const char *action, int code)
     message(file, "%s: %s", action, limefile_strerror(code));
 }
 
+void message_record(const char *file, uint64_t ordinal, int code)
+{
+    message(file, "record %" PRIu64 ": read: %s", ordinal, limefile_strerror(code));
+}
+
 int failed_status(const char *file, const char *action, int err)
 {
     if (err)

@@ -103,7 +103,10 @@ __attribute__((format(printf, 2, 3))) void answer(const char *file, const char *
 /* "program: file: action: what the code means". */
 void message_code(const char *file, const char *action, int code);
 
-/* The same unless the code is 0. Returns TOOL_GOOD for 0, else TOOL_BAD. */
+/* "program: file: record 3: read: what the code means". */
+void message_record(const char *file, uint64_t ordinal, int code);
+
+/* The same as message_code() unless the code is 0. Returns TOOL_GOOD for 0, else TOOL_BAD. */
 int failed_status(const char *file, const char *action, int err);
 int failed_output(const char *file, const char *action, int err);
 
