@@ -114,6 +114,12 @@ static const struct {
 
 _Static_assert(sizeof types / sizeof types[0] == FIELD_TYPES, "FIELD_TYPES is another number");
 
+bool limefile_record_is_data(const struct limefile_record *record)
+{
+    return strcmp(record->type, "ildg-binary-data") == 0 ||
+           strcmp(record->type, "scidac-binary-data") == 0;
+}
+
 /* ---- findings ---- */
 
 /* `value` as in findings.h. */

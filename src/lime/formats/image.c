@@ -332,7 +332,7 @@ int limefile_gauge_has_guise(int fd)
     limefile_fd_init(&file, fd);
     int err = gauge_open_to(&file.source, 0, GAUGE_HEADER, &gauge, NULL);
     limefile_gauge_close(gauge);
-    return err > -4096 && err < 0 ? err : err == 0; /* the others are of the format */
+    return limefile_is_errno(err) ? err : err == 0; /* the others are of the format */
 }
 
 void limefile_gauge_guise_close(struct limefile_gauge_guise *guise)

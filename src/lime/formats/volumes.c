@@ -68,12 +68,6 @@ struct limefile_volumes {
 
 /* ---- metadata ---- */
 
-static bool is_data(const struct limefile_record *r)
-{
-    return strcmp(r->type, "scidac-binary-data") == 0 ||
-           strcmp(r->type, "ildg-binary-data") == 0;
-}
-
 /* The record as text, with a NUL; to be freed. */
 static int read_text(const struct volume *v, const struct limefile_record *r, char **out)
 {
@@ -187,7 +181,7 @@ static int take_master(struct limefile_volumes *set)
             err = set->text ? LIMEFILE_E_VOLUME_MASTER : take_file(set, &r);
         else if (strcmp(r.type, "scidac-private-record-xml") == 0)
             by = r;
-        else if (is_data(&r)) {
+        else if (limefile_record_is_data(&r)) {
             err = take_data(set, &r, &by);
             by.ordinal = 0;
         }
@@ -246,7 +240,7 @@ static int find_master_data(struct limefile_volumes *set, struct volume *v)
     uint64_t at = 0;
     int err = 0;
     for (uint64_t i = 1; !err && limefile_index_get(v->index, i, &r) == 0; i++)
-        if (at < set->fields && v->data[at] == r.data_offset && is_data(&r))
+        if (at < set->fields && v->data[at] == r.data_offset && limefile_record_is_data(&r))
             err = take_field_data(set, v, at++, &r);
     return err;
 }
@@ -256,7 +250,7 @@ static uint64_t count_data(const struct volume *v)
     struct limefile_record r;
     uint64_t count = 0;
     for (uint64_t i = 1; limefile_index_get(v->index, i, &r) == 0; i++)
-        count += is_data(&r);
+        count += limefile_record_is_data(&r);
     return count;
 }
 
@@ -274,7 +268,7 @@ static int find_data(struct limefile_volumes *set, struct volume *v)
     if (!v->data)
         return -ENOMEM;
     for (uint64_t i = 1; !err && limefile_index_get(v->index, i, &r) == 0; i++) {
-        if (!is_data(&r))
+        if (!limefile_record_is_data(&r))
             continue;
         uint64_t field = has_parts ? set->order[at] : at + 1;
         at++;
@@ -366,7 +360,7 @@ static bool is_list(const struct limefile_record *r)
 static bool is_field(const struct limefile_volumes *set, const struct limefile_record *r,
                      uint64_t field)
 {
-    return field < set->fields && is_data(r) &&
+    return field < set->fields && limefile_record_is_data(r) &&
            set->volume[set->master].data[field] == r->data_offset;
 }
 
@@ -606,19 +600,19 @@ static int count_sites(const struct limefile_volumes *set)
                                 : 0;
 }
 
-/* All but the lists of sites. */
+/* *bad: the volume that an error is about; `count`: all of them. */
 static int take_all(struct limefile_volumes *set, struct limefile_source *const *volumes,
                     size_t *bad)
 {
     int err = 0;
-    for (size_t i = 0; i < set->count; i++) {
+    for (size_t i = 0; !err && i < set->count; i++) {
+        *bad = i;
         set->volume[i].source = volumes[i];
         err = open_volume(&set->volume[i]);
-        if (err) {
-            *bad = i;
-            return err;
-        }
     }
+    if (err)
+        return err;
+    *bad = set->count;
     err = find_master(set);
     if (err)
         return err;
@@ -631,12 +625,7 @@ static int take_all(struct limefile_volumes *set, struct limefile_source *const 
     if (err)
         return err;
     *bad = set->count;
-    return count_sites(set);
-}
-
-static int take_lists(struct limefile_volumes *set, size_t *bad)
-{
-    int err = 0;
+    err = count_sites(set);
     for (size_t i = 0; !err && i < set->count; i++) {
         *bad = i;
         err = take_list(set, i);
@@ -648,9 +637,9 @@ static int take_lists(struct limefile_volumes *set, size_t *bad)
     return err ? err : join(set);
 }
 
-static int begin(struct limefile_source *const *volumes, size_t count,
-                 const struct limefile_volumes_options *options, struct limefile_volumes **out,
-                 size_t *bad)
+int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
+                          const struct limefile_volumes_options *options,
+                          struct limefile_volumes **out, size_t *bad)
 {
     struct limefile_volumes *set = calloc(1, sizeof *set);
     *bad = count;
@@ -660,20 +649,9 @@ static int begin(struct limefile_source *const *volumes, size_t count,
     set->options = *options;
     set->volume = calloc(count ? count : 1, sizeof *set->volume);
     set->count = set->volume ? count : 0;
-    *out = set;
-    return !set->volume                        ? -ENOMEM
-           : count == 0 || count >= UINT32_MAX ? LIMEFILE_E_VOLUME_MASTER
-                                               : take_all(set, volumes, bad);
-}
-
-int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
-                          const struct limefile_volumes_options *options,
-                          struct limefile_volumes **out, size_t *bad)
-{
-    struct limefile_volumes *set = NULL;
-    int err = begin(volumes, count, options, &set, bad);
-    if (!err)
-        err = take_lists(set, bad);
+    int err = !set->volume                        ? -ENOMEM
+              : count == 0 || count >= UINT32_MAX ? LIMEFILE_E_VOLUME_MASTER
+                                                  : take_all(set, volumes, bad);
     if (err)
         limefile_volumes_close(set);
     else

@@ -115,6 +115,9 @@ int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX]);
 int limefile_record_lfn(struct limefile_source *, const struct limefile_record *,
                         char lfn[LIMEFILE_LFN_MAX]);
 
+/* True of a record of ildg-binary-data or scidac-binary-data. (fields.c) */
+bool limefile_record_is_data(const struct limefile_record *);
+
 /* ---- the fields of a container (fields.c) ------------------------------------------- */
 
 /* What a binary record is said to be. */

@@ -59,12 +59,6 @@ static bool is_tail_code(int code)
            code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_LENGTH;
 }
 
-/* An I/O error says nothing about what stands there. */
-static bool is_errno(int code)
-{
-    return code < 0 && code >= -4095;
-}
-
 /* Nobody can want it back. */
 static bool is_ours(const struct limefile_survey *survey)
 {
@@ -94,7 +88,7 @@ static void explain_refusal(const struct repair *repair, const struct limefile_s
 static int judge_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
-    if (is_errno(survey->fault.code)) {
+    if (limefile_is_errno(survey->fault.code)) {
         message(repair->path, "repair: the file cannot be read there; nothing was changed");
         return TOOL_BAD;
     }

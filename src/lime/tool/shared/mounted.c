@@ -50,8 +50,6 @@ struct mounted {
     size_t count, room;
     struct limefile_finding fault; /* code 0: none */
     uint64_t size;                 /* with what follows the fault */
-    size_t open;                   /* whose data `fd` has; SIZE_MAX: none */
-    int fd;
 };
 
 /* ---- the list_records of records ---- */
@@ -154,21 +152,6 @@ int mounted_attribute(const struct mounted *m, uint64_t ordinal, const char *nam
     return len < 0 ? -errno : (int)len;
 }
 
-/* Its data, kept open for the next call. */
-static int open_data(struct mounted *m, size_t i)
-{
-    if (m->open == i)
-        return m->fd;
-    int fd = mounted_data(m, i + 1);
-    if (fd < 0)
-        return fd;
-    if (m->open != SIZE_MAX)
-        close(m->fd);
-    m->open = i;
-    m->fd = fd;
-    return fd;
-}
-
 static int read_flag(const struct mounted *m, size_t i, const char *name)
 {
     char value[MOUNTED_VALUE_MAX];
@@ -240,7 +223,7 @@ static ssize_t read_header(const struct mounted *m, size_t i, void *buf, size_t 
 static ssize_t read_mounted(struct limefile_source *source, void *buf, size_t n,
                             uint64_t offset)
 {
-    struct mounted *m = (struct mounted *)source;
+    const struct mounted *m = (const struct mounted *)source;
     size_t i = find_record(m, offset);
     if (m->count == 0 || offset >= m->entry[i].next || n == 0)
         return 0;
@@ -254,11 +237,13 @@ static ssize_t read_mounted(struct limefile_source *source, void *buf, size_t n,
         memset(buf, 0, n);
         return (ssize_t)n;
     }
-    int fd = open_data(m, i);
+    int fd = mounted_data(m, e->ordinal);
     if (fd < 0)
         return fd;
-    ssize_t got = pread(fd, buf, n < e->bytes - at ? n : (size_t)(e->bytes - at), (off_t)at);
-    return got < 0 ? -errno : got;
+    n = n < e->bytes - at ? n : (size_t)(e->bytes - at);
+    ssize_t got = limefile_fd_read(fd, buf, n, at);
+    close(fd);
+    return got;
 }
 
 static int size_mounted(struct limefile_source *source, uint64_t *size)
@@ -307,7 +292,6 @@ int mounted_open(const char *folder, struct mounted **out)
     if (!m)
         return -ENOMEM;
     m->source.ops = &ops;
-    m->open = SIZE_MAX;
     m->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int err = m->folder < 0 ? -errno : list_records(m);
     if (!err)
@@ -328,8 +312,6 @@ void mounted_close(struct mounted *m)
     for (size_t i = 0; i < m->count; i++)
         free(m->entry[i].name);
     free(m->entry);
-    if (m->open != SIZE_MAX)
-        close(m->fd);
     if (m->folder >= 0)
         close(m->folder);
     free(m);
