@@ -1,7 +1,6 @@
 /* text.c - UTF-8, and what of it must not reach a terminal */
 #include "text.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 size_t limefile_text_sequence(const char *text, size_t len, uint32_t *code)
@@ -68,4 +67,16 @@ void limefile_text_trim(const char **text, size_t *len)
         ++*text, --*len;
     while (*len && (unsigned char)(*text)[*len - 1] <= ' ')
         --*len;
+}
+
+bool limefile_text_number(const char *text, size_t len, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, text[i] - '0', &value))
+            return false;
+    }
+    *out = value;
+    return len > 0;
 }

@@ -167,12 +167,15 @@ static enum role role_of(const struct limefile_record *record)
     return role;
 }
 
+const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *p)
+{
+    return p->data.ordinal ? &p->data : p->index.ordinal ? &p->index : &p->text;
+}
+
 /* The record as the next one of the checkpoint; false: it begins another one. */
 static bool take(struct limecheckpoint *p, const struct limefile_record *record, enum role role)
 {
-    const struct limefile_record *last = p->data.ordinal    ? &p->data
-                                         : p->index.ordinal ? &p->index
-                                                            : &p->text;
+    const struct limefile_record *last = limecheckpoint_last(p);
     struct limefile_record *places[] = {&p->text, &p->index, &p->data};
     if (last->ordinal &&
         (last->message != record->message || last == &p->data ||

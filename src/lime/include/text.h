@@ -5,6 +5,7 @@
 #ifndef LIMEFILE_TEXT_H
 #define LIMEFILE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,5 +21,8 @@ void limefile_text_defuse(char *text, const char *spared);
 
 /* Moves both ends of a text of *len bytes inwards over white space and control bytes. */
 void limefile_text_trim(const char **text, size_t *len);
+
+/* `len` decimal digits; false if there is anything else, or nothing, or it does not fit. */
+bool limefile_text_number(const char *text, size_t len, uint64_t *out);
 
 #endif

@@ -190,11 +190,9 @@ static void tell_known(const struct limecheckpoint *p)
 
 void cells_tell(const struct limecheckpoint *p)
 {
-    const struct limefile_record *record = p->data.ordinal    ? &p->data
-                                           : p->index.ordinal ? &p->index
-                                                              : &p->text;
     char size[64], want[64];
-    tell_heading("checkpoint of particles (record %" PRIu64 ")", record->ordinal);
+    tell_heading("checkpoint of particles (record %" PRIu64 ")",
+                 limecheckpoint_last(p)->ordinal);
     if (p->known)
         tell_known(p);
     else
@@ -259,12 +257,9 @@ static void json_known(const struct limecheckpoint *p)
 
 void cells_json(const struct limecheckpoint *p)
 {
-    const struct limefile_record *any = p->data.ordinal    ? &p->data
-                                        : p->index.ordinal ? &p->index
-                                                           : &p->text;
     jsonout(stdout, "{ordinal:n index_record:n text_record:n message:w bytes:u whole:b",
-            p->data.ordinal, p->index.ordinal, p->text.ordinal, any->message, p->data.bytes,
-            p->whole);
+            p->data.ordinal, p->index.ordinal, p->text.ordinal, limecheckpoint_last(p)->message,
+            p->data.bytes, p->whole);
     if (p->known)
         json_known(p);
     putchar('}');

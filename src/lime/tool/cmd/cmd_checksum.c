@@ -4,6 +4,7 @@
 #include "edit.h"
 #include "jsonout.h"
 #include "limeildg.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -618,7 +619,7 @@ static bool parse_lattice(const char *text, uint64_t *sites)
     for (;;) {
         size_t n = strcspn(text, "x");
         uint64_t extent;
-        if (!number_parse(text, n, &extent) || extent == 0 ||
+        if (!limefile_text_number(text, n, &extent) || extent == 0 ||
             __builtin_mul_overflow(*sites, extent, sites))
             return false;
         if (!text[n])
@@ -631,7 +632,7 @@ static struct checksum_options options;
 
 static int take_site_bytes(const struct command *command, const char *text)
 {
-    return number_parse(text, strlen(text), &options.site_bytes) && options.site_bytes
+    return limefile_text_number(text, strlen(text), &options.site_bytes) && options.site_bytes
                ? TOOL_GOOD
                : value_error(command, "--site-bytes", NULL, text, "bytes, from 1");
 }

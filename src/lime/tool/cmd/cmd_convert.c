@@ -5,6 +5,7 @@
 #include "limeoutput.h"
 #include "limephysics.h"
 #include "setfile.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -466,7 +467,7 @@ static struct options options;
 static bool take_number(const char *text, uint64_t one, uint64_t other, unsigned *out)
 {
     uint64_t value;
-    if (!number_parse(text, strlen(text), &value) || (value != one && value != other))
+    if (!limefile_text_number(text, strlen(text), &value) || (value != one && value != other))
         return false;
     *out = (unsigned)value;
     return true;
@@ -497,8 +498,8 @@ static int take_rows(const struct command *command, const char *text)
 static int take_sequence(const struct command *command, const char *text)
 {
     struct limefile_gauge_form *form = &options.form;
-    form->has_sequence =
-        number_parse(text, strlen(text), &form->sequence) && form->sequence <= INT64_MAX;
+    form->has_sequence = limefile_text_number(text, strlen(text), &form->sequence) &&
+                         form->sequence <= INT64_MAX;
     return form->has_sequence ? TOOL_GOOD
                               : value_error(command, "--sequence", NULL, text, "a number");
 }

@@ -3,6 +3,7 @@
 #include "container.h"
 #include "limeoutput.h"
 #include "setfile.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -247,7 +248,7 @@ static int take_record(const struct command *command, const char *text)
         return TOOL_BAD;
     }
     uint64_t *record = &o->records[o->record_count++];
-    if (!number_parse(text, strlen(text), record) || *record == 0)
+    if (!limefile_text_number(text, strlen(text), record) || *record == 0)
         return usage_error(command, "--record: '%s' is not a number of a record", text);
     return TOOL_GOOD;
 }

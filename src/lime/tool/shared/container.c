@@ -3,6 +3,7 @@
 #include "container.h"
 #include "limebeginning.h"
 #include "mounted.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -215,12 +216,12 @@ static bool by_number(const struct container *c, const char *word, struct limefi
 {
     uint64_t first, second;
     const char *dot = strchr(word, '.');
-    if (number_parse(word, strlen(word), &first)) {
+    if (limefile_text_number(word, strlen(word), &first)) {
         *found = limefile_index_get(c->index, first, out) == 0;
         return true;
     }
-    if (!dot || !number_parse(word, (size_t)(dot - word), &first) ||
-        !number_parse(dot + 1, strlen(dot + 1), &second))
+    if (!dot || !limefile_text_number(word, (size_t)(dot - word), &first) ||
+        !limefile_text_number(dot + 1, strlen(dot + 1), &second))
         return false;
     *found = first <= UINT32_MAX && second <= UINT32_MAX &&
              limefile_index_by_number(c->index, (uint32_t)first, (uint32_t)second, out) == 0;

@@ -1,6 +1,7 @@
 /* mounted.c - read a container that limefs shows as a directory */
 #define _GNU_SOURCE
 #include "mounted.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -70,7 +71,7 @@ static uint64_t ordinal_of(const char *name)
 {
     uint64_t ordinal;
     const char *end = strchr(name, '-');
-    return end && number_parse(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
+    return end && limefile_text_number(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
 }
 
 /* Records come in their order, and their faces, which have the same numbers, after them all. */

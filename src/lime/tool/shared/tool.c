@@ -261,7 +261,7 @@ static int take_number(const struct command *command, const struct option_rule *
 {
     uint64_t n;
     char option[32];
-    if (number_parse(optarg, strlen(optarg), &n) && n >= 1 && n <= rule->most) {
+    if (limefile_text_number(optarg, strlen(optarg), &n) && n >= 1 && n <= rule->most) {
         *(unsigned *)rule->value = (unsigned)n;
         return TOOL_GOOD;
     }
@@ -374,18 +374,6 @@ const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-bool number_parse(const char *text, size_t len, uint64_t *out)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, text[i] - '0', &value))
-            return false;
-    }
-    *out = value;
-    return len > 0;
-}
-
 bool number_parse_size(const char *text, size_t len, uint64_t *out)
 {
     static const char units[] = "kmgtKMGT";
@@ -395,7 +383,7 @@ bool number_parse_size(const char *text, size_t len, uint64_t *out)
         power = (unsigned)(unit - units) % 4 + 1;
         len--;
     }
-    return number_parse(text, len, out) &&
+    return limefile_text_number(text, len, out) &&
            !__builtin_mul_overflow(*out, UINT64_C(1) << (10 * power), out);
 }
 

@@ -152,9 +152,6 @@ int directory_each(int folder, const char *path, int flags,
 /* "" for 1, "s" for any other number. */
 const char *plural(uint64_t n);
 
-/* `len` decimal digits; false if there is anything else, or nothing, or it does not fit. */
-bool number_parse(const char *text, size_t len, uint64_t *out);
-
 /* Digits and perhaps one of k M G T (powers of 1024). */
 bool number_parse_size(const char *text, size_t len, uint64_t *out);
 
