@@ -213,16 +213,18 @@ static const char *json_number(double x, char out[NUMBER_MAX])
     return isfinite(x) ? number(x, out) : "null";
 }
 
+static void json_numbers(const char *name, const double numbers[LIMECELLS_DIMS])
+{
+    char text[LIMECELLS_DIMS][NUMBER_MAX];
+    printf(", \"%s\": [%s, %s, %s]", name, json_number(numbers[0], text[0]),
+           json_number(numbers[1], text[1]), json_number(numbers[2], text[2]));
+}
+
 static void json_domain(const struct limecells *c)
 {
-    char text[NUMBER_MAX];
-    jsonout(stdout, "origin:[");
-    for (int d = 0; d < LIMECELLS_DIMS; d++)
-        printf("%s%s", d ? ", " : "", json_number(c->origin[d], text));
-    jsonout(stdout, "] length:[");
-    for (int d = 0; d < LIMECELLS_DIMS; d++)
-        printf("%s%s", d ? ", " : "", json_number(c->length[d], text));
-    jsonout(stdout, "] periodic:[");
+    json_numbers("origin", c->origin);
+    json_numbers("length", c->length);
+    jsonout(stdout, "periodic:[");
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         printf("%s%s", d ? ", " : "", c->periodic[d] ? "true" : "false");
     jsonout(stdout, "] cells:l", c->cells, LIMECELLS_DIMS);

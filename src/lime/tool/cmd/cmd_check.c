@@ -126,14 +126,17 @@ static void check_summary(const struct check *c)
 
 /* ---- JSON ---- */
 
-static void print_counts_json(const struct check *c)
+/* What follows the findings. */
+static void end_json(const struct check *c, struct data_check *data)
 {
     jsonout(stdout, "deviations:u faults:u warnings:u records:u messages:w size:u",
             c->deviations, c->faults, c->warnings, c->records, c->messages, c->size);
-}
-
-static void check_end_json(const struct check *c)
-{
+    if (c->format)
+        jsonout(stdout, "format:s", c->format);
+    if (c->options->data)
+        jsonout(stdout, "checksums:j checkpoints:j", &data->sum_list, &data->cell_list);
+    if (c->options->physics)
+        jsonout(stdout, "physics:j", &data->physics_list);
     jsonout(stdout, "verdict:s", limefile_verdict_word(c->verdict));
     if (c->skipped)
         jsonout(stdout, "reason:z", c->skipped);
@@ -150,30 +153,20 @@ static void check_end_json(const struct check *c)
 
 /* ---- files that are not examined ---- */
 
-/* With the members that a file has which was examined. */
-static void unexamined_json(const struct check *c)
-{
-    jsonout(stdout, "{file:s findings:[]", c->path);
-    print_counts_json(c);
-    if (c->options->data)
-        jsonout(stdout, "checksums:[] checkpoints:[]");
-    if (c->options->physics)
-        jsonout(stdout, "physics:[]");
-    check_end_json(c);
-}
-
 /* Prints the verdict on a file that was not examined: `error` or `skipped` says why. */
 static void check_unexamined(struct check *c)
 {
     bool bad = c->skipped && c->options->all && c->optional;
     bool listed = bad || c->error || c->options->list_skipped;
     c->verdict = bad ? LIMEFILE_BAD : c->skipped ? LIMEFILE_SKIPPED : LIMEFILE_UNREADABLE;
-    if (c->options->json && listed)
-        unexamined_json(c);
-    else if (bad)
+    if (c->options->json && listed) {
+        jsonout(stdout, "{file:s findings:[]", c->path);
+        end_json(c, &(struct data_check){.path = c->path});
+    } else if (bad) {
         message(c->path, "%s", c->skipped);
-    else if (c->skipped && listed && !c->options->quiet)
+    } else if (c->skipped && listed && !c->options->quiet) {
         answer(c->path, "skipped: %s", c->skipped);
+    }
 }
 
 /* One file while it is open. */
@@ -380,23 +373,6 @@ static int verify_gauge(struct look *look)
     return err ? err : gauge_check(&look->data);
 }
 
-/* ---- JSON ---- */
-
-static void end_json(struct look *look)
-{
-    const struct check *c = look->check;
-    jsonout(stdout, "]");
-    print_counts_json(c);
-    if (c->format)
-        jsonout(stdout, "format:s", c->format);
-    if (c->options->data)
-        jsonout(stdout, "checksums:j checkpoints:j", &look->data.sum_list,
-                &look->data.cell_list);
-    if (c->options->physics)
-        jsonout(stdout, "physics:j", &look->data.physics_list);
-    check_end_json(c);
-}
-
 /* ---- the kind of the file ---- */
 
 /* Finds out what there is to examine: a container (1); a file in another format, or one whose
@@ -486,10 +462,12 @@ static void examine(struct look *look, bool container)
         check->error = limefile_strerror(err);
     }
     check->verdict = judge(check);
-    if (check->options->json)
-        end_json(look);
-    else if (!err && !check->options->quiet)
+    if (check->options->json) {
+        jsonout(stdout, "]");
+        end_json(check, &look->data);
+    } else if (!err && !check->options->quiet) {
         check_summary(check);
+    }
 }
 
 static void close_it(struct look *look)
