@@ -42,8 +42,9 @@ static bool reserve(struct packlist *list, size_t text)
     return limefile_reserve(&list->texts, &list->text_capacity, list->text_size + text, 1);
 }
 
-bool packlist_add(struct packlist *list, const char *path, const char *type, size_t type_len,
-                  bool mb, bool me)
+/* Copies path and type. False after a message: out of memory. */
+static bool packlist_add(struct packlist *list, const char *path, const char *type,
+                         size_t type_len, bool mb, bool me)
 {
     char name[LIMEFILE_NAME_MAX + 1];
     size_t path_size = strlen(path) + 1;
