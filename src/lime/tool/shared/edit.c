@@ -150,22 +150,23 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
 }
 
 /* Links are followed, so that they stay what they are. */
-static int rewrite_at(struct limefile_rewrite *to, char *real)
+static int rewrite_at(const struct limefile_rewrite *what, char *real)
 {
+    struct limefile_rewrite to = *what;
     struct progress progress;
     char *name = strrchr(real, '/');
     int new_fd;
     *name++ = '\0';
-    to->folder = open(*real ? real : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (to->folder < 0)
+    to.folder = open(*real ? real : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (to.folder < 0)
         return -errno;
-    to->name = name;
-    to->progress = show_progress;
-    to->context = &progress;
-    progress_begin(&progress, "rewrite", limefile_index_size(to->index));
-    int err = limefile_rewrite(to, &new_fd);
+    to.name = name;
+    to.progress = show_progress;
+    to.context = &progress;
+    progress_begin(&progress, "rewrite", limefile_index_size(to.index));
+    int err = limefile_rewrite(&to, &new_fd);
     progress_end(&progress);
-    close(to->folder);
+    close(to.folder);
     if (new_fd >= 0)
         close(new_fd);
     return err;
@@ -175,7 +176,7 @@ static int rewrite(struct edit *edit, const struct limefile_record *record,
                    const struct limefile_piece *piece, const struct limefile_insert *insert)
 {
     struct stat st;
-    struct limefile_rewrite to = {
+    const struct limefile_rewrite to = {
         .fd = edit->c.fd,
         .index = edit->c.index,
         .record = record,
