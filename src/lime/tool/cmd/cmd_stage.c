@@ -865,11 +865,13 @@ static int run(int count, char **names)
     struct pathlist sources;
     if (named.list && count != 1)
         return usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
-    if (!named.list && !named.nul && count < 2)
+    if (named.nul && !named.list)
+        return usage_error(&cmd_stage, "-0 is for --files-from");
+    if (!named.list && count < 2)
         return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");
-    int status = pathlist_make(&sources, &named, &cmd_stage, count - 1, names);
-    if (!status)
-        status = stage_all(o, &sources, names[count - 1]);
+    int status = pathlist_make(&sources, &named, &cmd_stage, count - 1, names)
+                     ? TOOL_BAD
+                     : stage_all(o, &sources, names[count - 1]);
     pathlist_release(&sources);
     return status;
 }
