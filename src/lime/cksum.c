@@ -49,14 +49,6 @@ uint32_t cksum_before(const struct cksum_powers *powers, uint32_t crc, uint64_t 
     return crc;
 }
 
-void limefile_cksum_join(struct limefile_cksum *sum, const struct limefile_cksum *next)
-{
-    struct cksum_powers powers;
-    cksum_powers_init(&powers);
-    sum->crc = cksum_before(&powers, sum->crc, next->bytes) ^ next->crc;
-    sum->bytes += next->bytes;
-}
-
 void limefile_cksum_cut(struct limefile_cksum *sum, const struct limefile_cksum *head)
 {
     struct cksum_powers powers;

@@ -1,71 +1,130 @@
-/* copy.c - bytes from file to file */
+/*
+ * copy.c - copy_file_range between files, splice into a pipe, else read and write.
+ *
+ * The first two leave off wherever they meet anything unusual: the plain loop goes on from
+ * there, and what was a real error comes up there again.
+ */
 #define _GNU_SOURCE
 #include "limefile.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
-    STEP_BYTES = 64 << 20, /* between words of progress */
-    BUFFER_BYTES = 1 << 20,
+    BUFFER_BYTES = 256 * 1024,
+    SMALL = 64 * 1024,             /* up to here one read and one write are the fastest */
+    PIPE_BYTES = 1024 * 1024,      /* what an ordinary user may have */
+    STEP_BYTES = 32 * 1024 * 1024, /* the bar moves and signals come through in between */
 };
 
-struct copy {
-    int from, to;
-    uint64_t from_at, to_at, left;
-    void (*moved)(void *context, uint64_t more);
-    void *context;
-};
-
-static void advance(struct copy *c, uint64_t n)
+static size_t step(const struct limefile_copy *c, size_t most)
 {
-    c->from_at += n;
-    c->to_at += n;
+    return c->left < most ? (size_t)c->left : most;
+}
+
+static void advance(struct limefile_copy *c, size_t n)
+{
+    c->in_offset += n;
+    if (c->out_offset != LIMEFILE_AT_POSITION)
+        c->out_offset += (int64_t)n;
     c->left -= n;
     if (c->moved)
         c->moved(c->context, n);
 }
 
-/* Leaves off at whatever is unusual, where reading and writing goes on. */
-static void share(struct copy *c)
+/* True if it is worth trying again after errno. */
+static bool wait_until_writable(const struct limefile_copy *c)
+{
+    if (errno == EINTR)
+        return true;
+    if (errno != EAGAIN)
+        return false;
+    struct pollfd waiting = {.fd = c->out, .events = POLLOUT};
+    return poll(&waiting, 1, -1) >= 0 || errno == EINTR;
+}
+
+static void by_copy_file_range(struct limefile_copy *c)
 {
     while (c->left) {
-        off_t in = (off_t)c->from_at, out = (off_t)c->to_at;
-        size_t step = c->left < STEP_BYTES ? (size_t)c->left : STEP_BYTES;
-        ssize_t n = copy_file_range(c->from, &in, c->to, &out, step, 0);
+        off_t in = (off_t)c->in_offset, out = (off_t)c->out_offset;
+        ssize_t n = copy_file_range(c->in, &in, c->out,
+                                    c->out_offset == LIMEFILE_AT_POSITION ? NULL : &out,
+                                    step(c, STEP_BYTES), 0);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return;
-        advance(c, (uint64_t)n);
+        advance(c, (size_t)n);
     }
 }
 
-static int read_and_write(struct copy *c)
+static void by_splice(struct limefile_copy *c)
 {
-    int err = 0;
-    char *buffer = c->left ? malloc(BUFFER_BYTES) : NULL;
-    if (c->left && !buffer)
-        return -ENOMEM;
+    int capacity = fcntl(c->out, F_GETPIPE_SZ);
+    if (capacity >= 0 && capacity < PIPE_BYTES)
+        fcntl(c->out, F_SETPIPE_SZ, PIPE_BYTES); /* refused near the user's limit: no matter */
+    while (c->left) {
+        off_t in = (off_t)c->in_offset;
+        ssize_t n = splice(c->in, &in, c->out, NULL, step(c, PIPE_BYTES), SPLICE_F_MORE);
+        if (n < 0 && wait_until_writable(c))
+            continue;
+        if (n <= 0)
+            return;
+        advance(c, (size_t)n);
+    }
+}
+
+int limefile_copy_put(struct limefile_copy *c, const void *bytes, size_t n)
+{
+    const char *data = bytes;
+    while (n) {
+        ssize_t put = c->out_offset == LIMEFILE_AT_POSITION
+                          ? write(c->out, data, n)
+                          : pwrite(c->out, data, n, (off_t)c->out_offset);
+        if (put < 0 && wait_until_writable(c))
+            continue;
+        if (put <= 0) {
+            c->writing = true;
+            return put < 0 ? -errno : -EIO;
+        }
+        advance(c, (size_t)put);
+        data += put;
+        n -= (size_t)put;
+    }
+    return 0;
+}
+
+static int by_read_and_write(struct limefile_copy *c)
+{
+    size_t room = step(c, BUFFER_BYTES);
+    char *buffer = room ? malloc(room) : NULL;
+    int err = room && !buffer ? -ENOMEM : 0;
     while (!err && c->left) {
-        size_t step = c->left < BUFFER_BYTES ? (size_t)c->left : BUFFER_BYTES;
-        ssize_t got = limefile_fd_read(c->from, buffer, step, c->from_at);
-        if (got <= 0)
-            err = got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
-        else
-            err = limefile_fd_write(c->to, buffer, (size_t)got, c->to_at);
-        if (!err)
-            advance(c, (uint64_t)got);
+        ssize_t got = pread(c->in, buffer, step(c, room), (off_t)c->in_offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        err = got < 0    ? -errno
+              : got == 0 ? LIMEFILE_E_SHRUNK
+                         : limefile_copy_put(c, buffer, (size_t)got);
     }
     free(buffer);
     return err;
 }
 
-int limefile_copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n,
-                  void (*moved)(void *context, uint64_t more), void *context)
+int limefile_copy(struct limefile_copy *c)
 {
-    struct copy c = {from, to, from_at, to_at, n, moved, context};
-    share(&c);
-    return read_and_write(&c);
+    struct stat out;
+    c->writing = false;
+    if (c->left > SMALL && fstat(c->out, &out) == 0) {
+        posix_fadvise(c->in, (off_t)c->in_offset, (off_t)c->left, POSIX_FADV_SEQUENTIAL);
+        if (S_ISREG(out.st_mode))
+            by_copy_file_range(c);
+        else if (S_ISFIFO(out.st_mode))
+            by_splice(c);
+    }
+    return by_read_and_write(c);
 }

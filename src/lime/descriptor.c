@@ -98,3 +98,11 @@ int limefile_reopen(int fd, int flags)
     limefile_fd_path(fd, path);
     return limefile_open_at(AT_FDCWD, path, flags, 0);
 }
+
+int limefile_check_name(int folder, const char *name, int fd)
+{
+    struct stat named, open;
+    if (fstat(fd, &open) != 0 || fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+        return -errno;
+    return named.st_dev == open.st_dev && named.st_ino == open.st_ino ? 0 : -ESTALE;
+}

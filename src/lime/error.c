@@ -128,7 +128,7 @@ const char *limefile_strerror(int code)
     const struct error_entry *entry = find(code);
     if (entry)
         return entry->text;
-    const char *text = code > -4096 ? strerrordesc_np(-code) : NULL;
+    const char *text = limefile_is_errno(code) ? strerrordesc_np(-code) : NULL;
     return text ? text : "unknown error";
 }
 
@@ -139,7 +139,7 @@ const char *limefile_error_word(int code)
     const struct error_entry *entry = find(code);
     if (entry)
         return entry->word;
-    const char *name = code > -4096 ? strerrorname_np(-code) : NULL;
+    const char *name = limefile_is_errno(code) ? strerrorname_np(-code) : NULL;
     return name ? name : "unknown";
 }
 
@@ -150,10 +150,14 @@ bool limefile_is_fault(int code)
     return code < 0 && !of_format && !of_meaning;
 }
 
+bool limefile_is_errno(int code)
+{
+    return code < 0 && code > -4096;
+}
+
 bool limefile_is_read_error(int code)
 {
-    enum { ERRNO_MAX = 4095 };
-    return (code < 0 && code >= -ERRNO_MAX) || code == LIMEFILE_E_SHRUNK;
+    return limefile_is_errno(code) || code == LIMEFILE_E_SHRUNK;
 }
 
 /* LIMEFILE_D_RESERVED is not among them: limefs marks with it a record that it moves, which can

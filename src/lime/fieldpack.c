@@ -1,6 +1,7 @@
 /* fieldpack.c - descriptions of fields packed: numbers take as many bytes as they need */
 #define _GNU_SOURCE
 #include "fieldpack.h"
+#include "array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,24 +62,10 @@ static size_t pack(unsigned char *begin, const struct limefile_field *f)
     return (size_t)(to - begin);
 }
 
-static int reserve(struct fieldpack *p)
-{
-    if (p->capacity - p->used >= DESCRIPTION_MAX)
-        return 0;
-    size_t capacity = p->capacity + p->capacity / 2 + DESCRIPTION_MAX;
-    unsigned char *bigger = realloc(p->at, capacity);
-    if (!bigger)
-        return -ENOMEM;
-    p->at = bigger;
-    p->capacity = capacity;
-    return 0;
-}
-
 int fieldpack_put(struct fieldpack *p, const struct limefile_field *f, uint64_t *where)
 {
-    int err = reserve(p);
-    if (err)
-        return err;
+    if (!limefile_reserve(&p->at, &p->capacity, p->used + DESCRIPTION_MAX, 1))
+        return -ENOMEM;
     size_t n = pack(p->at + p->used, f);
     if (n != p->used - p->last || memcmp(p->at + p->last, p->at + p->used, n) != 0) {
         p->last = p->used;

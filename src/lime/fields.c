@@ -6,6 +6,7 @@
  * then.
  */
 #define _GNU_SOURCE
+#include "array.h"
 #include "field.h"
 #include "fieldpack.h"
 #include "findings.h"
@@ -113,6 +114,12 @@ static const struct {
 
 _Static_assert(sizeof types / sizeof types[0] == FIELD_TYPES, "FIELD_TYPES is another number");
 
+bool limefile_record_is_data(const struct limefile_record *record)
+{
+    return strcmp(record->type, "ildg-binary-data") == 0 ||
+           strcmp(record->type, "scidac-binary-data") == 0;
+}
+
 /* ---- findings ---- */
 
 /* `value` as in findings.h. */
@@ -138,10 +145,7 @@ static int read_text(struct builder *b, const struct limefile_record *record, si
         if (!b->text)
             return -ENOMEM;
     }
-    ssize_t got = limefile_read_full(b->source, b->text, *n, record->data_offset);
-    if (got < 0)
-        return (int)got;
-    return (size_t)got < *n ? LIMEFILE_E_SHRUNK : 0;
+    return limefile_read_exact(b->source, b->text, *n, record->data_offset);
 }
 
 static bool is_blank(const char *text, size_t n)
@@ -303,14 +307,8 @@ static int fields_hear_checksum(struct builder *b, const struct limefile_record 
     struct heard_sum sum = {.ordinal = (uint32_t)record->ordinal,
                             .fields = (uint32_t)b->out->count};
     struct said said;
-    if (b->sum_count == b->sum_capacity) {
-        size_t more = b->sum_capacity + b->sum_capacity / 2 + 8;
-        void *bigger = reallocarray(b->sums, more, sizeof *b->sums);
-        if (!bigger)
-            return -ENOMEM;
-        b->sums = bigger;
-        b->sum_capacity = more;
-    }
+    if (!limefile_reserve(&b->sums, &b->sum_capacity, b->sum_count + 1, sizeof *b->sums))
+        return -ENOMEM;
     int err = fields_hear(b, record, ROLE_CHECKSUM, &said, &sum.value);
     sum.good = said.good;
     if (!err)
@@ -429,14 +427,9 @@ static int keep(struct builder *b, struct kept_field *to, const struct limefile_
 static int add_field(struct builder *b, const struct limefile_field *f)
 {
     struct limefile_fields_kept *kept = b->out->kept;
-    if (b->out->count == kept->capacity) {
-        size_t more = kept->capacity + kept->capacity / 2 + 8;
-        void *bigger = reallocarray(kept->field, more, sizeof *kept->field);
-        if (!bigger)
-            return -ENOMEM;
-        kept->field = bigger;
-        kept->capacity = more;
-    }
+    if (!limefile_reserve(&kept->field, &kept->capacity, b->out->count + 1,
+                          sizeof *kept->field))
+        return -ENOMEM;
     int err = keep(b, &kept->field[b->out->count], f);
     b->out->count += !err;
     return err;

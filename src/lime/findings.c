@@ -1,6 +1,7 @@
 /* findings.c - findings that are kept until all are known */
 #define _GNU_SOURCE
 #include "findings.h"
+#include "array.h"
 #include "bytes.h"
 
 #include <errno.h>
@@ -17,14 +18,8 @@ static unsigned place_of(int code)
 int findings_add(struct findings *f, int code, const struct limefile_record *record,
                  uint64_t value)
 {
-    if (f->count == f->capacity) {
-        size_t more = f->capacity + f->capacity / 2 + 16;
-        void *bigger = reallocarray(f->at, more, sizeof *f->at);
-        if (!bigger)
-            return -ENOMEM;
-        f->at = bigger;
-        f->capacity = more;
-    }
+    if (!limefile_reserve(&f->at, &f->capacity, f->count + 1, sizeof *f->at))
+        return -ENOMEM;
     f->at[f->count++] = (struct kept_finding){
         .ordinal = (uint32_t)record->ordinal,
         .code = code,

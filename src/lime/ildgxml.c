@@ -376,3 +376,16 @@ int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX])
     out[n] = '\0';
     return 0;
 }
+
+int limefile_record_lfn(struct limefile_source *source, const struct limefile_record *record,
+                        char lfn[LIMEFILE_LFN_MAX])
+{
+    char *text;
+    size_t n = (size_t)record->bytes;
+    if (record->bytes > LIMEFILE_XML_BYTES_MAX)
+        return 0;
+    int err = limefile_record_text(source, record, n, &text);
+    int result = err ? err : limefile_lfn_parse(text, n, lfn) == 0;
+    free(text);
+    return result;
+}

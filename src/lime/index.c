@@ -1,5 +1,6 @@
 /* index.c - all records of a container, for looking up in any order */
 #include "limefile.h"
+#include "array.h"
 #include "hash.h"
 
 #include <errno.h>
@@ -42,20 +43,6 @@ struct limefile_index {
 static uint32_t hash_of(const struct limefile_index *index, const char *type, size_t len)
 {
     return (uint32_t)limefile_hash(&index->key, type, len);
-}
-
-/* Makes room for n more elements. */
-static int grow(void **array, size_t *capacity, size_t used, size_t n, size_t element)
-{
-    if (used + n <= *capacity)
-        return 0;
-    size_t want = *capacity + *capacity / 2 + n + 16;
-    void *bigger = reallocarray(*array, want, element);
-    if (!bigger)
-        return -ENOMEM;
-    *array = bigger;
-    *capacity = want;
-    return 0;
 }
 
 static uint8_t len_of(const struct limefile_index *index, const struct type *type)
@@ -117,9 +104,9 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
         size_t text = record->type_len + 2u;
         if (index->text_size + text > UINT32_MAX)
             return -ENOMEM;
-        if (grow((void **)&index->types, &index->type_capacity, index->type_count, 1,
-                 sizeof *index->types) ||
-            grow((void **)&index->texts, &index->text_capacity, index->text_size, text, 1))
+        if (!limefile_reserve(&index->types, &index->type_capacity, index->type_count + 1,
+                              sizeof *index->types) ||
+            !limefile_reserve(&index->texts, &index->text_capacity, index->text_size + text, 1))
             return -ENOMEM;
         index->texts[index->text_size] = (char)record->type_len;
         memcpy(index->texts + index->text_size + 1, record->type, text - 1);
@@ -139,10 +126,10 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
 static int append(struct limefile_index *index, const struct limefile_record *record)
 {
     uint32_t type;
-    int err = grow((void **)&index->entries, &index->capacity, index->count, 1,
-                   sizeof *index->entries);
-    if (!err)
-        err = intern(index, record, &type);
+    if (!limefile_reserve(&index->entries, &index->capacity, index->count + 1,
+                          sizeof *index->entries))
+        return -ENOMEM;
+    int err = intern(index, record, &type);
     if (err)
         return err;
     index->entries[index->count++] = (struct entry){

@@ -13,11 +13,8 @@ static int read_field(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_sites_field *field = context;
     size_t n = (size_t)count * field->site_bytes;
-    ssize_t came = limefile_read_full(field->source, out, n,
-                                      field->data_offset + first * field->site_bytes);
-    if (came < 0)
-        return (int)came;
-    return (size_t)came == n ? 0 : LIMEFILE_E_SHRUNK;
+    return limefile_read_exact(field->source, out, n,
+                               field->data_offset + first * field->site_bytes);
 }
 
 /* ---- which fields are configurations ---- */

@@ -200,6 +200,26 @@ ssize_t limefile_read_full(struct limefile_source *source, void *buf, size_t n, 
     return (ssize_t)done;
 }
 
+int limefile_read_exact(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    ssize_t got = limefile_read_full(source, buf, n, offset);
+    return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
+}
+
+int limefile_record_text(struct limefile_source *source, const struct limefile_record *record,
+                         size_t n, char **text)
+{
+    *text = malloc(n + 1);
+    int err = *text ? limefile_read_exact(source, *text, n, record->data_offset) : -ENOMEM;
+    if (!err) {
+        (*text)[n] = '\0';
+        return 0;
+    }
+    free(*text);
+    *text = NULL;
+    return err;
+}
+
 int limefile_write_full(struct limefile_source *source, const void *buf, size_t n,
                         uint64_t offset)
 {
@@ -254,6 +274,13 @@ ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset)
     struct limefile_fd file;
     limefile_fd_init(&file, fd);
     return limefile_read_full(&file.source, buf, n, offset);
+}
+
+int limefile_fd_read_exact(int fd, void *buf, size_t n, uint64_t offset)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    return limefile_read_exact(&file.source, buf, n, offset);
 }
 
 int limefile_check_fd(int fd)

@@ -114,9 +114,8 @@ static void tell(struct work *w, uint64_t bytes)
 static int read_through(const struct summer *s, uint64_t offset, size_t n)
 {
     const struct work *w = s->work;
-    ssize_t got = w->source ? limefile_read_full(w->source, s->buffer, n, offset)
-                            : limefile_fd_read(w->fd, s->buffer, n, offset);
-    return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
+    return w->source ? limefile_read_exact(w->source, s->buffer, n, offset)
+                     : limefile_fd_read_exact(w->fd, s->buffer, n, offset);
 }
 
 /* Tells whether the range was not in memory and has been read around the page cache. */

@@ -1,7 +1,6 @@
 /* text.c - UTF-8, what of it must not reach a terminal, and what several programs print */
 #include "text.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,4 +82,24 @@ const char *limefile_text_size(double bytes, int digits, char text[LIMEFILE_SIZE
     snprintf(text, LIMEFILE_SIZE_BYTES, "%.*f %s", digits < room ? digits : room, bytes,
              units[unit]);
     return text;
+}
+
+void limefile_text_trim(const char **text, size_t *len)
+{
+    while (*len && (unsigned char)**text <= ' ')
+        ++*text, --*len;
+    while (*len && (unsigned char)(*text)[*len - 1] <= ' ')
+        --*len;
+}
+
+bool limefile_text_number(const char *text, size_t len, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, text[i] - '0', &value))
+            return false;
+    }
+    *out = value;
+    return len > 0;
 }

@@ -26,8 +26,8 @@ struct reading {
 
     xmlread_fact_fn *fact; /* NULL: values are wanted */
     void *context;
-    char *root, *long_text; /* XMLREAD_TEXT_MAX, XMLREAD_FACT_MAX + 1 */
-    bool leaf;              /* no element inside of the one whose text is coming */
+    char *long_text; /* XMLREAD_FACT_MAX + 1 */
+    bool leaf;       /* no element inside of the one whose text is coming */
 };
 
 static bool is_space(char c)
@@ -118,10 +118,7 @@ static void enter(struct reading *r)
         r->values[i].text[0] = '\0';
     }
     r->level = r->depth;
-    struct xmlread_value *own = wanted(r, "");
     r->current = NULL;
-    if (own)
-        begin_value(r, own, r->depth);
 }
 
 static void XMLCALL start_element(void *context, const char *qualified, const char **attributes)
@@ -138,7 +135,7 @@ static void XMLCALL start_element(void *context, const char *qualified, const ch
     }
     struct xmlread_value *value = r->level && r->depth == r->level + 1 ? wanted(r, name) : NULL;
     if (value)
-        begin_value(r, value, r->depth); /* ends the element's own text */
+        begin_value(r, value, r->depth);
     else if (r->current)
         add_text(r, " ", 1);
 }
@@ -166,15 +163,9 @@ static void XMLCALL character_data(void *context, const char *text, int n)
 static void XMLCALL start_fact(void *context, const char *qualified, const char **attributes)
 {
     struct reading *r = context;
-    (void)attributes;
+    (void)qualified, (void)attributes;
     if (too_much(r))
         return;
-    if (r->depth == 1) {
-        const char *name = local_name(qualified);
-        size_t n = strnlen(name, XMLREAD_TEXT_MAX - 1);
-        memcpy(r->root, name, n);
-        r->root[n] = '\0';
-    }
     r->leaf = true;
     r->filled = 0;
 }
@@ -296,16 +287,13 @@ int xmlread_values(const void *xml, size_t n, const char *const *elements,
     return read_document(xml, n, &fresh);
 }
 
-int xmlread_facts(const void *xml, size_t n, char root[XMLREAD_TEXT_MAX], xmlread_fact_fn *fact,
-                  void *context)
+int xmlread_facts(const void *xml, size_t n, xmlread_fact_fn *fact, void *context)
 {
     const struct reading fresh = {
         .fact = fact,
         .context = context,
-        .root = root,
         .long_text = malloc(XMLREAD_FACT_MAX + 1),
     };
-    root[0] = '\0';
     int err = fresh.long_text ? read_document(xml, n, &fresh) : -ENOMEM;
     free(fresh.long_text);
     return err;

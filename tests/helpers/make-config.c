@@ -240,7 +240,7 @@ static int write_config(const struct config *config, int fd)
         err = limefile_writer_finish(writer, &size);
     limefile_writer_free(writer);
     if (!err)
-        err = limefile_gauge_open(&to.source, 0, &gauge);
+        err = limefile_gauge_open(&to.source, 0, &gauge, NULL);
     if (err)
         return err;
     const struct limefile_gauge_pass pass = {.sites = &gauge->sites};

@@ -155,11 +155,14 @@ static void check_back(const struct memory *m, const struct limefile_gauge_image
     struct limefile_memory file;
     struct limefile_gauge *g;
     struct limefile_gauge_totals totals;
+    char difference[LIMEFILE_GAUGE_DIFFERENCE_MAX];
     unsigned char *whole = malloc(size);
     assert_int_equal(limefile_gauge_image_read(image, whole, size, 0), size);
     limefile_memory_lend(&file, whole, size);
-    assert_int_equal(limefile_gauge_open(&file.source, 0, &g), 0);
-    assert_int_equal(limefile_gauge_verify(g, 2, NULL, NULL, &totals), 0);
+    assert_int_equal(limefile_gauge_open(&file.source, 0, &g, NULL), 0);
+    const struct limefile_gauge_pass pass = {.sites = &g->sites, .source = g, .threads = 2};
+    assert_int_equal(limefile_gauge_run(&pass, &totals), 0);
+    assert_int_equal(limefile_gauge_compare(g, &totals, difference), 0);
     assert_int_equal(g->rows, rows);
     uint64_t sites = limefile_sites_count(&g->sites);
     if (g->sites.precision == m->sites.precision && rows == 3) {

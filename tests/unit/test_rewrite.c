@@ -155,13 +155,22 @@ static struct bytes six(void)
     return b;
 }
 
+static struct limefile_rewrite rewrite_of(struct place *p, uint64_t ordinal,
+                                          struct limefile_record *record)
+{
+    assert_int_equal(limefile_index_get(p->index, ordinal, record), 0);
+    return (struct limefile_rewrite){
+        .folder = p->folder, .name = p->name, .fd = p->fd, .index = p->index, .record = record};
+}
+
 static int rewrite(struct place *p, uint64_t ordinal, const struct limefile_piece *pieces,
                    size_t count, int *new_fd)
 {
     struct limefile_record record;
-    assert_int_equal(limefile_index_get(p->index, ordinal, &record), 0);
-    return limefile_rewrite(p->folder, p->name, p->fd, &record, p->index, pieces, count, NULL,
-                            NULL, new_fd);
+    struct limefile_rewrite to = rewrite_of(p, ordinal, &record);
+    to.pieces = pieces;
+    to.count = count;
+    return limefile_rewrite(&to, new_fd);
 }
 
 static void assert_file(struct place *p, const struct bytes *want)
@@ -290,9 +299,9 @@ static int insert(struct place *p, uint64_t after, const char *type, const char 
 {
     struct limefile_record record;
     struct limefile_insert new = {type, strlen(type), data, strlen(data)};
-    assert_int_equal(limefile_index_get(p->index, after, &record), 0);
-    return limefile_rewrite_insert(p->folder, p->name, p->fd, &record, p->index, &new, NULL,
-                                   NULL, new_fd);
+    struct limefile_rewrite to = rewrite_of(p, after, &record);
+    to.insert = &new;
+    return limefile_rewrite(&to, new_fd);
 }
 
 static void insert_behind(struct place *p, const unsigned *message, uint64_t after, bool cut)
@@ -503,11 +512,9 @@ static void test_refused(void **state)
     assert_int_equal(rewrite(&p, 2, much, 2, &new_fd), LIMEFILE_E_LENGTH);
     struct limefile_piece beyond[] = {{p.fd, start.n - 10, 11}};
     assert_int_equal(rewrite(&p, 2, beyond, 1, &new_fd), LIMEFILE_E_SHRUNK);
-    assert_int_equal(limefile_index_get(p.index, 2, &record), 0);
+    struct limefile_rewrite to = rewrite_of(&p, 2, &record);
     record.header_offset += 8;
-    assert_int_equal(limefile_rewrite(p.folder, p.name, p.fd, &record, p.index, NULL, 0, NULL,
-                                      NULL, &new_fd),
-                     LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_rewrite(&to, &new_fd), LIMEFILE_E_NO_RECORD);
     assert_file(&p, &start);
     place_empty(&p);
     place_remove(&p);

@@ -761,8 +761,7 @@ static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct measuring *r = context;
     size_t n = (size_t)count * r->site_bytes;
-    ssize_t got = limefile_read_full(r->source, out, n, r->data_offset + first * r->site_bytes);
-    return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
+    return limefile_read_exact(r->source, out, n, r->data_offset + first * r->site_bytes);
 }
 
 static bool goes_on_measuring(void *context, uint64_t sites_more)

@@ -30,8 +30,7 @@ static int sum_guise(const struct limefs_view *view, const struct limefile_recor
     while (!err && sum.bytes < record->bytes) {
         uint64_t left = record->bytes - sum.bytes;
         size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-        ssize_t got = limefile_read_full(source, buf, n, record->data_offset + sum.bytes);
-        err = got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
+        err = limefile_read_exact(source, buf, n, record->data_offset + sum.bytes);
         if (!err)
             limefile_cksum_add(&sum, buf, n);
         if (!err && atomic_load(stop))

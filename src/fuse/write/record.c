@@ -507,7 +507,9 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
     int fd = nameless(writer);
     if (fd < 0)
         return fd;
-    int err = limefile_copy(writer->shared.fd, record->data_offset, fd, 0, kept, NULL, NULL);
+    struct limefile_copy copy = {
+        .in = writer->shared.fd, .in_offset = record->data_offset, .out = fd, .left = kept};
+    int err = limefile_copy(&copy);
     if (!err && ftruncate(fd, (off_t)bytes) != 0)
         err = -errno;
     if (err) {
@@ -569,8 +571,16 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
     limefs_view_set_moving(writer->fs, writer->view, true);
     struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
     limefs_own_begin();
-    err = limefile_rewrite(folder, name, writer->shared.fd, record, index, pieces, count, NULL,
-                           NULL, &fd);
+    const struct limefile_rewrite to = {
+        .folder = folder,
+        .name = name,
+        .fd = writer->shared.fd,
+        .index = index,
+        .record = record,
+        .pieces = pieces,
+        .count = count,
+    };
+    err = limefile_rewrite(&to, &fd);
     limefs_own_end();
     limefile_index_free(index);
     close(folder);

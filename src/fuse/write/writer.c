@@ -268,7 +268,9 @@ static void log_recovery(void *context, const char *text)
 static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uint64_t from,
                      uint64_t size)
 {
-    int err = limefile_copy(writer->shared.fd, from, fd, 0, size - from, NULL, NULL);
+    struct limefile_copy copy = {
+        .in = writer->shared.fd, .in_offset = from, .out = fd, .left = size - from};
+    int err = limefile_copy(&copy);
     return err ? err : fsync(fd) == 0 && fsync(folder) == 0 ? 0 : -errno;
 }
 

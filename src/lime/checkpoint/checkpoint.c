@@ -50,12 +50,6 @@ static void add_index_finding(struct limecheckpoint *p, const char *why, uint64_
 
 /* ---- the records' contents ---- */
 
-static int read_all(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
-{
-    ssize_t got = limefile_read_full(source, buf, n, offset);
-    return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
-}
-
 static int read_header(struct limefile_source *source, struct limecheckpoint *p,
                        const char **why)
 {
@@ -65,7 +59,7 @@ static int read_header(struct limefile_source *source, struct limecheckpoint *p,
         *why = "it is shorter than its header";
         return 0;
     }
-    int err = read_all(source, raw, LIMECELLS_FIXED_BYTES, offset);
+    int err = limefile_read_exact(source, raw, LIMECELLS_FIXED_BYTES, offset);
     if (err)
         return err;
     *why = limefile_cells_decode_length(raw, &bytes);
@@ -73,7 +67,7 @@ static int read_header(struct limefile_source *source, struct limecheckpoint *p,
         *why = "it is shorter than its header";
     if (*why)
         return 0;
-    err = read_all(source, raw, (size_t)bytes, offset);
+    err = limefile_read_exact(source, raw, (size_t)bytes, offset);
     if (!err)
         *why = limefile_cells_decode(raw, bytes, p->index.bytes, &p->is);
     return err;
@@ -118,9 +112,10 @@ static int judge_text(struct limefile_source *source, struct limecheckpoint *p)
     const char *why = "too long";
     int err = 0;
     if (p->text.bytes <= TEXT_MAX) {
-        size_t n = (size_t)p->text.bytes;
-        char *text = calloc(1, n + 1), *expected = malloc(LIMECELLS_TEXT_MAX);
-        err = text && expected ? read_all(source, text, n, p->text.data_offset) : -ENOMEM;
+        char *text, *expected = malloc(LIMECELLS_TEXT_MAX);
+        err = limefile_record_text(source, &p->text, (size_t)p->text.bytes, &text);
+        if (!err && !expected)
+            err = -ENOMEM;
         if (!err) {
             limefile_cells_text(&p->is, expected);
             why = is_same_text(text, expected) ? NULL : "it does not match the index";
@@ -172,12 +167,15 @@ static enum role role_of(const struct limefile_record *record)
     return role;
 }
 
+const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *p)
+{
+    return p->data.ordinal ? &p->data : p->index.ordinal ? &p->index : &p->text;
+}
+
 /* The record as the next one of the checkpoint; false: it begins another one. */
 static bool take(struct limecheckpoint *p, const struct limefile_record *record, enum role role)
 {
-    const struct limefile_record *last = p->data.ordinal    ? &p->data
-                                         : p->index.ordinal ? &p->index
-                                                            : &p->text;
+    const struct limefile_record *last = limecheckpoint_last(p);
     struct limefile_record *places[] = {&p->text, &p->index, &p->data};
     if (last->ordinal &&
         (last->message != record->message || last == &p->data ||

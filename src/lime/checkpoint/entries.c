@@ -23,12 +23,10 @@ static int entries_fill(struct entries *e)
     size_t n = left < ENTRIES_AT_ONCE ? (size_t)left : ENTRIES_AT_ONCE;
     if (n == 0)
         return 0;
-    ssize_t got = limefile_read_full(e->source, e->raw, n * LIMECELLS_ENTRY_BYTES,
-                                     e->offset + e->next * LIMECELLS_ENTRY_BYTES);
-    if (got < 0)
-        return (int)got;
-    if ((size_t)got < n * LIMECELLS_ENTRY_BYTES)
-        return LIMEFILE_E_SHRUNK;
+    int err = limefile_read_exact(e->source, e->raw, n * LIMECELLS_ENTRY_BYTES,
+                                  e->offset + e->next * LIMECELLS_ENTRY_BYTES);
+    if (err)
+        return err;
     e->next += n;
     e->have = n;
     e->used = 0;

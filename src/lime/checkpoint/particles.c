@@ -120,13 +120,11 @@ static int need(struct work *w, uint64_t first, uint64_t *n, const unsigned char
     if (first < w->first || first >= w->first + w->particles) {
         uint64_t left = w->is->particles - first;
         uint64_t more = left < room ? left : room;
-        ssize_t got = limefile_read_full(w->source, w->bytes, (size_t)(more * size),
-                                         w->checkpoint->data.data_offset + first * size);
+        int err = limefile_read_exact(w->source, w->bytes, (size_t)(more * size),
+                                      w->checkpoint->data.data_offset + first * size);
         w->particles = 0;
-        if (got < 0)
-            return (int)got;
-        if ((uint64_t)got < more * size)
-            return LIMEFILE_E_SHRUNK;
+        if (err)
+            return err;
         w->first = first;
         w->particles = more;
     }

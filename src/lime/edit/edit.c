@@ -1,4 +1,5 @@
 /* edit.c - the end of a container, changed where it lies */
+#include "array.h"
 #include "bytes.h"
 #include "cut.h"
 #include "put.h"
@@ -11,14 +12,9 @@
 
 static int push(struct limefile_editor *editor, uint64_t header)
 {
-    if (editor->count == editor->capacity) {
-        size_t capacity = editor->capacity + editor->capacity / 2 + 16;
-        uint64_t *headers = reallocarray(editor->headers, capacity, sizeof *headers);
-        if (!headers)
-            return -ENOMEM;
-        editor->headers = headers;
-        editor->capacity = capacity;
-    }
+    if (!limefile_reserve(&editor->headers, &editor->capacity, editor->count + 1,
+                          sizeof header))
+        return -ENOMEM;
     editor->headers[editor->count++] = header;
     return 0;
 }

@@ -158,12 +158,6 @@ static void count(void *context, const struct limefile_finding *finding)
         survey->removing = finding->ordinal;
 }
 
-/* An I/O error says nothing about what stands there. */
-static bool is_errno(int code)
-{
-    return code < 0 && code >= -4095;
-}
-
 static void survey_all(struct limefile_scan *scan, struct limefile_survey *survey,
                        limefile_progress_fn *progress, void *context)
 {
@@ -199,7 +193,7 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
     survey_all(scan, out, progress, context);
     limefile_scan_free(scan);
     int code = out->fault.code;
-    if (code && !is_errno(code))
+    if (code && !limefile_is_errno(code))
         err = judge_tail(source, out);
     out->cut_sets_me = out->cut_sets_me && code && !out->open && !out->replacing;
     if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)
@@ -295,7 +289,7 @@ static int ask(struct recovery *r, const struct limefile_survey *survey)
 static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
-    if (is_errno(survey->fault.code))
+    if (limefile_is_errno(survey->fault.code))
         return survey->fault.code;
     bool doubtful =
         survey->tail == LIMEFILE_TAIL_OTHER || survey->tail == LIMEFILE_TAIL_OPEN_RECORD;

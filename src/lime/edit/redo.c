@@ -39,10 +39,8 @@ static int copy_data(struct limefile_source *source, const struct limefile_redo 
     for (uint64_t done = 0; !err && done < redo->bytes;) {
         uint64_t left = redo->bytes - done;
         size_t n = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-        ssize_t got = limefile_read_full(source, chunk, n, redo->at + done);
-        if (got != (ssize_t)n)
-            err = got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
-        else
+        err = limefile_read_exact(source, chunk, n, redo->at + done);
+        if (!err)
             err = limefile_write_full(source, chunk, n, redo->target + done);
         done += n;
     }
@@ -127,9 +125,9 @@ int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t s
     unsigned char raw[TRAILER];
     if (size < last + LIMEFILE_HEADER_BYTES + LIMEFILE_WORD + TRAILER)
         return 0;
-    ssize_t got = limefile_read_full(source, raw, sizeof raw, size - TRAILER);
-    if (got != TRAILER)
-        return got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
+    int err = limefile_read_exact(source, raw, sizeof raw, size - TRAILER);
+    if (err)
+        return err;
     *out = (struct limefile_redo){
         .target = get_be64(raw + LIMEFILE_WORD),
         .bytes = get_be64(raw + 2 * LIMEFILE_WORD),

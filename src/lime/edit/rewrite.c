@@ -26,14 +26,11 @@ enum {
 };
 
 struct rewrite {
-    int folder;
-    const char *name;
+    const struct limefile_rewrite *is;
     char temporary[NAME_MAX + 1];
-    bool named; /* the temporary name is in use */
-    int from, to;
+    bool named;        /* the temporary name is in use */
+    int to;            /* the new container */
     uint64_t at, size; /* what is written, of what is to be */
-    limefile_progress_fn *progress;
-    void *context;
 };
 
 /* ---- bytes ---- */
@@ -42,8 +39,8 @@ static void advance(void *context, uint64_t n)
 {
     struct rewrite *r = context;
     r->at += n;
-    if (r->progress)
-        r->progress(r->context, r->at, r->size);
+    if (r->is->progress)
+        r->is->progress(r->is->context, r->at, r->size);
 }
 
 static int put(struct rewrite *r, const void *data, size_t n)
@@ -56,7 +53,14 @@ static int put(struct rewrite *r, const void *data, size_t n)
 
 static int copy_part(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
 {
-    return limefile_copy(fd, offset, r->to, r->at, n, advance, r);
+    struct limefile_copy part = {.in = fd,
+                                 .in_offset = offset,
+                                 .out = r->to,
+                                 .out_offset = (int64_t)r->at,
+                                 .left = n,
+                                 .moved = advance,
+                                 .context = r};
+    return limefile_copy(&part);
 }
 
 /* In three parts, the middle one made of whole blocks. */
@@ -82,26 +86,28 @@ static int put_zeros(struct rewrite *r, uint64_t n)
 
 /* ---- the container ---- */
 
-static int total_of(const struct limefile_piece *pieces, size_t count, uint64_t *total)
+/* The length of the record that is changed or inserted. */
+static int length_of(const struct limefile_rewrite *is, uint64_t *bytes)
 {
-    *total = 0;
-    for (size_t i = 0; i < count; i++)
-        if (__builtin_add_overflow(*total, pieces[i].bytes, total))
+    *bytes = is->insert ? is->insert->bytes : 0;
+    for (size_t i = 0; i < is->count; i++)
+        if (__builtin_add_overflow(*bytes, is->pieces[i].bytes, bytes))
             return LIMEFILE_E_LENGTH;
     return 0;
 }
 
-static int put_record(struct rewrite *r, const struct limefile_record *record,
-                      const struct limefile_piece *pieces, size_t count, uint64_t bytes)
+static int put_record(struct rewrite *r, uint64_t bytes)
 {
+    const struct limefile_record *record = r->is->record;
+    const struct limefile_piece *pieces = r->is->pieces;
     unsigned char word[8];
-    int err = copy(r, r->from, record->header_offset, AT_BYTES);
+    int err = copy(r, r->is->fd, record->header_offset, AT_BYTES);
     put_be64(word, bytes);
     if (!err)
         err = put(r, word, sizeof word);
     if (!err)
-        err = copy(r, r->from, record->header_offset + AT_TYPE, LIMEFILE_TYPE_BYTES);
-    for (size_t i = 0; !err && i < count; i++)
+        err = copy(r, r->is->fd, record->header_offset + AT_TYPE, LIMEFILE_TYPE_BYTES);
+    for (size_t i = 0; !err && i < r->is->count; i++)
         err = pieces[i].fd < 0 ? put_zeros(r, pieces[i].bytes)
                                : copy(r, pieces[i].fd, pieces[i].offset, pieces[i].bytes);
     return err ? err : put_zeros(r, limefile_padding(bytes));
@@ -111,60 +117,44 @@ static int put_record(struct rewrite *r, const struct limefile_record *record,
 static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear, unsigned set)
 {
     unsigned char flags;
-    ssize_t got = limefile_fd_read(r->to, &flags, 1, header + AT_FLAGS);
-    if (got != 1)
-        return got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
+    int err = limefile_fd_read_exact(r->to, &flags, 1, header + AT_FLAGS);
+    if (err)
+        return err;
     flags = (unsigned char)((flags & ~clear) | set);
     return limefile_fd_write(r->to, &flags, 1, header + AT_FLAGS);
 }
 
-/* What the record said that is gone, its neighbours say now. */
-static int settle_neighbours(const struct rewrite *r, const struct limefile_record *record,
-                             const struct limefile_index *index)
+/* What a removed record said, its neighbours say now; what is before an inserted one does not
+ * end the message any more. */
+static int settle_flags(const struct rewrite *r)
 {
+    const struct limefile_record *record = r->is->record;
     struct limefile_record before;
     int err = 0;
-    if (record->me && limefile_index_get(index, record->ordinal - 1, &before) == 0)
+    if (r->is->insert)
+        return record->me ? change_flags(r, record->header_offset, FLAG_ME, 0) : 0;
+    if (r->is->pieces)
+        return 0;
+    if (record->me && limefile_index_get(r->is->index, record->ordinal - 1, &before) == 0)
         err = change_flags(r, before.header_offset, 0, FLAG_ME);
-    if (!err && record->mb && record->ordinal < limefile_index_count(index))
+    if (!err && record->mb && record->ordinal < limefile_index_count(r->is->index))
         err = change_flags(r, record->header_offset, 0, FLAG_MB);
     return err;
 }
 
-static int fill(struct rewrite *r, const struct limefile_record *record,
-                const struct limefile_index *index, const struct limefile_piece *pieces,
-                size_t count)
+static int put_new(struct rewrite *r)
 {
-    uint64_t bytes, data_end, next,
-        rest = record->data_offset + record->bytes + record->padding;
-    uint64_t size = limefile_index_size(index), behind = size > rest ? size - rest : 0;
-    int err = total_of(pieces, count, &bytes);
-    if (!err)
-        err = limefile_extent_of(record->header_offset, bytes, &data_end, &next);
-    if (!err && (behind > INT64_MAX - next || next + behind > INT64_MAX))
-        err = LIMEFILE_E_LENGTH;
-    if (err)
-        return err;
-    r->size = (pieces ? next : record->header_offset) + behind;
-    err = copy(r, r->from, 0, record->header_offset);
-    if (!err && pieces)
-        err = put_record(r, record, pieces, count, bytes);
-    if (!err)
-        err = copy(r, r->from, rest, behind);
-    if (!err)
-        err = put_zeros(r, limefile_padding(r->at)); /* the last padding was missing */
-    return err || pieces ? err : settle_neighbours(r, record, index);
-}
-
-static int put_new(struct rewrite *r, const struct limefile_insert *new, bool me)
-{
+    const struct limefile_insert *new = r->is->insert;
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
     int err = new->type_len ? 0 : LIMEFILE_E_TYPE;
     if (!err)
-        err = limefile_header_init(&header, new->type, new->type_len, new->bytes, false, me);
+        err = limefile_header_init(&header, new->type, new->type_len, new->bytes, false,
+                                   r->is->record->me);
     if (!err)
         err = limefile_header_encode(&header, raw);
+    if (!err)
+        err = put_zeros(r, r->is->record->padding);
     if (!err)
         err = put(r, raw, sizeof raw);
     if (!err)
@@ -172,27 +162,31 @@ static int put_new(struct rewrite *r, const struct limefile_insert *new, bool me
     return err ? err : put_zeros(r, limefile_padding(new->bytes));
 }
 
-static int fill_with(struct rewrite *r, const struct limefile_record *after,
-                     const struct limefile_index *index, const struct limefile_insert *new)
+static int fill(struct rewrite *r)
 {
-    uint64_t at = after->data_offset + after->bytes + after->padding, data_end, next;
-    uint64_t size = limefile_index_size(index), behind = size > at ? size - at : 0;
-    int err = limefile_extent_of(at, new->bytes, &data_end, &next);
+    const struct limefile_record *record = r->is->record;
+    const struct limefile_insert *new = r->is->insert;
+    uint64_t data_end = record->data_offset + record->bytes, rest = data_end + record->padding;
+    uint64_t size = limefile_index_size(r->is->index), behind = size > rest ? size - rest : 0;
+    uint64_t begin = new ? rest : record->header_offset, bytes, end, next;
+    int err = length_of(r->is, &bytes);
+    if (!err)
+        err = limefile_extent_of(begin, bytes, &end, &next);
     if (!err && behind > INT64_MAX - next)
         err = LIMEFILE_E_LENGTH;
     if (err)
         return err;
-    r->size = next + behind;
-    err = copy(r, r->from, 0, after->data_offset + after->bytes);
+    r->size = (new || r->is->pieces ? next : begin) + behind;
+    err = copy(r, r->is->fd, 0, new ? data_end : begin);
+    if (!err && new)
+        err = put_new(r);
+    else if (!err && r->is->pieces)
+        err = put_record(r, bytes);
     if (!err)
-        err = put_zeros(r, after->padding);
-    if (!err)
-        err = put_new(r, new, after->me);
-    if (!err)
-        err = copy(r, r->from, at, behind);
+        err = copy(r, r->is->fd, rest, behind);
     if (!err)
         err = put_zeros(r, limefile_padding(r->at)); /* the last padding was missing */
-    return err || !after->me ? err : change_flags(r, after->header_offset, FLAG_ME, 0);
+    return err ? err : settle_flags(r);
 }
 
 /* ---- names ---- */
@@ -202,11 +196,11 @@ static void name_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
 {
     char end[END_MAX] = "", number[16] = "";
     int most = NAME_MAX - END_MAX;
-    if (strlen(r->name) > (size_t)most)
+    if (strlen(r->is->name) > (size_t)most)
         snprintf(end, sizeof end, "~%jx", (uintmax_t)inode);
     if (attempt)
         snprintf(number, sizeof number, "%u", attempt);
-    snprintf(r->temporary, sizeof r->temporary, ".%.*s%s.limefs-new%s", most, r->name, end,
+    snprintf(r->temporary, sizeof r->temporary, ".%.*s%s.limefs-new%s", most, r->is->name, end,
              number);
 }
 
@@ -214,16 +208,16 @@ static void name_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
 static bool is_free(const struct rewrite *r, const struct stat *container)
 {
     struct stat st;
-    if (fstatat(r->folder, r->temporary, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(r->is->folder, r->temporary, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT;
     return S_ISREG(st.st_mode) && (st.st_uid == container->st_uid || st.st_uid == geteuid()) &&
-           unlinkat(r->folder, r->temporary, 0) == 0;
+           unlinkat(r->is->folder, r->temporary, 0) == 0;
 }
 
 static int choose_temporary(struct rewrite *r)
 {
     struct stat st;
-    if (fstat(r->from, &st) != 0)
+    if (fstat(r->is->fd, &st) != 0)
         return -errno;
     for (unsigned attempt = 0; attempt < NAME_TRIES; attempt++) {
         name_temporary(r, attempt, st.st_ino);
@@ -236,20 +230,16 @@ static int choose_temporary(struct rewrite *r)
 /* The name must still be that of the file: no link to it, and not replaced. */
 static int check_name(const struct rewrite *r)
 {
-    struct stat named, open;
-    if (fstat(r->from, &open) != 0 ||
-        fstatat(r->folder, r->name, &named, AT_SYMLINK_NOFOLLOW) != 0)
-        return -errno;
-    return named.st_dev == open.st_dev && named.st_ino == open.st_ino ? 0 : -ESTALE;
+    return limefile_check_name(r->is->folder, r->is->name, r->is->fd);
 }
 
 static int create(struct rewrite *r)
 {
-    r->to = openat(r->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    r->to = openat(r->is->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (r->to >= 0 || errno == ENOSPC || errno == EDQUOT || errno == EACCES || errno == EROFS)
         return r->to < 0 ? -errno : 0;
-    r->to = openat(r->folder, r->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                   0600);
+    r->to = openat(r->is->folder, r->temporary,
+                   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     r->named = r->to >= 0;
     return r->to < 0 ? -errno : 0;
 }
@@ -260,7 +250,7 @@ static int give_name(struct rewrite *r)
     if (r->named)
         return 0;
     limefile_fd_path(r->to, path);
-    if (linkat(AT_FDCWD, path, r->folder, r->temporary, AT_SYMLINK_FOLLOW) != 0)
+    if (linkat(AT_FDCWD, path, r->is->folder, r->temporary, AT_SYMLINK_FOLLOW) != 0)
         return -errno;
     r->named = true;
     return 0;
@@ -273,10 +263,10 @@ static int keep_owner(const struct rewrite *r)
     struct stat before, after;
     int err = 0;
     for (int i = 0; i < OWNER_TRIES && !err; i++) {
-        if (fstat(r->from, &before) != 0)
+        if (fstat(r->is->fd, &before) != 0)
             return -errno;
-        err = limefile_owner_copy(r->from, r->to);
-        if (!err && (fsync(r->to) != 0 || fstat(r->from, &after) != 0))
+        err = limefile_owner_copy(r->is->fd, r->to);
+        if (!err && (fsync(r->to) != 0 || fstat(r->is->fd, &after) != 0))
             err = -errno;
         if (!err && before.st_ctim.tv_sec == after.st_ctim.tv_sec &&
             before.st_ctim.tv_nsec == after.st_ctim.tv_nsec)
@@ -297,7 +287,7 @@ static int replace(struct rewrite *r)
         err = keep_owner(r);
     if (!err)
         err = give_name(r);
-    if (!err && renameat(r->folder, r->temporary, r->folder, r->name) != 0)
+    if (!err && renameat(r->is->folder, r->temporary, r->is->folder, r->is->name) != 0)
         err = -errno;
     if (!err)
         r->named = false;
@@ -307,72 +297,39 @@ static int replace(struct rewrite *r)
 static void abandon(struct rewrite *r)
 {
     if (r->named)
-        unlinkat(r->folder, r->temporary, 0);
+        unlinkat(r->is->folder, r->temporary, 0);
     close(r->to);
 }
 
-static int check_record(const struct limefile_record *record,
-                        const struct limefile_index *index)
+static int check_record(const struct limefile_rewrite *is)
 {
     struct limefile_record known;
-    if (limefile_index_fault(index))
+    if (limefile_index_fault(is->index))
         return LIMEFILE_E_STATE;
-    int err = limefile_index_get(index, record->ordinal, &known);
-    return err || known.header_offset == record->header_offset ? err : LIMEFILE_E_NO_RECORD;
+    int err = limefile_index_get(is->index, is->record->ordinal, &known);
+    return err || known.header_offset == is->record->header_offset ? err : LIMEFILE_E_NO_RECORD;
 }
 
-/* `new`: goes behind the record; NULL: the pieces are its data. */
-static int renew(struct rewrite *r, const struct limefile_record *record,
-                 const struct limefile_index *index, const struct limefile_insert *new,
-                 const struct limefile_piece *pieces, size_t count, int *new_fd)
+int limefile_rewrite(const struct limefile_rewrite *is, int *new_fd)
 {
-    *new_fd = r->to = -1;
-    int err = check_record(record, index);
+    struct rewrite r = {.is = is, .to = -1};
+    *new_fd = -1;
+    int err = check_record(is);
     if (!err)
-        err = check_name(r);
+        err = check_name(&r);
     if (!err)
-        err = choose_temporary(r);
+        err = choose_temporary(&r);
     if (!err)
-        err = create(r);
+        err = create(&r);
     if (err)
         return err;
-    err = new ? fill_with(r, record, index, new) : fill(r, record, index, pieces, count);
+    err = fill(&r);
     if (!err)
-        err = replace(r);
+        err = replace(&r);
     if (err) {
-        abandon(r);
+        abandon(&r);
         return err;
     }
-    *new_fd = r->to;
-    return fsync(r->folder) == 0 || errno == EINVAL ? 0 : -errno;
-}
-
-int limefile_rewrite(int folder, const char *name, int fd, const struct limefile_record *record,
-                     const struct limefile_index *index, const struct limefile_piece *pieces,
-                     size_t count, limefile_progress_fn *progress, void *context, int *new_fd)
-{
-    struct rewrite r = {
-        .folder = folder,
-        .name = name,
-        .from = fd,
-        .progress = progress,
-        .context = context,
-    };
-    return renew(&r, record, index, NULL, pieces, pieces ? count : 0, new_fd);
-}
-
-int limefile_rewrite_insert(int folder, const char *name, int fd,
-                            const struct limefile_record *after,
-                            const struct limefile_index *index,
-                            const struct limefile_insert *new, limefile_progress_fn *progress,
-                            void *context, int *new_fd)
-{
-    struct rewrite r = {
-        .folder = folder,
-        .name = name,
-        .from = fd,
-        .progress = progress,
-        .context = context,
-    };
-    return renew(&r, after, index, new, NULL, 0, new_fd);
+    *new_fd = r.to;
+    return fsync(is->folder) == 0 || errno == EINVAL ? 0 : -errno;
 }

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "face.h"
+#include "text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -113,18 +114,6 @@ void limefile_face_close(struct limefile_face *face)
 
 /* ---- its files ---- */
 
-/* A number as it must be spelled to be that of a slice, of exactly `len` digits. */
-static bool parse_slice(const char *digits, size_t len, uint64_t *slice)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < len; i++)
-        if (digits[i] < '0' || digits[i] > '9' || __builtin_mul_overflow(n, 10, &n) ||
-            __builtin_add_overflow(n, (unsigned)(digits[i] - '0'), &n))
-            return false;
-    *slice = n;
-    return len > 0;
-}
-
 /* The key of a chunk behind its first number: ".0.0.0" */
 static void chunk_key(const struct face_layout *layout, char out[KEY_MAX])
 {
@@ -161,7 +150,7 @@ static bool zarr_find(const struct limefile_face *face, uint64_t parent, const c
         }
     size_t digits = strspn(name, "0123456789");
     chunk_key(&face->layout, key);
-    if (parent != ZARR_FOLDER + 1 || !parse_slice(name, digits, &slice) ||
+    if (parent != ZARR_FOLDER + 1 || !limefile_text_number(name, digits, &slice) ||
         (digits > 1 && name[0] == '0') || strcmp(name + digits, key) != 0 ||
         slice >= face->slices)
         return false;
@@ -240,7 +229,7 @@ bool limefile_face_find(const struct limefile_face *face, uint64_t parent, const
     case LIMEFILE_FACE_ZARR:
         return zarr_find(face, parent, name, number);
     case LIMEFILE_FACE_SLICES:
-        return parent == 0 && len == face->digits && parse_slice(name, len, number) &&
+        return parent == 0 && len == face->digits && limefile_text_number(name, len, number) &&
                *number < face->slices;
     default:
         return parent == 0 && len == 0;

@@ -5,16 +5,10 @@
 
 static enum limefile_gauge_format format_of(enum limefile_facekind kind)
 {
-    switch (kind) {
-    case LIMEFILE_FACE_NERSC:
-        return LIMEFILE_GAUGE_NERSC;
-    case LIMEFILE_FACE_MILC:
-        return LIMEFILE_GAUGE_MILC;
-    case LIMEFILE_FACE_OPENQCD:
-        return LIMEFILE_GAUGE_OPENQCD;
-    default:
-        return LIMEFILE_GAUGE_NONE;
-    }
+    return kind == LIMEFILE_FACE_NERSC     ? LIMEFILE_GAUGE_NERSC
+           : kind == LIMEFILE_FACE_MILC    ? LIMEFILE_GAUGE_MILC
+           : kind == LIMEFILE_FACE_OPENQCD ? LIMEFILE_GAUGE_OPENQCD
+                                           : LIMEFILE_GAUGE_NONE;
 }
 
 bool limefile_face_is_whole(const struct limefile_facename *name)

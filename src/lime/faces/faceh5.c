@@ -260,19 +260,6 @@ static void write_attributes(struct making *m)
 
 /* ---- what is kept ---- */
 
-static bool read_all(int fd, unsigned char *out, size_t n, uint64_t at)
-{
-    while (n) {
-        ssize_t got = pread(fd, out, n, (off_t)at);
-        if (got <= 0)
-            return false;
-        out += got;
-        at += (uint64_t)got;
-        n -= (size_t)got;
-    }
-    return true;
-}
-
 /* Keeps all but the dataset's `bytes` at `offset`. */
 static int keep(int fd, uint64_t offset, uint64_t bytes, struct face_h5 *out)
 {
@@ -287,10 +274,10 @@ static int keep(int fd, uint64_t offset, uint64_t bytes, struct face_h5 *out)
     out->bytes = malloc(out->before + out->after);
     if (!out->bytes)
         return -ENOMEM;
-    return read_all(fd, out->bytes, out->before, 0) &&
-                   read_all(fd, out->bytes + out->before, out->after, offset + bytes)
-               ? 0
-               : -EIO;
+    int err = limefile_fd_read_exact(fd, out->bytes, out->before, 0);
+    return err ? err
+               : limefile_fd_read_exact(fd, out->bytes + out->before, out->after,
+                                        offset + bytes);
 }
 
 /* Writes the file; where its dataset is. False: the library cannot. */

@@ -20,28 +20,26 @@ static bool cut(const char *name, size_t *n, const char *suffix)
     return true;
 }
 
+static const char *const suffixes[] = {
+    [LIMEFILE_FACE_NPY] = ".npy",         [LIMEFILE_FACE_H5] = ".h5",
+    [LIMEFILE_FACE_ZARR] = ".zarr",       [LIMEFILE_FACE_SLICES] = ".t",
+    [LIMEFILE_FACE_NERSC] = ".nersc",     [LIMEFILE_FACE_MILC] = ".milc",
+    [LIMEFILE_FACE_OPENQCD] = ".openqcd",
+};
+
 bool limefile_facename_parse(const char *name, struct limefile_facename *out, size_t *stem)
 {
-    size_t n = strlen(name);
-    *out = (struct limefile_facename){.kind = LIMEFILE_FACE_NPY};
-    if (cut(name, &n, ".h5")) {
-        out->kind = LIMEFILE_FACE_H5;
-    } else if (cut(name, &n, ".zarr")) {
-        out->kind = LIMEFILE_FACE_ZARR;
-    } else if (cut(name, &n, ".t")) {
-        out->kind = LIMEFILE_FACE_SLICES;
-    } else if (cut(name, &n, ".nersc")) {
-        out->kind = LIMEFILE_FACE_NERSC;
-    } else if (cut(name, &n, ".milc")) {
-        out->kind = LIMEFILE_FACE_MILC;
-    } else if (cut(name, &n, ".openqcd")) {
-        out->kind = LIMEFILE_FACE_OPENQCD;
-    } else if (cut(name, &n, ".npy")) {
+    const size_t kinds = sizeof suffixes / sizeof suffixes[0];
+    size_t n = strlen(name), kind = 0;
+    while (kind < kinds && !cut(name, &n, suffixes[kind]))
+        kind++;
+    if (kind == kinds)
+        return false;
+    *out = (struct limefile_facename){.kind = (enum limefile_facekind)kind};
+    if (out->kind == LIMEFILE_FACE_NPY) {
         out->little = cut(name, &n, ".le");
         out->precision = cut(name, &n, ".f4") ? 32 : cut(name, &n, ".f8") ? 64 : 0;
         out->even_odd = cut(name, &n, ".eo");
-    } else {
-        return false;
     }
     *stem = n;
     return true;
@@ -50,19 +48,13 @@ bool limefile_facename_parse(const char *name, struct limefile_facename *out, si
 void limefile_facename_print(const struct limefile_facename *name,
                              char out[LIMEFILE_FACE_SUFFIX_MAX])
 {
-    static const char *const plain[] = {
-        [LIMEFILE_FACE_NPY] = ".npy",         [LIMEFILE_FACE_H5] = ".h5",
-        [LIMEFILE_FACE_ZARR] = ".zarr",       [LIMEFILE_FACE_SLICES] = ".t",
-        [LIMEFILE_FACE_NERSC] = ".nersc",     [LIMEFILE_FACE_MILC] = ".milc",
-        [LIMEFILE_FACE_OPENQCD] = ".openqcd",
-    };
     bool npy = name->kind == LIMEFILE_FACE_NPY;
     snprintf(out, LIMEFILE_FACE_SUFFIX_MAX, "%s%s%s%s", npy && name->even_odd ? ".eo" : "",
              !npy                    ? ""
              : name->precision == 32 ? ".f4"
              : name->precision == 64 ? ".f8"
                                      : "",
-             npy && name->little ? ".le" : "", plain[name->kind]);
+             npy && name->little ? ".le" : "", suffixes[name->kind]);
 }
 
 bool limefile_face_is_directory(const struct limefile_facename *name)

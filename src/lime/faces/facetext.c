@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,75 +76,35 @@ int face_npy_open(struct limefile_face *face)
     return 0;
 }
 
-/* ---- JSON put together in memory ---- */
-
-/* Zero to begin with. `failed`: out of memory, and the rest is missing. */
-struct json {
-    char *at; /* malloc */
-    size_t n, room;
-    bool failed;
-};
-
-__attribute__((format(printf, 2, 3))) static void json_add(struct json *, const char *format,
-                                                           ...);
-
-static bool reserve(struct json *j, size_t n)
-{
-    if (j->failed || j->n + n < j->room)
-        return !j->failed;
-    size_t room = 2 * (j->n + n) + 256;
-    char *bigger = realloc(j->at, room);
-    if (!bigger) {
-        j->failed = true;
-        return false;
-    }
-    j->at = bigger;
-    j->room = room;
-    return true;
-}
-
-static void json_add(struct json *j, const char *format, ...)
-{
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
-    if (n >= 0 && reserve(j, (size_t)n + 1)) {
-        vsnprintf(j->at + j->n, (size_t)n + 1, format, again);
-        j->n += (size_t)n;
-    }
-    va_end(again);
-    va_end(args);
-}
+/* ---- JSON ---- */
 
 /* Quoted; what is not printable ASCII, '/' and '%' as %XX. */
-static void json_text(struct json *j, const char *text)
+static void json_text(FILE *j, const char *text)
 {
     char plain[3 * LIMEFILE_TYPE_BYTES + 1];
     size_t n = limefile_name_encode(text, strlen(text), plain, sizeof plain);
-    json_add(j, "\"");
+    putc('"', j);
     for (size_t i = 0; i < n; i++)
-        json_add(j, plain[i] == '"' || plain[i] == '\\' ? "\\%c" : "%c", plain[i]);
-    json_add(j, "\"");
+        fprintf(j, "%s%c", plain[i] == '"' || plain[i] == '\\' ? "\\" : "", plain[i]);
+    putc('"', j);
 }
 
-static void add_numbers(struct json *j, const char *name, const uint64_t *number,
-                        unsigned count)
+static void add_numbers(FILE *j, const char *name, const uint64_t *number, unsigned count)
 {
-    json_add(j, ", \"%s\": [", name);
+    fprintf(j, ", \"%s\": [", name);
     for (unsigned i = 0; i < count; i++)
-        json_add(j, "%s%" PRIu64, i ? ", " : "", number[i]);
-    json_add(j, "]");
+        fprintf(j, "%s%" PRIu64, i ? ", " : "", number[i]);
+    putc(']', j);
 }
 
-static void json_attributes(struct json *j, const struct limefile_field *f,
+static void json_attributes(FILE *j, const struct limefile_field *f,
                             const struct face_layout *layout)
 {
-    json_add(j, "{\"record_type\": ");
+    fputs("{\"record_type\": ", j);
     json_text(j, f->record.type);
-    json_add(j, ", \"record\": %" PRIu64 ", \"field\": ", f->record.ordinal);
+    fprintf(j, ", \"record\": %" PRIu64 ", \"field\": ", f->record.ordinal);
     json_text(j, f->name);
-    json_add(j, ", \"precision\": %u", layout->array.precision);
+    fprintf(j, ", \"precision\": %u", layout->array.precision);
     if (f->lattice.dims)
         add_numbers(j, "lattice", f->lattice.extent, f->lattice.dims);
     if (f->boxed && f->lattice.dims && !f->halved) {
@@ -153,85 +112,82 @@ static void json_attributes(struct json *j, const struct limefile_field *f,
         add_numbers(j, "upper", f->upper, f->lattice.dims);
     }
     if (f->has_checksum)
-        json_add(j, ", \"scidac_checksum\": \"%08" PRIx32 " %08" PRIx32 "\"", f->checksum.suma,
-                 f->checksum.sumb);
-    json_add(j, "}");
+        fprintf(j, ", \"scidac_checksum\": \"%08" PRIx32 " %08" PRIx32 "\"", f->checksum.suma,
+                f->checksum.sumb);
+    putc('}', j);
 }
 
-static void add_shape(struct json *j, const struct face_layout *layout, const char *name,
-                      bool chunk)
+static void add_shape(FILE *j, const struct face_layout *layout, const char *name, bool chunk)
 {
     const struct limefile_array *a = &layout->array;
-    json_add(j, "\"%s\": [", name);
+    fprintf(j, "\"%s\": [", name);
     for (unsigned i = 0; i < a->dims; i++)
-        json_add(j, "%s%" PRIu64, i ? ", " : "",
-                 chunk && i == 0 && a->lattice > 1 ? 1 : a->shape[i]);
-    json_add(j, "], ");
+        fprintf(j, "%s%" PRIu64, i ? ", " : "",
+                chunk && i == 0 && a->lattice > 1 ? 1 : a->shape[i]);
+    fputs("], ", j);
 }
 
-static void json_array(struct json *j, const struct face_layout *layout)
+static void json_array(FILE *j, const struct face_layout *layout)
 {
     char dtype[FACE_DTYPE_MAX];
     face_layout_dtype(&layout->array, layout->array.precision, false, dtype);
-    json_add(j, "{\"zarr_format\": 2, ");
+    fprintf(j, "{\"zarr_format\": 2, ");
     add_shape(j, layout, "shape", false);
     add_shape(j, layout, "chunks", true);
-    json_add(j,
-             "\"dtype\": \"%s\", \"compressor\": null, \"filters\": null, "
-             "\"fill_value\": null, \"order\": \"C\"}",
-             dtype);
+    fprintf(j,
+            "\"dtype\": \"%s\", \"compressor\": null, \"filters\": null, "
+            "\"fill_value\": null, \"order\": \"C\"}",
+            dtype);
 }
 
-static void json_dimensions(struct json *j, const struct face_layout *layout)
+static void json_dimensions(FILE *j, const struct face_layout *layout)
 {
-    json_add(j, "{\"_ARRAY_DIMENSIONS\": [");
+    fputs("{\"_ARRAY_DIMENSIONS\": [", j);
     for (unsigned i = 0; i < layout->array.dims; i++)
-        json_add(j, "%s\"%s\"", i ? ", " : "", layout->name[i]);
-    json_add(j, "]}");
+        fprintf(j, "%s\"%s\"", i ? ", " : "", layout->name[i]);
+    fputs("]}", j);
 }
 
 /* ---- Zarr ---- */
 
-/* Puts what is new in `j` down as a file. */
-static void end_text(struct limefile_face *face, unsigned i, const struct json *j, size_t *from)
-{
-    face->text[i] = (struct face_text){*from, j->n - *from};
-    *from = j->n;
-}
+#define ZARR_GROUP "{\"zarr_format\": 2}"
 
-static void copy_text(struct limefile_face *face, unsigned i, struct json *j)
+/* What has been printed since the file before is a file. */
+static void end_text(struct limefile_face *face, unsigned i, FILE *to, size_t *from)
 {
-    char *copy = j->failed ? NULL : strndup(j->at + face->text[i].at, face->text[i].bytes);
-    if (copy)
-        json_add(j, "%s", copy);
-    else
-        j->failed = true;
-    free(copy);
+    size_t end = (size_t)ftell(to);
+    face->text[i] = (struct face_text){*from, end - *from};
+    *from = end;
 }
 
 int face_zarr_open(struct limefile_face *face, const struct limefile_field *field)
 {
-    struct json j = {0};
-    size_t from = 0;
-    static const char *const keys[] = {
-        "{\"zarr_consolidated_format\": 1, \"metadata\": "
-        "{\".zgroup\": ",
-        ", \".zattrs\": ", ", \"field/.zarray\": ", ", \"field/.zattrs\": "};
-    static const unsigned texts[] = {0, 1, 3, 4};
-    json_add(&j, "{\"zarr_format\": 2}");
-    end_text(face, 0, &j, &from);
-    json_attributes(&j, field, &face->layout);
-    end_text(face, 1, &j, &from);
-    json_array(&j, &face->layout);
-    end_text(face, 3, &j, &from);
-    json_dimensions(&j, &face->layout);
-    end_text(face, 4, &j, &from);
-    for (unsigned i = 0; i < 4; i++) {
-        json_add(&j, "%s", keys[i]);
-        copy_text(face, texts[i], &j);
-    }
-    json_add(&j, "}}");
-    end_text(face, 2, &j, &from);
-    face->own = (unsigned char *)j.at;
-    return j.failed ? -ENOMEM : 0;
+    const struct face_layout *layout = &face->layout;
+    char *text = NULL;
+    size_t n, from = 0;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        return -ENOMEM;
+    fputs(ZARR_GROUP, to);
+    end_text(face, 0, to, &from);
+    json_attributes(to, field, layout);
+    end_text(face, 1, to, &from);
+    json_array(to, layout);
+    end_text(face, 3, to, &from);
+    json_dimensions(to, layout);
+    end_text(face, 4, to, &from);
+    fputs("{\"zarr_consolidated_format\": 1, \"metadata\": {\".zgroup\": " ZARR_GROUP
+          ", \".zattrs\": ",
+          to);
+    json_attributes(to, field, layout);
+    fputs(", \"field/.zarray\": ", to);
+    json_array(to, layout);
+    fputs(", \"field/.zattrs\": ", to);
+    json_dimensions(to, layout);
+    fputs("}}", to);
+    end_text(face, 2, to, &from);
+    bool failed = ferror(to);
+    failed |= fclose(to) != 0;
+    face->own = (unsigned char *)text;
+    return failed ? -ENOMEM : 0;
 }

@@ -77,8 +77,8 @@ static struct limefile_gauge *new_gauge(struct limefile_source *source)
     return g;
 }
 
-static int open_to(struct limefile_source *source, uint64_t ordinal, enum gauge_depth depth,
-                   struct limefile_gauge **out, char *why)
+int gauge_open_to(struct limefile_source *source, uint64_t ordinal, enum gauge_depth depth,
+                  struct limefile_gauge **out, char *why)
 {
     struct limefile_gauge *g = new_gauge(source);
     if (!g)
@@ -95,22 +95,11 @@ static int open_to(struct limefile_source *source, uint64_t ordinal, enum gauge_
 }
 
 int limefile_gauge_open(struct limefile_source *source, uint64_t ordinal,
-                        struct limefile_gauge **out)
+                        struct limefile_gauge **out, char why[LIMEFILE_GAUGE_WHY_MAX])
 {
-    return open_to(source, ordinal, GAUGE_ALL, out, NULL);
-}
-
-int limefile_gauge_open_explained(struct limefile_source *source, uint64_t ordinal,
-                                  struct limefile_gauge **out, char why[LIMEFILE_GAUGE_WHY_MAX])
-{
-    *why = '\0';
-    return open_to(source, ordinal, GAUGE_ALL, out, why);
-}
-
-int gauge_open_adapted(struct limefile_source *source, enum gauge_depth depth,
-                       struct limefile_gauge **out)
-{
-    return open_to(source, 0, depth, out, NULL);
+    if (why)
+        *why = '\0';
+    return gauge_open_to(source, ordinal, GAUGE_ALL, out, why);
 }
 
 int limefile_gauge_open_field(struct limefile_source *source,

@@ -108,8 +108,9 @@ const struct gauge_format *gauge_format_of(enum limefile_gauge_format); /* NULL:
 int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);
 int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
 
-/* Opens a file in a format other than LIME, to that depth. */
-int gauge_open_adapted(struct limefile_source *, enum gauge_depth, struct limefile_gauge **out);
+/* limefile_gauge_open() to that depth: less than GAUGE_ALL opens formats other than LIME. */
+int gauge_open_to(struct limefile_source *, uint64_t ordinal, enum gauge_depth,
+                  struct limefile_gauge **out, char *why);
 
 /* ---- what formats use (gaugefile.c) -------------------------------------------------- */
 
@@ -125,9 +126,6 @@ uint64_t gauge_count_sites(const uint64_t extent[4]);
 
 /* `sites` links times 4 in this form; 0: it does not fit. */
 uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *);
-
-/* Reads all n bytes: LIMEFILE_E_SHRUNK at the end. */
-int gauge_read(struct limefile_source *, void *buf, size_t n, uint64_t offset);
 
 /* Reads sites that stand in the file in ILDG's order, in kept->form. */
 int gauge_read_plain(void *gauge, uint64_t first, uint64_t count, void *out);

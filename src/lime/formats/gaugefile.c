@@ -29,12 +29,6 @@ uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *for
 
 /* ---- reading ---- */
 
-int gauge_read(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
-{
-    ssize_t came = limefile_read_full(source, buf, n, offset);
-    return came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
-}
-
 /* Two rows are read to where the last of their sites will be, and spread from there. */
 int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
 {
@@ -44,8 +38,8 @@ int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
     size_t stored = (size_t)count * 4 * links_bytes(form);
     size_t whole = (size_t)count * 4 * links_bytes(&ildg);
     unsigned char *at = (unsigned char *)out + (whole - stored);
-    int err =
-        gauge_read(g->kept->source, at, stored, g->data_offset + first * 4 * links_bytes(form));
+    int err = limefile_read_exact(g->kept->source, at, stored,
+                                  g->data_offset + first * 4 * links_bytes(form));
     if (!err && (form->rows != 3 || form->little))
         links_convert(form, at, &ildg, out, (size_t)count * 4);
     return err;

@@ -77,14 +77,10 @@ static int read_stated(struct limefile_gauge *g, const struct limefile_field *fi
 static int read_lfn(struct limefile_gauge *g, uint64_t ordinal)
 {
     struct limefile_record r;
-    char text[LIMEFILE_LFN_MAX];
-    if (!ordinal || limefile_index_get(g->kept->index, ordinal, &r) != 0 ||
-        r.bytes > sizeof text)
+    if (!ordinal || limefile_index_get(g->kept->index, ordinal, &r) != 0)
         return 0;
-    int err = gauge_read(g->kept->source, text, (size_t)r.bytes, r.data_offset);
-    if (!err && limefile_lfn_parse(text, (size_t)r.bytes, g->lfn) != 0)
-        g->lfn[0] = '\0';
-    return err;
+    int found = limefile_record_lfn(g->kept->source, &r, g->lfn);
+    return found < 0 ? found : 0;
 }
 
 /* Keeps the text about the configuration that no other field of `g` has, so that a conversion
@@ -98,10 +94,8 @@ static int read_info(struct limefile_gauge *g, const struct limefile_field *fiel
     for (size_t i = 0; i < sizeof types / sizeof types[0] && !g->text; i++) {
         if (!limefile_physics_find_text(kept->index, field, types[i], &r) || r.bytes > INFO_MAX)
             continue;
-        char *text = calloc(1, (size_t)r.bytes + 1);
-        if (!text)
-            return -ENOMEM;
-        int err = gauge_read(kept->source, text, (size_t)r.bytes, r.data_offset);
+        char *text;
+        int err = limefile_record_text(kept->source, &r, (size_t)r.bytes, &text);
         if (err || strlen(text) + 1 < r.bytes) { /* more than a NUL at the end is not text */
             free(text);
             return err;

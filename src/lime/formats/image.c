@@ -152,18 +152,12 @@ uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *imag
     return image->data_bytes;
 }
 
-const unsigned char *limefile_gauge_image_header(const struct limefile_gauge_image *image,
-                                                 size_t *n)
+int limefile_gauge_image_write_rest(const struct limefile_gauge_image *image, int fd)
 {
-    *n = image->header_bytes;
-    return image->header;
-}
-
-const unsigned char *limefile_gauge_image_trailer(const struct limefile_gauge_image *image,
-                                                  size_t *n)
-{
-    *n = image->trailer_bytes;
-    return image->trailer;
+    int err = limefile_fd_write(fd, image->header, image->header_bytes, 0);
+    return err ? err
+               : limefile_fd_write(fd, image->trailer, image->trailer_bytes,
+                                   image->header_bytes + image->data_bytes);
 }
 
 uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *image)
@@ -321,7 +315,7 @@ int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out)
         return -ENOMEM;
     guise->source.ops = &ops;
     limefile_fd_init(&guise->file, fd);
-    int err = gauge_open_adapted(&guise->file.source, GAUGE_LISTED, &guise->gauge);
+    int err = gauge_open_to(&guise->file.source, 0, GAUGE_LISTED, &guise->gauge, NULL);
     if (!err)
         err = make_image(guise);
     if (err)
@@ -336,9 +330,9 @@ int limefile_gauge_has_guise(int fd)
     struct limefile_fd file;
     struct limefile_gauge *gauge = NULL;
     limefile_fd_init(&file, fd);
-    int err = gauge_open_adapted(&file.source, GAUGE_HEADER, &gauge);
+    int err = gauge_open_to(&file.source, 0, GAUGE_HEADER, &gauge, NULL);
     limefile_gauge_close(gauge);
-    return err > -4096 && err < 0 ? err : err == 0; /* the others are of the format */
+    return limefile_is_errno(err) ? err : err == 0; /* the others are of the format */
 }
 
 void limefile_gauge_guise_close(struct limefile_gauge_guise *guise)

@@ -46,7 +46,7 @@ static int read_list(struct limefile_gauge *g, uint64_t sites)
         memset(g->kept->place, 0xff, (size_t)sites * sizeof *g->kept->place);
     for (uint64_t at = 0, n; !err && at < sites; at += n) {
         n = sites - at < LIST_BLOCK ? sites - at : LIST_BLOCK;
-        err = gauge_read(g->kept->source, raw, (size_t)n * 4, HEADER_BYTES + at * 4);
+        err = limefile_read_exact(g->kept->source, raw, (size_t)n * 4, HEADER_BYTES + at * 4);
         if (!err)
             err = take_ranks(g, raw, at, n, sites);
     }
@@ -122,7 +122,8 @@ static int take_lattice(struct limefile_gauge *g, const unsigned char *head, uin
 static int take_sums(struct limefile_gauge *g)
 {
     unsigned char raw[8];
-    int err = gauge_read(g->kept->source, raw, sizeof raw, g->data_offset - sizeof raw);
+    int err =
+        limefile_read_exact(g->kept->source, raw, sizeof raw, g->data_offset - sizeof raw);
     g->sums.sum29 = get32(raw, g->little);
     g->sums.sum31 = get32(raw + 4, g->little);
     g->has_checksum = g->sums.sum29 || g->sums.sum31; /* both 0: the writer computed none */

@@ -234,7 +234,7 @@ static int decide_by_sum(struct limefile_gauge *g)
     int err = !g->has_checksum ? LIMEFILE_E_GAUGE_ORDER : raw ? 0 : -ENOMEM;
     for (uint64_t at = 0, n; !err && at < g->data_bytes; at += n) {
         n = g->data_bytes - at < PIECE_BYTES ? g->data_bytes - at : PIECE_BYTES;
-        err = gauge_read(g->kept->source, raw, (size_t)n, g->data_offset + at);
+        err = limefile_read_exact(g->kept->source, raw, (size_t)n, g->data_offset + at);
         if (!err) {
             big += links_sum(raw, (size_t)n / 4, false);
             little += links_sum(raw, (size_t)n / 4, true);

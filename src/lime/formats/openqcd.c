@@ -196,8 +196,8 @@ static int read_column(const struct reading *r, uint64_t x, uint64_t y, uint64_t
     uint64_t number = (first + l[2] * (y + l[1] * (x + l[0] * t))) / 2;
     if (!points)
         return 0;
-    int err = gauge_read(r->g->kept->source, r->column, points * OPENQCD_POINT_BYTES,
-                         r->g->data_offset + number * OPENQCD_POINT_BYTES);
+    int err = limefile_read_exact(r->g->kept->source, r->column, points * OPENQCD_POINT_BYTES,
+                                  r->g->data_offset + number * OPENQCD_POINT_BYTES);
     for (uint64_t i = 0; !err && i < points; i++, at[2] += 2)
         keep_point(r, at, r->column + i * OPENQCD_POINT_BYTES);
     return err;

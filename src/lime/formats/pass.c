@@ -364,13 +364,6 @@ static int run_all(struct work *w)
 
 /* ---- memory ---- */
 
-/* openQCD's order jumps from plane to plane: with small pages each jump would be a miss. */
-static unsigned char *get_memory(uint64_t bytes)
-{
-    size_t n = (size_t)bytes;
-    return n == bytes ? limefile_buffer_new(&n) : NULL;
-}
-
 /* Of three slices or blocks, and what each thread takes; 0: it does not fit. */
 static uint64_t all_memory(const struct work *w, uint64_t slice)
 {
@@ -402,7 +395,8 @@ static int plan(struct work *w)
     if (all == 0 || (all > MEMORY_MOST && all > pass->memory + pass->memory / 4))
         return -ENOMEM;
     for (int i = 0; i < SLICES; i++) {
-        w->ring[i] = get_memory(slice);
+        size_t bytes = (size_t)slice; /* in huge pages: openQCD's order jumps between planes */
+        w->ring[i] = bytes == slice ? limefile_buffer_new(&bytes) : NULL;
         if (!w->ring[i])
             return -ENOMEM;
     }
@@ -521,21 +515,4 @@ const char *limefile_gauge_why_unverified(const struct limefile_gauge *g)
     if (g->has_checksum || g->has_plaquette || g->has_trace)
         return NULL;
     return "the header has no usable sum";
-}
-
-int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads,
-                          bool (*progress)(void *, uint64_t), void *context,
-                          struct limefile_gauge_totals *out)
-{
-    struct limefile_gauge_pass pass = {
-        .sites = &g->sites,
-        .source = g,
-        .progress = progress,
-        .context = context,
-        .threads = threads,
-        .without_plaquette = !g->has_plaquette,
-    };
-    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
-    int err = limefile_gauge_run(&pass, out);
-    return err ? err : limefile_gauge_compare(g, out, text);
 }

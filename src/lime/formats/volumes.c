@@ -1,5 +1,6 @@
 /* volumes.c - a set of volumes: what each has, whether they fit together, and the container
  * that they would have been */
+#include "array.h"
 #include "bytes.h"
 #include "limevolumes.h"
 
@@ -67,28 +68,12 @@ struct limefile_volumes {
 
 /* ---- metadata ---- */
 
-static bool is_data(const struct limefile_record *r)
-{
-    return strcmp(r->type, "scidac-binary-data") == 0 ||
-           strcmp(r->type, "ildg-binary-data") == 0;
-}
-
 /* The record as text, with a NUL; to be freed. */
 static int read_text(const struct volume *v, const struct limefile_record *r, char **out)
 {
     if (r->bytes > LIMEFILE_XML_BYTES_MAX)
         return LIMEFILE_E_XML;
-    char *text = malloc((size_t)r->bytes + 1);
-    if (!text)
-        return -ENOMEM;
-    ssize_t came = limefile_read_full(v->source, text, (size_t)r->bytes, r->data_offset);
-    if (came < 0 || (uint64_t)came < r->bytes) {
-        free(text);
-        return came < 0 ? (int)came : LIMEFILE_E_SHRUNK;
-    }
-    text[r->bytes] = '\0';
-    *out = text;
-    return 0;
+    return limefile_record_text(v->source, r, (size_t)r->bytes, out);
 }
 
 /* "<volfmt> 2 </volfmt>" becomes "<volfmt> 0 </volfmt>". */
@@ -196,7 +181,7 @@ static int take_master(struct limefile_volumes *set)
             err = set->text ? LIMEFILE_E_VOLUME_MASTER : take_file(set, &r);
         else if (strcmp(r.type, "scidac-private-record-xml") == 0)
             by = r;
-        else if (is_data(&r)) {
+        else if (limefile_record_is_data(&r)) {
             err = take_data(set, &r, &by);
             by.ordinal = 0;
         }
@@ -255,7 +240,7 @@ static int find_master_data(struct limefile_volumes *set, struct volume *v)
     uint64_t at = 0;
     int err = 0;
     for (uint64_t i = 1; !err && limefile_index_get(v->index, i, &r) == 0; i++)
-        if (at < set->fields && v->data[at] == r.data_offset && is_data(&r))
+        if (at < set->fields && v->data[at] == r.data_offset && limefile_record_is_data(&r))
             err = take_field_data(set, v, at++, &r);
     return err;
 }
@@ -265,7 +250,7 @@ static uint64_t count_data(const struct volume *v)
     struct limefile_record r;
     uint64_t count = 0;
     for (uint64_t i = 1; limefile_index_get(v->index, i, &r) == 0; i++)
-        count += is_data(&r);
+        count += limefile_record_is_data(&r);
     return count;
 }
 
@@ -283,7 +268,7 @@ static int find_data(struct limefile_volumes *set, struct volume *v)
     if (!v->data)
         return -ENOMEM;
     for (uint64_t i = 1; !err && limefile_index_get(v->index, i, &r) == 0; i++) {
-        if (!is_data(&r))
+        if (!limefile_record_is_data(&r))
             continue;
         uint64_t field = has_parts ? set->order[at] : at + 1;
         at++;
@@ -319,14 +304,8 @@ static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, ui
     }
     if (last && last->volume == volume && last->rank + last->count - 1 == rank)
         return LIMEFILE_E_VOLUME_TWICE; /* a hole would be that all along */
-    if (set->runs == set->capacity) {
-        size_t more = set->capacity + set->capacity / 2 + 64;
-        void *bigger = reallocarray(set->run, more, sizeof *set->run);
-        if (!bigger)
-            return -ENOMEM;
-        set->run = bigger;
-        set->capacity = more;
-    }
+    if (!limefile_reserve(&set->run, &set->capacity, set->runs + 1, sizeof *set->run))
+        return -ENOMEM;
     set->run[set->runs++] = (struct run){rank, at, 1, volume};
     return 0;
 }
@@ -339,9 +318,8 @@ static int take_list(struct limefile_volumes *set, size_t number)
     int err = raw ? 0 : -ENOMEM;
     for (uint64_t at = 0, n; !err && at < v->sites; at += n) {
         n = v->sites - at < LIST_BLOCK ? v->sites - at : LIST_BLOCK;
-        ssize_t came = limefile_read_full(v->source, raw, (size_t)n * bytes,
-                                          v->list.data_offset + at * bytes);
-        err = came < 0 ? (int)came : (size_t)came < n * bytes ? LIMEFILE_E_SHRUNK : 0;
+        err = limefile_read_exact(v->source, raw, (size_t)n * bytes,
+                                  v->list.data_offset + at * bytes);
         for (uint64_t i = 0; !err && i < n; i++)
             err = add_rank(set, bytes == 4 ? get_be32(raw + 4 * i) : get_be64(raw + 8 * i),
                            at + i, (uint32_t)number);
@@ -382,7 +360,7 @@ static bool is_list(const struct limefile_record *r)
 static bool is_field(const struct limefile_volumes *set, const struct limefile_record *r,
                      uint64_t field)
 {
-    return field < set->fields && is_data(r) &&
+    return field < set->fields && limefile_record_is_data(r) &&
            set->volume[set->master].data[field] == r->data_offset;
 }
 
@@ -521,12 +499,6 @@ static const struct run *run_at(const struct limefile_volumes *set, uint64_t ran
     return last_upto(set->run, sizeof *set->run, set->runs, rank);
 }
 
-static ssize_t read_all(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
-{
-    ssize_t came = limefile_read_full(source, buf, n, offset);
-    return came >= 0 && (size_t)came < n ? LIMEFILE_E_SHRUNK : came;
-}
-
 static ssize_t read_joined(const struct limefile_volumes *set, uint64_t field,
                            unsigned char *out, size_t n, uint64_t offset)
 {
@@ -536,9 +508,10 @@ static ssize_t read_joined(const struct limefile_volumes *set, uint64_t field,
         uint64_t within = offset - run->rank * site, has = run->count * site - within;
         size_t part = has < left ? (size_t)has : left;
         const struct volume *v = &set->volume[run->volume];
-        ssize_t came = read_all(v->source, out, part, v->data[field] + run->at * site + within);
-        if (came < 0)
-            return came;
+        int err =
+            limefile_read_exact(v->source, out, part, v->data[field] + run->at * site + within);
+        if (err)
+            return err;
         out += part;
         offset += part;
         left -= part;
@@ -558,7 +531,9 @@ static ssize_t read_data(const struct limefile_volumes *set, const struct joined
         return (ssize_t)n;
     }
     int err = limefile_index_get(master->index, j->ordinal, &r);
-    return err ? err : read_all(master->source, out, n, r.data_offset + at);
+    if (!err)
+        err = limefile_read_exact(master->source, out, n, r.data_offset + at);
+    return err ? err : (ssize_t)n;
 }
 
 static ssize_t read_header(const struct limefile_volumes *set, const struct joined *j,
@@ -625,19 +600,19 @@ static int count_sites(const struct limefile_volumes *set)
                                 : 0;
 }
 
-/* All but the lists of sites. */
+/* *bad: the volume that an error is about; `count`: all of them. */
 static int take_all(struct limefile_volumes *set, struct limefile_source *const *volumes,
                     size_t *bad)
 {
     int err = 0;
-    for (size_t i = 0; i < set->count; i++) {
+    for (size_t i = 0; !err && i < set->count; i++) {
+        *bad = i;
         set->volume[i].source = volumes[i];
         err = open_volume(&set->volume[i]);
-        if (err) {
-            *bad = i;
-            return err;
-        }
     }
+    if (err)
+        return err;
+    *bad = set->count;
     err = find_master(set);
     if (err)
         return err;
@@ -650,12 +625,7 @@ static int take_all(struct limefile_volumes *set, struct limefile_source *const 
     if (err)
         return err;
     *bad = set->count;
-    return count_sites(set);
-}
-
-static int take_lists(struct limefile_volumes *set, size_t *bad)
-{
-    int err = 0;
+    err = count_sites(set);
     for (size_t i = 0; !err && i < set->count; i++) {
         *bad = i;
         err = take_list(set, i);
@@ -667,9 +637,9 @@ static int take_lists(struct limefile_volumes *set, size_t *bad)
     return err ? err : join(set);
 }
 
-static int begin(struct limefile_source *const *volumes, size_t count,
-                 const struct limefile_volumes_options *options, struct limefile_volumes **out,
-                 size_t *bad)
+int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
+                          const struct limefile_volumes_options *options,
+                          struct limefile_volumes **out, size_t *bad)
 {
     struct limefile_volumes *set = calloc(1, sizeof *set);
     *bad = count;
@@ -679,20 +649,9 @@ static int begin(struct limefile_source *const *volumes, size_t count,
     set->options = *options;
     set->volume = calloc(count ? count : 1, sizeof *set->volume);
     set->count = set->volume ? count : 0;
-    *out = set;
-    return !set->volume                        ? -ENOMEM
-           : count == 0 || count >= UINT32_MAX ? LIMEFILE_E_VOLUME_MASTER
-                                               : take_all(set, volumes, bad);
-}
-
-int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
-                          const struct limefile_volumes_options *options,
-                          struct limefile_volumes **out, size_t *bad)
-{
-    struct limefile_volumes *set = NULL;
-    int err = begin(volumes, count, options, &set, bad);
-    if (!err)
-        err = take_lists(set, bad);
+    int err = !set->volume                        ? -ENOMEM
+              : count == 0 || count >= UINT32_MAX ? LIMEFILE_E_VOLUME_MASTER
+                                                  : take_all(set, volumes, bad);
     if (err)
         limefile_volumes_close(set);
     else

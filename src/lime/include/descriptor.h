@@ -40,4 +40,8 @@ int limefile_open_at(int folder, const char *path, int flags, mode_t mode);
  * rights are checked as for its name. Returns a descriptor or -errno. */
 int limefile_reopen(int fd, int flags);
 
+/* 0 if the name in the directory, which is not followed if it is a link, is that of the open
+ * file; -ESTALE if it is another one's; -errno. */
+int limefile_check_name(int folder, const char *name, int fd);
+
 #endif

@@ -23,6 +23,9 @@
  * another -errno: the file system has no locks. */
 int limefile_lock(int fd);
 
+/* The same, but a shared lock, for which fd may be read-only. */
+int limefile_lock_shared(int fd);
+
 /* 0, or -EBUSY if limefile_lock() would be refused. fd may be read-only. */
 int limefile_lock_test(int fd);
 
@@ -153,17 +156,35 @@ struct limefile_piece {
     uint64_t offset, bytes;
 };
 
+/* A new record. LIMEFILE_E_TYPE for a type that a header cannot hold, and for an empty one. */
+struct limefile_insert {
+    const char *type;
+    size_t type_len;
+    const void *data;
+    size_t bytes;
+};
+
+struct limefile_rewrite {
+    int folder;       /* that holds the container */
+    const char *name; /* of the container in it */
+    int fd;           /* the container, O_RDWR, locked; still the old file afterwards */
+    const struct limefile_index *index;
+    const struct limefile_record *record;
+    const struct limefile_insert *insert; /* goes behind the record; or NULL: */
+    const struct limefile_piece
+        *pieces;                    /* the record's new data; NULL: the record is removed */
+    size_t count;                   /* of pieces */
+    limefile_progress_fn *progress; /* or NULL */
+    void *context;
+};
+
 /*
- * Writes the container anew, beside the old one in its folder, with other data in one record,
- * or (pieces NULL) without that record, and renames it over `name`: readers have the old or the
- * new one, whole, at any moment, and what is short of space fails before anything is touched.
- * Unchanged parts are shared or copied by copy_file_range(). Owner, mode and attributes stay.
- *
- *   folder   descriptor of the folder that holds the container
- *   fd       the container, O_RDWR, locked; still the old file afterwards
- *   record   of its index
- *   pieces   what the record's data are to be, one after another
- *   *new_fd  the new container, O_RDWR, locked; the caller's
+ * Writes the container anew, beside the old one in its folder, with one record changed, removed
+ * or inserted, and renames it over `name`: readers have the old or the new one, whole, at any
+ * moment, and what is short of space fails before anything is touched. Unchanged parts are
+ * shared or copied by copy_file_range(). Owner, mode and attributes stay. An inserted record is
+ * in the message of the one before it, and ends the message if that did. *new_fd: the new
+ * container, O_RDWR, locked; the caller's.
  *
  * On the disk, the name too, when it returns 0. An error leaves the old container and *new_fd
  * -1, but for one of the very last step: if *new_fd is a descriptor, the name has the new
@@ -173,23 +194,7 @@ struct limefile_piece {
  * for example. -EPERM: the owner cannot be kept. Other hard links keep the old container. Flags
  * of the neighbours come out right when the record is left out.
  */
-int limefile_rewrite(int folder, const char *name, int fd, const struct limefile_record *record,
-                     const struct limefile_index *index, const struct limefile_piece *pieces,
-                     size_t count, limefile_progress_fn *progress, void *context, int *new_fd);
-
-/* The same with a record more behind `after`, in its message, which it ends if `after` did.
- * LIMEFILE_E_TYPE for a type that a header cannot hold, and for an empty one. */
-struct limefile_insert {
-    const char *type;
-    size_t type_len;
-    const void *data;
-    size_t bytes;
-};
-int limefile_rewrite_insert(int folder, const char *name, int fd,
-                            const struct limefile_record *after,
-                            const struct limefile_index *index,
-                            const struct limefile_insert *insert,
-                            limefile_progress_fn *progress, void *context, int *new_fd);
+int limefile_rewrite(const struct limefile_rewrite *, int *new_fd);
 
 /* ---- after a crash (recover.c) --------------------------------------------------------- */
 

@@ -116,6 +116,9 @@ bool limefile_is_fault(int code);
  * become shorter. */
 bool limefile_is_read_error(int code);
 
+/* True for -errno. */
+bool limefile_is_errno(int code);
+
 /* Returns true if `code` is a deviation that changes nothing for any reader: a warning
  * (docs/verdicts.md). */
 bool limefile_is_harmless(int code);

@@ -107,8 +107,10 @@ void limefile_memory_init(struct limefile_memory *);
 void limefile_memory_lend(struct limefile_memory *, const void *data, size_t size);
 void limefile_memory_release(struct limefile_memory *);
 
-/* Reads or writes all n bytes. read: how many came, fewer than n only at the end. */
+/* Reads or writes all n bytes. read: how many came, fewer than n only at the end. read_exact
+ * returns 0, LIMEFILE_E_SHRUNK if fewer came, or another error. */
 ssize_t limefile_read_full(struct limefile_source *, void *buf, size_t n, uint64_t offset);
+int limefile_read_exact(struct limefile_source *, void *buf, size_t n, uint64_t offset);
 int limefile_write_full(struct limefile_source *, const void *buf, size_t n, uint64_t offset);
 
 /* The same, to a descriptor. */
@@ -118,13 +120,35 @@ int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset);
  * less to wait for when they are synced. */
 int limefile_fd_stream(int fd, const void *buf, size_t n, uint64_t offset);
 
-/* The same for limefile_read_full(): fewer than n only at the end of the file. */
+/* The same for limefile_read_full(): fewer than n only at the end of the file; and for
+ * limefile_read_exact(). */
 ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset);
+int limefile_fd_read_exact(int fd, void *buf, size_t n, uint64_t offset);
 
-/* Copies n bytes from one file to another, shared where the file system can. `moved`, if not
- * NULL, is called with how many more are there. 0, -errno, or LIMEFILE_E_SHRUNK. */
-int limefile_copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n,
-                  void (*moved)(void *context, uint64_t more), void *context);
+/* ---- copying (copy.c) --------------------------------------------------------------- */
+
+#define LIMEFILE_AT_POSITION INT64_C(-1)
+
+/* Filled in by the caller; advances as bytes are moved. */
+struct limefile_copy {
+    int in;
+    uint64_t in_offset;
+    int out;
+    int64_t out_offset; /* LIMEFILE_AT_POSITION: where the descriptor stands, as write() does */
+    uint64_t left;
+    void (*moved)(void *context, uint64_t more); /* or NULL */
+    void *context;
+    bool writing; /* after a failure: it was the writing that failed */
+};
+
+/* Moves all that is left by the fastest way that the two descriptors allow, shared where the
+ * file system can. 0, -errno, or LIMEFILE_E_SHRUNK if the input ends before. */
+int limefile_copy(struct limefile_copy *);
+
+/* The same of n bytes in memory, which are no more than are left. -errno. */
+int limefile_copy_put(struct limefile_copy *, const void *bytes, size_t n);
+
+/* ---- opening (source.c) ------------------------------------------------------------- */
 
 /* Opens a container without ever blocking on a FIFO. flags: O_RDONLY or O_RDWR.
  * Returns a descriptor, -errno (-EISDIR for a directory) or LIMEFILE_E_NOT_FILE. */
@@ -198,6 +222,10 @@ struct limefile_record {
     uint8_t type_len; /* 0..128 */
     const char *type; /* NUL-terminated; lives as long as the index (scan: next call) */
 };
+
+/* The first n bytes of a record, and a NUL, which the caller frees: 0, or an error and NULL. */
+int limefile_record_text(struct limefile_source *, const struct limefile_record *, size_t n,
+                         char **text);
 
 /* Called for each finding, in the order of the file; not for a read-only index. */
 typedef void limefile_finding_fn(void *context, const struct limefile_finding *);
@@ -336,10 +364,7 @@ struct limefile_cksum {
 void limefile_cksum_add(struct limefile_cksum *, const void *data, size_t n);
 uint32_t limefile_cksum_result(const struct limefile_cksum *);
 
-/* `next` is of the bytes behind those of the first, which becomes that of both. */
-void limefile_cksum_join(struct limefile_cksum *, const struct limefile_cksum *next);
-
-/* The reverse: `head` is of the first of its bytes; it becomes that of those behind. */
+/* `head` is of the first of its bytes; it becomes that of those behind. */
 void limefile_cksum_cut(struct limefile_cksum *, const struct limefile_cksum *head);
 
 #endif

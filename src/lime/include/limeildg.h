@@ -111,6 +111,13 @@ size_t limefile_checksum_xml(const struct limefile_checksum *,
  * around it; LIMEFILE_E_XML_VALUE if empty, too long or with control characters in it. */
 int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX]);
 
+/* Reads a record and parses it as such. 1; 0: it is not a logical file name; < 0: an error. */
+int limefile_record_lfn(struct limefile_source *, const struct limefile_record *,
+                        char lfn[LIMEFILE_LFN_MAX]);
+
+/* True of a record of ildg-binary-data or scidac-binary-data. (fields.c) */
+bool limefile_record_is_data(const struct limefile_record *);
+
 /* ---- the fields of a container (fields.c) ------------------------------------------- */
 
 /* What a binary record is said to be. */

@@ -7,6 +7,7 @@
 #define LIMEFILE_TEXT_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,5 +32,11 @@ enum {
 /* "1.5 MB" (10^6) into `text`, which is returned; `digits`: at most so many after the point, of
  * three in all. */
 const char *limefile_text_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES]);
+
+/* Moves both ends of a text of *len bytes inwards over white space and control bytes. */
+void limefile_text_trim(const char **text, size_t *len);
+
+/* `len` decimal digits; false if there is anything else, or nothing, or it does not fit. */
+bool limefile_text_number(const char *text, size_t len, uint64_t *out);
 
 #endif

@@ -17,7 +17,7 @@ enum {
 
 /* One value that is asked for. */
 struct xmlread_value {
-    const char *name; /* of the child, without its namespace; "": the element's own text */
+    const char *name; /* of the child, without its namespace */
     bool found;
     bool bad; /* too long, or there twice with different texts; `text` holds a part then */
     char text[XMLREAD_TEXT_MAX]; /* UTF-8, without control bytes and white space around it */
@@ -40,12 +40,11 @@ int xmlread_values(const void *xml, size_t n, const char *const *elements,
  * What people have written into a document of any kind: `fact` gets the leaves below the root,
  * in their order, with their local names and their texts without white space around them, line
  * ends and control bytes kept, at most XMLREAD_FACT_MAX bytes of each; the text of a root
- * without elements too. `root` gets the root's local name, cut to its room. Limits and results
- * as above; facts that come before an error have been given.
+ * without elements too. Limits and results as above; facts that come before an error have been
+ * given.
  */
 enum { XMLREAD_FACT_MAX = 16384 };
 typedef void xmlread_fact_fn(void *context, const char *name, size_t depth, const char *text);
-int xmlread_facts(const void *xml, size_t n, char root[XMLREAD_TEXT_MAX], xmlread_fact_fn *fact,
-                  void *context);
+int xmlread_facts(const void *xml, size_t n, xmlread_fact_fn *fact, void *context);
 
 #endif

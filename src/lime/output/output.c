@@ -1,6 +1,7 @@
 /* output.c - write output files that appear complete and replace no input */
 #define _GNU_SOURCE
 #include "limeoutput.h"
+#include "descriptor.h"
 #include "limeedit.h"
 #include "limeguard.h"
 #include "unfinished.h"
@@ -270,15 +271,6 @@ static int adopt_mode(const struct limefile_output *out)
     return set_mode(out->fd, mode);
 }
 
-static int check_temporary(const struct limefile_output *out)
-{
-    struct stat named, open;
-    if (fstat(out->fd, &open) != 0 ||
-        fstatat(out->dir_fd, out->unfinished, &named, AT_SYMLINK_NOFOLLOW) != 0)
-        return -errno;
-    return named.st_dev == open.st_dev && named.st_ino == open.st_ino ? 0 : -ESTALE;
-}
-
 /* The lock keeps other programs of this project from replacing the target in between. */
 static int replace(const struct limefile_output *out)
 {
@@ -313,7 +305,7 @@ static int give_name(struct limefile_output *out)
 {
     sigset_t before;
     limefile_guard_hold(&before);
-    int err = check_temporary(out);
+    int err = limefile_check_name(out->dir_fd, out->unfinished, out->fd);
     if (!err)
         err = out->exists ? replace(out) : name_new(out);
     if (!err) {
@@ -342,7 +334,7 @@ int limefile_output_commit(struct limefile_output *out)
 void limefile_output_abort(struct limefile_output *out)
 {
     if (out->unfinished) {
-        if (out->fd >= 0 && check_temporary(out) == 0)
+        if (out->fd >= 0 && limefile_check_name(out->dir_fd, out->unfinished, out->fd) == 0)
             unlinkat(out->dir_fd, out->unfinished, 0);
         limefile_guard_remove(out->unfinished);
     }

@@ -132,15 +132,6 @@ bool limefile_output_is_temporary(const char *name)
 
 /* ---- the lock of the target ---- */
 
-/* A shared lock needs no permission to write. */
-static int lock_shared(int fd)
-{
-    struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-    if (fcntl(fd, F_OFD_SETLK, &all) == 0)
-        return 0;
-    return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-}
-
 int limefile_output_lock(int dir_fd, const char *name)
 {
     int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
@@ -148,7 +139,7 @@ int limefile_output_lock(int dir_fd, const char *name)
     bool writes = fd >= 0;
     if (fd == -EACCES || fd == -EPERM || fd == -EROFS || fd == -ETXTBSY)
         fd = limefile_open_at(dir_fd, name, O_RDONLY | flags, 0);
-    if (fd < 0 || (writes ? limefile_lock(fd) : lock_shared(fd)) != -EBUSY)
+    if (fd < 0 || (writes ? limefile_lock(fd) : limefile_lock_shared(fd)) != -EBUSY)
         return fd; /* also where the file system has no locks */
     close(fd);
     return -EBUSY;

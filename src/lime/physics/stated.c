@@ -1,6 +1,7 @@
 /* stated.c - plaquette and link trace as metadata have them, and whether that is right */
 #define _GNU_SOURCE
 #include "limephysics.h"
+#include "text.h"
 #include "xmlread.h"
 
 #include <errno.h>
@@ -61,25 +62,12 @@ static void copy_text(char *out, size_t cap, const char *text, size_t len)
     out[n] = '\0';
 }
 
-static bool is_space(char c)
-{
-    return (unsigned char)c <= ' ';
-}
-
-static void trim(const char **text, size_t *len)
-{
-    while (*len && is_space(**text))
-        ++*text, --*len;
-    while (*len && is_space((*text)[*len - 1]))
-        --*len;
-}
-
 void limefile_physics_state(struct limefile_physics_stated *out,
                             enum limefile_physics_quantity quantity, double largest,
                             const char *name, const char *text, size_t len)
 {
     memset(out, 0, sizeof *out);
-    trim(&text, &len);
+    limefile_text_trim(&text, &len);
     out->quantity = quantity;
     copy_text(out->name, sizeof out->name, name, strlen(name));
     copy_text(out->text, sizeof out->text, text, len);
@@ -145,7 +133,7 @@ struct list {
 static void add(struct list *list, const char *name, size_t name_len, const char *text,
                 size_t len)
 {
-    trim(&name, &name_len);
+    limefile_text_trim(&name, &name_len);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strlen(known[i].name) != name_len ||
             strncasecmp(known[i].name, name, name_len) != 0)
@@ -191,29 +179,18 @@ static void add_fact(void *context, const char *name, size_t depth, const char *
 static int add_record(struct list *list, struct limefile_source *source, bool xml)
 {
     const struct limefile_record *record = list->record;
-    char root[XMLREAD_TEXT_MAX];
     size_t n = record->bytes < TEXT_BYTES_MAX ? (size_t)record->bytes : TEXT_BYTES_MAX;
-    char *text = malloc(n + 1);
-    if (!text)
-        return -ENOMEM;
-    ssize_t came = limefile_read_full(source, text, n, record->data_offset);
-    int err = came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+    char *text;
+    int err = limefile_record_text(source, record, n, &text);
     if (!err) {
-        text[n] = '\0';
         n = strlen(text); /* programs in C count the NUL */
         if (xml)
-            err = xmlread_facts(text, n, root, add_fact, list);
+            err = xmlread_facts(text, n, add_fact, list);
         else
             add_text(list, text, n);
     }
     free(text);
     return err == LIMEFILE_E_XML ? 0 : err;
-}
-
-static bool is_data(const struct limefile_record *record)
-{
-    return strcmp(record->type, "ildg-binary-data") == 0 ||
-           strcmp(record->type, "scidac-binary-data") == 0;
 }
 
 /* Types of records; they are compared without regard to case, as writers differ. */
@@ -241,7 +218,7 @@ static bool is_of_others(const struct limefile_index *index,
     for (uint64_t at = record->ordinal - 1; at > 0 && record->message != data->message; at--) {
         if (limefile_index_get(index, at, &before) != 0 || before.message != record->message)
             break;
-        if (is_data(&before))
+        if (limefile_record_is_data(&before))
             return true;
     }
     return false;
@@ -253,14 +230,14 @@ static bool find(const struct limefile_index *index, const struct limefile_recor
                  const char *type, bool same_message, struct limefile_record *out)
 {
     for (uint64_t at = data->ordinal - 1; at > 0; at--) {
-        if (limefile_index_get(index, at, out) != 0 || is_data(out) ||
+        if (limefile_index_get(index, at, out) != 0 || limefile_record_is_data(out) ||
             (same_message && out->message != data->message))
             break;
         if (strcasecmp(out->type, type) == 0 && !is_of_others(index, out, data))
             return true;
     }
     for (uint64_t at = data->ordinal + 1; limefile_index_get(index, at, out) == 0; at++) {
-        if (is_data(out) || out->message != data->message)
+        if (limefile_record_is_data(out) || out->message != data->message)
             break;
         if (strcasecmp(out->type, type) == 0)
             return true;

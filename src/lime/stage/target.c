@@ -32,8 +32,9 @@ static bool is_same_state(const struct limefile_identity *a, const struct limefi
     return !(limefile_identity_differences(a, b) & (LIMEFILE_INO | LIMEFILE_STATE));
 }
 
-/* As cp -p: where the owner cannot be kept, nobody gets his rights by set-id bits. */
-int stage_adopt(int fd, const struct stat *source)
+/* Gives a file mode, times, owner and group of the source, as cp -p: where the owner cannot be
+ * kept, nobody gets his rights by set-id bits. */
+static int adopt(int fd, const struct stat *source)
 {
     const struct timespec times[] = {source->st_atim, source->st_mtim};
     mode_t mode = source->st_mode & 07777;
@@ -68,7 +69,8 @@ int stage_existing_lock(struct stage_existing *e, const char *path, const struct
     return err;
 }
 
-int stage_existing_check(const struct stage_existing *e, int folder, const char *name)
+/* 0 if the name leads to that file or to none, -EEXIST if it leads to another one. */
+static int check_existing(const struct stage_existing *e, int folder, const char *name)
 {
     struct stat st;
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -229,13 +231,10 @@ static int remove_temp(const struct stage_target *t)
 static int take_back(const struct stage_target *t)
 {
     struct stat st;
-    struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
     int fd = openat(t->folder, t->temp, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return -EACCES;
-    int err = fcntl(fd, F_OFD_SETLK, &all) != 0 && (errno == EAGAIN || errno == EACCES)
-                  ? -EBUSY
-                  : check_temp(fd, &st);
+    int err = limefile_lock_shared(fd) == -EBUSY ? -EBUSY : check_temp(fd, &st);
     if (!err)
         err = has_moved(t, t->temp, &st);
     if (!err)
@@ -431,7 +430,7 @@ int stage_target_adopt(struct stage_target *t, const struct stat *source,
 {
     stage_record_store(t->port.fd, source, digest); /* the next run reads the file without it */
     t->adopted = true;
-    int err = stage_adopt(t->port.fd, source);
+    int err = adopt(t->port.fd, source);
     return err ? err : fsync(t->port.fd) == 0 ? 0 : -errno;
 }
 
@@ -482,7 +481,7 @@ static int give_name(const struct stage_target *t, const struct stage_existing *
         return err;
     if (!existing->exists)
         return rename_without_replacing(t);
-    err = stage_existing_check(existing, t->folder, t->name);
+    err = check_existing(existing, t->folder, t->name);
     if (err)
         return err;
     return renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno;

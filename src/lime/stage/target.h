@@ -14,9 +14,6 @@
 
 #include <sys/stat.h>
 
-/* Gives a file mode, times and, as far as allowed, owner and group of the source. */
-int stage_adopt(int fd, const struct stat *source);
-
 /* "a FIFO", "a folder" ...; NULL: a regular file. */
 const char *stage_kind_of(const struct stat *);
 
@@ -33,9 +30,6 @@ struct stage_existing {
  * process has it open for writing, -ESTALE if it was replaced since, or another -errno. Release
  * it in any case. */
 int stage_existing_lock(struct stage_existing *, const char *path, const struct stat *st);
-
-/* Returns 0 if the name leads to that file or to none, -EEXIST if it leads to another one. */
-int stage_existing_check(const struct stage_existing *, int folder, const char *name);
 
 void stage_existing_release(struct stage_existing *);
 

@@ -45,8 +45,7 @@ static int read_locally(const struct stage_port *port, const struct stage_block 
     size_t done = got > 0 ? (size_t)got : 0;
     if (done == b->n)
         return 0;
-    ssize_t more = limefile_fd_read(port->fd, b->data + done, b->n - done, b->offset + done);
-    return more < 0 ? (int)more : (size_t)more < b->n - done ? LIMEFILE_E_SHRUNK : 0;
+    return limefile_fd_read_exact(port->fd, b->data + done, b->n - done, b->offset + done);
 }
 
 /* Ranks of a job that has failed may still use its window, so the block gets memory of its

@@ -44,6 +44,9 @@ struct limecheckpoint_walk {
 void limecheckpoint_walk_begin(struct limecheckpoint_walk *, struct limefile_source *,
                                const struct limefile_index *);
 
+/* The last record of it. */
+const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *);
+
 /* The next one: 1; 0: there is none; -errno or LIMEFILE_E_SHRUNK. Reads text and index. */
 int limecheckpoint_next(struct limecheckpoint_walk *, struct limecheckpoint *out);
 

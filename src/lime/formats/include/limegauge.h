@@ -70,18 +70,15 @@ struct limefile_gauge {
  * whose index ends at a fault only if there is no configuration before. Memory does not depend
  * on the lattice, but for a list of sites in a MILC file (4 bytes a site, of a file that has
  * them).
- */
-int limefile_gauge_open(struct limefile_source *, uint64_t ordinal,
-                        struct limefile_gauge **out);
-void limefile_gauge_close(struct limefile_gauge *); /* NULL: nothing happens */
-
-/* The same. If it fails because of a value in a header, `why` names the key, the value and what
+ *
+ * If it fails because of a value in a header, `why` (or NULL) names the key, the value and what
  * is supported, as "DATATYPE = 4D_SU2_GAUGE: not SU(3); ..."; it is "" otherwise. Parts of it
- * are from the file: they can contain any bytes but NUL. */
+ * are from the file: they can contain any bytes but NUL.
+ */
 #define LIMEFILE_GAUGE_WHY_MAX 512
-int limefile_gauge_open_explained(struct limefile_source *, uint64_t ordinal,
-                                  struct limefile_gauge **out,
-                                  char why[LIMEFILE_GAUGE_WHY_MAX]);
+int limefile_gauge_open(struct limefile_source *, uint64_t ordinal, struct limefile_gauge **out,
+                        char why[LIMEFILE_GAUGE_WHY_MAX]);
+void limefile_gauge_close(struct limefile_gauge *); /* NULL: nothing happens */
 
 /* Whether an error of these tells that the header or the length contradicts the format. */
 bool limefile_gauge_is_damage(int err);
@@ -150,11 +147,8 @@ struct limefile_gauge_totals;
 int limefile_gauge_image_seal(struct limefile_gauge_image *,
                               const struct limefile_gauge_totals *);
 
-/* Of a sealed one: the bytes before and after the data, and of all. */
-const unsigned char *limefile_gauge_image_header(const struct limefile_gauge_image *,
-                                                 size_t *n);
-const unsigned char *limefile_gauge_image_trailer(const struct limefile_gauge_image *,
-                                                  size_t *n);
+/* Of a sealed one: writes what is before and after the data; the bytes of all. */
+int limefile_gauge_image_write_rest(const struct limefile_gauge_image *, int fd);
 uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *);
 
 /* Up to n bytes at `offset`, as pread: fewer only at its end. Reads only the sites that it
@@ -242,10 +236,5 @@ int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_
 /* Returns why the header has nothing that the data can be compared with; NULL if it has a
  * checksum, a plaquette or a link trace. */
 const char *limefile_gauge_why_unverified(const struct limefile_gauge *);
-
-/* Both limefile_gauge_run() and limefile_gauge_compare(). */
-int limefile_gauge_verify(const struct limefile_gauge *, unsigned threads,
-                          bool (*progress)(void *context, uint64_t sites_more), void *context,
-                          struct limefile_gauge_totals *out);
 
 #endif

@@ -197,8 +197,8 @@ def _is_mounted_container(folder):
 
 
 # Temporary files and locks of commands, as lime check -r skips them.
-_WORKING_FILE = re.compile(r"\..*(\.lime-tmp-.*|\.limefs-new.*|\.limefs-stage|\.limefs-journal|"
-                           r"\.part|\.lock)", re.DOTALL)
+_WORKING_FILE = re.compile(r"\..*(\.lime-tmp-.*|\.limefs-new.*|\.limefs-stage|\.part|\.lock)",
+                           re.DOTALL)
 
 
 def _found_in(folder, pattern):

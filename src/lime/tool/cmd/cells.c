@@ -1,6 +1,7 @@
 /* cells.c - what lime check and lime info say of checkpoints of particles */
 #define _GNU_SOURCE
 #include "cells.h"
+#include "fieldcheck.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -19,13 +20,11 @@ struct cells_result {
 
 static void print_result(FILE *out, const struct cells_result *r)
 {
-    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", r->ordinal,
-            limefile_verdict_word(r->verdict));
+    jsonout(out, "{ordinal:u state:s", r->ordinal, limefile_verdict_word(r->verdict));
     if (r->cells)
-        fprintf(out, ", \"cells\": %" PRIu64 ", \"bad\": %" PRIu64, r->cells, r->bad);
+        jsonout(out, "cells:u bad:u", r->cells, r->bad);
     if (r->bad)
-        fprintf(out, ", \"first_bad\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", r->first[0],
-                r->first[1], r->first[2]);
+        jsonout(out, "first_bad:l", r->first, LIMECELLS_DIMS);
     putc('}', out);
 }
 
@@ -43,15 +42,16 @@ static const char *reason_of(const struct limecheckpoint *p, enum limefile_verdi
     return "its length is not that of the particles";
 }
 
-static int compare(struct cells_check *check, struct limefile_source *source,
-                   const struct limecheckpoint *p, struct cells_result *result)
+static int compare(struct data_check *check, const struct limecheckpoint *p,
+                   struct cells_result *result)
 {
     struct limecheckpoint_verdict verdict;
     struct limefile_finding finding = {
         .offset = p->data.data_offset,
         .ordinal = p->data.ordinal,
     };
-    int err = limecheckpoint_verify(source, p, check->progress, check->context, &verdict);
+    int err =
+        limecheckpoint_verify(check->c->source, p, check->progress, check->context, &verdict);
     if (err == -ENOMEM)
         return err;
     result->cells = verdict.cells;
@@ -60,7 +60,7 @@ static int compare(struct cells_check *check, struct limefile_source *source,
         result->first[d] = verdict.at[d];
     result->verdict = err ? LIMEFILE_UNREADABLE : verdict.bad ? LIMEFILE_BAD : LIMEFILE_GOOD;
     if (result->verdict == LIMEFILE_GOOD) {
-        check->verified++;
+        check->sums->good++;
         return 0;
     }
     finding.code = err ? err : LIMEFILE_D_CELLS;
@@ -70,41 +70,39 @@ static int compare(struct cells_check *check, struct limefile_source *source,
         finding.why = verdict.why;
     }
     check->report(check->context, &finding);
-    check->wrong++;
+    check->sums->wrong++;
     return 0;
 }
 
-static int check_one(struct cells_check *check, struct limefile_source *source,
-                     const struct limecheckpoint *p)
+static int check_one(struct data_check *check, const struct limecheckpoint *p)
 {
     struct cells_result result = {.ordinal = p->data.ordinal};
     if (!p->data.ordinal)
         return 0;
     const char *reason = reason_of(p, &result.verdict);
-    int err = reason ? 0 : compare(check, source, p, &result);
+    int err = reason ? 0 : compare(check, p, &result);
     if (reason) {
         if (result.verdict == LIMEFILE_BAD)
-            check->wrong++;
+            check->sums->wrong++;
         else
-            check->unverified++;
+            check->sums->unverified++;
         if (!check->quiet)
             answer(check->path, "record %" PRIu64 ": %s: %s", result.ordinal,
                    limefile_verdict_word(result.verdict), reason);
     }
-    if (!err && check->results)
-        print_result(jsonout_list_next(check->results), &result);
+    if (!err && check->cell_list.file)
+        print_result(jsonout_list_next(&check->cell_list), &result);
     return err;
 }
 
-int cells_check(struct cells_check *check, struct limefile_source *source,
-                const struct limefile_index *index)
+int cells_check(struct data_check *check)
 {
     struct limecheckpoint_walk walk;
     struct limecheckpoint checkpoint;
     int got, err = 0;
-    limecheckpoint_walk_begin(&walk, source, index);
+    limecheckpoint_walk_begin(&walk, check->c->source, check->c->index);
     while (!err && (got = limecheckpoint_next(&walk, &checkpoint)) != 0)
-        err = got < 0 ? got : check_one(check, source, &checkpoint);
+        err = got < 0 ? got : check_one(check, &checkpoint);
     return err;
 }
 
@@ -192,11 +190,9 @@ static void tell_known(const struct limecheckpoint *p)
 
 void cells_tell(const struct limecheckpoint *p)
 {
-    const struct limefile_record *record = p->data.ordinal    ? &p->data
-                                           : p->index.ordinal ? &p->index
-                                                              : &p->text;
     char size[64], want[64];
-    tell_heading("checkpoint of particles (record %" PRIu64 ")", record->ordinal);
+    tell_heading("checkpoint of particles (record %" PRIu64 ")",
+                 limecheckpoint_last(p)->ordinal);
     if (p->known)
         tell_known(p);
     else
@@ -212,44 +208,36 @@ void cells_tell(const struct limecheckpoint *p)
 
 /* ---- for scripts ---- */
 
-/* 0 is null: there is none. */
-static void json_ordinal(const char *name, const struct limefile_record *record)
-{
-    if (record->ordinal)
-        printf("\"%s\": %" PRIu64 ", ", name, record->ordinal);
-    else
-        printf("\"%s\": null, ", name);
-}
-
 static const char *json_number(double x, char out[NUMBER_MAX])
 {
     return isfinite(x) ? number(x, out) : "null";
 }
 
+static void json_numbers(const char *name, const double numbers[LIMECELLS_DIMS])
+{
+    char text[LIMECELLS_DIMS][NUMBER_MAX];
+    printf(", \"%s\": [%s, %s, %s]", name, json_number(numbers[0], text[0]),
+           json_number(numbers[1], text[1]), json_number(numbers[2], text[2]));
+}
+
 static void json_domain(const struct limecells *c)
 {
-    char text[NUMBER_MAX];
-    fputs(", \"origin\": [", stdout);
-    for (int d = 0; d < LIMECELLS_DIMS; d++)
-        printf("%s%s", d ? ", " : "", json_number(c->origin[d], text));
-    fputs("], \"length\": [", stdout);
-    for (int d = 0; d < LIMECELLS_DIMS; d++)
-        printf("%s%s", d ? ", " : "", json_number(c->length[d], text));
-    fputs("], \"periodic\": [", stdout);
+    json_numbers("origin", c->origin);
+    json_numbers("length", c->length);
+    jsonout(stdout, "periodic:[");
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         printf("%s%s", d ? ", " : "", c->periodic[d] ? "true" : "false");
-    printf("], \"cells\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", c->cells[0], c->cells[1],
-           c->cells[2]);
+    jsonout(stdout, "] cells:l", c->cells, LIMECELLS_DIMS);
 }
 
 static void json_fields(const struct limecells *c)
 {
-    fputs(", \"fields\": [", stdout);
+    jsonout(stdout, "fields:[");
     for (uint32_t i = 0; i < c->fields; i++) {
         const struct limecells_field *f = &c->field[i];
-        printf("%s{\"name\": \"%s\", \"type\": \"%s\", \"count\": %" PRIu32
-               ", \"offset\": %" PRIu64 "}",
-               i ? ", " : "", f->name, limefile_cells_type_word(f->type), f->count, f->offset);
+        fputs(i ? ", " : "", stdout);
+        jsonout(stdout, "{name:s type:s count:w offset:u}", f->name,
+                limefile_cells_type_word(f->type), f->count, f->offset);
     }
     putchar(']');
 }
@@ -258,30 +246,22 @@ static void json_known(const struct limecheckpoint *p)
 {
     const struct limecells *c = &p->is;
     char time[NUMBER_MAX];
-    printf(", \"particles\": %" PRIu64 ", \"particle_bytes\": %" PRIu64 ", \"step\": %" PRId64
-           ", \"time\": %s, \"byte_order\": \"%s\"",
-           c->particles, c->particle_bytes, c->step, json_number(c->time, time),
-           c->big_endian ? "big" : "little");
+    jsonout(stdout, "particles:u particle_bytes:u step:i time:r byte_order:s", c->particles,
+            c->particle_bytes, c->step, json_number(c->time, time),
+            c->big_endian ? "big" : "little");
     json_domain(c);
     if (p->counted)
-        printf(", \"fewest\": %" PRIu64 ", \"most\": %" PRIu64 ", \"empty\": %" PRIu64,
-               p->fewest, p->most, p->empty);
+        jsonout(stdout, "fewest:u most:u empty:u", p->fewest, p->most, p->empty);
     else
-        fputs(", \"fewest\": null, \"most\": null, \"empty\": null", stdout);
+        jsonout(stdout, "fewest:r most:r empty:r", "null", "null", "null");
     json_fields(c);
 }
 
 void cells_json(const struct limecheckpoint *p)
 {
-    const struct limefile_record *any = p->data.ordinal    ? &p->data
-                                        : p->index.ordinal ? &p->index
-                                                           : &p->text;
-    putchar('{');
-    json_ordinal("ordinal", &p->data);
-    json_ordinal("index_record", &p->index);
-    json_ordinal("text_record", &p->text);
-    printf("\"message\": %" PRIu32 ", \"bytes\": %" PRIu64 ", \"whole\": %s", any->message,
-           p->data.bytes, p->whole ? "true" : "false");
+    jsonout(stdout, "{ordinal:n index_record:n text_record:n message:w bytes:u whole:b",
+            p->data.ordinal, p->index.ordinal, p->text.ordinal, limecheckpoint_last(p)->message,
+            p->data.bytes, p->whole);
     if (p->known)
         json_known(p);
     putchar('}');

@@ -2,6 +2,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include "fieldcheck.h"
 #include "limefile.h"
 #include "limeverdict.h"
 #include "tool.h"
@@ -36,12 +37,11 @@ struct check {
     uint64_t warnings, deviations, faults;
     uint64_t records, size;
     uint32_t messages;
-    int fault;                                 /* the code that ended the container, or 0 */
-    bool read_failed;                          /* a part of it cannot be read */
-    bool has_data;                             /* that --data would have read */
-    uint64_t verified, wrong, unverified;      /* sums */
-    uint64_t physical, unphysical, unexamined; /* configurations */
-    uint64_t summed; /* bytes that were read for sums and for physics */
+    int fault;                         /* the code that ended the container, or 0 */
+    bool read_failed;                  /* a part of it cannot be read */
+    bool has_data;                     /* that --data would have read */
+    struct check_counts sums, physics; /* physics: of configurations */
+    uint64_t summed;                   /* bytes that were read for sums and for physics */
 };
 
 /* Examines the file and prints all about it; sets its verdict. */

@@ -96,9 +96,8 @@ static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct facecat *f = context;
     size_t n = (size_t)count * f->site_bytes;
-    ssize_t came =
-        limefile_fd_read(f->c->fd, out, n, f->record.data_offset + first * f->site_bytes);
-    return came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+    return limefile_fd_read_exact(f->c->fd, out, n,
+                                  f->record.data_offset + first * f->site_bytes);
 }
 
 static bool prepare(struct facecat *f)
@@ -173,7 +172,7 @@ static ssize_t read_record(void *context, void *buf, size_t n, uint64_t offset,
 }
 
 /* A piece through memory. */
-static int put_made(const struct facecat *f, struct copy *copy, uint64_t offset)
+static int put_made(const struct facecat *f, struct limefile_copy *copy, uint64_t offset)
 {
     static _Alignas(4096) char buffer[BUFFER_BYTES];
     int err = 0;
@@ -181,7 +180,7 @@ static int put_made(const struct facecat *f, struct copy *copy, uint64_t offset)
         size_t n = copy->left < sizeof buffer ? (size_t)copy->left : sizeof buffer;
         ssize_t came = limefile_face_read_lent(f->face, f->number, buffer, n, offset,
                                                read_record, (void *)f);
-        err = came < 0 ? (int)came : copy_put(copy, buffer, (size_t)came);
+        err = came < 0 ? (int)came : limefile_copy_put(copy, buffer, (size_t)came);
         offset += (uint64_t)(came > 0 ? came : 0);
     }
     return err;
@@ -191,10 +190,11 @@ static bool facecat_put(const struct facecat *f, uint64_t offset, uint64_t n,
                         struct progress *progress)
 {
     struct limefile_face_piece piece;
-    struct copy copy = {.in = f->c->fd,
-                        .out = STDOUT_FILENO,
-                        .out_offset = COPY_AT_POSITION,
-                        .progress = progress};
+    struct limefile_copy copy = {.in = f->c->fd,
+                                 .out = STDOUT_FILENO,
+                                 .out_offset = LIMEFILE_AT_POSITION,
+                                 .moved = progress_add,
+                                 .context = progress};
     int err = 0;
     for (; n && !err; n -= piece.bytes, offset += piece.bytes) {
         limefile_face_piece(f->face, f->number, offset, &piece);
@@ -202,7 +202,8 @@ static bool facecat_put(const struct facecat *f, uint64_t offset, uint64_t n,
             piece.bytes = n;
         copy.left = piece.bytes;
         copy.in_offset = f->record.data_offset + piece.at;
-        err = piece.what == LIMEFILE_FACE_STORED ? copy_run(&copy) : put_made(f, &copy, offset);
+        err = piece.what == LIMEFILE_FACE_STORED ? limefile_copy(&copy)
+                                                 : put_made(f, &copy, offset);
     }
     if (err) {
         progress_hide();
@@ -258,7 +259,7 @@ static bool parse_range(const char *text, struct range *r)
 
 /* Cuts the record's data down to the range; false after a message. */
 static bool apply_range(const struct container *c, const struct limefile_record *record,
-                        const struct range *r, struct copy *copy)
+                        const struct range *r, struct limefile_copy *copy)
 {
     if (!r->given)
         return true;
@@ -277,15 +278,16 @@ static bool put_record(const struct container *c, const struct limefile_record *
                        const struct range *range)
 {
     struct progress progress;
-    struct copy copy = copy_to_stdout(c->fd, record);
+    struct limefile_copy copy = copy_to_stdout(c->fd, record);
     if (!apply_range(c, record, range, &copy))
         return false;
     if (!isatty(STDOUT_FILENO)) {
         progress_begin(&progress, "cat", copy.left);
-        copy.progress = &progress;
+        copy.moved = progress_add;
+        copy.context = &progress;
     }
-    int err = copy_run(&copy);
-    if (copy.progress)
+    int err = limefile_copy(&copy);
+    if (copy.context)
         progress_end(&progress);
     if (err)
         copy_message(&copy, c->path, "standard output", err);
@@ -298,7 +300,7 @@ static bool put_face(struct facecat *face, const struct range *range)
     struct limefile_record whole = face->record;
     whole.bytes = face->bytes;
     whole.data_offset = 0;
-    struct copy copy = copy_to_stdout(face->c->fd, &whole);
+    struct limefile_copy copy = copy_to_stdout(face->c->fd, &whole);
     if (!apply_range(face->c, &whole, range, &copy))
         return false;
     progress_begin(&progress, "cat", copy.left);
@@ -351,7 +353,7 @@ static int take_range(const struct command *command, const char *text)
 
 static int add_choice(const char *word, bool as_type)
 {
-    if (!array_reserve(&choices, &choice_capacity, choice_count, sizeof *choices)) {
+    if (!limefile_reserve(&choices, &choice_capacity, choice_count + 1, sizeof *choices)) {
         message(NULL, "out of memory");
         return TOOL_BAD;
     }

@@ -52,7 +52,7 @@ static void check_report(struct check *check, const struct limefile_finding *fin
     if (limefile_is_read_error(finding->code))
         check->read_failed = true;
     if (check->options->json)
-        jsonout_finding(stdout, finding);
+        jsonout(stdout, "f", finding);
     else if (!check->options->quiet)
         finding_message(check->path, finding, warning);
 }
@@ -60,9 +60,10 @@ static void check_report(struct check *check, const struct limefile_finding *fin
 /* ---- the line at the end ---- */
 
 /* "; checksums: 2 right, 1 wrong" */
-static void counts_text(const char *what, const char *const names[3], const uint64_t counts[3],
-                        const char *none, char buf[COUNTS_MAX])
+static void counts_text(const char *what, const char *const names[3],
+                        const struct check_counts *is, const char *none, char buf[COUNTS_MAX])
 {
+    const uint64_t counts[] = {is->good, is->wrong, is->unverified};
     int used = snprintf(buf, COUNTS_MAX, "; %s: ", what);
     bool any = false;
     for (size_t i = 0; i < 3; i++)
@@ -78,9 +79,8 @@ static void counts_text(const char *what, const char *const names[3], const uint
 static void sums_text(const struct check *c, char buf[COUNTS_MAX])
 {
     static const char *const names[] = {"right", "wrong", "unverified"};
-    const uint64_t counts[] = {c->verified, c->wrong, c->unverified};
     if (c->options->data)
-        counts_text("checksums", names, counts, "no data to verify", buf);
+        counts_text("checksums", names, &c->sums, "no data to verify", buf);
     else if (c->has_data)
         snprintf(buf, COUNTS_MAX, "; %s",
                  c->options->physics ? "checksums not compared" : "data not read");
@@ -89,9 +89,8 @@ static void sums_text(const struct check *c, char buf[COUNTS_MAX])
 static void physics_text(const struct check *c, char buf[COUNTS_MAX])
 {
     static const char *const names[] = {"good", "bad", "unverified"};
-    const uint64_t counts[] = {c->physical, c->unphysical, c->unexamined};
     if (c->options->physics)
-        counts_text("configurations", names, counts, "none", buf);
+        counts_text("configurations", names, &c->physics, "none", buf);
 }
 
 static void findings_text(const struct check *c, char buf[COUNTS_MAX])
@@ -127,23 +126,26 @@ static void check_summary(const struct check *c)
 
 /* ---- JSON ---- */
 
-static void check_begin_json(const struct check *c)
+/* What follows the findings. */
+static void end_json(const struct check *c, struct data_check *data)
 {
-    jsonout_begin_file(c->path);
-    printf(", \"findings\": [");
-}
-
-static void check_end_json(const struct check *c)
-{
-    printf(", \"verdict\": \"%s\"", limefile_verdict_word(c->verdict));
+    jsonout(stdout, "deviations:u faults:u warnings:u records:u messages:w size:u",
+            c->deviations, c->faults, c->warnings, c->records, c->messages, c->size);
+    if (c->format)
+        jsonout(stdout, "format:s", c->format);
+    if (c->options->data)
+        jsonout(stdout, "checksums:j checkpoints:j", &data->sum_list, &data->cell_list);
+    if (c->options->physics)
+        jsonout(stdout, "physics:j", &data->physics_list);
+    jsonout(stdout, "verdict:s", limefile_verdict_word(c->verdict));
     if (c->skipped)
-        jsonout_word(stdout, "reason", c->skipped);
+        jsonout(stdout, "reason:z", c->skipped);
     if (c->error)
-        jsonout_word(stdout, "error", c->error);
+        jsonout(stdout, "error:z", c->error);
     if (c->qcdml) {
         if (c->verdict != LIMEFILE_UNREADABLE)
             qcdml_check(c->qcdml);
-        fputs(", \"qcdml\": ", stdout);
+        jsonout(stdout, "qcdml:");
         qcdml_check_json(c->qcdml);
     }
     fputs(c->options->lines ? "}\n" : "}", stdout);
@@ -151,32 +153,20 @@ static void check_end_json(const struct check *c)
 
 /* ---- files that are not examined ---- */
 
-/* With the members that a file has which was examined. */
-static void unexamined_json(const struct check *c)
-{
-    check_begin_json(c);
-    fputs("], \"deviations\": 0, \"faults\": 0, \"warnings\": 0, \"records\": 0, "
-          "\"messages\": 0, \"size\": 0",
-          stdout);
-    if (c->options->data)
-        fputs(", \"checksums\": [], \"checkpoints\": []", stdout);
-    if (c->options->physics)
-        fputs(", \"physics\": []", stdout);
-    check_end_json(c);
-}
-
 /* Prints the verdict on a file that was not examined: `error` or `skipped` says why. */
 static void check_unexamined(struct check *c)
 {
     bool bad = c->skipped && c->options->all && c->optional;
     bool listed = bad || c->error || c->options->list_skipped;
     c->verdict = bad ? LIMEFILE_BAD : c->skipped ? LIMEFILE_SKIPPED : LIMEFILE_UNREADABLE;
-    if (c->options->json && listed)
-        unexamined_json(c);
-    else if (bad)
+    if (c->options->json && listed) {
+        jsonout(stdout, "{file:s findings:[]", c->path);
+        end_json(c, &(struct data_check){.path = c->path});
+    } else if (bad) {
         message(c->path, "%s", c->skipped);
-    else if (c->skipped && listed && !c->options->quiet)
+    } else if (c->skipped && listed && !c->options->quiet) {
         answer(c->path, "skipped: %s", c->skipped);
+    }
 }
 
 /* One file while it is open. */
@@ -204,10 +194,7 @@ struct look {
 
     struct limefile_finding beginning; /* of a file that does not begin with a header */
 
-    struct field_check field;
-    struct sums_check sums;
-    struct physics_check physics;
-    struct jsonout_list sum_list, cell_list, physics_list;
+    struct data_check data;
 };
 
 /* ---- findings ---- */
@@ -281,8 +268,8 @@ static void keep(void *context, const struct limefile_finding *finding)
 {
     struct look *look = context;
     look->lacks_memory =
-        look->lacks_memory || !array_reserve(&look->found, &look->found_capacity,
-                                             look->found_count, sizeof *look->found);
+        look->lacks_memory || !limefile_reserve(&look->found, &look->found_capacity,
+                                                look->found_count + 1, sizeof *look->found);
     if (look->lacks_memory)
         return;
     look->found[look->found_count++] = *finding;
@@ -345,112 +332,45 @@ static void report_data(void *context, const struct limefile_finding *finding)
     check_report(context, finding);
 }
 
-static int verify_cells(struct look *look)
-{
-    struct check *check = look->check;
-    struct cells_check cells = {
-        .path = check->path,
-        .quiet = check->options->quiet || check->options->json,
-        .progress = count_bytes,
-        .report = report_data,
-        .context = check,
-        .results = check->options->json ? &look->cell_list : NULL,
-    };
-    int err = cells_check(&cells, look->c.source, look->c.index);
-    check->verified += cells.verified;
-    check->wrong += cells.wrong;
-    check->unverified += cells.unverified;
-    return err;
-}
-
 static void begin_data(struct look *look)
 {
     struct check *check = look->check;
     const struct check_options *o = check->options;
-    look->field = (struct field_check){
+    look->data = (struct data_check){
         .path = check->path,
         .c = &look->c,
         .fields = &look->fields,
         .threads = o->threads,
         .quiet = o->quiet || o->json,
+        .strict = o->strict,
         .summed = o->data,
         .physical = o->physics,
+        .sums = &check->sums,
+        .physics = &check->physics,
         .progress = count_bytes,
         .report = report_data,
         .context = check,
-        .sums = o->json && o->data ? &look->sum_list : NULL,
-        .physics_results = o->json && o->physics ? &look->physics_list : NULL,
     };
 }
 
 static int verify(struct look *look)
 {
-    struct check *check = look->check;
-    const struct check_options *o = check->options;
-    begin_data(look);
+    struct data_check *data = &look->data;
     int err = 0;
-    if (o->data)
-        sums_check(&look->sums, &look->field);
-    else if (o->physics)
-        sums_check_headers(&look->sums, &look->field);
-    check->verified = look->sums.verified;
-    check->wrong = look->sums.wrong;
-    check->unverified = look->sums.unverified;
-    if (!err && o->data)
-        err = verify_cells(look);
-    if (!err && o->physics)
-        err = physics_check(&look->physics, &look->field);
-    check->physical = look->physics.good;
-    check->unphysical = look->physics.wrong;
-    check->unexamined = look->physics.unverified;
-    return err;
+    if (data->summed)
+        sums_check(data);
+    else if (data->physical)
+        sums_check_headers(data);
+    if (data->summed)
+        err = cells_check(data);
+    return !err && data->physical ? physics_check(data) : err;
 }
 
 /* A file in another format, all of it. */
 static int verify_gauge(struct look *look)
 {
-    struct check *check = look->check;
-    struct gauge_check gauge = {
-        .sums = &look->sums,
-        .physics = &look->physics,
-        .summed = check->options->data,
-        .physical = check->options->physics,
-        .strict = check->options->strict,
-    };
-    int err = look->c.source->ops->size(look->c.source, &check->size);
-    begin_data(look);
-    if (!err)
-        err = gauge_check(&gauge, &look->field);
-    check->verified = look->sums.verified;
-    check->wrong = look->sums.wrong;
-    check->unverified = check->options->data ? look->sums.unverified : 0;
-    check->physical = look->physics.good;
-    check->unphysical = look->physics.wrong;
-    check->unexamined = gauge.unexamined;
-    return err;
-}
-
-/* ---- JSON ---- */
-
-static void end_json(struct look *look)
-{
-    const struct check *c = look->check;
-    printf("], \"deviations\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"warnings\": %" PRIu64
-           ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32 ", \"size\": %" PRIu64,
-           c->deviations, c->faults, c->warnings, c->records, c->messages, c->size);
-    if (c->format)
-        printf(", \"format\": \"%s\"", c->format);
-    if (c->options->data) {
-        fputs(", \"checksums\": ", stdout);
-        jsonout_list_print(&look->sum_list);
-        fputs(", \"checkpoints\": ", stdout);
-        jsonout_list_print(&look->cell_list);
-    }
-    if (c->options->physics) {
-        fputs(", \"physics\": ", stdout);
-        jsonout_list_print(&look->physics_list);
-    }
-    check_end_json(c);
+    int err = look->c.source->ops->size(look->c.source, &look->check->size);
+    return err ? err : gauge_check(&look->data);
 }
 
 /* ---- the kind of the file ---- */
@@ -510,9 +430,9 @@ static enum limefile_verdict judge(const struct check *check)
 {
     if (check->error || check->read_failed)
         return LIMEFILE_UNREADABLE;
-    if (check->deviations + check->faults + check->wrong + check->unphysical)
+    if (check->deviations + check->faults + check->sums.wrong + check->physics.wrong)
         return LIMEFILE_BAD;
-    if (check->unverified + check->unexamined == 0)
+    if (check->sums.unverified + check->physics.unverified == 0)
         return LIMEFILE_GOOD;
     return check->options->strict ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
 }
@@ -520,11 +440,11 @@ static enum limefile_verdict judge(const struct check *check)
 static int open_lists(struct look *look)
 {
     const struct check_options *o = look->check->options;
-    int err = o->data ? jsonout_list_open(&look->sum_list) : 0;
+    int err = o->data ? jsonout_list_open(&look->data.sum_list) : 0;
     if (!err && o->data)
-        err = jsonout_list_open(&look->cell_list);
+        err = jsonout_list_open(&look->data.cell_list);
     if (!err && o->physics)
-        err = jsonout_list_open(&look->physics_list);
+        err = jsonout_list_open(&look->data.physics_list);
     return err;
 }
 
@@ -532,7 +452,8 @@ static void examine(struct look *look, bool container)
 {
     struct check *check = look->check;
     if (check->options->json)
-        check_begin_json(check);
+        jsonout(stdout, "{file:s findings:[", check->path);
+    begin_data(look);
     int err = check->options->json ? open_lists(look) : 0;
     if (!err)
         err = container ? examine_container(look) : examine_other(look);
@@ -541,18 +462,20 @@ static void examine(struct look *look, bool container)
         check->error = limefile_strerror(err);
     }
     check->verdict = judge(check);
-    if (check->options->json)
-        end_json(look);
-    else if (!err && !check->options->quiet)
+    if (check->options->json) {
+        jsonout(stdout, "]");
+        end_json(check, &look->data);
+    } else if (!err && !check->options->quiet) {
         check_summary(check);
+    }
 }
 
 static void close_it(struct look *look)
 {
     container_close(&look->c);
-    jsonout_list_close(&look->sum_list);
-    jsonout_list_close(&look->cell_list);
-    jsonout_list_close(&look->physics_list);
+    jsonout_list_close(&look->data.sum_list);
+    jsonout_list_close(&look->data.cell_list);
+    jsonout_list_close(&look->data.physics_list);
     limefile_fields_release(&look->fields);
     free(look->found);
 }
@@ -675,11 +598,13 @@ static void print_totals(const struct options *o, const struct totals *t)
 
 static void print_totals_json(const struct totals *t)
 {
-    printf("{\"summary\": {\"files\": %" PRIu64, t->files);
-    for (enum limefile_verdict v = LIMEFILE_GOOD; v <= LIMEFILE_UNREADABLE; v++)
-        printf(", \"%s\": %" PRIu64, limefile_verdict_word(v), t->verdicts[v]);
-    printf(", \"warnings\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"summed\": %" PRIu64 "}}\n",
-           t->warnings, t->bytes, t->summed);
+    const uint64_t *n = t->verdicts;
+    jsonout(stdout,
+            "{summary:{files:u good:u skipped:u unverified:u bad:u unreadable:u warnings:u "
+            "bytes:u summed:u}}",
+            t->files, n[LIMEFILE_GOOD], n[LIMEFILE_SKIPPED], n[LIMEFILE_UNVERIFIED],
+            n[LIMEFILE_BAD], n[LIMEFILE_UNREADABLE], t->warnings, t->bytes, t->summed);
+    putchar('\n');
 }
 
 /* How often the data are read, for the progress bar. */
@@ -694,16 +619,16 @@ struct checks {
     struct outcome *outcomes; /* one for each file, shared with the processes that write them */
 };
 
-static const char *get_name(void *context, size_t i)
+/* Where the outcome for a file goes. */
+static struct outcome *find_outcome(const struct checks *all, const struct pathlist_item *item)
 {
-    return ((const struct checks *)context)->list->items[i].path;
+    return &all->outcomes[item - all->list->items];
 }
 
-static int check_one(const struct checks *all, size_t i, unsigned threads,
-                     struct progress *progress)
+static int check_one(const struct checks *all, const struct pathlist_item *item,
+                     unsigned threads, struct progress *progress)
 {
     const struct options *o = all->options;
-    const struct pathlist_item *item = &all->list->items[i];
     struct check_options options = o->check;
     options.threads = threads;
     struct check check = {
@@ -731,7 +656,7 @@ static int check_one(const struct checks *all, size_t i, unsigned threads,
     if (o->qcdml && !o->check.json && check.verdict != LIMEFILE_UNREADABLE)
         qcdml_check(&qcdml);
     qcdml_check_release(&qcdml);
-    all->outcomes[i] = (struct outcome){
+    *find_outcome(all, item) = (struct outcome){
         .verdict = check.verdict,
         .warnings = check.warnings,
         .size = check.size,
@@ -741,25 +666,24 @@ static int check_one(const struct checks *all, size_t i, unsigned threads,
 }
 
 /* A single file has a progress bar of its own. */
-static int work(void *context, size_t i, unsigned threads)
+static int work(void *context, const struct pathlist_item *item, unsigned threads)
 {
     const struct checks *all = context;
     struct progress progress;
     if (all->list->count > 1)
-        return check_one(all, i, threads, NULL);
-    progress_begin(&progress, "check", all->list->items[i].size * count_passes(all->options));
-    int status = check_one(all, i, threads, &progress);
+        return check_one(all, item, threads, NULL);
+    progress_begin(&progress, "check", item->size * count_passes(all->options));
+    int status = check_one(all, item, threads, &progress);
     progress_end(&progress);
     return status;
 }
 
-static void print_lost(void *context, size_t i, const char *why)
+static void print_lost(void *context, const struct pathlist_item *item, const char *why)
 {
     const struct checks *all = context;
-    struct check check = {
-        .path = get_name(context, i), .options = &all->options->check, .error = why};
+    struct check check = {.path = item->path, .options = &all->options->check, .error = why};
     check_unexamined(&check);
-    all->outcomes[i] = (struct outcome){.verdict = check.verdict};
+    *find_outcome(all, item) = (struct outcome){.verdict = check.verdict};
 }
 
 static void add_outcome(struct totals *t, const struct outcome *one)
@@ -778,13 +702,12 @@ static int check_list(const struct pathlist *list, const struct options *o,
     struct totals totals = {.began = seconds_now()};
     bool array = !o->check.lines && list->count > 1;
     const struct parallel parallel = {
-        .count = list->count,
+        .list = list,
         .processors = o->check.threads,
         .waits = o->check.threads == 0 && !o->check.data && !o->check.physics,
         .action = "check",
         .between = o->check.json && array ? ",\n" : NULL,
         .context = &all,
-        .name = get_name,
         .work = work,
         .lost = print_lost,
     };

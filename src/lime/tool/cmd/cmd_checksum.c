@@ -4,6 +4,7 @@
 #include "edit.h"
 #include "jsonout.h"
 #include "limeildg.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -68,23 +69,21 @@ static void print_text(const struct sum_item *item)
 static void print_json(const struct sum_item *item)
 {
     const struct limefile_field *f = &item->field;
-    printf("{\"ordinal\": %" PRIu64 ", \"type\": ", f->record.ordinal);
-    jsonout_text(stdout, item->type, strlen(item->type));
-    printf(", \"bytes\": %" PRIu64, f->record.bytes);
+    jsonout(stdout, "{ordinal:u type:s bytes:u", f->record.ordinal, item->type,
+            f->record.bytes);
     if (item->is_cksum) {
-        printf(", \"cksum\": %" PRIu32 "}", item->cksum);
+        jsonout(stdout, "cksum:w}", item->cksum);
         return;
     }
-    printf(", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64 ", \"state\": \"%s\"", f->sites,
-           f->site_bytes, limefile_verdict_word(item->verdict));
+    jsonout(stdout, "sites:u site_bytes:u state:s", f->sites, f->site_bytes,
+            limefile_verdict_word(item->verdict));
     if (item->summed)
-        printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", item->sum.suma, item->sum.sumb);
+        jsonout(stdout, "suma:x sumb:x", item->sum.suma, item->sum.sumb);
     if (f->has_checksum)
-        printf(", \"stored\": {\"ordinal\": %" PRIu64
-               ", \"suma\": \"%08x\", \"sumb\": \"%08x\"}",
-               f->by_checksum, f->checksum.suma, f->checksum.sumb);
+        jsonout(stdout, "stored:{ordinal:u suma:x sumb:x}", f->by_checksum, f->checksum.suma,
+                f->checksum.sumb);
     if (item->action)
-        printf(", \"action\": \"%s\"", action_words[item->action]);
+        jsonout(stdout, "action:s", action_words[item->action]);
     putchar('}');
 }
 
@@ -101,10 +100,8 @@ static void print_item(const struct checksum_options *o, const struct sum_item *
 
 static void begin_items(const struct checksum_options *o)
 {
-    if (!o->json)
-        return;
-    jsonout_begin_file(o->path);
-    fputs(", \"records\": [", stdout);
+    if (o->json)
+        jsonout(stdout, "{file:s records:[", o->path);
 }
 
 static void end_items(const struct checksum_options *o)
@@ -233,7 +230,8 @@ static int select_one(const struct checksum_options *o, const struct container *
 {
     struct limefile_field field;
     int err = look_at(o, c, fields, ordinal, &field) ? 0 : LIMEFILE_E_NO_RECORD;
-    if (!err && !array_reserve(&out->ordinal, &out->capacity, out->count, sizeof ordinal))
+    if (!err &&
+        !limefile_reserve(&out->ordinal, &out->capacity, out->count + 1, sizeof ordinal))
         err = -ENOMEM;
     if (err)
         return failed_status(c->path, "checksum", err);
@@ -334,8 +332,7 @@ static int take_sum(const struct checksum_options *o, const struct container *c,
     if (!err)
         err = limefile_field_sum(c->fd, f, o->threads, progress_count, progress, sum);
     if (err)
-        message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
-                limefile_strerror(err));
+        message_record(c->path, f->record.ordinal, err);
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
@@ -372,8 +369,7 @@ static int cksum_one(const struct checksum_options *o, const struct container *c
     int err = limefile_record_cksum(c->fd, &f->record, o->threads, progress_count, progress,
                                     &item->cksum);
     if (err)
-        message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
-                limefile_strerror(err));
+        message_record(c->path, f->record.ordinal, err);
     else
         item->is_cksum = true;
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
@@ -382,10 +378,11 @@ static int cksum_one(const struct checksum_options *o, const struct container *c
 /* Where there is nothing else to print. */
 static int json_failure(const struct checksum_options *o, int status)
 {
-    if (!o->json)
-        return status;
-    jsonout_begin_file(o->path);
-    puts(", \"error\": \"no checksum could be computed\", \"records\": []}");
+    if (o->json) {
+        jsonout(stdout, "{file:s error:s records:[]}", o->path,
+                "no checksum could be computed");
+        putchar('\n');
+    }
     return status;
 }
 
@@ -622,7 +619,7 @@ static bool parse_lattice(const char *text, uint64_t *sites)
     for (;;) {
         size_t n = strcspn(text, "x");
         uint64_t extent;
-        if (!number_parse(text, n, &extent) || extent == 0 ||
+        if (!limefile_text_number(text, n, &extent) || extent == 0 ||
             __builtin_mul_overflow(*sites, extent, sites))
             return false;
         if (!text[n])
@@ -635,7 +632,7 @@ static struct checksum_options options;
 
 static int take_site_bytes(const struct command *command, const char *text)
 {
-    return number_parse(text, strlen(text), &options.site_bytes) && options.site_bytes
+    return limefile_text_number(text, strlen(text), &options.site_bytes) && options.site_bytes
                ? TOOL_GOOD
                : value_error(command, "--site-bytes", NULL, text, "bytes, from 1");
 }

@@ -5,6 +5,7 @@
 #include "limeoutput.h"
 #include "limephysics.h"
 #include "setfile.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -117,7 +118,7 @@ static int gaugefile_open(struct gaugefile *f, const char *path, const char *rec
         return status;
     if (record)
         status = select_ordinal(f, record, &ordinal);
-    int err = status ? 0 : limefile_gauge_open_explained(f->source, ordinal, &f->gauge, why);
+    int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge, why);
     if (err) {
         open_message(f, ordinal, err, why);
         status = TOOL_UNUSABLE;
@@ -247,7 +248,7 @@ static int convert_judge_output(int fd, const char *out_path, enum limefile_gaug
     struct limefile_fd file;
     struct limefile_gauge *g;
     limefile_fd_init(&file, fd);
-    int err = limefile_gauge_open(&file.source, 0, &g);
+    int err = limefile_gauge_open(&file.source, 0, &g, NULL);
     if (!err) {
         err = read_back(g, format, written);
         limefile_gauge_close(g);
@@ -340,21 +341,6 @@ static bool show_progress(void *context, uint64_t sites)
     return true;
 }
 
-static int write_rest(struct conversion *c, const struct limefile_gauge_totals *totals)
-{
-    size_t n, tail;
-    int err = limefile_gauge_image_seal(c->image, totals);
-    if (err)
-        return err;
-    const unsigned char *header = limefile_gauge_image_header(c->image, &n);
-    err = limefile_fd_write(c->out.fd, header, n, 0);
-    const unsigned char *trailer = limefile_gauge_image_trailer(c->image, &tail);
-    if (!err && tail)
-        err = limefile_fd_write(c->out.fd, trailer, tail,
-                                n + limefile_gauge_image_data_bytes(c->image));
-    return err;
-}
-
 static int write_all(struct conversion *c, const struct options *o)
 {
     struct limefile_gauge_totals totals;
@@ -377,7 +363,9 @@ static int write_all(struct conversion *c, const struct options *o)
                      : convert_judge_input(&c->in, c->out_path, &totals, o->form.rows,
                                            o->ignores_checksum);
     if (!err && status == TOOL_GOOD)
-        err = write_rest(c, &totals);
+        err = limefile_gauge_image_seal(c->image, &totals);
+    if (!err && status == TOOL_GOOD)
+        err = limefile_gauge_image_write_rest(c->image, c->out.fd);
     if (!err && status == TOOL_GOOD)
         status = convert_judge_output(c->out.fd, c->out_path, o->form.format, &totals);
     if (!err && status == TOOL_GOOD) {
@@ -479,7 +467,7 @@ static struct options options;
 static bool take_number(const char *text, uint64_t one, uint64_t other, unsigned *out)
 {
     uint64_t value;
-    if (!number_parse(text, strlen(text), &value) || (value != one && value != other))
+    if (!limefile_text_number(text, strlen(text), &value) || (value != one && value != other))
         return false;
     *out = (unsigned)value;
     return true;
@@ -510,8 +498,8 @@ static int take_rows(const struct command *command, const char *text)
 static int take_sequence(const struct command *command, const char *text)
 {
     struct limefile_gauge_form *form = &options.form;
-    form->has_sequence =
-        number_parse(text, strlen(text), &form->sequence) && form->sequence <= INT64_MAX;
+    form->has_sequence = limefile_text_number(text, strlen(text), &form->sequence) &&
+                         form->sequence <= INT64_MAX;
     return form->has_sequence ? TOOL_GOOD
                               : value_error(command, "--sequence", NULL, text, "a number");
 }

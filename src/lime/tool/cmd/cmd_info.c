@@ -73,21 +73,13 @@ static const char *facts_title(const char *type, enum facts_form *form)
     return NULL;
 }
 
-static bool is_space(char c)
-{
-    return (unsigned char)c <= ' ';
-}
-
-/* A copy_trimmed without white space around it. */
+/* A copy without white space around it, in one line. */
 static char *copy_trimmed(const char *text, size_t n)
 {
-    while (n && is_space(*text))
-        text++, n--;
-    while (n && is_space(text[n - 1]))
-        n--;
+    limefile_text_trim(&text, &n);
     char *out = strndup(text, n);
     for (char *c = out; c && *c; c++)
-        if (is_space(*c))
+        if ((unsigned char)*c <= ' ')
             *c = ' ';
     return out;
 }
@@ -169,8 +161,7 @@ static void add_leaf(void *context, const char *name, size_t depth, const char *
 
 static int add_xml(struct facts *facts, const char *text, size_t n)
 {
-    char root[XMLREAD_TEXT_MAX];
-    int err = xmlread_facts(text, n, root, add_leaf, facts);
+    int err = xmlread_facts(text, n, add_leaf, facts);
     if (err == LIMEFILE_E_XML && facts->count == 0) {
         add_text(facts, text, n);
         err = 0;
@@ -188,7 +179,7 @@ static int facts_read(struct facts *facts, struct limefile_source *source,
     facts->count = 0;
     facts->cut = false;
     char *text;
-    int err = container_read_text(source, record, n, &text);
+    int err = limefile_record_text(source, record, n, &text);
     if (!err) {
         n = strlen(text); /* C's programs count the NUL */
         if (form == FACTS_XML)
@@ -261,7 +252,7 @@ static bool info_private_record(struct info *info, uint64_t ordinal,
         return false;
     char *xml;
     size_t n = (size_t)r.bytes;
-    bool good = container_read_text(info->c.source, &r, n, &xml) == 0 &&
+    bool good = limefile_record_text(info->c.source, &r, n, &xml) == 0 &&
                 limefile_scidac_record_parse(xml, n, out) == 0;
     free(xml);
     return good;
@@ -271,7 +262,7 @@ static bool info_lfn(struct info *info, uint64_t ordinal, char out[LIMEFILE_LFN_
 {
     struct limefile_record r;
     return ordinal && limefile_index_get(info->c.index, ordinal, &r) == 0 &&
-           container_read_lfn(info->c.source, &r, out) == 1;
+           limefile_record_lfn(info->c.source, &r, out) == 1;
 }
 
 static int info_status(struct info *info, int code)
@@ -311,70 +302,47 @@ static void fieldjson_array(FILE *out, const struct limefile_field *field)
         fputs("null", out);
         return;
     }
-    fputs("{\"shape\": [", out);
-    for (unsigned i = 0; i < a.dims; i++)
-        fprintf(out, "%s%" PRIu64, i ? ", " : "", a.shape[i]);
-    fprintf(out, "], \"lattice_dims\": %u, \"dtype\": ", a.lattice);
+    char dtype[16] = "|u1";
     if (a.precision)
-        fprintf(out, "\">%c%u\"", a.complex ? 'c' : 'f', a.precision / 8 * (a.complex ? 2 : 1));
-    else
-        fputs("\"|u1\"", out);
-    fprintf(out, ", \"offset\": %" PRIu64 "}", field->record.data_offset);
+        snprintf(dtype, sizeof dtype, ">%c%u", a.complex ? 'c' : 'f',
+                 a.precision / 8 * (a.complex ? 2 : 1));
+    jsonout(out, "{shape:l lattice_dims:w dtype:s offset:u}", a.shape, a.dims, a.lattice, dtype,
+            field->record.data_offset);
 }
 
-static const char *kind_word(enum limefile_fieldkind kind)
-{
-    static const char *const words[] = {
-        [LIMEFILE_KIND_UNKNOWN] = "unknown",       [LIMEFILE_KIND_GAUGE] = "gauge",
-        [LIMEFILE_KIND_PROPAGATOR] = "propagator", [LIMEFILE_KIND_SOURCE] = "source",
-        [LIMEFILE_KIND_SCIDAC] = "field",          [LIMEFILE_KIND_GLOBAL] = "global",
-    };
-    return words[kind];
-}
-
-static void json_list(const char *name, const uint64_t *numbers, unsigned count)
-{
-    printf(", \"%s\": ", name);
-    if (!count)
-        fputs("null", stdout);
-    for (unsigned i = 0; i < count; i++)
-        printf("%s%" PRIu64 "%s", i ? ", " : "[", numbers[i], i + 1 == count ? "]" : "");
-}
+static const struct {
+    const char *word, *name; /* for scripts, and for people */
+} kinds[] = {
+    [LIMEFILE_KIND_UNKNOWN] = {"unknown", "binary data"},
+    [LIMEFILE_KIND_GAUGE] = {"gauge", "gauge configuration"},
+    [LIMEFILE_KIND_PROPAGATOR] = {"propagator", "propagator"},
+    [LIMEFILE_KIND_SOURCE] = {"source", "source"},
+    [LIMEFILE_KIND_SCIDAC] = {"field", "lattice field"},
+    [LIMEFILE_KIND_GLOBAL] = {"global", "global data"},
+};
 
 static void json_field(struct info *info, const struct limefile_field *f)
 {
     struct limefile_scidac_record said;
     char lfn[LIMEFILE_LFN_MAX];
     unsigned box = f->boxed && !f->halved ? f->lattice.dims : 0;
-    printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ", f->record.ordinal,
-           f->record.message);
-    jsonout_text(stdout, f->record.type, f->record.type_len);
-    jsonout_word(stdout, "kind", kind_word(f->kind));
-    jsonout_word(stdout, "name", f->name);
-    json_list("lattice", f->lattice.extent, f->lattice.dims);
-    json_list("lower", f->lower, box);
-    json_list("upper", f->upper, box);
-    jsonout_number(stdout, "precision", f->precision);
-    jsonout_number(stdout, "sites", f->sites);
-    jsonout_number(stdout, "site_bytes", f->site_bytes);
-    printf(", \"bytes\": %" PRIu64, f->record.bytes);
-    jsonout_number(stdout, "expected", f->expected);
-    fputs(", \"checksum\": ", stdout);
+    jsonout(stdout,
+            "{ordinal:u message:w type:s kind:s name:z lattice:l lower:l upper:l precision:n "
+            "sites:n site_bytes:n bytes:u expected:n checksum:",
+            f->record.ordinal, f->record.message, f->record.type, kinds[f->kind].word, f->name,
+            f->lattice.extent, f->lattice.dims, f->lower, box, f->upper, box,
+            (uint64_t)f->precision, f->sites, f->site_bytes, f->record.bytes, f->expected);
     if (f->has_checksum)
-        printf("{\"suma\": \"%08x\", \"sumb\": \"%08x\"}", (unsigned)f->checksum.suma,
-               (unsigned)f->checksum.sumb);
+        jsonout(stdout, "{suma:x sumb:x}", f->checksum.suma, f->checksum.sumb);
     else
         fputs("null", stdout);
-    fputs(", \"array\": ", stdout);
+    jsonout(stdout, "array:");
     fieldjson_array(stdout, f);
-    jsonout_word(stdout, "date",
-                 info_private_record(info, f->by_record, &said) ? said.date : NULL);
-    jsonout_word(stdout, "lfn", info_lfn(info, f->by_lfn, lfn) ? lfn : NULL);
-    jsonout_number(stdout, "format_record", f->by_format);
-    jsonout_number(stdout, "private_record", f->by_record);
-    jsonout_number(stdout, "checksum_record", f->by_checksum);
-    jsonout_number(stdout, "lfn_record", f->by_lfn);
-    putchar('}');
+    jsonout(stdout,
+            "date:z lfn:z format_record:n private_record:n checksum_record:n lfn_record:n}",
+            info_private_record(info, f->by_record, &said) ? said.date : NULL,
+            info_lfn(info, f->by_lfn, lfn) ? lfn : NULL, f->by_format, f->by_record,
+            f->by_checksum, f->by_lfn);
 }
 
 static void json_facts(const struct facts *facts)
@@ -403,15 +371,13 @@ static int json_info(struct info *info)
     enum facts_form form;
     int status = TOOL_GOOD;
     bool first = true;
-    fputs("], \"info\": [", stdout);
+    jsonout(stdout, "] info:[");
     for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++) {
         if (!facts_title(r.type, &form))
             continue;
         status = info_read_facts(info, &r, form);
-        printf("%s{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ",
-               first ? "\n " : ",\n ", r.ordinal, r.message);
-        jsonout_text(stdout, r.type, r.type_len);
-        fputs(", \"facts\": ", stdout);
+        fputs(first ? "\n " : ",\n ", stdout);
+        jsonout(stdout, "{ordinal:u message:w type:s facts:", r.ordinal, r.message, r.type);
         json_facts(&info->facts);
         putchar('}');
         facts_release(&info->facts);
@@ -420,33 +386,41 @@ static int json_info(struct info *info)
     return status;
 }
 
-static void json_finding(struct info *info, const struct limefile_finding *finding, size_t i)
-{
-    info->deviations += !limefile_is_harmless(finding->code);
-    fputs(i ? ",\n " : "\n ", stdout);
-    jsonout_finding(stdout, finding);
-}
+/* The i-th of all. */
+typedef void put_finding_fn(struct info *, const struct limefile_finding *, size_t i);
 
-static int json_deviations(struct info *info)
+/* Puts all findings of fields and checkpoints, and counts those that are not warnings. */
+static int put_findings(struct info *info, put_finding_fn *put, size_t *count)
 {
     struct limefile_finding finding;
     struct limecheckpoint_findings cells;
     size_t i = 0;
     int got;
-    fputs(", \"deviations\": [", stdout);
-    for (; limefile_fields_finding(&info->fields, i, &finding); i++)
-        json_finding(info, &finding, i);
+    for (; limefile_fields_finding(&info->fields, i, &finding); i++) {
+        info->deviations += !limefile_is_harmless(finding.code);
+        put(info, &finding, i);
+    }
     limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
-    for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++)
-        json_finding(info, &finding, i);
+    for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++) {
+        info->deviations += !limefile_is_harmless(finding.code);
+        put(info, &finding, i);
+    }
+    *count = i;
     return info_status(info, got);
+}
+
+static void json_finding(struct info *info, const struct limefile_finding *finding, size_t i)
+{
+    (void)info;
+    fputs(i ? ",\n " : "\n ", stdout);
+    jsonout(stdout, "f", finding);
 }
 
 static int json_checkpoints(struct info *info)
 {
     struct limecheckpoint checkpoint;
     int got;
-    fputs("], \"checkpoints\": [", stdout);
+    jsonout(stdout, "] checkpoints:[");
     limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
     for (bool first = true; (got = limecheckpoint_next(&info->walk, &checkpoint)) == 1;
          first = false) {
@@ -466,15 +440,13 @@ static const char *verdict_of(int status)
 static int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
-    jsonout_begin_file(info->c.path);
-    printf(", \"size\": %" PRIu64 ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32
-           ", \"fault\": ",
-           limefile_index_size(index), limefile_index_count(index),
-           limefile_index_messages(index));
-    jsonout_finding(stdout, info_fault(info));
-    jsonout_word(stdout, "lfn", info->fields.lfn);
-    int status = json_deviations(info);
-    fputs("], \"fields\": [", stdout);
+    size_t count;
+    jsonout(stdout, "{file:s size:u records:u messages:w fault:f lfn:z", info->c.path,
+            limefile_index_size(index), limefile_index_count(index),
+            limefile_index_messages(index), info_fault(info), info->fields.lfn);
+    jsonout(stdout, "deviations:[");
+    int status = put_findings(info, json_finding, &count);
+    jsonout(stdout, "] fields:[");
     for (size_t i = 0; i < info->fields.count; i++) {
         fputs(i ? ",\n " : "\n ", stdout);
         struct limefile_field field;
@@ -483,39 +455,18 @@ static int info_json(struct info *info)
     }
     status = worse_status(status, json_checkpoints(info));
     status = worse_status(status, json_info(info));
-    printf("], \"verdict\": \"%s\"}", verdict_of(info_judge(info, status)));
+    jsonout(stdout, "] verdict:s}", verdict_of(info_judge(info, status)));
     return status;
 }
 
 /* What stands in the place of a container that cannot be told. */
 static void info_json_failure(const char *path, const char *why, enum limefile_verdict verdict)
 {
-    jsonout_begin_file(path);
-    jsonout_word(stdout, "error", why);
-    printf(", \"fields\": [], \"info\": [], \"verdict\": \"%s\"}",
-           limefile_verdict_word(verdict));
+    jsonout(stdout, "{file:s error:z fields:[] info:[] verdict:s}", path, why,
+            limefile_verdict_word(verdict));
 }
 
 enum { FINDINGS_TOLD = 20 };
-
-static const char *kind_name(enum limefile_fieldkind kind)
-{
-    switch (kind) {
-    case LIMEFILE_KIND_GAUGE:
-        return "gauge configuration";
-    case LIMEFILE_KIND_PROPAGATOR:
-        return "propagator";
-    case LIMEFILE_KIND_SOURCE:
-        return "source";
-    case LIMEFILE_KIND_SCIDAC:
-        return "lattice field";
-    case LIMEFILE_KIND_GLOBAL:
-        return "global data";
-    case LIMEFILE_KIND_UNKNOWN:
-        break;
-    }
-    return "binary data";
-}
 
 /* "24^3 x 48"; all extents where they are not of that form. */
 static const char *lattice_text(const struct limefile_lattice *lattice, char out[256])
@@ -603,7 +554,7 @@ static int tell_field(struct info *info, const struct limefile_field *f, uint64_
     if (user && limefile_index_get(info->c.index, user, &record) == 0)
         status = info_read_facts(info, &record, FACTS_XML);
     putchar('\n');
-    tell_heading("%s%s%s (record %" PRIu64 ")", kind_name(f->kind), f->name[0] ? " " : "",
+    tell_heading("%s%s%s (record %" PRIu64 ")", kinds[f->kind].name, f->name[0] ? " " : "",
                  f->name, f->record.ordinal);
     tell_lattice(f);
     if (f->precision)
@@ -649,8 +600,6 @@ static void tell_file(const struct info *info)
 static void tell_finding(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     char text[512];
-    bool warning = limefile_is_harmless(finding->code);
-    info->deviations += !warning;
     if (i == 0 && !info->c.deviations) {
         putchar('\n');
         tell_heading("what is wrong with it");
@@ -658,7 +607,7 @@ static void tell_finding(struct info *info, const struct limefile_finding *findi
     if (i >= FINDINGS_TOLD)
         return;
     limefile_finding_text(finding, text, sizeof text);
-    printf("  %s%s\n", warning ? "warning: " : "", text);
+    printf("  %s%s\n", limefile_is_harmless(finding->code) ? "warning: " : "", text);
 }
 
 /* Those of the structure are counted only. */
@@ -675,19 +624,12 @@ static void tell_structure(const struct info *info)
 
 static int tell_findings(struct info *info)
 {
-    struct limefile_finding finding;
-    struct limecheckpoint_findings cells;
-    size_t i = 0;
-    int got;
+    size_t count;
     tell_structure(info);
-    for (; limefile_fields_finding(&info->fields, i, &finding); i++)
-        tell_finding(info, &finding, i);
-    limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
-    while ((got = limecheckpoint_findings_next(&cells, &finding)) == 1)
-        tell_finding(info, &finding, i++);
-    if (i > FINDINGS_TOLD)
-        printf("  ... and %zu more; 'lime check' names all\n", i - FINDINGS_TOLD);
-    return info_status(info, got);
+    int status = put_findings(info, tell_finding, &count);
+    if (count > FINDINGS_TOLD)
+        printf("  ... and %zu more; 'lime check' names all\n", count - FINDINGS_TOLD);
+    return status;
 }
 
 /* Where one begins. Records of it that follow have been told then. */
@@ -773,33 +715,16 @@ static int info_of(struct info *info, bool json)
 
 static int info_one(const char *path, bool json)
 {
-    struct info *info = calloc(1, sizeof *info);
-    if (!info) {
-        message_code(path, "info", -ENOMEM);
-        if (json)
-            info_json_failure(path, limefile_strerror(-ENOMEM), LIMEFILE_UNREADABLE);
-        return TOOL_UNUSABLE;
-    }
-    int status = container_open_shown(&info->c, path);
+    struct info info = {.deviations = 0};
+    int status = container_open_shown(&info.c, path);
     if (status == TOOL_GOOD) {
-        status = info_of(info, json);
-        container_close(&info->c);
+        status = info_of(&info, json);
+        container_close(&info.c);
     } else if (json) {
-        info_json_failure(path, container_failure_text(&info->c),
+        info_json_failure(path, container_failure_text(&info.c),
                           status == TOOL_BAD ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
     }
-    free(info);
     return status;
-}
-
-struct infos {
-    const struct pathlist *list;
-    bool json;
-};
-
-static const char *get_name(void *context, size_t i)
-{
-    return ((const struct infos *)context)->list->items[i].path;
 }
 
 /* Whether the file is a container, also a damaged one, or cannot be read. */
@@ -818,31 +743,28 @@ static bool is_wanted(const struct pathlist_item *item)
     return wanted;
 }
 
-static int work(void *context, size_t i, unsigned threads)
+static int work(void *json, const struct pathlist_item *item, unsigned threads)
 {
-    const struct infos *all = context;
-    const struct pathlist_item *item = &all->list->items[i];
     (void)threads;
-    return is_wanted(item) ? info_one(item->path, all->json) : TOOL_GOOD;
+    return is_wanted(item) ? info_one(item->path, *(const bool *)json) : TOOL_GOOD;
 }
 
-static void print_lost(void *context, size_t i, const char *why)
+static void print_lost(void *json, const struct pathlist_item *item, const char *why)
 {
-    info_json_failure(get_name(context, i), why, LIMEFILE_UNREADABLE);
+    (void)json;
+    info_json_failure(item->path, why, LIMEFILE_UNREADABLE);
 }
 
 static int info_all(const struct pathlist *list, unsigned at_once, bool json)
 {
-    struct infos all = {list, json};
     bool array = list->open_ended || list->count > 1;
     const struct parallel parallel = {
-        .count = list->count,
+        .list = list,
         .processors = at_once,
         .waits = at_once == 0,
         .action = "info",
         .between = json ? ",\n" : "\n\n",
-        .context = &all,
-        .name = get_name,
+        .context = &json,
         .work = work,
         .lost = json ? print_lost : NULL,
     };

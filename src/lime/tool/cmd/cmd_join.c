@@ -3,6 +3,7 @@
 #include "container.h"
 #include "limeoutput.h"
 #include "setfile.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -93,8 +94,7 @@ static int show_info(struct joining *j)
 
 static int copy_piece(struct joining *j, uint64_t offset, size_t n)
 {
-    ssize_t came = limefile_read_full(j->source, j->buffer, n, offset);
-    int err = came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+    int err = limefile_read_exact(j->source, j->buffer, n, offset);
     if (err)
         return failed_status(j->in.path, "read", err);
     err = limefile_fd_write(j->out.fd, j->buffer, n, offset);
@@ -242,12 +242,13 @@ static struct options options;
 static int take_record(const struct command *command, const char *text)
 {
     struct options *o = &options;
-    if (!array_reserve(&o->records, &o->record_capacity, o->record_count, sizeof *o->records)) {
+    if (!limefile_reserve(&o->records, &o->record_capacity, o->record_count + 1,
+                          sizeof *o->records)) {
         message(NULL, "out of memory");
         return TOOL_BAD;
     }
     uint64_t *record = &o->records[o->record_count++];
-    if (!number_parse(text, strlen(text), record) || *record == 0)
+    if (!limefile_text_number(text, strlen(text), record) || *record == 0)
         return usage_error(command, "--record: '%s' is not a number of a record", text);
     return TOOL_GOOD;
 }

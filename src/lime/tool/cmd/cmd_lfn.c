@@ -70,7 +70,7 @@ static uint64_t names_in(const struct limefile_index *index, struct limefile_rec
 static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
 {
     char lfn[LIMEFILE_LFN_MAX];
-    int said = container_read_lfn(c->source, record, lfn);
+    int said = limefile_record_lfn(c->source, record, lfn);
     if (said == 1) {
         answer(several ? c->path : NULL, "%s", lfn);
         return TOOL_GOOD;
@@ -132,11 +132,6 @@ static bool is_one(const struct edit *edit, const char *wanted, uint64_t count)
     return count == 1;
 }
 
-static bool is_data(const struct limefile_record *record)
-{
-    return is_of(record, data_type) || is_of(record, "scidac-binary-data");
-}
-
 /* The name that belongs to those data, 0 if there is none. */
 static uint64_t described_name(struct edit *edit, const struct limefile_record *data)
 {
@@ -155,7 +150,7 @@ static bool name_beside(const struct edit *edit, const struct limefile_record *d
 {
     for (uint64_t i = data->ordinal + (uint64_t)step;
          limefile_index_get(edit->c.index, i, out) == 0; i += (uint64_t)step) {
-        if (out->message != data->message || is_data(out))
+        if (out->message != data->message || limefile_record_is_data(out))
             return false;
         if (is_name(out))
             return true;
@@ -184,7 +179,7 @@ static void place_of(const struct edit *edit, const struct limefile_record *data
     for (uint64_t i = data->ordinal + 1; limefile_index_get(edit->c.index, i, &r) == 0; i++) {
         if (r.message != data->message)
             break;
-        if (is_data(&r)) {
+        if (limefile_record_is_data(&r)) {
             *after = *data;
             break;
         }
@@ -220,7 +215,7 @@ static int set(struct edit *edit, const char *word, const char *lfn)
             return TOOL_BAD;
         if (is_name(&record))
             return change(edit, &record, lfn);
-        if (!is_data(&record)) {
+        if (!limefile_record_is_data(&record)) {
             message(edit->c.path,
                     "lfn: record %" PRIu64 " holds no lattice data (ildg-binary-data, "
                     "scidac-binary-data) that could get a name",

@@ -101,39 +101,26 @@ static void print_table(const struct container *c, const struct options *o)
         print_row(o, &w, &r);
 }
 
-static const char *truth(bool value)
-{
-    return value ? "true" : "false";
-}
-
 static void print_record_json(const struct limefile_record *r)
 {
-    char name[LIMEFILE_NAME_MAX + 1];
-    printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"record\": %" PRIu32
-           ", \"type\": ",
-           r->ordinal, r->message, r->record);
-    jsonout_text(stdout, r->type, r->type_len);
-    if (!jsonout_is_utf8(r->type, r->type_len)) {
-        fputs(", \"type_hex\": ", stdout);
-        jsonout_hex(stdout, r->type, r->type_len);
-    }
-    fputs(", \"name\": ", stdout);
-    jsonout_text(stdout, name, limefile_name_of(r, name));
-    printf(", \"header_offset\": %" PRIu64 ", \"data_offset\": %" PRIu64 ", \"bytes\": %" PRIu64
-           ", \"padding\": %u, \"mb\": %s, \"me\": %s}",
-           r->header_offset, r->data_offset, r->bytes, r->padding, truth(r->mb), truth(r->me));
+    char name[LIMEFILE_NAME_MAX + 1], hex[2 * LIMEFILE_TYPE_BYTES + 1];
+    limefile_name_of(r, name);
+    jsonout(stdout, "{ordinal:u message:w record:w type:s", r->ordinal, r->message, r->record,
+            r->type);
+    for (size_t i = 0; i < r->type_len; i++)
+        sprintf(hex + 2 * i, "%02x", (unsigned char)r->type[i]);
+    if (!jsonout_is_utf8(r->type, r->type_len))
+        jsonout(stdout, "type_hex:s", hex);
+    jsonout(stdout, "name:s header_offset:u data_offset:u bytes:u padding:w mb:b me:b}", name,
+            r->header_offset, r->data_offset, r->bytes, r->padding, r->mb, r->me);
 }
 
 static void print_json(const struct container *c)
 {
     struct limefile_record r;
-    jsonout_begin_file(c->path);
-    printf(", \"size\": %" PRIu64 ", \"messages\": %" PRIu32 ", \"deviations\": %" PRIu64
-           ", \"fault\": ",
-           limefile_index_size(c->index), limefile_index_messages(c->index),
-           limefile_index_deviations(c->index));
-    jsonout_finding(stdout, limefile_index_fault(c->index));
-    printf(", \"records\": [");
+    jsonout(stdout, "{file:s size:u messages:w deviations:u fault:f records:[", c->path,
+            limefile_index_size(c->index), limefile_index_messages(c->index),
+            limefile_index_deviations(c->index), limefile_index_fault(c->index));
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
         fputs(i == 1 ? "\n " : ",\n ", stdout);
         print_record_json(&r);
@@ -144,8 +131,7 @@ static void print_json(const struct container *c)
 /* What stands in the place of a listing that cannot be made. */
 static void print_json_failure(const struct container *c)
 {
-    jsonout_begin_file(c->path);
-    printf(", \"error\": \"%s\", \"records\": []}", container_failure_text(c));
+    jsonout(stdout, "{file:s error:s records:[]}", c->path, container_failure_text(c));
 }
 
 /* `separator`: what comes before the listing; a file without one gets none. */

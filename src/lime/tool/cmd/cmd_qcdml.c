@@ -164,7 +164,7 @@ static int fill_record(const struct options *o, struct configs *configs, size_t 
 static int take_plaquettes(const struct options *o, struct configs *configs)
 {
     const char *text = o->plaquettes;
-    double value;
+    struct limefile_physics_stated value;
     size_t i = 0;
     for (; text && i < configs->count; i++) {
         struct config *config = &configs->config[i];

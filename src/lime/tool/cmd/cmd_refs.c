@@ -48,40 +48,29 @@ enum {
 
 /* ---- which record ---- */
 
-static void explain_choice(const char *path, const struct limefile_fields *fields,
-                           uint64_t found)
+static bool only_field(const char *path, const struct limefile_fields *fields,
+                       struct limefile_field *out)
 {
     char list[LISTED_MAX * 22 + 8] = "";
     struct limefile_field field;
     struct limefile_array array;
-    size_t used = 0, listed = 0;
-    for (size_t i = 0; i < fields->count && listed < LISTED_MAX; i++) {
-        limefile_fields_get(fields, i, &field);
-        if (limefile_array_of(&field, &array) != 0)
-            continue;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%" PRIu64,
-                                 listed++ ? ", " : "", field.record.ordinal);
-    }
-    if (found == 0)
-        message(path, "no record is a field whose sites are known");
-    else
-        message(path, "%" PRIu64 " records are fields; choose one with --record: %s%s", found,
-                list, found > listed ? ", ..." : "");
-}
-
-static bool only_field(const char *path, const struct limefile_fields *fields,
-                       struct limefile_field *out)
-{
-    struct limefile_field field;
-    struct limefile_array array;
+    size_t used = 0;
     uint64_t found = 0;
     for (size_t i = 0; i < fields->count; i++) {
         limefile_fields_get(fields, i, &field);
-        if (limefile_array_of(&field, &array) == 0 && found++ == 0)
+        if (limefile_array_of(&field, &array) != 0)
+            continue;
+        if (found++ == 0)
             *out = field;
+        if (found <= LISTED_MAX)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%" PRIu64,
+                                     found > 1 ? ", " : "", field.record.ordinal);
     }
-    if (found != 1)
-        explain_choice(path, fields, found);
+    if (found == 0)
+        message(path, "no record is a field whose sites are known");
+    else if (found > 1)
+        message(path, "%" PRIu64 " records are fields; choose one with --record: %s%s", found,
+                list, found > LISTED_MAX ? ", ..." : "");
     return found == 1;
 }
 
@@ -121,7 +110,7 @@ static bool has_braces(const char *url)
 
 static bool put(struct refs *refs, const char *path, uint64_t data_offset)
 {
-    if (!array_reserve(&refs->file, &refs->capacity, refs->count, sizeof *refs->file)) {
+    if (!limefile_reserve(&refs->file, &refs->capacity, refs->count + 1, sizeof *refs->file)) {
         message_code(path, "list", -ENOMEM);
         return false;
     }

@@ -59,12 +59,6 @@ static bool is_tail_code(int code)
            code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_LENGTH;
 }
 
-/* An I/O error says nothing about what stands there. */
-static bool is_errno(int code)
-{
-    return code < 0 && code >= -4095;
-}
-
 /* Nobody can want it back. */
 static bool is_ours(const struct limefile_survey *survey)
 {
@@ -94,7 +88,7 @@ static void explain_refusal(const struct repair *repair, const struct limefile_s
 static int judge_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
-    if (is_errno(survey->fault.code)) {
+    if (limefile_is_errno(survey->fault.code)) {
         message(repair->path, "repair: the file cannot be read there; nothing was changed");
         return TOOL_BAD;
     }
@@ -242,16 +236,17 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
                      const char *path)
 {
     struct progress progress;
-    struct copy copy = {
+    struct limefile_copy copy = {
         .in = repair->fd,
         .in_offset = survey->end,
         .out = fd,
         .out_offset = 0,
         .left = survey->size - survey->end,
-        .progress = &progress,
+        .moved = progress_add,
+        .context = &progress,
     };
     progress_begin(&progress, "copy", copy.left);
-    int err = copy_run(&copy);
+    int err = limefile_copy(&copy);
     progress_end(&progress);
     if (!err && fsync(fd) != 0)
         err = -errno;

@@ -36,7 +36,8 @@ static bool out_of_memory(void)
 /* Takes both names over. */
 static bool add(struct stagelist *list, char *source, char *target, const struct stat *st)
 {
-    if (!array_reserve(&list->items, &list->capacity, list->count, sizeof *list->items)) {
+    if (!limefile_reserve(&list->items, &list->capacity, list->count + 1,
+                          sizeof *list->items)) {
         free(source);
         free(target);
         return out_of_memory();
@@ -346,23 +347,24 @@ static void refuse_target(const char *path)
 /* The sources become files in the folder `target`, or the only one becomes `target`. Makes the
  * folders that a tree needs; files below one that cannot be made fail later. False after a
  * message: nothing may be copied. */
-static bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
+static bool stagelist_make(struct stagelist *list, const struct pathlist *sources,
                            const char *target)
 {
+    const struct pathlist_item *source = sources->items;
     if (!is_folder(target)) {
-        bool alone = count == 1 && !is_folder(sources[0]) &&
+        bool alone = sources->count == 1 && !is_folder(source->path) &&
                      (!*target || target[strlen(target) - 1] != '/');
         list->folder = alone ? folder_of(target) : strdup(target);
         if (!list->folder)
             return out_of_memory();
         if (alone && is_folder(list->folder))
-            return add_file(list, sources[0], strdup(target)) && targets_are_no_sources(list);
+            return add_file(list, source->path, strdup(target)) && targets_are_no_sources(list);
         refuse_target(list->folder);
         return false;
     }
     list->folder = strdup(target);
-    for (size_t i = 0; i < count; i++)
-        if (!add_source(list, sources[i], target))
+    for (; source < sources->items + sources->count; source++)
+        if (!add_source(list, source->path, target))
             return false;
     if (!list->folder)
         return out_of_memory();
@@ -795,35 +797,18 @@ static const char *parse_sums(char *words, unsigned *kinds)
     return NULL;
 }
 
-static int stage_named(const struct options *o, char *const *sources, size_t count,
-                       const char *target)
+static int stage_all(const struct options *o, const struct pathlist *sources,
+                     const char *target)
 {
     struct stagelist list = {
         .recursive = o->files.recursive, .force = o->stage.force, .listing = o->files.list};
     int status = TOOL_BAD;
-    if (stagelist_make(&list, sources, count, target))
-        status = run_list(&list, o);
-    stagelist_release(&list);
-    return status;
-}
-
-static int stage_listed(const struct options *o, const char *target)
-{
-    struct pathlist names = {.count = 0};
-    int status = TOOL_BAD;
-    bool good = pathlist_lines(o->files.list, o->files.nul, pathlist_add, &names);
-    char **sources = calloc(names.count + 1, sizeof *sources);
-    for (size_t i = 0; sources && i < names.count; i++)
-        sources[i] = names.items[i].path;
-    if (!sources)
-        message_code("stage", "list", -ENOMEM);
-    else if (good && names.count == 0)
+    if (sources->count == 0)
         message(strcmp(o->files.list, "-") == 0 ? "standard input" : o->files.list,
                 "names no files: nothing was staged");
-    else if (good)
-        status = stage_named(o, sources, names.count, target);
-    free(sources);
-    pathlist_release(&names);
+    else if (stagelist_make(&list, sources, target))
+        status = run_list(&list, o);
+    stagelist_release(&list);
     return status;
 }
 
@@ -876,14 +861,19 @@ static const struct option_rule rules[] = {
 static int run(int count, char **names)
 {
     const struct options *o = &options;
-    if (o->files.list)
-        return count == 1 ? stage_listed(o, names[0])
-                          : usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
-    if (o->files.nul)
+    const struct pathlist_options named = {.list = o->files.list, .nul = o->files.nul};
+    struct pathlist sources;
+    if (named.list && count != 1)
+        return usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
+    if (named.nul && !named.list)
         return usage_error(&cmd_stage, "-0 is for --files-from");
-    if (count < 2)
+    if (!named.list && count < 2)
         return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");
-    return stage_named(o, names, (size_t)count - 1, names[count - 1]);
+    int status = pathlist_make(&sources, &named, &cmd_stage, count - 1, names)
+                     ? TOOL_BAD
+                     : stage_all(o, &sources, names[count - 1]);
+    pathlist_release(&sources);
+    return status;
 }
 
 const struct command cmd_stage = {

@@ -9,6 +9,7 @@
 #include "limeverdict.h"
 #include "mounted.h"
 #include "pathlist.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -184,7 +185,7 @@ static void watch(pthread_t thread, const char *path, uint64_t bytes)
         if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
             break;
         int len = progress.wanted ? attribute(path, ATTR_VERIFYING, value) : 0;
-        if (len > 0 && number_parse(value, (size_t)len, &done))
+        if (len > 0 && limefile_text_number(value, (size_t)len, &done))
             progress_to(&progress, done);
     }
     progress_end(&progress);

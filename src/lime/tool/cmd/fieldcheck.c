@@ -44,7 +44,7 @@ static uint64_t word_of(const struct limefile_checksum *sum)
 }
 
 /* 1, 0, or an error. */
-static int verify(const struct field_check *check, const struct limefile_field *f,
+static int verify(const struct data_check *check, const struct limefile_field *f,
                   struct sum_result *sum)
 {
     struct limefile_field as, here = *f;
@@ -72,7 +72,7 @@ static bool is_verdict(const char *word, enum limefile_verdict verdict)
     return strcmp(word, limefile_verdict_word(verdict)) == 0;
 }
 
-static void report_shown(const struct field_check *check, const struct limefile_field *f,
+static void report_shown(const struct data_check *check, const struct limefile_field *f,
                          const char *reason)
 {
     const struct limefile_finding finding = {
@@ -87,8 +87,8 @@ static void report_shown(const struct field_check *check, const struct limefile_
 /* The mount verifies what this program can't: a file in another format, whose sum it shows as
  * text, and data that it does not give out as they are bad. False if it has no verdict either.
  */
-static bool ask_mount(struct sums_check *sums, const struct field_check *check,
-                      const struct limefile_field *f, struct sum_result *sum)
+static bool ask_mount(struct data_check *check, const struct limefile_field *f,
+                      struct sum_result *sum)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
     const struct mounted *m = check->c->mounted;
@@ -97,20 +97,21 @@ static bool ask_mount(struct sums_check *sums, const struct field_check *check,
     mounted_attribute(m, f->record.ordinal, "reason", reason);
     if (is_verdict(word, LIMEFILE_GOOD)) {
         sum->verdict = LIMEFILE_GOOD;
-        sums->verified++;
+        check->sums->good++;
         return true;
     }
     snprintf(sum->reason, sizeof sum->reason, "%s", reason);
     if (!is_verdict(word, LIMEFILE_BAD))
         return false;
     sum->verdict = LIMEFILE_BAD;
-    sums->wrong++;
+    check->sums->wrong++;
     if (code_of(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* else --physics does it */
         report_shown(check, f, reason);
     return true;
 }
 
-bool sums_check_withheld(const struct field_check *check, const struct limefile_field *f)
+/* True if a mount does not give out the data as they are bad, which has been reported then. */
+static bool is_withheld(const struct data_check *check, const struct limefile_field *f)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
     const struct mounted *m = check->c->mounted;
@@ -123,33 +124,33 @@ bool sums_check_withheld(const struct field_check *check, const struct limefile_
     return true;
 }
 
-void sums_check_headers(struct sums_check *sums, const struct field_check *check)
+void sums_check_headers(struct data_check *check)
 {
     for (size_t i = 0; check->c->mounted && i < check->fields->count; i++) {
         struct limefile_field f;
         struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
         if (!f.by_checksum)
-            ask_mount(sums, check, &f, &sum);
+            ask_mount(check, &f, &sum);
     }
 }
 
 /* ---- one field ---- */
 
-static void compare_sum(struct sums_check *sums, const struct field_check *check,
-                        const struct limefile_field *f, struct sum_result *sum)
+static void compare_sum(struct data_check *check, const struct limefile_field *f,
+                        struct sum_result *sum)
 {
     struct limefile_finding finding = {
         .offset = f->record.data_offset,
         .ordinal = f->record.ordinal,
     };
     int right = verify(check, f, sum);
-    if (right == -EIO && ask_mount(sums, check, f, sum))
+    if (right == -EIO && ask_mount(check, f, sum))
         return;
     sum->known = right >= 0;
     sum->verdict = right < 0 ? LIMEFILE_UNREADABLE : right ? LIMEFILE_GOOD : LIMEFILE_BAD;
     if (right == 1) {
-        sums->verified++;
+        check->sums->good++;
         return;
     }
     finding.code = right < 0 ? right : LIMEFILE_D_CHECKSUM;
@@ -158,7 +159,7 @@ static void compare_sum(struct sums_check *sums, const struct field_check *check
         finding.want = word_of(&f->checksum);
     }
     check->report(check->context, &finding);
-    sums->wrong++;
+    check->sums->wrong++;
 }
 
 /* Why there is no sum; NULL if there is one. */
@@ -172,21 +173,21 @@ static const char *reason_of(const struct limefile_field *f, const struct sum_re
 }
 
 /* Without a sum: its length has been reported. */
-static void judge_sum(struct sums_check *sums, const struct field_check *check,
-                      const struct limefile_field *f, struct sum_result *sum)
+static void judge_sum(struct data_check *check, const struct limefile_field *f,
+                      struct sum_result *sum)
 {
     bool bad = limefile_field_why_bad(f), unverified = limefile_field_why_unverified(f);
     if (!bad && !unverified) {
-        compare_sum(sums, check, f, sum);
+        compare_sum(check, f, sum);
         return;
     }
-    if (!f->by_checksum && ask_mount(sums, check, f, sum))
+    if (!f->by_checksum && ask_mount(check, f, sum))
         return;
     sum->verdict = bad ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
     if (bad)
-        sums->wrong++;
+        check->sums->wrong++;
     else
-        sums->unverified++;
+        check->sums->unverified++;
     if (!check->quiet)
         answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
                limefile_verdict_word(sum->verdict), reason_of(f, sum));
@@ -195,30 +196,29 @@ static void judge_sum(struct sums_check *sums, const struct field_check *check,
 static void sum_json(FILE *out, const struct limefile_field *f, const struct sum_result *sum)
 {
     const char *reason = reason_of(f, sum);
-    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", f->record.ordinal,
-            limefile_verdict_word(sum->verdict));
+    jsonout(out, "{ordinal:u state:s", f->record.ordinal, limefile_verdict_word(sum->verdict));
     if (reason)
-        jsonout_word(out, "reason", reason);
+        jsonout(out, "reason:z", reason);
     if (sum->known)
-        fprintf(out, ", \"suma\": \"%08x\", \"sumb\": \"%08x\"", sum->is.suma, sum->is.sumb);
+        jsonout(out, "suma:x sumb:x", sum->is.suma, sum->is.sumb);
     putc('}', out);
 }
 
-void sums_check(struct sums_check *sums, const struct field_check *check)
+void sums_check(struct data_check *check)
 {
     for (size_t i = 0; i < check->fields->count; i++) {
         struct limefile_field f;
         struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
-        judge_sum(sums, check, &f, &sum);
-        if (check->sums)
-            sum_json(jsonout_list_next(check->sums), &f, &sum);
+        judge_sum(check, &f, &sum);
+        if (check->sum_list.file)
+            sum_json(jsonout_list_next(&check->sum_list), &f, &sum);
     }
 }
 
 /* ---- configurations ---- */
 
-static void report_links(const struct field_check *check, const struct limefile_field *f,
+static void report_links(const struct data_check *check, const struct limefile_field *f,
                          const struct limefile_physics *is)
 {
     char why[384], first[192];
@@ -240,7 +240,7 @@ static void report_links(const struct field_check *check, const struct limefile_
     check->report(check->context, &finding);
 }
 
-static void report_stated(const struct field_check *check, const struct limefile_field *f,
+static void report_stated(const struct data_check *check, const struct limefile_field *f,
                           const struct limefile_physics *is,
                           const struct limefile_physics_stated *s)
 {
@@ -264,7 +264,7 @@ static void report_stated(const struct field_check *check, const struct limefile
     check->report(check->context, &finding);
 }
 
-static bool report_figures(const struct field_check *check, const struct limefile_field *f,
+static bool report_figures(const struct data_check *check, const struct limefile_field *f,
                            const struct physics_result *result)
 {
     bool good = true;
@@ -279,7 +279,7 @@ static bool report_figures(const struct field_check *check, const struct limefil
 }
 
 /* Whether all is as it should be. */
-static bool report_all(const struct field_check *check, const struct limefile_field *f,
+static bool report_all(const struct data_check *check, const struct limefile_field *f,
                        const struct physics_result *result)
 {
     bool good = result->is.bad_links == 0;
@@ -290,7 +290,7 @@ static bool report_all(const struct field_check *check, const struct limefile_fi
 
 /* ---- one field ---- */
 
-static void print_physics(const struct field_check *check, const struct physics_result *r)
+static void print_physics(const struct data_check *check, const struct physics_result *r)
 {
     char agree[192] = "", record[32] = "";
     size_t used = 0;
@@ -310,7 +310,7 @@ static void print_physics(const struct field_check *check, const struct physics_
 
 /* Sites of a file, of which those that will be needed soon are asked for in time. */
 struct ahead {
-    const struct field_check *check;
+    const struct data_check *check;
     struct limefile_sites sites;
     struct limefile_sites_field field;
     int fd;
@@ -336,7 +336,7 @@ static bool report_sites(void *context, uint64_t sites_more)
     return a->check->progress(a->check->context, sites_more * a->field.site_bytes);
 }
 
-static int measure(const struct field_check *check, const struct limefile_field *f,
+static int measure(const struct data_check *check, const struct limefile_field *f,
                    struct physics_result *result)
 {
     struct limefile_field here = *f;
@@ -368,7 +368,7 @@ static int measure(const struct field_check *check, const struct limefile_field 
 }
 
 /* 0, or what is wrong with reading the container. */
-static int compare_field(const struct field_check *check, const struct limefile_field *f,
+static int compare_field(const struct data_check *check, const struct limefile_field *f,
                          struct physics_result *result)
 {
     int err = measure(check, f, result);
@@ -379,24 +379,23 @@ static int compare_field(const struct field_check *check, const struct limefile_
     return count < 0 || err ? count : 0;
 }
 
-static void judge_physics(struct physics_check *p, const struct field_check *check,
-                          const struct limefile_field *f, struct physics_result *result,
-                          int err)
+static void judge_physics(struct data_check *check, const struct limefile_field *f,
+                          struct physics_result *result, int err)
 {
     if (err == LIMEFILE_E_STATE) {
         result->verdict = LIMEFILE_UNVERIFIED;
-        p->unverified++;
+        check->physics->unverified++;
         if (!check->quiet)
             answer(check->path, "record %" PRIu64 ": unverified: %s", result->ordinal,
                    result->reason);
-    } else if (err == -EIO && sums_check_withheld(check, f)) {
+    } else if (err == -EIO && is_withheld(check, f)) {
         result->verdict = LIMEFILE_BAD;
         result->reason = "the mount does not give out data that are bad";
-        p->wrong++;
+        check->physics->wrong++;
     } else if (err) {
         result->verdict = LIMEFILE_UNREADABLE;
         result->reason = limefile_strerror(err);
-        p->wrong++;
+        check->physics->wrong++;
         check->report(check->context, &(struct limefile_finding){
                                           .code = err,
                                           .offset = f->record.data_offset,
@@ -407,73 +406,53 @@ static void judge_physics(struct physics_check *p, const struct field_check *che
             print_physics(check, result);
         bool good = report_all(check, f, result);
         result->verdict = good ? LIMEFILE_GOOD : LIMEFILE_BAD;
-        p->good += good;
-        p->wrong += !good;
+        check->physics->good += good;
+        check->physics->wrong += !good;
     }
-}
-
-static void number_json(FILE *out, const char *name, double value)
-{
-    if (isfinite(value))
-        fprintf(out, ", \"%s\": %.17g", name, value);
-    else
-        fprintf(out, ", \"%s\": null", name);
 }
 
 static void first_json(FILE *out, const struct limefile_physics *is)
 {
     const struct limefile_physics_bad *bad = &is->first;
     if (bad->wrong == LIMEFILE_PHYSICS_GOOD) {
-        fputs(", \"first_bad\": null", out);
+        jsonout(out, "first_bad:r", "null");
         return;
     }
-    fprintf(out,
-            ", \"first_bad\": {\"site\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
-            "], \"direction\": \"%c\", \"wrong\": \"%s\"",
-            bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction],
-            limefile_physics_wrong_word(bad->wrong));
+    jsonout(out, "first_bad:{site:l direction:s wrong:s", bad->at, 4,
+            (char[]){"xyzt"[bad->direction], '\0'}, limefile_physics_wrong_word(bad->wrong));
     if (bad->wrong == LIMEFILE_PHYSICS_NAN || bad->wrong == LIMEFILE_PHYSICS_INFINITE)
-        fprintf(out, ", \"real\": %u", bad->real);
+        jsonout(out, "real:w}", bad->real);
     else
-        number_json(out, "deviation", bad->deviation);
-    putc('}', out);
+        jsonout(out, "deviation:d}", bad->deviation);
 }
 
 static void stated_json(FILE *out, const struct physics_result *r)
 {
-    fputs(", \"stated\": [", out);
+    jsonout(out, "stated:[");
     for (int i = 0; i < r->stated_count; i++) {
         const struct limefile_physics_stated *s = &r->stated[i];
-        fprintf(out,
-                "%s{\"ordinal\": %" PRIu64 ", \"where\": \"%s\", \"name\": \"%s\", \"text\": ",
-                i ? ", " : "", s->ordinal, s->where, s->name);
-        jsonout_text(out, s->text, strlen(s->text));
-        number_json(out, "value", s->number ? s->value : NAN);
-        number_json(out, "measured", limefile_physics_value(&r->is, s->quantity));
-        fprintf(out, ", \"agrees\": %s}",
-                limefile_physics_agrees(&r->is, s, r->precision) ? "true" : "false");
+        fputs(i ? ", " : "", out);
+        jsonout(out, "{ordinal:u where:s name:s text:s value:d measured:d agrees:b}",
+                s->ordinal, s->where, s->name, s->text, s->number ? s->value : NAN,
+                limefile_physics_value(&r->is, s->quantity),
+                limefile_physics_agrees(&r->is, s, r->precision));
     }
     putc(']', out);
 }
 
 static void physics_json(FILE *out, const struct physics_result *r)
 {
-    fprintf(out, "{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", r->ordinal,
-            limefile_verdict_word(r->verdict));
+    const struct limefile_physics *is = &r->is;
+    jsonout(out, "{ordinal:u state:s", r->ordinal, limefile_verdict_word(r->verdict));
     if (r->reason) {
-        fprintf(out, ", \"reason\": \"%s\"}", r->reason);
+        jsonout(out, "reason:s}", r->reason);
         return;
     }
-    number_json(out, "plaquette", r->is.plaquette);
-    number_json(out, "space", r->is.space);
-    number_json(out, "time", r->is.time);
-    number_json(out, "link_trace", r->is.trace);
-    number_json(out, "unitarity", r->is.unitarity);
-    number_json(out, "determinant", r->is.determinant);
-    number_json(out, "bound", r->is.bound);
-    fprintf(out,
-            ", \"nonfinite\": %" PRIu64 ", \"bad_links\": %" PRIu64 ", \"bad_sites\": %" PRIu64,
-            r->is.nonfinite, r->is.bad_links, r->is.bad_sites);
+    jsonout(out,
+            "plaquette:d space:d time:d link_trace:d unitarity:d determinant:d bound:d "
+            "nonfinite:u bad_links:u bad_sites:u",
+            is->plaquette, is->space, is->time, is->trace, is->unitarity, is->determinant,
+            is->bound, is->nonfinite, is->bad_links, is->bad_sites);
     first_json(out, &r->is);
     stated_json(out, r);
     putc('}', out);
@@ -481,20 +460,19 @@ static void physics_json(FILE *out, const struct physics_result *r)
 
 /* Reports and counts the result. `err`: why the data could not be read, or LIMEFILE_E_STATE if
  * result->reason tells why they were not examined. Returns 0 or -ENOMEM. */
-static int physics_conclude(struct physics_check *p, const struct field_check *check,
-                            const struct limefile_field *f, struct physics_result *result,
-                            int err)
+static int physics_conclude(struct data_check *check, const struct limefile_field *f,
+                            struct physics_result *result, int err)
 {
     if (err == -ENOMEM)
         return err;
-    judge_physics(p, check, f, result, err);
-    if (check->physics_results)
-        physics_json(jsonout_list_next(check->physics_results), result);
+    judge_physics(check, f, result, err);
+    if (check->physics_list.file)
+        physics_json(jsonout_list_next(&check->physics_list), result);
     return 0;
 }
 
 /* The metadata are in the master volume, so the others do not describe their data. */
-static bool is_volume(const struct field_check *check)
+static bool is_volume(const struct data_check *check)
 {
     static const char type[] = "scidac-sitelist";
     struct limefile_record first;
@@ -502,8 +480,7 @@ static bool is_volume(const struct field_check *check)
     return limefile_index_by_type(check->c->index, type, sizeof type - 1, &first, &count) == 0;
 }
 
-static int check_field(struct physics_check *p, const struct field_check *check,
-                       const struct limefile_field *f)
+static int check_field(struct data_check *check, const struct limefile_field *f)
 {
     struct physics_result result = {.ordinal = f->record.ordinal, .precision = f->precision};
     int err = LIMEFILE_E_STATE;
@@ -518,16 +495,16 @@ static int check_field(struct physics_check *p, const struct field_check *check,
             result.reason = LIMEFILE_WHY_VOLUME;
         break;
     }
-    return physics_conclude(p, check, f, &result, err);
+    return physics_conclude(check, f, &result, err);
 }
 
-int physics_check(struct physics_check *p, const struct field_check *check)
+int physics_check(struct data_check *check)
 {
     int err = 0;
     for (size_t i = 0; !err && i < check->fields->count; i++) {
         struct limefile_field f;
         limefile_fields_get(check->fields, i, &f);
-        err = check_field(p, check, &f);
+        err = check_field(check, &f);
     }
     return err;
 }
@@ -550,7 +527,7 @@ const char *gauge_check_format(const struct container *c)
 }
 
 struct telling {
-    const struct field_check *check;
+    const struct data_check *check;
     uint64_t site_bytes;
 };
 
@@ -575,38 +552,32 @@ static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gau
 static void gauge_json(FILE *out, const struct limefile_gauge *g,
                        const struct limefile_gauge_sums *is, const char *why, bool right)
 {
-    fprintf(out, "{\"ordinal\": 0, \"state\": \"%s\"",
-            !right ? "bad"
-            : why  ? "unverified"
-                   : "good");
+    jsonout(out, "{ordinal:w state:s", 0, !right ? "bad" : why ? "unverified" : "good");
     if (why)
-        fprintf(out, ", \"reason\": \"%s\"", why);
+        jsonout(out, "reason:s", why);
     if (g->format == LIMEFILE_GAUGE_NERSC)
-        fprintf(out, ", \"sum\": \"%08" PRIx32 "\"", is->nersc);
+        jsonout(out, "sum:x", is->nersc);
     else if (g->format == LIMEFILE_GAUGE_MILC)
-        fprintf(out, ", \"sum29\": \"%08" PRIx32 "\", \"sum31\": \"%08" PRIx32 "\"", is->sum29,
-                is->sum31);
+        jsonout(out, "sum29:x sum31:x", is->sum29, is->sum31);
     putc('}', out);
 }
 
 /* The data cannot be compared with anything. */
-static void tell_unverified(const struct gauge_check *out, const struct field_check *check,
-                            const struct limefile_gauge *g, const char *why)
+static void tell_unverified(const struct data_check *check, const struct limefile_gauge *g,
+                            const char *why)
 {
     const struct limefile_finding finding = {.code = LIMEFILE_D_CHECKSUM_MISSING,
                                              .offset = g->data_offset};
-    if (out->summed && !check->quiet)
+    if (check->summed && !check->quiet)
         answer(check->path, "unverified: %s", why);
-    if (out->strict)
+    if (check->strict)
         check->report(check->context, &finding);
 }
 
 /* `agree`: the plaquette and the link trace in the header are those of the data. */
-static void compare_gauge(const struct gauge_check *out, const struct field_check *check,
-                          const struct limefile_gauge *g, const struct limefile_gauge_sums *is,
-                          bool agree)
+static void compare_gauge(struct data_check *check, const struct limefile_gauge *g,
+                          const struct limefile_gauge_sums *is, bool agree)
 {
-    struct sums_check *sums = out->sums;
     struct limefile_finding finding = {
         .code = LIMEFILE_D_CHECKSUM,
         .offset = g->data_offset,
@@ -615,15 +586,15 @@ static void compare_gauge(const struct gauge_check *out, const struct field_chec
     };
     const char *why = limefile_gauge_why_unverified(g);
     bool same = !g->has_checksum || finding.have == finding.want;
-    sums->verified += !why && same && agree;
-    sums->wrong += !same || !agree;
-    sums->unverified += why != NULL;
+    check->sums->good += !why && same && agree;
+    check->sums->wrong += !same || !agree;
+    check->sums->unverified += why && check->summed;
     if (!same)
         check->report(check->context, &finding);
     if (why)
-        tell_unverified(out, check, g, why);
-    if (check->sums)
-        gauge_json(jsonout_list_next(check->sums), g, is, why, same && agree);
+        tell_unverified(check, g, why);
+    if (check->sum_list.file)
+        gauge_json(jsonout_list_next(&check->sum_list), g, is, why, same && agree);
 }
 
 /* A field, as far as findings name it. */
@@ -643,8 +614,7 @@ static bool all_agree(const struct physics_result *result)
     return true;
 }
 
-static int check_gauge(struct gauge_check *out, const struct field_check *check,
-                       const struct limefile_gauge *g)
+static int check_gauge(struct data_check *check, const struct limefile_gauge *g)
 {
     struct limefile_field field;
     struct limefile_gauge_totals totals;
@@ -656,7 +626,7 @@ static int check_gauge(struct gauge_check *out, const struct field_check *check,
         .progress = count_sites,
         .context = &telling,
         .threads = check->threads,
-        .without_plaquette = !out->physical && !g->has_plaquette,
+        .without_plaquette = !check->physical && !g->has_plaquette,
     };
     describe(g, &field);
     telling.site_bytes = field.site_bytes;
@@ -665,9 +635,9 @@ static int check_gauge(struct gauge_check *out, const struct field_check *check,
         return err;
     result.is = totals.physics;
     result.stated_count = limefile_gauge_stated(g, result.stated);
-    compare_gauge(out, check, g, &totals.source, all_agree(&result));
-    if (out->physical)
-        return physics_conclude(out->physics, check, &field, &result, 0);
+    compare_gauge(check, g, &totals.source, all_agree(&result));
+    if (check->physical)
+        return physics_conclude(check, &field, &result, 0);
     report_figures(check, &field, &result);
     return 0;
 }
@@ -681,7 +651,7 @@ int gauge_check_damage(const char *path, char *reason, size_t cap)
         return 0;
     int err = 0;
     if (gauge_check_format(&c)) {
-        err = limefile_gauge_open_explained(c.source, 0, &g, why);
+        err = limefile_gauge_open(c.source, 0, &g, why);
         if (!err)
             limefile_gauge_close(g);
     }
@@ -699,20 +669,20 @@ static bool is_unknown(int err)
            err == LIMEFILE_E_GAUGE_NONE || err == LIMEFILE_E_GAUGE_UNKNOWN;
 }
 
-int gauge_check(struct gauge_check *out, const struct field_check *check)
+int gauge_check(struct data_check *check)
 {
     struct limefile_gauge *g;
     char why[LIMEFILE_GAUGE_WHY_MAX];
-    int err = limefile_gauge_open_explained(check->c->source, 0, &g, why);
+    int err = limefile_gauge_open(check->c->source, 0, &g, why);
     const char *reason = *why ? why : NULL;
     if (!err) {
-        err = check_gauge(out, check, g);
+        err = check_gauge(check, g);
         limefile_gauge_close(g);
     }
     if (limefile_gauge_is_damage(err)) {
         check->report(check->context, &(struct limefile_finding){.code = err, .why = reason});
     } else if (is_unknown(err)) {
-        out->unexamined = true;
+        check->physics->unverified++;
         if (!check->quiet)
             answer(check->path, "unverified: %s", reason ? reason : limefile_strerror(err));
     }

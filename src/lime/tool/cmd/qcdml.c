@@ -95,8 +95,7 @@ int configs_cksum(struct configs *configs, size_t i)
     if (fd >= 0)
         close(fd);
     if (err)
-        message(configs->c.path, "record %" PRIu64 ": read: %s", field.record.ordinal,
-                limefile_strerror(err));
+        message_record(configs->c.path, field.record.ordinal, err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
@@ -109,7 +108,7 @@ int configs_lfn(const struct configs *configs, const char *lfn, char only[LIMEFI
     bool same = true, among = false;
     for (uint64_t i = 1; limefile_index_get(configs->c.index, i, &record) == 0; i++) {
         if (strcasecmp(record.type, "ildg-data-lfn") != 0 ||
-            container_read_lfn(configs->c.source, &record, said) != 1)
+            limefile_record_lfn(configs->c.source, &record, said) != 1)
             continue;
         if (!*first)
             memcpy(first, said, sizeof first);
@@ -136,34 +135,15 @@ const char *configs_precision(const struct configs *configs)
 
 /* ---- numbers ---- */
 
-static size_t number_length(const char *text)
+bool plaquette_parse(const char *text, struct limefile_physics_stated *out)
 {
-    return strspn(text, "0123456789+-.eE");
-}
-
-bool plaquette_parse(const char *text, double *out)
-{
-    char *end;
-    if (!*text || text[number_length(text)])
-        return false;
-    *out = strtod(text, &end);
-    return *end == '\0' && isfinite(*out);
-}
-
-/* Half of what its last digit stands for. */
-static double plaquette_half_digit(const char *text)
-{
-    char unit[24];
-    size_t digits = strcspn(text, ".eE"), n = strcspn(text, "eE");
-    long decimals = text[digits] == '.' ? (long)(n - digits) - 1 : 0;
-    long exponent = text[n] ? strtol(text + n + 1, NULL, 10) : 0;
-    snprintf(unit, sizeof unit, "1e%ld", exponent > 0 ? 0 : exponent - decimals);
-    return strtod(unit, NULL) / 2;
+    limefile_physics_state(out, LIMEFILE_PHYSICS_PLAQUETTE, 1, "", text, strlen(text));
+    return out->number && text[strspn(text, "0123456789+-.eE")] == '\0';
 }
 
 static void set(struct config *config, const char *text, size_t n, const char *from)
 {
-    double value;
+    struct limefile_physics_stated value;
     if (n == 0 || n >= sizeof config->plaquette)
         return;
     memcpy(config->plaquette, text, n);
@@ -227,8 +207,7 @@ int configs_plaquette(struct configs *configs, size_t i)
     if (!err && !configs->config[i].from)
         err = look_around(configs, i);
     if (err)
-        message(configs->c.path, "record %" PRIu32 ": read: %s", configs->config[i].ordinal,
-                limefile_strerror(err));
+        message_record(configs->c.path, configs->config[i].ordinal, err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
@@ -350,13 +329,8 @@ static void keep(struct qcdml_check *check, const struct difference *d)
         return;
     check->found_count++;
     FILE *out = jsonout_list_next(&check->found);
-    fprintf(out, "{\"warning\": %s, \"what\": \"%s\"", d->warning ? "true" : "false", d->what);
-    jsonout_word(out, "document", d->document);
-    jsonout_word(out, "container", d->container);
-    jsonout_word(out, "why", d->why);
-    jsonout_number(out, "line", d->line);
-    jsonout_number(out, "ordinal", d->ordinal);
-    putc('}', out);
+    jsonout(out, "{warning:b what:s document:z container:z why:z line:n ordinal:n}", d->warning,
+            d->what, d->document, d->container, d->why, (uint64_t)d->line, d->ordinal);
 }
 
 /* Says it, unless silent, and keeps it for JSON. */
@@ -389,13 +363,12 @@ static void differences_summary(const struct qcdml_check *check)
 
 void qcdml_check_json(struct qcdml_check *check)
 {
-    jsonout_begin_file(check->document);
-    printf(", \"records\": %zu, \"differences\": %zu, \"warnings\": %zu, \"found\": ",
-           check->records, check->differences, check->warnings);
-    jsonout_list_print(&check->found);
-    printf(", \"verdict\": \"%s\"}", !check->compared     ? "unreadable"
-                                     : check->differences ? "bad"
-                                                          : "good");
+    jsonout(stdout, "{file:s records:u differences:u warnings:u found:j verdict:s}",
+            check->document, (uint64_t)check->records, (uint64_t)check->differences,
+            (uint64_t)check->warnings, &check->found,
+            !check->compared     ? "unreadable"
+            : check->differences ? "bad"
+                                 : "good");
 }
 
 void qcdml_check_release(struct qcdml_check *check)
@@ -410,46 +383,42 @@ struct comparing {
     struct qcdml_check *check;
     const struct limefile_qcdml *document;
     struct configs configs;
+    uint64_t ordinal; /* of the record that is compared; 0: the file as a whole */
 };
+
+static void differ(const struct comparing *c, size_t line, const char *what,
+                   const char *document, const char *container, const char *why)
+{
+    difference_add(c->check, &(struct difference){false, line, c->ordinal, what, document,
+                                                  container, why});
+}
+
+/* `line`: where a value that is missing should be. */
+static bool is_there(const struct comparing *c, const struct limefile_qcdml_value *value,
+                     size_t line, const char *name, const char *container)
+{
+    if (!value->found)
+        differ(c, line, name, "", container, "it is missing");
+    return value->found;
+}
 
 /* ---- of the file ---- */
 
-static void compare_lfn(struct comparing *c)
+static void compare_file(const struct comparing *c)
 {
-    char only[LIMEFILE_LFN_MAX];
-    const struct limefile_qcdml_value *value = &c->document->lfn;
-    const char *said = value->found ? value->text : "";
-    int found = configs_lfn(&c->configs, said, only);
-    if (!value->found)
-        difference_add(c->check, &(struct difference){false, 0, 0, "dataLFN", "",
-                                                      *only ? only : "", "it is missing"});
-    else if (found == 0)
-        difference_add(c->check, &(struct difference){false, value->line, 0, "dataLFN", said,
-                                                      only, "the container has another name"});
-}
-
-static void compare_precision(struct comparing *c)
-{
-    const struct limefile_qcdml_value *value = &c->document->precision;
+    char only[LIMEFILE_LFN_MAX], document[24], container[24];
+    const struct limefile_qcdml_value *lfn = &c->document->lfn, *bits = &c->document->precision;
+    int found = configs_lfn(&c->configs, lfn->found ? lfn->text : "", only);
     const char *is = configs_precision(&c->configs);
-    if (!value->found)
-        difference_add(c->check, &(struct difference){false, 0, 0, "precision", "",
-                                                      is ? is : "", "it is missing"});
-    else if (is && strcmp(value->text, is) != 0)
-        difference_add(c->check,
-                       &(struct difference){false, value->line, 0, "precision", value->text, is,
-                                            "the data have another precision"});
-}
-
-static void compare_count(struct comparing *c)
-{
-    char document[24], container[24];
+    if (is_there(c, lfn, 0, "dataLFN", only) && found == 0)
+        differ(c, lfn->line, "dataLFN", lfn->text, only, "the container has another name");
+    if (is_there(c, bits, 0, "precision", is ? is : "") && is && strcmp(bits->text, is) != 0)
+        differ(c, bits->line, "precision", bits->text, is, "the data have another precision");
     snprintf(document, sizeof document, "%zu", c->document->count);
     snprintf(container, sizeof container, "%zu", c->configs.count);
     if (c->document->count != c->configs.count)
-        difference_add(c->check, &(struct difference){
-                                     false, 0, 0, "records", document, container,
-                                     "the container has another number of ildg-binary-data"});
+        differ(c, 0, "records", document, container,
+               "the container has another number of ildg-binary-data");
 }
 
 /* ---- of a record ---- */
@@ -496,8 +465,7 @@ static int compare_crc(struct comparing *c, size_t i, const struct limefile_fiel
         return TOOL_GOOD;
     int err = forms ? excuse(c, f, said, forms == 2 ? hex : said, &why) : 0;
     if (err) {
-        message(c->check->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
-                limefile_strerror(err));
+        message_record(c->check->path, f->record.ordinal, err);
         return TOOL_BAD;
     }
     difference_add(
@@ -510,39 +478,21 @@ static int compare_crc(struct comparing *c, size_t i, const struct limefile_fiel
     return TOOL_GOOD;
 }
 
-static int compare_plaquette(struct comparing *c, size_t i, const struct limefile_field *f,
+static int compare_plaquette(struct comparing *c, size_t i,
                              const struct limefile_qcdml_value *value)
 {
-    double said, is;
+    static const char name[] = "avePlaquette";
+    struct limefile_physics_stated said, is;
     const struct config *config = &c->configs.config[i];
     int status = configs_plaquette(&c->configs, i);
     if (status)
         return status;
-    if (!plaquette_parse(value->text, &said)) {
-        difference_add(c->check, &(struct difference){false, value->line, f->record.ordinal,
-                                                      "avePlaquette", value->text,
-                                                      config->plaquette, "it is not a number"});
-        return TOOL_GOOD;
-    }
-    if (!config->from || !plaquette_parse(config->plaquette, &is))
-        return TOOL_GOOD;
-    double off = said > is ? said - is : is - said;
-    if (off > program_tolerance + plaquette_half_digit(value->text) +
-                  plaquette_half_digit(config->plaquette))
-        difference_add(c->check, &(struct difference){false, value->line, f->record.ordinal,
-                                                      "avePlaquette", value->text,
-                                                      config->plaquette, config->from});
+    if (!plaquette_parse(value->text, &said))
+        differ(c, value->line, name, value->text, config->plaquette, "it is not a number");
+    else if (config->from && plaquette_parse(config->plaquette, &is) &&
+             fabs(said.value - is.value) > program_tolerance + (said.digit + is.digit) / 2)
+        differ(c, value->line, name, value->text, config->plaquette, config->from);
     return TOOL_GOOD;
-}
-
-static bool is_there(struct comparing *c, const struct limefile_field *f,
-                     const struct limefile_qcdml_record *record,
-                     const struct limefile_qcdml_value *value, const char *name)
-{
-    if (!value->found)
-        difference_add(c->check, &(struct difference){false, record->line, f->record.ordinal,
-                                                      name, "", "", "it is missing"});
-    return value->found;
 }
 
 static int compare_record(struct comparing *c, size_t i)
@@ -551,16 +501,15 @@ static int compare_record(struct comparing *c, size_t i)
     struct limefile_field f;
     int status = TOOL_GOOD;
     configs_field(&c->configs, i, &f);
-    if (is_there(c, &f, record, &record->field, "field") && *f.name &&
+    c->ordinal = f.record.ordinal;
+    if (is_there(c, &record->field, record->line, "field", "") && *f.name &&
         strcasecmp(record->field.text, f.name) != 0)
-        difference_add(c->check,
-                       &(struct difference){false, record->field.line, f.record.ordinal,
-                                            "field", record->field.text, f.name,
-                                            "the container has another field"});
-    if (is_there(c, &f, record, &record->crc, "crcCheckSum"))
+        differ(c, record->field.line, "field", record->field.text, f.name,
+               "the container has another field");
+    if (is_there(c, &record->crc, record->line, "crcCheckSum", ""))
         status = compare_crc(c, i, &f, &record->crc);
-    if (!status && is_there(c, &f, record, &record->plaquette, "avePlaquette"))
-        status = compare_plaquette(c, i, &f, &record->plaquette);
+    if (!status && is_there(c, &record->plaquette, record->line, "avePlaquette", ""))
+        status = compare_plaquette(c, i, &record->plaquette);
     return status;
 }
 
@@ -570,9 +519,7 @@ static int compare(struct comparing *c)
 {
     int status = TOOL_GOOD;
     size_t both = c->document->count < c->configs.count ? c->document->count : c->configs.count;
-    compare_lfn(c);
-    compare_precision(c);
-    compare_count(c);
+    compare_file(c);
     progress_begin(&c->configs.progress, "check", c->configs.bytes);
     for (size_t i = 0; !status && i < both; i++)
         status = compare_record(c, i);

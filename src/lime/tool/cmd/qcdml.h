@@ -6,6 +6,7 @@
 #include "container.h"
 #include "jsonout.h"
 #include "limeildg.h"
+#include "limephysics.h"
 #include "limeqcdml.h"
 #include "tool.h"
 
@@ -51,7 +52,7 @@ const char *configs_precision(const struct configs *);
 int configs_plaquette(struct configs *, size_t i);
 
 /* True if the text is a finite decimal number, which a document may hold. */
-bool plaquette_parse(const char *text, double *out);
+bool plaquette_parse(const char *text, struct limefile_physics_stated *out);
 
 /* ---- documents ---- */
 

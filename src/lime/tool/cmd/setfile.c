@@ -75,7 +75,7 @@ struct list {
 static bool add(struct list *list, uint64_t number, const struct pattern *p, const char *name)
 {
     char *path = NULL;
-    if (!array_reserve(&list->at, &list->capacity, list->count, sizeof *list->at))
+    if (!limefile_reserve(&list->at, &list->capacity, list->count + 1, sizeof *list->at))
         return false;
     if (asprintf(&path, "%s/%s%s%s", p->folder, name, p->file ? "/" : "",
                  p->file ? p->file : "") < 0)

@@ -31,8 +31,8 @@ static int compat_usage(const char *program, const char *arguments)
 
 static int put(const struct container *c, const struct limefile_record *record)
 {
-    struct copy copy = copy_to_stdout(c->fd, record);
-    int err = copy_run(&copy);
+    struct limefile_copy copy = copy_to_stdout(c->fd, record);
+    int err = limefile_copy(&copy);
     if (err)
         copy_message(&copy, c->path, "standard output", err);
     return err ? TOOL_BAD : TOOL_GOOD;
@@ -51,22 +51,22 @@ static bool parse_number(const char *text, const char *what, uint32_t *out)
     return true;
 }
 
-static int run_record(int argc, char **argv)
+/* The first record of a type or, if `type` is NULL, the one with that number in its message.
+ * `what`: it, for a message. */
+static int extract(const char *path, const char *type, uint32_t number, uint32_t inside,
+                   const char *what)
 {
     struct container c;
     struct limefile_record record;
-    uint32_t number, inside;
-    if (argc < 4)
-        return compat_usage(argv[0], "<lime_file> <msgno> <recno>");
-    if (!parse_number(argv[2], "message", &number) || !parse_number(argv[3], "record", &inside))
-        return TOOL_BAD;
-    int status = container_open(&c, argv[1]);
+    uint64_t count;
+    int status = container_open(&c, path);
     if (status != TOOL_GOOD)
         return compat_status(status);
-    if (limefile_index_by_number(c.index, number, inside, &record) == 0) {
+    if ((type ? limefile_index_by_type(c.index, type, strlen(type), &record, &count)
+              : limefile_index_by_number(c.index, number, inside, &record)) == 0) {
         status = put(&c, &record);
     } else {
-        message(argv[1], "message %s record %s: no such record", argv[2], argv[3]);
+        message(path, "%s: no such record", what);
         container_fault_message(&c);
         status = TOOL_BAD;
     }
@@ -74,27 +74,25 @@ static int run_record(int argc, char **argv)
     return status;
 }
 
+static int run_record(int argc, char **argv)
+{
+    uint32_t number, inside;
+    char what[64];
+    if (argc < 4)
+        return compat_usage(argv[0], "<lime_file> <msgno> <recno>");
+    if (!parse_number(argv[2], "message", &number) || !parse_number(argv[3], "record", &inside))
+        return TOOL_BAD;
+    snprintf(what, sizeof what, "message %.20s record %.20s", argv[2], argv[3]);
+    return extract(argv[1], NULL, number, inside, what);
+}
+
 static int run_type(int argc, char **argv)
 {
-    struct container c;
-    struct limefile_record record;
-    uint64_t count;
-    char shown[TYPE_SHOWN_MAX];
+    char shown[TYPE_SHOWN_MAX], what[TYPE_SHOWN_MAX + 8];
     if (argc < 3)
         return compat_usage(argv[0], "<lime_file> <lime_type>");
-    int status = container_open(&c, argv[1]);
-    if (status != TOOL_GOOD)
-        return compat_status(status);
-    if (limefile_index_by_type(c.index, argv[2], strlen(argv[2]), &record, &count) == 0) {
-        status = put(&c, &record);
-    } else {
-        message(argv[1], "type '%s': no such record",
-                type_shown(argv[2], strlen(argv[2]), shown));
-        container_fault_message(&c);
-        status = TOOL_BAD;
-    }
-    container_close(&c);
-    return status;
+    snprintf(what, sizeof what, "type '%s'", type_shown(argv[2], strlen(argv[2]), shown));
+    return extract(argv[1], argv[2], 0, 0, what);
 }
 
 const struct command compat_lime_extract_record = {
@@ -136,13 +134,11 @@ static int print_data(struct limefile_source *source, const struct limefile_reco
         printf("Data:           [Long record skipped]\n");
         return 0;
     }
-    ssize_t got = limefile_read_full(source, data, (size_t)r->bytes, r->data_offset);
-    if (got < 0)
-        return (int)got;
-    if ((uint64_t)got < r->bytes)
-        return LIMEFILE_E_SHRUNK;
-    data[got] = '\0';
-    if (!is_ascii(data, (size_t)got)) {
+    int err = limefile_read_exact(source, data, (size_t)r->bytes, r->data_offset);
+    if (err)
+        return err;
+    data[r->bytes] = '\0';
+    if (!is_ascii(data, (size_t)r->bytes)) {
         printf("Data:           %s\n", style->binary);
         return 0;
     }

@@ -3,6 +3,7 @@
 #include "container.h"
 #include "limebeginning.h"
 #include "mounted.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -137,35 +138,6 @@ const char *container_failure_text(const struct container *c)
                               : "cannot be opened or read";
 }
 
-int container_read_text(struct limefile_source *source, const struct limefile_record *record,
-                        size_t n, char **text)
-{
-    *text = malloc(n + 1);
-    if (!*text)
-        return -ENOMEM;
-    ssize_t got = limefile_read_full(source, *text, n, record->data_offset);
-    if (got == (ssize_t)n) {
-        (*text)[n] = '\0';
-        return 0;
-    }
-    free(*text);
-    *text = NULL;
-    return got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
-}
-
-int container_read_lfn(struct limefile_source *source, const struct limefile_record *record,
-                       char lfn[LIMEFILE_LFN_MAX])
-{
-    char *text;
-    size_t n = (size_t)record->bytes;
-    if (record->bytes > LIMEFILE_XML_BYTES_MAX)
-        return 0;
-    int err = container_read_text(source, record, n, &text);
-    int result = err ? err : limefile_lfn_parse(text, n, lfn) == 0;
-    free(text);
-    return result;
-}
-
 int container_fault_message(const struct container *c)
 {
     const struct limefile_finding *fault = limefile_index_fault(c->index);
@@ -244,12 +216,12 @@ static bool by_number(const struct container *c, const char *word, struct limefi
 {
     uint64_t first, second;
     const char *dot = strchr(word, '.');
-    if (number_parse(word, strlen(word), &first)) {
+    if (limefile_text_number(word, strlen(word), &first)) {
         *found = limefile_index_get(c->index, first, out) == 0;
         return true;
     }
-    if (!dot || !number_parse(word, (size_t)(dot - word), &first) ||
-        !number_parse(dot + 1, strlen(dot + 1), &second))
+    if (!dot || !limefile_text_number(word, (size_t)(dot - word), &first) ||
+        !limefile_text_number(dot + 1, strlen(dot + 1), &second))
         return false;
     *found = first <= UINT32_MAX && second <= UINT32_MAX &&
              limefile_index_by_number(c->index, (uint32_t)first, (uint32_t)second, out) == 0;

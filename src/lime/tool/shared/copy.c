@@ -1,9 +1,4 @@
-/*
- * copy.c - copy_file_range between files, splice into a pipe, else read and write.
- *
- * The first two leave off wherever they meet anything unusual: the plain loop goes on from
- * there, and what was a real error comes up there again.
- */
+/* copy.c - where the data of a record come from, and messages of copies that fail */
 #define _GNU_SOURCE
 #include "copy.h"
 #include "limefile.h"
@@ -14,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,118 +16,8 @@
 #include <unistd.h>
 
 enum {
-    BUFFER_BYTES = 256 * 1024,
     STREAM_BYTES = 1024 * 1024,
-    SMALL = 64 * 1024,             /* up to here one read and one write are the fastest */
-    PIPE_BYTES = 1024 * 1024,      /* what an ordinary user may have */
-    STEP_BYTES = 32 * 1024 * 1024, /* the bar moves and signals come through in between */
 };
-
-static size_t step(const struct copy *c, size_t most)
-{
-    return c->left < most ? (size_t)c->left : most;
-}
-
-static void advance(struct copy *c, size_t n)
-{
-    c->in_offset += n;
-    if (c->out_offset != COPY_AT_POSITION)
-        c->out_offset += (int64_t)n;
-    c->left -= n;
-    progress_add(c->progress, n);
-}
-
-/* True if it is worth trying again after errno. */
-static bool wait_until_writable(const struct copy *c)
-{
-    if (errno == EINTR)
-        return true;
-    if (errno != EAGAIN)
-        return false;
-    struct pollfd waiting = {.fd = c->out, .events = POLLOUT};
-    return poll(&waiting, 1, -1) >= 0 || errno == EINTR;
-}
-
-static void by_copy_file_range(struct copy *c)
-{
-    while (c->left) {
-        off_t in = (off_t)c->in_offset, out = (off_t)c->out_offset;
-        ssize_t n =
-            copy_file_range(c->in, &in, c->out, c->out_offset == COPY_AT_POSITION ? NULL : &out,
-                            step(c, STEP_BYTES), 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return;
-        advance(c, (size_t)n);
-    }
-}
-
-static void by_splice(struct copy *c)
-{
-    int capacity = fcntl(c->out, F_GETPIPE_SZ);
-    if (capacity >= 0 && capacity < PIPE_BYTES)
-        fcntl(c->out, F_SETPIPE_SZ, PIPE_BYTES); /* refused near the user's limit: no matter */
-    while (c->left) {
-        off_t in = (off_t)c->in_offset;
-        ssize_t n = splice(c->in, &in, c->out, NULL, step(c, PIPE_BYTES), SPLICE_F_MORE);
-        if (n < 0 && wait_until_writable(c))
-            continue;
-        if (n <= 0)
-            return;
-        advance(c, (size_t)n);
-    }
-}
-
-int copy_put(struct copy *c, const void *bytes, size_t n)
-{
-    const char *data = bytes;
-    while (n) {
-        ssize_t put = c->out_offset == COPY_AT_POSITION
-                          ? write(c->out, data, n)
-                          : pwrite(c->out, data, n, (off_t)c->out_offset);
-        if (put < 0 && wait_until_writable(c))
-            continue;
-        if (put <= 0) {
-            c->writing = true;
-            return put < 0 ? -errno : -EIO;
-        }
-        advance(c, (size_t)put);
-        data += put;
-        n -= (size_t)put;
-    }
-    return 0;
-}
-
-static int by_read_and_write(struct copy *c)
-{
-    static _Alignas(4096) char buffer[BUFFER_BYTES];
-    while (c->left) {
-        ssize_t got = pread(c->in, buffer, step(c, sizeof buffer), (off_t)c->in_offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : LIMEFILE_E_SHRUNK;
-        int err = copy_put(c, buffer, (size_t)got);
-        if (err)
-            return err;
-    }
-    return 0;
-}
-
-int copy_run(struct copy *c)
-{
-    struct stat out;
-    c->writing = false;
-    if (c->left > SMALL && fstat(c->out, &out) == 0) {
-        posix_fadvise(c->in, (off_t)c->in_offset, (off_t)c->left, POSIX_FADV_SEQUENTIAL);
-        if (S_ISREG(out.st_mode))
-            by_copy_file_range(c);
-        else if (S_ISFIFO(out.st_mode))
-            by_splice(c);
-    }
-    return by_read_and_write(c);
-}
 
 bool copy_is_unchanged(int in, const struct stat *before)
 {
@@ -145,18 +29,19 @@ bool copy_is_unchanged(int in, const struct stat *before)
     return limefile_identity_equal(&was, &is);
 }
 
-void copy_message(const struct copy *c, const char *in_name, const char *out_name, int code)
+void copy_message(const struct limefile_copy *c, const char *in_name, const char *out_name,
+                  int code)
 {
     message_code(c->writing ? out_name : in_name, c->writing ? "write" : "read", code);
 }
 
-struct copy copy_to_stdout(int in, const struct limefile_record *record)
+struct limefile_copy copy_to_stdout(int in, const struct limefile_record *record)
 {
-    return (struct copy){
+    return (struct limefile_copy){
         .in = in,
         .in_offset = record->data_offset,
         .out = STDOUT_FILENO,
-        .out_offset = COPY_AT_POSITION,
+        .out_offset = LIMEFILE_AT_POSITION,
         .left = record->bytes,
     };
 }
@@ -207,15 +92,16 @@ void feed_close(struct feed *feed)
 bool feed_part(struct feed *feed, uint64_t from, uint64_t n, int out, const char *out_name,
                uint64_t offset, struct progress *progress)
 {
-    struct copy copy = {
+    struct limefile_copy copy = {
         .in = feed->fd,
         .in_offset = from,
         .out = out,
         .out_offset = (int64_t)offset,
         .left = n,
-        .progress = progress,
+        .moved = progress_add,
+        .context = progress,
     };
-    int err = copy_run(&copy);
+    int err = limefile_copy(&copy);
     if (err)
         copy_message(&copy, feed->name, out_name, err);
     return !err;

@@ -150,23 +150,23 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
 }
 
 /* Links are followed, so that they stay what they are. */
-static int rewrite_at(struct edit *edit, char *real, const struct limefile_record *record,
-                      const struct limefile_piece *piece, const struct limefile_insert *insert)
+static int rewrite_at(const struct limefile_rewrite *what, char *real)
 {
+    struct limefile_rewrite to = *what;
     struct progress progress;
     char *name = strrchr(real, '/');
     int new_fd;
     *name++ = '\0';
-    int folder = open(*real ? real : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
+    to.folder = open(*real ? real : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (to.folder < 0)
         return -errno;
-    progress_begin(&progress, "rewrite", limefile_index_size(edit->c.index));
-    int err = insert ? limefile_rewrite_insert(folder, name, edit->c.fd, record, edit->c.index,
-                                               insert, show_progress, &progress, &new_fd)
-                     : limefile_rewrite(folder, name, edit->c.fd, record, edit->c.index, piece,
-                                        piece != NULL, show_progress, &progress, &new_fd);
+    to.name = name;
+    to.progress = show_progress;
+    to.context = &progress;
+    progress_begin(&progress, "rewrite", limefile_index_size(to.index));
+    int err = limefile_rewrite(&to, &new_fd);
     progress_end(&progress);
-    close(folder);
+    close(to.folder);
     if (new_fd >= 0)
         close(new_fd);
     return err;
@@ -176,11 +176,19 @@ static int rewrite(struct edit *edit, const struct limefile_record *record,
                    const struct limefile_piece *piece, const struct limefile_insert *insert)
 {
     struct stat st;
+    const struct limefile_rewrite to = {
+        .fd = edit->c.fd,
+        .index = edit->c.index,
+        .record = record,
+        .insert = insert,
+        .pieces = piece,
+        .count = piece != NULL,
+    };
     if (fstat(edit->c.fd, &st) == 0 && st.st_nlink > 1)
         message(edit->c.path,
                 "rewrite: warning: other hard links to it keep the old container");
     char *real = realpath(edit->c.path, NULL);
-    int err = real ? rewrite_at(edit, real, record, piece, insert) : -errno;
+    int err = real ? rewrite_at(&to, real) : -errno;
     free(real);
     return failed_status(edit->c.path, "write it anew in its folder", err);
 }

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,49 +71,120 @@ void jsonout_text(FILE *out, const char *text, size_t len)
     jsonout_print(out, jsonout_string(text, len));
 }
 
-void jsonout_begin_file(const char *path)
+static void print_list(FILE *out, const uint64_t *numbers, unsigned count)
 {
-    fputs("{\"file\": ", stdout);
-    jsonout_text(stdout, path, strlen(path));
+    if (!count)
+        fputs("null", out);
+    for (unsigned i = 0; i < count; i++)
+        fprintf(out, "%s%" PRIu64 "%s", i ? ", " : "[", numbers[i], i + 1 == count ? "]" : "");
 }
 
-void jsonout_hex(FILE *out, const char *bytes, size_t len)
+/* A number, or null. */
+__attribute__((format(printf, 3, 4))) static void print_known(FILE *out, bool is_known,
+                                                              const char *format, ...)
 {
-    putc('"', out);
-    for (size_t i = 0; i < len; i++)
-        fprintf(out, "%02x", (unsigned char)bytes[i]);
-    putc('"', out);
+    va_list args;
+    va_start(args, format);
+    if (is_known)
+        vfprintf(out, format, args);
+    else
+        fputs("null", out);
+    va_end(args);
 }
 
-void jsonout_finding(FILE *out, const struct limefile_finding *f)
+static void print_finding(FILE *out, const struct limefile_finding *f)
 {
     char text[512];
     if (!f) {
         fputs("null", out);
         return;
     }
-    fprintf(out,
-            "{\"code\": \"%s\", \"offset\": %" PRIu64 ", \"ordinal\": %" PRIu64
-            ", \"have\": %" PRIu64 ", \"want\": %" PRIu64 ", \"harmless\": %s, \"message\": ",
-            limefile_error_word(f->code), f->offset, f->ordinal, f->have, f->want,
-            limefile_is_harmless(f->code) ? "true" : "false");
     limefile_finding_text(f, text, sizeof text);
-    jsonout_text(out, text, strlen(text));
-    putc('}', out);
+    jsonout(out, "{code:s offset:u ordinal:u have:u want:u harmless:b message:s}",
+            limefile_error_word(f->code), f->offset, f->ordinal, f->have, f->want,
+            limefile_is_harmless(f->code), text);
 }
 
-void jsonout_word(FILE *out, const char *name, const char *text)
+static void print_kept(FILE *out, struct jsonout_list *list)
 {
-    fprintf(out, ", \"%s\": ", name);
-    jsonout_print(out, jsonout_string_or_null(text));
+    char text[BUFSIZ];
+    putc('[', out);
+    if (list->file)
+        rewind(list->file);
+    for (size_t n; list->file && (n = fread(text, 1, sizeof text, list->file)) > 0;)
+        fwrite(text, 1, n, out);
+    putc(']', out);
 }
 
-void jsonout_number(FILE *out, const char *name, uint64_t value)
+static void print_value(FILE *out, char type, va_list *args)
 {
-    if (value)
-        fprintf(out, ", \"%s\": %" PRIu64, name, value);
-    else
-        fprintf(out, ", \"%s\": null", name);
+    uint64_t number;
+    const uint64_t *numbers;
+    const char *text;
+    double real;
+    switch (type) {
+    case 'u':
+    case 'n':
+        number = va_arg(*args, uint64_t);
+        print_known(out, number || type == 'u', "%" PRIu64, number);
+        break;
+    case 'w':
+        fprintf(out, "%u", va_arg(*args, unsigned));
+        break;
+    case 'i':
+        fprintf(out, "%" PRId64, va_arg(*args, int64_t));
+        break;
+    case 'x':
+        fprintf(out, "\"%08" PRIx32 "\"", va_arg(*args, uint32_t));
+        break;
+    case 'd':
+        real = va_arg(*args, double);
+        print_known(out, isfinite(real), "%.17g", real);
+        break;
+    case 'b':
+        fputs(va_arg(*args, int) ? "true" : "false", out);
+        break;
+    case 'l':
+        numbers = va_arg(*args, const uint64_t *);
+        print_list(out, numbers, va_arg(*args, unsigned));
+        break;
+    case 'f':
+        print_finding(out, va_arg(*args, const struct limefile_finding *));
+        break;
+    case 'j':
+        print_kept(out, va_arg(*args, struct jsonout_list *));
+        break;
+    case 'r':
+        fputs(va_arg(*args, const char *), out);
+        break;
+    case 's':
+        text = va_arg(*args, const char *);
+        jsonout_text(out, text, strlen(text));
+        break;
+    default:
+        jsonout_print(out, jsonout_string_or_null(va_arg(*args, const char *)));
+    }
+}
+
+void jsonout(FILE *out, const char *format, ...)
+{
+    va_list args;
+    bool is_first = false;
+    va_start(args, format);
+    while (*format) {
+        size_t name = strcspn(format, ":{}[] ");
+        if (format[name] == ':') {
+            fprintf(out, "%s\"%.*s\": ", is_first ? "" : ", ", (int)name, format);
+            format += name + 1;
+            is_first = false;
+        } else if (name == 1) {
+            print_value(out, *format++, &args);
+        } else if (*format++ != ' ') {
+            putc(format[-1], out);
+            is_first = format[-1] == '{' || format[-1] == '[';
+        }
+    }
+    va_end(args);
 }
 
 /* ---- lists that are printed later ---- */
@@ -132,17 +205,6 @@ FILE *jsonout_list_next(struct jsonout_list *list)
         fputs(", ", list->file);
     list->any = true;
     return list->file;
-}
-
-void jsonout_list_print(struct jsonout_list *list)
-{
-    char text[BUFSIZ];
-    putchar('[');
-    if (list->file)
-        rewind(list->file);
-    for (size_t n; list->file && (n = fread(text, 1, sizeof text, list->file)) > 0;)
-        fwrite(text, 1, n, stdout);
-    putchar(']');
 }
 
 void jsonout_list_close(struct jsonout_list *list)

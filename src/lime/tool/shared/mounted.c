@@ -1,6 +1,7 @@
 /* mounted.c - read a container that limefs shows as a directory */
 #define _GNU_SOURCE
 #include "mounted.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -50,8 +51,6 @@ struct mounted {
     size_t count, room;
     struct limefile_finding fault; /* code 0: none */
     uint64_t size;                 /* with what follows the fault */
-    size_t open;                   /* whose data `fd` has; SIZE_MAX: none */
-    int fd;
 };
 
 /* ---- the list_records of records ---- */
@@ -72,7 +71,7 @@ static uint64_t ordinal_of(const char *name)
 {
     uint64_t ordinal;
     const char *end = strchr(name, '-');
-    return end && number_parse(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
+    return end && limefile_text_number(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
 }
 
 /* Records come in their order, and their faces, which have the same numbers, after them all. */
@@ -87,7 +86,7 @@ static int add_entry(void *context, const char *name)
     uint64_t ordinal = ordinal_of(name);
     if (is_face(m, ordinal))
         return 0;
-    if (!array_reserve(&m->entry, &m->room, m->count, sizeof *m->entry))
+    if (!limefile_reserve(&m->entry, &m->room, m->count + 1, sizeof *m->entry))
         return -ENOMEM;
     char *copy = strdup(name);
     if (!copy)
@@ -152,21 +151,6 @@ int mounted_attribute(const struct mounted *m, uint64_t ordinal, const char *nam
     ssize_t len = lgetxattr(path, attribute, value, MOUNTED_VALUE_MAX - 1);
     value[len < 0 ? 0 : len] = '\0';
     return len < 0 ? -errno : (int)len;
-}
-
-/* Its data, kept open for the next call. */
-static int open_data(struct mounted *m, size_t i)
-{
-    if (m->open == i)
-        return m->fd;
-    int fd = mounted_data(m, i + 1);
-    if (fd < 0)
-        return fd;
-    if (m->open != SIZE_MAX)
-        close(m->fd);
-    m->open = i;
-    m->fd = fd;
-    return fd;
 }
 
 static int read_flag(const struct mounted *m, size_t i, const char *name)
@@ -240,7 +224,7 @@ static ssize_t read_header(const struct mounted *m, size_t i, void *buf, size_t 
 static ssize_t read_mounted(struct limefile_source *source, void *buf, size_t n,
                             uint64_t offset)
 {
-    struct mounted *m = (struct mounted *)source;
+    const struct mounted *m = (const struct mounted *)source;
     size_t i = find_record(m, offset);
     if (m->count == 0 || offset >= m->entry[i].next || n == 0)
         return 0;
@@ -254,11 +238,13 @@ static ssize_t read_mounted(struct limefile_source *source, void *buf, size_t n,
         memset(buf, 0, n);
         return (ssize_t)n;
     }
-    int fd = open_data(m, i);
+    int fd = mounted_data(m, e->ordinal);
     if (fd < 0)
         return fd;
-    ssize_t got = pread(fd, buf, n < e->bytes - at ? n : (size_t)(e->bytes - at), (off_t)at);
-    return got < 0 ? -errno : got;
+    n = n < e->bytes - at ? n : (size_t)(e->bytes - at);
+    ssize_t got = limefile_fd_read(fd, buf, n, at);
+    close(fd);
+    return got;
 }
 
 static int size_mounted(struct limefile_source *source, uint64_t *size)
@@ -307,7 +293,6 @@ int mounted_open(const char *folder, struct mounted **out)
     if (!m)
         return -ENOMEM;
     m->source.ops = &ops;
-    m->open = SIZE_MAX;
     m->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int err = m->folder < 0 ? -errno : list_records(m);
     if (!err)
@@ -328,8 +313,6 @@ void mounted_close(struct mounted *m)
     for (size_t i = 0; i < m->count; i++)
         free(m->entry[i].name);
     free(m->entry);
-    if (m->open != SIZE_MAX)
-        close(m->fd);
     if (m->folder >= 0)
         close(m->folder);
     free(m);

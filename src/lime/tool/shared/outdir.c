@@ -56,16 +56,17 @@ bool outdir_save(const struct outdir *dir, const struct container *c,
         message_output(path, "create", err);
         return false;
     }
-    struct copy copy = {
+    struct limefile_copy copy = {
         .in = c->fd,
         .in_offset = record->data_offset,
         .out = file.fd,
         .out_offset = 0,
         .left = record->bytes,
-        .progress = progress,
+        .moved = progress_add,
+        .context = progress,
     };
     file.without_sync = dir->without_sync;
-    err = copy_run(&copy);
+    err = limefile_copy(&copy);
     if (err) {
         copy_message(&copy, c->path, path, err);
         limefile_output_abort(&file);

@@ -36,21 +36,15 @@ static void name_of(size_t i, const char *type, size_t type_len,
 
 static bool reserve(struct packlist *list, size_t text)
 {
-    if (!array_reserve(&list->entries, &list->capacity, list->count, sizeof *list->entries))
+    if (!limefile_reserve(&list->entries, &list->capacity, list->count + 1,
+                          sizeof *list->entries))
         return false;
-    if (list->text_capacity - list->text_size < text) {
-        size_t more = list->text_capacity + list->text_capacity / 2 + text + 64;
-        char *bigger = realloc(list->texts, more);
-        if (!bigger)
-            return false;
-        list->texts = bigger;
-        list->text_capacity = more;
-    }
-    return true;
+    return limefile_reserve(&list->texts, &list->text_capacity, list->text_size + text, 1);
 }
 
-bool packlist_add(struct packlist *list, const char *path, const char *type, size_t type_len,
-                  bool mb, bool me)
+/* Copies path and type. False after a message: out of memory. */
+static bool packlist_add(struct packlist *list, const char *path, const char *type,
+                         size_t type_len, bool mb, bool me)
 {
     char name[LIMEFILE_NAME_MAX + 1];
     size_t path_size = strlen(path) + 1;
@@ -366,13 +360,9 @@ static int put_small(struct output *out, const struct input *in)
 {
     static char buffer[SMALL];
     out->writing = false;
-    ssize_t got = limefile_fd_read(in->fd, buffer, (size_t)in->st.st_size, 0);
-    if (got < 0)
-        return (int)got;
-    if (got < in->st.st_size)
-        return LIMEFILE_E_SHRUNK;
-    out->writing = true;
-    return limefile_writer_write(out->writer, buffer, (size_t)got);
+    int err = limefile_fd_read_exact(in->fd, buffer, (size_t)in->st.st_size, 0);
+    out->writing = !err;
+    return err ? err : limefile_writer_write(out->writer, buffer, (size_t)in->st.st_size);
 }
 
 static int put_large(struct output *out, const struct input *in)
@@ -381,14 +371,15 @@ static int put_large(struct output *out, const struct input *in)
     int err = limefile_writer_reserve(out->writer, (uint64_t)in->st.st_size, &offset);
     if (err)
         return err;
-    struct copy copy = {
+    struct limefile_copy copy = {
         .in = in->fd,
         .out = out->file->fd,
         .out_offset = (int64_t)offset,
         .left = (uint64_t)in->st.st_size,
-        .progress = &out->progress,
+        .moved = progress_add,
+        .context = &out->progress,
     };
-    err = copy_run(&copy);
+    err = limefile_copy(&copy);
     out->writing = !err || copy.writing;
     return err;
 }

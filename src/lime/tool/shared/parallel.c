@@ -67,7 +67,8 @@ static _Noreturn void run_child(const struct run *run, const struct slot *slot)
     setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
     if (dup2(slot->out, STDOUT_FILENO) < 0 || dup2(slot->err, STDERR_FILENO) < 0)
         _exit(STATUS_LOST);
-    int status = run->all->work(run->all->context, run->next, slot->threads);
+    int status =
+        run->all->work(run->all->context, &run->all->list->items[run->next], slot->threads);
     if (fflush(stdout) != 0 || ferror(stdout) || ferror(stderr))
         status = STATUS_LOST;
     _exit(status);
@@ -78,7 +79,7 @@ static _Noreturn void run_child(const struct run *run, const struct slot *slot)
 /* The next file gets its share of the processors that no other file uses. */
 static unsigned count_threads(const struct run *run)
 {
-    size_t left = run->all->count - run->next;
+    size_t left = run->all->list->count - run->next;
     unsigned idle = run->children_max - run->children;
     unsigned sharing = left < idle ? (unsigned)left : idle;
     unsigned spare = run->threads < run->processors ? run->processors - run->threads : 0;
@@ -114,7 +115,7 @@ static bool start_file(struct run *run)
 static void start_files(struct run *run)
 {
     bool started = true;
-    while (started && run->next < run->all->count && run->children < run->children_max &&
+    while (started && run->next < run->all->list->count && run->children < run->children_max &&
            run->next - run->turn < run->slot_count)
         started = start_file(run);
 }
@@ -166,14 +167,15 @@ static void print_output(struct run *run, const struct slot *slot, bool is_lost)
 static void print_lost(struct run *run, int how)
 {
     const struct parallel *all = run->all;
+    const struct pathlist_item *item = &all->list->items[run->turn];
     char why[64] = "no memory for its output";
     if (WIFSIGNALED(how))
         snprintf(why, sizeof why, "its process was ended by signal %d", WTERMSIG(how));
-    message(all->name(all->context, run->turn), "%s: %s", all->action, why);
+    message(item->path, "%s: %s", all->action, why);
     if (!all->lost)
         return;
     begin_output(run);
-    all->lost(all->context, run->turn, why);
+    all->lost(all->context, item, why);
 }
 
 static void end_file(struct run *run, int status)
@@ -201,6 +203,7 @@ static void print_file(struct run *run)
 static void run_here(struct run *run)
 {
     const struct parallel *all = run->all;
+    const struct pathlist_item *item = &all->list->items[run->next];
     char *text = NULL;
     size_t n = 0;
     int status = TOOL_BAD;
@@ -208,11 +211,11 @@ static void run_here(struct run *run)
     flush_stdout(); /* messages go to stderr directly */
     if (held) {
         stdout = held;
-        status = all->work(all->context, run->next, run->processors);
+        status = all->work(all->context, item, run->processors);
         stdout = out;
     }
     if (!held || fclose(held) != 0)
-        message_code(all->name(all->context, run->next), all->action, -ENOMEM);
+        message_code(item->path, all->action, -ENOMEM);
     else if (n)
         print_text(run, text, n);
     free(text);
@@ -229,13 +232,13 @@ static unsigned count_children(const struct parallel *all, unsigned processors)
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t room = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / CHILD_BYTES : n;
     n = room < n ? (unsigned)room + 1 : n;
-    return all->count < n ? (unsigned)all->count : n;
+    return all->list->count < n ? (unsigned)all->list->count : n;
 }
 
 static void run_files(struct run *run)
 {
     signal(SIGCHLD, SIG_DFL); /* if it is ignored, waitpid() reports no child */
-    while (run->turn < run->all->count) {
+    while (run->turn < run->all->list->count) {
         start_files(run);
         if (run->turn < run->next && !find_slot(run, run->turn)->pid)
             print_file(run);
@@ -250,8 +253,8 @@ int parallel_run(const struct parallel *all)
 {
     struct run run = {.all = all, .worst = TOOL_GOOD};
     run.processors = all->processors ? all->processors : limefile_processors();
-    if (all->count == 1)
-        return all->work(all->context, 0, run.processors);
+    if (all->list->count == 1)
+        return all->work(all->context, all->list->items, run.processors);
     run.children_max = count_children(all, run.processors);
     run.slot_count = (size_t)AHEAD * run.children_max;
     run.slots = calloc(run.slot_count, sizeof *run.slots);
@@ -259,7 +262,7 @@ int parallel_run(const struct parallel *all)
         message_code(all->action, "begin", -ENOMEM);
         return TOOL_BAD;
     }
-    progress_begin_files(&run.bar, all->action, all->count);
+    progress_begin_files(&run.bar, all->action, all->list->count);
     run_files(&run);
     progress_end(&run.bar);
     free(run.slots);

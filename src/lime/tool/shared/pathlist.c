@@ -69,7 +69,8 @@ static bool report_memory(const char *path)
 static int add_name(void *context, const char *name)
 {
     struct names *names = context;
-    if (!array_reserve(&names->name, &names->capacity, names->count, sizeof *names->name))
+    if (!limefile_reserve(&names->name, &names->capacity, names->count + 1,
+                          sizeof *names->name))
         return -ENOMEM;
     char *copy = strdup(name);
     if (copy)
@@ -119,8 +120,7 @@ bool walk_is_working_file(const char *name)
     return limefile_output_is_temporary(name) ||
            (name[0] == '.' &&
             (strstr(name, ".limefs-new") || ends_with(name, ".limefs-stage") ||
-             ends_with(name, ".limefs-journal") || ends_with(name, ".part") ||
-             ends_with(name, ".lock")));
+             ends_with(name, ".part") || ends_with(name, ".lock")));
 }
 
 static enum walk_kind kind_of(const struct stat *st, const char *name)
@@ -179,7 +179,8 @@ bool walk(const char *root, bool (*is_whole)(const char *folder),
 /* Adds the item with a copy of its path. */
 static bool put(struct pathlist *list, struct pathlist_item item)
 {
-    bool fits = array_reserve(&list->items, &list->capacity, list->count, sizeof *list->items);
+    bool fits =
+        limefile_reserve(&list->items, &list->capacity, list->count + 1, sizeof *list->items);
     char *copy = fits ? strdup(item.path) : NULL;
     if (!copy) {
         message_code(item.path, "list", -ENOMEM);
@@ -245,18 +246,8 @@ static bool add_path(struct pathlist *list, const char *path)
                      });
 }
 
-static bool add_line(void *context, const char *line)
-{
-    return add_path(context, line);
-}
-
-bool pathlist_add(void *list, const char *path)
-{
-    return put(list, (struct pathlist_item){.path = (char *)path});
-}
-
-bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, const char *line),
-                    void *context)
+/* Adds each line of the file `name` that is not empty, or (nul) what ends with a NUL. */
+static bool add_lines(struct pathlist *list, const char *name, bool nul)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -272,7 +263,7 @@ bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, cons
         if (line[n - 1] == end)
             line[n - 1] = '\0';
         if (*line)
-            good = each(context, line);
+            good = add_path(list, line);
     }
     if (good && ferror(file)) {
         message_code(name, "read", errno ? -errno : -EIO);
@@ -297,7 +288,7 @@ int pathlist_make(struct pathlist *list, const struct pathlist_options *o,
     for (int i = 0; good && i < count; i++)
         good = add_path(list, operands[i]);
     if (good && o->list)
-        good = pathlist_lines(o->list, o->nul, add_line, list);
+        good = add_lines(list, o->list, o->nul);
     return good ? TOOL_GOOD : TOOL_UNUSABLE;
 }
 

@@ -61,8 +61,9 @@ static void show(const struct progress *p, double seconds)
     visible = true;
 }
 
-void progress_add(struct progress *p, uint64_t bytes)
+void progress_add(void *progress, uint64_t bytes)
 {
+    struct progress *p = progress;
     if (!p)
         return;
     p->done += bytes;
@@ -168,6 +169,11 @@ void message_code(const char *file, const char *action, int code)
     message(file, "%s: %s", action, limefile_strerror(code));
 }
 
+void message_record(const char *file, uint64_t ordinal, int code)
+{
+    message(file, "record %" PRIu64 ": read: %s", ordinal, limefile_strerror(code));
+}
+
 int failed_status(const char *file, const char *action, int err)
 {
     if (err)
@@ -255,7 +261,7 @@ static int take_number(const struct command *command, const struct option_rule *
 {
     uint64_t n;
     char option[32];
-    if (number_parse(optarg, strlen(optarg), &n) && n >= 1 && n <= rule->most) {
+    if (limefile_text_number(optarg, strlen(optarg), &n) && n >= 1 && n <= rule->most) {
         *(unsigned *)rule->value = (unsigned)n;
         return TOOL_GOOD;
     }
@@ -339,23 +345,6 @@ int command_run(const struct command *command, int argc, char **argv)
     return status ? status : command->run(count, argv + optind);
 }
 
-/* ---- arrays ---- */
-
-bool array_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes)
-{
-    void *old, *bigger;
-    if (count < *capacity)
-        return true;
-    size_t more = *capacity + *capacity / 2 + 16;
-    memcpy(&old, array, sizeof old);
-    bigger = reallocarray(old, more, element_bytes);
-    if (!bigger)
-        return false;
-    memcpy(array, &bigger, sizeof bigger);
-    *capacity = more;
-    return true; /* cppcheck-suppress memleak */
-}
-
 /* ---- directories ---- */
 
 int directory_each(int folder, const char *path, int flags,
@@ -385,18 +374,6 @@ const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-bool number_parse(const char *text, size_t len, uint64_t *out)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, text[i] - '0', &value))
-            return false;
-    }
-    *out = value;
-    return len > 0;
-}
-
 bool number_parse_size(const char *text, size_t len, uint64_t *out)
 {
     static const char units[] = "kmgtKMGT";
@@ -406,7 +383,7 @@ bool number_parse_size(const char *text, size_t len, uint64_t *out)
         power = (unsigned)(unit - units) % 4 + 1;
         len--;
     }
-    return number_parse(text, len, out) &&
+    return limefile_text_number(text, len, out) &&
            !__builtin_mul_overflow(*out, UINT64_C(1) << (10 * power), out);
 }
 

@@ -42,14 +42,6 @@ int container_open_data(const struct container *, struct limefile_record *record
 /* For a script: why the container could not be opened. */
 const char *container_failure_text(const struct container *);
 
-/* The first n bytes of a record, and a NUL, which the caller frees: 0, or an error and NULL. */
-int container_read_text(struct limefile_source *, const struct limefile_record *, size_t n,
-                        char **text);
-
-/* The logical file name that the data of a record are. 1; 0: they are none; < 0: an error. */
-int container_read_lfn(struct limefile_source *, const struct limefile_record *,
-                       char lfn[LIMEFILE_LFN_MAX]);
-
 /* Says on stderr why and where the index ends, if it does. Returns TOOL_GOOD if it does not,
  * TOOL_UNUSABLE if the file could not be read there, else TOOL_BAD. */
 int container_fault_message(const struct container *);

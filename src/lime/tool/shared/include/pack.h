@@ -25,9 +25,6 @@ struct packlist {
     size_t text_size, text_capacity;
 };
 
-/* Copies path and type. False after a message: out of memory. */
-bool packlist_add(struct packlist *, const char *path, const char *type, size_t type_len,
-                  bool mb, bool me);
 void packlist_get(const struct packlist *, size_t i, struct pack_item *out);
 void packlist_release(struct packlist *);
 

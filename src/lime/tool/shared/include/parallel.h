@@ -9,26 +9,23 @@
 #ifndef PARALLEL_H
 #define PARALLEL_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "pathlist.h"
 
 struct parallel {
-    size_t count;
-    unsigned processors; /* to use; 0: all */
+    const struct pathlist *list; /* the files */
+    unsigned processors;         /* to use; 0: all */
     bool waits;          /* the work mostly waits for storage: use 4 processes at least */
     const char *action;  /* for messages and the progress bar */
     const char *between; /* goes to stdout between the output of two files; or NULL */
     void *context;
 
-    const char *(*name)(void *context, size_t i);
-
-    /* Examines file i with `threads` threads, in a child process as a rule. Returns an exit
+    /* Examines a file with `threads` threads, in a child process as a rule. Returns an exit
      * status. */
-    int (*work)(void *context, size_t i, unsigned threads);
+    int (*work)(void *context, const struct pathlist_item *, unsigned threads);
 
     /* Prints what replaces the standard output of a file whose process crashed; `why` has been
      * printed as a message. Or NULL. */
-    void (*lost)(void *context, size_t i, const char *why);
+    void (*lost)(void *context, const struct pathlist_item *, const char *why);
 };
 
 /* Returns the worst exit status; that of a file whose process crashed is TOOL_UNUSABLE. */

@@ -53,14 +53,6 @@ struct pathlist_options {
 int pathlist_make(struct pathlist *, const struct pathlist_options *, const struct command *,
                   int count, char **operands);
 
-/* Each line of the file `name` that is not empty, or (nul) what ends with a NUL, until `each`
- * returns false, which is after a message. False after a message. */
-bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, const char *line),
-                    void *context);
-
-/* For pathlist_lines(): adds the path itself to a struct pathlist, also that of a directory. */
-bool pathlist_add(void *list, const char *path);
-
 void pathlist_release(struct pathlist *);
 
 /* ---- all that is in a directory and below it ---- */

@@ -5,6 +5,7 @@
 #ifndef TOOL_H
 #define TOOL_H
 
+#include "array.h"
 #include "limeverdict.h"
 
 #include <limits.h>
@@ -102,7 +103,10 @@ __attribute__((format(printf, 2, 3))) void answer(const char *file, const char *
 /* "program: file: action: what the code means". */
 void message_code(const char *file, const char *action, int code);
 
-/* The same unless the code is 0. Returns TOOL_GOOD for 0, else TOOL_BAD. */
+/* "program: file: record 3: read: what the code means". */
+void message_record(const char *file, uint64_t ordinal, int code);
+
+/* The same as message_code() unless the code is 0. Returns TOOL_GOOD for 0, else TOOL_BAD. */
 int failed_status(const char *file, const char *action, int err);
 int failed_output(const char *file, const char *action, int err);
 
@@ -135,12 +139,6 @@ int finish_stdout(void);
 /* The folder is in a limefs mount. */
 bool is_in_limefs(const char *folder);
 
-/* ---- arrays ---- */
-
-/* Makes room for one more element of an array that has `count` of them: `array` points to the
- * pointer to it. False without memory; then it is as it was. */
-bool array_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes);
-
 /* ---- directories ---- */
 
 /* Calls `each` for the names in a directory, but for "." and "..", until it returns another
@@ -153,9 +151,6 @@ int directory_each(int folder, const char *path, int flags,
 
 /* "" for 1, "s" for any other number. */
 const char *plural(uint64_t n);
-
-/* `len` decimal digits; false if there is anything else, or nothing, or it does not fit. */
-bool number_parse(const char *text, size_t len, uint64_t *out);
 
 /* Digits and perhaps one of k M G T (powers of 1024). */
 bool number_parse_size(const char *text, size_t len, uint64_t *out);
@@ -191,7 +186,7 @@ struct progress {
 void progress_begin(struct progress *, const char *what, uint64_t total);
 /* The same for a bar that counts files: "check    17 of 300 files". */
 void progress_begin_files(struct progress *, const char *what, uint64_t total);
-void progress_add(struct progress *, uint64_t bytes); /* NULL: nothing happens */
+void progress_add(void *progress, uint64_t bytes); /* NULL: nothing happens */
 /* progress_add() for functions of the library that ask whether to go on: true. */
 bool progress_count(void *progress, uint64_t bytes);
 void progress_to(struct progress *, uint64_t done);
