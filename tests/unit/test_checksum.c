@@ -105,9 +105,8 @@ static void compare(const unsigned char *data, const struct field *f,
     assert_int_equal(even.sumb ^ odd.sumb, want.sumb);
 }
 
-static void test_corpus(void **state)
+TEST(test_corpus)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(fields); i++) {
         struct limefile_fd file = open_corpus(fields[i].file);
         struct limefile_index *index = index_of(&file.source);
@@ -122,9 +121,8 @@ static void test_corpus(void **state)
 }
 
 /* CRC-32 of "123456789" is 0xcbf43926, by definition of the polynomial. */
-static void test_by_hand(void **state)
+TEST(test_by_hand)
 {
-    (void)state;
     static const uint32_t crc = 0xcbf43926;
     struct limefile_checksum sum = {0};
     limefile_checksum_add(&sum, "123456789", 1, 9, 0);
@@ -146,13 +144,4 @@ static void test_by_hand(void **state)
     struct limefile_checksum before = sum;
     limefile_checksum_add(&sum, NULL, 0, 9, 5);
     assert_memory_equal(&sum, &before, sizeof sum);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_corpus),
-        cmocka_unit_test(test_by_hand),
-    };
-    return cmocka_run_group_tests_name("checksum", tests, NULL, NULL);
 }

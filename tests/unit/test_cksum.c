@@ -54,9 +54,8 @@ static uint32_t cksum(const void *data, size_t n)
 
 /* ---- tests ---- */
 
-static void test_known(void **state)
+TEST(test_known)
 {
-    (void)state;
     assert_int_equal(cksum("123456789", 9), 930766865);
     assert_int_equal(cksum("123456789", 9), 0x377a6011);
     assert_int_equal(cksum("", 0), 4294967295);
@@ -66,9 +65,8 @@ static void test_known(void **state)
         assert_int_equal(cksum(zeros, n), oracle(zeros, n));
 }
 
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
-    (void)state;
     for (size_t n = 0; n < 70000; n = n * 3 / 2 + 1) {
         unsigned char *data = random_bytes(n);
         struct limefile_cksum sum = {0};
@@ -84,9 +82,8 @@ static void test_pieces(void **state)
     }
 }
 
-static void test_join(void **state)
+TEST(test_join)
 {
-    (void)state;
     enum { N = 5000 };
     unsigned char *data = random_bytes(N);
     uint32_t want = oracle(data, N);
@@ -108,9 +105,8 @@ static void test_join(void **state)
 }
 
 /* 2^62 zeros after a byte, which nobody can sum: joined as halves in either order. */
-static void test_join_of_huge(void **state)
+TEST(test_join_of_huge)
 {
-    (void)state;
     struct limefile_cksum one = {0}, zeros = {.bytes = UINT64_C(1) << 61}, other;
     limefile_cksum_add(&one, "x", 1);
     other = one;
@@ -154,9 +150,8 @@ static bool tell(void *context, uint64_t more)
     return true;
 }
 
-static void test_records(void **state)
+TEST(test_records)
 {
-    (void)state;
     static const size_t sizes[] = {0,       1,       7,       4096,    262143,  262144, 262145,
                                    1048575, 1048576, 1048577, 3000001, 5 << 20, 9437189};
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -183,9 +178,8 @@ static bool stop(void *context, uint64_t more)
     return false;
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-    (void)state;
     uint32_t sum;
     struct made m = make(9 << 20);
     assert_int_equal(limefile_record_cksum(m.fd, &m.record, 2, stop, NULL, &sum), -EINTR);
@@ -200,9 +194,8 @@ static void test_errors(void **state)
 }
 
 /* What coreutils print. */
-static void test_program(void **state)
+TEST(test_program)
 {
-    (void)state;
     static const size_t sizes[] = {0, 1, 255, 65536, 2500000};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         struct made m = make(sizes[i]);
@@ -220,15 +213,4 @@ static void test_program(void **state)
         assert_int_equal(cksum(m.data, sizes[i]), want);
         unmake(&m);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),   cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_join),    cmocka_unit_test(test_join_of_huge),
-        cmocka_unit_test(test_records), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_program),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,9 +58,8 @@ static void append(struct fixture *f, const char *type, size_t n, int value)
     assert_int_equal(limefile_commit(f->editor, n), 0);
 }
 
-static void test_append(void **state)
+TEST(test_append)
 {
-    (void)state;
     struct fixture f;
     open_fixture(&f, &(struct bytes){0});
     for (size_t n = 0; n < 40; n++) {
@@ -83,9 +82,8 @@ static void test_append(void **state)
     close_fixture(&f);
 }
 
-static void test_what_readers_see(void **state)
+TEST(test_what_readers_see)
 {
-    (void)state;
     struct fixture f;
     struct bytes b = three();
     open_fixture(&f, &b);
@@ -115,9 +113,8 @@ static void test_what_readers_see(void **state)
     close_fixture(&f);
 }
 
-static void test_remove_and_append(void **state)
+TEST(test_remove_and_append)
 {
-    (void)state;
     struct fixture f;
     struct bytes want = {0}, b = three();
     open_fixture(&f, &b);
@@ -166,9 +163,8 @@ static void assert_third(struct fixture *f, const char *data, size_t n)
     assert_is(f, &want);
 }
 
-static void test_resize(void **state)
+TEST(test_resize)
 {
-    (void)state;
     struct fixture f;
     struct bytes b = three();
     char data[1000] = {0};
@@ -192,9 +188,8 @@ static void test_resize(void **state)
 }
 
 /* What was written behind the end and cut off again must not come back. */
-static void test_resize_reads_as_zeros(void **state)
+TEST(test_resize_reads_as_zeros)
 {
-    (void)state;
     struct fixture f;
     struct bytes b = three();
     char data[100] = {0};
@@ -220,9 +215,8 @@ static void test_resize_reads_as_zeros(void **state)
     close_fixture(&f);
 }
 
-static void test_commit_sets_the_size_right(void **state)
+TEST(test_commit_sets_the_size_right)
 {
-    (void)state;
     struct fixture f;
     struct bytes b = three();
     char data[30] = {0};
@@ -240,9 +234,8 @@ static void test_commit_sets_the_size_right(void **state)
     close_fixture(&f);
 }
 
-static void test_states(void **state)
+TEST(test_states)
 {
-    (void)state;
     struct fixture f;
     char type[200];
     memset(type, 't', sizeof type);
@@ -272,9 +265,8 @@ static void test_states(void **state)
     close_fixture(&f);
 }
 
-static void test_which_containers(void **state)
+TEST(test_which_containers)
 {
-    (void)state;
     struct limefile_editor *editor;
     struct limefile_memory memory;
     struct fixture f;
@@ -301,9 +293,8 @@ static void test_which_containers(void **state)
     bytes_free(&want);
 }
 
-static void test_types(void **state)
+TEST(test_types)
 {
-    (void)state;
     struct fixture f;
     struct bytes want = {0}, b = three();
     open_fixture(&f, &b);
@@ -330,9 +321,8 @@ static unsigned flags_at(const struct fixture *f, size_t header)
     return f->memory.data[header + 6];
 }
 
-static void test_boundaries(void **state)
+TEST(test_boundaries)
 {
-    (void)state;
     struct fixture f;
     struct bytes b = three();
     open_fixture(&f, &b);
@@ -445,9 +435,8 @@ static bool attempt(const struct attempt *how, const struct bytes *want)
     return was_there;
 }
 
-static void test_failures_and_another_try(void **state)
+TEST(test_failures_and_another_try)
 {
-    (void)state;
     struct bytes want = three();
     static const int codes[] = {-ENOSPC, -EDQUOT, -EIO};
     for (size_t c = 0; c < COUNT(codes); c++)
@@ -557,9 +546,8 @@ static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_
     return was_there;
 }
 
-static void test_replace_and_failures(void **state)
+TEST(test_replace_and_failures)
 {
-    (void)state;
     static const struct {
         uint64_t ordinal, n;
     } changes[] = {{3, 13}, {3, 0}, {3, 5}, {3, 500}, {2, 8}};
@@ -571,9 +559,8 @@ static void test_replace_and_failures(void **state)
         }
 }
 
-static void test_replace_refused(void **state)
+TEST(test_replace_refused)
 {
-    (void)state;
     struct recorder recorder;
     struct limefile_record record;
     struct limefile_redo redo;
@@ -595,9 +582,8 @@ static void test_replace_refused(void **state)
     bytes_free(&b);
 }
 
-static void test_after_a_failed_commit(void **state)
+TEST(test_after_a_failed_commit)
 {
-    (void)state;
     static const struct action begin[] = {
         {BEGIN, .text = "new"}, {DATA, .at = 0, .n = 50, .value = 'n'}, {.what = END}};
     static const struct action grow[] = {
@@ -627,9 +613,8 @@ static void test_after_a_failed_commit(void **state)
 }
 
 /* The last record is cut, which fails half-way; nobody tries that again. */
-static void test_append_after_a_failed_cut(void **state)
+TEST(test_append_after_a_failed_cut)
 {
-    (void)state;
     static const struct action then[] = {{BEGIN, .text = "new"},
                                          {DATA, .at = 0, .n = 10, .value = 'n'},
                                          {COMMIT, .n = 10},
@@ -664,9 +649,8 @@ static void test_append_after_a_failed_cut(void **state)
     }
 }
 
-static void test_message_after_a_failed_commit(void **state)
+TEST(test_message_after_a_failed_commit)
 {
-    (void)state;
     for (size_t n = 1; n < 20; n++) {
         struct recorder recorder;
         struct bytes b = three();
@@ -709,9 +693,8 @@ static void on_a_full_disk(const struct action *script, const struct bytes *star
     bytes_free(want);
 }
 
-static void test_full(void **state)
+TEST(test_full)
 {
-    (void)state;
     static const struct action scripts[][SCRIPT_MAX] = {
         {{.what = GROWTH},
          {DATA, .at = 13, .n = 51, .value = 'x'},
@@ -757,9 +740,8 @@ static void test_full(void **state)
 }
 
 /* All came to the disk but for the length. */
-static void test_no_room_for_the_length(void **state)
+TEST(test_no_room_for_the_length)
 {
-    (void)state;
     static const struct action grow[] = {{.what = GROWTH},
                                          {DATA, .at = 13, .n = 51, .value = 'x'},
                                          {.what = FULL},
@@ -779,9 +761,8 @@ static void test_no_room_for_the_length(void **state)
     bytes_free(&want);
 }
 
-static void test_nowhere_to_write(void **state)
+TEST(test_nowhere_to_write)
 {
-    (void)state;
     struct limefile_memory memory;
     struct bytes b = three();
     limefile_memory_lend(&memory, b.at, b.n);
@@ -796,9 +777,8 @@ static void test_nowhere_to_write(void **state)
 
 /* ---- locks ---- */
 
-static void test_locks(void **state)
+TEST(test_locks)
 {
-    (void)state;
     char path[] = "/tmp/limefs-test-edit-XXXXXX";
     int first = mkostemp(path, O_CLOEXEC), second = open(path, O_RDWR | O_CLOEXEC);
     int reader = open(path, O_RDONLY | O_CLOEXEC);
@@ -819,31 +799,4 @@ static void test_locks(void **state)
     close(second);
     close(reader);
     unlink(path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),
-        cmocka_unit_test(test_what_readers_see),
-        cmocka_unit_test(test_remove_and_append),
-        cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_resize_reads_as_zeros),
-        cmocka_unit_test(test_commit_sets_the_size_right),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_which_containers),
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_boundaries),
-        cmocka_unit_test(test_failures_and_another_try),
-        cmocka_unit_test(test_replace_and_failures),
-        cmocka_unit_test(test_replace_refused),
-        cmocka_unit_test(test_after_a_failed_commit),
-        cmocka_unit_test(test_append_after_a_failed_cut),
-        cmocka_unit_test(test_message_after_a_failed_commit),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_no_room_for_the_length),
-        cmocka_unit_test(test_nowhere_to_write),
-        cmocka_unit_test(test_locks),
-    };
-    return cmocka_run_group_tests_name("edit", tests, NULL, NULL);
 }

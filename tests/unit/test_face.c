@@ -100,9 +100,8 @@ static const struct {
      32},
 };
 
-static void test_arrays(void **state)
+TEST(test_arrays)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(sites); i++) {
         struct limefile_field f = field_of(sites[i].kind, sites[i].name, sites[i].precision,
                                            sites[i].site_bytes, 4, box_2345);
@@ -112,9 +111,8 @@ static void test_arrays(void **state)
     }
 }
 
-static void test_arrays_without_a_lattice(void **state)
+TEST(test_arrays_without_a_lattice)
 {
-    (void)state;
     struct limefile_array a;
     struct limefile_field f = field_of(LIMEFILE_KIND_GLOBAL, "QLA_F_Real", 32, 12, 0, NULL);
     assert_array(&f, 0, 32, false, 1, (uint64_t[]){3});
@@ -143,9 +141,8 @@ static void test_arrays_without_a_lattice(void **state)
 
 /* ---- names ---- */
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     struct limefile_facename name, again;
     char suffix[LIMEFILE_FACE_SUFFIX_MAX], whole[64];
     size_t stem;
@@ -171,9 +168,8 @@ static void test_names(void **state)
     assert_false(name.little);
 }
 
-static void test_listed(void **state)
+TEST(test_listed)
 {
-    (void)state;
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     struct limefile_array a;
     struct limefile_facename name;
@@ -397,9 +393,8 @@ static void assert_all_npy(const struct limefile_field *f, bool all)
     }
 }
 
-static void test_every_range(void **state)
+TEST(test_every_range)
 {
-    (void)state;
     static const struct {
         unsigned precision;
         uint64_t site_bytes, extent[4];
@@ -417,9 +412,8 @@ static void test_every_range(void **state)
 }
 
 /* Sites that do not fit the buffer, that fill it, that just do not. */
-static void test_large_sites(void **state)
+TEST(test_large_sites)
 {
-    (void)state;
     for (uint64_t site = 32768 - 8; site <= 32768 + 8; site += 8) {
         struct limefile_field f =
             field_of(LIMEFILE_KIND_SCIDAC, "Lattice", 64, site, 2, (uint64_t[]){3, 2});
@@ -435,9 +429,8 @@ static void test_large_sites(void **state)
 }
 
 /* All small lattices, odd ones too, and boxes that begin at an odd site. */
-static void test_even_odd(void **state)
+TEST(test_even_odd)
 {
-    (void)state;
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_NPY, .even_odd = true};
     for (unsigned dims = 2; dims <= 4; dims++) {
         unsigned lattices = dims == 4 ? 625 : dims == 3 ? 125 : 25;
@@ -457,9 +450,8 @@ static void test_even_odd(void **state)
     }
 }
 
-static void test_even_odd_shape(void **state)
+TEST(test_even_odd_shape)
 {
-    (void)state;
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_NPY, .even_odd = true};
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     struct limefile_face *face;
@@ -480,9 +472,8 @@ static void test_even_odd_shape(void **state)
 }
 
 /* What is no ordinary number. */
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     static const double in[] = {
         0.0,       -0.0,     1.0,    1e308,    -1e308,           INFINITY,
         -INFINITY, NAN,      1e-320, -1e-45,   3.5e38,           3.4e38,
@@ -512,9 +503,8 @@ static void test_numbers(void **state)
 
 /* ---- directories ---- */
 
-static void test_slices(void **state)
+TEST(test_slices)
 {
-    (void)state;
     struct limefile_field f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 4, box_2345);
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_SLICES};
     struct limefile_face_entry entry;
@@ -555,9 +545,8 @@ static char *text_of(const struct limefile_face *face, uint64_t parent, const ch
     return text;
 }
 
-static void test_zarr(void **state)
+TEST(test_zarr)
 {
-    (void)state;
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_ZARR};
     struct limefile_face_entry entry;
@@ -595,9 +584,8 @@ static void test_zarr(void **state)
 }
 
 /* The same bytes each time, and the record's in their midst. */
-static void test_h5(void **state)
+TEST(test_h5)
 {
-    (void)state;
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_H5};
     struct limefile_field f =
         field_of(LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorVector", 32, 24, 3, (uint64_t[]){2, 1, 2});
@@ -666,9 +654,8 @@ static void try_all_faces(const struct limefile_field *f)
     }
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
-    (void)state;
     static const uint64_t huge[][8] = {
         {UINT64_C(1) << 62},
         {1, 1, 1, (UINT64_C(1) << 62)},
@@ -700,9 +687,8 @@ static void test_hostile(void **state)
 }
 
 /* 2^62 slices: found by their number, without a search. */
-static void test_many_slices(void **state)
+TEST(test_many_slices)
 {
-    (void)state;
     struct limefile_field f =
         field_of(LIMEFILE_KIND_SCIDAC, "", 0, 1, 4, (uint64_t[]){1, 1, 1, UINT64_C(1) << 62});
     struct limefile_face_entry entry;
@@ -719,18 +705,4 @@ static void test_many_slices(void **state)
     assert_false(limefile_face_find(face, 0, "4611686018427387904", &number));
     assert_false(limefile_face_find(face, 0, "99999999999999999999", &number));
     limefile_face_close(face);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrays),      cmocka_unit_test(test_arrays_without_a_lattice),
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_listed),
-        cmocka_unit_test(test_every_range), cmocka_unit_test(test_large_sites),
-        cmocka_unit_test(test_even_odd),    cmocka_unit_test(test_even_odd_shape),
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_zarr),        cmocka_unit_test(test_h5),
-        cmocka_unit_test(test_hostile),     cmocka_unit_test(test_many_slices),
-    };
-    return cmocka_run_group_tests_name("faces", tests, NULL, NULL);
 }

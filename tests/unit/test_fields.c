@@ -231,9 +231,8 @@ static void assert_field(const struct limefile_field *f, const struct expected *
     assert_true(limefile_field_is_summable(f));
 }
 
-static void test_corpus(void **state)
+TEST(test_corpus)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(corpus); i++) {
         struct limefile_fd file = open_corpus(corpus[i].file);
         struct limefile_index *index = index_of(&file.source);
@@ -259,9 +258,8 @@ static void test_corpus(void **state)
 }
 
 /* Of these nothing is said: what is in them has nothing to do with ILDG. */
-static void test_plain_corpus(void **state)
+TEST(test_plain_corpus)
 {
-    (void)state;
     static const char *const files[] = {"clime_pack_multi.lime", "clime_writer_test1.lime",
                                         "lemon_canonical_n1.lime", "lemon_parallel_n1.lime",
                                         "lemon_xlf_non_blocking_n1.lime"};
@@ -288,9 +286,8 @@ static void test_plain_corpus(void **state)
 }
 
 /* tmLQCD: a record with its checksum for each flavour, in messages of their own. */
-static void test_flavours(void **state)
+TEST(test_flavours)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("propagator-type", "DiracFermion_Sink", MB | ME),
         TEXT("etmc-propagator-format", ETMC(32, 2), MB | ME),
@@ -317,9 +314,8 @@ static void test_flavours(void **state)
 }
 
 /* Older ones wrote every record as a message; the source stands before the propagator. */
-static void test_source_and_sink(void **state)
+TEST(test_source_and_sink)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("propagator-type", "DiracFermion_Source_Sink_Pairs", MB | ME),
         TEXT("etmc-source-format", ETMC(64, 1), MB | ME),
@@ -340,9 +336,8 @@ static void test_source_and_sink(void **state)
 }
 
 /* nissa's: the format says a spinor, its type that it has colours only. */
-static void test_staggered(void **state)
+TEST(test_staggered)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("propagator-type", "ColorOnly", MB | ME),
         TEXT("stag-propagator-format", ETMC(64, 1), MB | ME),
@@ -360,9 +355,8 @@ static void test_staggered(void **state)
 
 /* Contractions of any number of components, spinors; the date behind the document is as cvc
  * writes it. */
-static void test_cvc(void **state)
+TEST(test_cvc)
 {
-    (void)state;
 #define CVC(inner)                                                                \
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cvcFormat>\n" inner             \
     "<precision>64</precision>\n<lx>2</lx>\n<ly>2</ly>\n<lz>2</lz>\n<lt>2</lt>\n" \
@@ -401,9 +395,8 @@ static void test_cvc(void **state)
 }
 
 /* Whatever the field, it is ildg-binary-data; a configuration has its format. */
-static void test_grid(void **state)
+TEST(test_grid)
 {
-    (void)state;
 #define NAMED(name)                                                                      \
     "<scidacRecord>\n<version>1</version>\n<recordtype>0</recordtype>\n<datatype>" name  \
     "</datatype>\n<precision>D</precision>\n<colors>1</colors>\n<spins>1</spins>\n" SITE \
@@ -431,9 +424,8 @@ static void test_grid(void **state)
 
 /* It says the lattice in each message; a checkerboard, and a tensor that has no name, by their
  * length only. */
-static void test_grid_lengths(void **state)
+TEST(test_grid_lengths)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2"), MB | ME),
         TEXT("grid-format", GRID(E(4) E(4) E(4) E(8)), MB),
@@ -479,9 +471,8 @@ static void test_grid_lengths(void **state)
 }
 
 /* Written where there is no name: no deviation, and no name. */
-static void test_blank_lfn(void **state)
+TEST(test_blank_lfn)
 {
-    (void)state;
     static const char *const blank[] = {"", " ", "\n"};
     for (size_t i = 0; i < COUNT(blank); i++) {
         const struct row rows[] = {
@@ -498,9 +489,8 @@ static void test_blank_lfn(void **state)
 }
 
 /* A format or a checksum whose data a fault has cut off is where it belongs. */
-static void test_data_cut_off(void **state)
+TEST(test_data_cut_off)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
         DATA("ildg-binary-data", GAUGE_2222, ME),
@@ -518,9 +508,8 @@ static void test_data_cut_off(void **state)
 }
 
 /* Several configurations in one container, the LFN behind. */
-static void test_two_gauges(void **state)
+TEST(test_two_gauges)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
         DATA("ildg-binary-data", GAUGE_2222, 0),
@@ -571,9 +560,8 @@ static void broken(unsigned a, unsigned b, unsigned c, unsigned d)
     unlook(&l);
 }
 
-static void test_broken_flags(void **state)
+TEST(test_broken_flags)
 {
-    (void)state;
     broken(MB, 0, 0, ME);
     broken(0, 0, 0, 0);
     broken(MB, MB, MB, MB);
@@ -585,9 +573,8 @@ static void test_broken_flags(void **state)
 }
 
 /* Good flags, but the format's message has no data: told, and taken all the same. */
-static void test_each_record_a_message(void **state)
+TEST(test_each_record_a_message)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME),
         TEXT("ildg-data-lfn", "lfn://one", MB | ME),
@@ -617,9 +604,8 @@ static void test_each_record_a_message(void **state)
 
 /* ---- what is wrong ---- */
 
-static void test_format_missing(void **state)
+TEST(test_format_missing)
 {
-    (void)state;
     static const struct row rows[] = {
         DATA("ildg-binary-data", GAUGE_2222, MB),
         TEXT("scidac-checksum", SUM(1, 2), ME),
@@ -652,9 +638,8 @@ static void test_format_missing(void **state)
     assert_ends(&l, 0, 0);
 }
 
-static void test_format_late(void **state)
+TEST(test_format_late)
 {
-    (void)state;
     static const struct row behind[] = {
         DATA("ildg-binary-data", GAUGE_2222, MB),
         TEXT("scidac-checksum", SUM(1, 2), 0),
@@ -711,9 +696,8 @@ static void disputed(const char *record, size_t record_n, size_t bytes, bool is)
     unlook(&l);
 }
 
-static void test_disputed(void **state)
+TEST(test_disputed)
 {
-    (void)state;
     static const char same[] = RECORD_XML(0, GAUGE_SITE);
     static const char twice[] =
         RECORD_XML(0, "<typesize>144</typesize><datacount>4</datacount>");
@@ -744,9 +728,8 @@ static void differs(const char *file, size_t file_n, const char *record, size_t 
 
 #define TWO(a, b, ordinal) differs(a, sizeof(a) - 1, b, sizeof(b) - 1, ordinal)
 
-static void test_format_differs(void **state)
+TEST(test_format_differs)
 {
-    (void)state;
     TWO(FILE_XML("2 2 2 4"), RECORD_XML(0, GAUGE_SITE), 0);
     TWO(FILE_XML("2 2 4 2"), RECORD_XML(0, GAUGE_SITE), 1);
     TWO(FILE_XML("2 2 8"), RECORD_XML(0, GAUGE_SITE), 1);
@@ -756,9 +739,8 @@ static void test_format_differs(void **state)
         "<scidacRecord><precision>D</precision>" GAUGE_SITE "</scidacRecord>", 2);
 }
 
-static void test_length(void **state)
+TEST(test_length)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
         DATA("ildg-binary-data", GAUGE_2222 - 1, ME),
@@ -788,9 +770,8 @@ static void test_length(void **state)
 }
 
 /* More bytes than there can be: whatever the arithmetic gives, it is not that length. */
-static void test_astronomical(void **state)
+TEST(test_astronomical)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(64, 4294967296, 1048576, 2, 16), MB),
         DATA("ildg-binary-data", 0, ME),
@@ -810,9 +791,8 @@ static void test_astronomical(void **state)
     unlook(&l);
 }
 
-static void test_boxes(void **state)
+TEST(test_boxes)
 {
-    (void)state;
 #define BOX(lower, upper) \
     RECORD_XML(2, "<hyperlower>" lower "</hyperlower><hyperupper>" upper "</hyperupper>" SITE)
     static const struct row rows[] = {
@@ -839,9 +819,8 @@ static void test_boxes(void **state)
 }
 
 /* Without a file's XML sites have their ranks, but not a box's; a part of a file is none. */
-static void test_lattice_unknown(void **state)
+TEST(test_lattice_unknown)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
         DATA("scidac-binary-data", 80, ME),
@@ -868,9 +847,8 @@ static void test_lattice_unknown(void **state)
     assert_ends(&l, LIMEFILE_D_FIELD_LENGTH, 4);
 }
 
-static void test_checksums_alone(void **state)
+TEST(test_checksums_alone)
 {
-    (void)state;
     static const struct row two[] = {
         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
         DATA("ildg-binary-data", GAUGE_2222, 0),
@@ -941,9 +919,8 @@ static void assert_pairs(const char *order, const char *sums, uint64_t alone)
     assert_ends(&l, alone ? LIMEFILE_D_CHECKSUM_ALONE : 0, alone);
 }
 
-static void test_pairs(void **state)
+TEST(test_pairs)
 {
-    (void)state;
     assert_pairs("d1d2", "12", 0);
     assert_pairs("d1d2d3", "123", 0);
     assert_pairs("dd2", "02", 0);
@@ -958,9 +935,8 @@ static void test_pairs(void **state)
     assert_pairs("d12d", "10", 4);
 }
 
-static void test_senseless_metadata(void **state)
+TEST(test_senseless_metadata)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("scidac-private-file-xml", "<scidacFile/>", MB | ME),
         TEXT("scidac-private-record-xml", "nothing", MB),
@@ -996,9 +972,8 @@ static void test_senseless_metadata(void **state)
     unlook(&l);
 }
 
-static void test_other_gauge_groups(void **state)
+TEST(test_other_gauge_groups)
 {
-    (void)state;
 #define GROUP(name)                                                                         \
     "<ildgFormat><field>" name "</field><precision>32</precision><lx>2</lx><ly>2</ly><lz>2" \
     "</lz><lt>2</lt></ildgFormat>"
@@ -1021,9 +996,8 @@ static void test_other_gauge_groups(void **state)
     assert_ends(&l, 0, 0);
 }
 
-static void test_gauge_names(void **state)
+TEST(test_gauge_names)
 {
-    (void)state;
     static const struct {
         const char *name;
         enum limefile_group group;
@@ -1095,9 +1069,8 @@ static void test_gauge_names(void **state)
 
 /* Of SU(N) the name gives the size of a site; of others the length does, or a private record.
  */
-static void test_sites_of_groups(void **state)
+TEST(test_sites_of_groups)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", GROUP("su4gauge"), MB),
         DATA("ildg-binary-data", 16 * 4 * 16 * 2 * 4, ME),
@@ -1129,9 +1102,8 @@ static void test_sites_of_groups(void **state)
 /* ---- several configurations in one container (ILDG 2.0) ---- */
 
 /* A configuration of two fields, and one more, each with its format and sum, in one message. */
-static void test_pairs_in_a_message(void **state)
+TEST(test_pairs_in_a_message)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-data-lfn", "lfn://all", MB | ME),
         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
@@ -1164,9 +1136,8 @@ static void test_pairs_in_a_message(void **state)
 }
 
 /* A message for the format and one for the data: read all the same, and named. */
-static void test_pairs_of_messages(void **state)
+TEST(test_pairs_of_messages)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME),
         DATA("ildg-binary-data", GAUGE_2222, MB | ME),
@@ -1190,9 +1161,8 @@ static void test_pairs_of_messages(void **state)
 
 /* ---- reading ---- */
 
-static void test_read_errors(void **state)
+TEST(test_read_errors)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
         DATA("ildg-binary-data", GAUGE_2222, 0),
@@ -1222,9 +1192,8 @@ static void test_read_errors(void **state)
 }
 
 /* Many records of each kind: one pass, whatever their order. */
-static void test_many(void **state)
+TEST(test_many)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(32, 1, 1, 1, 1), 0),
         TEXT("etmc-source-format", "<a/>", 0),
@@ -1250,9 +1219,8 @@ static void test_many(void **state)
     free(all);
 }
 
-static void test_no_fields(void **state)
+TEST(test_no_fields)
 {
-    (void)state;
     struct looked l;
     look(&l, NULL, 0);
     assert_int_equal(l.fields.count, 0);
@@ -1262,43 +1230,4 @@ static void test_no_fields(void **state)
     LOOK(&l, rows);
     assert_false(l.fields.described);
     assert_ends(&l, 0, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_corpus),
-        cmocka_unit_test(test_plain_corpus),
-        cmocka_unit_test(test_flavours),
-        cmocka_unit_test(test_source_and_sink),
-        cmocka_unit_test(test_staggered),
-        cmocka_unit_test(test_cvc),
-        cmocka_unit_test(test_grid),
-        cmocka_unit_test(test_grid_lengths),
-        cmocka_unit_test(test_blank_lfn),
-        cmocka_unit_test(test_data_cut_off),
-        cmocka_unit_test(test_two_gauges),
-        cmocka_unit_test(test_broken_flags),
-        cmocka_unit_test(test_each_record_a_message),
-        cmocka_unit_test(test_format_missing),
-        cmocka_unit_test(test_format_late),
-        cmocka_unit_test(test_disputed),
-        cmocka_unit_test(test_format_differs),
-        cmocka_unit_test(test_length),
-        cmocka_unit_test(test_astronomical),
-        cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_lattice_unknown),
-        cmocka_unit_test(test_checksums_alone),
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_senseless_metadata),
-        cmocka_unit_test(test_other_gauge_groups),
-        cmocka_unit_test(test_gauge_names),
-        cmocka_unit_test(test_sites_of_groups),
-        cmocka_unit_test(test_pairs_in_a_message),
-        cmocka_unit_test(test_pairs_of_messages),
-        cmocka_unit_test(test_read_errors),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_no_fields),
-    };
-    return cmocka_run_group_tests_name("fields", tests, NULL, NULL);
 }

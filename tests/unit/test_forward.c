@@ -1,13 +1,9 @@
 /* test_forward.c - what is forwarded, what is fetched ahead, and which slot is used again */
 #include "forward.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "suite.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -74,11 +70,10 @@ static int ask(struct bench *b, uint64_t offset, size_t n)
     return pieces;
 }
 
-static void test_a_stream_is_fetched_once_and_whole(void **state)
+TEST(test_a_stream_is_fetched_once_and_whole)
 {
     struct bench b;
     uint64_t local = 0, loaded = 0, at = 0, bytes = end - BEGIN;
-    (void)state;
     set_up(&b);
     for (; at < bytes; at += MIB) {
         size_t n = bytes - at < MIB ? (size_t)(bytes - at) : MIB;
@@ -98,11 +93,10 @@ static void test_a_stream_is_fetched_once_and_whole(void **state)
 }
 
 /* Requests of 128 KiB and blocks of 1 MiB, as threads of the daemon read ahead. */
-static void test_small_extents(void **state)
+TEST(test_small_extents)
 {
     struct bench b = {.now = 100};
     uint64_t loaded = 0, local = 0;
-    (void)state;
     limefs_forward_init(&b.forward, 24 * MIB, MIB, 256 * 1024);
     for (uint64_t at = 0; at < 500 * MIB; at += 128 * 1024) {
         local += ask(&b, at, 128 * 1024) ? 0 : 128 * 1024;
@@ -119,11 +113,10 @@ static void test_small_extents(void **state)
     assert_int_equal(b.forward.stats.wasted_bytes, 0);
 }
 
-static void test_loads_grow_to_an_extent(void **state)
+TEST(test_loads_grow_to_an_extent)
 {
     struct bench b;
     uint64_t longest = 0;
-    (void)state;
     set_up(&b);
     for (uint64_t at = 0; at < 200 * MIB; at += MIB) {
         ask(&b, at, MIB);
@@ -137,12 +130,11 @@ static void test_loads_grow_to_an_extent(void **state)
     assert_int_equal(longest, 32 * MIB);
 }
 
-static void test_out_of_order(void **state)
+TEST(test_out_of_order)
 {
     static const uint64_t order[] = {1, 0, 3, 2, 6, 4, 5, 7};
     struct bench b;
     int given = 0;
-    (void)state;
     set_up(&b);
     for (uint64_t at = 0; at < 400; at += 8)
         for (size_t i = 0; i < 8; i++)
@@ -150,10 +142,9 @@ static void test_out_of_order(void **state)
     assert_true(given >= 385);
 }
 
-static void test_random_and_small_requests_are_local(void **state)
+TEST(test_random_and_small_requests_are_local)
 {
     struct bench b;
-    (void)state;
     set_up(&b);
     srand(3);
     for (int i = 0; i < 100000; i++) {
@@ -167,11 +158,10 @@ static void test_random_and_small_requests_are_local(void **state)
     assert_int_equal(b.forward.stats.loads, 0);
 }
 
-static void test_a_small_block_stream_is_a_stream(void **state)
+TEST(test_a_small_block_stream_is_a_stream)
 {
     struct bench b;
     int given = 0;
-    (void)state;
     set_up(&b);
     ask(&b, 0, 128 * 1024);
     for (uint64_t at = 128 * 1024; at < 20 * MIB; at += 4096)
@@ -179,10 +169,9 @@ static void test_a_small_block_stream_is_a_stream(void **state)
     assert_true(given > 3500);
 }
 
-static void test_nothing_is_loaded_when_it_may_not_be(void **state)
+TEST(test_nothing_is_loaded_when_it_may_not_be)
 {
     struct bench b;
-    (void)state;
     set_up(&b);
     for (uint64_t at = 0; at < 50 * MIB; at += MIB) {
         struct limefs_want request = want(&b, at, MIB);
@@ -192,10 +181,9 @@ static void test_nothing_is_loaded_when_it_may_not_be(void **state)
     assert_true(ask(&b, 50 * MIB, MIB) > 0); /* at once, where it may */
 }
 
-static void test_waiting_leads_further_ahead(void **state)
+TEST(test_waiting_leads_further_ahead)
 {
     struct bench b;
-    (void)state;
     set_up(&b);
     for (uint64_t at = 0; at < 300 * MIB; at += MIB) {
         struct limefs_want request = want(&b, at, MIB);
@@ -206,10 +194,9 @@ static void test_waiting_leads_further_ahead(void **state)
     assert_int_equal(b.forward.flow[0].depth, 6); /* of 8 slots: who is behind needs some too */
 }
 
-static void test_who_goes_away_wastes_and_is_noticed(void **state)
+TEST(test_who_goes_away_wastes_and_is_noticed)
 {
     struct bench b;
-    (void)state;
     set_up(&b);
     for (uint64_t at = 0; at < 100 * MIB; at += MIB) {
         struct limefs_want request = want(&b, at, MIB);
@@ -223,10 +210,9 @@ static void test_who_goes_away_wastes_and_is_noticed(void **state)
     assert_true(b.forward.stats.wasted_bytes >= 32 * MIB);
 }
 
-static void test_held_and_loading_slots_are_not_taken(void **state)
+TEST(test_held_and_loading_slots_are_not_taken)
 {
     struct bench b;
-    (void)state;
     set_up(&b);
     for (uint64_t at = 0; at < 8 * MIB; at += MIB)
         ask(&b, at, MIB);
@@ -242,12 +228,11 @@ static void test_held_and_loading_slots_are_not_taken(void **state)
         limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows), 0);
 }
 
-static void test_dropped_bytes_are_not_found(void **state)
+TEST(test_dropped_bytes_are_not_found)
 {
     struct bench b;
     int slots[LIMEFS_PIECES_MAX];
     bool ready;
-    (void)state;
     set_up(&b);
     for (uint64_t at = 0; at < 20 * MIB; at += MIB)
         ask(&b, at, MIB);
@@ -268,11 +253,10 @@ static bool has(const struct bench *b, uint64_t offset)
 }
 
 /* What was fetched of the bytes goes when the change begins, and comes again after its end. */
-static void test_changes(void **state)
+TEST(test_changes)
 {
     struct bench b;
     uint64_t at = 0;
-    (void)state;
     set_up(&b);
     for (; at < 60 * MIB; at += MIB)
         ask(&b, at, MIB);
@@ -304,13 +288,12 @@ static void test_changes(void **state)
 }
 
 /* A load that is under way when its bytes change. */
-static void test_a_change_of_what_is_loading(void **state)
+TEST(test_a_change_of_what_is_loading)
 {
     struct bench b;
     struct limefs_change change = {.view = VIEW, .from = BEGIN, .to = UINT64_MAX};
     bool follows, ready;
     int slots[LIMEFS_PIECES_MAX];
-    (void)state;
     set_up(&b);
     struct limefs_want request = want(&b, 0, 5 * MIB);
     b.count = limefs_forward_note(&b.forward, &request, 1, b.loads, &follows);
@@ -343,11 +326,10 @@ static int read_short(struct bench *b)
 
 /* A record that is shorter than what counts as one stream: read again and again, of what is
  * still there, of nothing, and with a hole in it. */
-static void test_a_short_record_again(void **state)
+TEST(test_a_short_record_again)
 {
     struct bench b;
     struct limefs_change hole = {.view = VIEW, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};
-    (void)state;
     set_up(&b);
     assert_true(read_short(&b) >= 6);
     for (int i = 0; i < 10; i++) {
@@ -363,10 +345,9 @@ static void test_a_short_record_again(void **state)
 }
 
 /* A second reader, far behind the first, of what is still there. */
-static void test_behind_another_stream(void **state)
+TEST(test_behind_another_stream)
 {
     struct bench b;
-    (void)state;
     set_up(&b);
     for (uint64_t at = 0; at < 100 * MIB; at += MIB)
         ask(&b, at, MIB);
@@ -380,37 +361,13 @@ static void test_behind_another_stream(void **state)
     }
 }
 
-static void test_many_streams_share_the_slots(void **state)
+TEST(test_many_streams_share_the_slots)
 {
     struct bench b;
     int given = 0;
-    (void)state;
     set_up(&b);
     for (uint64_t at = 0; at < 100 * MIB; at += MIB)
         for (uint64_t stream = 0; stream < 4; stream++)
             given += ask(&b, stream * 200 * MIB + at, MIB) > 0;
     assert_true(given > 340); /* of 384 that might be */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_stream_is_fetched_once_and_whole),
-        cmocka_unit_test(test_small_extents),
-        cmocka_unit_test(test_loads_grow_to_an_extent),
-        cmocka_unit_test(test_out_of_order),
-        cmocka_unit_test(test_random_and_small_requests_are_local),
-        cmocka_unit_test(test_a_small_block_stream_is_a_stream),
-        cmocka_unit_test(test_nothing_is_loaded_when_it_may_not_be),
-        cmocka_unit_test(test_waiting_leads_further_ahead),
-        cmocka_unit_test(test_who_goes_away_wastes_and_is_noticed),
-        cmocka_unit_test(test_held_and_loading_slots_are_not_taken),
-        cmocka_unit_test(test_dropped_bytes_are_not_found),
-        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_a_change_of_what_is_loading),
-        cmocka_unit_test(test_a_short_record_again),
-        cmocka_unit_test(test_behind_another_stream),
-        cmocka_unit_test(test_many_streams_share_the_slots),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -209,9 +209,8 @@ static void check_format(enum limefile_gauge_format format, unsigned of_sites,
     free(m.data);
 }
 
-static void formats(void **state)
+TEST(formats)
 {
-    (void)state;
     for (unsigned of_sites = 32; of_sites <= 64; of_sites += 32) {
         for (unsigned precision = 32; precision <= 64; precision += 32) {
             check_format(LIMEFILE_GAUGE_ILDG, of_sites, precision, 3);
@@ -223,9 +222,8 @@ static void formats(void **state)
     }
 }
 
-static void forms_that_are_none(void **state)
+TEST(forms_that_are_none)
 {
-    (void)state;
     static const struct limefile_gauge_form wrong[] = {
         {.format = LIMEFILE_GAUGE_MILC, .precision = 64},
         {.format = LIMEFILE_GAUGE_OPENQCD, .precision = 32},
@@ -251,9 +249,8 @@ static bool stop(void *context, uint64_t more)
     return false;
 }
 
-static void failures(void **state)
+TEST(failures)
 {
-    (void)state;
     struct memory m;
     struct limefile_gauge_totals totals;
     make(&m, extents, 32);
@@ -269,14 +266,4 @@ static void failures(void **state)
         assert_int_equal(limefile_gauge_run(&pass, &totals), -EINTR);
     }
     free(m.data);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats),
-        cmocka_unit_test(forms_that_are_none),
-        cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -261,9 +261,8 @@ static const uint64_t shapes[][4] = {
     {40, 14, 15, 2}, {7, 183, 2, 1},
 };
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
         const uint64_t *e = shapes[i];
         struct config c = make(e[0], e[1], e[2], e[3], i % 3 == 1 ? 32 : 64);
@@ -283,9 +282,8 @@ static void test_shapes(void **state)
     }
 }
 
-static void test_unit(void **state)
+TEST(test_unit)
 {
-    (void)state;
     struct config c = make(7, 4, 3, 5, 64);
     memset(c.u, 0, 4 * c.count * sizeof *c.u);
     for (uint64_t i = 0; i < 4 * c.count; i++)
@@ -301,9 +299,8 @@ static void test_unit(void **state)
 }
 
 /* U_mu(x) -> g(x) U_mu(x) g(x + mu)^+ changes the trace of links, not that of loops. */
-static void test_gauge_invariance(void **state)
+TEST(test_gauge_invariance)
 {
-    (void)state;
     struct config c = make(6, 5, 4, 3, 64);
     su3 *g = calloc(c.count, sizeof *g);
     struct limefile_physics before = measure(&c, 3);
@@ -324,9 +321,8 @@ static void test_gauge_invariance(void **state)
     release(&c);
 }
 
-static void test_threads_same_bits(void **state)
+TEST(test_threads_same_bits)
 {
-    (void)state;
     for (unsigned precision = 32; precision <= 64; precision += 32) {
         struct config c = make(10, 17, 16, 7, precision);
         struct limefile_physics one = measure(&c, 1);
@@ -341,9 +337,8 @@ static void test_threads_same_bits(void **state)
 }
 
 /* What this processor has gives the bits that any has. */
-static void test_instructions_same_bits(void **state)
+TEST(test_instructions_same_bits)
 {
-    (void)state;
     double *tiles = aligned_alloc(64, 4 * TILE_REALS * sizeof *tiles + 64);
     const double *next[3];
     assert_non_null(tiles);
@@ -384,9 +379,8 @@ static void assert_first(const struct limefile_physics *p, const struct config *
 }
 
 /* The first one in the file is named, though threads meet others before. */
-static void test_bad_links(void **state)
+TEST(test_bad_links)
 {
-    (void)state;
     struct config c = make(5, 20, 19, 4, 64);
     const uint64_t bad[] = {4 * c.count - 1, 9001, 9002, 4321, 1234};
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -406,9 +400,8 @@ static void test_bad_links(void **state)
     release(&c);
 }
 
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
-    (void)state;
     for (unsigned precision = 32; precision <= 64; precision += 32) {
         struct config c = make(6, 4, 4, 4, precision);
         double unitarity = measure(&c, 1).unitarity;
@@ -431,9 +424,8 @@ static void test_not_finite(void **state)
 }
 
 /* Finite, but their products are not. */
-static void test_huge(void **state)
+TEST(test_huge)
 {
-    (void)state;
     struct config c = make(3, 3, 3, 3, 64);
     for (int i = 0; i < 18; i++)
         put_real(&c, 13, i, 1e300);
@@ -446,9 +438,8 @@ static void test_huge(void **state)
 }
 
 /* Just below and beyond: a factor f makes f^2 - 1 of the unitarity, more of the determinant. */
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
-    (void)state;
     for (unsigned precision = 32; precision <= 64; precision += 32) {
         double bound = precision == 32 ? 1e-4 : 1e-6;
         for (int beyond = 0; beyond < 2; beyond++) {
@@ -477,9 +468,8 @@ static bool stop(void *context, uint64_t more)
     return false;
 }
 
-static void test_progress(void **state)
+TEST(test_progress)
 {
-    (void)state;
     struct config c = make(8, 16, 16, 6, 64);
     struct limefile_sites sites = sites_of(&c);
     for (unsigned threads = 1; threads < 4; threads++) {
@@ -506,9 +496,8 @@ static int refuse(void *context, uint64_t first, uint64_t count, void *out)
 }
 
 /* Lattices that are none, and those that are too large to be read. */
-static void test_extents(void **state)
+TEST(test_extents)
 {
-    (void)state;
     const uint64_t huge = UINT64_C(1) << 54;
     const struct {
         uint64_t extent[4];
@@ -536,9 +525,8 @@ static void test_extents(void **state)
 
 /* ---- words ---- */
 
-static void test_bad_text(void **state)
+TEST(test_bad_text)
 {
-    (void)state;
     struct limefile_physics_bad bad = {
         .wrong = LIMEFILE_PHYSICS_UNITARITY,
         .at = {3, 0, 1, 2},
@@ -574,9 +562,8 @@ static struct limefile_physics_stated state_text(const char *text)
     return s;
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     const struct {
         const char *text;
         double value, digit;
@@ -609,9 +596,8 @@ static void test_numbers(void **state)
     assert_near(s.digit, 0.01 / 3, 1e-15);
 }
 
-static void test_agrees(void **state)
+TEST(test_agrees)
 {
-    (void)state;
     const struct {
         double is;
         const char *text;
@@ -657,9 +643,8 @@ static int stated_of(const struct bytes *b, uint64_t ordinal,
     return count;
 }
 
-static void test_stated(void **state)
+TEST(test_stated)
 {
-    (void)state;
     struct limefile_physics_stated s[LIMEFILE_PHYSICS_STATED_MAX];
     struct bytes b = {0};
     add_text(&b, "xlf-info",
@@ -702,9 +687,8 @@ static void test_stated(void **state)
 }
 
 /* A QCDml document in the message; an xlf-info after the data, in their message only. */
-static void test_stated_beside(void **state)
+TEST(test_stated_beside)
 {
-    (void)state;
     struct limefile_physics_stated s[LIMEFILE_PHYSICS_STATED_MAX];
     struct bytes b = {0};
     add_text(&b, "QCDml",
@@ -722,27 +706,4 @@ static void test_stated_beside(void **state)
     assert_int_equal(s[1].quantity, LIMEFILE_PHYSICS_PLAQUETTE);
     assert_int_equal(stated_of(&b, 4, s), 0); /* one is the others', one of another message */
     bytes_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_gauge_invariance),
-        cmocka_unit_test(test_threads_same_bits),
-        cmocka_unit_test(test_instructions_same_bits),
-        cmocka_unit_test(test_bad_links),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_extents),
-        cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_agrees),
-        cmocka_unit_test(test_stated),
-        cmocka_unit_test(test_stated_beside),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

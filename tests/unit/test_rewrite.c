@@ -174,9 +174,8 @@ static void assert_file(struct place *p, const struct bytes *want)
 
 /* ---- tests ---- */
 
-static void test_other_length(void **state)
+TEST(test_other_length)
 {
-    (void)state;
     struct place p = {0};
     struct bytes start = six();
     struct limefile_record second;
@@ -218,9 +217,8 @@ static void test_other_length(void **state)
     bytes_free(&start);
 }
 
-static void test_no_data(void **state)
+TEST(test_no_data)
 {
-    (void)state;
     struct place p = {0};
     struct bytes start = six(), want = {0};
     int new_fd;
@@ -268,9 +266,8 @@ static void leave_out(struct place *p, unsigned *message, uint64_t ordinal)
     bytes_free(&want);
 }
 
-static void test_leave_out(void **state)
+TEST(test_leave_out)
 {
-    (void)state;
     struct place p = {0};
     place_make(&p, "c");
     for (unsigned ends = 0; ends < 16; ends++) /* all ways to make messages of five records */
@@ -318,9 +315,8 @@ static void insert_behind(struct place *p, const unsigned *message, uint64_t aft
     bytes_free(&want);
 }
 
-static void test_insert(void **state)
+TEST(test_insert)
 {
-    (void)state;
     struct place p = {0};
     place_make(&p, "c");
     for (unsigned ends = 0; ends < 16; ends++)
@@ -334,9 +330,8 @@ static void test_insert(void **state)
     place_remove(&p);
 }
 
-static void test_insert_failures(void **state)
+TEST(test_insert_failures)
 {
-    (void)state;
     struct place p = {0};
     struct bytes start = six();
     int err = -1, new_fd;
@@ -369,9 +364,8 @@ static void test_insert_failures(void **state)
     bytes_free(&start);
 }
 
-static void test_the_only_record(void **state)
+TEST(test_the_only_record)
 {
-    (void)state;
     struct place p = {0};
     struct bytes start = {0}, want = {0};
     int new_fd;
@@ -388,9 +382,8 @@ static void test_the_only_record(void **state)
     bytes_free(&want);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     char longest[NAME_MAX + 1];
     memset(longest, 'n', NAME_MAX);
     longest[NAME_MAX] = '\0';
@@ -410,9 +403,8 @@ static void test_names(void **state)
     bytes_free(&start);
 }
 
-static void test_what_belongs_to_the_file(void **state)
+TEST(test_what_belongs_to_the_file)
 {
-    (void)state;
     struct place p = {0};
     struct bytes start = six();
     struct stat st;
@@ -441,9 +433,8 @@ static void test_what_belongs_to_the_file(void **state)
     bytes_free(&start);
 }
 
-static void test_other_file_of_that_name(void **state)
+TEST(test_other_file_of_that_name)
 {
-    (void)state;
     struct place p = {0};
     struct bytes start = six();
     int new_fd;
@@ -464,9 +455,8 @@ static void test_other_file_of_that_name(void **state)
 }
 
 /* In a folder where all may make files: what has the temporary name may be another user's. */
-static void test_other_file_of_the_temporary_name(void **state)
+TEST(test_other_file_of_the_temporary_name)
 {
-    (void)state;
     struct place p = {0};
     struct bytes start = six();
     struct stat st;
@@ -489,9 +479,8 @@ static void test_other_file_of_the_temporary_name(void **state)
     bytes_free(&start);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     struct place p = {0};
     struct bytes start = six();
     struct limefile_record record;
@@ -539,9 +528,8 @@ static struct bytes rewritten(void)
     return want;
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     struct bytes start = six(), want = rewritten();
     struct place p = {0};
     int err = -1, new_fd;
@@ -575,9 +563,8 @@ static int count_others(const struct place *p)
 }
 
 /* Killed at each step: the old or the new container, whole, and the next call cleans up. */
-static void test_kills(void **state)
+TEST(test_kills)
 {
-    (void)state;
     struct bytes start = six(), want = rewritten();
     struct place p = {0};
     int status = 0, new_fd, left_over = 0;
@@ -629,9 +616,8 @@ static int run_out_of_space(struct place *p)
     return 0;
 }
 
-static void test_no_space(void **state)
+TEST(test_no_space)
 {
-    (void)state;
     struct place p = {0};
     int status;
     place_make(&p, "c");
@@ -643,25 +629,4 @@ static void test_no_space(void **state)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
         skip();
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_length),
-        cmocka_unit_test(test_no_data),
-        cmocka_unit_test(test_leave_out),
-        cmocka_unit_test(test_insert),
-        cmocka_unit_test(test_insert_failures),
-        cmocka_unit_test(test_the_only_record),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_what_belongs_to_the_file),
-        cmocka_unit_test(test_other_file_of_that_name),
-        cmocka_unit_test(test_other_file_of_the_temporary_name),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_kills),
-        cmocka_unit_test(test_no_space),
-    };
-    return cmocka_run_group_tests_name("rewrite", tests, NULL, NULL);
 }

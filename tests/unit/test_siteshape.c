@@ -13,9 +13,8 @@ static struct limefile_field field_of(const char *name, unsigned precision, uint
 }
 
 /* By the words of QIO's datatypes with any prefix, and by sizes where there are none. */
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
-    (void)state;
     static const struct {
         const char *name;
         unsigned precision;
@@ -72,9 +71,8 @@ static void test_shapes(void **state)
 }
 
 /* All dimensions of a site have names, which differ. */
-static void test_names_of_dimensions(void **state)
+TEST(test_names_of_dimensions)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint64_t site_bytes;
@@ -102,9 +100,8 @@ static void test_names_of_dimensions(void **state)
     }
 }
 
-static void test_datatypes(void **state)
+TEST(test_datatypes)
 {
-    (void)state;
     static const struct {
         const char *name;
         unsigned precision;
@@ -158,9 +155,8 @@ static void assert_class(const struct limefile_field *f, enum limefile_configura
                      is == LIMEFILE_CONFIGURATION ? 0 : LIMEFILE_E_STATE);
 }
 
-static void test_configurations(void **state)
+TEST(test_configurations)
 {
-    (void)state;
     static const char *const good[] = {"su3gauge", "SU3Gauge", "USQCD_F3_ColorMatrix",
                                        "ABC_F3_ColorMatrix", "QUDA_FNc3_GaugeField"};
     static const char *const other[] = {"su3gauge#a1", "su3gauge_b", "so3gauge", "u3gauge",
@@ -175,9 +171,8 @@ static void test_configurations(void **state)
     }
 }
 
-static void test_not_examined(void **state)
+TEST(test_not_examined)
 {
-    (void)state;
     struct limefile_field f = configuration_of("su3gauge");
     f.disputed = true;
     assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "contradict");
@@ -206,9 +201,8 @@ static void test_not_examined(void **state)
     assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "cannot be read");
 }
 
-static void test_others(void **state)
+TEST(test_others)
 {
-    (void)state;
     static const enum limefile_fieldkind kinds[] = {LIMEFILE_KIND_PROPAGATOR,
                                                     LIMEFILE_KIND_SOURCE, LIMEFILE_KIND_GLOBAL};
     struct limefile_field f = configuration_of("diracFermion");
@@ -228,14 +222,4 @@ static void test_others(void **state)
     f.precision = 0;
     f.datacount = 4;
     assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "describe others");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),       cmocka_unit_test(test_names_of_dimensions),
-        cmocka_unit_test(test_datatypes),    cmocka_unit_test(test_configurations),
-        cmocka_unit_test(test_not_examined), cmocka_unit_test(test_others),
-    };
-    return cmocka_run_group_tests_name("siteshape", tests, NULL, NULL);
 }

@@ -17,9 +17,8 @@ static unsigned char *noise(size_t n)
     return data;
 }
 
-static void cksum_and_adler32(void **state)
+TEST(cksum_and_adler32)
 {
-    (void)state;
     struct stage_sums sums;
     struct stage_digest digest;
     assert_int_equal(stage_sums_init(&sums, STAGE_ADLER32), 0);
@@ -37,9 +36,8 @@ static void cksum_and_adler32(void **state)
     stage_sums_release(&sums);
 }
 
-static void digests_agree(void **state)
+TEST(digests_agree)
 {
-    (void)state;
     struct stage_digest a = {.kinds = STAGE_CKSUM | STAGE_MD5, .cksum = 7};
     struct stage_digest b = {.kinds = STAGE_CKSUM | STAGE_ADLER32, .cksum = 7, .adler32 = 9};
     assert_true(stage_digest_agrees(&a, &b));
@@ -134,9 +132,8 @@ static void pass(const struct passing *p, struct stage_fieldsums *sums, size_t m
 }
 
 /* Two fields among other bytes, cut anywhere, of sites of any size. */
-static void fields_in_pieces(void **state)
+TEST(fields_in_pieces)
 {
-    (void)state;
     for (int round = 0; round < 200; round++) {
         struct passing p;
         struct stage_fieldsums sums;
@@ -201,9 +198,8 @@ static void pass_data(const struct bytes *b, const struct limefile_fields *field
     assert_true(out->has_data);
 }
 
-static void data_in_pieces(void **state)
+TEST(data_in_pieces)
 {
-    (void)state;
     for (int round = 0; round < 400; round++) {
         struct bytes b = {0};
         struct limefile_memory memory;
@@ -230,9 +226,8 @@ static void data_in_pieces(void **state)
 }
 
 /* What has not come to its end is not right. */
-static void fields_cut_short(void **state)
+TEST(fields_cut_short)
 {
-    (void)state;
     struct passing p;
     struct stage_fieldsums sums;
     struct limefile_checksum found;
@@ -244,14 +239,4 @@ static void fields_cut_short(void **state)
     assert_int_equal(stage_fieldsums_verdict(&sums, -1, &found), last.record.ordinal);
     stage_fieldsums_release(&sums);
     unmake(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cksum_and_adler32), cmocka_unit_test(digests_agree),
-        cmocka_unit_test(fields_in_pieces),  cmocka_unit_test(fields_cut_short),
-        cmocka_unit_test(data_in_pieces),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

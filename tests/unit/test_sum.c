@@ -39,7 +39,7 @@ ssize_t pread(int fd, void *data, size_t n, off_t offset)
 
 static uint32_t crc_table[256];
 
-static void make_table(void)
+__attribute__((constructor)) static void make_table(void)
 {
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t c = i;
@@ -172,9 +172,8 @@ static struct limefile_checksum sum_of(const struct made *m, unsigned threads)
 
 /* ---- tests ---- */
 
-static void test_any_threads(void **state)
+TEST(test_any_threads)
 {
-    (void)state;
     static const struct {
         uint64_t site_bytes, sites;
     } shapes[] = {
@@ -196,9 +195,8 @@ static void test_any_threads(void **state)
     }
 }
 
-static void test_half_in_memory(void **state)
+TEST(test_half_in_memory)
 {
-    (void)state;
     struct made m = make(576, 20000);
     struct limefile_checksum want = oracle(&m.field, m.data);
     for (int i = 0; i < 8; i++) {
@@ -225,9 +223,8 @@ static void add_in_pieces(const struct made *m, struct limefile_checksum want)
     assert_same((struct limefile_checksum){odd.suma ^ even.suma, odd.sumb ^ even.sumb}, want);
 }
 
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
-    (void)state;
     struct made m = make(24, 5000);
     struct limefile_checksum want = oracle(&m.field, m.data);
     for (int i = 0; i < 50; i++)
@@ -235,9 +232,8 @@ static void test_pieces(void **state)
     unmake(&m);
 }
 
-static void test_hypercubes(void **state)
+TEST(test_hypercubes)
 {
-    (void)state;
     for (int i = 0; i < 60; i++) {
         struct limefile_field f = {.boxed = true, .lattice.dims = 1 + (unsigned)i % 6};
         uint64_t sites = 1;
@@ -260,9 +256,8 @@ static void test_hypercubes(void **state)
     }
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-    (void)state;
     struct limefile_checksum sum;
     for (int large = 0; large < 2; large++) {
         struct made m = make(large ? 3000000 : 576, large ? 3 : 20000);
@@ -287,9 +282,8 @@ static void test_errors(void **state)
     }
 }
 
-static void test_reading_fails(void **state)
+TEST(test_reading_fails)
 {
-    (void)state;
     struct limefile_checksum sum;
     for (int large = 0; large < 2; large++) {
         struct made m = make(large ? 3000000 : 576, large ? 3 : 20000);
@@ -359,9 +353,8 @@ static void verify(int fd, struct limefile_source *source, const struct limefile
     }
 }
 
-static void test_corpus(void **state)
+TEST(test_corpus)
 {
-    (void)state;
     assert_int_equal(each_field(verify), 9);
 }
 
@@ -385,16 +378,14 @@ static void flip(int fd, struct limefile_source *source, const struct limefile_f
     free(data);
 }
 
-static void test_each_flip_is_found(void **state)
+TEST(test_each_flip_is_found)
 {
-    (void)state;
     each_field(flip);
 }
 
 /* In the file, which is read each time. */
-static void test_flips_in_a_file(void **state)
+TEST(test_flips_in_a_file)
 {
-    (void)state;
     struct made m = make(576, 5000);
     struct limefile_checksum right = sum_of(&m, 0);
     for (int i = 0; i < 300; i++) {
@@ -409,17 +400,4 @@ static void test_flips_in_a_file(void **state)
     }
     assert_same(sum_of(&m, 0), right);
     unmake(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_threads),     cmocka_unit_test(test_half_in_memory),
-        cmocka_unit_test(test_pieces),          cmocka_unit_test(test_hypercubes),
-        cmocka_unit_test(test_errors),          cmocka_unit_test(test_reading_fails),
-        cmocka_unit_test(test_corpus),          cmocka_unit_test(test_each_flip_is_found),
-        cmocka_unit_test(test_flips_in_a_file),
-    };
-    make_table();
-    return cmocka_run_group_tests_name("sum", tests, NULL, NULL);
 }

@@ -59,12 +59,11 @@ static struct limefs_view *current(struct limefs_node *node)
     return view;
 }
 
-static void test_same(void **state)
+TEST_WITH(test_same, set_up, tear_down)
 {
     uint64_t ordinal;
     struct limefile_record record;
     struct limefs_view *view = current(one), *found;
-    (void)state;
     assert_ptr_equal(current(one), view);
     assert_int_equal(view->pins, 2);
     assert_ptr_equal(limefs_inode_view(fs, limefs_inode_of_record(view->slot, 1), &ordinal),
@@ -81,9 +80,8 @@ static void test_same(void **state)
 
 /* Another container under the name is another view, with another slot; who holds the old one
  * has it still. */
-static void test_replaced(void **state)
+TEST_WITH(test_replaced, set_up, tear_down)
 {
-    (void)state;
     struct limefs_view *old = current(one);
     uint64_t id = old->id;
     assert_int_equal(unlinkat(fs->source_fd, "one", 0), 0);
@@ -97,9 +95,8 @@ static void test_replaced(void **state)
 }
 
 /* max_open is 1: who is used last stays open, and the other wakes up for who comes again. */
-static void test_sleep(void **state)
+TEST_WITH(test_sleep, set_up, tear_down)
 {
-    (void)state;
     struct limefs_view *first = current(one);
     limefs_view_lookup(fs, first, 1); /* the kernel knows a record of it */
     struct limefs_view *second = current(two);
@@ -135,10 +132,9 @@ static bool look(bool *young, bool *perhaps)
 
 /* A change in the same tick of the clock would not show: so nothing is sure until it is over.
  */
-static void test_sure(void **state)
+TEST_WITH(test_sure, set_up, tear_down)
 {
     bool young, perhaps;
-    (void)state;
     do {
         write_container("one", 100);
         bool sure = look(&young, &perhaps);
@@ -173,11 +169,10 @@ static void on_changed_too(struct limefs_view *view)
     both++;
 }
 
-static void test_watch(void **state)
+TEST_WITH(test_watch, set_up, tear_down)
 {
     static const struct limefs_view_watch first = {.changed = on_changed, .freed = on_freed},
                                           second = {.changed = on_changed_too};
-    (void)state;
     limefs_view_watch(fs, &first);
     limefs_view_watch(fs, &second);
     struct limefs_view *view = current(one);
@@ -201,7 +196,7 @@ static void test_watch(void **state)
 /* ---- whether a view still shows what its name leads to ---- */
 
 /* Every row of the table in view.h. Changed at 100.5 s; the clock is `later` ms after that. */
-static void test_judge(void **state)
+TEST(test_judge)
 {
     static const struct {
         enum limefs_view_state state;
@@ -225,7 +220,6 @@ static void test_judge(void **state)
         {LIMEFS_VIEW_SUSPECT, true, true, 5000, false, LIMEFS_VIEW_CHANGED},
         {LIMEFS_VIEW_SUSPECT, true, false, 5, true, LIMEFS_VIEW_CHANGED},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct timespec at = {100, 500000000};
         struct limefile_identity seen = {.ino = 1, .size = 10, .mtime = at, .ctime = at};
@@ -238,17 +232,4 @@ static void test_judge(void **state)
             limefs_view_judge(rows[i].state, &seen, &now, &clock, rows[i].being_written),
             rows[i].answer);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_judge),
-        cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_sleep, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_sure, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_watch, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
