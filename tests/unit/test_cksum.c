@@ -1,14 +1,9 @@
 /* test_cksum.c - cksum of bytes, of parts, and of records by any number of threads, against
  * cksum(1) and an oracle that divides bit by bit */
 #define _GNU_SOURCE
-#include "unit.h"
-#include "limeildg.h"
+#include "made.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <unistd.h>
-
-enum { AT = 1288 }; /* where the data of the made files begin */
 
 static uint32_t oracle(const unsigned char *data, size_t n)
 {
@@ -23,26 +18,6 @@ static uint32_t oracle(const unsigned char *data, size_t n)
             length >>= 8;
     }
     return ~crc;
-}
-
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_word(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    return seed ^= seed << 17;
-}
-
-static unsigned char *random_bytes(size_t n)
-{
-    unsigned char *data = malloc(n + 8);
-    assert_non_null(data);
-    for (size_t i = 0; i < n; i += 8) {
-        uint64_t word = random_word();
-        memcpy(data + i, &word, sizeof word);
-    }
-    return data;
 }
 
 static uint32_t cksum(const void *data, size_t n)
@@ -119,31 +94,6 @@ TEST(test_join_of_huge)
     assert_true(one.crc != 0);
 }
 
-struct made {
-    int fd;
-    unsigned char *data;
-    struct limefile_record record;
-};
-
-static struct made make(size_t n)
-{
-    char path[] = "/var/tmp/limefs-test-cksum-XXXXXX"; /* /tmp may be without O_DIRECT */
-    struct limefile_fd file;
-    struct made m = {.fd = mkostemp(path, O_CLOEXEC), .data = random_bytes(n)};
-    assert_true(m.fd >= 0);
-    unlink(path);
-    limefile_fd_init(&file, m.fd);
-    assert_int_equal(limefile_write_full(&file.source, m.data, n, AT), 0);
-    m.record = (struct limefile_record){.data_offset = AT, .bytes = n};
-    return m;
-}
-
-static void unmake(struct made *m)
-{
-    close(m->fd);
-    free(m->data);
-}
-
 static bool tell(void *context, uint64_t more)
 {
     *(uint64_t *)context += more;
@@ -155,16 +105,14 @@ TEST(test_records)
     static const size_t sizes[] = {0,       1,       7,       4096,    262143,  262144, 262145,
                                    1048575, 1048576, 1048577, 3000001, 5 << 20, 9437189};
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        struct made m = make(sizes[i]);
+        struct made m = make(sizes[i], 1);
         uint32_t want = oracle(m.data, sizes[i]), sum = 0;
         for (unsigned threads = 0; threads <= 9; threads++) {
             uint64_t told = 0;
-            if (threads % 4 == 3) { /* it is to come from the disk */
-                assert_int_equal(fdatasync(m.fd), 0);
-                assert_int_equal(posix_fadvise(m.fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-            }
-            assert_int_equal(limefile_record_cksum(m.fd, &m.record, threads, tell, &told, &sum),
-                             0);
+            if (threads % 4 == 3)
+                cool(&m);
+            assert_int_equal(
+                limefile_record_cksum(m.fd, &m.field.record, threads, tell, &told, &sum), 0);
             assert_int_equal(sum, want);
             assert_int_equal(told, sizes[i]);
         }
@@ -181,15 +129,17 @@ static bool stop(void *context, uint64_t more)
 TEST(test_errors)
 {
     uint32_t sum;
-    struct made m = make(9 << 20);
-    assert_int_equal(limefile_record_cksum(m.fd, &m.record, 2, stop, NULL, &sum), -EINTR);
+    struct made m = make(9 << 20, 1);
+    assert_int_equal(limefile_record_cksum(m.fd, &m.field.record, 2, stop, NULL, &sum), -EINTR);
     assert_int_equal(ftruncate(m.fd, AT + (9 << 20) - 1), 0);
     for (unsigned threads = 0; threads < 4; threads++)
-        assert_int_equal(limefile_record_cksum(m.fd, &m.record, threads, NULL, NULL, &sum),
-                         LIMEFILE_E_SHRUNK);
+        assert_int_equal(
+            limefile_record_cksum(m.fd, &m.field.record, threads, NULL, NULL, &sum),
+            LIMEFILE_E_SHRUNK);
     int closed = fcntl(m.fd, F_DUPFD_CLOEXEC, 100);
     close(closed);
-    assert_int_equal(limefile_record_cksum(closed, &m.record, 2, NULL, NULL, &sum), -EBADF);
+    assert_int_equal(limefile_record_cksum(closed, &m.field.record, 2, NULL, NULL, &sum),
+                     -EBADF);
     unmake(&m);
 }
 
@@ -198,7 +148,7 @@ TEST(test_program)
 {
     static const size_t sizes[] = {0, 1, 255, 65536, 2500000};
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        struct made m = make(sizes[i]);
+        struct made m = make(sizes[i], 1);
         char command[96];
         uint32_t want;
         uint64_t bytes;

@@ -622,14 +622,6 @@ TEST(test_agrees)
 
 /* ---- containers ---- */
 
-static void add_text(struct bytes *b, const char *type, const char *text, unsigned flags)
-{
-    size_t n = strlen(text);
-    bytes_header(b, type, n, flags);
-    bytes_add(b, text, n);
-    bytes_fill(b, 0, (8 - n % 8) % 8);
-}
-
 static int stated_of(const struct bytes *b, uint64_t ordinal,
                      struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
 {
@@ -647,23 +639,24 @@ TEST(test_stated)
 {
     struct limefile_physics_stated s[LIMEFILE_PHYSICS_STATED_MAX];
     struct bytes b = {0};
-    add_text(&b, "xlf-info",
-             "plaquette = 0.5\n trajectory nr = 7\n beta = 6.0, kappa = 0.1\nplaquette = 0.7\n",
-             MB | ME);                                   /* 1 */
+    bytes_text(
+        &b, "xlf-info",
+        "plaquette = 0.5\n trajectory nr = 7\n beta = 6.0, kappa = 0.1\nplaquette = 0.7\n",
+        MB | ME);                                        /* 1 */
     bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME); /* 2 */
     bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME); /* 3 */
-    add_text(&b, "scidac-record-xml", "<usqcdInfo><plaq>0.1</plaq></usqcdInfo>",
-             MB | ME); /* 4 */
-    add_text(&b, "scidac-record-xml",
-             "<?xml version=\"1.0\"?><usqcdInfo><version>1.0</version><plaq>5.9e-01</plaq>"
-             "<linktr>nonsense</linktr><info>gauge.ssplaq = 1.8\nPLAQUETTE = 0.6\n"
-             "LINK_TRACE =  0.01</info></usqcdInfo>",
-             MB);                                          /* 5 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, ME);        /* 6 */
-    add_text(&b, "xlf-info", "plaquette = 0.25", MB | ME); /* 7 */
-    add_text(&b, "xlf-info", "plaquette: none", MB | ME);  /* 8 */
-    add_text(&b, "scidac-record-xml", "<plaq>0.5</", MB);  /* 9 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, ME);        /* 10 */
+    bytes_text(&b, "scidac-record-xml", "<usqcdInfo><plaq>0.1</plaq></usqcdInfo>",
+               MB | ME); /* 4 */
+    bytes_text(&b, "scidac-record-xml",
+               "<?xml version=\"1.0\"?><usqcdInfo><version>1.0</version><plaq>5.9e-01</plaq>"
+               "<linktr>nonsense</linktr><info>gauge.ssplaq = 1.8\nPLAQUETTE = 0.6\n"
+               "LINK_TRACE =  0.01</info></usqcdInfo>",
+               MB);                                          /* 5 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, ME);          /* 6 */
+    bytes_text(&b, "xlf-info", "plaquette = 0.25", MB | ME); /* 7 */
+    bytes_text(&b, "xlf-info", "plaquette: none", MB | ME);  /* 8 */
+    bytes_text(&b, "scidac-record-xml", "<plaq>0.5</", MB);  /* 9 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, ME);          /* 10 */
 
     assert_int_equal(stated_of(&b, 2, s), 1);
     assert_int_equal(s[0].ordinal, 1);
@@ -691,14 +684,14 @@ TEST(test_stated_beside)
 {
     struct limefile_physics_stated s[LIMEFILE_PHYSICS_STATED_MAX];
     struct bytes b = {0};
-    add_text(&b, "QCDml",
-             "<gaugeConfiguration><markovSequence><markovStep><record><avePlaquette>0.61"
-             "</avePlaquette></record></markovStep></markovSequence></gaugeConfiguration>",
-             MB);                                         /* 1 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, 0);        /* 2 */
-    add_text(&b, "xlf-info", "plaquette = 0.6", ME);      /* 3 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME);  /* 4 */
-    add_text(&b, "xlf-info", "plaquette = 0.7", MB | ME); /* 5 */
+    bytes_text(&b, "QCDml",
+               "<gaugeConfiguration><markovSequence><markovStep><record><avePlaquette>0.61"
+               "</avePlaquette></record></markovStep></markovSequence></gaugeConfiguration>",
+               MB);                                         /* 1 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, 0);          /* 2 */
+    bytes_text(&b, "xlf-info", "plaquette = 0.6", ME);      /* 3 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME);    /* 4 */
+    bytes_text(&b, "xlf-info", "plaquette = 0.7", MB | ME); /* 5 */
     assert_int_equal(stated_of(&b, 2, s), 2);
     assert_true(s[0].ordinal == 3 && s[0].value == 0.6);
     assert_true(s[1].ordinal == 1 && s[1].value == 0.61);

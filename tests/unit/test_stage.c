@@ -63,25 +63,17 @@ struct passing {
     bool bad, late;
 };
 
-static void add_text(struct bytes *b, const char *type, const char *text, unsigned flags)
-{
-    size_t n = strlen(text);
-    bytes_header(b, type, n, flags);
-    bytes_add(b, text, n);
-    bytes_fill(b, 0, (8 - n % 8) % 8);
-}
-
 static void add_description(struct bytes *b, size_t site_bytes, bool late)
 {
     char text[256];
     if (late)
-        add_text(b, "scidac-private-file-xml",
-                 "<scidacFile><dims>21 2</dims><volfmt>0</volfmt></scidacFile>", MB | ME);
+        bytes_text(b, "scidac-private-file-xml",
+                   "<scidacFile><dims>21 2</dims><volfmt>0</volfmt></scidacFile>", MB | ME);
     snprintf(text, sizeof text,
              "<scidacRecord><recordtype>0</recordtype><typesize>%zu</typesize>"
              "<datacount>1</datacount></scidacRecord>",
              site_bytes);
-    add_text(b, "scidac-private-record-xml", text, MB);
+    bytes_text(b, "scidac-private-record-xml", text, MB);
 }
 
 static void add_field(struct bytes *b, int i, bool wrong, bool late)
@@ -98,7 +90,7 @@ static void add_field(struct bytes *b, int i, bool wrong, bool late)
     sum.sumb ^= wrong;
     limefile_checksum_xml(&sum, xml);
     if (i != 1)
-        add_text(b, "scidac-checksum", xml, ME);
+        bytes_text(b, "scidac-checksum", xml, ME);
     free(data);
 }
 

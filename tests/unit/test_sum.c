@@ -1,16 +1,11 @@
 /* test_sum.c - sums of whole records, by any number of threads, against an oracle that knows
  * nothing of isa-l */
 #define _GNU_SOURCE
-#include "unit.h"
-#include "limeildg.h"
+#include "made.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-
-enum { AT = 392 }; /* where the data of the made files begin */
 
 /* ---- reads that fail: this one stands before libc's ---- */
 
@@ -91,57 +86,6 @@ static void assert_same(struct limefile_checksum is, struct limefile_checksum wa
     assert_int_equal(is.sumb, want.sumb);
 }
 
-/* ---- made files ---- */
-
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_word(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    return seed ^= seed << 17;
-}
-
-struct made {
-    int fd;
-    unsigned char *data;
-    struct limefile_field field;
-};
-
-static struct made make(uint64_t site_bytes, uint64_t sites)
-{
-    char path[] = "/var/tmp/limefs-test-sum-XXXXXX"; /* /tmp may be without O_DIRECT */
-    struct limefile_fd file;
-    size_t n = (size_t)(site_bytes * sites);
-    struct made m = {.fd = mkostemp(path, O_CLOEXEC), .data = malloc(n + 8)};
-    assert_true(m.fd >= 0);
-    unlink(path);
-    for (size_t i = 0; i < n; i += 8) {
-        uint64_t word = random_word();
-        memcpy(m.data + i, &word, sizeof word);
-    }
-    limefile_fd_init(&file, m.fd);
-    assert_int_equal(limefile_write_full(&file.source, m.data, n, AT), 0);
-    m.field.record = (struct limefile_record){.data_offset = AT, .bytes = n};
-    m.field.sites = sites;
-    m.field.site_bytes = site_bytes;
-    m.field.expected = n;
-    return m;
-}
-
-static void unmake(struct made *m)
-{
-    close(m->fd);
-    free(m->data);
-}
-
-/* From now on it is to come from the disk. */
-static void cool(const struct made *m)
-{
-    assert_int_equal(fdatasync(m->fd), 0);
-    assert_int_equal(posix_fadvise(m->fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-}
-
 /* ---- what progress is told ---- */
 
 struct told {
@@ -171,6 +115,32 @@ static struct limefile_checksum sum_of(const struct made *m, unsigned threads)
 }
 
 /* ---- tests ---- */
+
+/* CRC-32 of "123456789" is 0xcbf43926, by definition of the polynomial. */
+TEST(test_by_hand)
+{
+    static const uint32_t crc = 0xcbf43926;
+    struct limefile_checksum sum = {0};
+    limefile_checksum_add(&sum, "123456789", 1, 9, 0);
+    assert_int_equal(sum.suma, crc);
+    assert_int_equal(sum.sumb, crc);
+    sum = (struct limefile_checksum){0};
+    limefile_checksum_add(&sum, "123456789", 1, 9, 29); /* mod 29: 0, mod 31: 29 */
+    assert_int_equal(sum.suma, crc);
+    assert_int_equal(sum.sumb, crc << 29 | crc >> 3);
+    sum = (struct limefile_checksum){0};
+    /* 2^64 - 1 mod 29 is 23, mod 31 is 15 */
+    limefile_checksum_add(&sum, "123456789", 1, 9, UINT64_MAX);
+    assert_int_equal(sum.suma, crc << 23 | crc >> 9);
+    assert_int_equal(sum.sumb, crc << 15 | crc >> 17);
+    sum = (struct limefile_checksum){0};
+    limefile_checksum_add(&sum, "123456789123456789", 2, 9, 28); /* ranks 28 and 29 */
+    assert_int_equal(sum.suma, (crc << 28 | crc >> 4) ^ crc);
+    assert_int_equal(sum.sumb, (crc << 28 | crc >> 4) ^ (crc << 29 | crc >> 3));
+    struct limefile_checksum before = sum;
+    limefile_checksum_add(&sum, NULL, 0, 9, 5);
+    assert_memory_equal(&sum, &before, sizeof sum);
+}
 
 TEST(test_any_threads)
 {

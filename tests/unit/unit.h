@@ -88,6 +88,15 @@ static inline void bytes_record(struct bytes *b, const char *type, size_t n, int
     bytes_fill(b, 0, (8 - n % 8) % 8);
 }
 
+static inline void bytes_text(struct bytes *b, const char *type, const char *text,
+                              unsigned flags)
+{
+    size_t n = strlen(text);
+    bytes_header(b, type, n, flags);
+    bytes_add(b, text, n);
+    bytes_fill(b, 0, (8 - n % 8) % 8);
+}
+
 enum {
     MB = 0x80,
     ME = 0x40,
