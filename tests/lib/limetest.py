@@ -529,6 +529,17 @@ class TestCase(unittest.TestCase):
         """run(), and the program must succeed; its standard output."""
         return run(args, check=True, **kw).stdout
 
+    def fails(self, args, *words, status=1, out=None, **kw):
+        """run(), and the program must exit with this status, say these words on its standard
+        error and, if `out` is given, write that; what came of it."""
+        done = run(args, **kw)
+        self.assertEqual(done.returncode, status, done)
+        for word in words:
+            self.assertIn(word, done.stderr.decode(errors="replace"))
+        if out is not None:
+            self.assertEqual(done.stdout, out, args)
+        return done
+
 
 def _say(stream, text):
     for line in text.rstrip("\n").split("\n"):

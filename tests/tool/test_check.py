@@ -126,9 +126,8 @@ class Check(limetest.TestCase):
                           (fifo, ""), (limetest.tempdir(), "open: Is a directory"),
                           ("/dev/zero", ""), ("/nonexistent", "open: No such file or directory")):
             for quiet in [], ["-q"]:
-                done = run(["lime", "check", *quiet, path])
-                self.assertEqual((done.returncode, done.stdout), (2, b""), path)
-                self.assertIn(f"lime: {path}: {why}".encode(), done.stderr)
+                self.fails(["lime", "check", *quiet, path], f"lime: {path}: {why}", status=2,
+                           out=b"")
             done = run(["lime", "check", "--json", "--data", "--physics", path])
             self.assertEqual(done.returncode, 2)
             result = json.loads(done.stdout)
@@ -142,9 +141,7 @@ class Check(limetest.TestCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (status, b"", b""))
 
     def test_folder(self):
-        done = run(["lime", "check", os.curdir])
-        self.assertEqual(done.returncode, 2)
-        self.assertIn(b"-r checks the containers in it", done.stderr)
+        self.fails(["lime", "check", os.curdir], "-r checks the containers in it", status=2)
 
     def test_worst_of_all(self):
         good, bad = self.write("g", GOOD), self.write("b", BROKEN["me missing"][0])
@@ -531,9 +528,7 @@ class Many(limetest.TestCase):
         command = [program("lime"), "check", "-r", self.top]
         if os.geteuid() == 0:
             command = ["setpriv", "--reuid=65534", "--clear-groups", *command]
-        done = run(command)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn(b"a/b: read: Permission denied", done.stderr)
+        done = self.fails(command, "a/b: read: Permission denied", status=2)
         self.assertIn(b"7 files: 4 good, 0 bad, 0 unverified, 1 unreadable, 2 skipped",
                       done.stdout)
         done = run([*command, "--json"])

@@ -341,11 +341,6 @@ class Failures(InfoCase):
             done = run(["lime", "info", *args])
             self.assertEqual((done.returncode, done.stdout), (2, b""))
 
-    def test_full_disk(self):
-        with open("/dev/full", "wb") as full:
-            done = run(["lime", "info", corpus("qio_nersc_ildg")], stdout=full)
-        self.assertEqual(done.returncode, 1)
-
     def test_many_records(self):
         """A long file takes as long as it is long."""
         one = b"".join(record(*item) for item in (

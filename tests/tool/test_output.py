@@ -439,6 +439,22 @@ class FullDisk(OutputCase):
         self.assertEqual(limetest.read(os.path.join(small, "old")), OLD)
 
 
+class FullOutput(limetest.TestCase):
+    def test_full(self):
+        """Whatever a command writes to its standard output, it says that this fails, and why."""
+        qio, gauge = (os.path.join(limetest.CORPUS, name + ".lime")
+                      for name in ("qio_nersc_ildg", "tm_clime_gauge_4444_p64_n1"))
+        target = self.tempdir()
+        for args in (["lime", "cat", qio, "1"], ["lime", "cat", qio, "7"],
+                     ["lime", "cat", gauge, "3.f4.npy"], ["lime", "refs", gauge],
+                     ["lime", "info", qio], ["lime", "ls", qio], ["lime", "ls", "--json", qio],
+                     ["lime", "check", *[qio] * 20], ["lime", "stage", qio, target],
+                     ["lime", "stage", "--json", qio, target], ["lime", "stage", "-q", qio, target],
+                     ["lime_contents", qio], ["lime_extract_record", qio, "2", "1"]):
+            with self.subTest(args), open("/dev/full", "wb") as full:
+                self.fails(args, "standard output: write: No space left", stdout=full)
+
+
 class Killed(OutputCase):
     """By SIGKILL while it writes."""
 

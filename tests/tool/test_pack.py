@@ -93,9 +93,8 @@ class Unpack(Folders):
         data = container([("good", b"data")]) + header("cut", 100, 1, 1) + b"x"
         path = self.write("f.lime", data)
         folder = os.path.join(limetest.tempdir(), "parts")
-        done = run(["lime", "unpack", path, folder])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"offset 152: record 2: the file ends inside the data", done.stderr)
+        self.fails(["lime", "unpack", path, folder],
+                   "offset 152: record 2: the file ends inside the data")
         self.assertEqual(sorted(os.listdir(folder)), ["001-good", "manifest.tsv"])
         self.assertEqual(limetest.read(os.path.join(folder, "001-good")), b"data")
 
@@ -103,9 +102,7 @@ class Unpack(Folders):
         path = self.write("f.lime", container([("t", b"new")]))
         folder = limetest.tempdir()
         limetest.put(os.path.join(folder, "001-t"), b"old")
-        done = run(["lime", "unpack", path, folder])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"-f", done.stderr)
+        self.fails(["lime", "unpack", path, folder], "-f")
         self.assertEqual(os.listdir(folder), ["001-t"])
         self.run_ok(["lime", "unpack", "-f", path, folder])
         self.assertEqual(limetest.read(os.path.join(folder, "001-t")), b"new")
@@ -116,9 +113,7 @@ class Unpack(Folders):
         path = os.path.join(folder, "001-inner")
         limetest.put(path, limetest.container([("inner", b"data"), ("x", b"more")]))
         data = limetest.read(path)
-        done = run(["lime", "unpack", "-f", path, folder])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b": 001-inner: is also the input", done.stderr)
+        self.fails(["lime", "unpack", "-f", path, folder], ": 001-inner: is also the input")
         self.assertEqual(limetest.read(path), data)
 
     def test_never_through_a_link(self):
@@ -142,10 +137,9 @@ class Unpack(Folders):
     def test_full_disk_leaves_no_manifest(self):
         data = container([[("t", b"")] * 20])
         folder = os.path.join(limetest.tempdir(), "parts")
-        done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "-", program("lime"),
-                    "unpack", self.write("f.lime", data), folder])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(f"{folder}: manifest.tsv: write: File too large", done.stderr.decode())
+        self.fails(["bash", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "-", program("lime"),
+                    "unpack", self.write("f.lime", data), folder],
+                   f"{folder}: manifest.tsv: write: File too large")
         self.assertEqual(len(os.listdir(folder)), 20)
         self.assertNotIn("manifest.tsv", os.listdir(folder))
 
@@ -324,9 +318,8 @@ class AllOrNothing(limetest.TestCase):
     def test_link_that_leads_nowhere(self):
         link = os.path.join(limetest.tempdir(), "link")
         os.symlink(self.target, link)
-        done = run(["lime", "pack", "-o", link, "-t", "t", self.data])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"link: a symbolic link to a file that does not exist", done.stderr)
+        self.fails(["lime", "pack", "-o", link, "-t", "t", self.data],
+                   "link: a symbolic link to a file that does not exist")
         self.assertTrue(os.path.islink(link))
 
     def test_target_must_be_a_file(self):

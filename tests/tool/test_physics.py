@@ -142,9 +142,7 @@ class Physics(limetest.TestCase):
         self.assertEqual((first["site"], first["direction"]), (at, "xyzt"[direction]))
         self.assertIn(f"site {' '.join(map(str, at))} (x y z t), direction "
                       f"{'xyzt'[direction]}: ", finding["message"])
-        done = run(["lime", "check", "--physics", path])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(finding["message"], done.stderr.decode())
+        done = self.fails(["lime", "check", "--physics", path], finding["message"])
         self.assertTrue(done.stdout.decode().endswith("; configurations: 1 bad\n"))
         self.assertEqual(run(["lime", "check", "-q", "--physics", path]).returncode, 1)
         return result["physics"][0], finding
