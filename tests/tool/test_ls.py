@@ -198,7 +198,8 @@ class Command(limetest.TestCase):
                      ["pack", "-o", "f", "path"], ["pack", "-o", "f", "-t", "type"],
                      ["pack", "-o", "f", "-m"], ["pack", "-o", "f", "-t", "a", "-t", "b", "p"],
                      ["pack", "-o", "f", "-t", "", "p"], ["pack", "-o", "f", "-t", "x" * 128, "p"],
-                     ["check"], ["check", "-z", "f"], ["repair"], ["repair", "a", "b"]):
+                     ["check"], ["check", "-z", "f"], ["info"], ["info", "-x", "f"],
+                     ["info", "--nonsense", "f"], ["repair"], ["repair", "a", "b"]):
             done = run(["lime", *args], cwd=limetest.tempdir())
             self.assertEqual(done.returncode, 2, args)
             self.assertTrue(done.stderr, args)

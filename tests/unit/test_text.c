@@ -37,33 +37,14 @@ static void assert_defused(const char *text, const char *spared, const char *wan
     assert_string_equal(copy, want);
 }
 
-TEST(test_table)
+/* Single bytes and code points: below; here what is several of them, or nothing. */
+TEST(test_texts)
 {
-    static const struct {
-        const char *text, *want;
-    } cases[] = {
-        {"", ""},
-        {"plain text ~", "plain text ~"},
-        {"a\x1b[2Jb", "a?[2Jb"},
-        {"a\nb\r\tc\x7f", "a?b??c?"},
-        {"a\x9b"
-         "2J",
-         "a?2J"},
-        {"a\xc2\x9b"
-         "2J",
-         "a??2J"},
-        {"\xc2\xa0\xc2\xad", "\xc2\xa0\xc2\xad"},
-        {"a\xe2\x80\xae"
-         "b",
-         "a???b"},
-        {"\xd8\x9c.", "??."},
-        {"\xe2\x80\xa8\xe2\x80\xa9", "??????"},
-        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\x8b",
-         "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\x8b"},
-        {"caf\xe9 au lait", "caf? au lait"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++)
-        assert_defused(cases[i].text, "", cases[i].want);
+    assert_defused("", "", "");
+    assert_defused("plain text ~", "", "plain text ~");
+    assert_defused("a\x1b[2J\x9b\xc2\x9b\xe2\x80\xa8\xe2\x80\xa9", "", "a?[2J?????????");
+    assert_defused("caf\xc3\xa9 \xe2\x82\xac", "", "caf\xc3\xa9 \xe2\x82\xac");
+    assert_defused("caf\xe9 au lait", "", "caf? au lait");
 }
 
 TEST(test_spared)
