@@ -328,12 +328,6 @@ class Damage(ConvertCase):
                     source, self.path("out.lime")], "File too large")
         self.assertEqual(os.listdir(self.dir), before)
 
-    def test_onto_itself(self):
-        path = self.write("conf.nersc", gaugelib.write_nersc(self.u))
-        before = read(path)
-        self.convert("--to", "ildg", path, path, status=1, words=["is also the input"])
-        self.assertEqual(read(path), before)
-
 
 class Checked(ConvertCase):
     """lime check --physics and --data of files in other formats."""
@@ -571,10 +565,6 @@ class Usage(ConvertCase):
                 self.assertEqual(os.listdir(self.dir), [])
         self.assertIn(b"--to FORMAT", self.run_ok(["lime", "convert", "--help"]))
         self.convert(path, self.path("no/such.milc"), status=1, words=["create"])
-
-    def test_no_file(self):
-        self.convert("--to", "milc", os.path.join(limetest.CORPUS, DOUBLES[0]), "/dev/null",
-                     status=1, words=["not a regular file"])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
 """lime append, rm, replace, set: byte for byte as lime pack makes it; refusals, signals, kills."""
-import contextlib
 import filecmp
 import os
 import shutil
@@ -399,17 +398,6 @@ class Refused(EditCase):
             self.unchanged(*[self.path if word == "FILE" else word for word in command],
                            status=status, words=words)
         self.assertEqual(self.left_over(), [])
-
-    def test_locks(self):
-        child = subprocess.Popen([program("lime"), "append", self.path, "-t", "t", "-"],
-                                 stdin=subprocess.PIPE)
-        with contextlib.closing(child.stdin):
-            while os.path.getsize(self.path) == len(GOOD):
-                time.sleep(0.01)
-            self.all_refuse("another process has this container open for writing")
-            self.unchanged("repair", self.path, words="another process")
-        self.assertEqual(child.wait(), 0)
-        self.assertEqual(limetest.read(self.path), container([RECORDS[0], RECORDS[1] + [("t", b"")]]))
 
     def test_tails(self):
         for tail in (b"x", bytes(8), header("t", 8, 1, 1), header("t", 9, 1, 1) + b"12345678"):

@@ -2,10 +2,8 @@
 import hashlib
 import os
 import signal
-import stat
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import faults
@@ -106,15 +104,6 @@ class Unpack(Folders):
         self.assertEqual(os.listdir(folder), ["001-t"])
         self.run_ok(["lime", "unpack", "-f", path, folder])
         self.assertEqual(limetest.read(os.path.join(folder, "001-t")), b"new")
-
-    def test_never_over_the_container(self):
-        """A record has the name of the file that it is in."""
-        folder = self.tempdir()
-        path = os.path.join(folder, "001-inner")
-        limetest.put(path, limetest.container([("inner", b"data"), ("x", b"more")]))
-        data = limetest.read(path)
-        self.fails(["lime", "unpack", "-f", path, folder], ": 001-inner: is also the input")
-        self.assertEqual(limetest.read(path), data)
 
     def test_never_through_a_link(self):
         path = self.write("f.lime", container([("t", b"new")]))
@@ -298,36 +287,6 @@ class AllOrNothing(limetest.TestCase):
         self.assertEqual(limetest.read(self.target), b"precious")
         self.assertEqual(os.listdir(self.folder), ["target"])
 
-    def test_mode_is_kept(self):
-        self.existing(0o604)
-        self.run_ok(["lime", "pack", "-fo", self.target, "-t", "t", self.data])
-        self.assertEqual(stat.S_IMODE(os.stat(self.target).st_mode), 0o604)
-
-    def test_mode_of_a_new_file_is_the_umask_s(self):
-        run(["lime", "pack", "-o", self.target, "-t", "t", self.data], check=True, umask=0o027)
-        self.assertEqual(stat.S_IMODE(os.stat(self.target).st_mode), 0o640)
-
-    def test_link_stays_a_link(self):
-        self.existing()
-        link = os.path.join(limetest.tempdir(), "link")
-        os.symlink(self.target, link)
-        self.run_ok(["lime", "pack", "-fo", link, "-t", "t", self.data])
-        self.assertTrue(os.path.islink(link))
-        self.assertEqual(limetest.read(self.target), container([("t", BIG)]))
-
-    def test_link_that_leads_nowhere(self):
-        link = os.path.join(limetest.tempdir(), "link")
-        os.symlink(self.target, link)
-        self.fails(["lime", "pack", "-o", link, "-t", "t", self.data],
-                   "link: a symbolic link to a file that does not exist")
-        self.assertTrue(os.path.islink(link))
-
-    def test_target_must_be_a_file(self):
-        for target in (self.folder, "/dev/null", "/nonexistent/x"):
-            done = run(["lime", "pack", "-o", target, "-t", "t", self.data])
-            self.assertEqual(done.returncode, 1)
-        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
-
     def test_data_that_change(self):
         """An input that is written to in place, of the same length as before, while it is copied."""
         folder = self.tempdir()
@@ -358,23 +317,6 @@ class AllOrNothing(limetest.TestCase):
         self.assertEqual(done.stderr.decode(), f"lime: {self.target}: write: File too large\n")
         self.assertEqual(os.listdir(self.folder), ["target"])
         self.assertEqual(limetest.read(self.target), b"precious")
-
-    def test_signals(self):
-        self.existing()
-        big = os.path.join(limetest.tempdir(), "big")
-        with open(big, "wb") as file:
-            file.truncate(40 << 30)  # a hole: no disk, but longer than we wait
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with subprocess.Popen([program("lime"), "pack", "-fo", self.target, "-t", "t", big],
-                                  stderr=subprocess.DEVNULL) as child:
-                end = time.monotonic() + 30
-                while len(os.listdir(self.folder)) == 1 and time.monotonic() < end:
-                    time.sleep(0.002)
-                self.assertIsNone(child.poll())
-                child.send_signal(number)
-                self.assertEqual(child.wait(60), -number)
-            self.assertEqual(os.listdir(self.folder), ["target"])
-            self.assertEqual(limetest.read(self.target), b"precious")
 
 
 if __name__ == "__main__":
