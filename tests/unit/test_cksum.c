@@ -1,9 +1,7 @@
-/* test_cksum.c - cksum of bytes, of parts, and of records by any number of threads, against
- * cksum(1) and an oracle that divides bit by bit */
+/* test_cksum.c - cksum of bytes, of parts, and of records by any number of threads, against an
+ * oracle that divides bit by bit */
 #define _GNU_SOURCE
 #include "made.h"
-
-#include <inttypes.h>
 
 static uint32_t oracle(const unsigned char *data, size_t n)
 {
@@ -141,26 +139,4 @@ TEST(test_errors)
     assert_int_equal(limefile_record_cksum(closed, &m.field.record, 2, NULL, NULL, &sum),
                      -EBADF);
     unmake(&m);
-}
-
-/* What coreutils print. */
-TEST(test_program)
-{
-    static const size_t sizes[] = {0, 1, 255, 65536, 2500000};
-    for (size_t i = 0; i < COUNT(sizes); i++) {
-        struct made m = make(sizes[i], 1);
-        char command[96];
-        uint32_t want;
-        uint64_t bytes;
-        snprintf(command, sizeof command, "tail -c +%d /dev/fd/%d | cksum", AT + 1, m.fd);
-        assert_int_equal(fcntl(m.fd, F_SETFD, 0), 0);
-        FILE *program = popen(command, "r");
-        assert_non_null(program);
-        int got = fscanf(program, "%" SCNu32 " %" SCNu64, &want, &bytes);
-        assert_int_equal(pclose(program), 0);
-        assert_int_equal(got, 2);
-        assert_int_equal(bytes, sizes[i]);
-        assert_int_equal(cksum(m.data, sizes[i]), want);
-        unmake(&m);
-    }
 }
