@@ -139,53 +139,6 @@ TEST(test_wrong_magic)
     }
 }
 
-TEST(test_wrong_version)
-{
-    static const unsigned versions[] = {0, 2, 0x0100, 0xffff};
-    for (size_t i = 0; i < COUNT(versions); i++) {
-        struct bytes b = two_records();
-        b.at[152 + 4] = (unsigned char)(versions[i] >> 8);
-        b.at[152 + 5] = (unsigned char)versions[i];
-        assert_only(&b, 1, LIMEFILE_E_VERSION, 156, 2);
-        struct seen seen = scan_bytes(&b);
-        assert_int_equal(seen.finding[0].have, versions[i]);
-        assert_int_equal(seen.finding[0].want, 1);
-        b.at[5] = 0;
-        assert_only(&b, 0, LIMEFILE_E_VERSION, 4, 1);
-        bytes_free(&b);
-    }
-}
-
-TEST(test_impossible_lengths)
-{
-    static const struct {
-        uint64_t bytes;
-        int code;
-    } cases[] = {
-        {UINT64_C(1) << 31, LIMEFILE_E_DATA_CUT},
-        {(UINT64_C(1) << 32) + 5, LIMEFILE_E_DATA_CUT},
-        {UINT64_C(1) << 62, LIMEFILE_E_DATA_CUT},
-        {INT64_MAX, LIMEFILE_E_LENGTH},
-        {UINT64_C(1) << 63, LIMEFILE_E_LENGTH},
-        {-UINT64_C(144), LIMEFILE_E_LENGTH},
-        {-UINT64_C(8), LIMEFILE_E_LENGTH},
-        {-UINT64_C(1), LIMEFILE_E_LENGTH},
-        {-UINT64_C(152), LIMEFILE_E_LENGTH},
-        {-UINT64_C(296), LIMEFILE_E_LENGTH},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct bytes b = {0};
-        bytes_record(&b, "good", 8, 'g', MB | ME);
-        bytes_header(&b, "bad", cases[i].bytes, MB | ME);
-        bytes_fill(&b, 'd', 40);
-        bool cut = cases[i].code == LIMEFILE_E_DATA_CUT;
-        assert_only(&b, 1, cases[i].code, cut ? 152 : 160, 2);
-        struct seen seen = scan_bytes(&b);
-        assert_int_equal(seen.finding[0].have, cut ? 40 : cases[i].bytes);
-        bytes_free(&b);
-    }
-}
-
 TEST(test_reserved_bits)
 {
     for (int bit = 0; bit < 6; bit++) {
@@ -238,39 +191,6 @@ TEST(test_every_order_of_flags)
     }
 }
 
-TEST(test_types)
-{
-    static const struct {
-        const char *type;
-        int code; /* 0: none */
-    } cases[] = {
-        {"", LIMEFILE_D_TYPE_EMPTY},
-        {"a/b", 0},
-        {"..", 0},
-        {".", 0},
-        {"a b", 0},
-        {"; rm -rf /", 0},
-        {"%2F", 0},
-        {"~", 0},
-        {"$(id)", 0},
-        {"\x01", LIMEFILE_D_TYPE_ASCII},
-        {"tab\t", LIMEFILE_D_TYPE_ASCII},
-        {"\x7f", LIMEFILE_D_TYPE_ASCII},
-        {"\x80", LIMEFILE_D_TYPE_ASCII},
-        {"\xff", LIMEFILE_D_TYPE_ASCII},
-        {"new\nline", LIMEFILE_D_TYPE_ASCII},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct bytes b = {0};
-        bytes_record(&b, cases[i].type, 8, 'd', MB | ME);
-        if (cases[i].code)
-            assert_only(&b, 1, cases[i].code, 16, 1);
-        else
-            assert_int_equal(scan_bytes(&b).findings, 0);
-        bytes_free(&b);
-    }
-}
-
 TEST(test_types_that_fill_the_field)
 {
     struct bytes b = {0};
@@ -287,29 +207,6 @@ TEST(test_types_that_fill_the_field)
         assert_int_equal(seen.findings, i + 1);
         assert_finding(&seen, i, LIMEFILE_D_TYPE_TAIL, nul, 1);
     }
-    bytes_free(&b);
-}
-
-TEST(test_everything_at_once)
-{
-    struct bytes b = two_records();
-    b.at[152 + 6] = 0xbf;  /* MB inside, no ME, reserved bits */
-    b.at[152 + 7] = 9;     /* reserved byte */
-    b.at[152 + 16] = 0x1b; /* a control byte in the type */
-    b.at[152 + 143] = 1;   /* after the NUL */
-    b.at[299] = 1;         /* padding */
-    b.n = 301;             /* cut */
-    struct seen seen = scan_bytes(&b);
-    assert_int_equal(seen.records, 2);
-    assert_int_equal(seen.findings, 8);
-    assert_finding(&seen, 0, LIMEFILE_D_MB_INSIDE, 158, 2);
-    assert_finding(&seen, 1, LIMEFILE_D_FLAGS, 158, 2);
-    assert_finding(&seen, 2, LIMEFILE_D_RESERVED, 159, 2);
-    assert_finding(&seen, 3, LIMEFILE_D_TYPE_ASCII, 168, 2);
-    assert_finding(&seen, 4, LIMEFILE_D_TYPE_TAIL, 174, 2);
-    assert_finding(&seen, 5, LIMEFILE_D_PAD_NONZERO, 299, 2);
-    assert_finding(&seen, 6, LIMEFILE_D_PAD_CUT, 301, 2);
-    assert_finding(&seen, 7, LIMEFILE_D_ME_MISSING, 158, 2);
     bytes_free(&b);
 }
 
