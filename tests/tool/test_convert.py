@@ -557,6 +557,7 @@ class Usage(ConvertCase):
                      ("--sequence", "1", path, self.path("a.lime")),
                      ("--lfn", "a\nb", path, "a.lime"), ("--nothing", path, "a.lime"),
                      ("--rows", "2", path, self.path("a.milc")),
+                     ("--rows", "2", path, self.path("a.lime")),
                      ("--precision", "64", path, self.path("a.milc")),
                      ("--precision", "32", path, self.path("a.openqcd")),
                      (self.path("none"), self.path("a.milc")), (self.dir, self.path("a.milc"))):

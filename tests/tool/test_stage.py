@@ -97,7 +97,7 @@ class Sums(TestCase):
 
     def test_sizes(self):
         """Around every boundary there is: blocks, pages, lanes of other lengths."""
-        sizes = [1, 7, 55, 56, 63, 64, 65, 4095, 4096, 4097, MIB - 1, MIB, MIB + 1, 3 * MIB,
+        sizes = [0, 1, 7, 55, 56, 63, 64, 65, 4095, 4096, 4097, MIB - 1, MIB, MIB + 1, 3 * MIB,
                  3 * MIB + 4095, 5 * MIB + 13]
         for i, size in enumerate(sizes):
             put(self.at_source(f"f{i}"), random.Random(i).randbytes(size))

@@ -222,25 +222,6 @@ TEST(formats)
     }
 }
 
-TEST(forms_that_are_none)
-{
-    static const struct limefile_gauge_form wrong[] = {
-        {.format = LIMEFILE_GAUGE_MILC, .precision = 64},
-        {.format = LIMEFILE_GAUGE_OPENQCD, .precision = 32},
-        {.format = LIMEFILE_GAUGE_ILDG, .rows = 2},
-        {.format = LIMEFILE_GAUGE_NERSC, .rows = 4},
-        {.format = LIMEFILE_GAUGE_NERSC, .precision = 16},
-        {.format = LIMEFILE_GAUGE_NONE},
-    };
-    struct memory m;
-    struct limefile_gauge_image *image;
-    make(&m, extents, 64);
-    for (size_t i = 0; i < COUNT(wrong); i++)
-        assert_int_equal(limefile_gauge_image_new(&m.sites, &wrong[i], &image),
-                         LIMEFILE_E_GAUGE_FORM);
-    free(m.data);
-}
-
 /* The first error comes out, and all threads end; so does a caller who has enough. */
 static bool stop(void *context, uint64_t more)
 {

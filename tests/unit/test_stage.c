@@ -17,25 +17,6 @@ static unsigned char *noise(size_t n)
     return data;
 }
 
-TEST(cksum_and_adler32)
-{
-    struct stage_sums sums;
-    struct stage_digest digest;
-    assert_int_equal(stage_sums_init(&sums, STAGE_ADLER32), 0);
-    stage_sums_result(&sums, &digest);
-    assert_int_equal(digest.cksum, UINT32_C(4294967295)); /* cksum </dev/null */
-    assert_int_equal(digest.adler32, 1);
-    stage_sums_release(&sums);
-    assert_int_equal(stage_sums_init(&sums, STAGE_ADLER32), 0);
-    stage_sums_add(&sums, "1234", 4);
-    stage_sums_add(&sums, "56789", 5);
-    stage_sums_result(&sums, &digest);
-    assert_int_equal(digest.cksum, 930766865);
-    assert_int_equal(digest.adler32, 0x091e01de);
-    assert_int_equal(digest.kinds, STAGE_CKSUM | STAGE_ADLER32);
-    stage_sums_release(&sums);
-}
-
 TEST(digests_agree)
 {
     struct stage_digest a = {.kinds = STAGE_CKSUM | STAGE_MD5, .cksum = 7};
