@@ -644,6 +644,17 @@ class TestCase(unittest.TestCase):
         self.assertIn(got, codes, f"{errno.errorcode.get(got)}, not "
                                   f"{[errno.errorcode[code] for code in codes]}")
 
+    def fails(self, args, *words, status=1, out=None, **kw):
+        """run(), and the program must exit with this status, say these words on its standard
+        error and, if `out` is given, write that; what came of it."""
+        done = run(args, **kw)
+        self.assertEqual(done.returncode, status, done)
+        for word in words:
+            self.assertIn(word, done.stderr.decode(errors="replace"))
+        if out is not None:
+            self.assertEqual(done.stdout, out, args)
+        return done
+
 
 def _say(stream, text):
     for line in text.rstrip("\n").split("\n"):

@@ -74,9 +74,8 @@ class Gauge(limetest.TestCase):
         bad = result["first_bad"]
         self.assertEqual((bad["site"], bad["direction"]), ([0, 2, 0, 0], "z"))
         self.assertAlmostEqual(bad["deviation"], 55.8, 1)
-        done = run(["lime", "check", "--physics", path])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"site 0 2 0 0 (x y z t), direction z", done.stderr)
+        done = self.fails(["lime", "check", "--physics", path],
+                          "site 0 2 0 0 (x y z t), direction z")
         self.assertIn(b"configurations: 1 bad\n", done.stdout)
         self.run_ok(["lime", "check", "--data", path])  # its checksum is right
 

@@ -51,9 +51,7 @@ class Selectors(limetest.TestCase):
     def test_ambiguous_type_names_the_ordinals(self):
         self.assertIn("5, 6", self.refused("twice"))
         many = self.write("many", record("t", b"", 1, 1) * 10000)
-        done = run(["lime", "cat", many, "t"])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"10000 records", done.stderr)
+        done = self.fails(["lime", "cat", many, "t"], "10000 records")
         self.assertLess(len(done.stderr), 500)
 
     def test_missing(self):
@@ -65,10 +63,9 @@ class Selectors(limetest.TestCase):
         one, two = self.write("a", container([("t", b"x")])), self.write("b", b"")
         for args in (["cat", one, two], ["checksum", one, two], ["checksum", "--add", one, two],
                      ["rm", one, two], ["replace", one, two, two], ["lfn", "--set", "n", one, two]):
-            done = run(["lime", *args])
-            self.assertEqual(done.returncode, 1, args)
-            self.assertIn(f"a: record '{two}': no such record, but a file; this command takes one "
-                          "FILE, so run it once for each\n", done.stderr.decode())
+            self.fails(["lime", *args],
+                       f"a: record '{two}': no such record, but a file; this command takes one "
+                       "FILE, so run it once for each\n")
 
     def test_corpus(self):
         rows = limetest.manifest()
@@ -162,13 +159,6 @@ class Outputs(limetest.TestCase):
         os.close(write)
         self.assertEqual((done.returncode, done.stderr), (-13, b""))
 
-    def test_full_disk(self):
-        for word in ("1", "4"):
-            with open("/dev/full", "wb") as full:
-                done = run(["lime", "cat", self.path, word], stdout=full)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(b"standard output: write: No space left", done.stderr)
-
     def test_no_stdout(self):
         done = run(["bash", "-c", 'exec "$0" cat "$1" 1 >&-', program("lime"), self.path])
         self.assertEqual(done.returncode, 1)
@@ -208,9 +198,7 @@ class Faults(limetest.TestCase):
     def test_record_before_a_fault(self):
         path = self.write("f", FILE + header("cut", 1 << 62, 1, 1) + b"x")
         self.assertEqual(self.run_ok(["lime", "cat", path, "4"]), BIG)
-        done = run(["lime", "cat", path, "8"])
-        self.assertEqual((done.returncode, done.stdout), (1, b""))
-        self.assertIn(f"offset {len(FILE)}: record 8: ".encode(), done.stderr)
+        self.fails(["lime", "cat", path, "8"], f"offset {len(FILE)}: record 8: ", out=b"")
 
     def test_lengths_that_no_file_has(self):
         for nbytes in (2**31, 2**32 + 5, 2**62, 2**63 - 1, 2**63, 2**64 - 144, 2**64 - 8,

@@ -15,7 +15,7 @@ import users
 GOOD = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"")]])
 ONE = record("one", b"1", 1, 1)  # 152 bytes
 
-# name: (bytes, code, offset, record)
+# name: (bytes, code, offset, record), and of some what is there and what should be
 BROKEN = {
     "mb missing": (ONE + record("t", b"", 0, 1), "mb-missing", 158, 2),
     "mb missing at once": (record("t", b"", 0, 1), "mb-missing", 6, 1),
@@ -25,8 +25,8 @@ BROKEN = {
     "reserved byte": (ONE + record("t", b"", 1, 1, reserved=7), "reserved-byte", 159, 2),
     "no type": (ONE + record("", b"", 1, 1), "type-empty", 168, 2),
     "long type": (ONE + record("t" * 128, b"", 1, 1), "type-long", 168, 2),
-    "control": (ONE + record(b"a\x1b", b"", 1, 1), "type-ascii", 168, 2),
-    "high bytes": (ONE + record(b"a\xff", b"", 1, 1), "type-ascii", 168, 2),
+    **{f"type {type}": (ONE + record(type, b"", 1, 1), "type-ascii", 168, 2) for type in (
+        b"a\x1b", b"a\xff", b"\x01", b"tab\t", b"\x7f", b"\x80", b"new\nline")},
     "after the NUL": (ONE + record("t", b"", 1, 1, raw_type=b"t\0x".ljust(128, b"\0")),
                       "type-tail", 169, 2),
     "padding": (record("t", b"1", 1, 1, padding=b"\0\0\1\0\0\0\0") + ONE, "padding-nonzero",
@@ -34,14 +34,16 @@ BROKEN = {
     "padding cut": (record("t", b"1", 1, 1, padding=b"\0\0"), "padding-cut", 147, 1),
     "header cut": (ONE + header("t", 0, 1, 1)[:-1], "header-cut", 152, 2),
     "first header cut": (header("t", 0, 1, 1)[:3], "header-cut", 0, 1),
-    "data cut": (ONE + header("t", 9, 1, 1) + b"12345678", "data-cut", 152, 2),
-    "2^62": (ONE + header("t", 2**62, 1, 1), "data-cut", 152, 2),
-    "2^63": (ONE + header("t", 2**63, 1, 1), "length", 160, 2),
-    "2^64-144": (ONE + header("t", 2**64 - 144, 1, 1), "length", 160, 2),
+    "data cut": (ONE + header("t", 9, 1, 1) + b"12345678", "data-cut", 152, 2, 8, 9),
+    **{f"{n} bytes": (ONE + header("t", n, 1, 1) + b"d" * 40, "data-cut", 152, 2, 40, n)
+       for n in (2**31, 2**32 + 5, 2**62)},
+    **{f"{n} bytes": (ONE + header("t", n, 1, 1) + b"d" * 40, "length", 160, 2, n, 0)
+       for n in (2**63 - 1, 2**63, *(2**64 - less for less in (1, 8, 144, 152, 296)))},
     "one byte": (ONE + b"x", "trailing", 152, 2),
     "zeros": (ONE + bytes(500), "trailing", 152, 2),
-    "version 0": (ONE + header("t", 0, 1, 1, version=0), "version", 156, 2),
-    "version 2": (ONE + header("t", 0, 1, 1, version=2), "version", 156, 2),
+    **{f"version {n}": (ONE + header("t", 0, 1, 1, version=n), "version", 156, 2, n, 1)
+       for n in (0, 2, 0x0100, 0xffff)},
+    "first version": (header("t", 0, 1, 1, version=0), "version", 4, 1, 0, 1),
 }
 FAULTS = {"header-cut", "data-cut", "length", "trailing", "version"}
 WARNINGS = {"reserved-flags", "type-tail", "padding-nonzero", "padding-cut"}
@@ -64,7 +66,7 @@ class Check(limetest.TestCase):
             self.assertIn(b"bad: 1 deviation: 0 records in 0 messages, 0 bytes", done.stdout)
 
     def test_each_finding(self):
-        for name, (data, code, offset, ordinal) in BROKEN.items():
+        for name, (data, code, offset, ordinal, *_) in BROKEN.items():
             with self.subTest(name):
                 path = self.write("broken", data)
                 done = run(["lime", "check", path])
@@ -89,8 +91,8 @@ class Check(limetest.TestCase):
         done = run(["lime", "check", "--json", *paths])
         self.assertEqual((done.returncode, done.stderr), (1, b""))
         results = json.loads(done.stdout)
-        for result, path, (data, code, offset, ordinal) in zip(results, paths, BROKEN.values(),
-                                                               strict=True):
+        for result, path, (data, code, offset, ordinal, *sizes) in zip(
+                results, paths, BROKEN.values(), strict=True):
             harmless = code in WARNINGS
             self.assertEqual((result["file"], result["size"]), (path, len(data)))
             self.assertEqual((result["verdict"], result["warnings"], result["faults"]),
@@ -98,11 +100,23 @@ class Check(limetest.TestCase):
             self.assertEqual([(f["code"], f["offset"], f["ordinal"], f["harmless"])
                               for f in result["findings"]], [(code, offset, ordinal, harmless)])
             self.assertTrue(result["findings"][0]["message"])
+            if sizes:
+                self.assertEqual([result["findings"][0][key] for key in ("have", "want")], sizes)
 
-    def test_have_and_want(self):
-        done = run(["lime", "check", "--json", self.write("f", BROKEN["data cut"][0])])
-        finding = json.loads(done.stdout)["findings"][0]
-        self.assertEqual((finding["have"], finding["want"]), (8, 9))
+    def test_all_at_once(self):
+        data = record("a", b"", 1, 0) + record(b"a\x1b", b"1", 1, 0, flags=0xbf, reserved=9,
+                                               raw_type=b"a\x1b\0x".ljust(128, b"\0"),
+                                               padding=b"x\0")
+        result = json.loads(run(["lime", "check", "--json", self.write("f", data)]).stdout)
+        self.assertEqual([(f["code"], f["offset"], f["ordinal"]) for f in result["findings"]], [
+            ("mb-inside", 150, 2), ("reserved-flags", 150, 2), ("reserved-byte", 151, 2),
+            ("type-ascii", 160, 2), ("type-tail", 162, 2), ("padding-nonzero", 289, 2),
+            ("padding-cut", 291, 2), ("me-missing", 150, 2)])
+
+    def test_odd_types(self):
+        odd = ("a/b", "..", ".", "a b", "; rm -rf /", "%2F", "~", "$(id)")
+        path = self.write("f", container([[(type, b"x") for type in odd]]))
+        self.assertEqual(json.loads(self.run_ok(["lime", "check", "--json", path]))["findings"], [])
 
     def test_json_of_a_good_file(self):
         path = self.write("good.lime", GOOD)
@@ -126,9 +140,8 @@ class Check(limetest.TestCase):
                           (fifo, ""), (limetest.tempdir(), "open: Is a directory"),
                           ("/dev/zero", ""), ("/nonexistent", "open: No such file or directory")):
             for quiet in [], ["-q"]:
-                done = run(["lime", "check", *quiet, path])
-                self.assertEqual((done.returncode, done.stdout), (2, b""), path)
-                self.assertIn(f"lime: {path}: {why}".encode(), done.stderr)
+                self.fails(["lime", "check", *quiet, path], f"lime: {path}: {why}", status=2,
+                           out=b"")
             done = run(["lime", "check", "--json", "--data", "--physics", path])
             self.assertEqual(done.returncode, 2)
             result = json.loads(done.stdout)
@@ -142,9 +155,7 @@ class Check(limetest.TestCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (status, b"", b""))
 
     def test_folder(self):
-        done = run(["lime", "check", os.curdir])
-        self.assertEqual(done.returncode, 2)
-        self.assertIn(b"-r checks the containers in it", done.stderr)
+        self.fails(["lime", "check", os.curdir], "-r checks the containers in it", status=2)
 
     def test_worst_of_all(self):
         good, bad = self.write("g", GOOD), self.write("b", BROKEN["me missing"][0])
@@ -531,9 +542,7 @@ class Many(limetest.TestCase):
         command = [program("lime"), "check", "-r", self.top]
         if os.geteuid() == 0:
             command = ["setpriv", "--reuid=65534", "--clear-groups", *command]
-        done = run(command)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn(b"a/b: read: Permission denied", done.stderr)
+        done = self.fails(command, "a/b: read: Permission denied", status=2)
         self.assertIn(b"7 files: 4 good, 0 bad, 0 unverified, 1 unreadable, 2 skipped",
                       done.stdout)
         done = run([*command, "--json"])

@@ -212,10 +212,9 @@ class NotExamined(GaugeCase):
             self.assertNotIn(b": good", done.stdout)
             self.assertIn(b"; configurations: 1 unverified\n", done.stdout)
             self.assertEqual(done.returncode, status)
-            done = run(["lime", "convert", "--to", "nersc", path, os.path.join(self.dir, "never")])
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(f"record {result['ordinal']}: no SU(3) gauge configuration: "
-                          f"{result['reason']}\n".encode(), done.stderr)
+            self.fails(["lime", "convert", "--to", "nersc", path, os.path.join(self.dir, "never")],
+                       f"record {result['ordinal']}: no SU(3) gauge configuration: "
+                       f"{result['reason']}\n", status=2)
         return [result["reason"] for result in told["physics"]]
 
     def test_reasons(self):
@@ -246,6 +245,17 @@ class NotExamined(GaugeCase):
                  field(private("Lattice", None, 72, 4), raw, 288)),
                 ("it has the bytes of 4 colour matrices a site, but", 1, [whole],
                  field(private("USQCD_F3_ColorMatrix", "F", 72, 1), raw, 72)),
+                # two descriptions; a checkerboard; one of several volumes
+                ("its descriptions contradict each other", 1,
+                 [private("USQCD_F3_ColorMatrix", "F", 144, 4),
+                  ("ildg-format", scidac.ildg_format(DIMS, 32)), ("ildg-binary-data", raw)]),
+                (links + "only of every second site", 3,
+                 [scidac.grid_format(DIMS),
+                  private("GRID_F_LorentzVector4_ColourMatrix3", "F", 288, 1, ""),
+                  ("ildg-binary-data", raw[:len(raw) // 2])]),
+                ("one volume of a partitioned set; 'lime join' makes one", 3,
+                 [(whole[0], whole[1].replace(b"<volfmt>0", b"<volfmt>1"))],
+                 field(private(*usqcd), raw, 288)),
                 # a field that ILDG does not know
                 ("it has the bytes of 4 colour matrices a site, but", 3,
                  [("ildg-format", scidac.ildg_format(DIMS, 32).replace(b"su3gauge", b"links")),
@@ -253,6 +263,10 @@ class NotExamined(GaugeCase):
                 ("a gauge field, but not of SU(3)", 1,
                  [("ildg-format", scidac.ildg_format(DIMS, 32).replace(b"su3gauge", b"su2gauge")),
                   ("ildg-binary-data", raw)]),
+                *(("a gauge field, but not of SU(3)", 3,
+                   [("ildg-format", scidac.ildg_format(DIMS, 32).replace(b"su3gauge", name)),
+                    ("ildg-binary-data", raw)]) for name in (
+                        b"su3gauge#a1", b"su3gauge_b", b"so3gauge", b"u3gauge", b"u1phase", b"sp4gauge")),
                 ("no metadata describe it", 3, [("scidac-binary-data", raw)]),
                 ("no metadata describe it", 1, [("ildg-binary-data", raw)]),
                 ("the metadata that describe it cannot be read", 1, [whole],
@@ -280,6 +294,9 @@ class NotExamined(GaugeCase):
                               self.run_ok(["lime", "check", "--physics", path]))
                 done = run(["lime", "convert", "--to", "nersc", path, os.path.join(self.dir, "never")])
                 self.assertEqual(done.returncode, 2)
+
+        for name in ("tm_clime_prop_4444_p32_n1.lime", "tm_lemon_prop_4444_p64_n1.lime"):
+            self.assertEqual(self.check(os.path.join(limetest.CORPUS, name), status=0)["physics"], [])
 
     def test_counted(self):
         """With -r, too, and never good."""

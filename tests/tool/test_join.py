@@ -292,15 +292,6 @@ class Broken(JoinCase):
         single = self.made(volfmt=0)
         self.refused(single, "not a volume of a set", status=2)
 
-    def test_out_is_a_volume(self):
-        made = self.made()
-        first = made.write(self.dir)
-        for volume in (0, 2):
-            path = made.path(self.dir, volume)
-            before = read(path)
-            self.join(first, path, status=1, words=["is also the input"])
-            self.assertEqual(read(path), before)
-
     def test_usage(self):
         for args in ((), ("a",), ("a", "b", "c"), ("--info",), ("--info", "a", "b"), ("-x",)):
             self.join(*args, status=2)

@@ -203,17 +203,6 @@ class Refusals(LfnCase):
         self.assertIn("lime repair", self.err)
         self.assertEqual(read(path), data)
 
-    def test_locked(self):
-        path = self.write("f", container([FORMAT, DATA]))
-        with subprocess.Popen([program("lime"), "append", path, "-t", "log", "-"],
-                              stdin=subprocess.PIPE) as other:
-            while os.path.getsize(path) == len(container([FORMAT, DATA])):
-                self.assertIsNone(other.poll())
-                time.sleep(0.01)
-            self.lime("--set", "lfn://y", path, status=1)
-            self.assertIn("another process", self.err)
-            other.communicate(b"")
-
 
 class Kills(LfnCase):
     """Whenever it is killed, the container has the old name or the new one, after a repair at

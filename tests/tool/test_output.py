@@ -27,7 +27,7 @@ DOCUMENT = (f'<gaugeConfiguration xmlns="{SPACE}"><dataLFN/><precision/><markovS
 SCHEMA = (f'<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema" targetNamespace="{SPACE}">'
           '<s:element name="gaugeConfiguration"/></s:schema>\n')
 INPUT = re.compile(r"\{(?!out\})([^}]+)\}")
-EXISTS, LOCKED = "exists already; use -f to replace it", "another process has this container open"
+EXISTS, LOCKED = "exists already; use -f to replace it", "another process has this container open for writing"
 IS_INPUT = "is also the input"
 OLD = container([("old", b"what was there before")])
 
@@ -245,9 +245,11 @@ class Existing(OutputCase):
         os.symlink("nowhere", self.path("dangling"))
         before = listing(self.dir)
         for name in COMMANDS:
-            for out in ("fifo", "/dev/null", "parts", "dangling", "none/out", "out/"):
+            for out, why in (("fifo", "not a regular file"), ("/dev/null", "not a regular file"),
+                             ("parts", ""), ("none/out", ""), ("out/", ""),
+                             ("dangling", "a symbolic link to a file that does not exist")):
                 with self.subTest(name, out=out):
-                    self.refused(self.start(name, out), f"{out}: ")
+                    self.refused(self.start(name, out), f"{out}: ", why)
         self.assertEqual(listing(self.dir), before)
 
     def test_locked(self):
@@ -439,6 +441,22 @@ class FullDisk(OutputCase):
         self.assertEqual(limetest.read(os.path.join(small, "old")), OLD)
 
 
+class FullOutput(limetest.TestCase):
+    def test_full(self):
+        """Whatever a command writes to its standard output, it says that this fails, and why."""
+        qio, gauge = (os.path.join(limetest.CORPUS, name + ".lime")
+                      for name in ("qio_nersc_ildg", "tm_clime_gauge_4444_p64_n1"))
+        target = self.tempdir()
+        for args in (["lime", "cat", qio, "1"], ["lime", "cat", qio, "7"],
+                     ["lime", "cat", gauge, "3.f4.npy"], ["lime", "refs", gauge],
+                     ["lime", "info", qio], ["lime", "ls", qio], ["lime", "ls", "--json", qio],
+                     ["lime", "check", *[qio] * 20], ["lime", "stage", qio, target],
+                     ["lime", "stage", "--json", qio, target], ["lime", "stage", "-q", qio, target],
+                     ["lime_contents", qio], ["lime_extract_record", qio, "2", "1"]):
+            with self.subTest(args), open("/dev/full", "wb") as full:
+                self.fails(args, "standard output: write: No space left", stdout=full)
+
+
 class Killed(OutputCase):
     """By SIGKILL while it writes."""
 
@@ -476,17 +494,20 @@ class Killed(OutputCase):
             self.assertEqual(leftovers(folder), [])
 
     def test_signals(self):
-        """A process that a signal ends removes its temporary file itself."""
+        """A process that a signal ends removes its temporary file itself; the old file stays."""
         with open(self.path("hole"), "wb") as file:
             file.truncate(40 << 30)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with subprocess.Popen([program("lime"), "pack", "-o", "out", "-t", "x", "hole"],
-                                  cwd=self.dir, stderr=subprocess.DEVNULL) as child:
-                self.assertTrue(limetest._wait(lambda: leftovers(self.dir), 60))
-                child.send_signal(number)
-                self.assertEqual(child.wait(60), -number)
-            self.assertEqual(leftovers(self.dir), [])
-            self.assertFalse(os.path.exists(self.out))
+        limetest.put(self.out, OLD)
+        before = listing(self.dir)
+        for out in ("out", "new"):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                with subprocess.Popen([program("lime"), "pack", "-fo", out, "-t", "x", "hole"],
+                                      cwd=self.dir, stderr=subprocess.DEVNULL) as child:
+                    self.assertTrue(limetest._wait(lambda: leftovers(self.dir), 60))
+                    child.send_signal(number)
+                    self.assertEqual(child.wait(60), -number)
+                self.assertEqual(listing(self.dir), before)
+        self.assertEqual(limetest.read(self.out), OLD)
 
     def test_others_files_stay(self):
         """Files that are not temporary files of a process of this host that has ended."""

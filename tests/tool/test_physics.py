@@ -142,9 +142,7 @@ class Physics(limetest.TestCase):
         self.assertEqual((first["site"], first["direction"]), (at, "xyzt"[direction]))
         self.assertIn(f"site {' '.join(map(str, at))} (x y z t), direction "
                       f"{'xyzt'[direction]}: ", finding["message"])
-        done = run(["lime", "check", "--physics", path])
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(finding["message"], done.stderr.decode())
+        done = self.fails(["lime", "check", "--physics", path], finding["message"])
         self.assertTrue(done.stdout.decode().endswith("; configurations: 1 bad\n"))
         self.assertEqual(run(["lime", "check", "-q", "--physics", path]).returncode, 1)
         return result["physics"][0], finding
@@ -157,6 +155,7 @@ class Physics(limetest.TestCase):
             self.assertEqual(physics["first_bad"]["wrong"], "unitarity")
             self.assertEqual((physics["bad_links"], physics["bad_sites"]), (1, 1))
             self.assertNotIn("none of the links", finding["message"])
+            self.assertRegex(finding["message"], r"U U\^\+ differs from 1 by [0-9.e-]+$")
             self.assertEqual((finding["have"], finding["want"]), (1, 4 * 24))
             self.assertEqual(physics["first_bad"]["deviation"], physics["unitarity"])
             self.assertGreater(physics["unitarity"], 1e-3)
@@ -164,7 +163,8 @@ class Physics(limetest.TestCase):
     def test_wrong_determinant(self):
         def change(link):
             link[[0, 1]] = link[[1, 0]]
-        physics, _ = self.damaged(0, 3, change)
+        physics, finding = self.damaged(0, 3, change)
+        self.assertIn("its determinant differs from 1 by 2", finding["message"])
         self.assertEqual(physics["first_bad"]["wrong"], "determinant")
         self.assertAlmostEqual(physics["first_bad"]["deviation"], 2, 12)
 
@@ -175,7 +175,8 @@ class Physics(limetest.TestCase):
             physics, finding = self.damaged(23, 1, change)
             self.assertEqual((physics["first_bad"]["wrong"], physics["first_bad"]["real"]),
                              (word, 13))
-            self.assertIn("row 3, column 1 is ", finding["message"])
+            self.assertIn("row 3, column 1 is " + "not a number" * (word == "nan"),
+                          finding["message"])
             self.assertEqual(physics["nonfinite"], 1)
             self.assertEqual([physics[name] for name in ("plaquette", "space", "time",
                                                          "link_trace")], [None] * 4)
@@ -256,6 +257,36 @@ class Physics(limetest.TestCase):
             self.assertEqual(self.stated(xlf(words), status=0), ([], []))
         self.assertEqual(self.stated([("scidac-record-xml", b"<usqcdInfo><plaq>0.1")],
                                      status=0), ([], []))
+
+    def all_stated(self, items):
+        """Of each configuration: who states what."""
+        path = self.write("c", container(items))
+        return [[(s["ordinal"], s["where"], s["name"], s["text"], s["value"] and round(s["value"], 15))
+                 for s in one["stated"]] for one in json_of(path, status=1)["physics"]]
+
+    def test_whose_it_is(self):
+        """What stands before the data, in a message of its own or in theirs; the first number."""
+        data = message(DIMS, LINKS)
+        every = usqcd("<plaq>5.9e-01</plaq><linktr>nonsense</linktr><info>gauge.ssplaq = 1.8\n"
+                      "PLAQUETTE = 0.6\nLINK_TRACE =  0.01</info>")
+        xml = [(7, "scidac-record-xml", name, text, value) for name, text, value in (
+            ("plaq", "5.9e-01", 0.59), ("linktr", "nonsense", None), ("gauge.ssplaq", "1.8", 0.6),
+            ("plaquette", "0.6", 0.6), ("link_trace", "0.01", 0.01))]
+        self.assertEqual(self.all_stated([
+            xlf("plaquette = 0.5\n trajectory nr = 7\n beta = 6.0, kappa = 0.1\nplaquette = 0.7\n"),
+            data, data, usqcd("<plaq>0.1</plaq>"), [*every, *data], xlf("plaquette = 0.25"),
+            xlf("plaquette: none"), [("scidac-record-xml", b"<plaq>0.5</"), *data]]),
+            [[(1, "xlf-info", "plaquette", "0.5", 0.5)], [], xml, []])
+
+    def test_beside(self):
+        """A QCDml document in the message; an xlf-info behind the data, for their message only."""
+        qcdml = ("QCDml", b"<gaugeConfiguration><markovSequence><markovStep><record><avePlaquette>"
+                 b"0.61</avePlaquette></record></markovStep></markovSequence></gaugeConfiguration>")
+        data = message(DIMS, LINKS)
+        self.assertEqual(
+            self.all_stated([[qcdml, *data, *xlf("plaquette = 0.6")], data, xlf("plaquette = 0.7")]),
+            [[(4, "xlf-info", "plaquette", "0.6", 0.6), (1, "qcdml", "avePlaquette", "0.61", 0.61)],
+             []])
 
     def test_the_one_who_says_it(self):
         path = self.write("c", container([xlf("plaquette = 0.9"), message(DIMS, LINKS)]))

@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import unittest
 import warnings

@@ -21,7 +21,7 @@ struct call {
     unsigned char *data;
 };
 
-enum { CALLS_MAX = 256 };
+enum { CALLS_MAX = 512 };
 
 struct recorder {
     struct limefile_source source;

@@ -2,14 +2,10 @@
 #ifndef LATTICE_H
 #define LATTICE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "suite.h"
 
 #include "grid.h"
 #include "mix.h"

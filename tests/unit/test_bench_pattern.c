@@ -54,9 +54,8 @@ static void mark(unsigned char *seen, int64_t at, int64_t n, int64_t bytes)
         assert_int_equal(seen[i]++, 0);
 }
 
-static void test_known_places(void **state)
+TEST(test_known_places)
 {
-    (void)state;
     struct bench_pattern p = {
         .kind = BENCH_INTERLEAVED, .ranks = 3, .transfer = 10, .segments = 4, .block = 10};
     struct bench_piece piece;
@@ -72,9 +71,8 @@ static void test_known_places(void **state)
 }
 
 /* Another seed is another order, the same one the same. */
-static void test_random_order(void **state)
+TEST(test_random_order)
 {
-    (void)state;
     struct bench_pattern p = {
         .kind = BENCH_RANDOM, .ranks = 4, .transfer = 1, .segments = 1000, .seed = 1};
     struct bench_pattern other = p;
@@ -94,9 +92,8 @@ static void test_random_order(void **state)
 
 /* ---- data ---- */
 
-static void test_each_wrong_byte_is_found(void **state)
+TEST(test_each_wrong_byte_is_found)
 {
-    (void)state;
     static unsigned char data[70000];
     const int64_t base = INT64_C(5) << 40;
     bench_data_fill(1, base, data, sizeof data);
@@ -114,9 +111,8 @@ static void test_each_wrong_byte_is_found(void **state)
 }
 
 /* No other place and no other seed has the same bytes, nor are they zeros. */
-static void test_data_differ(void **state)
+TEST(test_data_differ)
 {
-    (void)state;
     static unsigned char data[4096], zeros[4096];
     struct bench_wrong wrong = {0};
     bench_data_fill(1, 0, data, sizeof data);
@@ -208,9 +204,8 @@ static void check_dataset(const struct bench_task *task)
 
 /* The slabs of all ranks are each byte once. In one dimension a slab is a piece, so the pieces
  * are, too; in the shape of a lattice they are in the order of a box. */
-static void test_datasets(void **state)
+TEST(test_datasets)
 {
-    (void)state;
     for (int i = 0; i < chance_times(1000); i++) {
         struct bench_task task = {.pattern = pattern_by_chance(),
                                   .shape = (enum bench_shape)chance_below(3),
@@ -221,9 +216,8 @@ static void test_datasets(void **state)
 }
 
 /* A part of a lattice that is too large for one call is cut. */
-static void test_large_parts_are_cut(void **state)
+TEST(test_large_parts_are_cut)
 {
-    (void)state;
     struct bench_task task = {.pattern = {.kind = BENCH_LATTICE,
                                           .ranks = 2,
                                           .transfer = 1 << 20,
@@ -247,17 +241,4 @@ static void test_large_parts_are_cut(void **state)
     assert_null(bench_dataset_refuses(&task));
     task.pattern.lattice[1] = 5000;
     assert_non_null(bench_dataset_refuses(&task)); /* a slice is too large */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_places),
-        cmocka_unit_test(test_random_order),
-        cmocka_unit_test(test_each_wrong_byte_is_found),
-        cmocka_unit_test(test_data_differ),
-        cmocka_unit_test(test_datasets),
-        cmocka_unit_test(test_large_parts_are_cut),
-    };
-    return cmocka_run_group_tests_name("lime-bench: patterns", tests, NULL, NULL);
 }

@@ -46,9 +46,8 @@ static struct owner *owners_of(const struct lattice *lattice)
     return owners;
 }
 
-static void test_split_deals_all_sites(void **state)
+TEST(test_split_deals_all_sites)
 {
-    (void)state;
     for (int64_t extent = 1; extent < 50; extent++)
         for (int n = 1; n < 20; n++) {
             int64_t next = 0, start, sites;
@@ -62,9 +61,8 @@ static void test_split_deals_all_sites(void **state)
         }
 }
 
-static void test_boxes_partition_the_lattice(void **state)
+TEST(test_boxes_partition_the_lattice)
 {
-    (void)state;
     for (int i = chance_times(200); i > 0; i--) {
         struct lattice lattice;
         lattice_by_chance(&lattice, SITES_MAX, SITE_MAX);
@@ -74,9 +72,8 @@ static void test_boxes_partition_the_lattice(void **state)
     }
 }
 
-static void test_before_counts_the_bytes_of_the_box(void **state)
+TEST(test_before_counts_the_bytes_of_the_box)
 {
-    (void)state;
     for (int i = chance_times(100); i > 0; i--) {
         struct lattice lattice;
         lattice_by_chance(&lattice, SITES_MAX, SITE_MAX);
@@ -95,9 +92,8 @@ static void test_before_counts_the_bytes_of_the_box(void **state)
 }
 
 /* Each run as long as it can be. */
-static void test_runs(void **state)
+TEST(test_runs)
 {
-    (void)state;
     for (int i = chance_times(200); i > 0; i--) {
         struct lattice lattice;
         lattice_by_chance(&lattice, SITES_MAX, SITE_MAX);
@@ -172,9 +168,8 @@ static void copies_check_and_free(struct copies *copies, int64_t window_bytes)
     free(copies->want_part);
 }
 
-static void test_scatter_and_gather_any_window(void **state)
+TEST(test_scatter_and_gather_any_window)
 {
-    (void)state;
     for (int i = chance_times(200); i > 0; i--) {
         struct lattice lattice;
         lattice_by_chance(&lattice, SITES_MAX, SITE_MAX);
@@ -197,9 +192,8 @@ static void test_scatter_and_gather_any_window(void **state)
 
 /* ---- sizes ---- */
 
-static void test_too_many_bytes(void **state)
+TEST(test_too_many_bytes)
 {
-    (void)state;
     /* 2^63 - 1 = 7 * 7 * 73 * 127 * 337 * 92737 * 649657 */
     struct lemon_box box = {.dims = 3,
                             .extent = {49 * 73 * 127, 337 * 92737, 649657},
@@ -225,9 +219,8 @@ static void test_too_many_bytes(void **state)
     assert_int_equal(lemon_box_lattice_bytes(&most), -1);
 }
 
-static void test_sites_without_bytes(void **state)
+TEST(test_sites_without_bytes)
 {
-    (void)state;
     struct lemon_box box = {.dims = 2, .extent = {4, 4}, .sites = {2, 4}, .start = {1, 0}};
     assert_int_equal(lemon_box_lattice_bytes(&box), 0);
     assert_int_equal(lemon_box_bytes(&box), 0);
@@ -235,18 +228,4 @@ static void test_sites_without_bytes(void **state)
     assert_int_equal(lemon_box_before(&box, 0), 0);
     lemon_box_scatter(&box, 0, 0, NULL, NULL);
     lemon_box_gather(&box, 0, 0, NULL, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split_deals_all_sites),
-        cmocka_unit_test(test_boxes_partition_the_lattice),
-        cmocka_unit_test(test_before_counts_the_bytes_of_the_box),
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_scatter_and_gather_any_window),
-        cmocka_unit_test(test_too_many_bytes),
-        cmocka_unit_test(test_sites_without_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,9 +110,52 @@ static int file_of(const char *name, mode_t mode, uid_t uid, gid_t gid)
 
 /* ---- tests ---- */
 
-static void beginning_and_end(void **state)
+/* As at the end of the main thread's work for others. */
+static int release(void **state)
 {
     (void)state;
+    limefs_caller_release();
+    return has(CAP_SYS_RESOURCE) == had_resource ? 0 : -1;
+}
+
+/* Another thread, which was there before, has what it had. */
+struct watcher {
+    pthread_barrier_t begun;
+    uid_t fsuid;
+    mode_t mask;
+    bool has_resource;
+};
+
+static void *watch(void *data)
+{
+    struct watcher *watcher = data;
+    pthread_barrier_wait(&watcher->begun);
+    watcher->fsuid = fsuid();
+    watcher->has_resource = has(CAP_SYS_RESOURCE);
+    watcher->mask = umask(022);
+    return NULL;
+}
+
+/* The first test: the others change what a new thread inherits. */
+TEST_WITH(threads, NULL, release)
+{
+    pthread_t thread;
+    struct watcher watcher;
+    const struct limefs_caller caller = {USER, GROUP, 0, 077};
+    pthread_barrier_init(&watcher.begun, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, watch, &watcher), 0);
+    assert_int_equal(limefs_caller_begin(&shared, &caller, true), 0);
+    pthread_barrier_wait(&watcher.begun);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    limefs_caller_end();
+    assert_int_equal(watcher.fsuid, 0);
+    assert_int_equal(watcher.has_resource, had_resource);
+    assert_int_not_equal(watcher.mask, 077);
+    pthread_barrier_destroy(&watcher.begun);
+}
+
+TEST_WITH(beginning_and_end, NULL, release)
+{
     const gid_t groups[] = {EXTRA, 7};
     struct process process = start_process(2, groups);
     const struct limefs_caller caller = {USER, GROUP, process.pid, 0};
@@ -142,9 +185,8 @@ static void beginning_and_end(void **state)
     end_process(process);
 }
 
-static void permissions(void **state)
+TEST_WITH(permissions, NULL, release)
 {
-    (void)state;
     static const struct {
         mode_t mode;
         uid_t uid;
@@ -181,9 +223,8 @@ static void permissions(void **state)
 }
 
 /* Who cannot be looked at has no groups; who is gone is not served. */
-static void unknown_callers(void **state)
+TEST_WITH(unknown_callers, NULL, release)
 {
-    (void)state;
     const gid_t groups[] = {EXTRA};
     struct process process = start_process(1, groups);
     struct limefs_caller caller = {USER, GROUP, process.pid, 0};
@@ -208,9 +249,8 @@ static void unknown_callers(void **state)
     assert_int_equal(fsuid(), 0);
 }
 
-static void many_groups(void **state)
+TEST_WITH(many_groups, NULL, release)
 {
-    (void)state;
     static gid_t groups[20000];
     for (unsigned i = 0; i < 20000; i++)
         groups[i] = 100000 + i;
@@ -222,9 +262,8 @@ static void many_groups(void **state)
     end_process(process);
 }
 
-static void root(void **state)
+TEST_WITH(root, NULL, release)
 {
-    (void)state;
     const struct limefs_caller caller = {0, 0, getpid(), 022};
     assert_int_equal(limefs_caller_begin(&shared, &caller, true), 0);
     assert_int_equal(fsuid(), 0);
@@ -234,9 +273,8 @@ static void root(void **state)
     assert_false(has(CAP_SYS_RESOURCE));
 }
 
-static void moving(void **state)
+TEST_WITH(moving, NULL, release)
 {
-    (void)state;
     int fd = file_of("file", 0600, 0, 0);
     assert_int_equal(limefs_caller_begin_moving(&shared, USER, GROUP), 0);
     assert_int_equal(fsuid(), USER);
@@ -255,9 +293,8 @@ static void moving(void **state)
 }
 
 /* The umask is the thread's, whoever mounted. */
-static void masks(void **state)
+TEST_WITH(masks, NULL, release)
 {
-    (void)state;
     static const struct limefs own;
     const struct limefs_caller caller = {0, 0, getpid(), 027};
     assert_int_equal(limefs_caller_begin(&own, &caller, true), 0);
@@ -265,9 +302,8 @@ static void masks(void **state)
     limefs_caller_end();
 }
 
-static void refusals(void **state)
+TEST_WITH(refusals, NULL, release)
 {
-    (void)state;
     static const struct limefs others = {.refuses = true};
     const struct limefs_caller stranger = {USER, GROUP, 0, 0}, own = {0, 0, 0, 0};
     assert_int_equal(limefs_caller_begin(&others, &stranger, true), -EACCES);
@@ -276,50 +312,6 @@ static void refusals(void **state)
     limefs_caller_end();
     assert_int_equal(limefs_caller_begin(&others, &own, true), 0);
     limefs_caller_end();
-}
-
-/* Another thread, which was there before, has what it had. */
-struct watcher {
-    pthread_barrier_t begun;
-    uid_t fsuid;
-    mode_t mask;
-    bool has_resource;
-};
-
-static void *watch(void *data)
-{
-    struct watcher *watcher = data;
-    pthread_barrier_wait(&watcher->begun);
-    watcher->fsuid = fsuid();
-    watcher->has_resource = has(CAP_SYS_RESOURCE);
-    watcher->mask = umask(022);
-    return NULL;
-}
-
-static void threads(void **state)
-{
-    pthread_t thread;
-    struct watcher watcher;
-    const struct limefs_caller caller = {USER, GROUP, 0, 077};
-    (void)state;
-    pthread_barrier_init(&watcher.begun, NULL, 2);
-    assert_int_equal(pthread_create(&thread, NULL, watch, &watcher), 0);
-    assert_int_equal(limefs_caller_begin(&shared, &caller, true), 0);
-    pthread_barrier_wait(&watcher.begun);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    limefs_caller_end();
-    assert_int_equal(watcher.fsuid, 0);
-    assert_int_equal(watcher.has_resource, had_resource);
-    assert_int_not_equal(watcher.mask, 077);
-    pthread_barrier_destroy(&watcher.begun);
-}
-
-/* As at the end of the main thread's work for others. */
-static int release(void **state)
-{
-    (void)state;
-    limefs_caller_release();
-    return has(CAP_SYS_RESOURCE) == had_resource ? 0 : -1;
 }
 
 static int setup(void **state)
@@ -340,22 +332,12 @@ static int teardown(void **state)
     return rmdir(folder);
 }
 
-int main(void)
+AROUND_ALL(setup, teardown)
+
+__attribute__((constructor)) static void need_root(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(threads, release),
-        cmocka_unit_test_teardown(beginning_and_end, release),
-        cmocka_unit_test_teardown(permissions, release),
-        cmocka_unit_test_teardown(unknown_callers, release),
-        cmocka_unit_test_teardown(many_groups, release),
-        cmocka_unit_test_teardown(root, release),
-        cmocka_unit_test_teardown(moving, release),
-        cmocka_unit_test_teardown(masks, release),
-        cmocka_unit_test_teardown(refusals, release),
-    };
     if (geteuid() != 0) {
         puts("1..0 # SKIP needs root");
-        return 0;
+        exit(0);
     }
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -43,9 +43,8 @@ static void assert_why(const char *have, const char *want)
 
 /* ---- types ---- */
 
-static void test_types(void **state)
+TEST(test_types)
 {
-    (void)state;
     static const struct {
         const char *word;
         size_t bytes;
@@ -68,9 +67,8 @@ static void test_types(void **state)
         assert_why(limefile_cells_check(&c), want); \
     } while (0)
 
-static void test_check_particle(void **state)
+TEST(test_check_particle)
 {
-    (void)state;
     const char *size = "a particle has 1 byte to 1 MiB";
     const char *many = "there are more particles than a file can hold";
     CHECK(NULL, (void)c);
@@ -83,9 +81,8 @@ static void test_check_particle(void **state)
     CHECK(many, c.particles = UINT64_MAX);
 }
 
-static void test_check_fields(void **state)
+TEST(test_check_fields)
 {
-    (void)state;
     const char *how_many = "a particle has 1 to 64 fields";
     const char *numbers = "a field has no numbers, or too many";
     const char *beyond = "a field reaches beyond the particle";
@@ -117,9 +114,8 @@ static void test_check_fields(void **state)
     CHECK(NULL, strcpy(c.field[0].name, "number"));
 }
 
-static void test_check_names(void **state)
+TEST(test_check_names)
 {
-    (void)state;
     const char *length = "a field's name has 1 to 63 bytes";
     const char *bytes = "a field's name consists of letters, digits, - and _";
     CHECK(length, c.field[1].name[0] = '\0');
@@ -131,9 +127,8 @@ static void test_check_names(void **state)
         CHECK(bytes, c.field[1].name[2] = *bad);
 }
 
-static void test_check_domain(void **state)
+TEST(test_check_domain)
 {
-    (void)state;
     const char *finite = "the domain is not finite", *volume = "the domain has no volume";
     const char *cells = "there are no cells, or more than 2^40";
     const char *narrow = "the cells are too narrow for numbers of 64 bits";
@@ -166,9 +161,8 @@ static void test_check_domain(void **state)
 
 /* ---- checksums ---- */
 
-static void test_crc(void **state)
+TEST(test_crc)
 {
-    (void)state;
     static const char digits[] = "123456789";
     assert_int_equal(limefile_cells_crc(0, digits, 9), 0xcbf43926);
     assert_int_equal(limefile_cells_crc(0, "", 0), 0);
@@ -199,9 +193,8 @@ static void seal(unsigned char raw[HEADER])
         raw[132 + i] = (unsigned char)(crc >> (24 - 8 * i));
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     struct limecells c = good(), back;
     unsigned char raw[HEADER], again[HEADER];
     uint64_t bytes;
@@ -243,9 +236,8 @@ static void test_round_trip(void **state)
         assert_why(limefile_cells_decode(raw, header, record, &out), want); \
     } while (0)
 
-static void test_decode(void **state)
+TEST(test_decode)
 {
-    (void)state;
     const char *length = "its header has not the length of its fields";
     const char *crc = "its header does not have the checksum that it says";
     const char *record_length = "the record is not as long as its cells";
@@ -325,9 +317,8 @@ static const char *check_entries(struct limecells *c, const struct limecells_cel
         }                                                                    \
     } while (0)
 
-static void test_entries(void **state)
+TEST(test_entries)
 {
-    (void)state;
     const char *beyond = "it reaches beyond the data";
     const char *empty = "it has no particles, but a place or a checksum";
     const char *cover = "the cells overlap, or leave particles out";
@@ -357,9 +348,8 @@ static void test_entries(void **state)
 /* ---- the text ---- */
 
 /* As long as it can be; lime check compares shorter ones with those of another writer. */
-static void test_text(void **state)
+TEST(test_text)
 {
-    (void)state;
     struct limecells c = good();
     char text[LIMECELLS_TEXT_MAX];
     c.particle_bytes = LIMECELLS_PARTICLE_MAX;
@@ -382,9 +372,8 @@ static void test_text(void **state)
 
 /* ---- the rule ---- */
 
-static void test_faces(void **state)
+TEST(test_faces)
 {
-    (void)state;
     struct limecells c = good(); /* x: [-1, 1) in 2, periodic; y: [0, 3) in 3, not */
     assert_int_equal(limefile_cells_locate(&c, 0, -1), 0);
     assert_int_equal(limefile_cells_locate(&c, 0, nextafter(0, -1)), 0);
@@ -402,9 +391,8 @@ static void test_faces(void **state)
     assert_true(limefile_cells_canonical(&c, 0, 0.5) == 0.5);
 }
 
-static void test_outside(void **state)
+TEST(test_outside)
 {
-    (void)state;
     struct limecells c = good();
     const double outside[] = {NAN,      -NAN,   INFINITY, -INFINITY, DBL_MAX,
                               -DBL_MAX, -1.001, 5.999999, 100};
@@ -440,9 +428,8 @@ static struct limecells some_domain(uint64_t *state)
 }
 
 /* A cell has its lower faces and not its upper ones, whatever the rounding. */
-static void test_edges_decide(void **state)
+TEST(test_edges_decide)
 {
-    (void)state;
     uint64_t seed = 1;
     for (int times = 0; times < 20000; times++) {
         struct limecells c = some_domain(&seed);
@@ -472,9 +459,8 @@ static void test_edges_decide(void **state)
 
 /* ---- any bytes ---- */
 
-static void test_mutations(void **state)
+TEST(test_mutations)
 {
-    (void)state;
     uint64_t seed = 7, decoded = 0;
     for (int times = 0; times < 200000; times++) {
         struct limecells c = good(), out;
@@ -497,18 +483,4 @@ static void test_mutations(void **state)
         assert_memory_equal(raw, again, 132);
     }
     assert_in_range(decoded, 1000, 190000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),        cmocka_unit_test(test_check_particle),
-        cmocka_unit_test(test_check_fields), cmocka_unit_test(test_check_names),
-        cmocka_unit_test(test_check_domain), cmocka_unit_test(test_crc),
-        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_entries),      cmocka_unit_test(test_text),
-        cmocka_unit_test(test_faces),        cmocka_unit_test(test_outside),
-        cmocka_unit_test(test_edges_decide), cmocka_unit_test(test_mutations),
-    };
-    return cmocka_run_group_tests_name("cells", tests, NULL, NULL);
 }

@@ -125,9 +125,8 @@ static struct limefile_index *first_of(struct limefile_source *source, struct li
 }
 
 /* Ranges that are changed at random: what is found is what counting each particle finds. */
-static void test_cover(void **state)
+TEST(test_cover)
 {
-    (void)state;
     uint64_t seed = 11, bad_ones = 0;
     for (int times = 0; times < 5000; times++) {
         struct made m = make(1 + chance(&seed) % 4, 1 + chance(&seed) % 4,
@@ -195,9 +194,8 @@ static struct limecheckpoint_verdict verify(struct made *m)
 }
 
 /* More cells and more particles than are in memory at once. */
-static void test_many(void **state)
+TEST(test_many)
 {
-    (void)state;
     struct made m = make(130, 100, 100, 3000000, true, 12);
     m.cell[0].crc ^= 1;
     uint64_t stray = m.cell[1299999].first; /* of the last cell: (129, 99, 99) */
@@ -227,9 +225,8 @@ static bool go_on(void *context, uint64_t more)
     return true;
 }
 
-static void test_progress(void **state)
+TEST(test_progress)
 {
-    (void)state;
     struct made m = make(2, 2, 2, 100000, true, 15);
     struct bytes b = container_of(&m);
     struct limefile_memory memory;
@@ -252,9 +249,8 @@ static void test_progress(void **state)
 }
 
 /* Whichever read it is. */
-static void test_faulty(void **state)
+TEST(test_faulty)
 {
-    (void)state;
     struct made m = make(2, 2, 2, 50, true, 16);
     struct bytes b = container_of(&m);
     struct faulty faulty;
@@ -285,9 +281,8 @@ static void test_faulty(void **state)
     unmake(&m);
 }
 
-static void test_shrunk(void **state)
+TEST(test_shrunk)
 {
-    (void)state;
     struct made m = make(2, 2, 2, 50, true, 17);
     struct bytes b = container_of(&m);
     struct limefile_memory memory;
@@ -309,14 +304,4 @@ static void test_shrunk(void **state)
     limefile_index_free(index);
     bytes_free(&b);
     unmake(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cover),    cmocka_unit_test(test_many),
-        cmocka_unit_test(test_progress), cmocka_unit_test(test_faulty),
-        cmocka_unit_test(test_shrunk),
-    };
-    return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
 }

@@ -1,14 +1,7 @@
-/* test_cksum.c - cksum of bytes, of parts, and of records by any number of threads, against
- * cksum(1) and an oracle that divides bit by bit */
+/* test_cksum.c - cksum of bytes, of parts, and of records by any number of threads, against an
+ * oracle that divides bit by bit */
 #define _GNU_SOURCE
-#include "unit.h"
-#include "limeildg.h"
-
-#include <fcntl.h>
-#include <inttypes.h>
-#include <unistd.h>
-
-enum { AT = 1288 }; /* where the data of the made files begin */
+#include "made.h"
 
 static uint32_t oracle(const unsigned char *data, size_t n)
 {
@@ -25,26 +18,6 @@ static uint32_t oracle(const unsigned char *data, size_t n)
     return ~crc;
 }
 
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_word(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    return seed ^= seed << 17;
-}
-
-static unsigned char *random_bytes(size_t n)
-{
-    unsigned char *data = malloc(n + 8);
-    assert_non_null(data);
-    for (size_t i = 0; i < n; i += 8) {
-        uint64_t word = random_word();
-        memcpy(data + i, &word, sizeof word);
-    }
-    return data;
-}
-
 static uint32_t cksum(const void *data, size_t n)
 {
     struct limefile_cksum sum = {0};
@@ -54,9 +27,8 @@ static uint32_t cksum(const void *data, size_t n)
 
 /* ---- tests ---- */
 
-static void test_known(void **state)
+TEST(test_known)
 {
-    (void)state;
     assert_int_equal(cksum("123456789", 9), 930766865);
     assert_int_equal(cksum("123456789", 9), 0x377a6011);
     assert_int_equal(cksum("", 0), 4294967295);
@@ -66,9 +38,8 @@ static void test_known(void **state)
         assert_int_equal(cksum(zeros, n), oracle(zeros, n));
 }
 
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
-    (void)state;
     for (size_t n = 0; n < 70000; n = n * 3 / 2 + 1) {
         unsigned char *data = random_bytes(n);
         struct limefile_cksum sum = {0};
@@ -84,9 +55,8 @@ static void test_pieces(void **state)
     }
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
-    (void)state;
     enum { N = 5000 };
     unsigned char *data = random_bytes(N);
     for (size_t cut = 0; cut <= N; cut += 1 + random_word() % 40) {
@@ -100,53 +70,25 @@ static void test_cut(void **state)
     free(data);
 }
 
-struct made {
-    int fd;
-    unsigned char *data;
-    struct limefile_record record;
-};
-
-static struct made make(size_t n)
-{
-    char path[] = "/var/tmp/limefs-test-cksum-XXXXXX"; /* /tmp may be without O_DIRECT */
-    struct limefile_fd file;
-    struct made m = {.fd = mkostemp(path, O_CLOEXEC), .data = random_bytes(n)};
-    assert_true(m.fd >= 0);
-    unlink(path);
-    limefile_fd_init(&file, m.fd);
-    assert_int_equal(limefile_write_full(&file.source, m.data, n, AT), 0);
-    m.record = (struct limefile_record){.data_offset = AT, .bytes = n};
-    return m;
-}
-
-static void unmake(struct made *m)
-{
-    close(m->fd);
-    free(m->data);
-}
-
 static bool tell(void *context, uint64_t more)
 {
     *(uint64_t *)context += more;
     return true;
 }
 
-static void test_records(void **state)
+TEST(test_records)
 {
-    (void)state;
     static const size_t sizes[] = {0,       1,       7,       4096,    262143,  262144, 262145,
                                    1048575, 1048576, 1048577, 3000001, 5 << 20, 9437189};
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        struct made m = make(sizes[i]);
+        struct made m = make(sizes[i], 1);
         uint32_t want = oracle(m.data, sizes[i]), sum = 0;
         for (unsigned threads = 0; threads <= 9; threads++) {
             uint64_t told = 0;
-            if (threads % 4 == 3) { /* it is to come from the disk */
-                assert_int_equal(fdatasync(m.fd), 0);
-                assert_int_equal(posix_fadvise(m.fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-            }
-            assert_int_equal(limefile_record_cksum(m.fd, &m.record, threads, tell, &told, &sum),
-                             0);
+            if (threads % 4 == 3)
+                cool(&m);
+            assert_int_equal(
+                limefile_record_cksum(m.fd, &m.field.record, threads, tell, &told, &sum), 0);
             assert_int_equal(sum, want);
             assert_int_equal(told, sizes[i]);
         }
@@ -160,51 +102,19 @@ static bool stop(void *context, uint64_t more)
     return false;
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-    (void)state;
     uint32_t sum;
-    struct made m = make(9 << 20);
-    assert_int_equal(limefile_record_cksum(m.fd, &m.record, 2, stop, NULL, &sum), -EINTR);
+    struct made m = make(9 << 20, 1);
+    assert_int_equal(limefile_record_cksum(m.fd, &m.field.record, 2, stop, NULL, &sum), -EINTR);
     assert_int_equal(ftruncate(m.fd, AT + (9 << 20) - 1), 0);
     for (unsigned threads = 0; threads < 4; threads++)
-        assert_int_equal(limefile_record_cksum(m.fd, &m.record, threads, NULL, NULL, &sum),
-                         LIMEFILE_E_SHRUNK);
+        assert_int_equal(
+            limefile_record_cksum(m.fd, &m.field.record, threads, NULL, NULL, &sum),
+            LIMEFILE_E_SHRUNK);
     int closed = fcntl(m.fd, F_DUPFD_CLOEXEC, 100);
     close(closed);
-    assert_int_equal(limefile_record_cksum(closed, &m.record, 2, NULL, NULL, &sum), -EBADF);
+    assert_int_equal(limefile_record_cksum(closed, &m.field.record, 2, NULL, NULL, &sum),
+                     -EBADF);
     unmake(&m);
-}
-
-/* What coreutils print. */
-static void test_program(void **state)
-{
-    (void)state;
-    static const size_t sizes[] = {0, 1, 255, 65536, 2500000};
-    for (size_t i = 0; i < COUNT(sizes); i++) {
-        struct made m = make(sizes[i]);
-        char command[96];
-        uint32_t want;
-        uint64_t bytes;
-        snprintf(command, sizeof command, "tail -c +%d /dev/fd/%d | cksum", AT + 1, m.fd);
-        assert_int_equal(fcntl(m.fd, F_SETFD, 0), 0);
-        FILE *program = popen(command, "r");
-        assert_non_null(program);
-        int got = fscanf(program, "%" SCNu32 " %" SCNu64, &want, &bytes);
-        assert_int_equal(pclose(program), 0);
-        assert_int_equal(got, 2);
-        assert_int_equal(bytes, sizes[i]);
-        assert_int_equal(cksum(m.data, sizes[i]), want);
-        unmake(&m);
-    }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),  cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_cut),    cmocka_unit_test(test_records),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_program),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,8 @@ static int leave_folder(void **state)
     return chdir("/") == 0 ? rmdir(outside) : -1;
 }
 
+AROUND_ALL(enter_folder, leave_folder)
+
 typedef int open_fn(int folder, const char *path, int flags);
 
 static void exercise(open_fn *open_it)
@@ -87,15 +89,13 @@ static void exercise(open_fn *open_it)
     close(folder);
 }
 
-static void test_open_beneath(void **state)
+TEST(test_open_beneath)
 {
-    (void)state;
     exercise(limefile_open_beneath);
 }
 
-static void test_walk_beneath(void **state)
+TEST(test_walk_beneath)
 {
-    (void)state;
     char name[NAME_MAX + 3];
     exercise(limefile_walk_beneath);
     memset(name, 'x', sizeof name);
@@ -104,9 +104,8 @@ static void test_walk_beneath(void **state)
 }
 
 /* Whatever the name leads to by now. */
-static void test_reopen(void **state)
+TEST(test_reopen)
 {
-    (void)state;
     struct stat before, after;
     char path[LIMEFILE_FD_PATH_MAX];
     int fd = open("tree/a/b/file", O_PATH | O_CLOEXEC);
@@ -138,9 +137,8 @@ static void give_back(int number)
 }
 
 /* One that is given back when somebody wants to write is waited for, others are not. */
-static void test_leases(void **state)
+TEST(test_leases)
 {
-    (void)state;
     leased = open("secret", O_RDONLY | O_CLOEXEC);
     signal(SIGIO, give_back);
     if (fcntl(leased, F_SETLEASE, F_RDLCK) != 0)
@@ -155,15 +153,4 @@ static void test_leases(void **state)
     assert_true((fd = limefile_open_at(AT_FDCWD, "secret", O_RDONLY | O_NONBLOCK, 0)) >= 0);
     close(fd);
     close(leased);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_beneath),
-        cmocka_unit_test(test_walk_beneath),
-        cmocka_unit_test(test_reopen),
-        cmocka_unit_test(test_leases),
-    };
-    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

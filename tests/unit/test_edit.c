@@ -19,59 +19,87 @@ static struct bytes three(void)
 
 enum { THIRD = 304, END_OF_THREE = 464 };
 
-struct fixture {
-    struct limefile_memory memory;
-    struct limefile_editor *editor;
-};
+/* What is changed, and the editor; each test begins with three() or with an empty container. */
+static struct recorder recorder;
+static struct limefile_editor *editor;
 
-static void open_fixture(struct fixture *f, struct bytes *b)
+static void open_with(struct bytes b)
 {
-    memory_of(&f->memory, b);
-    f->editor = editor_of(&f->memory.source);
-    bytes_free(b);
+    recorder_init(&recorder, &b);
+    editor = editor_of(&recorder.source);
+    bytes_free(&b);
 }
 
-static void close_fixture(struct fixture *f)
+static int open_three(void **state)
 {
-    limefile_editor_free(f->editor);
-    limefile_memory_release(&f->memory);
+    (void)state;
+    open_with(three());
+    return 0;
 }
 
-static void assert_is(const struct fixture *f, struct bytes *want)
+static int open_empty(void **state)
 {
-    assert_int_equal(f->memory.size, want->n);
+    (void)state;
+    open_with((struct bytes){0});
+    return 0;
+}
+
+static int close_it(void **state)
+{
+    (void)state;
+    limefile_editor_free(editor);
+    recorder_release(&recorder);
+    return 0;
+}
+
+#define TEST_THREE(name) TEST_WITH(name, open_three, close_it)
+#define TEST_EMPTY(name) TEST_WITH(name, open_empty, close_it)
+
+static void assert_holds(const struct bytes *want)
+{
+    assert_int_equal(recorder.memory.size, want->n);
     if (want->n)
-        assert_memory_equal(f->memory.data, want->at, want->n);
+        assert_memory_equal(recorder.memory.data, want->at, want->n);
+}
+
+static void assert_is(struct bytes *want)
+{
+    assert_holds(want);
     bytes_free(want);
 }
 
-static void put(struct fixture *f, uint64_t at, size_t n, int value)
+/* The n-th call from now on fails; 0: none. */
+static void arm(size_t n, int code)
+{
+    recorder.tried = 0;
+    recorder.fail_at = n;
+    recorder.fail_code = code;
+}
+
+static void put(uint64_t at, size_t n, int value)
 {
     struct action a = {.what = DATA, .at = at, .n = n, .value = value};
-    assert_int_equal(write_data(f->editor, &f->memory.source, &a), 0);
+    assert_int_equal(write_data(editor, &recorder.source, &a), 0);
 }
 
-static void append(struct fixture *f, const char *type, size_t n, int value)
+static void append(const char *type, size_t n, int value)
 {
-    assert_int_equal(limefile_append_begin(f->editor, type, strlen(type)), 0);
-    put(f, 0, n, value);
-    assert_int_equal(limefile_commit(f->editor, n), 0);
+    assert_int_equal(limefile_append_begin(editor, type, strlen(type)), 0);
+    put(0, n, value);
+    assert_int_equal(limefile_commit(editor, n), 0);
 }
 
-static void test_append(void **state)
+TEST_EMPTY(test_append)
 {
-    (void)state;
-    struct fixture f;
-    open_fixture(&f, &(struct bytes){0});
     for (size_t n = 0; n < 40; n++) {
         char type[8];
         snprintf(type, sizeof type, "t%zu", n);
-        assert_int_equal(limefile_append_begin(f.editor, type, strlen(type)), 0);
+        assert_int_equal(limefile_append_begin(editor, type, strlen(type)), 0);
         if (n % 3 == 0)
-            assert_int_equal(limefile_append_message(f.editor, true), 0);
-        put(&f, 0, n, 'd');
-        assert_int_equal(limefile_commit(f.editor, n), 0);
-        assert_true(is_good(&f.memory));
+            assert_int_equal(limefile_append_message(editor, true), 0);
+        put(0, n, 'd');
+        assert_int_equal(limefile_commit(editor, n), 0);
+        assert_true(is_good(&recorder.memory));
     }
     struct bytes want = {0};
     for (size_t n = 0; n < 40; n++) {
@@ -79,21 +107,16 @@ static void test_append(void **state)
         snprintf(type, sizeof type, "t%zu", n);
         bytes_record(&want, type, n, 'd', (n % 3 ? 0 : MB) | (n % 3 == 2 || n == 39 ? ME : 0));
     }
-    assert_is(&f, &want);
-    close_fixture(&f);
+    assert_is(&want);
 }
 
-static void test_what_readers_see(void **state)
+TEST_THREE(test_what_readers_see)
 {
-    (void)state;
-    struct fixture f;
-    struct bytes b = three();
-    open_fixture(&f, &b);
-    assert_int_equal(limefile_append_begin(f.editor, "new", 3), 0);
-    put(&f, 0, 30, 'n');
-    struct bytes image = {f.memory.data, f.memory.size, f.memory.size};
+    assert_int_equal(limefile_append_begin(editor, "new", 3), 0);
+    put(0, 30, 'n');
+    struct bytes image = {recorder.memory.data, recorder.memory.size, recorder.memory.size};
     assert_only(&image, 3, LIMEFILE_E_TRAILING, END_OF_THREE, 4);
-    struct limefile_last last = last_of(f.editor);
+    struct limefile_last last = last_of(editor);
     assert_int_equal(last.ordinal, 4);
     assert_int_equal(last.header_offset, END_OF_THREE);
     assert_int_equal(last.data_offset, END_OF_THREE + 144);
@@ -101,61 +124,56 @@ static void test_what_readers_see(void **state)
     assert_false(last.committed || last.mb);
     assert_string_equal(last.type, "new");
     assert_int_equal(last.type_len, 3);
-    assert_int_equal(limefile_commit(f.editor, 29), 0);
-    last = last_of(f.editor);
+    assert_int_equal(limefile_commit(editor, 29), 0);
+    last = last_of(editor);
     assert_true(last.committed);
     assert_int_equal(last.bytes, 29);
-    put(&f, 29, 100, 'm'); /* grows: the old length until it is committed */
-    struct bytes seen = contents_of(&f.memory, WITH_TYPES);
-    assert_int_equal(limefile_growth_begin(f.editor), 0);
-    struct bytes still = contents_of(&f.memory, WITH_TYPES);
+    put(29, 100, 'm'); /* grows: the old length until it is committed */
+    struct bytes seen = contents_of(&recorder.memory, WITH_TYPES);
+    assert_int_equal(limefile_growth_begin(editor), 0);
+    struct bytes still = contents_of(&recorder.memory, WITH_TYPES);
     assert_true(same_bytes(&seen, &still));
     bytes_free(&seen);
     bytes_free(&still);
-    close_fixture(&f);
 }
 
-static void test_remove_and_append(void **state)
+TEST_THREE(test_remove_and_append)
 {
-    (void)state;
-    struct fixture f;
-    struct bytes want = {0}, b = three();
-    open_fixture(&f, &b);
+    struct bytes want = {0}, b;
     for (int round = 0; round < 3; round++) {
-        append(&f, "fourth", 20, '4');
-        append(&f, "fifth", 20, '5');
-        assert_int_equal(limefile_append_begin(f.editor, "sixth", 5), 0);
+        append("fourth", 20, '4');
+        append("fifth", 20, '5');
+        assert_int_equal(limefile_append_begin(editor, "sixth", 5), 0);
         for (int i = 0; i < 3; i++) {
-            assert_int_equal(limefile_remove_last(f.editor), 0);
-            assert_true(is_good(&f.memory));
+            assert_int_equal(limefile_remove_last(editor), 0);
+            assert_true(is_good(&recorder.memory));
         }
         b = three();
-        assert_is(&f, &b);
+        assert_is(&b);
     }
-    assert_int_equal(limefile_remove_last(f.editor), 0);
-    assert_int_equal(limefile_remove_last(f.editor), 0);
-    struct limefile_last last = last_of(f.editor);
+    assert_int_equal(limefile_remove_last(editor), 0);
+    assert_int_equal(limefile_remove_last(editor), 0);
+    struct limefile_last last = last_of(editor);
     assert_int_equal(last.ordinal, 1);
     assert_int_equal(last.bytes, 5);
     assert_true(last.committed && last.mb);
     assert_string_equal(last.type, "first");
-    append(&f, "next", 3, 'n');
+    append("next", 3, 'n');
     bytes_record(&want, "first", 5, '1', MB);
     bytes_record(&want, "next", 3, 'n', ME);
-    assert_is(&f, &want);
-    assert_int_equal(limefile_remove_last(f.editor), 0);
-    assert_int_equal(limefile_remove_last(f.editor), 0);
-    assert_int_equal(limefile_remove_last(f.editor), LIMEFILE_E_NO_RECORD);
-    assert_int_equal(limefile_editor_last(f.editor, &last), LIMEFILE_E_NO_RECORD);
-    assert_int_equal(f.memory.size, 0);
-    append(&f, "again", 3, 'a');
+    assert_is(&want);
+    assert_int_equal(limefile_remove_last(editor), 0);
+    assert_int_equal(limefile_remove_last(editor), 0);
+    assert_int_equal(limefile_remove_last(editor), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_editor_last(editor, &last), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(recorder.memory.size, 0);
+    append("again", 3, 'a');
     bytes_record(&want, "again", 3, 'a', MB | ME);
-    assert_is(&f, &want);
-    close_fixture(&f);
+    assert_is(&want);
 }
 
 /* The last record is `data`, n bytes, in a container that is good. */
-static void assert_third(struct fixture *f, const char *data, size_t n)
+static void assert_third(const char *data, size_t n)
 {
     struct bytes want = {0};
     bytes_record(&want, "first", 5, '1', MB);
@@ -163,202 +181,170 @@ static void assert_third(struct fixture *f, const char *data, size_t n)
     bytes_header(&want, "third", n, MB | ME);
     bytes_add(&want, data, n);
     bytes_fill(&want, 0, (8 - n % 8) % 8);
-    assert_is(f, &want);
+    assert_is(&want);
 }
 
-static void test_resize(void **state)
+TEST_THREE(test_resize)
 {
-    (void)state;
-    struct fixture f;
-    struct bytes b = three();
     char data[1000] = {0};
     memset(data, '3', 13);
-    open_fixture(&f, &b);
-    assert_int_equal(limefile_resize(f.editor, 13, 13), 0);
-    assert_third(&f, data, 13);
-    assert_int_equal(limefile_resize(f.editor, 13, 1000), 0);
-    assert_int_equal(limefile_commit(f.editor, 1000), 0);
-    assert_third(&f, data, 1000);
-    assert_int_equal(limefile_resize(f.editor, 1000, 7), 0);
-    assert_third(&f, data, 7);
-    assert_int_equal(last_of(f.editor).bytes, 7);
+    assert_int_equal(limefile_resize(editor, 13, 13), 0);
+    assert_third(data, 13);
+    assert_int_equal(limefile_resize(editor, 13, 1000), 0);
+    assert_int_equal(limefile_commit(editor, 1000), 0);
+    assert_third(data, 1000);
+    assert_int_equal(limefile_resize(editor, 1000, 7), 0);
+    assert_third(data, 7);
+    assert_int_equal(last_of(editor).bytes, 7);
     memset(data + 7, 0, 6);
-    assert_int_equal(limefile_resize(f.editor, 7, 14), 0);
-    assert_int_equal(limefile_commit(f.editor, 14), 0);
-    assert_third(&f, data, 14);
-    assert_int_equal(limefile_resize(f.editor, 14, 0), 0);
-    assert_third(&f, data, 0);
-    close_fixture(&f);
+    assert_int_equal(limefile_resize(editor, 7, 14), 0);
+    assert_int_equal(limefile_commit(editor, 14), 0);
+    assert_third(data, 14);
+    assert_int_equal(limefile_resize(editor, 14, 0), 0);
+    assert_third(data, 0);
 }
 
 /* What was written behind the end and cut off again must not come back. */
-static void test_resize_reads_as_zeros(void **state)
+TEST_THREE(test_resize_reads_as_zeros)
 {
-    (void)state;
-    struct fixture f;
-    struct bytes b = three();
     char data[100] = {0};
     memset(data, '3', 13);
-    open_fixture(&f, &b);
     for (size_t to = 13; to < 24; to++) {
-        assert_int_equal(limefile_growth_begin(f.editor), 0);
-        put(&f, 13, 40, 'x');
-        assert_int_equal(limefile_resize(f.editor, 53, to), 0);
-        assert_int_equal(limefile_resize(f.editor, to, 100), 0);
+        assert_int_equal(limefile_growth_begin(editor), 0);
+        put(13, 40, 'x');
+        assert_int_equal(limefile_resize(editor, 53, to), 0);
+        assert_int_equal(limefile_resize(editor, to, 100), 0);
         memset(data + 13, 'x', to - 13);
-        assert_int_equal(limefile_commit(f.editor, 100), 0);
-        assert_third(&f, data, 100);
-        assert_int_equal(limefile_resize(f.editor, 100, 13), 0);
-        assert_third(&f, data, 13);
+        assert_int_equal(limefile_commit(editor, 100), 0);
+        assert_third(data, 100);
+        assert_int_equal(limefile_resize(editor, 100, 13), 0);
+        assert_third(data, 13);
     }
-    put(&f, 13, 40, 'x');
-    assert_int_equal(limefile_resize(f.editor, 20, 60), 0); /* only 20 were data */
+    put(13, 40, 'x');
+    assert_int_equal(limefile_resize(editor, 20, 60), 0); /* only 20 were data */
     memset(data + 13, 'x', 7);
     memset(data + 20, 0, 80);
-    assert_int_equal(limefile_commit(f.editor, 60), 0);
-    assert_third(&f, data, 60);
-    close_fixture(&f);
+    assert_int_equal(limefile_commit(editor, 60), 0);
+    assert_third(data, 60);
 }
 
-static void test_commit_sets_the_size_right(void **state)
+TEST_THREE(test_commit_sets_the_size_right)
 {
-    (void)state;
-    struct fixture f;
-    struct bytes b = three();
     char data[30] = {0};
     memset(data, '3', 13);
-    open_fixture(&f, &b);
-    put(&f, 13, 100, 'x');
-    assert_int_equal(limefile_commit(f.editor, 13), 0);
-    assert_third(&f, data, 13);
-    put(&f, 13, 100, 'x');
-    assert_int_equal(limefile_commit(f.editor, 21), 0);
+    put(13, 100, 'x');
+    assert_int_equal(limefile_commit(editor, 13), 0);
+    assert_third(data, 13);
+    put(13, 100, 'x');
+    assert_int_equal(limefile_commit(editor, 21), 0);
     memset(data + 13, 'x', 8);
-    assert_third(&f, data, 21);
-    assert_int_equal(limefile_commit(f.editor, 30), 0); /* nobody wrote these */
-    assert_third(&f, data, 30);
-    close_fixture(&f);
+    assert_third(data, 21);
+    assert_int_equal(limefile_commit(editor, 30), 0); /* nobody wrote these */
+    assert_third(data, 30);
 }
 
-static void test_states(void **state)
+TEST_EMPTY(test_states)
 {
-    (void)state;
-    struct fixture f;
     char type[200];
     memset(type, 't', sizeof type);
-    open_fixture(&f, &(struct bytes){0});
-    assert_int_equal(limefile_commit(f.editor, 0), LIMEFILE_E_NO_RECORD);
-    assert_int_equal(limefile_resize(f.editor, 0, 1), LIMEFILE_E_NO_RECORD);
-    assert_int_equal(limefile_growth_begin(f.editor), LIMEFILE_E_NO_RECORD);
-    assert_int_equal(limefile_append_message(f.editor, true), LIMEFILE_E_STATE);
-    assert_int_equal(limefile_editor_set_type(f.editor, "t", 1), LIMEFILE_E_NO_RECORD);
-    assert_int_equal(limefile_append_begin(f.editor, "", 0), LIMEFILE_E_TYPE);
-    assert_int_equal(limefile_append_begin(f.editor, type, 128), LIMEFILE_E_TYPE);
-    assert_int_equal(limefile_append_begin(f.editor, "a\0b", 3), LIMEFILE_E_TYPE);
-    assert_int_equal(f.memory.size, 0);
-    assert_int_equal(limefile_append_begin(f.editor, type, 127), 0);
-    assert_int_equal(limefile_append_begin(f.editor, "u", 1), LIMEFILE_E_STATE);
-    assert_int_equal(limefile_append_message(f.editor, false), LIMEFILE_E_ORDER);
-    assert_int_equal(limefile_append_message(f.editor, true), 0);
-    assert_int_equal(limefile_commit(f.editor, INT64_MAX - 100), LIMEFILE_E_LENGTH);
-    assert_int_equal(limefile_resize(f.editor, 0, INT64_MAX - 100), LIMEFILE_E_LENGTH);
-    assert_int_equal(limefile_editor_set_type(f.editor, "", 0), LIMEFILE_E_TYPE);
-    assert_int_equal(limefile_commit(f.editor, 0), 0);
-    assert_int_equal(limefile_append_message(f.editor, false), LIMEFILE_E_ORDER);
-    put(&f, 0, 1, 'x');
-    assert_int_equal(limefile_append_begin(f.editor, "u", 1), LIMEFILE_E_STATE);
-    assert_int_equal(limefile_commit(f.editor, 1), 0);
-    assert_int_equal(limefile_append_begin(f.editor, "u", 1), 0);
-    close_fixture(&f);
+    assert_int_equal(limefile_commit(editor, 0), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_resize(editor, 0, 1), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_growth_begin(editor), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_append_message(editor, true), LIMEFILE_E_STATE);
+    assert_int_equal(limefile_editor_set_type(editor, "t", 1), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_append_begin(editor, "", 0), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_append_begin(editor, type, 128), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_append_begin(editor, "a\0b", 3), LIMEFILE_E_TYPE);
+    assert_int_equal(recorder.memory.size, 0);
+    assert_int_equal(limefile_append_begin(editor, type, 127), 0);
+    assert_int_equal(limefile_append_begin(editor, "u", 1), LIMEFILE_E_STATE);
+    assert_int_equal(limefile_append_message(editor, false), LIMEFILE_E_ORDER);
+    assert_int_equal(limefile_append_message(editor, true), 0);
+    assert_int_equal(limefile_commit(editor, INT64_MAX - 100), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_resize(editor, 0, INT64_MAX - 100), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_editor_set_type(editor, "", 0), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_commit(editor, 0), 0);
+    assert_int_equal(limefile_append_message(editor, false), LIMEFILE_E_ORDER);
+    put(0, 1, 'x');
+    assert_int_equal(limefile_append_begin(editor, "u", 1), LIMEFILE_E_STATE);
+    assert_int_equal(limefile_commit(editor, 1), 0);
+    assert_int_equal(limefile_append_begin(editor, "u", 1), 0);
 }
 
-static void test_which_containers(void **state)
+TEST(test_which_containers)
 {
-    (void)state;
-    struct limefile_editor *editor;
     struct limefile_memory memory;
-    struct fixture f;
-    struct bytes b = three(), want = three();
-    memory_of(&memory, &b);
+    struct bytes want = three();
+    memory_of(&memory, &want);
     struct limefile_index *index = index_of(&memory.source);
-    memory.source.ops->truncate(&memory.source, b.n + 1);
+    memory.source.ops->truncate(&memory.source, want.n + 1);
     assert_int_equal(limefile_editor_new(&memory.source, index, &editor), LIMEFILE_E_STATE);
     limefile_index_free(index);
     index = index_of(&memory.source); /* now it knows, and has a fault */
     assert_int_equal(limefile_editor_new(&memory.source, index, &editor), LIMEFILE_E_STATE);
     limefile_index_free(index);
     limefile_memory_release(&memory);
-    for (size_t cut = 1; cut <= 3; cut++) {
-        struct bytes less = {0};
-        bytes_add(&less, b.at, b.n - cut);
-        open_fixture(&f, &less);
-        assert_int_equal(f.memory.size, want.n);
-        assert_memory_equal(f.memory.data, want.at, want.n);
-        close_fixture(&f);
+    for (size_t cut = 1; cut <= 3; cut++) { /* the last padding */
+        struct bytes less = three();
+        less.n -= cut;
+        open_with(less);
+        assert_holds(&want);
+        close_it(NULL);
     }
     limefile_editor_free(NULL);
-    bytes_free(&b);
     bytes_free(&want);
 }
 
-static void test_types(void **state)
+TEST_THREE(test_types)
 {
-    (void)state;
-    struct fixture f;
-    struct bytes want = {0}, b = three();
-    open_fixture(&f, &b);
-    assert_int_equal(limefile_set_type(&f.memory.source, 0, "a-longer-type", 13), 0);
-    assert_int_equal(limefile_set_type(&f.memory.source, 0, "1", 1), 0);
-    assert_int_equal(limefile_set_type(&f.memory.source, 8, "1", 1), LIMEFILE_E_MAGIC);
-    assert_int_equal(limefile_set_type(&f.memory.source, 9999, "1", 1), LIMEFILE_E_MAGIC);
-    assert_int_equal(limefile_set_type(&f.memory.source, 0, "", 0), LIMEFILE_E_TYPE);
-    assert_int_equal(limefile_editor_set_type(f.editor, "3", 1), 0);
-    assert_string_equal(last_of(f.editor).type, "3");
-    assert_int_equal(limefile_append_begin(f.editor, "fourth", 6), 0);
-    assert_int_equal(limefile_editor_set_type(f.editor, "4", 1), 0);
-    assert_int_equal(limefile_commit(f.editor, 0), 0);
+    struct bytes want = {0};
+    assert_int_equal(limefile_set_type(&recorder.memory.source, 0, "a-longer-type", 13), 0);
+    assert_int_equal(limefile_set_type(&recorder.memory.source, 0, "1", 1), 0);
+    assert_int_equal(limefile_set_type(&recorder.memory.source, 8, "1", 1), LIMEFILE_E_MAGIC);
+    assert_int_equal(limefile_set_type(&recorder.memory.source, 9999, "1", 1),
+                     LIMEFILE_E_MAGIC);
+    assert_int_equal(limefile_set_type(&recorder.memory.source, 0, "", 0), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_editor_set_type(editor, "3", 1), 0);
+    assert_string_equal(last_of(editor).type, "3");
+    assert_int_equal(limefile_append_begin(editor, "fourth", 6), 0);
+    assert_int_equal(limefile_editor_set_type(editor, "4", 1), 0);
+    assert_int_equal(limefile_commit(editor, 0), 0);
     bytes_record(&want, "1", 5, '1', MB);
     bytes_record(&want, "second", 8, '2', ME);
     bytes_record(&want, "3", 13, '3', MB);
     bytes_record(&want, "4", 0, 0, ME);
-    assert_is(&f, &want);
-    close_fixture(&f);
+    assert_is(&want);
 }
 
-static unsigned flags_at(const struct fixture *f, size_t header)
+static unsigned flags_at(size_t header)
 {
-    return f->memory.data[header + 6];
+    return recorder.memory.data[header + 6];
 }
 
-static void test_boundaries(void **state)
+TEST_THREE(test_boundaries)
 {
-    (void)state;
-    struct fixture f;
-    struct bytes b = three();
-    open_fixture(&f, &b);
-    struct limefile_source *source = &f.memory.source;
+    struct limefile_source *source = &recorder.memory.source;
     assert_int_equal(limefile_set_boundary(source, 0, 152, true), 0);
-    assert_int_equal(flags_at(&f, 0), MB | ME);
-    assert_int_equal(flags_at(&f, 152), MB | ME);
+    assert_int_equal(flags_at(0), MB | ME);
+    assert_int_equal(flags_at(152), MB | ME);
     assert_int_equal(limefile_set_boundary(source, 0, 152, false), 0);
-    assert_int_equal(flags_at(&f, 0), MB);
-    assert_int_equal(flags_at(&f, 152), ME);
+    assert_int_equal(flags_at(0), MB);
+    assert_int_equal(flags_at(152), ME);
     assert_int_equal(limefile_set_boundary(source, 0, 144, true), LIMEFILE_E_MAGIC);
     /* of the last record: the editor knows */
-    assert_int_equal(limefile_append_message(f.editor, false), 0);
-    assert_int_equal(flags_at(&f, 152), 0);
-    assert_int_equal(flags_at(&f, THIRD), ME);
-    assert_false(last_of(f.editor).mb);
-    assert_int_equal(limefile_resize(f.editor, 13, 3), 0);
-    assert_int_equal(flags_at(&f, THIRD), ME);
-    assert_int_equal(limefile_append_message(f.editor, true), 0);
-    assert_int_equal(limefile_resize(f.editor, 3, 2), 0);
-    assert_int_equal(flags_at(&f, THIRD), MB | ME);
-    assert_true(is_good(&f.memory));
-    assert_int_equal(limefile_append_message(f.editor, false), 0);
-    assert_int_equal(limefile_remove_last(f.editor), 0);
-    assert_int_equal(flags_at(&f, 152), ME);
-    close_fixture(&f);
+    assert_int_equal(limefile_append_message(editor, false), 0);
+    assert_int_equal(flags_at(152), 0);
+    assert_int_equal(flags_at(THIRD), ME);
+    assert_false(last_of(editor).mb);
+    assert_int_equal(limefile_resize(editor, 13, 3), 0);
+    assert_int_equal(flags_at(THIRD), ME);
+    assert_int_equal(limefile_append_message(editor, true), 0);
+    assert_int_equal(limefile_resize(editor, 3, 2), 0);
+    assert_int_equal(flags_at(THIRD), MB | ME);
+    assert_true(is_good(&recorder.memory));
+    assert_int_equal(limefile_append_message(editor, false), 0);
+    assert_int_equal(limefile_remove_last(editor), 0);
+    assert_int_equal(flags_at(152), ME);
 }
 
 /* ---- failures ---- */
@@ -405,22 +391,16 @@ static void assert_recoverable(const struct limefile_memory *memory, const struc
     limefile_memory_release(&copy);
 }
 
-static bool is_gone(const struct limefile_editor *editor, const struct action *a,
-                    uint64_t ordinal)
+static bool is_gone(const struct action *a, uint64_t ordinal)
 {
     return a->what == REMOVE && last_of(editor).ordinal < ordinal;
 }
 
 /* True if a call was there to fail. */
-static bool attempt(const struct attempt *how, const struct bytes *want)
+static bool attempt(const struct attempt *how)
 {
-    struct recorder recorder;
-    struct bytes b = three();
-    recorder_init(&recorder, &b);
-    struct limefile_editor *editor = editor_of(&recorder.source);
-    recorder.tried = 0;
-    recorder.fail_at = how->fail_at;
-    recorder.fail_code = how->code;
+    open_three(NULL);
+    arm(how->fail_at, how->code);
     recorder.partly = how->partly;
     for (const struct action *a = long_script; a->what != END; a++) {
         uint64_t ordinal = last_of(editor).ordinal;
@@ -430,34 +410,29 @@ static bool attempt(const struct attempt *how, const struct bytes *want)
         assert_int_equal(err, how->code);
         assert_recoverable(&recorder.memory, a, "after a failure");
         recorder.fail_at = 0;
-        if (!is_gone(editor, a, ordinal))
+        if (!is_gone(a, ordinal))
             assert_int_equal(act(editor, &recorder.source, a), 0);
         assert_recoverable(&recorder.memory, a, "after another try");
     }
     /* A mark may be left, if clearing it was what failed. */
     assert_int_equal(limefile_recover(&recorder.memory.source, NULL, NULL, NULL), 0);
-    assert_int_equal(recorder.memory.size, want->n);
-    assert_memory_equal(recorder.memory.data, want->at, want->n);
+    struct bytes want = three();
+    assert_is(&want);
     bool was_there = recorder.tried >= how->fail_at; /* some failures are made good */
-    limefile_editor_free(editor);
-    recorder_release(&recorder);
-    bytes_free(&b);
+    close_it(NULL);
     return was_there;
 }
 
-static void test_failures_and_another_try(void **state)
+TEST(test_failures_and_another_try)
 {
-    (void)state;
-    struct bytes want = three();
     static const int codes[] = {-ENOSPC, -EDQUOT, -EIO};
     for (size_t c = 0; c < COUNT(codes); c++)
         for (int partly = 0; partly < 2; partly++) {
             struct attempt how = {1, codes[c], partly};
-            while (attempt(&how, &want))
+            while (attempt(&how))
                 how.fail_at++;
             assert_true(how.fail_at > 40);
         }
-    bytes_free(&want);
 }
 
 static bool is_recoverable(const struct limefile_memory *memory)
@@ -469,47 +444,36 @@ static bool is_recoverable(const struct limefile_memory *memory)
     return good;
 }
 
-/* A commit fails, and something else than another try follows. */
+/* A commit fails at each call, and something else than another try follows. */
 static void after_failed_commit(const struct action *script, uint64_t committed,
                                 const struct action *then, struct bytes *want)
 {
-    for (size_t n = 1;; n++) {
-        struct recorder recorder;
-        struct bytes b = three();
+    int err = -1;
+    for (size_t n = 1; err; n++) {
         size_t done;
-        recorder_init(&recorder, &b);
-        struct limefile_editor *editor = editor_of(&recorder.source);
+        open_three(NULL);
         assert_int_equal(perform(editor, &recorder.source, script, &done), 0);
-        recorder.tried = 0;
-        recorder.fail_at = n;
-        recorder.fail_code = -EIO;
-        int err = limefile_commit(editor, committed);
+        arm(n, -EIO);
+        err = limefile_commit(editor, committed);
         recorder.fail_at = 0;
         for (const struct action *a = then; err && a->what != END; a++) {
             assert_true(is_recoverable(&recorder.memory));
             assert_int_equal(act(editor, &recorder.source, a), 0);
         }
-        if (err) {
-            assert_int_equal(recorder.memory.size, want->n);
-            assert_memory_equal(recorder.memory.data, want->at, want->n);
-        }
-        limefile_editor_free(editor);
-        recorder_release(&recorder);
-        bytes_free(&b);
-        if (!err)
-            break;
+        if (err)
+            assert_holds(want);
+        close_it(NULL);
     }
     bytes_free(want);
 }
 
 /* 0, or the error of what failed; what is begun is given up as lime replace does. */
-static int replace(struct limefile_editor *editor, struct limefile_source *source,
-                   const struct limefile_record *record, const struct bytes *data,
+static int replace(const struct limefile_record *record, const struct bytes *data,
                    struct limefile_redo *redo)
 {
     int err = limefile_redo_begin(editor, record, data->n, redo);
     if (!err)
-        err = limefile_write_full(source, data->at, data->n, redo->at);
+        err = limefile_write_full(&recorder.source, data->at, data->n, redo->at);
     if (err)
         limefile_redo_abandon(editor);
     else
@@ -520,20 +484,16 @@ static int replace(struct limefile_editor *editor, struct limefile_source *sourc
 /* True if a call was there to fail. */
 static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_t n)
 {
-    struct recorder recorder;
     struct limefile_record record;
     struct limefile_redo redo;
     struct bytes b = three(), data = {0};
     bytes_fill(&data, 'r', n);
-    recorder_init(&recorder, &b);
+    open_three(NULL);
     struct limefile_index *index = index_of(&recorder.source);
-    struct limefile_editor *editor = editor_of(&recorder.source);
     assert_int_equal(limefile_index_get(index, ordinal, &record), 0);
-    recorder.tried = 0;
-    recorder.fail_at = how->fail_at;
-    recorder.fail_code = how->code;
+    arm(how->fail_at, how->code);
     recorder.partly = how->partly;
-    int err = replace(editor, &recorder.source, &record, &data, &redo);
+    int err = replace(&record, &data, &redo);
     bool was_there = recorder.tried >= how->fail_at;
     recorder.fail_at = 0;
     assert_true(err == 0 || err == how->code);
@@ -541,7 +501,7 @@ static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_
         assert_int_equal(limefile_recover(&recorder.source, NULL, NULL, NULL), 0);
     } else if (err) { /* the editor goes on */
         assert_int_equal(recorder.memory.size, b.n);
-        assert_int_equal(replace(editor, &recorder.source, &record, &data, &redo), 0);
+        assert_int_equal(replace(&record, &data, &redo), 0);
     }
     assert_true(is_good(&recorder.memory));
     const unsigned char *now = recorder.memory.data + record.data_offset;
@@ -549,17 +509,15 @@ static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_
         (n && memcmp(now, data.at, n) == 0) ||
         (err && redo.counts && memcmp(now, b.at + record.data_offset, record.bytes) == 0) ||
         (n == 0 && recorder.memory.size == record.data_offset));
-    limefile_editor_free(editor);
+    close_it(NULL);
     limefile_index_free(index);
-    recorder_release(&recorder);
     bytes_free(&data);
     bytes_free(&b);
     return was_there;
 }
 
-static void test_replace_and_failures(void **state)
+TEST(test_replace_and_failures)
 {
-    (void)state;
     static const struct {
         uint64_t ordinal, n;
     } changes[] = {{3, 13}, {3, 0}, {3, 5}, {3, 500}, {2, 8}};
@@ -571,16 +529,11 @@ static void test_replace_and_failures(void **state)
         }
 }
 
-static void test_replace_refused(void **state)
+TEST_THREE(test_replace_refused)
 {
-    (void)state;
-    struct recorder recorder;
     struct limefile_record record;
     struct limefile_redo redo;
-    struct bytes b = three();
-    recorder_init(&recorder, &b);
     struct limefile_index *index = index_of(&recorder.source);
-    struct limefile_editor *editor = editor_of(&recorder.source);
     assert_int_equal(limefile_index_get(index, 2, &record), 0);
     assert_int_equal(limefile_redo_begin(editor, &record, record.bytes + 1, &redo),
                      LIMEFILE_E_STATE);
@@ -589,15 +542,11 @@ static void test_replace_refused(void **state)
                      LIMEFILE_E_LENGTH);
     assert_int_equal(limefile_append_begin(editor, "new", 3), 0);
     assert_int_equal(limefile_redo_begin(editor, &record, 1, &redo), LIMEFILE_E_STATE);
-    limefile_editor_free(editor);
     limefile_index_free(index);
-    recorder_release(&recorder);
-    bytes_free(&b);
 }
 
-static void test_after_a_failed_commit(void **state)
+TEST(test_after_a_failed_commit)
 {
-    (void)state;
     static const struct action begin[] = {
         {BEGIN, .text = "new"}, {DATA, .at = 0, .n = 50, .value = 'n'}, {.what = END}};
     static const struct action grow[] = {
@@ -627,55 +576,39 @@ static void test_after_a_failed_commit(void **state)
 }
 
 /* The last record is cut, which fails half-way; nobody tries that again. */
-static void test_append_after_a_failed_cut(void **state)
+TEST(test_append_after_a_failed_cut)
 {
-    (void)state;
     static const struct action then[] = {{BEGIN, .text = "new"},
                                          {DATA, .at = 0, .n = 10, .value = 'n'},
                                          {COMMIT, .n = 10},
                                          {.what = END}};
-    for (size_t n = 1;; n++) {
-        struct recorder recorder;
+    int err = -1;
+    for (size_t n = 1; err; n++) {
         struct limefile_last last;
-        struct bytes b = three(), want = three();
         size_t done;
-        recorder_init(&recorder, &b);
-        struct limefile_editor *editor = editor_of(&recorder.source);
-        recorder.tried = 0;
-        recorder.fail_at = n;
-        recorder.fail_code = -EIO;
-        int err = limefile_resize(editor, 13, 5);
+        open_three(NULL);
+        arm(n, -EIO);
+        err = limefile_resize(editor, 13, 5);
         recorder.fail_at = 0;
         if (err) {
+            struct bytes want = three();
             limefile_editor_last(editor, &last);
             want.n = THIRD;
             bytes_record(&want, "third", last.bytes, '3', MB);
             bytes_record(&want, "new", 10, 'n', ME);
             assert_int_equal(perform(editor, &recorder.source, then, &done), 0);
-            assert_int_equal(recorder.memory.size, want.n);
-            assert_memory_equal(recorder.memory.data, want.at, want.n);
+            assert_is(&want);
         }
-        limefile_editor_free(editor);
-        recorder_release(&recorder);
-        bytes_free(&b);
-        bytes_free(&want);
-        if (!err)
-            break;
+        close_it(NULL);
     }
 }
 
-static void test_message_after_a_failed_commit(void **state)
+TEST(test_message_after_a_failed_commit)
 {
-    (void)state;
     for (size_t n = 1; n < 20; n++) {
-        struct recorder recorder;
-        struct bytes b = three();
-        recorder_init(&recorder, &b);
-        struct limefile_editor *editor = editor_of(&recorder.source);
+        open_three(NULL);
         assert_int_equal(limefile_append_begin(editor, "new", 3), 0);
-        recorder.tried = 0;
-        recorder.fail_at = n;
-        recorder.fail_code = -EIO;
+        arm(n, -EIO);
         int err = limefile_commit(editor, 5);
         recorder.fail_at = 0;
         if (err && limefile_append_message(editor, true) == 0) {
@@ -683,35 +616,13 @@ static void test_message_after_a_failed_commit(void **state)
             assert_true(is_good(&recorder.memory));
             assert_int_equal(recorder.memory.data[END_OF_THREE + 6], MB | ME);
         }
-        limefile_editor_free(editor);
-        recorder_release(&recorder);
-        bytes_free(&b);
+        close_it(NULL);
     }
 }
 
 /* Some file systems have no room even for what is changed in place. */
-static void on_a_full_disk(const struct action *script, const struct bytes *start,
-                           struct bytes *want)
+TEST(test_full)
 {
-    struct recorder recorder;
-    size_t done;
-    recorder_init(&recorder, start);
-    struct limefile_editor *editor = editor_of(&recorder.source);
-    assert_int_equal(perform(editor, &recorder.source, script, &done), 0);
-    assert_false(recorder.full);
-    assert_int_equal(recorder.memory.size, want->n);
-    assert_memory_equal(recorder.memory.data, want->at, want->n);
-    assert_int_equal(limefile_append_begin(editor, "next", 4), 0);
-    assert_int_equal(limefile_commit(editor, 0), 0);
-    assert_true(is_good(&recorder.memory));
-    limefile_editor_free(editor);
-    recorder_release(&recorder);
-    bytes_free(want);
-}
-
-static void test_full(void **state)
-{
-    (void)state;
     static const struct action scripts[][SCRIPT_MAX] = {
         {{.what = GROWTH},
          {DATA, .at = 13, .n = 51, .value = 'x'},
@@ -748,44 +659,41 @@ static void test_full(void **state)
          {DATA, .at = 0, .n = 13, .value = '3'},
          {COMMIT, .n = 13}},
     };
-    struct bytes start = three();
     for (size_t i = 0; i < COUNT(scripts); i++) {
         struct bytes want = three();
-        on_a_full_disk(scripts[i], &start, &want);
+        size_t done;
+        open_three(NULL);
+        assert_int_equal(perform(editor, &recorder.source, scripts[i], &done), 0);
+        assert_false(recorder.full);
+        assert_is(&want);
+        assert_int_equal(limefile_append_begin(editor, "next", 4), 0);
+        assert_int_equal(limefile_commit(editor, 0), 0);
+        assert_true(is_good(&recorder.memory));
+        close_it(NULL);
     }
-    bytes_free(&start);
 }
 
 /* All came to the disk but for the length. */
-static void test_no_room_for_the_length(void **state)
+TEST_THREE(test_no_room_for_the_length)
 {
-    (void)state;
     static const struct action grow[] = {{.what = GROWTH},
                                          {DATA, .at = 13, .n = 51, .value = 'x'},
                                          {.what = FULL},
                                          {.what = END}};
-    struct recorder recorder;
     struct bytes want = three();
     size_t done;
-    recorder_init(&recorder, &want);
-    struct limefile_editor *editor = editor_of(&recorder.source);
     assert_int_equal(perform(editor, &recorder.source, grow, &done), 0);
     assert_int_equal(limefile_commit(editor, 64), -ENOSPC);
     assert_int_equal(limefile_commit(editor, 13), 0);
-    assert_int_equal(recorder.memory.size, want.n);
-    assert_memory_equal(recorder.memory.data, want.at, want.n);
-    limefile_editor_free(editor);
-    recorder_release(&recorder);
-    bytes_free(&want);
+    assert_is(&want);
 }
 
-static void test_nowhere_to_write(void **state)
+TEST(test_nowhere_to_write)
 {
-    (void)state;
     struct limefile_memory memory;
     struct bytes b = three();
     limefile_memory_lend(&memory, b.at, b.n);
-    struct limefile_editor *editor = editor_of(&memory.source);
+    editor = editor_of(&memory.source);
     assert_int_equal(limefile_append_begin(editor, "t", 1), -EROFS);
     assert_int_equal(limefile_remove_last(editor), -EROFS);
     assert_int_equal(limefile_resize(editor, 13, 100), -EROFS);
@@ -796,9 +704,8 @@ static void test_nowhere_to_write(void **state)
 
 /* ---- locks ---- */
 
-static void test_locks(void **state)
+TEST(test_locks)
 {
-    (void)state;
     char path[] = "/tmp/limefs-test-edit-XXXXXX";
     int first = mkostemp(path, O_CLOEXEC), second = open(path, O_RDWR | O_CLOEXEC);
     int reader = open(path, O_RDONLY | O_CLOEXEC);
@@ -819,31 +726,4 @@ static void test_locks(void **state)
     close(second);
     close(reader);
     unlink(path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),
-        cmocka_unit_test(test_what_readers_see),
-        cmocka_unit_test(test_remove_and_append),
-        cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_resize_reads_as_zeros),
-        cmocka_unit_test(test_commit_sets_the_size_right),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_which_containers),
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_boundaries),
-        cmocka_unit_test(test_failures_and_another_try),
-        cmocka_unit_test(test_replace_and_failures),
-        cmocka_unit_test(test_replace_refused),
-        cmocka_unit_test(test_after_a_failed_commit),
-        cmocka_unit_test(test_append_after_a_failed_cut),
-        cmocka_unit_test(test_message_after_a_failed_commit),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_no_room_for_the_length),
-        cmocka_unit_test(test_nowhere_to_write),
-        cmocka_unit_test(test_locks),
-    };
-    return cmocka_run_group_tests_name("edit", tests, NULL, NULL);
 }

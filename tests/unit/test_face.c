@@ -44,77 +44,18 @@ static void assert_array(const struct limefile_field *f, unsigned lattice, unsig
     assert_int_equal(a.bytes, f->record.bytes);
 }
 
-static const struct {
-    enum limefile_fieldkind kind;
-    const char *name;
-    unsigned precision;
-    uint64_t site_bytes;
-    bool complex;
-    unsigned dims;
-    uint64_t site[5];
-    unsigned seen; /* precision */
-} sites[] = {
-    {LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, true, 3, {4, 3, 3}, 64},
-    {LIMEFILE_KIND_GAUGE, "su3gauge", 32, 288, true, 3, {4, 3, 3}, 32},
-    {LIMEFILE_KIND_GAUGE, "su2gauge", 64, 256, true, 3, {4, 2, 2}, 64},
-    {LIMEFILE_KIND_GAUGE, "sp4gauge", 64, 1024, true, 3, {4, 4, 4}, 64},
-    {LIMEFILE_KIND_GAUGE, "su3gauge", 64, 584, false, 1, {73}, 64},
-    {LIMEFILE_KIND_PROPAGATOR, "diracFermion", 64, 192, true, 2, {4, 3}, 64},
-    {LIMEFILE_KIND_PROPAGATOR, "staggered", 64, 48, true, 1, {3}, 64},
-    {LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, false, 0, {0}, 32},
-    {LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 12, false, 1, {3}, 32},
-    {LIMEFILE_KIND_SCIDAC, "QDP_D_Complex", 64, 16, true, 0, {0}, 64},
-    {LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorMatrix", 32, 72, true, 2, {3, 3}, 32},
-    {LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorMatrix", 32, 288, true, 3, {4, 3, 3}, 32},
-    {LIMEFILE_KIND_SCIDAC, "QDP_D2_ColorVector", 64, 32, true, 1, {2}, 64},
-    {LIMEFILE_KIND_SCIDAC, "QDP_D3_DiracFermion", 64, 192, true, 2, {3, 4}, 64},
-    {LIMEFILE_KIND_SCIDAC, "USQCD_D3_DiracFermion", 64, 192, true, 2, {4, 3}, 64},
-    {LIMEFILE_KIND_SCIDAC, "QUDA_DNc3_GaugeField", 64, 576, true, 3, {4, 3, 3}, 64},
-    {LIMEFILE_KIND_SCIDAC,
-     "GRID_D_LorentzVector4_ColourMatrix3",
-     64,
-     576,
-     true,
-     3,
-     {4, 3, 3},
-     64},
-    {LIMEFILE_KIND_SCIDAC,
-     "GRID_D_SpinMatrix4_ColourMatrix3",
-     64,
-     2304,
-     true,
-     4,
-     {4, 4, 3, 3},
-     64},
-    {LIMEFILE_KIND_SCIDAC, "GRID_F_Complex", 32, 8, true, 0, {0}, 32},
-    {LIMEFILE_KIND_SCIDAC, "Lattice", 64, 96, false, 1, {12}, 64},
-    {LIMEFILE_KIND_SCIDAC, "QDP_Int", 0, 4, false, 1, {4}, 0},
-    {LIMEFILE_KIND_SCIDAC, "Odd", 64, 7, false, 1, {7}, 0},
-    {LIMEFILE_KIND_SCIDAC,
-     "QDP_F99999999999999999999_ColorMatrix",
-     32,
-     72,
-     true,
-     2,
-     {3, 3},
-     32},
-};
-
-static void test_arrays(void **state)
+TEST(test_arrays)
 {
-    (void)state;
-    for (size_t i = 0; i < COUNT(sites); i++) {
-        struct limefile_field f = field_of(sites[i].kind, sites[i].name, sites[i].precision,
-                                           sites[i].site_bytes, 4, box_2345);
-        uint64_t shape[9] = {5, 4, 3, 2};
-        memcpy(shape + 4, sites[i].site, sizeof sites[i].site);
-        assert_array(&f, 4, sites[i].seen, sites[i].complex, 4 + sites[i].dims, shape);
-    }
+    struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
+    assert_array(&f, 4, 64, true, 7, (uint64_t[]){5, 4, 3, 2, 4, 3, 3});
+    f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 4, box_2345);
+    assert_array(&f, 4, 32, false, 4, (uint64_t[]){5, 4, 3, 2});
+    f = field_of(LIMEFILE_KIND_SCIDAC, "Odd", 64, 7, 4, box_2345); /* bytes */
+    assert_array(&f, 4, 0, false, 5, (uint64_t[]){5, 4, 3, 2, 7});
 }
 
-static void test_arrays_without_a_lattice(void **state)
+TEST(test_arrays_without_a_lattice)
 {
-    (void)state;
     struct limefile_array a;
     struct limefile_field f = field_of(LIMEFILE_KIND_GLOBAL, "QLA_F_Real", 32, 12, 0, NULL);
     assert_array(&f, 0, 32, false, 1, (uint64_t[]){3});
@@ -143,9 +84,8 @@ static void test_arrays_without_a_lattice(void **state)
 
 /* ---- names ---- */
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     struct limefile_facename name, again;
     char suffix[LIMEFILE_FACE_SUFFIX_MAX], whole[64];
     size_t stem;
@@ -171,9 +111,8 @@ static void test_names(void **state)
     assert_false(name.little);
 }
 
-static void test_listed(void **state)
+TEST(test_listed)
 {
-    (void)state;
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     struct limefile_array a;
     struct limefile_facename name;
@@ -397,9 +336,8 @@ static void assert_all_npy(const struct limefile_field *f, bool all)
     }
 }
 
-static void test_every_range(void **state)
+TEST(test_every_range)
 {
-    (void)state;
     static const struct {
         unsigned precision;
         uint64_t site_bytes, extent[4];
@@ -417,9 +355,8 @@ static void test_every_range(void **state)
 }
 
 /* Sites that do not fit the buffer, that fill it, that just do not. */
-static void test_large_sites(void **state)
+TEST(test_large_sites)
 {
-    (void)state;
     for (uint64_t site = 32768 - 8; site <= 32768 + 8; site += 8) {
         struct limefile_field f =
             field_of(LIMEFILE_KIND_SCIDAC, "Lattice", 64, site, 2, (uint64_t[]){3, 2});
@@ -435,9 +372,8 @@ static void test_large_sites(void **state)
 }
 
 /* All small lattices, odd ones too, and boxes that begin at an odd site. */
-static void test_even_odd(void **state)
+TEST(test_even_odd)
 {
-    (void)state;
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_NPY, .even_odd = true};
     for (unsigned dims = 2; dims <= 4; dims++) {
         unsigned lattices = dims == 4 ? 625 : dims == 3 ? 125 : 25;
@@ -457,9 +393,8 @@ static void test_even_odd(void **state)
     }
 }
 
-static void test_even_odd_shape(void **state)
+TEST(test_even_odd_shape)
 {
-    (void)state;
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_NPY, .even_odd = true};
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     struct limefile_face *face;
@@ -480,9 +415,8 @@ static void test_even_odd_shape(void **state)
 }
 
 /* What is no ordinary number. */
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     static const double in[] = {
         0.0,       -0.0,     1.0,    1e308,    -1e308,           INFINITY,
         -INFINITY, NAN,      1e-320, -1e-45,   3.5e38,           3.4e38,
@@ -512,9 +446,8 @@ static void test_numbers(void **state)
 
 /* ---- directories ---- */
 
-static void test_slices(void **state)
+TEST(test_slices)
 {
-    (void)state;
     struct limefile_field f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 4, box_2345);
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_SLICES};
     struct limefile_face_entry entry;
@@ -555,9 +488,8 @@ static char *text_of(const struct limefile_face *face, uint64_t parent, const ch
     return text;
 }
 
-static void test_zarr(void **state)
+TEST(test_zarr)
 {
-    (void)state;
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_ZARR};
     struct limefile_face_entry entry;
@@ -595,9 +527,8 @@ static void test_zarr(void **state)
 }
 
 /* The same bytes each time, and the record's in their midst. */
-static void test_h5(void **state)
+TEST(test_h5)
 {
-    (void)state;
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_H5};
     struct limefile_field f =
         field_of(LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorVector", 32, 24, 3, (uint64_t[]){2, 1, 2});
@@ -666,9 +597,8 @@ static void try_all_faces(const struct limefile_field *f)
     }
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
-    (void)state;
     static const uint64_t huge[][8] = {
         {UINT64_C(1) << 62},
         {1, 1, 1, (UINT64_C(1) << 62)},
@@ -700,9 +630,8 @@ static void test_hostile(void **state)
 }
 
 /* 2^62 slices: found by their number, without a search. */
-static void test_many_slices(void **state)
+TEST(test_many_slices)
 {
-    (void)state;
     struct limefile_field f =
         field_of(LIMEFILE_KIND_SCIDAC, "", 0, 1, 4, (uint64_t[]){1, 1, 1, UINT64_C(1) << 62});
     struct limefile_face_entry entry;
@@ -719,18 +648,4 @@ static void test_many_slices(void **state)
     assert_false(limefile_face_find(face, 0, "4611686018427387904", &number));
     assert_false(limefile_face_find(face, 0, "99999999999999999999", &number));
     limefile_face_close(face);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrays),      cmocka_unit_test(test_arrays_without_a_lattice),
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_listed),
-        cmocka_unit_test(test_every_range), cmocka_unit_test(test_large_sites),
-        cmocka_unit_test(test_even_odd),    cmocka_unit_test(test_even_odd_shape),
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_zarr),        cmocka_unit_test(test_h5),
-        cmocka_unit_test(test_hostile),     cmocka_unit_test(test_many_slices),
-    };
-    return cmocka_run_group_tests_name("faces", tests, NULL, NULL);
 }

@@ -51,9 +51,8 @@ static void assert_same(const struct limefile_field *f, const struct limefile_fi
     assert_true(f->colors == g->colors && f->spins == g->spins);
 }
 
-static void test_any(void **state)
+TEST(test_any)
 {
-    (void)state;
     enum { FIELDS = 2000 };
     static struct limefile_field fields[FIELDS];
     static uint64_t where[FIELDS];
@@ -72,9 +71,8 @@ static void test_any(void **state)
     free(pack.at);
 }
 
-static void test_neighbours_share(void **state)
+TEST(test_neighbours_share)
 {
-    (void)state;
     struct fieldpack pack = {.at = NULL};
     struct limefile_field f = {.kind = LIMEFILE_KIND_GAUGE, .name = "su3gauge", .sites = 512};
     struct limefile_field g = f;
@@ -87,13 +85,4 @@ static void test_neighbours_share(void **state)
     assert_true(first == again && other == last && first != other);
     assert_true(pack.used < 50);
     free(pack.at);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any),
-        cmocka_unit_test(test_neighbours_share),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,25 +8,38 @@
 
 /* ---- containers made of a table ---- */
 
+enum { ROWS_MAX = 20 };
+
 struct row {
-    const char *type, *data; /* data NULL: `n` bytes */
+    const char *type,
+        *data; /* data NULL: `n` bytes, but none after the header of a `cut` one */
     size_t n;
     unsigned flags;
+    bool cut;
 };
 
-#define DATA(type, n, flags) \
-    {                        \
-        type, NULL, n, flags \
+#define DATA(type, n, flags)        \
+    {                               \
+        type, NULL, n, flags, false \
     }
-#define TEXT(type, text, flags)             \
-    {                                       \
-        type, text, sizeof(text) - 1, flags \
+#define TEXT(type, text, flags)                    \
+    {                                              \
+        type, text, sizeof(text) - 1, flags, false \
+    }
+
+#define CUT(type, n, flags)        \
+    {                              \
+        type, NULL, n, flags, true \
     }
 
 static struct bytes build(const struct row *rows, size_t count)
 {
     struct bytes b = {0};
     for (size_t i = 0; i < count; i++) {
+        if (rows[i].cut) {
+            bytes_header(&b, rows[i].type, rows[i].n, rows[i].flags);
+            continue;
+        }
         if (!rows[i].data) {
             bytes_record(&b, rows[i].type, rows[i].n, (int)i, rows[i].flags);
             continue;
@@ -44,91 +57,140 @@ struct looked {
     struct limefile_memory memory;
     struct limefile_index *index;
     struct limefile_fields fields;
-    struct limefile_field *field; /* all of them */
-    struct seen seen;
 };
-
-static void see(const struct limefile_fields *fields, struct seen *seen)
-{
-    struct limefile_finding finding;
-    for (size_t i = 0; limefile_fields_finding(fields, i, &finding); i++)
-        seen_report(seen, &finding);
-}
-
-static void look_at(struct looked *l, struct bytes bytes, size_t count)
-{
-    *l = (struct looked){.bytes = bytes};
-    limefile_memory_lend(&l->memory, l->bytes.at, l->bytes.n);
-    l->index = index_of(&l->memory.source);
-    assert_int_equal(limefile_index_count(l->index), count);
-    assert_int_equal(limefile_fields_build(&l->memory.source, l->index, &l->fields), 0);
-    see(&l->fields, &l->seen);
-    uint64_t before = 0;
-    for (size_t i = 0; i < l->seen.findings && i < FINDINGS_MAX; i++) {
-        assert_true(l->seen.finding[i].offset >= before);
-        before = l->seen.finding[i].offset;
-    }
-    l->field = calloc(l->fields.count + 1, sizeof *l->field);
-    assert_non_null(l->field);
-    for (size_t i = 0; i < l->fields.count; i++) {
-        struct limefile_field f;
-        limefile_fields_get(&l->fields, i, &l->field[i]);
-        assert_true(limefile_fields_of(&l->fields, l->field[i].record.ordinal, &f));
-        assert_int_equal(f.record.ordinal, l->field[i].record.ordinal);
-        assert_string_equal(f.name, l->field[i].name);
-    }
-    assert_false(limefile_fields_of(&l->fields, 0, &l->field[l->fields.count]));
-    assert_false(limefile_fields_of(&l->fields, count + 1, &l->field[l->fields.count]));
-}
 
 static void look(struct looked *l, const struct row *rows, size_t count)
 {
-    look_at(l, build(rows, count), count);
+    *l = (struct looked){.bytes = build(rows, count)};
+    limefile_memory_lend(&l->memory, l->bytes.at, l->bytes.n);
+    l->index = index_of(&l->memory.source);
+    assert_int_equal(limefile_fields_build(&l->memory.source, l->index, &l->fields), 0);
 }
 
 static void unlook(struct looked *l)
 {
-    free(l->field);
     limefile_fields_release(&l->fields);
     limefile_index_free(l->index);
     bytes_free(&l->bytes);
 }
 
-static void assert_found(const struct looked *l, size_t i, int code, uint64_t ordinal)
+/* ---- what was found, as text: what is usual, 0 or not known is left out ---- */
+
+struct text {
+    char at[2000];
+    size_t n;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format,
+                                                      ...)
 {
-    if (i < l->seen.findings &&
-        (l->seen.finding[i].code != code || l->seen.finding[i].ordinal != ordinal)) {
-        char text[256];
-        limefile_finding_text(&l->seen.finding[i], text, sizeof text);
-        print_message("# %s\n", text);
+    va_list args;
+    va_start(args, format);
+    text->n += (size_t)vsnprintf(text->at + text->n, sizeof text->at - text->n, format, args);
+    va_end(args);
+    assert_true(text->n < sizeof text->at);
+}
+
+static void add_number(struct text *text, const char *name, uint64_t number)
+{
+    if (number)
+        add(text, "%s %llu", name, (unsigned long long)number);
+}
+
+static void add_place(struct text *text, const char *before, const uint64_t *coordinate,
+                      size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        add(text, "%s%llu", i ? " " : before, (unsigned long long)coordinate[i]);
+}
+
+/* A line of a field: what it is, its sites, the records that describe it. */
+static void add_field(struct text *text, const struct limefile_field *f)
+{
+    static const char *const kinds[] = {"unknown", "gauge",  "propagator",
+                                        "source",  "scidac", "global"};
+    struct limefile_field as;
+    unsigned readings = 0;
+    while (limefile_field_reading(f, readings, &as))
+        readings++;
+    add(text, "%d: %s%s%s", (int)f->record.ordinal, kinds[f->kind], *f->name ? " " : "",
+        f->name);
+    add_number(text, "", f->precision);
+    add_place(text, ", ", f->lattice.extent, f->lattice.dims);
+    if (f->boxed) {
+        add_place(text, f->halved ? ", half " : ", box ", f->lower, f->lattice.dims);
+        add_place(text, " - ", f->upper, f->lattice.dims);
     }
-    assert_true(i < l->seen.findings);
-    assert_string_equal(limefile_error_word(l->seen.finding[i].code),
-                        limefile_error_word(code));
-    assert_int_equal(l->seen.finding[i].ordinal, ordinal);
+    add_number(text, ", sites", f->sites);
+    add_number(text, " of", f->site_bytes);
+    if (f->expected != f->sites * f->site_bytes)
+        add(text, ", expected %d", (int)f->expected);
+    add_number(text, ", format", f->by_format);
+    add_number(text, ", record", f->by_record);
+    add_number(text, ", file", f->by_file);
+    add_number(text, ", lfn", f->by_lfn);
+    add_number(text, ", sum", f->by_checksum);
+    if (f->has_checksum)
+        add(text, " (%x %x)", f->checksum.suma, f->checksum.sumb);
+    if (readings != limefile_field_is_summable(f))
+        add(text, ", %u readings", readings);
+    add(text, "%s%s\n", f->disputed ? ", disputed" : "",
+        limefile_field_is_summable(f) ? "" : ", not summable");
 }
 
-static void assert_none(const struct looked *l)
+/* One of a finding: its record, and what is there and should be. */
+static void add_finding(struct text *text, const struct limefile_finding *finding,
+                        const struct limefile_record *record)
 {
-    if (l->seen.findings)
-        print_message("# %s, record %d\n", limefile_error_word(l->seen.finding[0].code),
-                      (int)l->seen.finding[0].ordinal);
-    assert_int_equal(l->seen.findings, 0);
+    add(text, "%s at %llu", limefile_error_word(finding->code),
+        (unsigned long long)finding->ordinal);
+    add_number(text, " +", finding->offset - record->header_offset);
+    if (finding->code == LIMEFILE_D_XML)
+        add(text, ", %s", limefile_error_word(-(int)finding->have));
+    else if (finding->have || finding->want)
+        add(text, ", %d instead of %d", (int)finding->have, (int)finding->want);
+    add(text, "\n");
 }
 
-/* Each ends with exactly these findings; `code` 0: none. */
-static void assert_ends(struct looked *l, int code, uint64_t ordinal)
+static struct text describe(const struct limefile_index *index,
+                            const struct limefile_fields *fields)
 {
-    if (code) {
-        assert_found(l, 0, code, ordinal);
-        assert_int_equal(l->seen.findings, 1);
-    } else {
-        assert_none(l);
+    struct text text = {.at = ""};
+    struct limefile_field f, same;
+    struct limefile_finding finding;
+    struct limefile_record record;
+    uint64_t before = 0;
+    add(&text, "%s", fields->described ? "" : "nothing described\n");
+    if (fields->by_lfn)
+        add(&text, "%s by %d\n", fields->lfn, (int)fields->by_lfn);
+    for (size_t i = 0; i < fields->count; i++) {
+        limefile_fields_get(fields, i, &f);
+        assert_true(limefile_fields_of(fields, f.record.ordinal, &same));
+        assert_int_equal(same.record.ordinal, f.record.ordinal);
+        assert_string_equal(same.name, f.name);
+        add_field(&text, &f);
     }
-    unlook(l);
+    assert_false(limefile_fields_of(fields, 0, &f));
+    assert_false(limefile_fields_of(fields, limefile_index_count(index) + 1, &f));
+    for (size_t i = 0; limefile_fields_finding(fields, i, &finding); i++) {
+        assert_true(finding.offset >= before);
+        before = finding.offset;
+        assert_int_equal(limefile_index_get(index, finding.ordinal, &record), 0);
+        add_finding(&text, &finding, &record);
+    }
+    return text;
 }
 
-#define LOOK(l, rows) look(l, rows, COUNT(rows))
+static void assert_described(const char *name, const struct row *rows, size_t count,
+                             const char *want)
+{
+    struct looked l;
+    look(&l, rows, count);
+    struct text text = describe(l.index, &l.fields);
+    if (strcmp(text.at, want) != 0)
+        fail_msg("%s:\n%s\ninstead of\n%s", name, text.at, want);
+    unlook(&l);
+}
 
 #define ILDG(precision, x, y, z, t)                                                   \
     "<ildgFormat><version>1.0</version><field>su3gauge</field><precision>" #precision \
@@ -146,6 +208,22 @@ static void assert_ends(struct looked *l, int code, uint64_t ordinal)
     "<precision>F</precision>" inner "</scidacRecord>"
 #define SITE       "<typesize>4</typesize><datacount>2</datacount>"
 #define GAUGE_SITE "<typesize>72</typesize><datacount>4</datacount>"
+#define CVC(inner)                                                                \
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cvcFormat>\n" inner             \
+    "<precision>64</precision>\n<lx>2</lx>\n<ly>2</ly>\n<lz>2</lz>\n<lt>2</lt>\n" \
+    "</cvcFormat>"
+#define CVC_TYPE "<type>cvc-v-x</type>\n<components>16</components>\n"
+#define NAMED(name)                                                                      \
+    "<scidacRecord>\n<version>1</version>\n<recordtype>0</recordtype>\n<datatype>" name  \
+    "</datatype>\n<precision>D</precision>\n<colors>1</colors>\n<spins>1</spins>\n" SITE \
+    "</scidacRecord>\n"
+#define GRID(dims) "<FieldMetaData><nd>0</nd><dimension>" dims "</dimension></FieldMetaData>"
+#define E(n)       "<elem>" #n "</elem>\n"
+#define BOX(lower, upper) \
+    RECORD_XML(2, "<hyperlower>" lower "</hyperlower><hyperupper>" upper "</hyperupper>" SITE)
+#define GROUP(name)                                                                         \
+    "<ildgFormat><field>" name "</field><precision>32</precision><lx>2</lx><ly>2</ly><lz>2" \
+    "</lz><lt>2</lt></ildgFormat>"
 
 enum { GAUGE_2222 = 16 * 288, SPINOR_2222 = 16 * 96 };
 
@@ -165,865 +243,615 @@ static struct limefile_fd open_corpus(const char *name)
     return file;
 }
 
-struct expected {
-    const char *file;
-    uint64_t ordinal;
-    enum limefile_fieldkind kind;
-    const char *name;
-    unsigned precision;
-    const char *lattice;
-    bool boxed;
-    uint64_t sites, site_bytes;
-    uint64_t by_format, by_record, by_file, by_checksum, by_lfn;
-    uint32_t suma, sumb;
+static const struct {
+    const char *file, *want;
+} corpus[] = {
+    {"qio_nersc_ildg.lime", "lfn://test/lfn by 6\n"
+                            "7: gauge su3gauge 32, 4 4 4 8, sites 512 of 288, format 5, record "
+                            "3, file 1, lfn 6, sum 8 (52e387af b848b848)\n"},
+    {"qio_test1_scidac_n1.lime",
+     "5: scidac QDP_F_Real 32, 8 4 4 4, sites 512 of 8, record 3, file 1, sum 6 (65999bf7 "
+     "16199060)\n"
+     "9: scidac QDP_F_Real 32, 8 4 4 4, box 1 0 0 2 - 2 3 3 2, sites 32 of 8, record 7, file "
+     "1, sum 10 (f791abfd cfafa402)\n"
+     "13: global QLA_F_Real 32, sites 1 of 12, record 11, file 1, sum 14 (343a3571 343a3571)\n"
+     "17: gauge QDP_F3_ColorMatrix 32, 8 4 4 4, sites 512 of 288, record 15, file 1, sum 18 "
+     "(92249621 bbac102e)\n"},
+    {"tm_clime_gauge_4444_p64_n1.lime",
+     "3: gauge su3gauge 64, 4 4 4 4, sites 256 of 576, format 2, sum 4 (f17ba6db ebc2d919)\n"},
+    {"tm_clime_gauge_4448_p32_n1.lime",
+     "3: gauge su3gauge 32, 4 4 4 8, sites 512 of 288, format 2, sum 4 (62d81924 43650089)\n"},
+    {"tm_clime_prop_4444_p32_n1.lime", "6: propagator diracFermion 32, 4 4 4 4, sites 256 of "
+                                       "96, format 5, sum 7 (6c03aa9c 719c285)\n"},
+    {"tm_lemon_prop_4444_p64_n1.lime", "6: propagator diracFermion 64, 4 4 4 4, sites 256 of "
+                                       "192, format 5, sum 7 (4601721a d9ba640)\n"},
+    {"clime_pack_multi.lime", "nothing described\n"
+                              "2: unknown, not summable\n"
+                              "4: unknown, not summable\n"},
+    {"clime_writer_test1.lime", "nothing described\n"},
+    {"lemon_canonical_n1.lime", "nothing described\n"},
+    {"lemon_parallel_n1.lime", "nothing described\n"},
+    {"lemon_xlf_non_blocking_n1.lime", "nothing described\n"},
 };
 
-static const struct expected corpus[] = {
-    {"qio_nersc_ildg.lime", 7, LIMEFILE_KIND_GAUGE, "su3gauge", 32, "4 4 4 8", false, 512, 288,
-     5, 3, 1, 8, 6, 0x52e387af, 0xb848b848},
-    {"qio_test1_scidac_n1.lime", 5, LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, "8 4 4 4", false,
-     512, 8, 0, 3, 1, 6, 0, 0x65999bf7, 0x16199060},
-    {"qio_test1_scidac_n1.lime", 9, LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, "8 4 4 4", true, 32,
-     8, 0, 7, 1, 10, 0, 0xf791abfd, 0xcfafa402},
-    {"qio_test1_scidac_n1.lime", 13, LIMEFILE_KIND_GLOBAL, "QLA_F_Real", 32, "", false, 1, 12,
-     0, 11, 1, 14, 0, 0x343a3571, 0x343a3571},
-    {"qio_test1_scidac_n1.lime", 17, LIMEFILE_KIND_GAUGE, "QDP_F3_ColorMatrix", 32, "8 4 4 4",
-     false, 512, 288, 0, 15, 1, 18, 0, 0x92249621, 0xbbac102e},
-    {"tm_clime_gauge_4444_p64_n1.lime", 3, LIMEFILE_KIND_GAUGE, "su3gauge", 64, "4 4 4 4",
-     false, 256, 576, 2, 0, 0, 4, 0, 0xf17ba6db, 0xebc2d919},
-    {"tm_clime_gauge_4448_p32_n1.lime", 3, LIMEFILE_KIND_GAUGE, "su3gauge", 32, "4 4 4 8",
-     false, 512, 288, 2, 0, 0, 4, 0, 0x62d81924, 0x43650089},
-    {"tm_clime_prop_4444_p32_n1.lime", 6, LIMEFILE_KIND_PROPAGATOR, "diracFermion", 32,
-     "4 4 4 4", false, 256, 96, 5, 0, 0, 7, 0, 0x6c03aa9c, 0x0719c285},
-    {"tm_lemon_prop_4444_p64_n1.lime", 6, LIMEFILE_KIND_PROPAGATOR, "diracFermion", 64,
-     "4 4 4 4", false, 256, 192, 5, 0, 0, 7, 0, 0x4601721a, 0x0d9ba640},
-};
-
-static void lattice_text(const struct limefile_lattice *lattice, char *out, size_t cap)
+TEST(test_corpus)
 {
-    size_t n = 0;
-    out[0] = '\0';
-    for (unsigned i = 0; i < lattice->dims; i++)
-        n += (size_t)snprintf(out + n, cap - n, "%s%d", i ? " " : "", (int)lattice->extent[i]);
-}
-
-static void assert_field(const struct limefile_field *f, const struct expected *e)
-{
-    char lattice[100];
-    lattice_text(&f->lattice, lattice, sizeof lattice);
-    assert_int_equal(f->kind, e->kind);
-    assert_string_equal(f->name, e->name);
-    assert_int_equal(f->precision, e->precision);
-    assert_string_equal(lattice, e->lattice);
-    assert_int_equal(f->boxed, e->boxed);
-    assert_int_equal(f->sites, e->sites);
-    assert_int_equal(f->site_bytes, e->site_bytes);
-    assert_int_equal(f->expected, e->sites * e->site_bytes);
-    assert_int_equal(f->expected, f->record.bytes);
-    assert_int_equal(f->by_format, e->by_format);
-    assert_int_equal(f->by_record, e->by_record);
-    assert_int_equal(f->by_file, e->by_file);
-    assert_int_equal(f->by_checksum, e->by_checksum);
-    assert_int_equal(f->by_lfn, e->by_lfn);
-    assert_true(f->has_checksum);
-    assert_int_equal(f->checksum.suma, e->suma);
-    assert_int_equal(f->checksum.sumb, e->sumb);
-    assert_true(limefile_field_is_summable(f));
-}
-
-static void test_corpus(void **state)
-{
-    (void)state;
     for (size_t i = 0; i < COUNT(corpus); i++) {
         struct limefile_fd file = open_corpus(corpus[i].file);
         struct limefile_index *index = index_of(&file.source);
         struct limefile_fields fields;
-        struct seen seen = {0};
         assert_int_equal(limefile_fields_build(&file.source, index, &fields), 0);
-        see(&fields, &seen);
-        assert_int_equal(seen.findings, 0);
-        assert_true(fields.described);
-        size_t of_file = 0;
-        for (size_t j = 0; j < COUNT(corpus); j++)
-            of_file += strcmp(corpus[j].file, corpus[i].file) == 0;
-        assert_int_equal(fields.count, of_file);
-        struct limefile_field f;
-        assert_true(limefile_fields_of(&fields, corpus[i].ordinal, &f));
-        assert_field(&f, &corpus[i]);
-        assert_string_equal(fields.lfn, corpus[i].by_lfn ? "lfn://test/lfn" : "");
-        assert_int_equal(fields.by_lfn, corpus[i].by_lfn);
+        struct text text = describe(index, &fields);
+        if (strcmp(text.at, corpus[i].want) != 0)
+            fail_msg("%s:\n%s\ninstead of\n%s", corpus[i].file, text.at, corpus[i].want);
         limefile_fields_release(&fields);
         limefile_index_free(index);
         close(file.fd);
     }
 }
 
-/* Of these nothing is said: what is in them has nothing to do with ILDG. */
-static void test_plain_corpus(void **state)
+/* ---- as a table has it ---- */
+
+static const struct {
+    const char *name;
+    struct row rows[ROWS_MAX];
+    const char *want;
+} samples[] = {
+    {"tmLQCD: a record with its checksum for each flavour, in messages of their own",
+     {
+         TEXT("propagator-type", "DiracFermion_Sink", MB | ME),
+         TEXT("etmc-propagator-format", ETMC(32, 2), MB | ME),
+         DATA("scidac-binary-data", SPINOR_2222, MB), TEXT("scidac-checksum", SUM(1, 2), ME),
+         DATA("scidac-binary-data", SPINOR_2222, MB), TEXT("scidac-checksum", SUM(3, 4), ME),
+         DATA("scidac-binary-data", SPINOR_2222 + 8, MB | ME), /* something else */
+     },
+     "3: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 2, sum 4 (1 2)\n"
+     "5: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 2, sum 6 (3 4)\n"
+     "7: unknown, not summable\n"},
+    {"every record a message, the source before the propagator",
+     {
+         TEXT("propagator-type", "DiracFermion_Source_Sink_Pairs", MB | ME),
+         TEXT("etmc-source-format", ETMC(64, 1), MB | ME),
+         DATA("scidac-binary-data", 2 * SPINOR_2222, MB | ME),
+         TEXT("scidac-checksum", SUM(1, 2), MB | ME),
+         TEXT("quda-propagator-format", ETMC(32, 1), MB | ME),
+         DATA("scidac-binary-data", SPINOR_2222, MB | ME),
+         TEXT("scidac-checksum", SUM(3, 4), MB | ME),
+     },
+     "3: source diracFermion 64, 2 2 2 2, sites 16 of 192, format 2, sum 4 (1 2)\n"
+     "6: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 5, sum 7 (3 4)\n"},
+    {"nissa: the format states a spinor, the type a field with colours only",
+     {
+         TEXT("propagator-type", "ColorOnly", MB | ME),
+         TEXT("stag-propagator-format", ETMC(64, 1), MB | ME),
+         DATA("scidac-binary-data", 16 * 48, MB | ME),
+         TEXT("etmc-propagator-format", ETMC(64, 1), MB | ME),
+         DATA("scidac-binary-data", 2 * SPINOR_2222, MB | ME),
+     },
+     "3: propagator diracFermion 64, 2 2 2 2, sites 16 of 48, format 2\n"
+     "5: propagator diracFermion 64, 2 2 2 2, sites 16 of 192, format 4\n"},
+    {"cvc: any number of components, and a date behind the document",
+     {
+         TEXT("cvc_contraction-format", CVC(CVC_TYPE) "\ndate Fri Nov 20 07:42:24 2026\n",
+              MB | ME),
+         DATA("scidac-binary-data", 16 * 256, MB),
+         TEXT("scidac-checksum", SUM(1, 2), ME),
+         TEXT("cvc-contraction-format", CVC(CVC_TYPE), MB),
+         DATA("scidac-binary-data", 16 * 256, ME),
+         TEXT("cvc_contraction-format", CVC(""), MB | ME),
+         DATA("scidac-binary-data", 2 * SPINOR_2222, MB | ME),
+         TEXT("etmc-propagator-type", ETMC(32, 1), MB | ME),
+         DATA("scidac-binary-data", SPINOR_2222, MB | ME),
+         TEXT("cvc-contraction-format", CVC("<components>0</components>"), MB | ME),
+         DATA("scidac-binary-data", 8, MB | ME),
+     },
+     "2: scidac cvc-v-x 64, 2 2 2 2, sites 16 of 256, format 1, sum 3 (1 2)\n"
+     "5: scidac cvc-v-x 64, 2 2 2 2, sites 16 of 256, format 4\n"
+     "7: scidac 64, 2 2 2 2, sites 16 of 192, format 6\n"
+     "9: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 8\n"
+     "11: unknown, format 10, not summable\n"
+     "metadata at 10 + 144, xml-value\n"},
+    {"Grid: any field is ildg-binary-data; a configuration has its format",
+     {
+         TEXT("scidac-private-file-xml", FILE_XML("2 \n2 \n2 \n2"), MB | ME),
+         TEXT("grid-format", "<FieldMetaData/>", MB),
+         TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+         DATA("ildg-binary-data", 16 * 8, 0),
+         TEXT("FieldNormMetaData", "<FieldNormMetaData/>", 0),
+         TEXT("scidac-checksum", SUM(1, 2), ME),
+         TEXT("scidac-private-record-xml", NAMED("QDP_D3_ColorMatrix"), MB),
+         DATA("ildg-binary-data", 16 * 8, ME),
+     },
+     "4: scidac GRID_D_Complex 64, 2 2 2 2, sites 16 of 8, record 3, file 1, sum 6 (1 2)\n"
+     "8: scidac QDP_D3_ColorMatrix 64, 2 2 2 2, sites 16 of 8, record 7, file 1\n"
+     "format-missing at 8\n"},
+    {"Grid: the lattice in each message; a checkerboard and a tensor by their length",
+     {
+         TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2"), MB | ME),
+         TEXT("grid-format", GRID(E(4) E(4) E(4) E(8)), MB),
+         TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+         DATA("ildg-binary-data", 512 * 8, ME),
+         TEXT("grid-format", GRID(E(4) E(4) E(4) E(8)), MB),
+         TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+         DATA("ildg-binary-data", 256 * 8, ME),
+         TEXT("grid-format", GRID(E(3) E(2) E(2) E(2) E(2)), MB),
+         TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+         DATA("ildg-binary-data", 24 * 8, ME),
+         TEXT("grid-format", GRID(E(2) E(2) E(2) E(4)), MB),
+         TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+         DATA("ildg-binary-data", 32 * 8 * 5, ME),
+         TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), MB),
+         DATA("ildg-binary-data", 16 * 8, ME),
+         TEXT("grid-format", GRID(E(3) E(2) E(2) E(2)), MB), /* 3 has no half */
+         TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+         DATA("ildg-binary-data", 12 * 8, ME),
+     },
+     "4: scidac GRID_D_Complex 64, 4 4 4 8, sites 512 of 8, record 3, file 2\n"
+     "7: scidac GRID_D_Complex 64, 4 4 4 8, half 0 0 0 0 - 1 3 3 7, sites 256 of 8, record 6, "
+     "file 5\n"
+     "10: scidac GRID_D_Complex 64, 3 2 2 2 2, half 0 0 0 0 0 - 2 0 1 1 1, sites 24 of 8, "
+     "record 9, file 8\n"
+     "13: scidac GRID_D_Complex 64, 2 2 2 4, sites 32 of 40, record 12, file 11\n"
+     "15: scidac GRID_D_Complex 64, 2 2 2 2, sites 16 of 8, record 14, file 1\n"
+     "18: scidac GRID_D_Complex 64, 3 2 2 2, sites 24 of 8, record 17, file 16, 2 readings, "
+     "not summable\n"
+     "field-length at 18 + 8, 96 instead of 192\n"},
+    {"several configurations, the LFN behind",
+     {
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         DATA("ildg-binary-data", GAUGE_2222, 0),
+         TEXT("scidac-checksum", SUM(1, 2), 0),
+         TEXT("ildg-data-lfn", "lfn://one", ME),
+         TEXT("ildg-data-lfn", "lfn://two", MB),
+         TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), 0),
+         DATA("ildg-binary-data", 2 * GAUGE_2222, ME),
+     },
+     "lfn://one by 4\n"
+     "2: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 1, lfn 4, sum 3 (1 2)\n"
+     "7: gauge su3gauge 64, 2 2 2 2, sites 16 of 576, format 6, lfn 5\n"},
+    {"each record a message",
+     {
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME),
+         TEXT("ildg-data-lfn", "lfn://one", MB | ME),
+         DATA("ildg-binary-data", GAUGE_2222, MB | ME),
+         TEXT("scidac-checksum", SUM(1, 2), MB | ME),
+     },
+     "lfn://one by 2\n"
+     "3: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 1, lfn 2, sum 4 (1 2)\n"
+     "format-late at 1 + 144\n"},
+    {"each record a message, SciDAC",
+     {
+         TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2"), MB | ME),
+         TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB | ME),
+         DATA("scidac-binary-data", 16 * 8, MB | ME),
+         TEXT("scidac-checksum", SUM(1, 2), MB | ME),
+         DATA("scidac-binary-data", 16 * 8, MB | ME),
+     },
+     "3: scidac QDP_F_Real 32, 2 2 2 2, sites 16 of 8, record 2, file 1, sum 4 (1 2)\n"
+     "5: unknown, not summable\n"},
+    {"no format",
+     {
+         DATA("ildg-binary-data", GAUGE_2222, MB),
+         TEXT("scidac-checksum", SUM(1, 2), ME),
+     },
+     "1: unknown, sum 2 (1 2), not summable\n"
+     "format-missing at 1\n"},
+    {"no format, but a private record",
+     {
+         TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2 "), MB | ME),
+         TEXT("scidac-private-record-xml", RECORD_XML(0, GAUGE_SITE), MB),
+         DATA("ildg-binary-data", GAUGE_2222, ME),
+     },
+     "3: scidac QDP_F_Real 32, 2 2 2 2, sites 16 of 288, record 2, file 1\n"
+     "format-missing at 3\n"},
+    {"no format, and no other metadata",
+     {
+         TEXT("xlf-info", "plaquette = 0.5\n", MB | ME),
+         DATA("ildg-binary-data", GAUGE_2222, MB | ME),
+     },
+     "nothing described\n"
+     "2: unknown, not summable\n"
+     "format-missing at 2\n"},
+    {"no format, and no whole number of words",
+     {DATA("ildg-binary-data", GAUGE_2222 - 1, MB | ME)},
+     "nothing described\n"
+     "1: unknown, not summable\n"},
+    {"the format behind the data",
+     {
+         DATA("ildg-binary-data", GAUGE_2222, MB),
+         TEXT("scidac-checksum", SUM(1, 2), 0),
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), ME),
+     },
+     "1: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 3, sum 2 (1 2)\n"
+     "format-late at 3 + 144\n"},
+    {"the format alone",
+     {TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME)},
+     "format-late at 1 + 144\n"},
+    {"two formats",
+     {
+         TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), MB),
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
+         DATA("ildg-binary-data", GAUGE_2222, ME),
+     },
+     "3: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 2\n"
+     "format-late at 1 + 144\n"},
+    {"the format between two data records",
+     {
+         DATA("ildg-binary-data", 8, MB),
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
+         DATA("ildg-binary-data", GAUGE_2222, ME),
+     },
+     "1: unknown, not summable\n"
+     "3: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 2\n"
+     "format-missing at 1\n"},
+    {"lengths that contradict the lattice",
+     {
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         DATA("ildg-binary-data", GAUGE_2222 - 1, ME),
+         TEXT("etmc-propagator-format", ETMC(32, 1), MB | ME),
+         DATA("scidac-binary-data", SPINOR_2222 + 1, MB | ME),
+         TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2 "), MB | ME),
+         TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+         DATA("scidac-binary-data", 0, ME),
+         TEXT("scidac-private-record-xml", RECORD_XML(1, SITE), MB),
+         DATA("scidac-binary-data", 16, ME),
+     },
+     "2: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 1, not summable\n"
+     "4: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 3, not summable\n"
+     "7: scidac QDP_F_Real 32, 2 2 2 2, sites 16 of 8, record 6, file 5, not summable\n"
+     "9: global QDP_F_Real 32, sites 1 of 8, record 8, file 5, 1 readings, not summable\n"
+     "field-length at 2 + 8, 4607 instead of 4608\n"
+     "field-length at 4 + 8, 1537 instead of 1536\n"
+     "field-length at 7 + 8, 0 instead of 128\n"
+     "field-length at 9 + 8, 16 instead of 8\n"},
+    {"more bytes than there can be",
+     {
+         TEXT("ildg-format", ILDG(64, 4294967296, 1048576, 2, 16), MB),
+         DATA("ildg-binary-data", 0, ME),
+         TEXT("scidac-private-file-xml", FILE_XML("4611686018427387904"), MB | ME),
+         TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+         DATA("scidac-binary-data", 0, ME),
+     },
+     "2: unknown, format 1, not summable\n"
+     "5: unknown, record 4, file 3, not summable\n"
+     "metadata at 1 + 144, xml-value\n"
+     "metadata at 4 + 144, xml-value\n"},
+    {"hypercubes: inside, outside, of fewer dimensions",
+     {
+         TEXT("scidac-private-file-xml", FILE_XML("4 2 2 2 "), MB | ME),
+         TEXT("scidac-private-record-xml", BOX("1 0 0 1", "3 1 1 1"), MB),
+         DATA("scidac-binary-data", 12 * 8, ME),
+         TEXT("scidac-private-record-xml", BOX("1 0 0 1", "4 1 1 1"), MB), /* outside */
+         DATA("scidac-binary-data", 16 * 8, ME),
+         TEXT("scidac-private-record-xml", BOX("1 0 0", "3 1 1"), MB), /* flat */
+         DATA("scidac-binary-data", 12 * 8, ME),
+     },
+     "3: scidac QDP_F_Real 32, 4 2 2 2, box 1 0 0 1 - 3 1 1 1, sites 12 of 8, record 2, file "
+     "1\n"
+     "5: scidac QDP_F_Real 32, sites 16 of 8, record 4, file 1, not summable\n"
+     "7: scidac QDP_F_Real 32, sites 12 of 8, record 6, file 1, not summable\n"
+     "format-differs at 4 + 144\n"
+     "format-differs at 6 + 144\n"},
+    {"no file XML, and a part of a file: ranks of sites, but not of a hypercube's",
+     {
+         TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+         DATA("scidac-binary-data", 80, ME),
+         TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+         DATA("scidac-binary-data", 81, ME),
+         TEXT("scidac-private-record-xml", BOX("0 0", "1 1"), MB),
+         DATA("scidac-binary-data", 32, ME),
+         TEXT("scidac-private-file-xml",
+              "<scidacFile><dims>4 4</dims><volfmt>1</volfmt></scidacFile>", MB | ME),
+         TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+         DATA("scidac-binary-data", 32, ME),
+     },
+     "2: scidac QDP_F_Real 32, sites 10 of 8, expected 0, record 1\n"
+     "4: scidac QDP_F_Real 32 of 8, record 3, not summable\n"
+     "6: scidac QDP_F_Real 32, sites 4 of 8, record 5, not summable\n"
+     "9: scidac QDP_F_Real 32, 4 4 of 8, record 8, file 7, not summable\n"
+     "field-length at 4 + 8, 81 instead of 0\n"},
+    {"two checksums",
+     {
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         DATA("ildg-binary-data", GAUGE_2222, 0),
+         TEXT("scidac-checksum", SUM(1, 2), 0),
+         TEXT("scidac-checksum", SUM(3, 4), ME),
+     },
+     "2: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 1, sum 3 (1 2)\n"
+     "checksum-alone at 4 + 144\n"},
+    {"a checksum and no data",
+     {TEXT("scidac-checksum", SUM(1, 2), MB | ME)},
+     "checksum-alone at 1 + 144\n"},
+    {"checksums before their data",
+     {
+         TEXT("etmc-propagator-format", ETMC(32, 1), MB | ME),
+         TEXT("scidac-checksum", SUM(1, 2), MB),
+         DATA("scidac-binary-data", SPINOR_2222, ME),
+         TEXT("scidac-checksum", SUM(3, 4), MB),
+         DATA("scidac-binary-data", SPINOR_2222, ME),
+     },
+     "3: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 1, sum 2 (1 2)\n"
+     "5: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 1, sum 4 (3 4)\n"},
+    {"checksums around the data",
+     {
+         TEXT("scidac-checksum", SUM(1, 2), MB),
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
+         DATA("ildg-binary-data", GAUGE_2222, 0),
+         TEXT("scidac-checksum", SUM(3, 4), ME),
+     },
+     "3: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 2, sum 4 (3 4)\n"
+     "checksum-alone at 1 + 144\n"},
+    {"a copy of a checksum",
+     {
+         TEXT("gauge-scidac-checksum-copy", SUM(1, 2), MB | ME),
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         DATA("ildg-binary-data", GAUGE_2222, ME),
+     },
+     "3: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 2\n"},
+    {"metadata without sense",
+     {
+         TEXT("scidac-private-file-xml", "<scidacFile/>", MB | ME),
+         TEXT("scidac-private-record-xml", "nothing", MB),
+         TEXT("ildg-format", "", 0),
+         TEXT("ildg-data-lfn", "a\nb", 0),
+         DATA("ildg-binary-data", 8, 0),
+         TEXT("scidac-checksum", "<scidacChecksum><suma>x</suma></scidacChecksum>", ME),
+         DATA("etmc-propagator-format", LIMEFILE_XML_BYTES_MAX + 1, MB | ME),
+         DATA("scidac-binary-data", 8, MB | ME),
+         TEXT("ildg-data-lfn", "lfn://good", MB | ME),
+     },
+     "lfn://good by 9\n"
+     "5: unknown, format 3, record 2, lfn 4, sum 6, not summable\n"
+     "8: unknown, format 7, not summable\n"
+     "metadata at 1 + 144, xml-value\n"
+     "metadata at 2 + 144, xml-malformed\n"
+     "metadata at 3 + 144, xml-malformed\n"
+     "metadata at 4 + 144, xml-value\n"
+     "metadata at 6 + 144, xml-value\n"
+     "metadata at 7 + 144, xml-malformed\n"},
+    {"other gauge groups",
+     {
+         TEXT("ildg-format", GROUP("su2gauge"), MB),
+         DATA("ildg-binary-data", 16 * 128, ME),
+         TEXT("ildg-format", GROUP("sp4links"), MB),
+         DATA("ildg-binary-data", 100, ME),
+         TEXT("ildg-format", GROUP("photonField"), MB),
+         DATA("ildg-binary-data", 16 * 32, ME),
+     },
+     "2: gauge su2gauge 32, 2 2 2 2, sites 16 of 128, format 1\n"
+     "4: scidac sp4links 32, 2 2 2 2, sites 16, format 3, not summable\n"
+     "6: scidac photonField 32, 2 2 2 2, sites 16 of 32, format 5\n"},
+    {"the size of a site: by SU(N)'s name, else by the length or a private record",
+     {
+         TEXT("ildg-format", GROUP("su4gauge"), MB),
+         DATA("ildg-binary-data", 16 * 4 * 16 * 2 * 4, ME),
+         TEXT("ildg-format", GROUP("su4gauge"), MB),
+         DATA("ildg-binary-data", 16 * 4 * 16 * 2 * 4 + 16, ME), /* too long */
+         TEXT("ildg-format", GROUP("u1phase"), MB), DATA("ildg-binary-data", 16 * 16, ME),
+         TEXT("ildg-format", GROUP("so3gauge"), MB),
+         TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), 0),
+         DATA("ildg-binary-data", 16 * 8, ME), TEXT("ildg-format", GROUP("su3gauge#half"), MB),
+         DATA("ildg-binary-data", 16 * 144, ME), TEXT("ildg-format", GROUP("sp4gauge"), MB),
+         DATA("ildg-binary-data", 16 * 100 + 1, ME), /* nobody can tell */
+     },
+     "2: gauge su4gauge 32, 2 2 2 2, sites 16 of 512, format 1\n"
+     "4: gauge su4gauge 32, 2 2 2 2, sites 16 of 512, format 3, 1 readings, not summable\n"
+     "6: gauge u1phase 32, 2 2 2 2, sites 16 of 16, format 5\n"
+     "9: gauge so3gauge 32, 2 2 2 2, sites 16 of 8, format 7, record 8\n"
+     "11: gauge su3gauge#half 32, 2 2 2 2, sites 16 of 144, format 10\n"
+     "13: gauge sp4gauge 32, 2 2 2 2, sites 16, format 12, not summable\n"
+     "field-length at 4 + 8, 8208 instead of 8192\n"},
+    {"ILDG 2.0: fields with format and checksum in one message",
+     {
+         TEXT("ildg-data-lfn", "lfn://all", MB | ME),
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         DATA("ildg-binary-data", GAUGE_2222, 0),
+         TEXT("scidac-checksum", SUM(1, 2), 0),
+         TEXT("ildg-format", GROUP("u1phase"), 0),
+         DATA("ildg-binary-data", 16 * 16, 0),
+         TEXT("scidac-checksum", SUM(3, 4), ME),
+         TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), MB),
+         DATA("ildg-binary-data", 2 * GAUGE_2222, 0),
+         TEXT("scidac-checksum", SUM(5, 6), ME),
+     },
+     "lfn://all by 1\n"
+     "3: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 2, lfn 1, sum 4 (1 2)\n"
+     "6: gauge u1phase 32, 2 2 2 2, sites 16 of 16, format 5, sum 7 (3 4)\n"
+     "9: gauge su3gauge 64, 2 2 2 2, sites 16 of 576, format 8, sum 10 (5 6)\n"},
+    {"ILDG 2.0: a message for the format and one for the data",
+     {
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME),
+         DATA("ildg-binary-data", GAUGE_2222, MB | ME),
+         TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), MB | ME),
+         DATA("ildg-binary-data", 2 * GAUGE_2222, MB | ME),
+         TEXT("ildg-data-lfn", "lfn://all", MB | ME),
+     },
+     "lfn://all by 5\n"
+     "2: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 1\n"
+     "4: gauge su3gauge 64, 2 2 2 2, sites 16 of 576, format 3, lfn 5\n"
+     "format-late at 1 + 144\n"
+     "format-late at 3 + 144\n"},
+    {"no ILDG metadata",
+     {TEXT("xlf-info", "plaquette = 0.5\n", MB | ME)},
+     "nothing described\n"},
+    {"LFNs that are blank",
+     {
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         TEXT("ildg-data-lfn", "", 0),
+         DATA("ildg-binary-data", GAUGE_2222, ME),
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         TEXT("ildg-data-lfn", " ", 0),
+         DATA("ildg-binary-data", GAUGE_2222, ME),
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         TEXT("ildg-data-lfn", "\n", 0),
+         DATA("ildg-binary-data", GAUGE_2222, ME),
+     },
+     "3: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 1\n"
+     "6: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 4\n"
+     "9: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 7\n"},
+    {"a format and a checksum whose data a fault has cut off",
+     {
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         DATA("ildg-binary-data", GAUGE_2222, ME),
+         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+         TEXT("scidac-checksum", SUM(1, 2), 0),
+         CUT("ildg-binary-data", GAUGE_2222, ME),
+     },
+     "2: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 1\n"},
+    {"no records", {{0}}, "nothing described\n"},
+};
+
+TEST(test_samples)
 {
-    (void)state;
-    static const char *const files[] = {"clime_pack_multi.lime", "clime_writer_test1.lime",
-                                        "lemon_canonical_n1.lime", "lemon_parallel_n1.lime",
-                                        "lemon_xlf_non_blocking_n1.lime"};
-    for (size_t i = 0; i < COUNT(files); i++) {
-        struct limefile_fd file = open_corpus(files[i]);
-        struct limefile_index *index = index_of(&file.source);
-        struct limefile_fields fields;
-        struct seen seen = {0};
-        assert_int_equal(limefile_fields_build(&file.source, index, &fields), 0);
-        see(&fields, &seen);
-        assert_int_equal(seen.findings, 0);
-        assert_false(fields.described);
-        assert_int_equal(fields.count, i == 0 ? 2 : 0);
-        for (size_t j = 0; j < fields.count; j++) {
-            struct limefile_field f;
-            limefile_fields_get(&fields, j, &f);
-            assert_int_equal(f.kind, LIMEFILE_KIND_UNKNOWN);
-            assert_false(limefile_field_is_summable(&f));
-        }
-        limefile_fields_release(&fields);
-        limefile_index_free(index);
-        close(file.fd);
+    for (size_t i = 0; i < COUNT(samples); i++) {
+        size_t count = 0;
+        while (samples[i].rows[count].type)
+            count++;
+        assert_described(samples[i].name, samples[i].rows, count, samples[i].want);
     }
 }
 
-/* tmLQCD: a record with its checksum for each flavour, in messages of their own. */
-static void test_flavours(void **state)
+/* The fields are the same, whatever the flags of the messages. */
+TEST(test_broken_flags)
 {
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("propagator-type", "DiracFermion_Sink", MB | ME),
-        TEXT("etmc-propagator-format", ETMC(32, 2), MB | ME),
-        DATA("scidac-binary-data", SPINOR_2222, MB),
-        TEXT("scidac-checksum", SUM(1, 2), ME),
-        DATA("scidac-binary-data", SPINOR_2222, MB),
-        TEXT("scidac-checksum", SUM(3, 4), ME),
-        DATA("scidac-binary-data", SPINOR_2222 + 8, MB | ME), /* something else */
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.fields.count, 3);
-    for (size_t i = 0; i < 2; i++) {
-        const struct limefile_field *f = &l.field[i];
-        assert_int_equal(f->kind, LIMEFILE_KIND_PROPAGATOR);
-        assert_int_equal(f->by_format, 2);
-        assert_int_equal(f->by_checksum, 4 + 2 * i);
-        assert_int_equal(f->checksum.suma, 1 + 2 * i);
-        assert_true(limefile_field_is_summable(f));
-    }
-    assert_int_equal(l.field[2].kind, LIMEFILE_KIND_UNKNOWN);
-    assert_int_equal(l.field[2].by_format, 0);
-    assert_ends(&l, 0, 0);
-}
-
-/* Older ones wrote every record as a message; the source stands before the propagator. */
-static void test_source_and_sink(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("propagator-type", "DiracFermion_Source_Sink_Pairs", MB | ME),
-        TEXT("etmc-source-format", ETMC(64, 1), MB | ME),
-        DATA("scidac-binary-data", 2 * SPINOR_2222, MB | ME),
-        TEXT("scidac-checksum", SUM(1, 2), MB | ME),
-        TEXT("quda-propagator-format", ETMC(32, 1), MB | ME),
-        DATA("scidac-binary-data", SPINOR_2222, MB | ME),
-        TEXT("scidac-checksum", SUM(3, 4), MB | ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_SOURCE);
-    assert_int_equal(l.field[0].precision, 64);
-    assert_int_equal(l.field[0].by_checksum, 4);
-    assert_int_equal(l.field[1].kind, LIMEFILE_KIND_PROPAGATOR);
-    assert_int_equal(l.field[1].by_checksum, 7);
-    assert_ends(&l, 0, 0);
-}
-
-/* nissa's: the format says a spinor, its type that it has colours only. */
-static void test_staggered(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("propagator-type", "ColorOnly", MB | ME),
-        TEXT("stag-propagator-format", ETMC(64, 1), MB | ME),
-        DATA("scidac-binary-data", 16 * 48, MB | ME),
-        TEXT("etmc-propagator-format", ETMC(64, 1), MB | ME),
-        DATA("scidac-binary-data", 2 * SPINOR_2222, MB | ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_PROPAGATOR);
-    assert_int_equal(l.field[0].site_bytes, 48);
-    assert_int_equal(l.field[1].site_bytes, 192);
-    assert_ends(&l, 0, 0);
-}
-
-/* Contractions of any number of components, spinors; the date behind the document is as cvc
- * writes it. */
-static void test_cvc(void **state)
-{
-    (void)state;
-#define CVC(inner)                                                                \
-    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cvcFormat>\n" inner             \
-    "<precision>64</precision>\n<lx>2</lx>\n<ly>2</ly>\n<lz>2</lz>\n<lt>2</lt>\n" \
-    "</cvcFormat>"
-#define CVC_TYPE "<type>cvc-v-x</type>\n<components>16</components>\n"
-    static const struct row rows[] = {
-        TEXT("cvc_contraction-format", CVC(CVC_TYPE) "\ndate Fri Nov 20 07:42:24 2026\n",
-             MB | ME),
-        DATA("scidac-binary-data", 16 * 256, MB),
-        TEXT("scidac-checksum", SUM(1, 2), ME),
-        TEXT("cvc-contraction-format", CVC(CVC_TYPE), MB),
-        DATA("scidac-binary-data", 16 * 256, ME),
-        TEXT("cvc_contraction-format", CVC(""), MB | ME),
-        DATA("scidac-binary-data", 2 * SPINOR_2222, MB | ME),
-        TEXT("etmc-propagator-type", ETMC(32, 1), MB | ME),
-        DATA("scidac-binary-data", SPINOR_2222, MB | ME),
-        TEXT("cvc-contraction-format", CVC("<components>0</components>"), MB | ME),
-        DATA("scidac-binary-data", 8, MB | ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    for (size_t i = 0; i < 4; i++)
-        assert_true(limefile_field_is_summable(&l.field[i]));
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_SCIDAC);
-    assert_string_equal(l.field[0].name, "cvc-v-x");
-    assert_int_equal(l.field[0].precision, 64);
-    assert_int_equal(l.field[0].site_bytes, 256);
-    assert_int_equal(l.field[0].lattice.dims, 4);
-    assert_int_equal(l.field[0].by_checksum, 3);
-    assert_int_equal(l.field[1].site_bytes, 256);
-    assert_int_equal(l.field[2].site_bytes, 192);
-    assert_string_equal(l.field[2].name, "");
-    assert_int_equal(l.field[3].kind, LIMEFILE_KIND_PROPAGATOR);
-    assert_false(limefile_field_is_summable(&l.field[4]));
-    assert_ends(&l, LIMEFILE_D_XML, 10);
-}
-
-/* Whatever the field, it is ildg-binary-data; a configuration has its format. */
-static void test_grid(void **state)
-{
-    (void)state;
-#define NAMED(name)                                                                      \
-    "<scidacRecord>\n<version>1</version>\n<recordtype>0</recordtype>\n<datatype>" name  \
-    "</datatype>\n<precision>D</precision>\n<colors>1</colors>\n<spins>1</spins>\n" SITE \
-    "</scidacRecord>\n"
-    static const struct row rows[] = {
-        TEXT("scidac-private-file-xml", FILE_XML("2 \n2 \n2 \n2"), MB | ME),
-        TEXT("grid-format", "<FieldMetaData/>", MB),
-        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
-        DATA("ildg-binary-data", 16 * 8, 0),
-        TEXT("FieldNormMetaData", "<FieldNormMetaData/>", 0),
-        TEXT("scidac-checksum", SUM(1, 2), ME),
-        TEXT("scidac-private-record-xml", NAMED("QDP_D3_ColorMatrix"), MB),
-        DATA("ildg-binary-data", 16 * 8, ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_SCIDAC);
-    assert_int_equal(l.field[0].by_checksum, 6);
-    assert_true(limefile_field_is_summable(&l.field[0]));
-    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 8);
-}
-
-#define GRID(dims) "<FieldMetaData><nd>0</nd><dimension>" dims "</dimension></FieldMetaData>"
-#define E(n)       "<elem>" #n "</elem>\n"
-
-/* It says the lattice in each message; a checkerboard, and a tensor that has no name, by their
- * length only. */
-static void test_grid_lengths(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2"), MB | ME),
-        TEXT("grid-format", GRID(E(4) E(4) E(4) E(8)), MB),
-        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
-        DATA("ildg-binary-data", 512 * 8, ME),
-        TEXT("grid-format", GRID(E(4) E(4) E(4) E(8)), MB),
-        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
-        DATA("ildg-binary-data", 256 * 8, ME),
-        TEXT("grid-format", GRID(E(3) E(2) E(2) E(2) E(2)), MB),
-        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
-        DATA("ildg-binary-data", 24 * 8, ME),
-        TEXT("grid-format", GRID(E(2) E(2) E(2) E(4)), MB),
-        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
-        DATA("ildg-binary-data", 32 * 8 * 5, ME),
-        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), MB),
-        DATA("ildg-binary-data", 16 * 8, ME),
-        TEXT("grid-format", GRID(E(3) E(2) E(2) E(2)), MB), /* 3 has no half */
-        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
-        DATA("ildg-binary-data", 12 * 8, ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    const struct limefile_field *f = l.field;
-    assert_int_equal(f[0].sites, 512);
-    assert_int_equal(f[0].by_file, 2);
-    assert_false(f[0].boxed || f[0].halved);
-    assert_true(f[1].boxed && f[1].halved);
-    assert_int_equal(f[1].sites, 256);
-    assert_int_equal(f[1].lattice.extent[0], 4);
-    assert_int_equal(f[1].upper[0], 1);
-    assert_int_equal(f[1].upper[3], 7);
-    assert_true(f[2].halved);
-    assert_int_equal(f[2].upper[0], 2);
-    assert_int_equal(f[2].upper[1], 0);
-    assert_int_equal(f[3].site_bytes, 40);
-    assert_int_equal(f[3].sites, 32);
-    assert_int_equal(f[4].sites, 16);
-    assert_int_equal(f[4].by_file, 1);
-    for (size_t i = 0; i < 5; i++)
-        assert_true(limefile_field_is_summable(&f[i]));
-    assert_false(f[5].halved);
-    assert_ends(&l, LIMEFILE_D_FIELD_LENGTH, 18);
-}
-
-/* Written where there is no name: no deviation, and no name. */
-static void test_blank_lfn(void **state)
-{
-    (void)state;
-    static const char *const blank[] = {"", " ", "\n"};
-    for (size_t i = 0; i < COUNT(blank); i++) {
+    static const unsigned flags[][4] = {{MB, 0, 0, ME},   {0, 0, 0, 0},  {MB, MB, MB, MB},
+                                        {ME, ME, ME, ME}, {MB, 0, 0, 0}, {0, 0, 0, ME},
+                                        {MB, ME, 0, ME},  {0, MB, 0, MB}};
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        const unsigned *f = flags[i];
+        char name[40];
         const struct row rows[] = {
-            TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
-            {"ildg-data-lfn", blank[i], strlen(blank[i]), 0},
-            DATA("ildg-binary-data", GAUGE_2222, ME),
+            TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), f[0]),
+            DATA("ildg-binary-data", GAUGE_2222, f[1]),
+            TEXT("scidac-checksum", SUM(1, 2), f[2]),
+            TEXT("ildg-data-lfn", "lfn://one", f[3]),
+            TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), f[0]),
+            DATA("ildg-binary-data", 2 * GAUGE_2222, f[1]),
+            TEXT("scidac-checksum", SUM(3, 4), f[2]),
+            TEXT("ildg-data-lfn", "lfn://two", f[3]),
         };
-        struct looked l;
-        LOOK(&l, rows);
-        assert_int_equal(l.fields.by_lfn, 0);
-        assert_int_equal(l.field[0].by_lfn, 0);
-        assert_ends(&l, 0, 0);
+        snprintf(name, sizeof name, "flags %x %x %x %x", f[0], f[1], f[2], f[3]);
+        assert_described(
+            name, rows, COUNT(rows),
+            "lfn://one by 4\n"
+            "2: gauge su3gauge 32, 2 2 2 2, sites 16 of 288, format 1, lfn 4, sum 3 (1 2)\n"
+            "6: gauge su3gauge 64, 2 2 2 2, sites 16 of 576, format 5, lfn 8, sum 7 (3 4)\n");
     }
-}
-
-/* A format or a checksum whose data a fault has cut off is where it belongs. */
-static void test_data_cut_off(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
-        DATA("ildg-binary-data", GAUGE_2222, ME),
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
-        TEXT("scidac-checksum", SUM(1, 2), 0),
-    };
-    struct bytes bytes = build(rows, COUNT(rows));
-    bytes_header(&bytes, "ildg-binary-data", GAUGE_2222, ME);
-    struct looked l;
-    look_at(&l, bytes, COUNT(rows));
-    assert_non_null(limefile_index_fault(l.index));
-    assert_int_equal(l.fields.count, 1);
-    assert_int_equal(l.field[0].by_checksum, 0);
-    assert_ends(&l, 0, 0);
-}
-
-/* Several configurations in one container, the LFN behind. */
-static void test_two_gauges(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
-        DATA("ildg-binary-data", GAUGE_2222, 0),
-        TEXT("scidac-checksum", SUM(1, 2), 0),
-        TEXT("ildg-data-lfn", "lfn://one", ME),
-        TEXT("ildg-data-lfn", "lfn://two", MB),
-        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), 0),
-        DATA("ildg-binary-data", 2 * GAUGE_2222, ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.field[0].by_lfn, 4);
-    assert_int_equal(l.field[1].by_lfn, 5);
-    assert_int_equal(l.field[1].precision, 64);
-    assert_false(l.field[1].has_checksum);
-    assert_int_equal(l.fields.by_lfn, 4);
-    assert_string_equal(l.fields.lfn, "lfn://one");
-    assert_ends(&l, 0, 0);
-}
-
-/* ---- flags of messages that are wrong ---- */
-
-static void broken(unsigned a, unsigned b, unsigned c, unsigned d)
-{
-    const struct row rows[] = {
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), a),
-        DATA("ildg-binary-data", GAUGE_2222, b),
-        TEXT("scidac-checksum", SUM(1, 2), c),
-        TEXT("ildg-data-lfn", "lfn://one", d),
-        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), a),
-        DATA("ildg-binary-data", 2 * GAUGE_2222, b),
-        TEXT("scidac-checksum", SUM(3, 4), c),
-        TEXT("ildg-data-lfn", "lfn://two", d),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    for (size_t i = 0; i < 2; i++) {
-        const struct limefile_field *f = &l.field[i];
-        assert_int_equal(f->kind, LIMEFILE_KIND_GAUGE);
-        assert_int_equal(f->precision, i ? 64 : 32);
-        assert_int_equal(f->by_format, 1 + 4 * i);
-        assert_int_equal(f->by_checksum, 3 + 4 * i);
-        assert_int_equal(f->checksum.suma, i ? 3 : 1);
-        assert_int_equal(f->by_lfn, 4 + 4 * i);
-    }
-    assert_string_equal(l.fields.lfn, "lfn://one");
-    assert_none(&l);
-    unlook(&l);
-}
-
-static void test_broken_flags(void **state)
-{
-    (void)state;
-    broken(MB, 0, 0, ME);
-    broken(0, 0, 0, 0);
-    broken(MB, MB, MB, MB);
-    broken(ME, ME, ME, ME);
-    broken(MB, 0, 0, 0);
-    broken(0, 0, 0, ME);
-    broken(MB, ME, 0, ME);
-    broken(0, MB, 0, MB);
-}
-
-/* Good flags, but the format's message has no data: told, and taken all the same. */
-static void test_each_record_a_message(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME),
-        TEXT("ildg-data-lfn", "lfn://one", MB | ME),
-        DATA("ildg-binary-data", GAUGE_2222, MB | ME),
-        TEXT("scidac-checksum", SUM(1, 2), MB | ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_GAUGE);
-    assert_int_equal(l.field[0].by_checksum, 4);
-    assert_int_equal(l.field[0].by_lfn, 2);
-    assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 1);
-    static const struct row scidac[] = {
-        TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2"), MB | ME),
-        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB | ME),
-        DATA("scidac-binary-data", 16 * 8, MB | ME),
-        TEXT("scidac-checksum", SUM(1, 2), MB | ME),
-        DATA("scidac-binary-data", 16 * 8, MB | ME),
-    };
-    LOOK(&l, scidac);
-    assert_int_equal(l.field[0].by_record, 2);
-    assert_true(limefile_field_is_summable(&l.field[0]));
-    assert_int_equal(l.field[0].by_checksum, 4);
-    assert_int_equal(l.field[1].kind, LIMEFILE_KIND_UNKNOWN);
-    assert_ends(&l, 0, 0);
-}
-
-/* ---- what is wrong ---- */
-
-static void test_format_missing(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        DATA("ildg-binary-data", GAUGE_2222, MB),
-        TEXT("scidac-checksum", SUM(1, 2), ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_true(l.fields.described);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_UNKNOWN);
-    assert_int_equal(l.field[0].by_checksum, 2);
-    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 1);
-    static const struct row scidac[] = {
-        TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2 "), MB | ME),
-        TEXT("scidac-private-record-xml", RECORD_XML(0, GAUGE_SITE), MB),
-        DATA("ildg-binary-data", GAUGE_2222, ME),
-    };
-    LOOK(&l, scidac);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_SCIDAC);
-    assert_true(limefile_field_is_summable(&l.field[0]));
-    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 3);
-    /* No other metadata is in the container. */
-    static const struct row alone[] = {
-        TEXT("xlf-info", "plaquette = 0.5\n", MB | ME),
-        DATA("ildg-binary-data", GAUGE_2222, MB | ME),
-    };
-    LOOK(&l, alone);
-    assert_false(l.fields.described);
-    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 2);
-    static const struct row word[] = {DATA("ildg-binary-data", GAUGE_2222 - 1, MB | ME)};
-    LOOK(&l, word);
-    assert_ends(&l, 0, 0);
-}
-
-static void test_format_late(void **state)
-{
-    (void)state;
-    static const struct row behind[] = {
-        DATA("ildg-binary-data", GAUGE_2222, MB),
-        TEXT("scidac-checksum", SUM(1, 2), 0),
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), ME),
-    };
-    struct looked l;
-    LOOK(&l, behind);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_GAUGE);
-    assert_int_equal(l.field[0].by_format, 3);
-    assert_int_equal(l.field[0].by_checksum, 2);
-    assert_true(limefile_field_is_summable(&l.field[0]));
-    assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 3);
-
-    static const struct row alone[] = {TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME)};
-    LOOK(&l, alone);
-    assert_int_equal(l.fields.count, 0);
-    assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 1);
-
-    static const struct row twice[] = {
-        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), MB),
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
-        DATA("ildg-binary-data", GAUGE_2222, ME),
-    };
-    LOOK(&l, twice);
-    assert_int_equal(l.field[0].by_format, 2);
-    assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 1);
-
-    static const struct row between[] = {
-        DATA("ildg-binary-data", 8, MB),
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
-        DATA("ildg-binary-data", GAUGE_2222, ME),
-    };
-    LOOK(&l, between);
-    assert_int_equal(l.field[1].by_format, 2);
-    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 1);
 }
 
 /* One format, one private record, and which size a site has is not sure. */
-static void disputed(const char *record, size_t record_n, size_t bytes, bool is)
+TEST(test_disputed)
 {
-    const struct row rows[] = {
-        {"scidac-private-record-xml", record, record_n, MB},
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
-        DATA("ildg-binary-data", bytes, 0),
-        TEXT("scidac-checksum", SUM(1, 2), ME),
+    static const struct {
+        const char *record;
+        bool disputed;
+    } records[] = {
+        {RECORD_XML(0, GAUGE_SITE), false},
+        {RECORD_XML(0, "<typesize>144</typesize><datacount>4</datacount>"), true},
+        {RECORD_XML(1, GAUGE_SITE), true},
     };
-    struct looked l;
-    LOOK(&l, rows);
-    const struct limefile_field *f = &l.field[0];
-    struct limefile_field as;
-    assert_int_equal(f->disputed, is);
-    assert_int_equal(f->site_bytes, 288);
-    assert_int_equal(limefile_field_reading(f, 0, &as), !is || bytes == GAUGE_2222);
-    unlook(&l);
-}
-
-static void test_disputed(void **state)
-{
-    (void)state;
-    static const char same[] = RECORD_XML(0, GAUGE_SITE);
-    static const char twice[] =
-        RECORD_XML(0, "<typesize>144</typesize><datacount>4</datacount>");
-    static const char global[] = RECORD_XML(1, GAUGE_SITE);
     static const size_t bytes[] = {GAUGE_2222, 2 * GAUGE_2222, GAUGE_2222 / 2};
-    for (size_t i = 0; i < COUNT(bytes); i++) {
-        disputed(same, sizeof same - 1, bytes[i], false);
-        disputed(twice, sizeof twice - 1, bytes[i], true);
-        disputed(global, sizeof global - 1, bytes[i], true);
+    for (size_t i = 0; i < COUNT(bytes) * COUNT(records); i++) {
+        const char *record = records[i / COUNT(bytes)].record;
+        bool disputed = records[i / COUNT(bytes)].disputed;
+        size_t n = bytes[i % COUNT(bytes)];
+        const struct row rows[] = {
+            {"scidac-private-record-xml", record, strlen(record), MB, false},
+            TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
+            DATA("ildg-binary-data", n, 0),
+            TEXT("scidac-checksum", SUM(1, 2), ME),
+        };
+        struct looked l;
+        struct limefile_field f, as;
+        look(&l, rows, COUNT(rows));
+        limefile_fields_get(&l.fields, 0, &f);
+        assert_int_equal(f.disputed, disputed);
+        assert_int_equal(f.site_bytes, 288);
+        assert_int_equal(limefile_field_reading(&f, 0, &as), !disputed || n == GAUGE_2222);
+        unlook(&l);
     }
 }
 
-static void differs(const char *file, size_t file_n, const char *record, size_t record_n,
-                    uint64_t ordinal)
+/* The field is as its format states, and the first other description that differs is named. */
+TEST(test_format_differs)
 {
-    const struct row rows[] = {
-        {"scidac-private-file-xml", file, file_n, MB | ME},
-        {"scidac-private-record-xml", record, record_n, MB},
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 4), 0),
-        DATA("ildg-binary-data", 2 * GAUGE_2222, ME),
+    static const struct {
+        const char *file, *record;
+        uint64_t ordinal;
+    } rows[] = {
+        {FILE_XML("2 2 2 4"), RECORD_XML(0, GAUGE_SITE), 0},
+        {FILE_XML("2 2 4 2"), RECORD_XML(0, GAUGE_SITE), 1},
+        {FILE_XML("2 2 8"), RECORD_XML(0, GAUGE_SITE), 1},
+        {FILE_XML("2 2 2 4"), RECORD_XML(0, SITE), 2},
+        {FILE_XML("2 2 2 4"), RECORD_XML(1, GAUGE_SITE), 2},
+        {FILE_XML("2 2 2 4"),
+         "<scidacRecord><precision>D</precision>" GAUGE_SITE "</scidacRecord>", 2},
     };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_GAUGE);
-    assert_true(limefile_field_is_summable(&l.field[0])); /* as its format says */
-    assert_ends(&l, ordinal ? LIMEFILE_D_FORMAT_DIFFERS : 0, ordinal);
-}
-
-#define TWO(a, b, ordinal) differs(a, sizeof(a) - 1, b, sizeof(b) - 1, ordinal)
-
-static void test_format_differs(void **state)
-{
-    (void)state;
-    TWO(FILE_XML("2 2 2 4"), RECORD_XML(0, GAUGE_SITE), 0);
-    TWO(FILE_XML("2 2 4 2"), RECORD_XML(0, GAUGE_SITE), 1);
-    TWO(FILE_XML("2 2 8"), RECORD_XML(0, GAUGE_SITE), 1);
-    TWO(FILE_XML("2 2 2 4"), RECORD_XML(0, SITE), 2);
-    TWO(FILE_XML("2 2 2 4"), RECORD_XML(1, GAUGE_SITE), 2);
-    TWO(FILE_XML("2 2 2 4"),
-        "<scidacRecord><precision>D</precision>" GAUGE_SITE "</scidacRecord>", 2);
-}
-
-static void test_length(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
-        DATA("ildg-binary-data", GAUGE_2222 - 1, ME),
-        TEXT("etmc-propagator-format", ETMC(32, 1), MB | ME),
-        DATA("scidac-binary-data", SPINOR_2222 + 1, MB | ME),
-        TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2 "), MB | ME),
-        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
-        DATA("scidac-binary-data", 0, ME),
-        TEXT("scidac-private-record-xml", RECORD_XML(1, SITE), MB),
-        DATA("scidac-binary-data", 16, ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.seen.findings, 4);
-    static const uint64_t want[] = {GAUGE_2222, SPINOR_2222, 128, 8};
-    for (size_t i = 0; i < 4; i++) {
-        const struct limefile_field *f = &l.field[i];
-        assert_found(&l, i, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal);
-        assert_int_equal(l.seen.finding[i].offset, f->record.header_offset + 8);
-        assert_int_equal(l.seen.finding[i].have, f->record.bytes);
-        assert_int_equal(l.seen.finding[i].want, want[i]);
-        assert_int_equal(f->expected, want[i]);
-        assert_true(f->kind != LIMEFILE_KIND_UNKNOWN);
-        assert_false(limefile_field_is_summable(f));
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct row records[] = {
+            {"scidac-private-file-xml", rows[i].file, strlen(rows[i].file), MB | ME, false},
+            {"scidac-private-record-xml", rows[i].record, strlen(rows[i].record), MB, false},
+            TEXT("ildg-format", ILDG(32, 2, 2, 2, 4), 0),
+            DATA("ildg-binary-data", 2 * GAUGE_2222, ME),
+        };
+        struct looked l;
+        struct limefile_field f;
+        struct limefile_finding finding = {0};
+        look(&l, records, COUNT(records));
+        limefile_fields_get(&l.fields, 0, &f);
+        assert_int_equal(f.kind, LIMEFILE_KIND_GAUGE);
+        assert_true(limefile_field_is_summable(&f));
+        limefile_fields_finding(&l.fields, 0, &finding);
+        assert_int_equal(finding.code, rows[i].ordinal ? LIMEFILE_D_FORMAT_DIFFERS : 0);
+        assert_int_equal(finding.ordinal, rows[i].ordinal);
+        assert_false(limefile_fields_finding(&l.fields, 1, &finding));
+        unlook(&l);
     }
-    unlook(&l);
 }
 
-/* More bytes than there can be: whatever the arithmetic gives, it is not that length. */
-static void test_astronomical(void **state)
+/* Data and sums in one message, in any order: which sum ("1".."9") belongs to which data, and
+ * which record, if any, is a sum alone. */
+TEST(test_pairs)
 {
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("ildg-format", ILDG(64, 4294967296, 1048576, 2, 16), MB),
-        DATA("ildg-binary-data", 0, ME),
-        TEXT("scidac-private-file-xml", FILE_XML("4611686018427387904"), MB | ME),
-        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
-        DATA("scidac-binary-data", 0, ME),
+    static const struct {
+        const char *order, *sums;
+        uint64_t alone;
+    } cases[] = {
+        {"d1d2", "12", 0},    {"d1d2d3", "123", 0}, {"dd2", "02", 0},   {"d1d", "10", 0},
+        {"1d2d", "12", 0}, /* each before its data */
+        {"1d2d3d", "123", 0}, {"1d", "1", 0},       {"1d2d3", "23", 2}, /* one of something
+                                                                           else, and the usual
+                                                                           order */
+        {"1d2", "2", 2},      {"1dd2", "12", 0},    {"12dd", "20", 2},  {"d12d", "10", 4},
     };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.seen.findings, 2);
-    assert_found(&l, 0, LIMEFILE_D_XML, 1);
-    assert_found(&l, 1, LIMEFILE_D_XML, 4);
-    for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(l.field[i].kind, LIMEFILE_KIND_UNKNOWN);
-        assert_false(limefile_field_is_summable(&l.field[i]));
-    }
-    unlook(&l);
-}
-
-static void test_boxes(void **state)
-{
-    (void)state;
-#define BOX(lower, upper) \
-    RECORD_XML(2, "<hyperlower>" lower "</hyperlower><hyperupper>" upper "</hyperupper>" SITE)
-    static const struct row rows[] = {
-        TEXT("scidac-private-file-xml", FILE_XML("4 2 2 2 "), MB | ME),
-        TEXT("scidac-private-record-xml", BOX("1 0 0 1", "3 1 1 1"), MB),
-        DATA("scidac-binary-data", 12 * 8, ME),
-        TEXT("scidac-private-record-xml", BOX("1 0 0 1", "4 1 1 1"), MB), /* outside */
-        DATA("scidac-binary-data", 16 * 8, ME),
-        TEXT("scidac-private-record-xml", BOX("1 0 0", "3 1 1"), MB), /* flat */
-        DATA("scidac-binary-data", 12 * 8, ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.field[0].sites, 12);
-    assert_int_equal(l.field[0].lattice.extent[0], 4);
-    assert_int_equal(l.field[0].upper[0], 3);
-    assert_true(limefile_field_is_summable(&l.field[0]));
-    assert_false(limefile_field_is_summable(&l.field[1]));
-    assert_false(limefile_field_is_summable(&l.field[2]));
-    assert_int_equal(l.seen.findings, 2);
-    assert_found(&l, 0, LIMEFILE_D_FORMAT_DIFFERS, 4);
-    assert_found(&l, 1, LIMEFILE_D_FORMAT_DIFFERS, 6);
-    unlook(&l);
-}
-
-/* Without a file's XML sites have their ranks, but not a box's; a part of a file is none. */
-static void test_lattice_unknown(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
-        DATA("scidac-binary-data", 80, ME),
-        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
-        DATA("scidac-binary-data", 81, ME),
-        TEXT("scidac-private-record-xml", BOX("0 0", "1 1"), MB),
-        DATA("scidac-binary-data", 32, ME),
-        TEXT("scidac-private-file-xml",
-             "<scidacFile><dims>4 4</dims><volfmt>1</volfmt></scidacFile>", MB | ME),
-        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
-        DATA("scidac-binary-data", 32, ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.field[0].sites, 10);
-    assert_int_equal(l.field[0].expected, 0);
-    assert_int_equal(l.field[0].lattice.dims, 0);
-    assert_true(limefile_field_is_summable(&l.field[0]));
-    for (size_t i = 1; i < 4; i++)
-        assert_false(limefile_field_is_summable(&l.field[i]));
-    assert_int_equal(l.field[3].lattice.dims, 2);
-    assert_int_equal(l.seen.finding[0].have, 81);
-    assert_int_equal(l.seen.finding[0].want, 0); /* some whole number of sites */
-    assert_ends(&l, LIMEFILE_D_FIELD_LENGTH, 4);
-}
-
-static void test_checksums_alone(void **state)
-{
-    (void)state;
-    static const struct row two[] = {
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
-        DATA("ildg-binary-data", GAUGE_2222, 0),
-        TEXT("scidac-checksum", SUM(1, 2), 0),
-        TEXT("scidac-checksum", SUM(3, 4), ME),
-    };
-    struct looked l;
-    LOOK(&l, two);
-    assert_int_equal(l.field[0].by_checksum, 3);
-    assert_ends(&l, LIMEFILE_D_CHECKSUM_ALONE, 4);
-
-    static const struct row nothing[] = {TEXT("scidac-checksum", SUM(1, 2), MB | ME)};
-    LOOK(&l, nothing);
-    assert_ends(&l, LIMEFILE_D_CHECKSUM_ALONE, 1);
-
-    static const struct row before[] = {
-        TEXT("etmc-propagator-format", ETMC(32, 1), MB | ME),
-        TEXT("scidac-checksum", SUM(1, 2), MB),
-        DATA("scidac-binary-data", SPINOR_2222, ME),
-        TEXT("scidac-checksum", SUM(3, 4), MB),
-        DATA("scidac-binary-data", SPINOR_2222, ME),
-    };
-    LOOK(&l, before);
-    assert_int_equal(l.field[0].by_checksum, 2);
-    assert_int_equal(l.field[1].by_checksum, 4);
-    assert_ends(&l, 0, 0);
-
-    static const struct row around[] = {
-        TEXT("scidac-checksum", SUM(1, 2), MB),
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
-        DATA("ildg-binary-data", GAUGE_2222, 0),
-        TEXT("scidac-checksum", SUM(3, 4), ME),
-    };
-    LOOK(&l, around);
-    assert_int_equal(l.field[0].by_checksum, 4);
-    assert_int_equal(l.field[0].checksum.suma, 3);
-    assert_ends(&l, LIMEFILE_D_CHECKSUM_ALONE, 1);
-
-    static const struct row copy[] = {
-        TEXT("gauge-scidac-checksum-copy", SUM(1, 2), MB | ME),
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
-        DATA("ildg-binary-data", GAUGE_2222, ME),
-    };
-    LOOK(&l, copy);
-    assert_false(l.field[0].has_checksum);
-    assert_ends(&l, 0, 0);
-}
-
-/* Data and sums in one message, in any order: which sum ("1".."9") belongs to which data. */
-static void assert_pairs(const char *order, const char *sums, uint64_t alone)
-{
-    struct row rows[16] = {TEXT("xlf-info", "x", MB)};
-    size_t count = 1;
     static const char *const xml[] = {SUM(0, 0), SUM(1, 0), SUM(2, 0), SUM(3, 0), SUM(4, 0)};
-    for (; *order; order++) {
-        rows[count++] = *order == 'd' ? (struct row)DATA("scidac-binary-data", 8, 0)
-                                      : (struct row){"scidac-checksum", xml[*order - '0'],
-                                                     strlen(xml[0]), 0};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct row rows[16] = {TEXT("xlf-info", "x", MB)};
+        size_t count = 1;
+        struct text want = {.at = ""};
+        for (const char *c = cases[i].order, *sum = cases[i].sums; *c; c++, count++) {
+            if (*c != 'd') {
+                rows[count] =
+                    (struct row){"scidac-checksum", xml[*c - '0'], strlen(xml[0]), 0, false};
+                continue;
+            }
+            rows[count] = (struct row)DATA("scidac-binary-data", 8, 0);
+            add(&want, "%d: unknown", (int)count + 1);
+            if (*sum != '0')
+                add(&want, ", sum %d (%c 0)",
+                    (int)(strchr(cases[i].order, *sum) - cases[i].order) + 2, *sum);
+            add(&want, ", not summable\n");
+            sum++;
+        }
+        if (cases[i].alone)
+            add(&want, "checksum-alone at %d + 144\n", (int)cases[i].alone);
+        rows[count - 1].flags = ME;
+        assert_described(cases[i].order, rows, count, want.at);
     }
-    rows[count - 1].flags = ME;
-    struct looked l;
-    look(&l, rows, count);
-    assert_int_equal(l.fields.count, strlen(sums));
-    for (size_t i = 0; sums[i]; i++) {
-        assert_int_equal(l.field[i].has_checksum, sums[i] != '0');
-        assert_int_equal(l.field[i].checksum.suma, sums[i] - '0');
-    }
-    assert_ends(&l, alone ? LIMEFILE_D_CHECKSUM_ALONE : 0, alone);
 }
 
-static void test_pairs(void **state)
+TEST(test_gauge_names)
 {
-    (void)state;
-    assert_pairs("d1d2", "12", 0);
-    assert_pairs("d1d2d3", "123", 0);
-    assert_pairs("dd2", "02", 0);
-    assert_pairs("d1d", "10", 0);
-    assert_pairs("1d2d", "12", 0); /* each before its data */
-    assert_pairs("1d2d3d", "123", 0);
-    assert_pairs("1d", "1", 0);
-    assert_pairs("1d2d3", "23", 2); /* one of something else, and the usual order */
-    assert_pairs("1d2", "2", 2);
-    assert_pairs("1dd2", "12", 0);
-    assert_pairs("12dd", "20", 2);
-    assert_pairs("d12d", "10", 4);
-}
-
-static void test_senseless_metadata(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("scidac-private-file-xml", "<scidacFile/>", MB | ME),
-        TEXT("scidac-private-record-xml", "nothing", MB),
-        TEXT("ildg-format", "", 0),
-        TEXT("ildg-data-lfn", "a\nb", 0),
-        DATA("ildg-binary-data", 8, 0),
-        TEXT("scidac-checksum", "<scidacChecksum><suma>x</suma></scidacChecksum>", ME),
-        DATA("etmc-propagator-format", LIMEFILE_XML_BYTES_MAX + 1, MB | ME),
-        DATA("scidac-binary-data", 8, MB | ME),
-        TEXT("ildg-data-lfn", "lfn://good", MB | ME),
-    };
-    static const int codes[] = {
-        LIMEFILE_E_XML_VALUE, LIMEFILE_E_XML, LIMEFILE_E_XML, LIMEFILE_E_XML_VALUE, 0,
-        LIMEFILE_E_XML_VALUE, LIMEFILE_E_XML};
-    struct looked l;
-    LOOK(&l, rows);
-    size_t n = 0;
-    for (size_t i = 0; i < COUNT(codes); i++) {
-        if (!codes[i])
-            continue;
-        assert_found(&l, n, LIMEFILE_D_XML, i + 1);
-        assert_int_equal(l.seen.finding[n].have, (uint64_t)-codes[i]);
-        n++;
-    }
-    assert_int_equal(l.seen.findings, n);
-    assert_int_equal(l.field[0].by_format, 3); /* there is one: it isn't missing */
-    assert_int_equal(l.field[0].by_record, 2);
-    assert_int_equal(l.field[0].by_checksum, 6);
-    assert_false(l.field[0].has_checksum);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_UNKNOWN);
-    assert_int_equal(l.fields.by_lfn, 9); /* the first that says one */
-    assert_string_equal(l.fields.lfn, "lfn://good");
-    unlook(&l);
-}
-
-static void test_other_gauge_groups(void **state)
-{
-    (void)state;
-#define GROUP(name)                                                                         \
-    "<ildgFormat><field>" name "</field><precision>32</precision><lx>2</lx><ly>2</ly><lz>2" \
-    "</lz><lt>2</lt></ildgFormat>"
-    static const struct row rows[] = {
-        TEXT("ildg-format", GROUP("su2gauge"), MB),    DATA("ildg-binary-data", 16 * 128, ME),
-        TEXT("ildg-format", GROUP("sp4links"), MB),    DATA("ildg-binary-data", 100, ME),
-        TEXT("ildg-format", GROUP("photonField"), MB), DATA("ildg-binary-data", 16 * 32, ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_GAUGE);
-    assert_int_equal(l.field[0].site_bytes, 128);
-    assert_true(limefile_field_is_summable(&l.field[0]));
-    assert_string_equal(l.field[1].name, "sp4links");
-    assert_int_equal(l.field[1].site_bytes, 0);
-    assert_int_equal(l.field[1].expected, 0);
-    assert_int_equal(l.field[2].kind, LIMEFILE_KIND_SCIDAC); /* not called gauge */
-    assert_int_equal(l.field[2].site_bytes, 32);             /* there are 16 sites */
-    assert_true(limefile_field_is_summable(&l.field[2]));
-    assert_ends(&l, 0, 0);
-}
-
-static void test_gauge_names(void **state)
-{
-    (void)state;
     static const struct {
         const char *name;
         enum limefile_group group;
@@ -1093,106 +921,10 @@ static void test_gauge_names(void **state)
     }
 }
 
-/* Of SU(N) the name gives the size of a site; of others the length does, or a private record.
- */
-static void test_sites_of_groups(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("ildg-format", GROUP("su4gauge"), MB),
-        DATA("ildg-binary-data", 16 * 4 * 16 * 2 * 4, ME),
-        TEXT("ildg-format", GROUP("su4gauge"), MB),
-        DATA("ildg-binary-data", 16 * 4 * 16 * 2 * 4 + 16, ME), /* too long */
-        TEXT("ildg-format", GROUP("u1phase"), MB),
-        DATA("ildg-binary-data", 16 * 16, ME),
-        TEXT("ildg-format", GROUP("so3gauge"), MB),
-        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), 0),
-        DATA("ildg-binary-data", 16 * 8, ME),
-        TEXT("ildg-format", GROUP("su3gauge#half"), MB),
-        DATA("ildg-binary-data", 16 * 144, ME),
-        TEXT("ildg-format", GROUP("sp4gauge"), MB),
-        DATA("ildg-binary-data", 16 * 100 + 1, ME), /* nobody can tell */
-    };
-    static const uint64_t site_bytes[] = {512, 512, 16, 8, 144, 0};
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.fields.count, 6);
-    for (size_t i = 0; i < 6; i++) {
-        assert_int_equal(l.field[i].kind, LIMEFILE_KIND_GAUGE);
-        assert_int_equal(l.field[i].site_bytes, site_bytes[i]);
-        assert_int_equal(limefile_field_is_summable(&l.field[i]), i != 1 && i != 5);
-        assert_int_equal(l.field[i].expected, i == 5 ? 0 : site_bytes[i] * 16);
-    }
-    assert_ends(&l, LIMEFILE_D_FIELD_LENGTH, 4);
-}
-
-/* ---- several configurations in one container (ILDG 2.0) ---- */
-
-/* A configuration of two fields, and one more, each with its format and sum, in one message. */
-static void test_pairs_in_a_message(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("ildg-data-lfn", "lfn://all", MB | ME),
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
-        DATA("ildg-binary-data", GAUGE_2222, 0),
-        TEXT("scidac-checksum", SUM(1, 2), 0),
-        TEXT("ildg-format", GROUP("u1phase"), 0),
-        DATA("ildg-binary-data", 16 * 16, 0),
-        TEXT("scidac-checksum", SUM(3, 4), ME),
-        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), MB),
-        DATA("ildg-binary-data", 2 * GAUGE_2222, 0),
-        TEXT("scidac-checksum", SUM(5, 6), ME),
-    };
-    static const char *const names[] = {"su3gauge", "u1phase", "su3gauge"};
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.fields.count, 3);
-    for (size_t i = 0; i < 3; i++) {
-        const struct limefile_field *f = &l.field[i];
-        assert_string_equal(f->name, names[i]);
-        assert_int_equal(f->kind, LIMEFILE_KIND_GAUGE);
-        assert_int_equal(f->precision, i == 2 ? 64 : 32);
-        assert_int_equal(f->by_format, f->record.ordinal - 1);
-        assert_int_equal(f->by_checksum, f->record.ordinal + 1);
-        assert_int_equal(f->checksum.suma, 2 * i + 1);
-        assert_true(limefile_field_is_summable(f));
-    }
-    assert_int_equal(l.field[0].by_lfn, 1); /* the file's: it is said once */
-    assert_string_equal(l.fields.lfn, "lfn://all");
-    assert_ends(&l, 0, 0);
-}
-
-/* A message for the format and one for the data: read all the same, and named. */
-static void test_pairs_of_messages(void **state)
-{
-    (void)state;
-    static const struct row rows[] = {
-        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME),
-        DATA("ildg-binary-data", GAUGE_2222, MB | ME),
-        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), MB | ME),
-        DATA("ildg-binary-data", 2 * GAUGE_2222, MB | ME),
-        TEXT("ildg-data-lfn", "lfn://all", MB | ME),
-    };
-    struct looked l;
-    LOOK(&l, rows);
-    assert_int_equal(l.fields.count, 2);
-    for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(l.field[i].by_format, 2 * i + 1);
-        assert_int_equal(l.field[i].precision, i ? 64 : 32);
-        assert_true(limefile_field_is_summable(&l.field[i]));
-        assert_found(&l, i, LIMEFILE_D_FORMAT_LATE, 2 * i + 1);
-    }
-    assert_int_equal(l.field[1].by_lfn, 5);
-    assert_int_equal(l.seen.findings, 2);
-    unlook(&l);
-}
-
 /* ---- reading ---- */
 
-static void test_read_errors(void **state)
+TEST(test_read_errors)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
         DATA("ildg-binary-data", GAUGE_2222, 0),
@@ -1222,9 +954,8 @@ static void test_read_errors(void **state)
 }
 
 /* Many records of each kind: one pass, whatever their order. */
-static void test_many(void **state)
+TEST(test_many)
 {
-    (void)state;
     static const struct row rows[] = {
         TEXT("ildg-format", ILDG(32, 1, 1, 1, 1), 0),
         TEXT("etmc-source-format", "<a/>", 0),
@@ -1244,61 +975,12 @@ static void test_many(void **state)
     look(&l, all, TIMES * COUNT(rows));
     assert_int_equal(l.fields.count, 2 * TIMES);
     /* differs, metadata twice, a checksum alone */
-    assert_int_equal(l.seen.findings, 4 * TIMES);
-    assert_int_equal(l.field[2 * TIMES - 2].by_format, (TIMES - 1) * COUNT(rows) + 1);
+    struct limefile_finding finding;
+    assert_true(limefile_fields_finding(&l.fields, 4 * TIMES - 1, &finding));
+    assert_false(limefile_fields_finding(&l.fields, 4 * TIMES, &finding));
+    struct limefile_field last;
+    limefile_fields_get(&l.fields, 2 * TIMES - 2, &last);
+    assert_int_equal(last.by_format, (TIMES - 1) * COUNT(rows) + 1);
     unlook(&l);
     free(all);
-}
-
-static void test_no_fields(void **state)
-{
-    (void)state;
-    struct looked l;
-    look(&l, NULL, 0);
-    assert_int_equal(l.fields.count, 0);
-    assert_false(l.fields.described);
-    assert_ends(&l, 0, 0);
-    static const struct row rows[] = {TEXT("xlf-info", "plaquette = 0.5\n", MB | ME)};
-    LOOK(&l, rows);
-    assert_false(l.fields.described);
-    assert_ends(&l, 0, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_corpus),
-        cmocka_unit_test(test_plain_corpus),
-        cmocka_unit_test(test_flavours),
-        cmocka_unit_test(test_source_and_sink),
-        cmocka_unit_test(test_staggered),
-        cmocka_unit_test(test_cvc),
-        cmocka_unit_test(test_grid),
-        cmocka_unit_test(test_grid_lengths),
-        cmocka_unit_test(test_blank_lfn),
-        cmocka_unit_test(test_data_cut_off),
-        cmocka_unit_test(test_two_gauges),
-        cmocka_unit_test(test_broken_flags),
-        cmocka_unit_test(test_each_record_a_message),
-        cmocka_unit_test(test_format_missing),
-        cmocka_unit_test(test_format_late),
-        cmocka_unit_test(test_disputed),
-        cmocka_unit_test(test_format_differs),
-        cmocka_unit_test(test_length),
-        cmocka_unit_test(test_astronomical),
-        cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_lattice_unknown),
-        cmocka_unit_test(test_checksums_alone),
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_senseless_metadata),
-        cmocka_unit_test(test_other_gauge_groups),
-        cmocka_unit_test(test_gauge_names),
-        cmocka_unit_test(test_sites_of_groups),
-        cmocka_unit_test(test_pairs_in_a_message),
-        cmocka_unit_test(test_pairs_of_messages),
-        cmocka_unit_test(test_read_errors),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_no_fields),
-    };
-    return cmocka_run_group_tests_name("fields", tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* test_format.c - headers, byte for byte */
 #include "unit.h"
 
-static void test_encode_is_exact(void **state)
+TEST(test_encode_is_exact)
 {
-    (void)state;
     static const unsigned char want[20] = {0x45, 0x67, 0x89, 0xab, 0, 1,    0xc0, 0,   1,   2,
                                            3,    4,    5,    6,    7, 0x08, 'a',  'b', 'c', 0};
     struct limefile_header header;
@@ -17,9 +16,8 @@ static void test_encode_is_exact(void **state)
         assert_int_equal(raw[i], 0);
 }
 
-static void test_flags(void **state)
+TEST(test_flags)
 {
-    (void)state;
     static const unsigned want[4] = {0, 0x40, 0x80, 0xc0};
     for (int i = 0; i < 4; i++) {
         struct limefile_header header, back;
@@ -36,9 +34,8 @@ static void test_flags(void **state)
     }
 }
 
-static void test_encode_refuses(void **state)
+TEST(test_encode_refuses)
 {
-    (void)state;
     char type[300];
     unsigned char raw[144];
     struct limefile_header header;
@@ -60,9 +57,8 @@ static void test_encode_refuses(void **state)
     assert_int_equal(limefile_header_encode(&header, raw), LIMEFILE_E_LENGTH);
 }
 
-static void test_decode_oddities(void **state)
+TEST(test_decode_oddities)
 {
-    (void)state;
     unsigned char raw[144];
     struct limefile_header header;
     raw_header(raw, "type", 4, 7, 0xff);
@@ -88,9 +84,8 @@ static void test_decode_oddities(void **state)
     assert_int_equal(limefile_header_decode(raw, &header), LIMEFILE_E_MAGIC);
 }
 
-static void test_decode_length(void **state)
+TEST(test_decode_length)
 {
-    (void)state;
     static const struct {
         uint64_t bytes;
         int result;
@@ -114,9 +109,8 @@ static void test_decode_length(void **state)
     }
 }
 
-static void test_magic(void **state)
+TEST(test_magic)
 {
-    (void)state;
     static const unsigned char magic[] = {0x45, 0x67, 0x89, 0xab, 0x99};
     for (size_t n = 0; n <= sizeof magic; n++)
         assert_true(limefile_header_is_magic(magic, n));
@@ -129,9 +123,8 @@ static void test_magic(void **state)
     }
 }
 
-static void test_padding(void **state)
+TEST(test_padding)
 {
-    (void)state;
     static const unsigned want[] = {0, 7, 6, 5, 4, 3, 2, 1, 0, 7};
     for (size_t i = 0; i < COUNT(want); i++)
         assert_int_equal(limefile_padding(i), want[i]);
@@ -140,9 +133,8 @@ static void test_padding(void **state)
     assert_int_equal(limefile_padding((UINT64_C(1) << 32) + 5), 3);
 }
 
-static void test_extent(void **state)
+TEST(test_extent)
 {
-    (void)state;
     uint64_t end = 1, next = 1;
     assert_int_equal(limefile_extent_of(0, 0, &end, &next), 0);
     assert_int_equal(end, 144);
@@ -161,9 +153,8 @@ static void test_extent(void **state)
     assert_int_equal(limefile_extent_of(UINT64_MAX - 144, 1, &end, &next), LIMEFILE_E_LENGTH);
 }
 
-static void test_harmless(void **state)
+TEST(test_harmless)
 {
-    (void)state;
     static const int harmless[] = {LIMEFILE_D_PAD_NONZERO, LIMEFILE_D_PAD_CUT,
                                    LIMEFILE_D_TYPE_TAIL,   LIMEFILE_D_FLAGS,
                                    LIMEFILE_D_OPTIONAL,    LIMEFILE_D_DATATYPE};
@@ -180,9 +171,8 @@ static void test_harmless(void **state)
     assert_false(limefile_is_harmless(-EIO));
 }
 
-static void test_errors_have_words(void **state)
+TEST(test_errors_have_words)
 {
-    (void)state;
     for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_SHRUNK; code++) {
         assert_string_not_equal(limefile_strerror(code), "unknown error");
         assert_string_not_equal(limefile_error_word(code), "unknown");
@@ -199,16 +189,4 @@ static void test_errors_have_words(void **state)
     assert_true(limefile_is_fault(-EIO));
     assert_false(limefile_is_fault(0));
     assert_string_equal(limefile_strerror(-5000), "unknown error");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_encode_is_exact), cmocka_unit_test(test_flags),
-        cmocka_unit_test(test_encode_refuses),  cmocka_unit_test(test_decode_oddities),
-        cmocka_unit_test(test_decode_length),   cmocka_unit_test(test_magic),
-        cmocka_unit_test(test_padding),         cmocka_unit_test(test_extent),
-        cmocka_unit_test(test_harmless),        cmocka_unit_test(test_errors_have_words),
-    };
-    return cmocka_run_group_tests_name("format", tests, NULL, NULL);
 }

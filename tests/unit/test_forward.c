@@ -1,13 +1,9 @@
 /* test_forward.c - what is forwarded, what is fetched ahead, and which slot is used again */
 #include "forward.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "suite.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -19,70 +15,69 @@ enum {
 
 static const uint64_t end = BEGIN + 1000 * MIB + 77;
 
-struct bench {
+static struct bench {
     struct limefs_forward forward;
     double now;
     int loads[LIMEFS_SLOTS_MAX];
     int count;
-};
+} b; /* new for each test */
 
-static struct limefs_want want(const struct bench *b, uint64_t offset, size_t n)
+static struct limefs_want want(uint64_t offset, size_t n)
 {
     return (struct limefs_want){
-        .view = VIEW, .begin = BEGIN, .end = end, .at = BEGIN + offset, .n = n, .now = b->now};
+        .view = VIEW, .begin = BEGIN, .end = end, .at = BEGIN + offset, .n = n, .now = b.now};
 }
 
-static void set_up(struct bench *b)
+static int set_up(void **state)
 {
-    *b = (struct bench){.now = 100};
-    limefs_forward_init(&b->forward, 256 * MIB, 32 * MIB, 4 * MIB);
-    assert_int_equal(b->forward.slots, 8);
+    (void)state;
+    b = (struct bench){.now = 100};
+    limefs_forward_init(&b.forward, 256 * MIB, 32 * MIB, 4 * MIB);
+    assert_int_equal(b.forward.slots, 8);
+    return 0;
 }
 
 /* What is to be loaded is there at once. */
-static void load_all(struct bench *b)
+static void load_all(void)
 {
-    for (int i = 0; i < b->count; i++)
-        limefs_forward_loaded(&b->forward, b->loads[i], true, b->now);
+    for (int i = 0; i < b.count; i++)
+        limefs_forward_loaded(&b.forward, b.loads[i], true, b.now);
 }
 
 /* A request; how many pieces it was given. */
-static int ask(struct bench *b, uint64_t offset, size_t n)
+static int ask(uint64_t offset, size_t n)
 {
-    struct limefs_want request = want(b, offset, n);
+    struct limefs_want request = want(offset, n);
     int slots[LIMEFS_PIECES_MAX];
     bool ready, follows;
-    b->now += 1e-4;
-    b->count = limefs_forward_note(&b->forward, &request, LIMEFS_SLOTS_MAX, b->loads, &follows);
-    load_all(b);
-    int pieces = limefs_forward_find(&b->forward, &request, slots, &ready);
+    b.now += 1e-4;
+    b.count = limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows);
+    load_all();
+    int pieces = limefs_forward_find(&b.forward, &request, slots, &ready);
     assert_true(pieces == 0 || ready);
     if (pieces) {
         struct limefs_pieces given;
         char *const base = (char *)(uintptr_t)4096;
         uint64_t at = request.at;
-        limefs_forward_hold(&b->forward, &request, slots, pieces, base, STRIDE, &given);
+        limefs_forward_hold(&b.forward, &request, slots, pieces, base, STRIDE, &given);
         for (int i = 0; i < pieces; i++) {
-            const struct limefs_extent *slot = &b->forward.slot[given.slot[i]];
+            const struct limefs_extent *slot = &b.forward.slot[given.slot[i]];
             uint64_t place = (uint64_t)((char *)given.iov[i].iov_base - base);
             assert_int_equal(place, (uint64_t)given.slot[i] * STRIDE + at - slot->from);
             at += given.iov[i].iov_len;
         }
         assert_int_equal(at, request.at + n);
-        limefs_forward_release(&b->forward, &given);
+        limefs_forward_release(&b.forward, &given);
     }
     return pieces;
 }
 
-static void test_a_stream_is_fetched_once_and_whole(void **state)
+TEST_WITH(test_a_stream_is_fetched_once_and_whole, set_up, NULL)
 {
-    struct bench b;
     uint64_t local = 0, loaded = 0, at = 0, bytes = end - BEGIN;
-    (void)state;
-    set_up(&b);
     for (; at < bytes; at += MIB) {
         size_t n = bytes - at < MIB ? (size_t)(bytes - at) : MIB;
-        int pieces = ask(&b, at, n);
+        int pieces = ask(at, n);
         for (int i = 0; i < b.count; i++) {
             const struct limefs_extent *extent = &b.forward.slot[b.loads[i]];
             assert_true(extent->from % 4096 == 0);
@@ -98,18 +93,16 @@ static void test_a_stream_is_fetched_once_and_whole(void **state)
 }
 
 /* Requests of 128 KiB and blocks of 1 MiB, as threads of the daemon read ahead. */
-static void test_small_extents(void **state)
+TEST_WITH(test_small_extents, set_up, NULL)
 {
-    struct bench b = {.now = 100};
     uint64_t loaded = 0, local = 0;
-    (void)state;
     limefs_forward_init(&b.forward, 24 * MIB, MIB, 256 * 1024);
     for (uint64_t at = 0; at < 500 * MIB; at += 128 * 1024) {
-        local += ask(&b, at, 128 * 1024) ? 0 : 128 * 1024;
+        local += ask(at, 128 * 1024) ? 0 : 128 * 1024;
         for (int i = 0; i < b.count; i++)
             loaded += b.forward.slot[b.loads[i]].to - b.forward.slot[b.loads[i]].from;
         if (at % MIB == 0) {
-            struct limefs_want request = want(&b, at, 128 * 1024);
+            struct limefs_want request = want(at, 128 * 1024);
             limefs_forward_waited(&b.forward, &request);
         }
     }
@@ -119,14 +112,11 @@ static void test_small_extents(void **state)
     assert_int_equal(b.forward.stats.wasted_bytes, 0);
 }
 
-static void test_loads_grow_to_an_extent(void **state)
+TEST_WITH(test_loads_grow_to_an_extent, set_up, NULL)
 {
-    struct bench b;
     uint64_t longest = 0;
-    (void)state;
-    set_up(&b);
     for (uint64_t at = 0; at < 200 * MIB; at += MIB) {
-        ask(&b, at, MIB);
+        ask(at, MIB);
         for (int i = 0; i < b.count; i++) {
             const struct limefs_extent *extent = &b.forward.slot[b.loads[i]];
             uint64_t n = extent->to - extent->from;
@@ -137,121 +127,97 @@ static void test_loads_grow_to_an_extent(void **state)
     assert_int_equal(longest, 32 * MIB);
 }
 
-static void test_out_of_order(void **state)
+TEST_WITH(test_out_of_order, set_up, NULL)
 {
     static const uint64_t order[] = {1, 0, 3, 2, 6, 4, 5, 7};
-    struct bench b;
     int given = 0;
-    (void)state;
-    set_up(&b);
     for (uint64_t at = 0; at < 400; at += 8)
         for (size_t i = 0; i < 8; i++)
-            given += ask(&b, (at + order[i]) * MIB, MIB) > 0;
+            given += ask((at + order[i]) * MIB, MIB) > 0;
     assert_true(given >= 385);
 }
 
-static void test_random_and_small_requests_are_local(void **state)
+TEST_WITH(test_random_and_small_requests_are_local, set_up, NULL)
 {
-    struct bench b;
-    (void)state;
-    set_up(&b);
     srand(3);
     for (int i = 0; i < 100000; i++) {
         uint64_t at = (uint64_t)rand() % (990 * MIB);
-        assert_int_equal(ask(&b, at, 4096), 0);
+        assert_int_equal(ask(at, 4096), 0);
         assert_int_equal(b.count, 0);
     }
     /* Crowded into so few MiB that they are all near each other. */
     for (int i = 0; i < 100000; i++)
-        assert_int_equal(ask(&b, (uint64_t)rand() % (8 * MIB), 4096), 0);
+        assert_int_equal(ask((uint64_t)rand() % (8 * MIB), 4096), 0);
     assert_int_equal(b.forward.stats.loads, 0);
 }
 
-static void test_a_small_block_stream_is_a_stream(void **state)
+TEST_WITH(test_a_small_block_stream_is_a_stream, set_up, NULL)
 {
-    struct bench b;
     int given = 0;
-    (void)state;
-    set_up(&b);
-    ask(&b, 0, 128 * 1024);
+    ask(0, 128 * 1024);
     for (uint64_t at = 128 * 1024; at < 20 * MIB; at += 4096)
-        given += ask(&b, at, 4096) > 0;
+        given += ask(at, 4096) > 0;
     assert_true(given > 3500);
 }
 
-static void test_nothing_is_loaded_when_it_may_not_be(void **state)
+TEST_WITH(test_nothing_is_loaded_when_it_may_not_be, set_up, NULL)
 {
-    struct bench b;
-    (void)state;
-    set_up(&b);
     for (uint64_t at = 0; at < 50 * MIB; at += MIB) {
-        struct limefs_want request = want(&b, at, MIB);
+        struct limefs_want request = want(at, MIB);
         bool follows;
         assert_int_equal(limefs_forward_note(&b.forward, &request, 0, b.loads, &follows), 0);
     }
-    assert_true(ask(&b, 50 * MIB, MIB) > 0); /* at once, where it may */
+    assert_true(ask(50 * MIB, MIB) > 0); /* at once, where it may */
 }
 
-static void test_waiting_leads_further_ahead(void **state)
+TEST_WITH(test_waiting_leads_further_ahead, set_up, NULL)
 {
-    struct bench b;
-    (void)state;
-    set_up(&b);
     for (uint64_t at = 0; at < 300 * MIB; at += MIB) {
-        struct limefs_want request = want(&b, at, MIB);
-        ask(&b, at, MIB);
+        struct limefs_want request = want(at, MIB);
+        ask(at, MIB);
         if (at % (32 * MIB) == 0)
             limefs_forward_waited(&b.forward, &request);
     }
     assert_int_equal(b.forward.flow[0].depth, 6); /* of 8 slots: who is behind needs some too */
 }
 
-static void test_who_goes_away_wastes_and_is_noticed(void **state)
+TEST_WITH(test_who_goes_away_wastes_and_is_noticed, set_up, NULL)
 {
-    struct bench b;
-    (void)state;
-    set_up(&b);
     for (uint64_t at = 0; at < 100 * MIB; at += MIB) {
-        struct limefs_want request = want(&b, at, MIB);
-        ask(&b, at, MIB);
+        struct limefs_want request = want(at, MIB);
+        ask(at, MIB);
         limefs_forward_waited(&b.forward, &request);
     }
     assert_true(b.forward.flow[0].depth > 1);
     b.now += 10;
     for (uint64_t at = 600 * MIB; at < 900 * MIB; at += MIB)
-        ask(&b, at, MIB);
+        ask(at, MIB);
     assert_true(b.forward.stats.wasted_bytes >= 32 * MIB);
 }
 
-static void test_held_and_loading_slots_are_not_taken(void **state)
+TEST_WITH(test_held_and_loading_slots_are_not_taken, set_up, NULL)
 {
-    struct bench b;
-    (void)state;
-    set_up(&b);
     for (uint64_t at = 0; at < 8 * MIB; at += MIB)
-        ask(&b, at, MIB);
+        ask(at, MIB);
     for (unsigned i = 0; i < 8; i++) {
         b.forward.slot[i].state = i % 2 ? LIMEFS_EXTENT_LOADING : LIMEFS_EXTENT_READY;
         b.forward.slot[i].holds = i % 2 ? 0 : 1;
     }
     b.now += 100;
-    struct limefs_want request = want(&b, 9 * MIB, MIB);
+    struct limefs_want request = want(9 * MIB, MIB);
     bool follows;
     b.forward.flow[0].ahead = request.at;
     assert_int_equal(
         limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows), 0);
 }
 
-static void test_dropped_bytes_are_not_found(void **state)
+TEST_WITH(test_dropped_bytes_are_not_found, set_up, NULL)
 {
-    struct bench b;
     int slots[LIMEFS_PIECES_MAX];
     bool ready;
-    (void)state;
-    set_up(&b);
     for (uint64_t at = 0; at < 20 * MIB; at += MIB)
-        ask(&b, at, MIB);
-    struct limefs_want request = want(&b, 19 * MIB, MIB);
+        ask(at, MIB);
+    struct limefs_want request = want(19 * MIB, MIB);
     assert_true(limefs_forward_find(&b.forward, &request, slots, &ready) > 0);
     limefs_forward_drop(&b.forward, VIEW);
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
@@ -259,119 +225,107 @@ static void test_dropped_bytes_are_not_found(void **state)
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
 }
 
-static bool has(const struct bench *b, uint64_t offset)
+static bool has(uint64_t offset)
 {
-    struct limefs_want request = want(b, offset, 1);
+    struct limefs_want request = want(offset, 1);
     int slots[LIMEFS_PIECES_MAX];
     bool ready;
-    return limefs_forward_find(&b->forward, &request, slots, &ready) > 0;
+    return limefs_forward_find(&b.forward, &request, slots, &ready) > 0;
 }
 
 /* What was fetched of the bytes goes when the change begins, and comes again after its end. */
-static void test_changes(void **state)
+TEST_WITH(test_changes, set_up, NULL)
 {
-    struct bench b;
     uint64_t at = 0;
-    (void)state;
-    set_up(&b);
     for (; at < 60 * MIB; at += MIB)
-        ask(&b, at, MIB);
-    assert_true(has(&b, 50 * MIB) && has(&b, 59 * MIB));
+        ask(at, MIB);
+    assert_true(has(50 * MIB) && has(59 * MIB));
     struct limefs_change change = {
         .view = VIEW, .from = BEGIN + 59 * MIB, .to = BEGIN + 59 * MIB + 1};
     struct limefs_change other = {.view = VIEW + 1, .to = UINT64_MAX};
     struct limefs_change nothing = {.view = VIEW, .from = BEGIN + 50 * MIB, .to = 0};
     assert_false(limefs_forward_change_begin(&b.forward, &other));
     assert_false(limefs_forward_change_begin(&b.forward, &nothing));
-    assert_true(has(&b, 50 * MIB) && has(&b, 59 * MIB));
+    assert_true(has(50 * MIB) && has(59 * MIB));
     assert_true(limefs_forward_change_begin(&b.forward, &change));
-    assert_false(has(&b, 59 * MIB));
+    assert_false(has(59 * MIB));
     assert_true(limefs_forward_is_changing(&b.forward, VIEW));
 
     /* While it lasts, in a stream and from the beginning. */
     for (at = 55 * MIB; at < 70 * MIB; at += MIB) {
-        ask(&b, at, MIB);
-        assert_false(has(&b, 59 * MIB));
+        ask(at, MIB);
+        assert_false(has(59 * MIB));
     }
     limefs_forward_change_end(&b.forward, &other);
     limefs_forward_change_end(&b.forward, &change);
     limefs_forward_change_end(&b.forward, &nothing);
     assert_false(limefs_forward_is_changing(&b.forward, VIEW));
-    assert_false(has(&b, 59 * MIB));
+    assert_false(has(59 * MIB));
     for (at = 50 * MIB; at < 62 * MIB; at += MIB)
-        ask(&b, at, MIB);
-    assert_true(has(&b, 59 * MIB));
+        ask(at, MIB);
+    assert_true(has(59 * MIB));
 }
 
 /* A load that is under way when its bytes change. */
-static void test_a_change_of_what_is_loading(void **state)
+TEST_WITH(test_a_change_of_what_is_loading, set_up, NULL)
 {
-    struct bench b;
     struct limefs_change change = {.view = VIEW, .from = BEGIN, .to = UINT64_MAX};
     bool follows, ready;
     int slots[LIMEFS_PIECES_MAX];
-    (void)state;
-    set_up(&b);
-    struct limefs_want request = want(&b, 0, 5 * MIB);
+    struct limefs_want request = want(0, 5 * MIB);
     b.count = limefs_forward_note(&b.forward, &request, 1, b.loads, &follows);
     assert_int_equal(b.count, 1);
     assert_int_equal(b.forward.slot[b.loads[0]].state, LIMEFS_EXTENT_LOADING);
     assert_true(limefs_forward_change_begin(&b.forward, &change));
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
     limefs_forward_change_end(&b.forward, &change);
-    load_all(&b);
+    load_all();
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
 }
 
 /* All of the record's first 10 MiB, which is where it ends; how many of the requests are given.
  */
-static int read_short(struct bench *b)
+static int read_short(void)
 {
     int given = 0, slots[LIMEFS_PIECES_MAX];
     for (uint64_t at = 0; at < 10 * MIB; at += MIB) {
-        struct limefs_want request = want(b, at, MIB);
+        struct limefs_want request = want(at, MIB);
         bool follows, ready;
         request.end = BEGIN + 10 * MIB;
-        b->now += 1e-4;
-        b->count =
-            limefs_forward_note(&b->forward, &request, LIMEFS_SLOTS_MAX, b->loads, &follows);
-        load_all(b);
-        given += limefs_forward_find(&b->forward, &request, slots, &ready) > 0;
+        b.now += 1e-4;
+        b.count =
+            limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows);
+        load_all();
+        given += limefs_forward_find(&b.forward, &request, slots, &ready) > 0;
     }
     return given;
 }
 
 /* A record that is shorter than what counts as one stream: read again and again, of what is
  * still there, of nothing, and with a hole in it. */
-static void test_a_short_record_again(void **state)
+TEST_WITH(test_a_short_record_again, set_up, NULL)
 {
-    struct bench b;
     struct limefs_change hole = {.view = VIEW, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};
-    (void)state;
-    set_up(&b);
-    assert_true(read_short(&b) >= 6);
+    assert_true(read_short() >= 6);
     for (int i = 0; i < 10; i++) {
         uint64_t loads = b.forward.stats.loads;
-        assert_int_equal(read_short(&b), 10);
+        assert_int_equal(read_short(), 10);
         assert_true(i == 0 || b.forward.stats.loads == loads);
         limefs_forward_drop(&b.forward, VIEW);
-        assert_int_equal(read_short(&b), 10);
+        assert_int_equal(read_short(), 10);
         limefs_forward_change_begin(&b.forward, &hole);
         limefs_forward_change_end(&b.forward, &hole);
-        assert_int_equal(read_short(&b), 10);
+        assert_int_equal(read_short(), 10);
     }
 }
 
 /* A second reader, far behind the first, of what is still there. */
-static void test_behind_another_stream(void **state)
+TEST_WITH(test_behind_another_stream, set_up, NULL)
 {
-    struct bench b;
-    (void)state;
-    set_up(&b);
     for (uint64_t at = 0; at < 100 * MIB; at += MIB)
-        ask(&b, at, MIB);
+        ask(at, MIB);
     for (uint64_t at = 60 * MIB; at < 200 * MIB; at += MIB) {
-        ask(&b, at, MIB);
+        ask(at, MIB);
         for (int i = 0; i < b.count; i++) {
             const struct limefs_extent *extent = &b.forward.slot[b.loads[i]];
             assert_true(extent->from < extent->to);
@@ -380,37 +334,11 @@ static void test_behind_another_stream(void **state)
     }
 }
 
-static void test_many_streams_share_the_slots(void **state)
+TEST_WITH(test_many_streams_share_the_slots, set_up, NULL)
 {
-    struct bench b;
     int given = 0;
-    (void)state;
-    set_up(&b);
     for (uint64_t at = 0; at < 100 * MIB; at += MIB)
         for (uint64_t stream = 0; stream < 4; stream++)
-            given += ask(&b, stream * 200 * MIB + at, MIB) > 0;
+            given += ask(stream * 200 * MIB + at, MIB) > 0;
     assert_true(given > 340); /* of 384 that might be */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_stream_is_fetched_once_and_whole),
-        cmocka_unit_test(test_small_extents),
-        cmocka_unit_test(test_loads_grow_to_an_extent),
-        cmocka_unit_test(test_out_of_order),
-        cmocka_unit_test(test_random_and_small_requests_are_local),
-        cmocka_unit_test(test_a_small_block_stream_is_a_stream),
-        cmocka_unit_test(test_nothing_is_loaded_when_it_may_not_be),
-        cmocka_unit_test(test_waiting_leads_further_ahead),
-        cmocka_unit_test(test_who_goes_away_wastes_and_is_noticed),
-        cmocka_unit_test(test_held_and_loading_slots_are_not_taken),
-        cmocka_unit_test(test_dropped_bytes_are_not_found),
-        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_a_change_of_what_is_loading),
-        cmocka_unit_test(test_a_short_record_again),
-        cmocka_unit_test(test_behind_another_stream),
-        cmocka_unit_test(test_many_streams_share_the_slots),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,9 +212,8 @@ static void check_format(enum limefile_gauge_format format, unsigned of_sites,
     free(m.data);
 }
 
-static void formats(void **state)
+TEST(formats)
 {
-    (void)state;
     for (unsigned of_sites = 32; of_sites <= 64; of_sites += 32) {
         for (unsigned precision = 32; precision <= 64; precision += 32) {
             check_format(LIMEFILE_GAUGE_ILDG, of_sites, precision, 3);
@@ -226,26 +225,6 @@ static void formats(void **state)
     }
 }
 
-static void forms_that_are_none(void **state)
-{
-    (void)state;
-    static const struct limefile_gauge_form wrong[] = {
-        {.format = LIMEFILE_GAUGE_MILC, .precision = 64},
-        {.format = LIMEFILE_GAUGE_OPENQCD, .precision = 32},
-        {.format = LIMEFILE_GAUGE_ILDG, .rows = 2},
-        {.format = LIMEFILE_GAUGE_NERSC, .rows = 4},
-        {.format = LIMEFILE_GAUGE_NERSC, .precision = 16},
-        {.format = LIMEFILE_GAUGE_NONE},
-    };
-    struct memory m;
-    struct limefile_gauge_image *image;
-    make(&m, extents, 64);
-    for (size_t i = 0; i < COUNT(wrong); i++)
-        assert_int_equal(limefile_gauge_image_new(&m.sites, &wrong[i], &image),
-                         LIMEFILE_E_GAUGE_FORM);
-    free(m.data);
-}
-
 /* The first error comes out, and all threads end; so does a caller who has enough. */
 static bool stop(void *context, uint64_t more)
 {
@@ -254,9 +233,8 @@ static bool stop(void *context, uint64_t more)
     return false;
 }
 
-static void failures(void **state)
+TEST(failures)
 {
-    (void)state;
     struct memory m;
     struct limefile_gauge_totals totals;
     make(&m, extents, 32);
@@ -272,14 +250,4 @@ static void failures(void **state)
         assert_int_equal(limefile_gauge_run(&pass, &totals), -EINTR);
     }
     free(m.data);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats),
-        cmocka_unit_test(forms_that_are_none),
-        cmocka_unit_test(failures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,10 +10,9 @@ static const struct limefile_identity seen = {.dev = 1,
                                               .mtime = {6, 60},
                                               .ctime = {7, 70}};
 
-static void of_a_file(void **unused)
+TEST(of_a_file)
 {
     struct stat st;
-    (void)unused;
     assert_int_equal(stat("/", &st), 0);
     struct limefile_identity root = limefile_identity_of(&st);
     assert_true(root.dev == st.st_dev && root.ino == st.st_ino && root.uid == st.st_uid);
@@ -22,13 +21,12 @@ static void of_a_file(void **unused)
     assert_true(limefile_time_equal(&root.ctime, &st.st_ctim));
 }
 
-static void differences(void **unused)
+TEST(differences)
 {
     struct limefile_identity others[9];
     static const unsigned differs[] = {LIMEFILE_DEV,   LIMEFILE_INO,   LIMEFILE_UID,
                                        LIMEFILE_MODE,  LIMEFILE_SIZE,  LIMEFILE_MTIME,
                                        LIMEFILE_MTIME, LIMEFILE_CTIME, LIMEFILE_CTIME};
-    (void)unused;
     for (size_t i = 0; i < COUNT(others); i++)
         others[i] = seen;
     others[0].dev = others[1].ino = others[2].uid = others[3].mode = 9;
@@ -44,7 +42,7 @@ static void differences(void **unused)
     }
 }
 
-static void racy(void **unused)
+TEST(racy)
 {
     static const struct {
         struct timespec time, seen;
@@ -55,12 +53,11 @@ static void racy(void **unused)
         {{100, 0}, {101, 20000000}, false}, {{100, 5}, {99, 0}, true},
         {{100, 5}, {0, 0}, true},           {{0, 0}, {100, 0}, false},
     };
-    (void)unused;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(limefile_time_is_racy(&rows[i].time, &rows[i].seen), rows[i].racy);
 }
 
-static void validity(void **unused)
+TEST(validity)
 {
     struct limefile_identity longer = seen, chmodded = seen;
     const struct timespec at_once = {7, 71}, later = {8, 0};
@@ -82,20 +79,8 @@ static void validity(void **unused)
         {&longer, &at_once, true, LIMEFILE_CHANGED},
         {&chmodded, &later, false, LIMEFILE_VALID},
     };
-    (void)unused;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(
             limefile_validity(&seen, rows[i].seen_at, rows[i].written_then, rows[i].now),
             rows[i].validity);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_a_file),
-        cmocka_unit_test(differences),
-        cmocka_unit_test(racy),
-        cmocka_unit_test(validity),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,9 +43,8 @@ static void assert_4448(const char *xml)
     assert_ildg(xml, strlen(xml), 64, 4, 4, 4, 8);
 }
 
-static void test_ildg_values(void **state)
+TEST(test_ildg_values)
 {
-    (void)state;
     struct limefile_ildg f;
     assert_int_equal(ildg(GOOD(FOUR("24", "25", "26", "48")), &f), 0);
     assert_string_equal(f.version, "1.0");
@@ -64,9 +63,8 @@ static void test_ildg_values(void **state)
 }
 
 /* Whatever stands around the XML and between its elements. */
-static void test_ildg_tolerance(void **state)
+TEST(test_ildg_tolerance)
 {
-    (void)state;
     static const char *const good[] = {
         GOOD(FOUR("4", "4", "4", "8")),
         DECLARATION GOOD(FOUR("4", "4", "4", "8")),
@@ -108,9 +106,8 @@ static void test_ildg_tolerance(void **state)
     assert_ildg(buffer, sizeof buffer, 64, 4, 4, 4, 8);
 }
 
-static void test_precisions(void **state)
+TEST(test_precisions)
 {
-    (void)state;
     static const struct {
         const char *word;
         unsigned bits;
@@ -133,9 +130,8 @@ static void test_precisions(void **state)
     }
 }
 
-static void test_ildg_senseless(void **state)
+TEST(test_ildg_senseless)
 {
-    (void)state;
     static const char *const bad[] = {
         "<ildgFormat/>",
         GOOD(FOUR("0", "4", "4", "8")),
@@ -176,9 +172,8 @@ static void test_ildg_senseless(void **state)
     "<!DOCTYPE a [<!ENTITY a \"4\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;\">]>" GOOD( \
         FOUR("&b;", "4", "4", "8"))
 
-static void test_no_xml(void **state)
+TEST(test_no_xml)
 {
-    (void)state;
     static const char *const bad[] = {
         "",
         " \n ",
@@ -219,9 +214,8 @@ static int scidac_file(const char *xml, struct limefile_scidac_file *out)
     return limefile_scidac_file_parse(xml, strlen(xml), out);
 }
 
-static void test_scidac_file(void **state)
+TEST(test_scidac_file)
 {
-    (void)state;
     struct limefile_scidac_file f;
     assert_int_equal(scidac_file(DECLARATION "<scidacFile><version>1.1</version><spacetime>4"
                                              "</spacetime><dims>8 4 4 16 </dims><volfmt>0"
@@ -267,9 +261,8 @@ static int scidac_record(const char *xml, struct limefile_scidac_record *out)
     return limefile_scidac_record_parse(xml, strlen(xml), out);
 }
 
-static void test_scidac_record(void **state)
+TEST(test_scidac_record)
 {
-    (void)state;
     struct limefile_scidac_record r;
     assert_int_equal(
         scidac_record(RECORD("<version>1.1</version><date>Fri Nov 20 07:41:53 2026 UTC</date>"
@@ -302,9 +295,8 @@ static void test_scidac_record(void **state)
     assert_int_equal(r.upper[1], 3);
 }
 
-static void test_scidac_record_senseless(void **state)
+TEST(test_scidac_record_senseless)
 {
-    (void)state;
     static const char *const bad[] = {
         RECORD(""),
         RECORD("<typesize>72</typesize>"),
@@ -333,9 +325,8 @@ static void test_scidac_record_senseless(void **state)
 }
 
 /* An optional number that cannot be read counts as missing, and its name is given. */
-static void test_optional_elements(void **state)
+TEST(test_optional_elements)
 {
-    (void)state;
     static const char *const texts[] = {
         "", " ", "x", "-1", "3.0", "3 3", "99999999999999999999"};
     static const char *const of_record[] = {"recordtype", "globaldata", "colors", "spins"};
@@ -380,9 +371,8 @@ static void test_optional_elements(void **state)
 }
 
 /* What is too long is cut, between characters. */
-static void test_long_words(void **state)
+TEST(test_long_words)
 {
-    (void)state;
     char xml[800] = "<scidacRecord>" SITE "<datatype>";
     struct limefile_scidac_record r;
     for (int i = 0; i < 62; i++)
@@ -406,9 +396,8 @@ static int sum_of(const char *suma, const char *sumb, struct limefile_checksum *
     return limefile_checksum_parse(xml, (size_t)n, out);
 }
 
-static void test_checksum(void **state)
+TEST(test_checksum)
 {
-    (void)state;
     struct limefile_checksum sum;
     assert_int_equal(sum_of("f17ba6db", "EBC2D919", &sum), 0);
     assert_int_equal(sum.suma, 0xf17ba6db);
@@ -429,9 +418,8 @@ static void test_checksum(void **state)
     assert_int_equal(limefile_checksum_parse(half, sizeof half, &sum), LIMEFILE_E_XML_VALUE);
 }
 
-static void test_checksum_xml(void **state)
+TEST(test_checksum_xml)
 {
-    (void)state;
     static const char qio[] = DECLARATION
         "<scidacChecksum><version>1.0</version><suma>52e387af</suma><sumb>848b848</sumb>"
         "</scidacChecksum>";
@@ -444,9 +432,8 @@ static void test_checksum_xml(void **state)
     assert_int_equal(back.sumb, sum.sumb);
 }
 
-static void test_lfn(void **state)
+TEST(test_lfn)
 {
-    (void)state;
     char lfn[LIMEFILE_LFN_MAX], name[LIMEFILE_LFN_MAX + 1];
     assert_int_equal(limefile_lfn_parse("\0 \r\nlfn://test/lfn\n\0\0", 20, lfn), 0);
     assert_string_equal(lfn, "lfn://test/lfn");
@@ -485,9 +472,8 @@ static void facts(const char *xml, int code, const char *want)
     bytes_free(&b);
 }
 
-static void test_facts(void **state)
+TEST(test_facts)
 {
-    (void)state;
     facts("<title> of all </title>", 0, "title@1=of all;");
     facts("<a>x<b>1</b><c:d> 2\n3 </c:d><e/><f><g>4</g>y</f></a>", 0,
           "b@2=1;d@2=2\n3;e@2=;g@3=4;");
@@ -500,9 +486,8 @@ static void test_facts(void **state)
 }
 
 /* expat ends the empty element that was refused, too. */
-static void test_facts_beyond_the_limit(void **state)
+TEST(test_facts_beyond_the_limit)
 {
-    (void)state;
     char xml[XMLREAD_DEPTH_MAX * 3 + 8] = "";
     for (int i = 0; i < XMLREAD_DEPTH_MAX; i++)
         strcat(xml, "<a>");
@@ -545,9 +530,8 @@ static int blown_up(const char *head, const char *body, const char *tail, size_t
     return err;
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
-    (void)state;
     size_t most = LIMEFILE_XML_BYTES_MAX;
     const char *head = "<ildgFormat><field>su3gauge</field><precision>64</precision>";
     const char *tail = FOUR("4", "4", "4", "8") "</ildgFormat>";
@@ -567,9 +551,8 @@ static void test_limits(void **state)
 }
 
 /* Whatever one megabyte of it looks like. */
-static void test_no_slow_case(void **state)
+TEST(test_no_slow_case)
 {
-    (void)state;
     static const char *const cases[][3] = {
         {"<a ", "b='c' ", "/>"},
         {"<a ", "b", "='c'/>"},
@@ -618,28 +601,4 @@ static void test_no_slow_case(void **state)
     assert_int_equal(limefile_ildg_parse(b.at, b.n, &f), LIMEFILE_E_XML_VALUE);
     assert_true(seconds() - before < 4);
     bytes_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ildg_values),
-        cmocka_unit_test(test_ildg_tolerance),
-        cmocka_unit_test(test_precisions),
-        cmocka_unit_test(test_ildg_senseless),
-        cmocka_unit_test(test_no_xml),
-        cmocka_unit_test(test_scidac_file),
-        cmocka_unit_test(test_scidac_record),
-        cmocka_unit_test(test_scidac_record_senseless),
-        cmocka_unit_test(test_optional_elements),
-        cmocka_unit_test(test_long_words),
-        cmocka_unit_test(test_checksum),
-        cmocka_unit_test(test_checksum_xml),
-        cmocka_unit_test(test_lfn),
-        cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_facts_beyond_the_limit),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_no_slow_case),
-    };
-    return cmocka_run_group_tests_name("ildgxml", tests, NULL, NULL);
 }

@@ -71,9 +71,8 @@ static int virtual_size(struct limefile_source *source, uint64_t *size)
 static const struct limefile_source_ops virtual_ops = {.read = virtual_read,
                                                        .size = virtual_size};
 
-static void test_records_of_20_gb(void **state)
+TEST(test_records_of_20_gb)
 {
-    (void)state;
     struct virtual v = {.source.ops = &virtual_ops, .data = UINT64_C(20000000003), .count = 5};
     struct limefile_index *index = index_of(&v.source);
     struct limefile_record r;
@@ -89,9 +88,8 @@ static void test_records_of_20_gb(void **state)
 }
 
 /* Two records of 2^62 - 152 bytes: the file ends at 2^63 - 16, the last that off_t can name. */
-static void test_offsets_near_2_63(void **state)
+TEST(test_offsets_near_2_63)
 {
-    (void)state;
     struct virtual v = {
         .source.ops = &virtual_ops, .data = (UINT64_C(1) << 62) - 152, .count = 2};
     struct limefile_index *index = index_of(&v.source);
@@ -111,9 +109,8 @@ static void test_offsets_near_2_63(void **state)
     limefile_index_free(index);
 }
 
-static void test_a_million_small_records(void **state)
+TEST(test_a_million_small_records)
 {
-    (void)state;
     struct virtual v = {.source.ops = &virtual_ops, .data = 100, .count = 1000000};
     struct limefile_index *index = index_of(&v.source);
     struct limefile_record r;
@@ -133,9 +130,8 @@ static void test_a_million_small_records(void **state)
 }
 
 /* Blocks stay short among records that are better skipped. */
-static void test_records_of_middling_size(void **state)
+TEST(test_records_of_middling_size)
 {
-    (void)state;
     struct virtual v = {.source.ops = &virtual_ops, .data = 250000, .count = 1000};
     struct limefile_index *index = index_of(&v.source);
     assert_int_equal(limefile_index_count(index), 1000);
@@ -145,9 +141,8 @@ static void test_records_of_middling_size(void **state)
 }
 
 /* Worst case for memory: nothing but headers, every type as long as can be and another one. */
-static void test_a_million_types(void **state)
+TEST(test_a_million_types)
 {
-    (void)state;
     struct virtual v = {
         .source.ops = &virtual_ops, .count = 1000000, .own_types = true, .type_len = 128};
     struct limefile_index *index = index_of(&v.source);
@@ -205,9 +200,8 @@ static void colliding_pair(uint32_t seed, char a[4], char b[4])
     free(slot);
 }
 
-static void test_colliding_types_cost_nothing(void **state)
+TEST(test_colliding_types_cost_nothing)
 {
-    (void)state;
     enum { PAIRS = 16, TYPES = 1 << PAIRS };
     char pair[PAIRS][2][4], type[4 * PAIRS + 1] = "";
     struct bytes b = {0};
@@ -251,9 +245,8 @@ static struct bytes sample(void)
     return b;
 }
 
-static void test_lookups(void **state)
+TEST(test_lookups)
 {
-    (void)state;
     static const struct {
         uint32_t message, record;
         uint64_t offset, bytes;
@@ -294,9 +287,8 @@ static void test_lookups(void **state)
     bytes_free(&b);
 }
 
-static void test_by_type(void **state)
+TEST(test_by_type)
 {
-    (void)state;
     static const struct {
         const char *type;
         uint64_t first, count;
@@ -319,9 +311,8 @@ static void test_by_type(void **state)
     bytes_free(&b);
 }
 
-static void test_empty_file(void **state)
+TEST(test_empty_file)
 {
-    (void)state;
     struct limefile_memory memory;
     struct limefile_record r;
     uint64_t count;
@@ -339,9 +330,8 @@ static void test_empty_file(void **state)
     limefile_index_free(NULL);
 }
 
-static void test_what_is_a_container(void **state)
+TEST(test_what_is_a_container)
 {
-    (void)state;
     struct bytes b = sample();
     struct limefile_memory memory;
     for (size_t n = 1; n < b.n; n++) { /* cut anywhere it still is one */
@@ -362,9 +352,8 @@ static void test_what_is_a_container(void **state)
     bytes_free(&b);
 }
 
-static void test_records_before_a_fault_stay(void **state)
+TEST(test_records_before_a_fault_stay)
 {
-    (void)state;
     struct bytes b = sample();
     struct limefile_memory memory;
     struct limefile_record r;
@@ -383,9 +372,8 @@ static void test_records_before_a_fault_stay(void **state)
     bytes_free(&b);
 }
 
-static void test_one_type_10000_times(void **state)
+TEST(test_one_type_10000_times)
 {
-    (void)state;
     struct bytes b = {0};
     struct limefile_memory memory;
     struct limefile_record r;
@@ -403,9 +391,8 @@ static void test_one_type_10000_times(void **state)
 }
 
 /* An index that grows, shrinks and changes at its end is the one that a scan would make. */
-static void test_another_last_record(void **state)
+TEST(test_another_last_record)
 {
-    (void)state;
     struct bytes b = {0};
     struct limefile_memory memory;
     struct limefile_record r, last;
@@ -454,33 +441,11 @@ static int no_size(struct limefile_source *source, uint64_t *size)
     return -EBADF;
 }
 
-static void test_size_that_cannot_be_told(void **state)
+TEST(test_size_that_cannot_be_told)
 {
-    (void)state;
     static const struct limefile_source_ops ops = {.read = virtual_read, .size = no_size};
     struct limefile_source source = {&ops};
     struct limefile_index *index = NULL;
     assert_int_equal(limefile_index_build(&source, &index), -EBADF);
     assert_null(index);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records_of_20_gb),
-        cmocka_unit_test(test_offsets_near_2_63),
-        cmocka_unit_test(test_a_million_small_records),
-        cmocka_unit_test(test_records_of_middling_size),
-        cmocka_unit_test(test_a_million_types),
-        cmocka_unit_test(test_colliding_types_cost_nothing),
-        cmocka_unit_test(test_lookups),
-        cmocka_unit_test(test_by_type),
-        cmocka_unit_test(test_empty_file),
-        cmocka_unit_test(test_what_is_a_container),
-        cmocka_unit_test(test_records_before_a_fault_stay),
-        cmocka_unit_test(test_one_type_10000_times),
-        cmocka_unit_test(test_another_last_record),
-        cmocka_unit_test(test_size_that_cannot_be_told),
-    };
-    return cmocka_run_group_tests_name("index", tests, NULL, NULL);
 }

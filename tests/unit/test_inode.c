@@ -53,9 +53,8 @@ static struct limefs_node *child(struct limefs_node *parent, const char *name,
     return node;
 }
 
-static void test_numbers(void **state)
+TEST_WITH(test_numbers, set_up, tear_down)
 {
-    (void)state;
     assert_int_equal(limefs_inode_of_node(fs->inodes.root), 1);
     assert_ptr_equal(limefs_inode_node(fs, 1), fs->inodes.root);
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
@@ -69,12 +68,11 @@ static void test_numbers(void **state)
 }
 
 /* As many as the kernel likes; what it forgets is free for others. */
-static void test_slots(void **state)
+TEST_WITH(test_slots, set_up, tear_down)
 {
     enum { MANY = 1000 };
     struct limefs_node *nodes[MANY];
     char name[16];
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "n%d", i);
         nodes[i] = child(fs->inodes.root, name, LIMEFS_OTHER, file((ino_t)(100 + i), 1));
@@ -98,9 +96,8 @@ static void test_slots(void **state)
 }
 
 /* One file is one node, whatever its names: the kernel has its pages once. */
-static void test_links(void **state)
+TEST_WITH(test_links, set_up, tear_down)
 {
-    (void)state;
     struct limefs_node *sub = child(fs->inodes.root, "sub", LIMEFS_DIRECTORY, folder(2));
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
     assert_ptr_equal(child(sub, "two", LIMEFS_OTHER, file(10, 5)), one);
@@ -116,9 +113,8 @@ static void test_links(void **state)
 }
 
 /* Whatever its name stood for, another kind or file is another node; containers are all one. */
-static void test_replaced(void **state)
+TEST_WITH(test_replaced, set_up, tear_down)
 {
-    (void)state;
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
     assert_ptr_equal(child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 6)), one);
     struct limefs_node *other = child(fs->inodes.root, "one", LIMEFS_OTHER, file(11, 5));
@@ -147,9 +143,8 @@ static struct limefs_node *plain(time_t mtime, time_t ctime)
 }
 
 /* Of the same length: nor does such a kernel believe in another time. */
-static void test_changed_by_others(void **state)
+TEST_WITH(test_changed_by_others, set_up, tear_down)
 {
-    (void)state;
     struct limefs_node *node = plain(1, 10);
     assert_ptr_equal(plain(2, 20), node); /* a kernel that does not cache writes */
     fs->options.rw = true;
@@ -169,10 +164,9 @@ static void test_changed_by_others(void **state)
     assert_ptr_equal(child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo), node);
 }
 
-static void test_changed_by_us(void **state)
+TEST_WITH(test_changed_by_us, set_up, tear_down)
 {
     struct stat st;
-    (void)state;
     char path[] = "/tmp/test_inode-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0 && unlink(path) == 0 && fstat(fd, &st) == 0);
@@ -210,9 +204,8 @@ static bool is_known(struct limefs_found found, enum limefs_kind kind, bool sure
            found.sure == sure;
 }
 
-static void test_known(void **state)
+TEST_WITH(test_known, set_up, tear_down)
 {
-    (void)state;
     struct limefs_found old = regular(LIMEFS_OTHER, 1, true), now = old;
     assert_false(is_known(old, LIMEFS_OTHER, true));
     limefs_node_child(fs, fs->inodes.root, "x", &old);
@@ -225,9 +218,8 @@ static void test_known(void **state)
 }
 
 /* What it is while it is written to, it need not be afterwards. */
-static void test_known_while_written(void **state)
+TEST_WITH(test_known_while_written, set_up, tear_down)
 {
-    (void)state;
     struct limefs_found before = regular(LIMEFS_OTHER, 1, true), after = before;
     struct limefs_node *node = limefs_node_child(fs, fs->inodes.root, "x", &before);
     struct limefile_identity stamp = limefile_identity_of(&before.st);
@@ -241,9 +233,8 @@ static void test_known_while_written(void **state)
 }
 
 /* The kernel has asked for attributes, and nobody has looked. */
-static void test_known_of_a_container(void **state)
+TEST_WITH(test_known_of_a_container, set_up, tear_down)
 {
-    (void)state;
     struct limefs_found old = regular(LIMEFS_CONTAINER, 1, true), now = old;
     struct limefs_node *node = limefs_node_child(fs, fs->inodes.root, "x", &old);
     limefs_node_touched(fs, node, &old.st);
@@ -253,9 +244,8 @@ static void test_known_of_a_container(void **state)
     assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &now));
 }
 
-static void test_parents(void **state)
+TEST_WITH(test_parents, set_up, tear_down)
 {
-    (void)state;
     struct limefs_node *a = child(fs->inodes.root, "a", LIMEFS_DIRECTORY, folder(2));
     struct limefs_node *b = child(a, "b", LIMEFS_DIRECTORY, folder(3));
     uint64_t id = limefs_inode_of_node(a);
@@ -266,9 +256,8 @@ static void test_parents(void **state)
     assert_null(limefs_node_find(fs, fs->inodes.root, "a"));
 }
 
-static void test_moved(void **state)
+TEST_WITH(test_moved, set_up, tear_down)
 {
-    (void)state;
     struct limefs_node *to = child(fs->inodes.root, "to", LIMEFS_DIRECTORY, folder(2));
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
     struct limefs_node *two = child(to, "two", LIMEFS_OTHER, file(11, 5));
@@ -280,12 +269,11 @@ static void test_moved(void **state)
     assert_ptr_equal(limefs_node_find(fs, fs->inodes.root, "one"), one); /* over the other */
 }
 
-static void test_shown(void **state)
+TEST_WITH(test_shown, set_up, tear_down)
 {
     const uint64_t dev = fs->source_dev;
     const struct stat five = {.st_dev = dev, .st_ino = 5},
                       other = {.st_dev = dev + 1, .st_ino = 5};
-    (void)state;
     assert_int_equal(limefs_shown_inode(fs, dev, UINT64_C(1) << 40), UINT64_C(1) << 40);
     ino_t a = limefs_shown_record(fs, &five, 1), b = limefs_shown_record(fs, &five, 2);
     assert_true(b > a && a > UINT64_MAX / 2); /* not a number of a file below */
@@ -300,23 +288,4 @@ static void test_shown(void **state)
     assert_int_equal(limefs_shown_inode(fs, dev, 7), 7);
     a = limefs_shown_record(fs, &five, 1);
     assert_true(a <= UINT32_MAX && limefs_shown_record(fs, &five, 2) == a + 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_slots, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_links, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_changed_by_others, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_changed_by_us, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_known, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_known_while_written, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_known_of_a_container, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_parents, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_moved, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_shown, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,18 @@
 static struct limefs_lock node, job, fs;
 static struct limefs_rwlock writer;
 
+static int init_locks(void **state)
+{
+    (void)state;
+    limefs_lock_init(&node, LIMEFS_LOCK_NODE);
+    limefs_lock_init(&job, LIMEFS_LOCK_JOB);
+    limefs_lock_init(&fs, LIMEFS_LOCK_FS);
+    limefs_rwlock_init(&writer, LIMEFS_LOCK_WRITER);
+    return 0;
+}
+
+AROUND_ALL(init_locks, NULL)
+
 static void in_order(void)
 {
     limefs_lock(&node);
@@ -77,30 +89,15 @@ static bool aborts(void (*what)(void))
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
-    (void)state;
     assert_false(aborts(in_order));
     assert_true(aborts(downwards));
     assert_true(aborts(twice));
 }
 
-static void test_no_waiting(void **state)
+TEST(test_no_waiting)
 {
-    (void)state;
     assert_true(aborts(waits));
     assert_false(aborts(waits_elsewhere));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_no_waiting),
-    };
-    limefs_lock_init(&node, LIMEFS_LOCK_NODE);
-    limefs_lock_init(&job, LIMEFS_LOCK_JOB);
-    limefs_lock_init(&fs, LIMEFS_LOCK_FS);
-    limefs_rwlock_init(&writer, LIMEFS_LOCK_WRITER);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,9 +266,8 @@ static void mutate(uint64_t seed, struct bytes *b)
         change(b, &state);
 }
 
-static void test_mutations(void **state)
+TEST(test_mutations)
 {
-    (void)state;
     const char *again = getenv("SEED"), *stress = getenv("STRESS");
     uint64_t first = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL) << 20;
     uint64_t count = again ? 1 : stress && *stress ? 1000000 : 30000, slow_seed = 0, good = 0;
@@ -299,12 +298,4 @@ static void test_mutations(void **state)
                   (unsigned long long)slow_seed);
     assert_true(slowest < 0.25); /* six parsers, at most 32 KiB, perhaps sanitized */
     bytes_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mutations),
-    };
-    return cmocka_run_group_tests_name("mutation", tests, NULL, NULL);
 }

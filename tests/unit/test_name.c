@@ -1,9 +1,8 @@
 /* test_name.c - record <-> file name */
 #include "unit.h"
 
-static void test_encode(void **state)
+TEST(test_encode)
 {
-    (void)state;
     static const struct {
         const char *type, *name;
     } cases[] = {
@@ -29,9 +28,8 @@ static void test_encode(void **state)
     }
 }
 
-static void test_every_byte(void **state)
+TEST(test_every_byte)
 {
-    (void)state;
     for (int c = 0; c < 256; c++) {
         char byte = (char)c, out[8], back[8];
         size_t n = limefile_name_encode(&byte, 1, out, sizeof out);
@@ -44,9 +42,8 @@ static void test_every_byte(void **state)
     }
 }
 
-static void test_encode_cuts(void **state)
+TEST(test_encode_cuts)
 {
-    (void)state;
     static const char *const want[] = {"", "", "a", "a", "a", "a%2F", "a%2Fb"};
     for (size_t cap = 1; cap < COUNT(want); cap++) {
         char out[16];
@@ -59,9 +56,8 @@ static void test_encode_cuts(void **state)
     assert_int_equal(limefile_name_encode("a", 1, NULL, 0), 0);
 }
 
-static void test_decode(void **state)
+TEST(test_decode)
 {
-    (void)state;
     static const struct {
         const char *name, *type;
     } cases[] = {
@@ -83,9 +79,8 @@ static void test_decode(void **state)
     assert_int_equal(limefile_name_decode("a", 1, NULL, 0), 0);
 }
 
-static void test_name_of(void **state)
+TEST(test_name_of)
 {
-    (void)state;
     char out[LIMEFILE_NAME_MAX + 1], type[129];
     struct limefile_record r = {.ordinal = 3, .type = "ildg-binary-data", .type_len = 16};
     assert_int_equal(limefile_name_of(&r, out), 20);
@@ -118,9 +113,8 @@ static void find(const struct limefile_index *index, const char *name, uint64_t 
         assert_int_equal(r.ordinal, want);
 }
 
-static void test_find(void **state)
+TEST(test_find)
 {
-    (void)state;
     static const char *const types[] = {"once", "twice", "twice", "002-twice",
                                         "a/b",  "",      "7-x"};
     struct bytes b = {0};
@@ -177,9 +171,8 @@ static void test_find(void **state)
     bytes_free(&b);
 }
 
-static void test_long_types_are_found(void **state)
+TEST(test_long_types_are_found)
 {
-    (void)state;
     struct bytes b = {0};
     struct limefile_memory memory;
     char name[LIMEFILE_NAME_MAX + 1];
@@ -197,18 +190,4 @@ static void test_long_types_are_found(void **state)
     }
     limefile_index_free(index);
     bytes_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_encode),
-        cmocka_unit_test(test_every_byte),
-        cmocka_unit_test(test_encode_cuts),
-        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_name_of),
-        cmocka_unit_test(test_find),
-        cmocka_unit_test(test_long_types_are_found),
-    };
-    return cmocka_run_group_tests_name("name", tests, NULL, NULL);
 }

@@ -39,9 +39,8 @@ static void release(void)
     memset(&options, 0, sizeof options);
 }
 
-static void test_plain(void **state)
+TEST(test_plain)
 {
-    (void)state;
     assert_int_equal(reads("conf.0100 /mnt"), 0);
     assert_string_equal(command.source, "conf.0100");
     assert_non_null(strstr(command.fuse.mountpoint, "mnt"));
@@ -52,9 +51,8 @@ static void test_plain(void **state)
     release();
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
-    (void)state;
     assert_int_equal(reads("-o rw,window=64M,extent=4096k,forward_from=1g,readahead=0 -o "
                            "attr_timeout=2.5,ino32,verify=stream,ranks=3,stripe=1M,"
                            "job_timeout=0.5,max_open=7,mkdir=container a /"),
@@ -82,7 +80,7 @@ static void test_values(void **state)
 }
 
 /* mount(8) says rw for whatever is not ro: it counts for who says it himself. */
-static void test_writing(void **state)
+TEST(test_writing)
 {
     static const struct {
         const char *words;
@@ -95,7 +93,6 @@ static void test_writing(void **state)
         {"-o writable a /", true},
         {"-o rw,noauto,user,_netdev,nofail,defaults a /", true},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(reads(cases[i].words), 0);
         assert_int_equal(options.rw, cases[i].rw);
@@ -103,7 +100,7 @@ static void test_writing(void **state)
     }
 }
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
     static const struct {
         const char *words, *says;
@@ -157,7 +154,6 @@ static void test_wrong(void **state)
         {"a / b", "unexpected argument 'b'"},
         {"a / -o", "option '-o' requires a value"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_int_equal(reads(wrong[i].words), -1);
         if (!strstr(said, wrong[i].says) || !strstr(said, "see limefs --help\n"))
@@ -168,11 +164,10 @@ static void test_wrong(void **state)
 }
 
 /* More ranks than this host can run need a command that may start them on others. */
-static void test_too_many_ranks(void **state)
+TEST(test_too_many_ranks)
 {
     char words[64];
     unsigned most = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) * 16;
-    (void)state;
     for (int more = 0; more < 2 && most < 4096; more++) {
         snprintf(words, sizeof words, "-o ranks=%u a /", most + (unsigned)more);
         assert_int_equal(reads(words), more ? -1 : 0);
@@ -184,11 +179,10 @@ static void test_too_many_ranks(void **state)
 }
 
 /* Options of a job, where there is none. */
-static void test_no_effect(void **state)
+TEST(test_no_effect)
 {
     static const char *const words[] = {"window=64M", "extent=8M", "job_timeout=3", "stripe=1M",
                                         "mpirun=x"};
-    (void)state;
     for (size_t i = 0; i < COUNT(words); i++) {
         char line[64];
         snprintf(line, sizeof line, "-o %s a /", words[i]);
@@ -203,24 +197,12 @@ static void test_no_effect(void **state)
 }
 
 /* What the kernel and /proc/mounts are told; a comma in a name divides nothing. */
-static void test_finish(void **state)
+TEST(test_finish)
 {
-    (void)state;
     assert_int_equal(reads("a /"), 0);
     assert_int_equal(limefs_options_finish(&command, false, "/data/a,suid"), 0);
     assert_string_equal(command.args.argv[1], "-o");
     assert_string_equal(command.args.argv[2],
                         "ro,default_permissions,subtype=limefs,fsname=/data/a\\,suid");
     release();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),          cmocka_unit_test(test_values),
-        cmocka_unit_test(test_writing),        cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_too_many_ranks), cmocka_unit_test(test_no_effect),
-        cmocka_unit_test(test_finish),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,10 +104,9 @@ static bool next_permutation(int *p, int n)
     return true;
 }
 
-static void test_all_orders(void **state)
+TEST(test_all_orders)
 {
     static const int64_t site_bytes[] = {1, 4, 7, 8, 16, 24};
-    (void)state;
     for (int dims = 1; dims <= 5; dims++) {
         struct orders orders = {.dims = dims, .sites = {3, 2, 5, 4, 3}};
         int tried = 0, same = 0;
@@ -123,9 +122,8 @@ static void test_all_orders(void **state)
     }
 }
 
-static void test_by_chance(void **state)
+TEST(test_by_chance)
 {
-    (void)state;
     for (int n = chance_times(3000); n > 0; n--) {
         struct orders orders = {.dims = 1 + (int)chance_below(DIMS)};
         orders.site_bytes = (int64_t)chance_below(20);
@@ -139,10 +137,9 @@ static void test_by_chance(void **state)
 }
 
 /* More than what is copied at a time in one go, and not a multiple of it. */
-static void test_long_dimensions(void **state)
+TEST(test_long_dimensions)
 {
     static const int64_t lengths[] = {31, 32, 33, 64, 100};
-    (void)state;
     for (int i = 0; i < 5; i++)
         for (int j = 0; j < 5; j++) {
             struct orders flat = {2, {lengths[i], lengths[j]}, {1, 0}, 8};
@@ -152,9 +149,8 @@ static void test_long_dimensions(void **state)
         }
 }
 
-static void test_what_stays_together_moves_together(void **state)
+TEST(test_what_stays_together_moves_together)
 {
-    (void)state;
     struct orders halves = {4, {2, 3, 4, 5}, {2, 3, 0, 1}, 8};
     assert_int_equal(try_orders(&halves), 2);
     struct orders slow = {4, {2, 3, 4, 5}, {1, 0, 2, 3}, 8};
@@ -169,13 +165,12 @@ static void test_what_stays_together_moves_together(void **state)
     assert_int_equal(try_orders(&empty), 0);
 }
 
-static void test_as_many_dimensions_as_there_can_be(void **state)
+TEST(test_as_many_dimensions_as_there_can_be)
 {
     struct lemon_permute permute;
     int64_t sites[LEMON_BOX_DIMS];
     int order[LEMON_BOX_DIMS];
     uint16_t disk[1 << LEMON_BOX_DIMS], memory[1 << LEMON_BOX_DIMS];
-    (void)state;
     for (int i = 0; i < LEMON_BOX_DIMS; i++) {
         sites[i] = 2;
         order[i] = LEMON_BOX_DIMS - 1 - i;
@@ -191,16 +186,4 @@ static void test_as_many_dimensions_as_there_can_be(void **state)
             reversed |= (i >> b & 1) << (LEMON_BOX_DIMS - 1 - b);
         assert_int_equal(memory[reversed], i);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_orders),
-        cmocka_unit_test(test_by_chance),
-        cmocka_unit_test(test_long_dimensions),
-        cmocka_unit_test(test_what_stays_together_moves_together),
-        cmocka_unit_test(test_as_many_dimensions_as_there_can_be),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -261,9 +261,8 @@ static const uint64_t shapes[][4] = {
     {40, 14, 15, 2}, {7, 183, 2, 1},
 };
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
         const uint64_t *e = shapes[i];
         struct config c = make(e[0], e[1], e[2], e[3], i % 3 == 1 ? 32 : 64);
@@ -283,9 +282,8 @@ static void test_shapes(void **state)
     }
 }
 
-static void test_unit(void **state)
+TEST(test_unit)
 {
-    (void)state;
     struct config c = make(7, 4, 3, 5, 64);
     memset(c.u, 0, 4 * c.count * sizeof *c.u);
     for (uint64_t i = 0; i < 4 * c.count; i++)
@@ -301,9 +299,8 @@ static void test_unit(void **state)
 }
 
 /* U_mu(x) -> g(x) U_mu(x) g(x + mu)^+ changes the trace of links, not that of loops. */
-static void test_gauge_invariance(void **state)
+TEST(test_gauge_invariance)
 {
-    (void)state;
     struct config c = make(6, 5, 4, 3, 64);
     su3 *g = calloc(c.count, sizeof *g);
     struct limefile_physics before = measure(&c, 3);
@@ -324,9 +321,8 @@ static void test_gauge_invariance(void **state)
     release(&c);
 }
 
-static void test_threads_same_bits(void **state)
+TEST(test_threads_same_bits)
 {
-    (void)state;
     for (unsigned precision = 32; precision <= 64; precision += 32) {
         struct config c = make(10, 17, 16, 7, precision);
         struct limefile_physics one = measure(&c, 1);
@@ -341,9 +337,8 @@ static void test_threads_same_bits(void **state)
 }
 
 /* What this processor has gives the bits that any has. */
-static void test_instructions_same_bits(void **state)
+TEST(test_instructions_same_bits)
 {
-    (void)state;
     double *tiles = aligned_alloc(64, 4 * TILE_REALS * sizeof *tiles + 64);
     const double *next[3];
     assert_non_null(tiles);
@@ -384,9 +379,8 @@ static void assert_first(const struct limefile_physics *p, const struct config *
 }
 
 /* The first one in the file is named, though threads meet others before. */
-static void test_bad_links(void **state)
+TEST(test_bad_links)
 {
-    (void)state;
     struct config c = make(5, 20, 19, 4, 64);
     const uint64_t bad[] = {4 * c.count - 1, 9001, 9002, 4321, 1234};
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -406,9 +400,8 @@ static void test_bad_links(void **state)
     release(&c);
 }
 
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
-    (void)state;
     for (unsigned precision = 32; precision <= 64; precision += 32) {
         struct config c = make(6, 4, 4, 4, precision);
         double unitarity = measure(&c, 1).unitarity;
@@ -431,9 +424,8 @@ static void test_not_finite(void **state)
 }
 
 /* Finite, but their products are not. */
-static void test_huge(void **state)
+TEST(test_huge)
 {
-    (void)state;
     struct config c = make(3, 3, 3, 3, 64);
     for (int i = 0; i < 18; i++)
         put_real(&c, 13, i, 1e300);
@@ -446,9 +438,8 @@ static void test_huge(void **state)
 }
 
 /* Just below and beyond: a factor f makes f^2 - 1 of the unitarity, more of the determinant. */
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
-    (void)state;
     for (unsigned precision = 32; precision <= 64; precision += 32) {
         double bound = precision == 32 ? 1e-4 : 1e-6;
         for (int beyond = 0; beyond < 2; beyond++) {
@@ -477,9 +468,8 @@ static bool stop(void *context, uint64_t more)
     return false;
 }
 
-static void test_progress(void **state)
+TEST(test_progress)
 {
-    (void)state;
     struct config c = make(8, 16, 16, 6, 64);
     struct limefile_sites sites = sites_of(&c);
     for (unsigned threads = 1; threads < 4; threads++) {
@@ -506,9 +496,8 @@ static int refuse(void *context, uint64_t first, uint64_t count, void *out)
 }
 
 /* Lattices that are none, and those that are too large to be read. */
-static void test_extents(void **state)
+TEST(test_extents)
 {
-    (void)state;
     const uint64_t huge = UINT64_C(1) << 54;
     const struct {
         uint64_t extent[4];
@@ -534,37 +523,6 @@ static void test_extents(void **state)
     }
 }
 
-/* ---- words ---- */
-
-static void test_bad_text(void **state)
-{
-    (void)state;
-    struct limefile_physics_bad bad = {
-        .wrong = LIMEFILE_PHYSICS_UNITARITY,
-        .at = {3, 0, 1, 2},
-        .direction = 1,
-        .deviation = 0.3125,
-    };
-    char text[160];
-    limefile_physics_bad_text(&bad, text, sizeof text);
-    assert_string_equal(text,
-                        "site 3 0 1 2 (x y z t), direction y: U U^+ differs from 1 by 0.31");
-    bad.wrong = LIMEFILE_PHYSICS_DETERMINANT;
-    bad.direction = 3;
-    limefile_physics_bad_text(&bad, text, sizeof text);
-    assert_string_equal(
-        text, "site 3 0 1 2 (x y z t), direction t: its determinant differs from 1 by 0.31");
-    bad.wrong = LIMEFILE_PHYSICS_NAN;
-    bad.real = 11;
-    limefile_physics_bad_text(&bad, text, sizeof text);
-    assert_string_equal(text,
-                        "site 3 0 1 2 (x y z t), direction t: row 2, column 3 is not a number");
-    assert_true(limefile_physics_bad_text(&bad, text, 5) > 60 && strlen(text) == 4);
-    assert_string_equal(limefile_physics_wrong_word(LIMEFILE_PHYSICS_NAN), "nan");
-    assert_string_equal(limefile_physics_wrong_word(LIMEFILE_PHYSICS_DETERMINANT),
-                        "determinant");
-}
-
 /* ---- what metadata say ---- */
 
 static struct limefile_physics_stated state_text(const char *text)
@@ -574,9 +532,8 @@ static struct limefile_physics_stated state_text(const char *text)
     return s;
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     const struct {
         const char *text;
         double value, digit;
@@ -609,9 +566,8 @@ static void test_numbers(void **state)
     assert_near(s.digit, 0.01 / 3, 1e-15);
 }
 
-static void test_agrees(void **state)
+TEST(test_agrees)
 {
-    (void)state;
     const struct {
         double is;
         const char *text;
@@ -632,117 +588,4 @@ static void test_agrees(void **state)
             limefile_physics_agrees(&p, &s, 64) != cases[i].twice)
             fail_msg("%g and %s", cases[i].is, cases[i].text);
     }
-}
-
-/* ---- containers ---- */
-
-static void add_text(struct bytes *b, const char *type, const char *text, unsigned flags)
-{
-    size_t n = strlen(text);
-    bytes_header(b, type, n, flags);
-    bytes_add(b, text, n);
-    bytes_fill(b, 0, (8 - n % 8) % 8);
-}
-
-static int stated_of(const struct bytes *b, uint64_t ordinal,
-                     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
-{
-    struct limefile_memory memory;
-    struct limefile_field field = {.kind = LIMEFILE_KIND_GAUGE};
-    limefile_memory_lend(&memory, b->at, b->n);
-    struct limefile_index *index = index_of(&memory.source);
-    assert_int_equal(limefile_index_get(index, ordinal, &field.record), 0);
-    int count = limefile_physics_stated_of(&memory.source, index, &field, out);
-    limefile_index_free(index);
-    return count;
-}
-
-static void test_stated(void **state)
-{
-    (void)state;
-    struct limefile_physics_stated s[LIMEFILE_PHYSICS_STATED_MAX];
-    struct bytes b = {0};
-    add_text(&b, "xlf-info",
-             "plaquette = 0.5\n trajectory nr = 7\n beta = 6.0, kappa = 0.1\nplaquette = 0.7\n",
-             MB | ME);                                   /* 1 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME); /* 2 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME); /* 3 */
-    add_text(&b, "scidac-record-xml", "<usqcdInfo><plaq>0.1</plaq></usqcdInfo>",
-             MB | ME); /* 4 */
-    add_text(&b, "scidac-record-xml",
-             "<?xml version=\"1.0\"?><usqcdInfo><version>1.0</version><plaq>5.9e-01</plaq>"
-             "<linktr>nonsense</linktr><info>gauge.ssplaq = 1.8\nPLAQUETTE = 0.6\n"
-             "LINK_TRACE =  0.01</info></usqcdInfo>",
-             MB);                                          /* 5 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, ME);        /* 6 */
-    add_text(&b, "xlf-info", "plaquette = 0.25", MB | ME); /* 7 */
-    add_text(&b, "xlf-info", "plaquette: none", MB | ME);  /* 8 */
-    add_text(&b, "scidac-record-xml", "<plaq>0.5</", MB);  /* 9 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, ME);        /* 10 */
-
-    assert_int_equal(stated_of(&b, 2, s), 1);
-    assert_int_equal(s[0].ordinal, 1);
-    assert_string_equal(s[0].where, "xlf-info");
-    assert_string_equal(s[0].text, "0.5");
-    assert_int_equal(stated_of(&b, 3, s), 0); /* it belongs to the one before */
-
-    assert_int_equal(stated_of(&b, 6, s), 5);
-    assert_int_equal(s[0].ordinal, 5);
-    assert_int_equal(s[0].quantity, LIMEFILE_PHYSICS_PLAQUETTE);
-    assert_true(s[0].value == 0.59);
-    assert_int_equal(s[1].quantity, LIMEFILE_PHYSICS_TRACE);
-    assert_false(s[1].number);
-    assert_int_equal(s[2].quantity, LIMEFILE_PHYSICS_SPACE);
-    assert_near(s[2].value, 0.6, 1e-15);
-    assert_string_equal(s[3].name, "plaquette");
-    assert_string_equal(s[4].name, "link_trace");
-
-    assert_int_equal(stated_of(&b, 10, s), 0); /* neither can be understood */
-    bytes_free(&b);
-}
-
-/* A QCDml document in the message; an xlf-info after the data, in their message only. */
-static void test_stated_beside(void **state)
-{
-    (void)state;
-    struct limefile_physics_stated s[LIMEFILE_PHYSICS_STATED_MAX];
-    struct bytes b = {0};
-    add_text(&b, "QCDml",
-             "<gaugeConfiguration><markovSequence><markovStep><record><avePlaquette>0.61"
-             "</avePlaquette></record></markovStep></markovSequence></gaugeConfiguration>",
-             MB);                                         /* 1 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, 0);        /* 2 */
-    add_text(&b, "xlf-info", "plaquette = 0.6", ME);      /* 3 */
-    bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME);  /* 4 */
-    add_text(&b, "xlf-info", "plaquette = 0.7", MB | ME); /* 5 */
-    assert_int_equal(stated_of(&b, 2, s), 2);
-    assert_true(s[0].ordinal == 3 && s[0].value == 0.6);
-    assert_true(s[1].ordinal == 1 && s[1].value == 0.61);
-    assert_string_equal(s[1].name, "avePlaquette");
-    assert_int_equal(s[1].quantity, LIMEFILE_PHYSICS_PLAQUETTE);
-    assert_int_equal(stated_of(&b, 4, s), 0); /* one is the others', one of another message */
-    bytes_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_gauge_invariance),
-        cmocka_unit_test(test_threads_same_bits),
-        cmocka_unit_test(test_instructions_same_bits),
-        cmocka_unit_test(test_bad_links),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_extents),
-        cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_agrees),
-        cmocka_unit_test(test_stated),
-        cmocka_unit_test(test_stated_beside),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,9 +96,8 @@ static void check_plan(const struct lemon_plan *plan, const struct lemon_plan_hi
     assert_int_equal(marks.bytes, plan->bytes);
 }
 
-static void test_pieces_partition_the_lattice(void **state)
+TEST(test_pieces_partition_the_lattice)
 {
-    (void)state;
     for (int i = chance_times(3000); i > 0; i--) {
         struct lattice lattice;
         struct lemon_plan plan;
@@ -209,9 +208,8 @@ static void check_parts(const struct lemon_box *box, struct lemon_schedule *sche
 }
 
 /* What ranks send is what movers wait for, and it fills the movers' pieces. */
-static void test_schedules_fit_together(void **state)
+TEST(test_schedules_fit_together)
 {
-    (void)state;
     for (int i = chance_times(600); i > 0; i--) {
         struct lattice lattice;
         struct lemon_plan plan;
@@ -231,9 +229,8 @@ static void test_schedules_fit_together(void **state)
     }
 }
 
-static void test_a_grid_gives_the_boxes(void **state)
+TEST(test_a_grid_gives_the_boxes)
 {
-    (void)state;
     for (int i = chance_times(1000); i > 0; i--) {
         struct lattice lattice;
         lattice_by_chance(&lattice, 3000, 100);
@@ -266,9 +263,8 @@ static bool direct(int ranks, int rows, int inner, int site)
 }
 
 /* Where the stripe is known, runs are to be long beside it, or to be stripes. */
-static void test_direct_beside_stripes(void **state)
+TEST(test_direct_beside_stripes)
 {
-    (void)state;
     const struct lemon_plan_hints known = {.stripe = MIB, .striped = true};
     assert_true(direct(4, 100, (int)MIB, 1));
     assert_false(direct_by(&known, 144, 4, 100, (int)MIB, 1));
@@ -279,9 +275,8 @@ static void test_direct_beside_stripes(void **state)
     assert_false(direct_by(&known, 0, 4, 100, 300 * (int)KIB, 1));
 }
 
-static void test_direct_where_runs_are_long(void **state)
+TEST(test_direct_where_runs_are_long)
 {
-    (void)state;
     assert_true(direct(1, 100, 1, 1)); /* one run */
     assert_true(direct(4, 1, 1, 1));
     assert_true(direct(4, 100, 16 * (int)MIB, 1));
@@ -312,9 +307,8 @@ static int64_t most_runs(const struct lattice *lattice)
     return most;
 }
 
-static void test_direct_never_means_many_short_runs(void **state)
+TEST(test_direct_never_means_many_short_runs)
 {
-    (void)state;
     for (int i = chance_times(3000); i > 0; i--) {
         struct lattice lattice;
         struct lemon_plan plan;
@@ -355,9 +349,8 @@ static void check_run(const struct lemon_grid *grid, int64_t rank)
         assert_int_equal(lemon_box_before(&box, at - 1), run * run_bytes);
 }
 
-static void test_an_exabyte_on_4096_ranks(void **state)
+TEST(test_an_exabyte_on_4096_ranks)
 {
-    (void)state;
     struct lemon_grid grid;
     struct lemon_plan_hints hints = {.stripe = 3 * MIB};
     struct lemon_plan plan;
@@ -388,9 +381,8 @@ static void check_huge(int dims, const int *lattice, const int *parts, int64_t s
     check_plan(&plan, hints, NULL);
 }
 
-static void test_terabytes_turn_by_turn(void **state)
+TEST(test_terabytes_turn_by_turn)
 {
-    (void)state;
     check_huge(4, (int[]){256, 129, 128, 512}, (int[]){3, 5, 1, 7}, 576,
                &(struct lemon_plan_hints){.stripe = MIB, .movers = 100});
     check_huge(4, (int[]){256, 129, 128, 512}, (int[]){3, 5, 2, 7}, 576,
@@ -415,9 +407,8 @@ static int64_t messages(const struct lemon_schedule *schedule)
 /* 96^3 x 192 on 65,536 ranks, beside the exchange in rows of MPICH's issue 7935: there a rank
  * sends a message for each of its 12 time slices, of which the row of 256 has an extent of 31.8
  * MB. */
-static void test_no_more_messages_than_an_exchange_in_rows(void **state)
+TEST(test_no_more_messages_than_an_exchange_in_rows)
 {
-    (void)state;
     struct lemon_grid grid;
     struct lemon_plan plan;
     struct lemon_plan_hints hints = {.stripe = MIB};
@@ -445,9 +436,8 @@ static void test_no_more_messages_than_an_exchange_in_rows(void **state)
 
 /* ---- without a shape ---- */
 
-static void test_shares_partition_the_bytes(void **state)
+TEST(test_shares_partition_the_bytes)
 {
-    (void)state;
     for (int i = chance_times(3000); i > 0; i--) {
         struct lemon_share share;
         struct lemon_plan_hints hints = hints_by_chance();
@@ -468,21 +458,4 @@ static void test_shares_partition_the_bytes(void **state)
         }
         assert_int_equal(next, bytes);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_grid_gives_the_boxes),
-        cmocka_unit_test(test_pieces_partition_the_lattice),
-        cmocka_unit_test(test_schedules_fit_together),
-        cmocka_unit_test(test_direct_where_runs_are_long),
-        cmocka_unit_test(test_direct_beside_stripes),
-        cmocka_unit_test(test_direct_never_means_many_short_runs),
-        cmocka_unit_test(test_an_exabyte_on_4096_ranks),
-        cmocka_unit_test(test_terabytes_turn_by_turn),
-        cmocka_unit_test(test_no_more_messages_than_an_exchange_in_rows),
-        cmocka_unit_test(test_shares_partition_the_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

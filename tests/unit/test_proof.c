@@ -73,9 +73,8 @@ static void assert_readings(const struct limefile_field *f, const uint64_t (*sit
         assert_readings(f, want, sizeof want / sizeof want[0]); \
     } while (0)
 
-static void test_as_described(void **state)
+TEST(test_as_described)
 {
-    (void)state;
     struct limefile_field f = field_of(16, 576, 16 * 576);
     READINGS(&f, {16, 576});
     f.disputed = true; /* lattice and length agree with one of them */
@@ -85,9 +84,8 @@ static void test_as_described(void **state)
     READINGS(&f, {16, 576});
 }
 
-static void test_other_lengths(void **state)
+TEST(test_other_lengths)
 {
-    (void)state;
     struct limefile_field f = field_of(16, 288, 2 * 16 * 288); /* other extents, or precision */
     READINGS(&f, {32, 288}, {16, 576});
     f = field_of(16, 576, 16 * 288);
@@ -103,9 +101,8 @@ static void test_other_lengths(void **state)
     READINGS(&f, {1, 20});
 }
 
-static void test_bad_without_a_sum(void **state)
+TEST(test_bad_without_a_sum)
 {
-    (void)state;
     struct limefile_field f = field_of(512, 576, 512 * 576 - 1);
     assert_bad(&f, "its length is no whole number of sites");
     f = field_of(512, 576, 0);
@@ -119,9 +116,8 @@ static void test_bad_without_a_sum(void **state)
     assert_bad(&f, "its length is not that of its sites");
 }
 
-static void test_unverified(void **state)
+TEST(test_unverified)
 {
-    (void)state;
     struct limefile_field f = field_of(16, 576, 16 * 576);
     f.has_checksum = false;
     assert_unverified(&f, "its checksum cannot be understood");
@@ -164,9 +160,8 @@ static int verify(int fd, const struct limefile_field *f, struct limefile_field 
 }
 
 /* What was summed as `sites` sites is right, however it is described, if that can be found. */
-static void test_verify(void **state)
+TEST(test_verify)
 {
-    (void)state;
     unsigned char data[32 * 288];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(i * i >> 5);
@@ -190,16 +185,4 @@ static void test_verify(void **state)
         assert_int_equal(verify(fd, &f, &as, &sum), LIMEFILE_E_SHRUNK);
     }
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_described),
-        cmocka_unit_test(test_other_lengths),
-        cmocka_unit_test(test_bad_without_a_sum),
-        cmocka_unit_test(test_unverified),
-        cmocka_unit_test(test_verify),
-    };
-    return cmocka_run_group_tests_name("proof", tests, NULL, NULL);
 }

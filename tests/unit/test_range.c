@@ -9,7 +9,7 @@ static int decode(const char *text, size_t len, struct limefile_range *range)
     return limefile_range_decode(room, len, range);
 }
 
-static void there_and_back(void **unused)
+TEST(there_and_back)
 {
     const struct limefile_range all[] = {
         {.container = {1, 2, 0, 0, 1000, {5, 7}, {6, 8}},
@@ -26,7 +26,6 @@ static void there_and_back(void **unused)
          .offset = INT64_MAX,
          .path = "/"},
     };
-    (void)unused;
     for (size_t i = 0; i < COUNT(all); i++) {
         char text[LIMEFILE_RANGE_TEXT_MAX];
         struct limefile_range range;
@@ -43,11 +42,10 @@ static void there_and_back(void **unused)
     }
 }
 
-static void too_long(void **unused)
+TEST(too_long)
 {
     char path[LIMEFILE_RANGE_TEXT_MAX + 1], text[LIMEFILE_RANGE_TEXT_MAX];
     struct limefile_range range = {.path = path};
-    (void)unused;
     memset(path, '/', sizeof path);
     path[sizeof path - 1] = '\0';
     assert_int_equal(limefile_range_encode(&range, text), -ERANGE);
@@ -57,7 +55,7 @@ static void too_long(void **unused)
     assert_int_equal(decode(text, (size_t)head + LIMEFILE_RANGE_PATH_MAX, &range), -EPROTO);
 }
 
-static void wrong(void **unused)
+TEST(wrong)
 {
     static const char *const all[] = {
         "5 1 2 1000 5 6 7 8 144 856 0 0 /a", /* a later version */
@@ -80,18 +78,7 @@ static void wrong(void **unused)
         "4 1 2 1000 5 6 7 8 144 856 9223372036854775808 0 /a",
     };
     struct limefile_range range;
-    (void)unused;
     for (size_t i = 0; i < COUNT(all); i++)
         assert_int_equal(decode(all[i], strlen(all[i]), &range), -EPROTO);
     assert_int_equal(decode("4 1 2 9 5 6 7 8 0 9 0 0 /a\0b", 28, &range), -EPROTO);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back),
-        cmocka_unit_test(too_long),
-        cmocka_unit_test(wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -435,9 +435,8 @@ static int recover_bytes(const struct bytes *b, struct notes *notes, bool with_k
     return err;
 }
 
-static void test_good_is_not_touched(void **state)
+TEST(test_good_is_not_touched)
 {
-    (void)state;
     struct recorder recorder;
     struct bytes b = with_tail("", 0);
     recorder_init(&recorder, &b);
@@ -451,9 +450,8 @@ static void test_good_is_not_touched(void **state)
     bytes_free(&b);
 }
 
-static void test_unfinished_in_words(void **state)
+TEST(test_unfinished_in_words)
 {
-    (void)state;
     unsigned char raw[144 + 17];
     struct notes notes = {0};
     size_t size;
@@ -479,9 +477,8 @@ static void test_unfinished_in_words(void **state)
 }
 
 /* Behind a record that says that the next is being removed. */
-static void test_removed_in_words(void **state)
+TEST(test_removed_in_words)
 {
-    (void)state;
     unsigned char raw[400] = {0};
     struct notes notes = {0};
     size_t size;
@@ -513,9 +510,8 @@ static void test_removed_in_words(void **state)
     bytes_free(&b);
 }
 
-static void test_tails_of_others(void **state)
+TEST(test_tails_of_others)
 {
-    (void)state;
     struct notes notes = {0};
     size_t size;
     struct bytes b = with_tail("something else", 14);
@@ -534,9 +530,8 @@ static void test_tails_of_others(void **state)
 }
 
 /* Whole records behind a fault: damage, which only a person may cut. */
-static void test_damage_is_left_alone(void **state)
+TEST(test_damage_is_left_alone)
 {
-    (void)state;
     struct notes notes = {0};
     size_t size;
     for (int how = 0; how < 3; how++) {
@@ -556,9 +551,8 @@ static void test_damage_is_left_alone(void **state)
 }
 
 /* What looks like a record may be one, of somebody who does not know of the mark. */
-static void test_records_behind_an_open_one(void **state)
+TEST(test_records_behind_an_open_one)
 {
-    (void)state;
     struct notes notes = {0};
     size_t size;
     struct bytes b = with_tail("", 0);
@@ -574,9 +568,8 @@ static void test_records_behind_an_open_one(void **state)
     bytes_free(&b);
 }
 
-static void test_what_is_no_container(void **state)
+TEST(test_what_is_no_container)
 {
-    (void)state;
     static const char zeros[200];
     struct notes notes = {0};
     size_t size;
@@ -608,9 +601,8 @@ static void check_refused(struct bytes *b, int code)
 }
 
 /* Flags that contradict each other, with and without a tail; a replacement without its data. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     for (int with_tail = 0; with_tail < 2; with_tail++) {
         struct bytes b = {0};
         bytes_record(&b, "a", 8, 'x', MB);
@@ -628,9 +620,8 @@ static void test_refused(void **state)
 }
 
 /* What no crash of ours leaves stays as it is. */
-static void test_others_stay(void **state)
+TEST(test_others_stay)
 {
-    (void)state;
     struct notes notes = {0};
     struct limefile_memory memory;
     struct bytes b = {0};
@@ -666,9 +657,8 @@ static struct bytes wreck(bool open)
     return b;
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     for (int open = 0; open < 2; open++) {
         struct bytes b = wreck(open);
         int err = -EIO;
@@ -687,9 +677,8 @@ static void test_failures(void **state)
     }
 }
 
-static void test_crashes_of_recovery(void **state)
+TEST(test_crashes_of_recovery)
 {
-    (void)state;
     static const struct change recovery = {.name = "recovery"};
     for (int open = 0; open < 2; open++) {
         struct recorder recorder;
@@ -706,28 +695,8 @@ static void test_crashes_of_recovery(void **state)
     }
 }
 
-static void test_crashes(void **state)
+TEST(test_crashes)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(changes); i++)
         try_change(&changes[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crashes),
-        cmocka_unit_test(test_good_is_not_touched),
-        cmocka_unit_test(test_unfinished_in_words),
-        cmocka_unit_test(test_removed_in_words),
-        cmocka_unit_test(test_tails_of_others),
-        cmocka_unit_test(test_damage_is_left_alone),
-        cmocka_unit_test(test_records_behind_an_open_one),
-        cmocka_unit_test(test_what_is_no_container),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_others_stay),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_crashes_of_recovery),
-    };
-    return cmocka_run_group_tests_name("recover", tests, NULL, NULL);
 }

@@ -78,21 +78,22 @@ ssize_t copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t n, 
     return fails() ? -1 : syscall(SYS_copy_file_range, in, in_at, out, out_at, n, flags);
 }
 
-/* ---- a folder with a container ---- */
+/* ---- a directory with a container, of its own for each test ---- */
 
-struct place {
+static struct {
     char path[64];
     int folder, fd;
+    int new_fd; /* of the container that was rewritten; or -1 */
     char name[NAME_MAX + 1];
     struct limefile_index *index;
-    struct bytes old;
-};
+    struct bytes start; /* what was filled in */
+} place;
 
-static struct bytes read_all(int folder, const char *name)
+static struct bytes read_all(void)
 {
     struct bytes b = {0};
     char buffer[4096];
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    int fd = openat(place.folder, place.name, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;)
         bytes_add(&b, buffer, (size_t)n);
@@ -100,40 +101,47 @@ static struct bytes read_all(int folder, const char *name)
     return b;
 }
 
-static void place_make(struct place *p, const char *name)
+static int place_make(void **state)
 {
-    strcpy(p->path, "/tmp/limefs-test-rewrite-XXXXXX");
-    assert_non_null(mkdtemp(p->path));
-    p->folder = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    snprintf(p->name, sizeof p->name, "%s", name);
+    (void)state;
+    strcpy(place.path, "/tmp/limefs-test-rewrite-XXXXXX");
+    assert_non_null(mkdtemp(place.path));
+    place.folder = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    strcpy(place.name, "c");
+    return 0;
 }
 
-static void place_fill(struct place *p, const struct bytes *b)
+/* Fails if anything is left over. */
+static int place_remove(void **state)
+{
+    (void)state;
+    close(place.folder);
+    return rmdir(place.path);
+}
+
+#define TEST_IN_PLACE(name) TEST_WITH(name, place_make, place_remove)
+
+static void place_fill(struct bytes b)
 {
     struct limefile_fd file;
-    p->fd = openat(p->folder, p->name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    assert_true(p->fd >= 0);
-    limefile_fd_init(&file, p->fd);
-    assert_int_equal(limefile_write_full(&file.source, b->at, b->n, 0), 0);
-    assert_int_equal(limefile_lock(p->fd), 0);
-    p->index = index_of(&file.source);
-    bytes_reserve(&p->old, b->n);
-    p->old.n = 0;
-    bytes_add(&p->old, b->at, b->n);
+    place.fd = openat(place.folder, place.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    assert_true(place.fd >= 0);
+    limefile_fd_init(&file, place.fd);
+    assert_int_equal(limefile_write_full(&file.source, b.at, b.n, 0), 0);
+    assert_int_equal(limefile_lock(place.fd), 0);
+    place.index = index_of(&file.source);
+    place.start = b;
+    place.new_fd = -1;
 }
 
-static void place_empty(struct place *p)
+static void place_empty(void)
 {
-    limefile_index_free(p->index);
-    close(p->fd);
-    unlinkat(p->folder, p->name, 0);
-    bytes_free(&p->old);
-}
-
-static void place_remove(struct place *p)
-{
-    assert_int_equal(rmdir(p->path), 0); /* nothing is left over */
-    close(p->folder);
+    limefile_index_free(place.index);
+    close(place.fd);
+    if (place.new_fd >= 0)
+        close(place.new_fd);
+    bytes_free(&place.start);
+    unlinkat(place.folder, place.name, 0);
 }
 
 /* A message of three, one of one, one of two; the second record is long. */
@@ -155,55 +163,58 @@ static struct bytes six(void)
     return b;
 }
 
-static struct limefile_rewrite rewrite_of(struct place *p, uint64_t ordinal,
-                                          struct limefile_record *record)
+static struct limefile_rewrite rewrite_of(uint64_t ordinal, struct limefile_record *record)
 {
-    assert_int_equal(limefile_index_get(p->index, ordinal, record), 0);
-    return (struct limefile_rewrite){
-        .folder = p->folder, .name = p->name, .fd = p->fd, .index = p->index, .record = record};
+    assert_int_equal(limefile_index_get(place.index, ordinal, record), 0);
+    return (struct limefile_rewrite){.folder = place.folder,
+                                     .name = place.name,
+                                     .fd = place.fd,
+                                     .index = place.index,
+                                     .record = record};
 }
 
-static int rewrite(struct place *p, uint64_t ordinal, const struct limefile_piece *pieces,
-                   size_t count, int *new_fd)
+static int rewrite(uint64_t ordinal, const struct limefile_piece *pieces, size_t count)
 {
     struct limefile_record record;
-    struct limefile_rewrite to = rewrite_of(p, ordinal, &record);
+    struct limefile_rewrite to = rewrite_of(ordinal, &record);
     to.pieces = pieces;
     to.count = count;
-    return limefile_rewrite(&to, new_fd);
+    return limefile_rewrite(&to, &place.new_fd);
 }
 
-static void assert_file(struct place *p, const struct bytes *want)
+static void assert_file(const struct bytes *want)
 {
-    struct bytes is = read_all(p->folder, p->name);
+    struct bytes is = read_all();
     assert_int_equal(is.n, want->n);
-    assert_memory_equal(is.at, want->at, want->n);
+    if (want->n)
+        assert_memory_equal(is.at, want->at, want->n);
     bytes_free(&is);
+}
+
+static void assert_is(struct bytes want)
+{
+    assert_file(&want);
+    bytes_free(&want);
 }
 
 /* ---- tests ---- */
 
-static void test_other_length(void **state)
+TEST_IN_PLACE(test_other_length)
 {
-    (void)state;
-    struct place p = {0};
-    struct bytes start = six();
     struct limefile_record second;
-    place_make(&p, "c");
     for (int plain = 0; plain < 4; plain++)
         for (uint64_t ordinal = 1; ordinal <= 6; ordinal++) {
             no_sharing = plain & 1;
             no_tmpfile = plain & 2;
-            place_fill(&p, &start);
-            assert_int_equal(limefile_index_get(p.index, 2, &second), 0);
+            place_fill(six());
+            assert_int_equal(limefile_index_get(place.index, 2, &second), 0);
             struct limefile_piece pieces[] = {
-                {p.fd, second.data_offset + 10, 70001},
+                {place.fd, second.data_offset + 10, 70001},
                 {-1, 0, 5},
-                {p.fd, second.data_offset, 3},
+                {place.fd, second.data_offset, 3},
                 {-1, 0, 0},
             };
-            int new_fd;
-            assert_int_equal(rewrite(&p, ordinal, pieces, COUNT(pieces), &new_fd), 0);
+            assert_int_equal(rewrite(ordinal, pieces, COUNT(pieces)), 0);
             struct bytes want = {0};
             for (int i = 0; i < 6; i++) {
                 add_record(&want, i, i + 1u == ordinal ? 70009 : lengths[i]);
@@ -212,38 +223,26 @@ static void test_other_length(void **state)
                     memset(want.at + want.n - 8 - 7, 0, 5);
                 }
             }
-            assert_file(&p, &want);
-            assert_int_equal(limefile_lock(p.fd), 0);
-            int other = openat(p.folder, p.name, O_RDWR | O_CLOEXEC);
+            assert_is(want);
+            assert_int_equal(limefile_lock(place.fd), 0);
+            int other = openat(place.folder, place.name, O_RDWR | O_CLOEXEC);
             assert_int_equal(limefile_lock(other), -EBUSY); /* it is locked already */
             close(other);
-            assert_int_equal(fcntl(new_fd, F_GETFL) & O_ACCMODE, O_RDWR);
-            bytes_free(&want);
-            close(new_fd);
-            place_empty(&p);
+            assert_int_equal(fcntl(place.new_fd, F_GETFL) & O_ACCMODE, O_RDWR);
+            place_empty();
         }
     no_sharing = no_tmpfile = false;
-    place_remove(&p);
-    bytes_free(&start);
 }
 
-static void test_no_data(void **state)
+TEST_IN_PLACE(test_no_data)
 {
-    (void)state;
-    struct place p = {0};
-    struct bytes start = six(), want = {0};
-    int new_fd;
-    place_make(&p, "c");
-    place_fill(&p, &start);
-    assert_int_equal(rewrite(&p, 2, (struct limefile_piece[]){{-1, 0, 0}}, 0, &new_fd), 0);
+    struct bytes want = {0};
+    place_fill(six());
+    assert_int_equal(rewrite(2, (struct limefile_piece[]){{-1, 0, 0}}, 0), 0);
     for (int i = 0; i < 6; i++)
         add_record(&want, i, i == 1 ? 0 : lengths[i]);
-    assert_file(&p, &want);
-    close(new_fd);
-    place_empty(&p);
-    place_remove(&p);
-    bytes_free(&want);
-    bytes_free(&start);
+    assert_is(want);
+    place_empty();
 }
 
 /* Records of 0, 1, 2 ... bytes; each is in the message that is said. */
@@ -258,61 +257,51 @@ static struct bytes in_messages(const unsigned *message, const unsigned *length,
     return b;
 }
 
-static void leave_out(struct place *p, unsigned *message, uint64_t ordinal)
+static void leave_out(unsigned *message, uint64_t ordinal)
 {
     unsigned length[] = {0, 1, 2, 3, 4};
     struct bytes start = in_messages(message, length, 5);
-    int new_fd;
-    place_fill(p, &start);
-    assert_int_equal(rewrite(p, ordinal, NULL, 0, &new_fd), 0);
+    place_fill(start);
+    assert_int_equal(rewrite(ordinal, NULL, 0), 0);
     for (uint64_t i = ordinal; i < 5; i++) {
         message[i - 1] = message[i];
         length[i - 1] = length[i];
     }
     struct bytes want = in_messages(message, length, 4);
-    assert_file(p, &want);
-    close(new_fd);
-    place_empty(p);
-    bytes_free(&start);
-    bytes_free(&want);
+    assert_is(want);
+    place_empty();
 }
 
-static void test_leave_out(void **state)
+TEST_IN_PLACE(test_leave_out)
 {
-    (void)state;
-    struct place p = {0};
-    place_make(&p, "c");
     for (unsigned ends = 0; ends < 16; ends++) /* all ways to make messages of five records */
         for (uint64_t ordinal = 1; ordinal <= 5; ordinal++) {
             unsigned message[5] = {0};
             for (unsigned i = 1; i < 5; i++)
                 message[i] = message[i - 1] + (ends >> (i - 1) & 1);
-            leave_out(&p, message, ordinal);
+            leave_out(message, ordinal);
         }
-    place_remove(&p);
 }
 
 /* ---- a new record ---- */
 
-static int insert(struct place *p, uint64_t after, const char *type, const char *data,
-                  int *new_fd)
+static int insert(uint64_t after, const char *type, const char *data)
 {
     struct limefile_record record;
     struct limefile_insert new = {type, strlen(type), data, strlen(data)};
-    struct limefile_rewrite to = rewrite_of(p, after, &record);
+    struct limefile_rewrite to = rewrite_of(after, &record);
     to.insert = &new;
-    return limefile_rewrite(&to, new_fd);
+    return limefile_rewrite(&to, &place.new_fd);
 }
 
-static void insert_behind(struct place *p, const unsigned *message, uint64_t after, bool cut)
+static void insert_behind(const unsigned *message, uint64_t after, bool cut)
 {
     static const char data[] = "xxxxxxxxxxxxxxxxxxxxx";
     static const unsigned old[] = {5, 100000, 0, 13, 9001};
     struct bytes want = {0}, start = in_messages(message, old, 5);
-    int new_fd;
     start.n -= cut ? 7 : 0; /* the last padding */
-    place_fill(p, &start);
-    assert_int_equal(insert(p, after, "new", data, &new_fd), 0);
+    place_fill(start);
+    assert_int_equal(insert(after, "new", data), 0);
     for (unsigned i = 0; i < 5; i++) {
         bool here = i + 1 == after, begins = i == 0 || message[i - 1] != message[i];
         bool ends = i == 4 || message[i + 1] != message[i];
@@ -320,214 +309,157 @@ static void insert_behind(struct place *p, const unsigned *message, uint64_t aft
         if (here)
             bytes_record(&want, "new", sizeof data - 1, 'x', ends ? ME : 0);
     }
-    assert_file(p, &want);
-    close(new_fd);
-    place_empty(p);
-    bytes_free(&start);
-    bytes_free(&want);
+    assert_is(want);
+    place_empty();
 }
 
-static void test_insert(void **state)
+TEST_IN_PLACE(test_insert)
 {
-    (void)state;
-    struct place p = {0};
-    place_make(&p, "c");
     for (unsigned ends = 0; ends < 16; ends++)
         for (uint64_t after = 1; after <= 5; after++) {
             unsigned message[5] = {0};
             for (unsigned i = 1; i < 5; i++)
                 message[i] = message[i - 1] + (ends >> (i - 1) & 1);
-            insert_behind(&p, message, after, false);
-            insert_behind(&p, message, after, true);
+            insert_behind(message, after, false);
+            insert_behind(message, after, true);
         }
-    place_remove(&p);
 }
 
-static void test_insert_failures(void **state)
+TEST_IN_PLACE(test_insert_failures)
 {
-    (void)state;
-    struct place p = {0};
-    struct bytes start = six();
-    int err = -1, new_fd;
+    int err = -1;
     unsigned seen = 0;
-    place_make(&p, "c");
     for (unsigned step = 1; err || steps >= step; step++) {
-        place_fill(&p, &start);
+        place_fill(six());
         steps = 0;
         fail_step = step;
         fail_errno = EDQUOT;
-        err = insert(&p, 3, "new", "data", &new_fd); /* the end of its message */
+        err = insert(3, "new", "data"); /* the end of its message */
         fail_step = 0;
         assert_true(err == 0 || err == -EDQUOT);
-        if (new_fd < 0)
-            assert_file(&p, &start);
-        else
-            close(new_fd);
+        if (place.new_fd < 0)
+            assert_file(&place.start);
         seen += err != 0;
-        place_empty(&p);
+        place_empty();
     }
     assert_true(seen >= 8);
-    place_fill(&p, &start);
+    place_fill(six());
     char longest[LIMEFILE_TYPE_BYTES + 1] = {0};
     memset(longest, 't', LIMEFILE_TYPE_BYTES);
-    assert_int_equal(insert(&p, 1, "", "data", &new_fd), LIMEFILE_E_TYPE);
-    assert_int_equal(insert(&p, 1, longest, "data", &new_fd), LIMEFILE_E_TYPE);
-    assert_file(&p, &start);
-    place_empty(&p);
-    place_remove(&p);
-    bytes_free(&start);
+    assert_int_equal(insert(1, "", "data"), LIMEFILE_E_TYPE);
+    assert_int_equal(insert(1, longest, "data"), LIMEFILE_E_TYPE);
+    assert_file(&place.start);
+    place_empty();
 }
 
-static void test_the_only_record(void **state)
+TEST_IN_PLACE(test_the_only_record)
 {
-    (void)state;
-    struct place p = {0};
     struct bytes start = {0}, want = {0};
-    int new_fd;
-    place_make(&p, "c");
     bytes_record(&start, "t", 3, 't', MB | ME);
     bytes_reserve(&want, 1);
-    place_fill(&p, &start);
-    assert_int_equal(rewrite(&p, 1, NULL, 0, &new_fd), 0);
-    assert_file(&p, &want);
-    close(new_fd);
-    place_empty(&p);
-    place_remove(&p);
-    bytes_free(&start);
-    bytes_free(&want);
+    place_fill(start);
+    assert_int_equal(rewrite(1, NULL, 0), 0);
+    assert_is(want);
+    place_empty();
 }
 
-static void test_names(void **state)
+TEST_IN_PLACE(test_names)
 {
-    (void)state;
     char longest[NAME_MAX + 1];
     memset(longest, 'n', NAME_MAX);
     longest[NAME_MAX] = '\0';
     const char *names[] = {"-rf", ".hidden", "a b\n\t*%s\xc3\xbc\xff'\"\\", ".c.limefs-new",
                            longest};
-    struct bytes start = six();
     for (size_t i = 0; i < COUNT(names); i++) {
-        struct place p = {0};
-        int new_fd;
-        place_make(&p, names[i]);
-        place_fill(&p, &start);
-        assert_int_equal(rewrite(&p, 2, NULL, 0, &new_fd), 0);
-        close(new_fd);
-        place_empty(&p);
-        place_remove(&p);
+        strcpy(place.name, names[i]);
+        place_fill(six());
+        assert_int_equal(rewrite(2, NULL, 0), 0);
+        place_empty();
     }
-    bytes_free(&start);
 }
 
-static void test_what_belongs_to_the_file(void **state)
+TEST_IN_PLACE(test_what_belongs_to_the_file)
 {
-    (void)state;
-    struct place p = {0};
-    struct bytes start = six();
     struct stat st;
     char value[16];
-    int new_fd;
-    place_make(&p, "c");
-    place_fill(&p, &start);
+    place_fill(six());
     if (geteuid() == 0)
-        assert_int_equal(fchown(p.fd, 1234, 5678), 0);
-    assert_int_equal(fchmod(p.fd, 0751), 0);
-    bool attributes = fsetxattr(p.fd, "user.test", "some\0value", 10, 0) == 0;
+        assert_int_equal(fchown(place.fd, 1234, 5678), 0);
+    assert_int_equal(fchmod(place.fd, 0751), 0);
+    bool attributes = fsetxattr(place.fd, "user.test", "some\0value", 10, 0) == 0;
     assert_true(attributes || errno == ENOTSUP);
-    assert_int_equal(rewrite(&p, 2, NULL, 0, &new_fd), 0);
-    assert_int_equal(fstat(new_fd, &st), 0);
+    assert_int_equal(rewrite(2, NULL, 0), 0);
+    assert_int_equal(fstat(place.new_fd, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0751);
     assert_int_equal(st.st_uid, geteuid() == 0 ? 1234 : geteuid());
     assert_int_equal(st.st_gid, geteuid() == 0 ? 5678 : getegid());
     assert_int_equal(st.st_nlink, 1);
     if (attributes) {
-        assert_int_equal(fgetxattr(new_fd, "user.test", value, sizeof value), 10);
+        assert_int_equal(fgetxattr(place.new_fd, "user.test", value, sizeof value), 10);
         assert_memory_equal(value, "some\0value", 10);
     }
-    close(new_fd);
-    place_empty(&p);
-    place_remove(&p);
-    bytes_free(&start);
+    place_empty();
 }
 
-static void test_other_file_of_that_name(void **state)
+TEST_IN_PLACE(test_other_file_of_that_name)
 {
-    (void)state;
-    struct place p = {0};
-    struct bytes start = six();
-    int new_fd;
-    place_make(&p, "c");
-    place_fill(&p, &start);
-    assert_int_equal(renameat(p.folder, "c", p.folder, "d"), 0);
-    assert_int_equal(rewrite(&p, 2, NULL, 0, &new_fd), -ENOENT);
-    assert_int_equal(symlinkat("d", p.folder, "c"), 0);
-    assert_int_equal(rewrite(&p, 2, NULL, 0, &new_fd), -ESTALE);
-    assert_int_equal(new_fd, -1);
-    unlinkat(p.folder, "c", 0);
-    close(openat(p.folder, "c", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    assert_int_equal(rewrite(&p, 2, NULL, 0, &new_fd), -ESTALE);
-    unlinkat(p.folder, "d", 0);
-    place_empty(&p);
-    place_remove(&p);
-    bytes_free(&start);
+    place_fill(six());
+    assert_int_equal(renameat(place.folder, "c", place.folder, "d"), 0);
+    assert_int_equal(rewrite(2, NULL, 0), -ENOENT);
+    assert_int_equal(symlinkat("d", place.folder, "c"), 0);
+    assert_int_equal(rewrite(2, NULL, 0), -ESTALE);
+    assert_int_equal(place.new_fd, -1);
+    unlinkat(place.folder, "c", 0);
+    close(openat(place.folder, "c", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    assert_int_equal(rewrite(2, NULL, 0), -ESTALE);
+    unlinkat(place.folder, "d", 0);
+    place_empty();
 }
 
 /* In a folder where all may make files: what has the temporary name may be another user's. */
-static void test_other_file_of_the_temporary_name(void **state)
+TEST_IN_PLACE(test_other_file_of_the_temporary_name)
 {
-    (void)state;
-    struct place p = {0};
-    struct bytes start = six();
     struct stat st;
-    int new_fd;
     if (geteuid() != 0)
         skip();
-    place_make(&p, "c");
-    place_fill(&p, &start);
-    int fd = openat(p.folder, ".c.limefs-new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    place_fill(six());
+    int fd =
+        openat(place.folder, ".c.limefs-new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     assert_int_equal(fchown(fd, 4711, 4711), 0);
     close(fd);
-    close(openat(p.folder, ".c.limefs-new1", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    assert_int_equal(rewrite(&p, 2, NULL, 0, &new_fd), 0);
-    close(new_fd);
-    assert_int_equal(fstatat(p.folder, ".c.limefs-new", &st, 0), 0);
+    close(
+        openat(place.folder, ".c.limefs-new1", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    assert_int_equal(rewrite(2, NULL, 0), 0);
+    assert_int_equal(fstatat(place.folder, ".c.limefs-new", &st, 0), 0);
     assert_int_equal(st.st_uid, 4711);
-    assert_int_equal(unlinkat(p.folder, ".c.limefs-new", 0), 0); /* the other one, a crash's, */
-    place_empty(&p);
-    place_remove(&p); /* is gone */
-    bytes_free(&start);
+    assert_int_equal(unlinkat(place.folder, ".c.limefs-new", 0), 0);
+    /* The other one, left by a crash, is gone, or place_remove() fails. */
+    place_empty();
 }
 
-static void test_refused(void **state)
+TEST_IN_PLACE(test_refused)
 {
-    (void)state;
-    struct place p = {0};
-    struct bytes start = six();
     struct limefile_record record;
-    int new_fd;
-    place_make(&p, "c");
-    place_fill(&p, &start);
+    place_fill(six());
     struct limefile_piece much[] = {{-1, 0, INT64_MAX - 100}, {-1, 0, INT64_MAX}};
-    assert_int_equal(rewrite(&p, 2, much, 1, &new_fd), LIMEFILE_E_LENGTH);
-    assert_int_equal(rewrite(&p, 2, much, 2, &new_fd), LIMEFILE_E_LENGTH);
-    struct limefile_piece beyond[] = {{p.fd, start.n - 10, 11}};
-    assert_int_equal(rewrite(&p, 2, beyond, 1, &new_fd), LIMEFILE_E_SHRUNK);
-    struct limefile_rewrite to = rewrite_of(&p, 2, &record);
+    assert_int_equal(rewrite(2, much, 1), LIMEFILE_E_LENGTH);
+    assert_int_equal(rewrite(2, much, 2), LIMEFILE_E_LENGTH);
+    struct limefile_piece beyond[] = {{place.fd, place.start.n - 10, 11}};
+    assert_int_equal(rewrite(2, beyond, 1), LIMEFILE_E_SHRUNK);
+    struct limefile_rewrite to = rewrite_of(2, &record);
     record.header_offset += 8;
-    assert_int_equal(limefile_rewrite(&to, &new_fd), LIMEFILE_E_NO_RECORD);
-    assert_file(&p, &start);
-    place_empty(&p);
-    place_remove(&p);
-    bytes_free(&start);
+    assert_int_equal(limefile_rewrite(&to, &place.new_fd), LIMEFILE_E_NO_RECORD);
+    assert_file(&place.start);
+    place_empty();
 }
 
-static int rewrite_failing(struct place *p, unsigned step, int code, int *new_fd)
+static int rewrite_failing(unsigned step, int code)
 {
-    struct limefile_piece pieces[] = {{p->fd, 0, 1000}, {-1, 0, 3}};
+    struct limefile_piece pieces[] = {{place.fd, 0, 1000}, {-1, 0, 3}};
     steps = 0;
     fail_step = step;
     fail_errno = code;
-    int err = rewrite(p, 2, pieces, 2, new_fd);
+    int err = rewrite(2, pieces, 2);
     fail_step = 0;
     return err;
 }
@@ -546,129 +478,89 @@ static struct bytes rewritten(void)
     return want;
 }
 
-static void test_failures(void **state)
+TEST_IN_PLACE(test_failures)
 {
-    (void)state;
-    struct bytes start = six(), want = rewritten();
-    struct place p = {0};
-    int err = -1, new_fd;
+    struct bytes want = rewritten();
+    int err = -1;
     unsigned seen = 0;
-    place_make(&p, "c");
     for (unsigned step = 1; err || steps >= step; step++) {
-        place_fill(&p, &start);
-        err = rewrite_failing(&p, step, EDQUOT, &new_fd);
+        place_fill(six());
+        err = rewrite_failing(step, EDQUOT);
         assert_true(err == 0 || err == -EDQUOT);
-        assert_file(&p, new_fd < 0 ? &start : &want);
+        assert_file(place.new_fd < 0 ? &place.start : &want);
         seen += err != 0;
-        if (new_fd >= 0)
-            close(new_fd);
-        place_empty(&p);
+        place_empty();
     }
     assert_true(seen >= 5);
-    place_remove(&p);
-    bytes_free(&start);
     bytes_free(&want);
 }
 
-static int count_others(const struct place *p)
+static int count_others(void)
 {
     int n = 0;
-    DIR *dir = fdopendir(openat(p->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR *dir = fdopendir(openat(place.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     assert_non_null(dir);
     for (struct dirent *e; (e = readdir(dir));)
-        n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, p->name);
+        n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, place.name);
     closedir(dir);
     return n;
 }
 
 /* Killed at each step: the old or the new container, whole, and the next call cleans up. */
-static void test_kills(void **state)
+TEST_IN_PLACE(test_kills)
 {
-    (void)state;
-    struct bytes start = six(), want = rewritten();
-    struct place p = {0};
-    int status = 0, new_fd, left_over = 0;
+    struct bytes want = rewritten();
+    int status = 0, left_over = 0;
     bool was_new = false;
-    place_make(&p, "c");
     for (unsigned step = 1; step == 1 || WIFSIGNALED(status); step++) {
-        place_fill(&p, &start);
+        place_fill(six());
         pid_t child = fork();
         if (child == 0)
-            _exit(rewrite_failing(&p, step, 0, &new_fd) != 0);
+            _exit(rewrite_failing(step, 0) != 0);
         assert_int_equal(waitpid(child, &status, 0), child);
-        struct bytes is = read_all(p.folder, p.name);
-        assert_true(same_bytes(&is, &start) || same_bytes(&is, &want));
+        struct bytes is = read_all();
+        assert_true(same_bytes(&is, &place.start) || same_bytes(&is, &want));
         assert_true(!was_new || same_bytes(&is, &want));
         was_new = same_bytes(&is, &want);
         bytes_free(&is);
-        left_over += count_others(&p);
-        assert_true(!was_new || count_others(&p) == 0);
+        left_over += count_others();
+        assert_true(!was_new || count_others() == 0);
         if (!was_new) {
-            assert_int_equal(rewrite_failing(&p, 0, 0, &new_fd), 0);
-            assert_file(&p, &want);
-            close(new_fd);
+            assert_int_equal(rewrite_failing(0, 0), 0);
+            assert_file(&want);
         }
-        assert_int_equal(count_others(&p), 0);
-        place_empty(&p);
+        assert_int_equal(count_others(), 0);
+        place_empty();
     }
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0 && was_new);
     assert_int_equal(left_over, 1); /* between the link and the rename */
-    place_remove(&p);
-    bytes_free(&start);
     bytes_free(&want);
 }
 
 /* In a namespace of its own, in a file system of 256 KiB. */
-static int run_out_of_space(struct place *p)
+static int run_out_of_space(void)
 {
-    struct bytes start = six();
-    int new_fd;
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("limefs-test", p->path, "tmpfs", 0, "size=256k") != 0)
+        mount("limefs-test", place.path, "tmpfs", 0, "size=256k") != 0)
         return 77;
-    p->folder = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    place_fill(p, &start);
-    struct limefile_piece much[] = {{p->fd, 0, 100000}, {p->fd, 0, 50000}};
-    assert_int_equal(rewrite(p, 1, much, 2, &new_fd), -ENOSPC);
-    assert_file(p, &start);
-    assert_int_equal(count_others(p), 0);
-    assert_int_equal(rewrite(p, 2, NULL, 0, &new_fd), 0);
+    place.folder = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    place_fill(six());
+    struct limefile_piece much[] = {{place.fd, 0, 100000}, {place.fd, 0, 50000}};
+    assert_int_equal(rewrite(1, much, 2), -ENOSPC);
+    assert_file(&place.start);
+    assert_int_equal(count_others(), 0);
+    assert_int_equal(rewrite(2, NULL, 0), 0);
     return 0;
 }
 
-static void test_no_space(void **state)
+TEST_IN_PLACE(test_no_space)
 {
-    (void)state;
-    struct place p = {0};
     int status;
-    place_make(&p, "c");
     pid_t child = fork();
     if (child == 0)
-        _exit(run_out_of_space(&p));
+        _exit(run_out_of_space());
     assert_int_equal(waitpid(child, &status, 0), child);
-    place_remove(&p);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
         skip();
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_length),
-        cmocka_unit_test(test_no_data),
-        cmocka_unit_test(test_leave_out),
-        cmocka_unit_test(test_insert),
-        cmocka_unit_test(test_insert_failures),
-        cmocka_unit_test(test_the_only_record),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_what_belongs_to_the_file),
-        cmocka_unit_test(test_other_file_of_that_name),
-        cmocka_unit_test(test_other_file_of_the_temporary_name),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_kills),
-        cmocka_unit_test(test_no_space),
-    };
-    return cmocka_run_group_tests_name("rewrite", tests, NULL, NULL);
 }

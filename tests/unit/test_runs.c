@@ -24,9 +24,8 @@ static struct asked ask(void)
     return a;
 }
 
-static void test_each_byte_has_one_mover(void **state)
+TEST(test_each_byte_has_one_mover)
 {
-    (void)state;
     for (int i = 0; i < chance_times(2000); i++) {
         struct asked a = ask();
         struct lemon_runs_plan plan;
@@ -51,9 +50,8 @@ static void test_each_byte_has_one_mover(void **state)
     }
 }
 
-static void test_movers_are_ranks(void **state)
+TEST(test_movers_are_ranks)
 {
-    (void)state;
     for (int i = 0; i < chance_times(2000); i++) {
         struct asked a = ask();
         struct lemon_runs_plan plan;
@@ -69,12 +67,11 @@ static void test_movers_are_ranks(void **state)
     }
 }
 
-static void test_little_has_few_movers(void **state)
+TEST(test_little_has_few_movers)
 {
     const int64_t mib = 1 << 20;
     struct lemon_plan_hints hints = {.stripe = mib};
     struct lemon_runs_plan plan;
-    (void)state;
     lemon_runs_plan_make(&plan, 0, 1000, 7, &hints);
     assert_int_equal(plan.turns, 0);
     lemon_runs_plan_make(&plan, 4 * mib, 1000, 7, &hints);
@@ -87,13 +84,12 @@ static void test_little_has_few_movers(void **state)
 }
 
 /* Against a table of all bytes. */
-static void test_streams(void **state)
+TEST(test_streams)
 {
     enum {
         BYTES = 300,
         RUNS = 20,
     };
-    (void)state;
     for (int i = 0; i < chance_times(1000); i++) {
         struct lemon_run run[RUNS];
         int64_t runs = 0, at = (int64_t)chance_below(10), before[BYTES + 1] = {0};
@@ -121,13 +117,12 @@ static void test_streams(void **state)
 
 /* Each rank writes its own: if its runs are 4 MiB or more, no stripe is known, and no number of
  * movers is wished that is less than that of the ranks. */
-static void test_long_runs(void **state)
+TEST(test_long_runs)
 {
     const int64_t least = 4 << 20;
     struct lemon_plan_hints hints = {.stripe = 1 << 20};
     struct lemon_run run[2] = {{0, least, 0}, {3 * least, least, 0}};
     struct lemon_runs_plan plan;
-    (void)state;
     lemon_runs_plan_make(&plan, 4 * least, 3, 144, &hints);
     assert_true(lemon_runs_are_long(&plan, run, 2, &hints));
     assert_true(lemon_runs_are_long(&plan, run, 0, &hints));
@@ -144,9 +139,8 @@ static void test_long_runs(void **state)
     assert_true(lemon_runs_are_long(&plan, run, 1, &hints));
 }
 
-static void test_homes(void **state)
+TEST(test_homes)
 {
-    (void)state;
     assert_int_equal(lemon_runs_of_home(16384, 16384), 128);
     assert_int_equal(lemon_runs_of_home(4096, 4), 1024);
     assert_int_equal(lemon_runs_of_home(1, 1000), 1);
@@ -156,17 +150,4 @@ static void test_homes(void **state)
         assert_in_range(each, 1, items);
         assert_true((items - 1) / each < ranks);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_byte_has_one_mover),
-        cmocka_unit_test(test_movers_are_ranks),
-        cmocka_unit_test(test_little_has_few_movers),
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_long_runs),
-        cmocka_unit_test(test_homes),
-    };
-    return cmocka_run_group_tests_name("Lemon: runs", tests, NULL, NULL);
 }

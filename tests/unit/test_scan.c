@@ -11,9 +11,8 @@ static struct bytes two_records(void)
     return b;
 }
 
-static void test_good(void **state)
+TEST(test_good)
 {
-    (void)state;
     struct bytes b = two_records();
     struct seen seen = scan_bytes(&b);
     assert_int_equal(seen.findings, 0);
@@ -26,9 +25,8 @@ static void test_good(void **state)
     assert_int_equal(seen.end, 0);
 }
 
-static void test_fields_of_records(void **state)
+TEST(test_fields_of_records)
 {
-    (void)state;
     struct bytes b = two_records();
     bytes_record(&b, "third", 0, 0, MB | ME);
     struct limefile_memory memory;
@@ -64,9 +62,8 @@ static void test_fields_of_records(void **state)
 }
 
 /* Every length to which the file of two records can be cut. */
-static void test_cut_at_every_byte(void **state)
+TEST(test_cut_at_every_byte)
 {
-    (void)state;
     struct bytes b = two_records();
     for (size_t n = 1; n < 304; n++) {
         struct bytes cut = {.at = b.at, .n = n};
@@ -96,9 +93,8 @@ static void test_cut_at_every_byte(void **state)
     bytes_free(&b);
 }
 
-static void test_trailing_bytes(void **state)
+TEST(test_trailing_bytes)
 {
-    (void)state;
     for (int value = 0; value <= 0x45; value += 0x45)
         for (size_t n = 1; n <= 300; n++) {
             struct bytes b = two_records();
@@ -113,9 +109,8 @@ static void test_trailing_bytes(void **state)
         }
 }
 
-static void test_padding_nonzero(void **state)
+TEST(test_padding_nonzero)
 {
-    (void)state;
     for (size_t at = 299; at < 304; at++) {
         struct bytes b = two_records();
         b.at[at] = 0x77;
@@ -130,9 +125,8 @@ static void test_padding_nonzero(void **state)
     }
 }
 
-static void test_wrong_magic(void **state)
+TEST(test_wrong_magic)
 {
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct bytes b = two_records();
         b.at[152 + i] ^= 0x10;
@@ -145,58 +139,8 @@ static void test_wrong_magic(void **state)
     }
 }
 
-static void test_wrong_version(void **state)
+TEST(test_reserved_bits)
 {
-    (void)state;
-    static const unsigned versions[] = {0, 2, 0x0100, 0xffff};
-    for (size_t i = 0; i < COUNT(versions); i++) {
-        struct bytes b = two_records();
-        b.at[152 + 4] = (unsigned char)(versions[i] >> 8);
-        b.at[152 + 5] = (unsigned char)versions[i];
-        assert_only(&b, 1, LIMEFILE_E_VERSION, 156, 2);
-        struct seen seen = scan_bytes(&b);
-        assert_int_equal(seen.finding[0].have, versions[i]);
-        assert_int_equal(seen.finding[0].want, 1);
-        b.at[5] = 0;
-        assert_only(&b, 0, LIMEFILE_E_VERSION, 4, 1);
-        bytes_free(&b);
-    }
-}
-
-static void test_impossible_lengths(void **state)
-{
-    (void)state;
-    static const struct {
-        uint64_t bytes;
-        int code;
-    } cases[] = {
-        {UINT64_C(1) << 31, LIMEFILE_E_DATA_CUT},
-        {(UINT64_C(1) << 32) + 5, LIMEFILE_E_DATA_CUT},
-        {UINT64_C(1) << 62, LIMEFILE_E_DATA_CUT},
-        {INT64_MAX, LIMEFILE_E_LENGTH},
-        {UINT64_C(1) << 63, LIMEFILE_E_LENGTH},
-        {-UINT64_C(144), LIMEFILE_E_LENGTH},
-        {-UINT64_C(8), LIMEFILE_E_LENGTH},
-        {-UINT64_C(1), LIMEFILE_E_LENGTH},
-        {-UINT64_C(152), LIMEFILE_E_LENGTH},
-        {-UINT64_C(296), LIMEFILE_E_LENGTH},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct bytes b = {0};
-        bytes_record(&b, "good", 8, 'g', MB | ME);
-        bytes_header(&b, "bad", cases[i].bytes, MB | ME);
-        bytes_fill(&b, 'd', 40);
-        bool cut = cases[i].code == LIMEFILE_E_DATA_CUT;
-        assert_only(&b, 1, cases[i].code, cut ? 152 : 160, 2);
-        struct seen seen = scan_bytes(&b);
-        assert_int_equal(seen.finding[0].have, cut ? 40 : cases[i].bytes);
-        bytes_free(&b);
-    }
-}
-
-static void test_reserved_bits(void **state)
-{
-    (void)state;
     for (int bit = 0; bit < 6; bit++) {
         struct bytes b = two_records();
         b.at[152 + 6] |= (unsigned char)(1 << bit);
@@ -212,9 +156,8 @@ static void test_reserved_bits(void **state)
 }
 
 /* All sequences of flags of three records; what must be said follows from the format alone. */
-static void test_every_order_of_flags(void **state)
+TEST(test_every_order_of_flags)
 {
-    (void)state;
     for (unsigned all = 0; all < 64; all++) {
         struct bytes b = {0};
         struct {
@@ -248,43 +191,8 @@ static void test_every_order_of_flags(void **state)
     }
 }
 
-static void test_types(void **state)
+TEST(test_types_that_fill_the_field)
 {
-    (void)state;
-    static const struct {
-        const char *type;
-        int code; /* 0: none */
-    } cases[] = {
-        {"", LIMEFILE_D_TYPE_EMPTY},
-        {"a/b", 0},
-        {"..", 0},
-        {".", 0},
-        {"a b", 0},
-        {"; rm -rf /", 0},
-        {"%2F", 0},
-        {"~", 0},
-        {"$(id)", 0},
-        {"\x01", LIMEFILE_D_TYPE_ASCII},
-        {"tab\t", LIMEFILE_D_TYPE_ASCII},
-        {"\x7f", LIMEFILE_D_TYPE_ASCII},
-        {"\x80", LIMEFILE_D_TYPE_ASCII},
-        {"\xff", LIMEFILE_D_TYPE_ASCII},
-        {"new\nline", LIMEFILE_D_TYPE_ASCII},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct bytes b = {0};
-        bytes_record(&b, cases[i].type, 8, 'd', MB | ME);
-        if (cases[i].code)
-            assert_only(&b, 1, cases[i].code, 16, 1);
-        else
-            assert_int_equal(scan_bytes(&b).findings, 0);
-        bytes_free(&b);
-    }
-}
-
-static void test_types_that_fill_the_field(void **state)
-{
-    (void)state;
     struct bytes b = {0};
     bytes_record(&b, "t", 8, 'd', MB | ME);
     memset(b.at + 16, 'x', 127);
@@ -302,30 +210,6 @@ static void test_types_that_fill_the_field(void **state)
     bytes_free(&b);
 }
 
-static void test_everything_at_once(void **state)
-{
-    (void)state;
-    struct bytes b = two_records();
-    b.at[152 + 6] = 0xbf;  /* MB inside, no ME, reserved bits */
-    b.at[152 + 7] = 9;     /* reserved byte */
-    b.at[152 + 16] = 0x1b; /* a control byte in the type */
-    b.at[152 + 143] = 1;   /* after the NUL */
-    b.at[299] = 1;         /* padding */
-    b.n = 301;             /* cut */
-    struct seen seen = scan_bytes(&b);
-    assert_int_equal(seen.records, 2);
-    assert_int_equal(seen.findings, 8);
-    assert_finding(&seen, 0, LIMEFILE_D_MB_INSIDE, 158, 2);
-    assert_finding(&seen, 1, LIMEFILE_D_FLAGS, 158, 2);
-    assert_finding(&seen, 2, LIMEFILE_D_RESERVED, 159, 2);
-    assert_finding(&seen, 3, LIMEFILE_D_TYPE_ASCII, 168, 2);
-    assert_finding(&seen, 4, LIMEFILE_D_TYPE_TAIL, 174, 2);
-    assert_finding(&seen, 5, LIMEFILE_D_PAD_NONZERO, 299, 2);
-    assert_finding(&seen, 6, LIMEFILE_D_PAD_CUT, 301, 2);
-    assert_finding(&seen, 7, LIMEFILE_D_ME_MISSING, 158, 2);
-    bytes_free(&b);
-}
-
 /* ---- sources that misbehave ---- */
 
 static struct bytes many_records(void)
@@ -337,9 +221,8 @@ static struct bytes many_records(void)
     return b;
 }
 
-static void test_short_and_interrupted_reads(void **state)
+TEST(test_short_and_interrupted_reads)
 {
-    (void)state;
     static const size_t shorts[] = {1, 2, 7, 143, 145, 4095};
     struct bytes b = many_records();
     for (size_t i = 0; i < COUNT(shorts); i++) {
@@ -355,9 +238,8 @@ static void test_short_and_interrupted_reads(void **state)
     bytes_free(&b);
 }
 
-static void test_failing_reads(void **state)
+TEST(test_failing_reads)
 {
-    (void)state;
     struct bytes b = many_records();
     struct faulty faulty;
     faulty_init(&faulty, &b);
@@ -418,9 +300,8 @@ static int sector_size(struct limefile_source *source, uint64_t *size)
 
 static const struct limefile_source_ops sector_ops = {.read = sector_read, .size = sector_size};
 
-static void test_bad_sector(void **state)
+TEST(test_bad_sector)
 {
-    (void)state;
     struct bytes b = {0};
     bytes_record(&b, "one", 3, 'a', MB);
     bytes_record(&b, "two", 100000, 'b', 0); /* header 152, data 296.. */
@@ -438,9 +319,8 @@ static void test_bad_sector(void **state)
     bytes_free(&b);
 }
 
-static void test_growing_and_shrinking(void **state)
+TEST(test_growing_and_shrinking)
 {
-    (void)state;
     struct bytes b = two_records();
     bytes_record(&b, "late", 5000, 'l', MB | ME);
     for (uint64_t size = 304; size < b.n; size += 8) { /* there is more than there was */
@@ -467,9 +347,8 @@ static void test_growing_and_shrinking(void **state)
     bytes_free(&b);
 }
 
-static void test_text_of_findings(void **state)
+TEST(test_text_of_findings)
 {
-    (void)state;
     char text[200];
     struct limefile_finding f = {LIMEFILE_E_DATA_CUT, 1234, 7, 10, 20, NULL};
     int n = limefile_finding_text(&f, text, sizeof text);
@@ -485,29 +364,4 @@ static void test_text_of_findings(void **state)
         limefile_finding_text(&f, small, sizeof small);
         assert_string_equal(small, "offset ");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_fields_of_records),
-        cmocka_unit_test(test_cut_at_every_byte),
-        cmocka_unit_test(test_trailing_bytes),
-        cmocka_unit_test(test_padding_nonzero),
-        cmocka_unit_test(test_wrong_magic),
-        cmocka_unit_test(test_wrong_version),
-        cmocka_unit_test(test_impossible_lengths),
-        cmocka_unit_test(test_reserved_bits),
-        cmocka_unit_test(test_every_order_of_flags),
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_types_that_fill_the_field),
-        cmocka_unit_test(test_everything_at_once),
-        cmocka_unit_test(test_short_and_interrupted_reads),
-        cmocka_unit_test(test_failing_reads),
-        cmocka_unit_test(test_bad_sector),
-        cmocka_unit_test(test_growing_and_shrinking),
-        cmocka_unit_test(test_text_of_findings),
-    };
-    return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
 }

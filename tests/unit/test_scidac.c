@@ -1,11 +1,7 @@
 /* The text of a record scidac-checksum: as others have written it, and as nobody should. */
 #include "scidac.h"
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "suite.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +11,12 @@ static int parse(const char *text, struct limefile_checksum *sum)
     return lemon_scidac_parse(text, strlen(text), sum);
 }
 
-static void test_what_is_written(void **state)
+TEST(test_what_is_written)
 {
     const struct limefile_checksum sums[] = {
         {0xf17ba6db, 0xebc2d919}, {0, 0}, {1, 0xffffffff}, {0x00abcdef, 0x0000000f}};
     static const int lengths[] = {146, 132, 139, 137}; /* QIO writes no leading zeros */
     char text[LEMON_SCIDAC_BYTES];
-    (void)state;
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
         struct limefile_checksum sum;
         assert_int_equal(lemon_scidac_print(&sums[i], text), lengths[i]);
@@ -31,7 +26,7 @@ static void test_what_is_written(void **state)
     }
 }
 
-static void test_as_others_write(void **state)
+TEST(test_as_others_write)
 {
     static const char *const texts[] = {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?><scidacChecksum><version>1.0</version>"
@@ -43,7 +38,6 @@ static void test_as_others_write(void **state)
         "<suma/><suma>abc1</suma><sumb >0Xd</sumb >",
     };
     struct limefile_checksum sum;
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(parse(texts[i], &sum), 0);
         assert_int_equal(sum.suma, 0xabc1);
@@ -51,7 +45,7 @@ static void test_as_others_write(void **state)
     }
 }
 
-static void test_what_is_none(void **state)
+TEST(test_what_is_none)
 {
     static const char *const texts[] = {
         "",
@@ -74,20 +68,18 @@ static void test_what_is_none(void **state)
         "suma 1 sumb 2",
     };
     struct limefile_checksum sum;
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_int_equal(parse(texts[i], &sum), -1);
 }
 
 /* In memory of exactly that size, for the sanitizers. */
-static void test_any_bytes(void **state)
+TEST(test_any_bytes)
 {
     static const char alphabet[] = "<>!-/:suma sumb0xf1 ";
     char text[LEMON_SCIDAC_BYTES];
     const struct limefile_checksum known = {0x12345678, 0x9abcdef0};
     size_t whole = (size_t)lemon_scidac_print(&known, text);
     unsigned random = 1;
-    (void)state;
     for (int i = 0; i < 200000; i++) {
         struct limefile_checksum sum;
         random = random * 1103515245u + 12345u;
@@ -103,15 +95,4 @@ static void test_any_bytes(void **state)
         assert_true(code == 0 || code == -1);
         free(bytes);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_written),
-        cmocka_unit_test(test_as_others_write),
-        cmocka_unit_test(test_what_is_none),
-        cmocka_unit_test(test_any_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,4 @@
-/* test_siteshape.c - the array that a site of a QIO field is; whether a field is a
- * configuration */
+/* test_siteshape.c - the array that a site of a field is */
 #include "limesites.h"
 #include "unit.h"
 
@@ -13,54 +12,93 @@ static struct limefile_field field_of(const char *name, unsigned precision, uint
 }
 
 /* By the words of QIO's datatypes with any prefix, and by sizes where there are none. */
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
-    (void)state;
+    enum {
+        GAUGE = LIMEFILE_KIND_GAUGE,
+        PROPAGATOR = LIMEFILE_KIND_PROPAGATOR,
+        SCIDAC = LIMEFILE_KIND_SCIDAC,
+    };
     static const struct {
+        int kind;
         const char *name;
         unsigned precision;
-        uint64_t typesize, datacount;
+        uint64_t typesize, datacount; /* 0: not stated */
         unsigned colors, spins;
         bool complex;
         unsigned dims;
         uint64_t site[5];
     } fields[] = {
-        {"QUDA_DNs4Nc3_ColorSpinorField", 64, 192, 1, 3, 4, true, 2, {4, 3}},
-        {"QUDA_FNs4Nc3_ColorSpinorField", 32, 96, 12, 3, 4, true, 3, {12, 4, 3}},
-        {"QUDA_FNs1Nc3_ColorSpinorField", 32, 24, 1, 3, 1, true, 1, {3}},
-        {"QUDA_FNs2Nc24_ColorSpinorField", 32, 384, 1, 24, 2, true, 2, {2, 24}},
-        {"QIO_DNs4Nc3_ColorSpinorField", 64, 192, 1, 3, 4, true, 2, {4, 3}},
-        {"ABC_D3_DiracFermion", 64, 192, 1, 3, 4, true, 2, {4, 3}},
-        {"DiracFermion", 64, 192, 1, 0, 0, true, 2, {4, 3}},
-        {"USQCD_F3_ColorVector", 32, 24, 1, 3, 0, true, 1, {3}},
-        {"USQCD_F3_ColorVector", 32, 24, 3, 3, 0, true, 2, {3, 3}},
-        {"USQCD_F3_DiracPropagator", 32, 1152, 1, 3, 4, true, 4, {4, 4, 3, 3}},
-        {"ABC_F3_DiracPropagator", 32, 1152, 1, 3, 4, true, 4, {4, 4, 3, 3}},
-        {"QDP_F3_DiracPropagator", 32, 1152, 1, 3, 4, true, 4, {3, 4, 3, 4}},
-        {"QDP_F3_HalfFermion", 32, 48, 1, 3, 4, true, 2, {3, 2}},
-        {"QDP_F_ColorMatrix", 32, 32, 1, 2, 0, true, 2, {2, 2}},
-        {"QLA_F_Real", 32, 4, 1, 0, 0, false, 0, {0}},
-        {"Lattice", 32, 8, 1, 3, 4, true, 0, {0}},
-        {"Lattice", 32, 24, 1, 3, 4, true, 1, {3}},
-        {"Lattice", 32, 72, 1, 3, 4, true, 2, {3, 3}},
-        {"Lattice", 32, 96, 1, 3, 4, true, 2, {4, 3}},
-        {"Lattice", 64, 2304, 1, 3, 4, true, 4, {4, 4, 3, 3}},
-        {"Lattice", 64, 192, 12, 3, 4, true, 3, {12, 4, 3}},
-        {"Lattice", 64, 64, 4, 2, 4, true, 3, {4, 2, 2}},
-        {"Lattice", 64, 64, 1, 2, 1, true, 2, {2, 2}},
-        {"", 64, 192, 1, 3, 4, true, 2, {4, 3}},
-        {"mine", 64, 192, 1, 0, 0, true, 2, {4, 3}},
-        {"Lattice", 32, 20, 1, 3, 4, false, 1, {5}}, /* none of these */
-        {"Lattice", 32, 28, 1, 3, 4, false, 1, {7}}, /* an odd number of reals */
-        {"GRID_F_LorentzVector4_LorentzVector4", 32, 128, 1, 0, 0, false, 1, {32}}, /* twice */
-        {"USQCD_F3_Fermions", 32, 40, 1, 3, 4, false, 1, {10}}, /* not a word */
-        {"Lattice", 32, 24, 1, 4000000000, 4000000000, false, 1, {6}},
+        {SCIDAC, "QUDA_DNs4Nc3_ColorSpinorField", 64, 192, 1, 3, 4, true, 2, {4, 3}},
+        {SCIDAC, "QUDA_FNs4Nc3_ColorSpinorField", 32, 96, 12, 3, 4, true, 3, {12, 4, 3}},
+        {SCIDAC, "QUDA_FNs1Nc3_ColorSpinorField", 32, 24, 1, 3, 1, true, 1, {3}},
+        {SCIDAC, "QUDA_FNs2Nc24_ColorSpinorField", 32, 384, 1, 24, 2, true, 2, {2, 24}},
+        {SCIDAC, "QIO_DNs4Nc3_ColorSpinorField", 64, 192, 1, 3, 4, true, 2, {4, 3}},
+        {SCIDAC, "ABC_D3_DiracFermion", 64, 192, 1, 3, 4, true, 2, {4, 3}},
+        {SCIDAC, "DiracFermion", 64, 192, 1, 0, 0, true, 2, {4, 3}},
+        {SCIDAC, "USQCD_F3_ColorVector", 32, 24, 1, 3, 0, true, 1, {3}},
+        {SCIDAC, "USQCD_F3_ColorVector", 32, 24, 3, 3, 0, true, 2, {3, 3}},
+        {SCIDAC, "USQCD_F3_DiracPropagator", 32, 1152, 1, 3, 4, true, 4, {4, 4, 3, 3}},
+        {SCIDAC, "ABC_F3_DiracPropagator", 32, 1152, 1, 3, 4, true, 4, {4, 4, 3, 3}},
+        {SCIDAC, "QDP_F3_DiracPropagator", 32, 1152, 1, 3, 4, true, 4, {3, 4, 3, 4}},
+        {SCIDAC, "QDP_F3_HalfFermion", 32, 48, 1, 3, 4, true, 2, {3, 2}},
+        {SCIDAC, "QDP_F_ColorMatrix", 32, 32, 1, 2, 0, true, 2, {2, 2}},
+        {SCIDAC, "QLA_F_Real", 32, 4, 1, 0, 0, false, 0, {0}},
+        {SCIDAC, "Lattice", 32, 8, 1, 3, 4, true, 0, {0}},
+        {SCIDAC, "Lattice", 32, 24, 1, 3, 4, true, 1, {3}},
+        {SCIDAC, "Lattice", 32, 72, 1, 3, 4, true, 2, {3, 3}},
+        {SCIDAC, "Lattice", 32, 96, 1, 3, 4, true, 2, {4, 3}},
+        {SCIDAC, "Lattice", 64, 2304, 1, 3, 4, true, 4, {4, 4, 3, 3}},
+        {SCIDAC, "Lattice", 64, 192, 12, 3, 4, true, 3, {12, 4, 3}},
+        {SCIDAC, "Lattice", 64, 64, 4, 2, 4, true, 3, {4, 2, 2}},
+        {SCIDAC, "Lattice", 64, 64, 1, 2, 1, true, 2, {2, 2}},
+        {SCIDAC, "", 64, 192, 1, 3, 4, true, 2, {4, 3}},
+        {SCIDAC, "mine", 64, 192, 1, 0, 0, true, 2, {4, 3}},
+        {SCIDAC, "Lattice", 32, 20, 1, 3, 4, false, 1, {5}}, /* none of these */
+        {SCIDAC, "Lattice", 32, 28, 1, 3, 4, false, 1, {7}}, /* an odd number of reals */
+        {SCIDAC,
+         "GRID_F_LorentzVector4_LorentzVector4",
+         32,
+         128,
+         1,
+         0,
+         0,
+         false,
+         1,
+         {32}},                                                         /* twice */
+        {SCIDAC, "USQCD_F3_Fermions", 32, 40, 1, 3, 4, false, 1, {10}}, /* not a word */
+        {SCIDAC, "Lattice", 32, 24, 1, 4000000000, 4000000000, false, 1, {6}},
+        {GAUGE, "su3gauge", 64, 576, 0, 0, 0, true, 3, {4, 3, 3}},
+        {GAUGE, "su3gauge", 32, 288, 0, 0, 0, true, 3, {4, 3, 3}},
+        {GAUGE, "su2gauge", 64, 256, 0, 0, 0, true, 3, {4, 2, 2}},
+        {GAUGE, "sp4gauge", 64, 1024, 0, 0, 0, true, 3, {4, 4, 4}},
+        {GAUGE, "su3gauge", 64, 584, 0, 0, 0, false, 1, {73}},
+        {PROPAGATOR, "diracFermion", 64, 192, 0, 0, 0, true, 2, {4, 3}},
+        {PROPAGATOR, "staggered", 64, 48, 0, 0, 0, true, 1, {3}},
+        {SCIDAC, "QDP_F_Real", 32, 4, 0, 0, 0, false, 0, {0}},
+        {SCIDAC, "QDP_F_Real", 32, 12, 0, 0, 0, false, 1, {3}},
+        {SCIDAC, "QDP_D_Complex", 64, 16, 0, 0, 0, true, 0, {0}},
+        {SCIDAC, "QDP_F3_ColorMatrix", 32, 72, 0, 0, 0, true, 2, {3, 3}},
+        {SCIDAC, "QDP_F3_ColorMatrix", 32, 288, 0, 0, 0, true, 3, {4, 3, 3}},
+        {SCIDAC, "QDP_D2_ColorVector", 64, 32, 0, 0, 0, true, 1, {2}},
+        {SCIDAC, "QDP_D3_DiracFermion", 64, 192, 0, 0, 0, true, 2, {3, 4}},
+        {SCIDAC, "USQCD_D3_DiracFermion", 64, 192, 0, 0, 0, true, 2, {4, 3}},
+        {SCIDAC, "QUDA_DNc3_GaugeField", 64, 576, 0, 0, 0, true, 3, {4, 3, 3}},
+        {SCIDAC, "GRID_D_LorentzVector4_ColourMatrix3", 64, 576, 0, 0, 0, true, 3, {4, 3, 3}},
+        {SCIDAC, "GRID_D_SpinMatrix4_ColourMatrix3", 64, 2304, 0, 0, 0, true, 4, {4, 4, 3, 3}},
+        {SCIDAC, "GRID_F_Complex", 32, 8, 0, 0, 0, true, 0, {0}},
+        {SCIDAC, "Lattice", 64, 96, 0, 0, 0, false, 1, {12}},
+        {SCIDAC, "QDP_Int", 0, 4, 0, 0, 0, false, 1, {4}},
+        {SCIDAC, "QDP_F99999999999999999999_ColorMatrix", 32, 72, 0, 0, 0, true, 2, {3, 3}},
     };
     for (size_t i = 0; i < COUNT(fields); i++) {
         struct limefile_siteshape site;
+        uint64_t count = fields[i].datacount;
         struct limefile_field f = field_of(fields[i].name, fields[i].precision,
-                                           fields[i].typesize * fields[i].datacount);
-        f.datacount = fields[i].datacount;
+                                           fields[i].typesize * (count ? count : 1));
+        f.kind = (enum limefile_fieldkind)fields[i].kind;
+        f.by_format = fields[i].kind == SCIDAC ? 0 : 5;
+        f.datacount = count;
         f.colors = fields[i].colors;
         f.spins = fields[i].spins;
         limefile_siteshape_of(&f, &site);
@@ -72,9 +110,8 @@ static void test_shapes(void **state)
 }
 
 /* All dimensions of a site have names, which differ. */
-static void test_names_of_dimensions(void **state)
+TEST(test_names_of_dimensions)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint64_t site_bytes;
@@ -102,9 +139,8 @@ static void test_names_of_dimensions(void **state)
     }
 }
 
-static void test_datatypes(void **state)
+TEST(test_datatypes)
 {
-    (void)state;
     static const struct {
         const char *name;
         unsigned precision;
@@ -131,111 +167,4 @@ static void test_datatypes(void **state)
         assert_int_equal(limefile_datatype_precision(types[i].name), types[i].precision);
         assert_int_equal(limefile_datatype_is_known(types[i].name), types[i].known);
     }
-}
-
-/* ---- configurations ---- */
-
-static struct limefile_field configuration_of(const char *name)
-{
-    struct limefile_field f = field_of(name, 32, 288);
-    f.kind = LIMEFILE_KIND_GAUGE;
-    f.lattice = (struct limefile_lattice){4, {2, 3, 4, 5}};
-    f.sites = 120;
-    f.record.bytes = f.expected = f.sites * f.site_bytes;
-    return f;
-}
-
-static void assert_class(const struct limefile_field *f, enum limefile_configuration is,
-                         const char *reason)
-{
-    const char *why = "";
-    struct limefile_sites_field where;
-    struct limefile_sites sites;
-    assert_int_equal(limefile_field_configuration(f, &why), is);
-    assert_int_equal(limefile_field_configuration(f, NULL), is);
-    assert_true(reason ? why && strstr(why, reason) : !why);
-    assert_int_equal(limefile_sites_of_field(NULL, f, &where, &sites),
-                     is == LIMEFILE_CONFIGURATION ? 0 : LIMEFILE_E_STATE);
-}
-
-static void test_configurations(void **state)
-{
-    (void)state;
-    static const char *const good[] = {"su3gauge", "SU3Gauge", "USQCD_F3_ColorMatrix",
-                                       "ABC_F3_ColorMatrix", "QUDA_FNc3_GaugeField"};
-    static const char *const other[] = {"su3gauge#a1", "su3gauge_b", "so3gauge", "u3gauge",
-                                        "u1phase",     "su2gauge",   "sp4gauge"};
-    for (size_t i = 0; i < COUNT(good); i++) {
-        struct limefile_field f = configuration_of(good[i]);
-        assert_class(&f, LIMEFILE_CONFIGURATION, NULL);
-    }
-    for (size_t i = 0; i < COUNT(other); i++) {
-        struct limefile_field f = configuration_of(other[i]);
-        assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "not of SU(3)");
-    }
-}
-
-static void test_not_examined(void **state)
-{
-    (void)state;
-    struct limefile_field f = configuration_of("su3gauge");
-    f.disputed = true;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "contradict");
-    f = configuration_of("su3gauge");
-    f.site_bytes = 292;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "do not describe 4 colour matrices");
-    f = configuration_of("su3gauge");
-    f.boxed = f.halved = true;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "every second site");
-    f.halved = false;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "a part of the lattice");
-    f = configuration_of("su3gauge");
-    f.lattice.dims = 0;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "no record describes the lattice");
-    f.lattice.dims = 3;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "4 dimensions");
-    f = configuration_of("su3gauge");
-    f.sites = 0;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "volume");
-    f = configuration_of("su3gauge");
-    f.record.bytes -= 288;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "its length");
-    f = (struct limefile_field){.record = {.type = "ildg-binary-data", .bytes = 288}};
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "no metadata");
-    f.by_format = 1;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "cannot be read");
-}
-
-static void test_others(void **state)
-{
-    (void)state;
-    static const enum limefile_fieldkind kinds[] = {LIMEFILE_KIND_PROPAGATOR,
-                                                    LIMEFILE_KIND_SOURCE, LIMEFILE_KIND_GLOBAL};
-    struct limefile_field f = configuration_of("diracFermion");
-    for (size_t i = 0; i < COUNT(kinds); i++) {
-        f.kind = kinds[i];
-        assert_class(&f, LIMEFILE_NO_CONFIGURATION, NULL);
-    }
-    f = configuration_of("USQCD_F3_ColorMatrix"); /* 8 matrices in single precision */
-    f.kind = LIMEFILE_KIND_SCIDAC;
-    f.site_bytes = 576;
-    f.datacount = 8;
-    assert_class(&f, LIMEFILE_NO_CONFIGURATION, NULL);
-    f.datacount = 4; /* 4 data of twice the bytes of a matrix */
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "describe others");
-    f = configuration_of("Lattice"); /* no precision */
-    f.kind = LIMEFILE_KIND_SCIDAC;
-    f.precision = 0;
-    f.datacount = 4;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "describe others");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),       cmocka_unit_test(test_names_of_dimensions),
-        cmocka_unit_test(test_datatypes),    cmocka_unit_test(test_configurations),
-        cmocka_unit_test(test_not_examined), cmocka_unit_test(test_others),
-    };
-    return cmocka_run_group_tests_name("siteshape", tests, NULL, NULL);
 }

@@ -26,6 +26,8 @@ static int leave_folder(void **state)
     return chdir("/") == 0 ? rmdir(folder) : -1;
 }
 
+AROUND_ALL(enter_folder, leave_folder)
+
 /* The same calls must do the same on a file and in memory. */
 static void exercise(struct limefile_source *s)
 {
@@ -57,9 +59,8 @@ static void exercise(struct limefile_source *s)
     assert_int_equal(size, 20);
 }
 
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     struct limefile_memory memory;
     limefile_memory_init(&memory);
     exercise(&memory.source);
@@ -70,9 +71,8 @@ static void test_memory(void **state)
     limefile_memory_release(&memory); /* twice does no harm */
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
-    (void)state;
     struct limefile_fd file;
     int fd = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600);
     assert_true(fd >= 0);
@@ -86,9 +86,8 @@ static void test_file(void **state)
     assert_int_equal(file.source.ops->size(&file.source, &size), -EBADF);
 }
 
-static void test_lent_memory_is_never_written(void **state)
+TEST(test_lent_memory_is_never_written)
 {
-    (void)state;
     char lent[] = "lent";
     struct limefile_memory memory;
     limefile_memory_lend(&memory, lent, 4);
@@ -106,9 +105,8 @@ static ssize_t never(struct limefile_source *source, const void *buf, size_t n, 
     return 0;
 }
 
-static void test_writes_that_move_nothing(void **state)
+TEST(test_writes_that_move_nothing)
 {
-    (void)state;
     static const struct limefile_source_ops ops = {.write = never}, none = {0};
     struct limefile_source source = {&ops};
     assert_int_equal(limefile_write_full(&source, "x", 1, 0), -EIO);
@@ -116,9 +114,8 @@ static void test_writes_that_move_nothing(void **state)
     assert_int_equal(limefile_write_full(&source, "x", 1, 0), -EROFS);
 }
 
-static void test_partial_reads_before_an_error(void **state)
+TEST(test_partial_reads_before_an_error)
 {
-    (void)state;
     struct bytes b = {0};
     struct faulty faulty;
     char buf[100];
@@ -132,9 +129,8 @@ static void test_partial_reads_before_an_error(void **state)
     bytes_free(&b);
 }
 
-static void test_open(void **state)
+TEST(test_open)
 {
-    (void)state;
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "socket"};
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
@@ -156,17 +152,4 @@ static void test_open(void **state)
     assert_int_equal(limefile_check_fd(fd), -EBADF);
     assert_int_equal(limefile_check_fd(listener), LIMEFILE_E_NOT_FILE);
     close(listener);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_lent_memory_is_never_written),
-        cmocka_unit_test(test_writes_that_move_nothing),
-        cmocka_unit_test(test_partial_reads_before_an_error),
-        cmocka_unit_test(test_open),
-    };
-    return cmocka_run_group_tests_name("source", tests, enter_folder, leave_folder);
 }

@@ -29,9 +29,8 @@ static void check(const struct limefs_spans *spans, const bool *there)
     assert_memory_equal(shown, there, sizeof shown);
 }
 
-static void test_random_ranges(void **state)
+TEST(test_random_ranges)
 {
-    (void)state;
     srand(1);
     for (int round = 0; round < 2000; round++) {
         struct limefs_spans spans = {0};
@@ -55,9 +54,8 @@ static void test_random_ranges(void **state)
     }
 }
 
-static void test_no_room(void **state)
+TEST(test_no_room)
 {
-    (void)state;
     struct limefs_spans spans = {0};
     for (unsigned i = 0; i < LIMEFS_SPANS_MAX; i++)
         assert_true(limefs_spans_add(&spans, 10 * i, 10 * i + 1));
@@ -71,13 +69,4 @@ static void test_no_room(void **state)
     assert_true(limefs_spans_cover(&spans, 0, 2 * far));
     assert_false(limefs_spans_cover(&spans, 0, 2 * far + 1));
     assert_true(limefs_spans_cover(&spans, 5 * far, 5 * far)); /* nothing is always there */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_ranges),
-        cmocka_unit_test(test_no_room),
-    };
-    return cmocka_run_group_tests_name("spans", tests, NULL, NULL);
 }

@@ -17,29 +17,8 @@ static unsigned char *noise(size_t n)
     return data;
 }
 
-static void cksum_and_adler32(void **state)
+TEST(digests_agree)
 {
-    (void)state;
-    struct stage_sums sums;
-    struct stage_digest digest;
-    assert_int_equal(stage_sums_init(&sums, STAGE_ADLER32), 0);
-    stage_sums_result(&sums, &digest);
-    assert_int_equal(digest.cksum, UINT32_C(4294967295)); /* cksum </dev/null */
-    assert_int_equal(digest.adler32, 1);
-    stage_sums_release(&sums);
-    assert_int_equal(stage_sums_init(&sums, STAGE_ADLER32), 0);
-    stage_sums_add(&sums, "1234", 4);
-    stage_sums_add(&sums, "56789", 5);
-    stage_sums_result(&sums, &digest);
-    assert_int_equal(digest.cksum, 930766865);
-    assert_int_equal(digest.adler32, 0x091e01de);
-    assert_int_equal(digest.kinds, STAGE_CKSUM | STAGE_ADLER32);
-    stage_sums_release(&sums);
-}
-
-static void digests_agree(void **state)
-{
-    (void)state;
     struct stage_digest a = {.kinds = STAGE_CKSUM | STAGE_MD5, .cksum = 7};
     struct stage_digest b = {.kinds = STAGE_CKSUM | STAGE_ADLER32, .cksum = 7, .adler32 = 9};
     assert_true(stage_digest_agrees(&a, &b));
@@ -65,25 +44,17 @@ struct passing {
     bool bad, late;
 };
 
-static void add_text(struct bytes *b, const char *type, const char *text, unsigned flags)
-{
-    size_t n = strlen(text);
-    bytes_header(b, type, n, flags);
-    bytes_add(b, text, n);
-    bytes_fill(b, 0, (8 - n % 8) % 8);
-}
-
 static void add_description(struct bytes *b, size_t site_bytes, bool late)
 {
     char text[256];
     if (late)
-        add_text(b, "scidac-private-file-xml",
-                 "<scidacFile><dims>21 2</dims><volfmt>0</volfmt></scidacFile>", MB | ME);
+        bytes_text(b, "scidac-private-file-xml",
+                   "<scidacFile><dims>21 2</dims><volfmt>0</volfmt></scidacFile>", MB | ME);
     snprintf(text, sizeof text,
              "<scidacRecord><recordtype>0</recordtype><typesize>%zu</typesize>"
              "<datacount>1</datacount></scidacRecord>",
              site_bytes);
-    add_text(b, "scidac-private-record-xml", text, MB);
+    bytes_text(b, "scidac-private-record-xml", text, MB);
 }
 
 static void add_field(struct bytes *b, int i, bool wrong, bool late)
@@ -100,7 +71,7 @@ static void add_field(struct bytes *b, int i, bool wrong, bool late)
     sum.sumb ^= wrong;
     limefile_checksum_xml(&sum, xml);
     if (i != 1)
-        add_text(b, "scidac-checksum", xml, ME);
+        bytes_text(b, "scidac-checksum", xml, ME);
     free(data);
 }
 
@@ -134,9 +105,8 @@ static void pass(const struct passing *p, struct stage_fieldsums *sums, size_t m
 }
 
 /* Two fields among other bytes, cut anywhere, of sites of any size. */
-static void fields_in_pieces(void **state)
+TEST(fields_in_pieces)
 {
-    (void)state;
     for (int round = 0; round < 200; round++) {
         struct passing p;
         struct stage_fieldsums sums;
@@ -201,9 +171,8 @@ static void pass_data(const struct bytes *b, const struct limefile_fields *field
     assert_true(out->has_data);
 }
 
-static void data_in_pieces(void **state)
+TEST(data_in_pieces)
 {
-    (void)state;
     for (int round = 0; round < 400; round++) {
         struct bytes b = {0};
         struct limefile_memory memory;
@@ -230,9 +199,8 @@ static void data_in_pieces(void **state)
 }
 
 /* What has not come to its end is not right. */
-static void fields_cut_short(void **state)
+TEST(fields_cut_short)
 {
-    (void)state;
     struct passing p;
     struct stage_fieldsums sums;
     struct limefile_checksum found;
@@ -244,14 +212,4 @@ static void fields_cut_short(void **state)
     assert_int_equal(stage_fieldsums_verdict(&sums, -1, &found), last.record.ordinal);
     stage_fieldsums_release(&sums);
     unmake(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cksum_and_adler32), cmocka_unit_test(digests_agree),
-        cmocka_unit_test(fields_in_pieces),  cmocka_unit_test(fields_cut_short),
-        cmocka_unit_test(data_in_pieces),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,17 +47,15 @@ static void assert_given_up_at(const struct limefs_job *job, double then)
     assert_true(limefs_job_is_stalled(job, then + 0.1));
 }
 
-static void test_nothing_asked(void **state)
+TEST(test_nothing_asked)
 {
     struct bench b;
-    (void)state;
     assert_false(limefs_job_is_stalled(job_of(&b), 1e6));
 }
 
-static void test_each_kind(void **state)
+TEST(test_each_kind)
 {
     struct bench b;
-    (void)state;
     load(job_of(&b), 1, 1060); /* after a quiet minute */
     assert_given_up_at(&b.job, 1060 + limit);
     struct limefs_job *job = job_of(&b);
@@ -75,10 +73,9 @@ static void test_each_kind(void **state)
 }
 
 /* While others are. */
-static void test_one_alone(void **state)
+TEST(test_one_alone)
 {
     struct bench b;
-    (void)state;
     struct limefs_job *job = job_of(&b);
     load(job, 1, 1060);
     job->heard = 1e6;
@@ -86,22 +83,20 @@ static void test_one_alone(void **state)
 }
 
 /* What matters is when the SYNC was asked for, not how long nothing else was. */
-static void test_sync_after_a_quiet_minute(void **state)
+TEST(test_sync_after_a_quiet_minute)
 {
     struct bench b;
     struct limefs_job_sync sync;
-    (void)state;
     sync_from(job_of(&b), &sync, 1070);
     assert_given_up_at(&b.job, 1070 + 12 * limit);
     sync.done = true; /* and who waited for it has not woken up yet */
     assert_false(limefs_job_is_stalled(&b.job, 1e6));
 }
 
-static void test_behind_a_sync(void **state)
+TEST(test_behind_a_sync)
 {
     struct bench b;
     struct limefs_job_sync sync;
-    (void)state;
     struct limefs_job *job = job_of(&b);
     sync_from(job, &sync, 1001);
     load(job, 1, 1002);
@@ -113,11 +108,10 @@ static void test_behind_a_sync(void **state)
 }
 
 /* A job that is dead is not spared by who wants to sync. */
-static void test_before_a_sync(void **state)
+TEST(test_before_a_sync)
 {
     struct bench b;
     struct limefs_job_sync sync[2];
-    (void)state;
     struct limefs_job *job = job_of(&b);
     load(job, 1, 1001);
     sync_from(job, &sync[0], 1002);
@@ -131,14 +125,4 @@ static void test_before_a_sync(void **state)
     assert_given_up_at(job, 1060 + limit);
     load(job, 1, 1061);
     assert_given_up_at(job, 1060 + 12 * limit); /* the second one has waited for the first */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_asked), cmocka_unit_test(test_each_kind),
-        cmocka_unit_test(test_one_alone),     cmocka_unit_test(test_sync_after_a_quiet_minute),
-        cmocka_unit_test(test_behind_a_sync), cmocka_unit_test(test_before_a_sync),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,10 +33,9 @@ static bool was_broken(void)
     return was;
 }
 
-static void test_container(void **state)
+TEST(test_container)
 {
     struct limefs_container one = {0};
-    (void)state;
     assert_int_equal(one.is, LIMEFS_CONTAINER_CLOSED);
     limefs_container_closed(&one); /* it could not be opened */
     limefs_container_opened(&one);
@@ -60,10 +59,9 @@ static void test_container(void **state)
     assert_true(was_broken());
 }
 
-static void test_last(void **state)
+TEST(test_last)
 {
     struct limefs_last one = {0};
-    (void)state;
     assert_false(limefs_last_is_growing(&one));
     limefs_last_grows(&one);
     assert_true(limefs_last_is_growing(&one));
@@ -80,10 +78,9 @@ static void test_last(void **state)
 }
 
 /* A gap stays until the record is emptied, or its last user has gone. */
-static void test_gap(void **state)
+TEST(test_gap)
 {
     struct limefs_last one = {0};
-    (void)state;
     limefs_last_fails(&one, -EIO, false); /* within its length: told, and that is all */
     assert_int_equal(one.is, LIMEFS_LAST_SETTLED);
     assert_int_equal(limefs_last_error(&one), 0);
@@ -116,10 +113,9 @@ static void test_gap(void **state)
     assert_int_equal(limefs_last_error(&one), 0);
 }
 
-static void test_aside(void **state)
+TEST(test_aside)
 {
     struct limefs_collected one = {0};
-    (void)state;
     assert_false(limefs_collected_is(&one));
     limefs_collected_begins(&one, 0, true);
     assert_true(limefs_collected_is(&one) && limefs_collected_is_empty(&one));
@@ -145,10 +141,9 @@ static void test_aside(void **state)
     assert_true(was_broken());
 }
 
-static void test_aside_gap(void **state)
+TEST(test_aside_gap)
 {
     struct limefs_collected one = {0};
-    (void)state;
     limefs_collected_fails(&one, -EIO, false);
     assert_int_equal(one.is, LIMEFS_COLLECTED_NONE);
     limefs_collected_fails(&one, -ENOSPC, true);
@@ -175,10 +170,9 @@ static void test_aside_gap(void **state)
     assert_false(was_broken());
 }
 
-static void test_sync(void **state)
+TEST(test_sync)
 {
     struct limefs_job_view view = {0};
-    (void)state;
     assert_false(limefs_sync_begins(&view));
     limefs_sync_ends(&view);
     limefs_sync_due(&view);
@@ -188,14 +182,4 @@ static void test_sync(void **state)
     limefs_sync_ends(&view);
     assert_false(limefs_sync_begins(&view));
     limefs_sync_ends(&view);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_container), cmocka_unit_test(test_last),
-        cmocka_unit_test(test_gap),       cmocka_unit_test(test_aside),
-        cmocka_unit_test(test_aside_gap), cmocka_unit_test(test_sync),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

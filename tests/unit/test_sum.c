@@ -1,16 +1,11 @@
 /* test_sum.c - sums of whole records, by any number of threads, against an oracle that knows
  * nothing of isa-l */
 #define _GNU_SOURCE
-#include "unit.h"
-#include "limeildg.h"
+#include "made.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-
-enum { AT = 392 }; /* where the data of the made files begin */
 
 /* ---- reads that fail: this one stands before libc's ---- */
 
@@ -39,7 +34,7 @@ ssize_t pread(int fd, void *data, size_t n, off_t offset)
 
 static uint32_t crc_table[256];
 
-static void make_table(void)
+__attribute__((constructor)) static void make_table(void)
 {
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t c = i;
@@ -91,57 +86,6 @@ static void assert_same(struct limefile_checksum is, struct limefile_checksum wa
     assert_int_equal(is.sumb, want.sumb);
 }
 
-/* ---- made files ---- */
-
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t random_word(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    return seed ^= seed << 17;
-}
-
-struct made {
-    int fd;
-    unsigned char *data;
-    struct limefile_field field;
-};
-
-static struct made make(uint64_t site_bytes, uint64_t sites)
-{
-    char path[] = "/var/tmp/limefs-test-sum-XXXXXX"; /* /tmp may be without O_DIRECT */
-    struct limefile_fd file;
-    size_t n = (size_t)(site_bytes * sites);
-    struct made m = {.fd = mkostemp(path, O_CLOEXEC), .data = malloc(n + 8)};
-    assert_true(m.fd >= 0);
-    unlink(path);
-    for (size_t i = 0; i < n; i += 8) {
-        uint64_t word = random_word();
-        memcpy(m.data + i, &word, sizeof word);
-    }
-    limefile_fd_init(&file, m.fd);
-    assert_int_equal(limefile_write_full(&file.source, m.data, n, AT), 0);
-    m.field.record = (struct limefile_record){.data_offset = AT, .bytes = n};
-    m.field.sites = sites;
-    m.field.site_bytes = site_bytes;
-    m.field.expected = n;
-    return m;
-}
-
-static void unmake(struct made *m)
-{
-    close(m->fd);
-    free(m->data);
-}
-
-/* From now on it is to come from the disk. */
-static void cool(const struct made *m)
-{
-    assert_int_equal(fdatasync(m->fd), 0);
-    assert_int_equal(posix_fadvise(m->fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-}
-
 /* ---- what progress is told ---- */
 
 struct told {
@@ -172,9 +116,34 @@ static struct limefile_checksum sum_of(const struct made *m, unsigned threads)
 
 /* ---- tests ---- */
 
-static void test_any_threads(void **state)
+/* CRC-32 of "123456789" is 0xcbf43926, by definition of the polynomial. */
+TEST(test_by_hand)
 {
-    (void)state;
+    static const uint32_t crc = 0xcbf43926;
+    struct limefile_checksum sum = {0};
+    limefile_checksum_add(&sum, "123456789", 1, 9, 0);
+    assert_int_equal(sum.suma, crc);
+    assert_int_equal(sum.sumb, crc);
+    sum = (struct limefile_checksum){0};
+    limefile_checksum_add(&sum, "123456789", 1, 9, 29); /* mod 29: 0, mod 31: 29 */
+    assert_int_equal(sum.suma, crc);
+    assert_int_equal(sum.sumb, crc << 29 | crc >> 3);
+    sum = (struct limefile_checksum){0};
+    /* 2^64 - 1 mod 29 is 23, mod 31 is 15 */
+    limefile_checksum_add(&sum, "123456789", 1, 9, UINT64_MAX);
+    assert_int_equal(sum.suma, crc << 23 | crc >> 9);
+    assert_int_equal(sum.sumb, crc << 15 | crc >> 17);
+    sum = (struct limefile_checksum){0};
+    limefile_checksum_add(&sum, "123456789123456789", 2, 9, 28); /* ranks 28 and 29 */
+    assert_int_equal(sum.suma, (crc << 28 | crc >> 4) ^ crc);
+    assert_int_equal(sum.sumb, (crc << 28 | crc >> 4) ^ (crc << 29 | crc >> 3));
+    struct limefile_checksum before = sum;
+    limefile_checksum_add(&sum, NULL, 0, 9, 5);
+    assert_memory_equal(&sum, &before, sizeof sum);
+}
+
+TEST(test_any_threads)
+{
     static const struct {
         uint64_t site_bytes, sites;
     } shapes[] = {
@@ -196,9 +165,8 @@ static void test_any_threads(void **state)
     }
 }
 
-static void test_half_in_memory(void **state)
+TEST(test_half_in_memory)
 {
-    (void)state;
     struct made m = make(576, 20000);
     struct limefile_checksum want = oracle(&m.field, m.data);
     for (int i = 0; i < 8; i++) {
@@ -225,9 +193,8 @@ static void add_in_pieces(const struct made *m, struct limefile_checksum want)
     assert_same((struct limefile_checksum){odd.suma ^ even.suma, odd.sumb ^ even.sumb}, want);
 }
 
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
-    (void)state;
     struct made m = make(24, 5000);
     struct limefile_checksum want = oracle(&m.field, m.data);
     for (int i = 0; i < 50; i++)
@@ -235,9 +202,8 @@ static void test_pieces(void **state)
     unmake(&m);
 }
 
-static void test_hypercubes(void **state)
+TEST(test_hypercubes)
 {
-    (void)state;
     for (int i = 0; i < 60; i++) {
         struct limefile_field f = {.boxed = true, .lattice.dims = 1 + (unsigned)i % 6};
         uint64_t sites = 1;
@@ -260,9 +226,8 @@ static void test_hypercubes(void **state)
     }
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-    (void)state;
     struct limefile_checksum sum;
     for (int large = 0; large < 2; large++) {
         struct made m = make(large ? 3000000 : 576, large ? 3 : 20000);
@@ -287,9 +252,8 @@ static void test_errors(void **state)
     }
 }
 
-static void test_reading_fails(void **state)
+TEST(test_reading_fails)
 {
-    (void)state;
     struct limefile_checksum sum;
     for (int large = 0; large < 2; large++) {
         struct made m = make(large ? 3000000 : 576, large ? 3 : 20000);
@@ -313,10 +277,28 @@ static void test_reading_fails(void **state)
 
 /* ---- files that real programs wrote ---- */
 
-typedef void field_fn(int fd, struct limefile_source *, const struct limefile_field *);
+enum { FLIPS = 10000 };
 
-/* Calls for each field of the corpus that has a checksum; how many. */
-static size_t each_field(field_fn *call)
+static void flip(struct limefile_source *source, const struct limefile_field *field)
+{
+    size_t n = (size_t)field->record.bytes;
+    unsigned char *data = malloc(n);
+    assert_non_null(data);
+    assert_int_equal(limefile_read_full(source, data, n, field->record.data_offset), n);
+    for (int i = 0; i < FLIPS; i++) {
+        struct limefile_checksum sum = {0};
+        uint64_t bit = random_word() % (8 * n);
+        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        limefile_field_add(field, &sum, data, 0, field->sites);
+        assert_true(sum.suma != field->checksum.suma && sum.sumb != field->checksum.sumb);
+        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    free(data);
+}
+
+/* Of each field of the corpus that has a checksum; that all of them are right: lime checksum.
+ */
+TEST(test_each_flip_is_found)
 {
     const char *folder = getenv("CORPUS");
     DIR *dir = opendir(folder ? folder : "tests/data/corpus");
@@ -337,7 +319,7 @@ static size_t each_field(field_fn *call)
             struct limefile_field field;
             limefile_fields_get(&fields, i, &field);
             if (field.has_checksum) {
-                call(fd, &file.source, &field);
+                flip(&file.source, &field);
                 count++;
             }
         }
@@ -346,55 +328,12 @@ static size_t each_field(field_fn *call)
         close(fd);
     }
     closedir(dir);
-    return count;
-}
-
-static void verify(int fd, struct limefile_source *source, const struct limefile_field *field)
-{
-    (void)source;
-    struct limefile_checksum sum;
-    for (unsigned threads = 0; threads <= 16; threads++) {
-        assert_int_equal(limefile_field_sum(fd, field, threads, NULL, NULL, &sum), 0);
-        assert_same(sum, field->checksum);
-    }
-}
-
-static void test_corpus(void **state)
-{
-    (void)state;
-    assert_int_equal(each_field(verify), 9);
-}
-
-enum { FLIPS = 10000 };
-
-static void flip(int fd, struct limefile_source *source, const struct limefile_field *field)
-{
-    (void)fd;
-    size_t n = (size_t)field->record.bytes;
-    unsigned char *data = malloc(n);
-    assert_non_null(data);
-    assert_int_equal(limefile_read_full(source, data, n, field->record.data_offset), n);
-    for (int i = 0; i < FLIPS; i++) {
-        struct limefile_checksum sum = {0};
-        uint64_t bit = random_word() % (8 * n);
-        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        limefile_field_add(field, &sum, data, 0, field->sites);
-        assert_true(sum.suma != field->checksum.suma && sum.sumb != field->checksum.sumb);
-        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
-    }
-    free(data);
-}
-
-static void test_each_flip_is_found(void **state)
-{
-    (void)state;
-    each_field(flip);
+    assert_int_equal(count, 9);
 }
 
 /* In the file, which is read each time. */
-static void test_flips_in_a_file(void **state)
+TEST(test_flips_in_a_file)
 {
-    (void)state;
     struct made m = make(576, 5000);
     struct limefile_checksum right = sum_of(&m, 0);
     for (int i = 0; i < 300; i++) {
@@ -409,17 +348,4 @@ static void test_flips_in_a_file(void **state)
     }
     assert_same(sum_of(&m, 0), right);
     unmake(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_threads),     cmocka_unit_test(test_half_in_memory),
-        cmocka_unit_test(test_pieces),          cmocka_unit_test(test_hypercubes),
-        cmocka_unit_test(test_errors),          cmocka_unit_test(test_reading_fails),
-        cmocka_unit_test(test_corpus),          cmocka_unit_test(test_each_flip_is_found),
-        cmocka_unit_test(test_flips_in_a_file),
-    };
-    make_table();
-    return cmocka_run_group_tests_name("sum", tests, NULL, NULL);
 }

@@ -48,10 +48,9 @@ static void assert_right(struct limefs_tally *tally, const struct limefile_check
     assert_int_equal(limefs_tally_left(tally), 0);
 }
 
-static void test_any_order(void **state)
+TEST(test_any_order)
 {
     static const uint64_t sizes[] = {1, 7, 24, 576, 5000};
-    (void)state;
     srand(3);
     for (int round = 0; round < 400; round++) {
         struct limefile_field field = field_of(sizes[round % COUNT(sizes)], 1 + rand() % 60);
@@ -72,9 +71,8 @@ static void test_any_order(void **state)
 }
 
 /* Requests of a stream come out of order, and do not end with sites. */
-static void test_stream(void **state)
+TEST(test_stream)
 {
-    (void)state;
     srand(4);
     struct limefile_field field = field_of(576, 10000);
     uint64_t bytes = field.record.bytes, step = 131072;
@@ -101,9 +99,8 @@ static void test_stream(void **state)
 }
 
 /* A hypercube: a site's rank is the one that it has in the whole lattice. */
-static void test_boxed(void **state)
+TEST(test_boxed)
 {
-    (void)state;
     struct limefile_field field = field_of(8, 2 * 4 * 4);
     field.boxed = true;
     field.lattice = (struct limefile_lattice){4, {8, 4, 4, 4}};
@@ -120,9 +117,8 @@ static void test_boxed(void **state)
 }
 
 /* Reading at random does not take all memory, or for ever. */
-static void test_hopeless(void **state)
+TEST(test_hopeless)
 {
-    (void)state;
     struct limefile_field field = field_of(64, 100000);
     unsigned char *data = noise((size_t)field.record.bytes);
     struct limefs_tally *tally = limefs_tally_new(&field);
@@ -140,15 +136,4 @@ static void test_hopeless(void **state)
     serve(tally, (const unsigned char *)"", 0, 1);
     assert_true(limefs_tally_is_hopeless(tally));
     limefs_tally_free(tally);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_boxed),
-        cmocka_unit_test(test_hopeless),
-    };
-    return cmocka_run_group_tests_name("tally", tests, NULL, NULL);
 }

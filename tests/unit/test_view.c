@@ -59,11 +59,10 @@ static struct limefs_view *current(struct limefs_node *node)
     return view;
 }
 
-static void test_same(void **state)
+TEST_WITH(test_same, set_up, tear_down)
 {
     struct limefile_record record;
     struct limefs_view *view = current(one), *found;
-    (void)state;
     assert_ptr_equal(current(one), view);
     assert_int_equal(view->pins, 2);
     struct limefs_inode it = limefs_inode_now(fs, limefs_view_inode(fs, view, 1));
@@ -80,11 +79,10 @@ static void test_same(void **state)
 
 /* A record that takes the place of another has an id of its own: a list with the old one may
  * still be on its way to the kernel. */
-static void test_record_made_again(void **state)
+TEST_WITH(test_record_made_again, set_up, tear_down)
 {
     uint64_t ids[40];
     struct limefs_view *view = current(one);
-    (void)state;
     for (int i = 0; i < 40; i++) {
         ids[i] = limefs_view_inode(fs, view, 1);
         for (int j = 0; j < i; j++) {
@@ -103,9 +101,8 @@ static void test_record_made_again(void **state)
 
 /* Another container under the name is another view, with another slot; who holds the old one
  * has it still. */
-static void test_replaced(void **state)
+TEST_WITH(test_replaced, set_up, tear_down)
 {
-    (void)state;
     struct limefs_view *old = current(one);
     uint64_t id = old->id;
     assert_int_equal(unlinkat(fs->source_fd, "one", 0), 0);
@@ -119,9 +116,8 @@ static void test_replaced(void **state)
 }
 
 /* max_open is 1: who is used last stays open, and the other wakes up for who comes again. */
-static void test_sleep(void **state)
+TEST_WITH(test_sleep, set_up, tear_down)
 {
-    (void)state;
     struct limefs_view *first = current(one);
     limefs_view_lookup(fs, first, 1); /* the kernel knows a record of it */
     struct limefs_view *second = current(two);
@@ -157,10 +153,9 @@ static bool look(bool *young, bool *perhaps)
 
 /* A change in the same tick of the clock would not show: so nothing is sure until it is over.
  */
-static void test_sure(void **state)
+TEST_WITH(test_sure, set_up, tear_down)
 {
     bool young, perhaps;
-    (void)state;
     do {
         write_container("one", 100);
         bool sure = look(&young, &perhaps);
@@ -195,11 +190,10 @@ static void on_changed_too(struct limefs_view *view)
     both++;
 }
 
-static void test_watch(void **state)
+TEST_WITH(test_watch, set_up, tear_down)
 {
     static const struct limefs_view_watch first = {.changed = on_changed, .freed = on_freed},
                                           second = {.changed = on_changed_too};
-    (void)state;
     limefs_view_watch(fs, &first);
     limefs_view_watch(fs, &second);
     struct limefs_view *view = current(one);
@@ -223,7 +217,7 @@ static void test_watch(void **state)
 /* ---- whether a view still shows what its name leads to ---- */
 
 /* Every row of the table in view.h. Changed at 100.5 s; the clock is `later` ms after that. */
-static void test_judge(void **state)
+TEST(test_judge)
 {
     static const struct {
         enum limefs_view_state state;
@@ -247,7 +241,6 @@ static void test_judge(void **state)
         {LIMEFS_VIEW_SUSPECT, true, true, 5000, false, LIMEFS_VIEW_CHANGED},
         {LIMEFS_VIEW_SUSPECT, true, false, 5, true, LIMEFS_VIEW_CHANGED},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct timespec at = {100, 500000000};
         struct limefile_identity seen = {.ino = 1, .size = 10, .mtime = at, .ctime = at};
@@ -260,18 +253,4 @@ static void test_judge(void **state)
             limefs_view_judge(rows[i].state, &seen, &now, &clock, rows[i].being_written),
             rows[i].answer);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_judge),
-        cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_record_made_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_sleep, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_sure, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_watch, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,10 +48,9 @@ static void put_raw(const void *data, size_t n)
 
 /* ---- packets ---- */
 
-static void test_round_trip(void **state)
+TEST_WITH(test_round_trip, connect_ends, close_ends)
 {
     char text[32];
-    (void)state;
     limejob_request(&sent, LIMEJOB_READ, UINT64_C(0x1122334455667788));
     limejob_put_u32(&sent, 0xdeadbeef);
     limejob_put_u64(&sent, UINT64_C(0xfedcba9876543210));
@@ -70,14 +69,13 @@ static void test_round_trip(void **state)
 }
 
 /* As docs/protocol.md has it. */
-static void test_bytes_on_the_wire(void **state)
+TEST_WITH(test_bytes_on_the_wire, connect_ends, close_ends)
 {
     static const unsigned char wanted[] = {
         0x4c, 0x49, 0x4d, 0x4a, 2, 0, 1, 0, 0, 0, 0, 0, 8, 0, 0, 0,
         1,    0,    0,    0,    0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0,
     };
     unsigned char raw[sizeof wanted];
-    (void)state;
     limejob_request(&sent, LIMEJOB_HELLO, 1);
     limejob_put_u64(&sent, 64 << 20);
     assert_int_equal(limejob_send(&near, &sent, 1000), 0);
@@ -85,7 +83,7 @@ static void test_bytes_on_the_wire(void **state)
     assert_memory_equal(raw, wanted, sizeof raw);
 }
 
-static void test_writes_on_the_wire(void **state)
+TEST_WITH(test_writes_on_the_wire, connect_ends, close_ends)
 {
     static const unsigned char wanted[] = {
         0x4c, 0x49, 0x4d, 0x4a, 2,    0,    8, 0, 0, 0, 0, 0, 48,   0, 0,    0, 6,    0,
@@ -94,7 +92,6 @@ static void test_writes_on_the_wire(void **state)
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0,    0, 0xe8, 3, 0,    0,
     };
     unsigned char raw[sizeof wanted];
-    (void)state;
     limejob_request(&sent, LIMEJOB_WRITE, 6);
     limejob_put_u32(&sent, 8);
     limejob_put_u64(&sent, 1 << 20);
@@ -110,10 +107,9 @@ static void test_writes_on_the_wire(void **state)
     assert_int_equal(limejob_message_of(LIMEJOB_WRITE)->most, sent.bytes);
 }
 
-static void test_replies(void **state)
+TEST(test_replies)
 {
     char text[LIMEJOB_TEXT_MAX], longer[2 * LIMEJOB_TEXT_MAX];
-    (void)state;
     limejob_request(&sent, LIMEJOB_OPEN, 7);
     limejob_reply(&got, &sent, 0, "not sent");
     assert_true(got.opcode == LIMEJOB_OPEN && got.tag == 7 && got.flags == LIMEJOB_REPLY);
@@ -134,10 +130,9 @@ static void test_replies(void **state)
     assert_int_equal(strlen(text), LIMEJOB_TEXT_MAX - 1);
 }
 
-static void test_broken_replies(void **state)
+TEST(test_broken_replies)
 {
     char text[16];
-    (void)state;
     limejob_request(&got, LIMEJOB_OPEN, 0);
     assert_int_equal(limejob_get_code(&got, text, sizeof text), -EPROTO);
     limejob_request(&got, LIMEJOB_OPEN, 0);
@@ -148,10 +143,9 @@ static void test_broken_replies(void **state)
     assert_int_equal(limejob_get_code(&got, NULL, 0), -EPROTO);
 }
 
-static void test_gets_end(void **state)
+TEST(test_gets_end)
 {
     char text[4];
-    (void)state;
     limejob_request(&got, LIMEJOB_CLOSE, 0);
     limejob_put_u32(&got, 5);
     assert_true(limejob_get_u64(&got) == 0 && got.broken);
@@ -166,10 +160,9 @@ static void test_gets_end(void **state)
     assert_string_equal(text, "");
 }
 
-static void test_puts_end(void **state)
+TEST_WITH(test_puts_end, connect_ends, close_ends)
 {
     static char much[LIMEJOB_PAYLOAD_MAX];
-    (void)state;
     limejob_request(&sent, LIMEJOB_STATUS, 0);
     limejob_put_bytes(&sent, much, sizeof much);
     assert_false(sent.broken);
@@ -178,9 +171,8 @@ static void test_puts_end(void **state)
     assert_int_equal(limejob_send(&near, &sent, 0), -EMSGSIZE);
 }
 
-static void test_messages(void **state)
+TEST(test_messages)
 {
-    (void)state;
     for (uint16_t opcode = LIMEJOB_HELLO; opcode <= LIMEJOB_SYNC; opcode++) {
         const struct limejob_message *message = limejob_message_of(opcode);
         assert_non_null(message);
@@ -203,11 +195,10 @@ static const struct limefile_identity conf = {
     .ctime = {1763632801, 5},
 };
 
-static void test_opening(void **state)
+TEST(test_opening)
 {
     static struct limejob_opening opening;
     char text[64];
-    (void)state;
     limejob_request(&sent, LIMEJOB_OPEN, 2);
     limejob_put_opening(&sent, &conf, "/data/conf.0001", 5);
     assert_int_equal(sent.bytes, LIMEJOB_IDENTITY_BYTES + 4 + 15);
@@ -230,7 +221,7 @@ static int get_opening(const char *path, size_t n, uint32_t root, uint64_t bytes
     return limejob_get_opening(&sent, &opening);
 }
 
-static void test_roots(void **state)
+TEST(test_roots)
 {
     static const struct {
         const char *path;
@@ -244,7 +235,6 @@ static void test_roots(void **state)
         {"/a/", 2, -EINVAL},    {"/a//", 3, -EINVAL},   {"a/b", 1, -EINVAL},
         {"", 1, -EINVAL},       {"//", 1, -EINVAL},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(get_opening(rows[i].path, strlen(rows[i].path), rows[i].root, 1),
                          rows[i].err);
@@ -253,7 +243,7 @@ static void test_roots(void **state)
     assert_int_equal(get_opening("/a/b", 4, 2, (uint64_t)INT64_MAX + 1), -EINVAL);
 }
 
-static void test_differences(void **state)
+TEST(test_differences)
 {
     struct limefile_identity others[9];
     static const char *const words[] = {
@@ -268,7 +258,6 @@ static void test_differences(void **state)
         "ctime 1763632801.000000007, not 1763632801.000000005",
     };
     char text[128];
-    (void)state;
     for (size_t i = 0; i < COUNT(others); i++)
         others[i] = conf;
     others[0].dev = others[1].ino = others[2].uid = 7;
@@ -288,10 +277,9 @@ static void test_differences(void **state)
 
 /* ---- headers ---- */
 
-static void test_longest_packet(void **state)
+TEST_WITH(test_longest_packet, connect_ends, close_ends)
 {
     unsigned char raw[LIMEJOB_HEADER_BYTES];
-    (void)state;
     limejob_request(&sent, LIMEJOB_STATUS, 3);
     sent.bytes = LIMEJOB_PAYLOAD_MAX;
     memset(sent.payload, 0x5a, sizeof sent.payload);
@@ -307,9 +295,8 @@ static void test_longest_packet(void **state)
 
 /* ---- channels ---- */
 
-static void test_two_at_once(void **state)
+TEST_WITH(test_two_at_once, connect_ends, close_ends)
 {
-    (void)state;
     for (uint64_t tag = 0; tag < 2; tag++) {
         limejob_request(&sent, LIMEJOB_STATUS, tag);
         assert_int_equal(limejob_send(&near, &sent, 0), 0);
@@ -320,10 +307,9 @@ static void test_two_at_once(void **state)
     }
 }
 
-static void test_hung_up(void **state)
+TEST_WITH(test_hung_up, connect_ends, close_ends)
 {
     unsigned char raw[LIMEJOB_HEADER_BYTES];
-    (void)state;
     limejob_request(&sent, LIMEJOB_STATUS, 1);
     limejob_header_encode(&sent, raw);
     put_raw(raw, 10); /* in the middle of a packet */
@@ -332,9 +318,8 @@ static void test_hung_up(void **state)
     assert_int_equal(limejob_send(&far, &sent, 1000), -EPIPE);
 }
 
-static void test_time_outs(void **state)
+TEST_WITH(test_time_outs, connect_ends, close_ends)
 {
-    (void)state;
     assert_int_equal(limejob_receive(&far, &got, 30), 0);
     limejob_request(&sent, LIMEJOB_STATUS, 1);
     sent.bytes = LIMEJOB_PAYLOAD_MAX;
@@ -346,10 +331,9 @@ static void test_time_outs(void **state)
 
 /* ---- descriptors ---- */
 
-static void test_descriptor_passes(void **state)
+TEST_WITH(test_descriptor_passes, connect_ends, close_ends)
 {
     struct stat a, b;
-    (void)state;
     int fd = memfd_create("passed", MFD_CLOEXEC);
     limejob_request(&sent, LIMEJOB_HELLO, 1);
     limejob_put_u64(&sent, 0);
@@ -369,10 +353,9 @@ static void test_descriptor_passes(void **state)
 
 /* ---- windows ---- */
 
-static void test_window(void **state)
+TEST(test_window)
 {
     struct limejob_window mine, theirs;
-    (void)state;
     int before = count_fds();
     assert_int_equal(limejob_window_create(&mine, 10000), 0);
     assert_int_not_equal(ftruncate(mine.fd, 0), 0);
@@ -384,30 +367,4 @@ static void test_window(void **state)
     assert_int_equal(count_fds(), before);
     assert_int_equal(limejob_window_create(&mine, 0), -EINVAL);
     assert_int_equal(limejob_window_create(&mine, LIMEJOB_WINDOW_MAX + 1), -EINVAL);
-}
-
-#define WITH_ENDS(test) cmocka_unit_test_setup_teardown(test, connect_ends, close_ends)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_ENDS(test_round_trip),
-        WITH_ENDS(test_bytes_on_the_wire),
-        WITH_ENDS(test_writes_on_the_wire),
-        cmocka_unit_test(test_replies),
-        cmocka_unit_test(test_broken_replies),
-        cmocka_unit_test(test_gets_end),
-        WITH_ENDS(test_puts_end),
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_opening),
-        cmocka_unit_test(test_roots),
-        cmocka_unit_test(test_differences),
-        WITH_ENDS(test_longest_packet),
-        WITH_ENDS(test_two_at_once),
-        WITH_ENDS(test_hung_up),
-        WITH_ENDS(test_time_outs),
-        WITH_ENDS(test_descriptor_passes),
-        cmocka_unit_test(test_window),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,8 @@ static struct bytes expected(void)
     return b;
 }
 
-static void test_bytes_are_exact(void **state)
+TEST(test_bytes_are_exact)
 {
-    (void)state;
     struct bytes want = expected();
     for (int mode = 0; mode < 2; mode++) { /* whole, and short and interrupted writes */
         struct faulty to;
@@ -65,9 +64,8 @@ static void test_bytes_are_exact(void **state)
     bytes_free(&want);
 }
 
-static void test_data_in_pieces(void **state)
+TEST(test_data_in_pieces)
 {
-    (void)state;
     struct bytes want = {0};
     struct limefile_memory memory;
     uint64_t size, at;
@@ -97,9 +95,8 @@ static void test_data_in_pieces(void **state)
     bytes_free(&want);
 }
 
-static void test_appending(void **state)
+TEST(test_appending)
 {
-    (void)state;
     struct bytes want = {0};
     struct limefile_memory memory;
     struct limefile_writer *writer;
@@ -118,9 +115,8 @@ static void test_appending(void **state)
     bytes_free(&want);
 }
 
-static void test_order_of_messages(void **state)
+TEST(test_order_of_messages)
 {
-    (void)state;
     struct limefile_memory memory;
     uint64_t size;
     limefile_memory_init(&memory);
@@ -138,9 +134,8 @@ static void test_order_of_messages(void **state)
     limefile_memory_release(&memory);
 }
 
-static void test_state(void **state)
+TEST(test_state)
 {
-    (void)state;
     struct limefile_memory memory;
     uint64_t size, at;
     limefile_memory_init(&memory);
@@ -168,9 +163,8 @@ static void test_state(void **state)
     limefile_writer_free(NULL);
 }
 
-static void test_types_and_lengths(void **state)
+TEST(test_types_and_lengths)
 {
-    (void)state;
     struct limefile_memory memory;
     char type[200];
     memset(type, 't', sizeof type);
@@ -189,9 +183,8 @@ static void test_types_and_lengths(void **state)
     limefile_memory_release(&memory);
 }
 
-static void test_failing_writes(void **state)
+TEST(test_failing_writes)
 {
-    (void)state;
     struct faulty to;
     uint64_t size;
     struct bytes want = expected();
@@ -215,9 +208,8 @@ static void test_failing_writes(void **state)
     bytes_free(&want);
 }
 
-static void test_nowhere_to_write(void **state)
+TEST(test_nowhere_to_write)
 {
-    (void)state;
     struct limefile_memory memory;
     uint64_t size;
     limefile_memory_lend(&memory, "", 0);
@@ -225,15 +217,4 @@ static void test_nowhere_to_write(void **state)
     assert_int_equal(add(w, "t", 1, 0, true, true), 0);
     assert_int_equal(limefile_writer_finish(w, &size), -EROFS);
     limefile_writer_free(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes_are_exact), cmocka_unit_test(test_data_in_pieces),
-        cmocka_unit_test(test_appending),       cmocka_unit_test(test_order_of_messages),
-        cmocka_unit_test(test_state),           cmocka_unit_test(test_types_and_lengths),
-        cmocka_unit_test(test_failing_writes),  cmocka_unit_test(test_nowhere_to_write),
-    };
-    return cmocka_run_group_tests_name("writer", tests, NULL, NULL);
 }

@@ -3,16 +3,12 @@
 #define UNIT_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "suite.h"
 
 #include "limefile.h"
 #include "mix.h"
@@ -89,6 +85,15 @@ static inline void bytes_record(struct bytes *b, const char *type, size_t n, int
 {
     bytes_header(b, type, n, flags);
     bytes_fill(b, value, n);
+    bytes_fill(b, 0, (8 - n % 8) % 8);
+}
+
+static inline void bytes_text(struct bytes *b, const char *type, const char *text,
+                              unsigned flags)
+{
+    size_t n = strlen(text);
+    bytes_header(b, type, n, flags);
+    bytes_add(b, text, n);
     bytes_fill(b, 0, (8 - n % 8) % 8);
 }
 
