@@ -107,7 +107,7 @@ class Tool(limetest.TestCase):
         with limetest.Mount(folder) as mount:
             for path in (folder, mount.path, mount.join("inner")):
                 for command in ("info", "check"):
-                    self.run_fails(["lime", command, path], "Is a directory", status=2)
+                    self.fails(["lime", command, path], "Is a directory", status=2)
 
     def test_a_record_without_rights(self):
         """Nothing is made up where it cannot be read."""

@@ -186,9 +186,9 @@ class Formats(limetest.TestCase):
             for words in (["sh", "-c", "echo x >> conf/ildg-format"],
                           ["sh", "-c", "echo x > conf/new"], ["rm", "conf/003-ildg-binary-data"],
                           ["truncate", "-s", "5", "conf/nersc-header"]):
-                self.run_fails(words, "Read-only file system", status=None, cwd=mount.path)
+                self.fails(words, "Read-only file system", status=None, cwd=mount.path)
         self.assertEqual(read(path), self.nersc)
-        self.run_fails(["limefs", "-o", "rw", path, self.tempdir()],
+        self.fails(["limefs", "-o", "rw", path, self.tempdir()],
                        "open for writing: Read-only file system")
 
     def test_another_file_in_its_place(self):
@@ -226,7 +226,7 @@ class Formats(limetest.TestCase):
     def test_damaged(self):
         for content in (self.nersc[:-1], self.milc[:-1],
                         self.openqcd[:-8], b"BEGIN_HEADER\n" * 50):
-            self.run_fails(["limefs", self.write("conf", content), self.tempdir()], "conf")
+            self.fails(["limefs", self.write("conf", content), self.tempdir()], "conf")
 
 
 if __name__ == "__main__":

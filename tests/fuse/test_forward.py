@@ -282,7 +282,7 @@ class Forward(limetest.TestCase):
             self.assertIn("read through it", text)
             self.assertEqual(json.loads(self.run_ok(["limefs", "--status", "--json",
                                                      mount.path])), stats(mount))
-            self.run_fails(["limefs", "--status", "/"], "not the mount point of a limefs")
+            self.fails(["limefs", "--status", "/"], "not the mount point of a limefs")
 
 
 

@@ -134,7 +134,7 @@ class Process(limetest.TestCase):
                 os.pread(file.fileno(), 1000000, 0)
                 os.stat(mount.join("001-info"))
         time.sleep(1.1)  # so long the kernel has the attributes of the mount point
-        self.run_fails(["limefs", self.path, mount.path], "fusermount3 -u")
+        self.fails(["limefs", self.path, mount.path], "fusermount3 -u")
         mount.stop()
         with limetest.Mount(self.path, mountpoint=mount.path):
             self.assertEqual(read(mount.join("info")), b"hello")

@@ -652,7 +652,7 @@ class Wrapper(limetest.TestCase):
         for args, status, words_ in (([], 125, "no command"), (["--what"], 125, "--help"),
                                      (["/nonexistent"], 127, "No such file"),
                                      (["/"], 126, "Permission denied")):
-            self.run_fails(["limefs-run", *args], words_, status=status)
+            self.fails(["limefs-run", *args], words_, status=status)
 
     def test_what_is_preloaded_stays(self):
         env = {**os.environ, "LD_PRELOAD": "/nonexistent.so"}

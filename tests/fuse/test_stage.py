@@ -20,7 +20,7 @@ class Stage(limetest.TestCase):
         put(self.c, self.data)
 
     def refused(self, words, source, target):
-        self.run_fails(["lime", "stage", "-f", source, target], words)
+        self.fails(["lime", "stage", "-f", source, target], words)
         self.assertEqual(os.listdir(self.folder), ["c"])
         self.assertEqual(read(self.c), self.data)
 

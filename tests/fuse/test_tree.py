@@ -224,7 +224,7 @@ class Tree(limetest.TestCase):
 
     def test_a_mount_point_inside_the_tree_is_refused(self):
         os.makedirs(os.path.join(self.top, "in/side"))
-        self.run_fails(["limefs", self.top, os.path.join(self.top, "in/side")],
+        self.fails(["limefs", self.top, os.path.join(self.top, "in/side")],
                        "mount elsewhere", timeout=10)
 
 

@@ -115,7 +115,7 @@ class Inner(writelib.TestCase):
                 for mode in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT):
                     self.assertErrno(errno.EPERM, os.open, mount.join(name), mode | os.O_APPEND)
                 for shell in ("sh", "bash"):
-                    self.run_fails([shell, "-c", 'echo abc >>"$1"', "sh", mount.join(name)],
+                    self.fails([shell, "-c", 'echo abc >>"$1"', "sh", mount.join(name)],
                                    "not permitted", status=None)
                 done = limetest.run(["dd", f"of={mount.join(name)}", "oflag=append",
                                      "conv=notrunc", "status=none"], input=b"more")

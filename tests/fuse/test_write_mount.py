@@ -81,7 +81,7 @@ class Mounting(writelib.TestCase):
                         limetest.record(*A, 1, 0) + limetest.record(*B, 1, 1) + b"a tail"):
             tree = self.tempdir()
             path = put(os.path.join(tree, "c.lime"), strange)
-            self.run_fails(["limefs", "-o", "rw", path, self.tempdir()], words, timeout=60)
+            self.fails(["limefs", "-o", "rw", path, self.tempdir()], words, timeout=60)
             with self.rw(tree) as mount:
                 first = mount.join("c.lime", os.listdir(mount.join("c.lime"))[0])
                 self.assertErrno(errno.EROFS, open, first, "r+b")
@@ -115,7 +115,7 @@ class Mounting(writelib.TestCase):
             put(mount.join("new"), b"x")
         self.assertHolds(path, [A, B, ("third", b"d" * 8), ("new", b"x")])
         path = self.write("c.lime", left[:-8])
-        self.run_fails(["limefs", "-o", "rw", path, self.tempdir()],
+        self.fails(["limefs", "-o", "rw", path, self.tempdir()],
                        "part old, part new", timeout=60)
         self.assertEqual(read(path), left[:-8])
 
@@ -131,7 +131,7 @@ class Mounting(writelib.TestCase):
         fs = writelib.SmallFs(self, "tmpfs", 4)
         path = put(fs.join("c.lime"), limetest.container([A]))
         self.run_ok(["mount", "-o", "remount,ro", fs.path])
-        self.run_fails(["limefs", "-o", "rw", path, self.tempdir()],
+        self.fails(["limefs", "-o", "rw", path, self.tempdir()],
                        "Read-only file system", status=None, timeout=20)
         with limetest.Mount(path) as mount:
             self.assertEqual(read(mount.join("first")), A[1])
