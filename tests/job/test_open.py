@@ -13,6 +13,7 @@ import faults
 import jobclient
 import jobtest
 import limetest
+import mpitest
 from jobclient import OPEN, OPEN_WRITE
 
 MIB = 1 << 20
@@ -188,7 +189,7 @@ class Exchanged(TestCase):
     def start_job(cls):
         cls.folder = limetest.tempdir()
         cls.faults = faults.Faults(cls.folder)
-        return jobtest.Job(2, env=cls.faults.environment()).start()
+        return jobtest.Job(2, env=cls.faults.environment(mpitest.environment())).start()
 
     def setUp(self):
         super().setUp()
