@@ -1,8 +1,10 @@
-"""Records read by small requests that follow each other: the daemon reads ahead itself."""
+"""Records read around the kernel's cache and from it, and by small requests that follow each other:
+the daemon reads ahead itself."""
 
 import contextlib
 import ctypes
 import errno
+import itertools
 import mmap
 import os
 import random
@@ -68,13 +70,37 @@ class Ahead(limetest.TestCase):
         limetest.drop_cache(self.path)
 
     def test_whole(self):
-        for size in (1000, 32768, 100000, 131072, MIB, 1 << 30):
-            for at in (0, 5, 3 * MIB + 7, SIZE - 200000):
+        for opts, sizes in ((SMALL, (1000, 32768, 100000, 131072, MIB, 1 << 30)),
+                            (None, (131072,)), ("readahead=0", (131072,))):
+            for size, at in itertools.product(sizes, (0, 5, 3 * MIB + 7, SIZE - 200000)):
                 limetest.drop_cache(self.path)
-                with limetest.Mount(self.path, opts=SMALL) as mount:
+                with limetest.Mount(self.path, opts=opts) as mount:
                     for _ in range(2):
                         self.assertTrue(read_by(mount.join("data"), size, at) == self.data[at:],
                                         (size, at))
+
+    def test_reads_around_the_kernels_cache(self):
+        with limetest.Mount(self.path) as mount, limetest.descriptor(
+                mount.join("data"), os.O_RDONLY | os.O_DIRECT) as fd:
+            buffer = mmap.mmap(-1, 3 << 20)
+            for at in (0, 4096, SIZE // 4096 * 4096, SIZE - 1, SIZE):
+                got = os.preadv(fd, [buffer], at)
+                self.assertTrue(buffer[:got] == self.data[at:at + (3 << 20)], at)
+
+    def test_pages_stay_cached_between_opens(self):
+        os.utime(self.path, (1, 1))  # one changed this very moment is indexed a second time
+        with limetest.Mount(self.path) as mount:
+            path = mount.join("data")
+            limetest.read(path)
+            before = self.reads_of(mount.pid)
+            self.assertTrue(limetest.read(path) == self.data)
+            self.assertLess(self.reads_of(mount.pid) - before, SIZE // 4)
+
+    @staticmethod
+    def reads_of(pid):
+        """Bytes that the daemon has read so far."""
+        with open(f"/proc/{pid}/io") as file:
+            return int(dict(line.split(": ") for line in file)["rchar"])
 
     def test_around_the_page_cache(self):
         """What is read ahead does not pass the page cache, and is read once."""
@@ -114,7 +140,7 @@ class Ahead(limetest.TestCase):
                 if part != self.data[at:at + most]:
                     wrong.append((seed, at, size, most))
                 os.posix_fadvise(shared, 0, 0, os.POSIX_FADV_DONTNEED)
-        for opts in (SMALL, SMALL + ",max_read=65536", SMALL + ",max_threads=2"):
+        for opts in (None, SMALL, SMALL + ",max_read=65536", SMALL + ",max_threads=2"):
             limetest.drop_cache(self.path)
             with limetest.Mount(self.path, opts=opts) as mount:
                 shared = os.open(mount.join("data"), os.O_RDONLY)
@@ -204,17 +230,6 @@ class Ahead(limetest.TestCase):
                     self.assertEqual(error.errno, errno.ESTALE)
                 os.close(file)
         os.close(fd)
-
-    def test_left_and_closed(self):
-        """What was read for nobody is let go of with the file; the mount can be ended at once."""
-        with limetest.Mount(self.path, opts=SMALL) as mount:
-            for turn in range(40):
-                limetest.drop_cache(self.path)
-                most = (turn % 7 + 1) * 300000
-                self.assertTrue(read_by(mount.join("data"), 131072, 0, most) == self.data[:most])
-            with open(mount.join("data"), "rb") as file, \
-                    mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
-                self.assertTrue(mapped[:] == self.data)
 
     def test_ended(self):
         """A daemon that is told to end, or is killed, does so, and no reader waits for ever."""

@@ -4,11 +4,9 @@ takes no times from us for a file that it knows."""
 import fcntl
 import mmap
 import os
-import shutil
 import sys
 import threading
 import time
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import faults
@@ -93,16 +91,6 @@ class Changed(Below):
         os.utime(mount, ns=(LONG_AGO, LONG_AGO))
         rewrite(below, NEWER)
         self.assertSame(below, mount)
-
-    @unittest.skipUnless(shutil.which("rsync"), "needs rsync")
-    def test_rsync_copies_it(self):
-        below, mount = self.paths("file")
-        to = os.path.join(self.tempdir(), "file")
-        self.run_ok(["rsync", "-a", mount, to])
-        rewrite(below, NEW)
-        writelib.until(lambda: mtime(mount) == mtime(below))
-        self.run_ok(["rsync", "-a", mount, to])
-        self.assertEqual(read(to), NEW)
 
     def test_of_two_names(self):
         """Which stay one file."""

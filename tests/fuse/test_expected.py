@@ -73,14 +73,17 @@ class OpenFiles(TestCase):
         path = self.put("plain", b"old data")
         for harm in (lambda: os.rename(self.put("new", b"new"), path), lambda: os.unlink(path)):
             self.put("plain", b"old data")
-            with self.mount("attr_timeout=0", "entry_timeout=0") as mnt, \
-                    open(mnt.join("plain"), "rb") as file:
+            with self.mount("attr_timeout=0", "entry_timeout=30") as mnt, \
+                    open(mnt.join("plain"), "rb", buffering=0) as file:
+                self.assertEqual(file.read(3), b"old")
                 harm()
                 for _ in range(3):
                     self.assertEqual(os.fstat(file.fileno()).st_size, 8)
-                self.assertEqual(file.read(), b"old data")
-                if os.path.exists(path):
+                if os.path.exists(path):  # the two do not share pages
+                    self.assertEqual(read(mnt.join("plain")), b"new")
                     self.assertEqual(os.stat(mnt.join("plain")).st_size, 3)
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                self.assertEqual(file.read(), b" data")
 
 
 class Emptied(TestCase):
@@ -110,7 +113,12 @@ class Renamed(TestCase):
             os.mkdir(mnt.join("empty.lime"))
             os.rename(mnt.join("a"), mnt.join("empty.lime"))
             self.assertEqual(read(mnt.join("empty.lime", "t")), b"a")
+            os.mkdir(mnt.join("d"))
+            os.rename(mnt.join("empty.lime"), mnt.join("d", "moved.lime"))
+            put(mnt.join("d", "moved.lime", "new"), b"x")
             self.assertEqual(read(mnt.join("b", "t")), b"b")
+        self.assertEqual(read(os.path.join(self.folder, "d", "moved.lime")),
+                         container([("t", b"a"), ("new", b"x")]))
 
 
 if __name__ == "__main__":

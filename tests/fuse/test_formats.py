@@ -119,17 +119,6 @@ class Formats(limetest.TestCase):
                 self.assertEqual(os.getxattr(data, "user.lime.reason"),
                                  b"which sites of the lattice it has is not known")
 
-    def test_what_takes_a_look_at_all_of_it_stays_a_file(self):
-        """Nobody waits for that who only looks a name up."""
-        folder = self.tempdir()
-        sites = 512 ** 3
-        head = struct.pack("<i4i64si", 20103, 512, 512, 512, 1, b"", 1)
-        os.truncate(put(os.path.join(folder, "list"), head), 88 + 4 * sites + 8 + 288 * sites)
-        put(os.path.join(folder, "order"), gaugelib.write_nersc(0 * self.links, floating="IEEE64"))
-        with limetest.Mount(folder, opts="formats") as mount:
-            for name in ("list", "order"):
-                self.assertTrue(os.path.isfile(mount.join(name)), name)
-
     def test_a_list_that_names_a_site_twice(self):
         """Such a file is no configuration, and its bytes are there; a long list is not read to look
         a name up, and whoever opens it is told."""
@@ -207,7 +196,8 @@ class Formats(limetest.TestCase):
                     self.assertRaises(OSError, os.pread, old.fileno(), 8, 65536)
 
     def test_large_files_with_holes(self):
-        """Whoever looks at them neither waits nor fills the memory."""
+        """Whoever looks at them neither waits nor fills the memory; what takes a look at all of a
+        file stays one."""
         folder = self.tempdir()
         head = gaugelib.write_nersc(self.links, floating="IEEE64")[:-len(self.data)]
         head = head.replace(b"= 4\n", b"= 256\n")
@@ -215,8 +205,9 @@ class Formats(limetest.TestCase):
         head = struct.pack("<i4i64si", 20103, 1024, 1024, 512, 1, b"Sun Nov 22", 1)
         os.truncate(put(os.path.join(folder, "conf.milc"), head),
                     len(head) + 8 + (4 + 288) * 512 * 1024 ** 2)
+        put(os.path.join(folder, "order"), gaugelib.write_nersc(0 * self.links, floating="IEEE64"))
         with limetest.Mount(folder, opts="formats") as mount:
-            for name in ("conf.nersc", "conf.milc"):
+            for name in ("conf.nersc", "conf.milc", "order"):
                 done = run(["stat", "-c", "%F", mount.join(name)], timeout=60, check=True)
                 self.assertEqual(done.stdout, b"regular file\n")
             with open(f"/proc/{mount.pid}/status", encoding="ascii") as status:

@@ -1,5 +1,6 @@
 """A store that does not answer, for a part of a tree: the rest of it goes on."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -40,12 +41,20 @@ class Hanging(writelib.TestCase):
         self.addCleanup(child.stdout.close)
         return child
 
+    @contextlib.contextmanager
+    def hung(self, call, **how):
+        """This call of the daemon, in the folder, until the end of the `with`."""
+        self.faults.arm(faults.DAEMON, call, 1, 0, faults.HANG, **how)
+        try:
+            yield
+        finally:
+            self.faults.disarm()
+
     def hangs_at(self, mount, call, *before):
         """Others are served while one waits."""
         for path in before:
             self.assertEqual(self.ask(mount.join(path)).wait(300), 0)
-        self.faults.arm(faults.DAEMON, call, 1, 0, faults.HANG, lasts=True)
-        try:
+        with self.hung(call, lasts=True):
             waiting = self.ask(mount.join("hung/a/data"))
             writelib.until(lambda: self.faults.struck or waiting.poll() is not None, 300)
             hung = self.faults.struck > 0
@@ -58,8 +67,6 @@ class Hanging(writelib.TestCase):
                 file.write(b"TEXT")
             if hung:
                 self.assertIsNone(waiting.poll(), call)
-        finally:
-            self.faults.disarm()
         self.assertEqual(waiting.communicate(timeout=300)[0], b"%d\n" % len(DATA), call)
         return hung
 
@@ -86,15 +93,12 @@ class Hanging(writelib.TestCase):
         with self.rw(self.top, "attr_timeout=1000", "entry_timeout=1000",
                      env=self.faults.environment()) as mount:
             os.stat(mount.join("hung"))
-            self.faults.arm(faults.DAEMON, "fstatat", 1, 0, faults.HANG)
-            try:
+            with self.hung("fstatat"):
                 waiting = self.ask(mount.join("hung/a/last"))
                 writelib.until(lambda: self.faults.struck, 300)
                 other = self.ask(mount.join("hung/b/last"))
                 writelib.until(lambda: other.poll() is not None, 60)
                 self.assertIsNone(waiting.poll())
-            finally:
-                self.faults.disarm()
             self.assertEqual(other.communicate(timeout=300)[0], b"4\n")
             self.assertEqual(waiting.communicate(timeout=300)[0], b"4\n")
 
@@ -104,15 +108,12 @@ class Hanging(writelib.TestCase):
                      env=self.faults.environment()) as mount:
             path = mount.join("hung/a")
             os.stat(path)
-            self.faults.arm(faults.DAEMON, "pread", 1, 0, faults.HANG)
-            try:
+            with self.hung("pread"):
                 listing = subprocess.Popen(["ls", path], stdout=subprocess.DEVNULL)
                 writelib.until(lambda: self.faults.struck, 300)
                 setting = subprocess.Popen([sys.executable, "-c", SETS, path])
                 writelib.until(lambda: setting.poll() is not None, 60)
                 self.assertIsNone(listing.poll())
-            finally:
-                self.faults.disarm()
             self.assertEqual(setting.wait(300), 0)
             self.assertEqual(listing.wait(300), 0)
             self.assertEqual(os.stat(path).st_mtime, 1000000000)

@@ -80,13 +80,6 @@ class Deviations(limetest.TestCase):
             self.assertEqual(read(mount.join("a%2Fb")), b"1")
             self.assertRaises(OSError, os.stat, mount.join("x" * 256))
 
-    def test_the_same_type_10000_times(self):
-        data = limetest.container([("t", b"%d" % i) for i in range(10000)])
-        with limetest.Mount(self.write("c.lime", data)) as mount:
-            self.assertEqual(len(os.listdir(mount)), 10000)
-            self.assertEqual(read(mount.join("9999-t")), b"9998")
-            self.assertEqual(read(mount.join("042-t")), b"41")
-
 
 @limetest.needs_fuse
 class NoContainer(limetest.TestCase):

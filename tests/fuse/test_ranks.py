@@ -14,7 +14,6 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-import test_content
 import mpitest
 from jobtest import cpu_seconds
 from mpitest import MPIRUN, environment
@@ -174,23 +173,8 @@ class Ranks(TestCase):
             status = json.loads(self.run_ok(["limefs-io", "--status", job, "--json"]))
             self.assertEqual(status["ranks"], 3)
             self.assertEqual(status["clients"], 2)
+            self.assertGreater(stats(two)["forwarded_bytes"], self.records * RECORD // 2)
             self.assertGreaterEqual(status["bytes_read"], stats(one)["forwarded_bytes"])
-
-    def test_the_corpus(self):
-        with serving(self.mount("ranks=2", source=limetest.CORPUS)) as mount:
-            for row in limetest.manifest():
-                self.assertEqual(sha256(read(mount.join(row["file"], test_content.name_of(row)))),
-                                 row["sha256"])
-
-    def test_a_tree(self):
-        for i in range(3):
-            os.makedirs(os.path.join(self.folder, f"deep/{i}"))
-            os.link(self.container, os.path.join(self.folder, f"deep/{i}/conf.{i}"))
-        with serving(self.mount("ranks=2", source=self.folder)) as mount:
-            for i in range(3):
-                self.assertEqual(sha256(read(mount.join(f"deep/{i}/conf.{i}/data-{i}"))),
-                                 sha256(self.data[i]))
-            self.assertGreater(stats(mount)["forwarded_bytes"], 2 * RECORD)
 
 
 
@@ -271,11 +255,6 @@ class Faults(TestCase):
         with serving(self.mount("ranks=1")):
             pass
         self.assertEqual(folders(daemon), [])
-
-    def test_mpirun_fails(self):
-        with self.mount("ranks=2", "mpirun=false") as mount:
-            self.assertEqual(sha256(read(mount.join("data-0"))), sha256(self.data[0]))
-            self.assertEqual(stats(mount)["forwarded_bytes"], 0)
 
     def test_a_foreign_job_that_goes_and_comes(self):
         path = os.path.join(self.tempdir(), "socket")

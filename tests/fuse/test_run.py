@@ -1,13 +1,11 @@
 """limefs-run: reads of records go round the mount, and give what the mount gives."""
 
 import array
-import hashlib
 import io
 import itertools
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tarfile
@@ -191,32 +189,6 @@ class Programs(limetest.TestCase):
                     if not out.startswith(self.data[:8]):
                         out = read(os.path.join(to, "out"))
                     self.assertEqual(out, self.data)
-
-    def test_python(self):
-        code = ("import os, sys\n"
-                "with open(sys.argv[1], 'rb') as file:\n"
-                "    data = file.read()\n"
-                "with open(sys.argv[1], 'rb', buffering=0) as file:\n"
-                "    assert file.read(10) + os.pread(file.fileno(), 10, 10) == data[:20]\n"
-                "os.write(1, data)\n")
-        with limetest.Mount(self.folder) as mount:
-            self.assertEqual(self.check(PYTHON, "-c", code, mount.join("a", "data")), self.data)
-
-    @unittest.skipUnless(numpython.has("numpy"), "needs numpy")
-    def test_numpy(self):
-        """A mapping is the mount's; what is read is not."""
-        header = b"{'descr': '<u8', 'fortran_order': False, 'shape': (375000,), }"
-        header += b" " * (117 - len(header)) + b"\n"
-        array = b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + self.data
-        path = settled(os.path.join(self.tempdir(), "n.lime"), ("array", array))
-        code = ("import numpy, sys\n"
-                "with open(sys.argv[2], 'rb') as file:\n"
-                "    data = file.read()\n"
-                "mapped = numpy.load(sys.argv[1], mmap_mode='r')\n"
-                "assert mapped.tobytes() == data\n"
-                "assert numpy.load(sys.argv[1]).tobytes() == data\n")
-        with limetest.Mount(path) as mount:
-            self.check(PYTHON, "-c", code, mount.join("array"), self.plain)
 
     @unittest.skipUnless(numpython.has("numpy"), "needs numpy")
     def test_faces(self):
@@ -515,15 +487,6 @@ class Changes(limetest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (0, b"%d\n" % SIZE), done.stderr)
                 self.assertGreater(done.round, 0)
                 self.assertGreater(done.through, 0)
-
-    def test_whole_records(self):
-        """Of a container that is replaced all the time."""
-        digest = hashlib.md5(words(1)).digest()
-        with limetest.Mount(self.folder) as mount:
-            for turn in range(1, 20):
-                self.replaced(turn)
-                done = run(["cat", mount.join("c.lime", "one")])
-                self.assertEqual(hashlib.md5(done.stdout).digest(), digest)
 
 
 @limetest.needs_fuse

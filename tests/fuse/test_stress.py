@@ -31,19 +31,6 @@ class Replaced(limetest.TestCase):
     def setUp(self):
         self.source = self.tempdir()
 
-    def test_two_files_of_one_name_do_not_share_pages(self):
-        """Files that are no containers: the reader of the first goes on with the first."""
-        path = put(self.source + "/plain", b"1" * 1000000)
-        mount = self.mount(self.source, opts="entry_timeout=30,attr_timeout=0")
-        with open(mount.join("plain"), "rb", buffering=0) as old:
-            self.assertEqual(old.read(10), b"1" * 10)
-            replace(path, b"2" * 500000)
-            self.assertEqual(set(read(mount.join("plain"))), {ord("2")})
-            rest = bytearray()
-            while chunk := old.read(100000):
-                rest += chunk
-            self.assertEqual((len(rest), set(rest)), (1000000 - 10, {ord("1")}))
-
     def test_a_directory_in_the_place_of_another(self):
         put(self.source + "/d/one", b"1")
         mount = self.mount(self.source, opts="entry_timeout=30,attr_timeout=30")

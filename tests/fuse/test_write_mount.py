@@ -198,23 +198,6 @@ class Trees(writelib.TestCase):
     def under(self, *names):
         return os.path.join(self.top, *names)
 
-    def test_a_container_in_it(self):
-        os.mkdir(self.under("deep"))
-        path = put(self.under("deep/c.lime"), limetest.container([A, B]))
-        with self.rw(self.top) as mount:
-            inside = mount.join("deep/c.lime")
-            put(os.path.join(inside, "new"), b"x" * 100)
-            put(os.path.join(inside, "first"), b"another length")
-            with open(os.path.join(inside, "second"), "r+b") as file:
-                file.write(b"1234")
-            self.assertErrno(errno.EPERM, os.unlink, os.path.join(inside, "first"))
-            os.unlink(os.path.join(inside, "new"))
-            put(os.path.join(inside, "003-newer"), b"y")
-            self.assertEqual(sorted(os.listdir(inside)), ["001-first", "002-second", "003-newer"])
-        self.assertHoldsForAll(path, [("first", b"another length"), ("second", b"1234" + B[1][4:]),
-                                      ("newer", b"y")])
-        self.assertEqual(os.listdir(self.under("deep")), ["c.lime"])
-
     def test_mkdir_makes_a_container(self):
         with self.rw(self.top) as mount:
             os.mkdir(mount.join("new.lime"))
@@ -282,34 +265,6 @@ class Trees(writelib.TestCase):
                 put(mount.join(name, "new"), b"n")
         for name in ("x", "y"):
             self.assertHolds(self.under(name), [A, ("new", b"n")])
-
-    def test_renaming_containers(self):
-        put(self.under("c.lime"), limetest.container([A]))
-        os.mkdir(self.under("d"))
-        with self.rw(self.top) as mount:
-            put(mount.join("c.lime/new"), b"x")
-            try:
-                os.rename(mount.join("c.lime"), mount.join("d/moved.lime"))
-                where = "d/moved.lime"
-            except OSError as error:
-                self.assertIn(error.errno, (errno.EPERM, errno.EBUSY))
-                where = "c.lime"
-            put(mount.join(where, "newer"), b"y")
-        self.assertHolds(self.under(where), [A, ("new", b"x"), ("newer", b"y")])
-
-    def test_records_do_not_leave_their_container(self):
-        put(self.under("a.lime"), limetest.container([A, B]))
-        put(self.under("b.lime"), limetest.container([A, B]))
-        put(self.under("plain"), b"p")
-        with self.rw(self.top) as mount:
-            for old, new in (("a.lime/second", "b.lime/third"), ("a.lime/second", "x"),
-                             ("a.lime/first", "b.lime/first"), ("plain", "a.lime/third"),
-                             ("plain", "a.lime/second")):
-                for call in (os.rename, os.link):
-                    self.assertErrno((errno.EPERM, errno.EXDEV, errno.EEXIST), call,
-                                     mount.join(old), mount.join(new))
-        for name in ("a.lime", "b.lime"):
-            self.assertHolds(self.under(name), [A, B])
 
     def test_many_containers(self):
         count = 300

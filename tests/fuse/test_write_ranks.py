@@ -2,27 +2,21 @@
 
 import contextlib
 import errno
-import json
 import mmap
 import os
 import random
-import shutil
 import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import mpitest
-import test_ranks
+import test_write
 import writelib
 from test_ranks import pids_of, serving, stats
-from writelib import MIB, until
+from writelib import A, MIB, put, pwrite_all, read, some, until
 
 SMALL = ("extent=4M", "window=64M", "forward_from=1M", "job_timeout=2")
-
-
-def blocks(seed, nbytes):
-    return writelib.some(nbytes, seed)
 
 
 def write_record(path, data, block=MIB, flags=os.O_CREAT, each=None):
@@ -47,21 +41,19 @@ class TestCase(writelib.TestCase):
         """A mount whose job serves."""
         return serving(self.rw(source, *opts, env=mpitest.environment(), timeout=60))
 
-    def foreign_job(self, ranks):
-        return test_ranks.TestCase.foreign_job(self, ranks)
-
 
 class Good(TestCase):
     OPTS = (*SMALL, "job_timeout=30")  # a busy disk may take seconds; it is no fault
 
     def test_records(self):
-        """Appended, one after the other, and in place, on some number of ranks."""
+        """Appended, one after the other, and in place, on some number of ranks; also where the
+        kernel caches nothing."""
         for ranks in (1, 2, 3, 4):
             with self.subTest(ranks=ranks):
-                first, second = blocks(ranks, 37 * MIB + 13), blocks(ranks + 10, 16 * MIB)
-                anew = blocks(ranks + 20, len(first))
+                first, second = some(37 * MIB + 13, ranks), some(16 * MIB, ranks + 10)
+                anew = some(len(first), ranks + 20)
                 path = self.write("c.lime", limetest.container([("info", b"x" * 77)]))
-                with self.through(path, f"ranks={ranks}") as mount:
+                with self.through(path, f"ranks={ranks}", *["direct_io"] * (ranks == 3)) as mount:
                     write_record(mount.join("first"), first)
                     self.assertHolds(path, [("info", b"x" * 77), ("first", first)])
                     write_record(mount.join("second"), second, block=64 * 1024)
@@ -73,58 +65,9 @@ class Good(TestCase):
                 self.assertEqual(through + locally, total)
                 self.assertGreater(through, total / 2)
 
-    def test_two_mounts_on_one_job(self):
-        """The job's own counter says that it really was the job."""
-        socket = self.foreign_job(2)
-        data = [blocks(i, 24 * MIB + i) for i in range(2)]
-        paths = [self.write(f"{i}.lime", b"") for i in range(2)]
-        mounts = [self.through(path, f"job={socket}") for path in paths]
-        limetest.at_once(*((write_record, mounts[i].join("data"), data[i]) for i in range(2)))
-        through = sum(stats(mount)["forwarded_written_bytes"] for mount in mounts)
-        for path, mount, one in zip(paths, mounts, data):
-            mount.stop()
-            self.assertHolds(path, [("data", one)])
-        status = json.loads(self.run_ok(["limefs-io", "--status", socket, "--json"],
-                                        env=mpitest.environment()))
-        self.assertEqual(status["bytes_written"], through)
-        self.assertGreater(through, 24 * MIB)
-
-    def test_eight_at_once(self):
-        """On ranges of one record, and others on other records."""
-        old = [blocks(i, 12 * MIB + i) for i in range(4)]
-        new = [blocks(i + 10, 12 * MIB + i) for i in range(4)]
-        path = self.write("c.lime", limetest.container([(f"r{i}", o) for i, o in enumerate(old)]))
-
-        def write_half(mount, i, half):
-            middle = len(new[i]) // 2 + 1001
-            begin, end = (0, middle) if half == 0 else (middle, len(new[i]))
-            with limetest.descriptor(mount.join(f"r{i}"), os.O_WRONLY) as fd:
-                for at in range(begin, end, MIB):
-                    writelib.pwrite_all(fd, new[i][at:min(at + MIB, end)], at)
-                os.fsync(fd)
-
-        with self.through(path, "ranks=2") as mount:
-            limetest.at_once(*((write_half, mount, i, half) for i in range(4) for half in range(2)))
-        self.assertHolds(path, [(f"r{i}", n) for i, n in enumerate(new)])
-
-    def test_read_while_it_is_written(self):
-        """What is gathered, or on its way, is found by who reads around the kernel's cache."""
-        data = blocks(1, 24 * MIB)
-        path = self.write("c.lime", b"")
-        with self.through(path, "ranks=2") as mount:
-            with limetest.descriptor(mount.join("data"),
-                                     os.O_RDWR | os.O_CREAT | os.O_DIRECT) as fd:
-                for at in range(0, len(data), MIB):
-                    writelib.pwrite_all(fd, data[at:at + MIB], at)
-                    with limetest.descriptor(mount.join("data"), os.O_DIRECT) as other:
-                        for place in (at, max(0, at - 5 * MIB)):
-                            self.assertBytes(os.pread(other, MIB, place), data[place:place + MIB])
-                os.fsync(fd)
-        self.assertHolds(path, [("data", data)])
-
     def test_requests_overtake_each_other(self):
         """A stream whose requests come in another order is one all the same."""
-        data = blocks(1, 48 * MIB)
+        data = some(48 * MIB, 1)
         path = self.write("c.lime", limetest.container([("data", bytes(len(data)))]))
         order = [*range(8), *(at for near in range(8, 28) for at in (near, near + 20))]
         block = mmap.mmap(-1, MIB)  # begins at a page: the kernel makes one request of it
@@ -132,7 +75,7 @@ class Good(TestCase):
             with limetest.descriptor(mount.join("data"), os.O_WRONLY | os.O_DIRECT) as fd:
                 for at in order:
                     block[:] = data[at * MIB:(at + 1) * MIB]
-                    writelib.pwrite_all(fd, block, at * MIB)
+                    pwrite_all(fd, block, at * MIB)
                 os.fsync(fd)
             self.assertGreater(stats(mount)["forwarded_written_bytes"], 40 * MIB)
         self.assertHolds(path, [("data", data)])
@@ -148,9 +91,9 @@ class Good(TestCase):
             second, middle = first + extent, first + extent + extent // 2
 
             def write(at, end, seed):
-                want[at:end] = blocks(seed, end - at)
+                want[at:end] = some(end - at, seed)
                 for begin in range(at, end, piece):
-                    writelib.pwrite_all(fd, want[begin:min(begin + piece, end)], begin)
+                    pwrite_all(fd, want[begin:min(begin + piece, end)], begin)
 
             with limetest.descriptor(mount.join("data"), os.O_RDWR | os.O_DIRECT) as fd:
                 for i in range(5):  # gathered from the next piece on
@@ -179,36 +122,140 @@ class Good(TestCase):
         self.assertClean(path)
         print(f"# {self.id()}: three times {steps} steps, {through} bytes through the job")
 
-    def test_fio(self):
-        """Streams, which the job writes, and then what it does not, on the same records."""
-        if not limetest.STRESS:
-            self.skipTest("long: make stress")
-        if not shutil.which("fio"):
-            self.skipTest("needs fio")
-        size = 256 * MIB
-        path = self.write("c.lime", limetest.container([("inner", bytes(size)), ("last", b"")]))
-        with self.through(path, "ranks=2") as mount:
-            os.truncate(mount.join("last"), size)  # fio wants it that long
-            for name in ("inner", "last"):
-                for how in (["--rw=write", "--bs=1M"], ["--rw=write", "--bs=256k", "--direct=1"],
-                            ["--rw=write", "--bsrange=64k-4M", "--bs_unaligned=1"],
-                            ["--rw=randrw", "--bsrange=4k-1M", "--verify_backlog=256"]):
-                    self.run_ok(["fio", "--name=verify", f"--filename={mount.join(name)}", *how,
-                                 f"--size={size}", "--verify=crc32c", "--verify_fatal=1",
-                                 "--do_verify=1", "--ioengine=psync", "--end_fsync=1",
-                                 "--allow_file_create=0", "--fallocate=none"],
-                                timeout=600, cwd=self.tempdir())
-            through = stats(mount)["forwarded_written_bytes"]
-            self.assertGreater(through, 6 * size // 2)
-        self.assertEqual([len(r.data) for r in self.assertClean(path)], [size, size])
-        print(f"# {self.id()}: {through} bytes through the job")
+
+class Job(TestCase):
+    """Records that are cut, removed and replaced while what was written to them is on its way."""
+
+    OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=30", "stripe=64K")
+    SIZE = 6 * MIB
+
+    def setUp(self):
+        super().setUp()
+        self.data = some(self.SIZE + 12345)
+        self.items = [A, ("data", bytes(len(self.data))), ("last", b"l" * 1000)]
+        self.path = self.write("c.lime", limetest.container(self.items))
+
+    def with_job(self, *opts, ranks=2, source=None):
+        return self.through(source or self.path, f"ranks={ranks}", *opts)
+
+    def assertForwarded(self, mount, nbytes):
+        self.assertGreater(stats(mount)["forwarded_written_bytes"], nbytes, stats(mount))
+
+    def test_streams_that_stop(self):
+        """Each in the middle of an extent: they do not keep the job from who comes next."""
+        want, streams = bytearray(48 * MIB), 16
+        path = self.write("big.lime", limetest.container([("data", bytes(want))]))
+        some_bytes = some(MIB + 300000)
+        with self.with_job(source=path) as mount, contextlib.ExitStack() as stack:
+            def opened():
+                fd = os.open(mount.join("data"), os.O_WRONLY | os.O_DIRECT)
+                stack.callback(os.close, fd)
+                return fd
+            for i in range(streams):
+                pwrite_all(opened(), some_bytes, 2 * i * MIB)
+                want[2 * i * MIB:2 * i * MIB + len(some_bytes)] = some_bytes
+            last, at = opened(), 2 * streams * MIB
+            before = stats(mount)["forwarded_written_bytes"]
+
+            def forwarded():
+                pwrite_all(last, self.data[:4 * MIB], at)
+                return stats(mount)["forwarded_written_bytes"] > before
+            until(forwarded)
+            want[at:at + 4 * MIB] = self.data[:4 * MIB]
+        self.assertHolds(path, [("data", bytes(want))])
+
+    def test_cut_and_removed_while_it_is_on_its_way(self):
+        """What is gathered must not come back, or come to where something else is."""
+        with self.with_job() as mount:
+            for i in range(10 if limetest.STRESS else 3):
+                n = 1000 + i
+                longer = self.data[:n].ljust(2 * MIB, b"\0")
+                fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+                pwrite_all(fd, self.data, 0)
+                os.ftruncate(fd, n)
+                self.assertEqual(os.fstat(fd).st_size, n)
+                self.assertBytes(os.pread(fd, 5000, 0), self.data[:n])
+                os.ftruncate(fd, 2 * MIB)
+                self.assertBytes(os.pread(fd, 2 * MIB, 0), longer)
+                os.close(fd)
+                self.assertHolds(self.path, [*self.items, ("new", longer)])
+                fd = os.open(mount.join("new"), os.O_WRONLY | os.O_DIRECT)
+                pwrite_all(fd, self.data, 0)
+                os.close(fd)
+                os.unlink(mount.join("new"))
+                put(mount.join("other"), b"other" * 100000)
+                self.assertHolds(self.path, [*self.items, ("other", b"other" * 100000)])
+                os.unlink(mount.join("other"))
+        self.assertHolds(self.path, self.items)
+
+    def test_the_last_record_while_an_inner_one_is_replaced(self):
+        """Its bytes are on their way into a file that is no longer the container; or that is
+        refused."""
+        first, want = self.items[0][1], self.items[2][1]
+        with self.with_job() as mount:
+            fd = os.open(mount.join("last"), os.O_RDWR | os.O_DIRECT)
+            for i in range(4):
+                pwrite_all(fd, self.data[:2 * MIB], len(want))
+                want += self.data[:2 * MIB]
+                new = b"%d" % i * (i + 1)
+                if self.succeeds([errno.EBUSY], put, mount.join("first"), new):
+                    first = new
+                if i % 2:
+                    os.fsync(fd)
+                self.assertBytes(os.pread(fd, len(want), 0), want, i)
+            os.close(fd)
+            self.assertBytes(read(mount.join("first")), first)
+        self.assertHolds(self.path, [("first", first), self.items[1], ("last", want)])
+
+    def test_a_tree(self):
+        folder = os.path.dirname(self.path)
+        with self.with_job(source=folder) as mount:
+            os.mkdir(mount.join("new.lime"))
+            for name in ("one", "two"):
+                put(mount.join("new.lime", name), self.data)
+            put(mount.join("c.lime/data"), self.data)
+            put(mount.join("plain"), self.data)
+            os.rename(mount.join("new.lime"), mount.join("moved.lime"))
+            put(mount.join("moved.lime/three"), self.data)
+            self.assertForwarded(mount, self.SIZE)
+        self.items[1] = ("data", self.data)
+        self.assertHolds(self.path, self.items)
+        self.assertHolds(os.path.join(folder, "moved.lime"),
+                         [(name, self.data) for name in ("one", "two", "three")])
+        self.assertBytes(read(os.path.join(folder, "plain")), self.data)
+
+    def test_a_disk_that_is_full_by_and_by(self):
+        """Each time a little more room: wherever the end comes, the writer hears of it."""
+        fs = writelib.SmallFs(self, "tmpfs", 24)
+        path = put(fs.join("c.lime"), limetest.container([A]))
+        with self.with_job(source=path) as mount:
+            for i in range(12 if limetest.STRESS else 4):
+                filler = fs.fill(MIB // 2 * (i % 8 + 2) + 4096 * i)
+                fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT | (i % 2 and os.O_DIRECT))
+                told = [self.succeeds((errno.ENOSPC, errno.EIO), *step)
+                        for step in ((pwrite_all, fd, self.data, 0),
+                                     *[(os.fsync, fd)][:i % 3], (os.close, fd))]
+                self.assertIn(False, told)
+                os.unlink(filler)
+                for name in sorted(os.listdir(mount))[1:]:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(mount.join(name))
+                put(mount.join("after"), self.data)
+                self.assertHolds(path, [A, ("after", self.data)])
+                os.unlink(mount.join("after"))
+        self.assertHolds(path, [A])
+
+    def test_everything_at_once(self):
+        for tree in (False, True):
+            test_write.Concurrent.everything_at_once(self, tree=tree,
+                                                     start=lambda s: self.with_job(source=s))
 
 
 class Faults(TestCase):
     def while_written(self, harm, *opts, at=14 * MIB, nbytes=40 * MIB):
         """A record is written, and harm(mount) done when it is half there; the container and the
         mount, which goes on."""
-        data = blocks(3, nbytes)
+        data = some(nbytes, 3)
         path = self.write("c.lime", limetest.container([("info", b"i")]))
         mount = self.through(path, *(opts or ["ranks=2"]))
         # Around the kernel's cache: then the job has work at this moment.
@@ -225,7 +272,7 @@ class Faults(TestCase):
         until(lambda: stats(mount)["job"]["connections"] >= 2, 60)
         serving(mount)
         before = stats(mount)["forwarded_written_bytes"]
-        again = blocks(4, len(data))
+        again = some(len(data), 4)
         write_record(mount.join("data"), again, flags=0)
         self.assertGreater(stats(mount)["forwarded_written_bytes"], before)
         mount.stop()
@@ -251,7 +298,7 @@ class Faults(TestCase):
         path = self.write("c.lime", limetest.container([("info", b"i")]))
         mount = self.through(path, "ranks=2")
         fd = os.open(mount.join("data"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
-        writelib.write_all(fd, blocks(1, 10 * MIB))
+        writelib.write_all(fd, some(10 * MIB, 1))
         os.kill(mount.pid, signal.SIGTERM)
         mount.wait_for_end()
         self.assertRaises(OSError, os.fsync, fd)
@@ -262,9 +309,9 @@ class Faults(TestCase):
 
     def test_full_disk(self):
         fs = writelib.SmallFs(self, "tmpfs", 40)
-        path = writelib.put(fs.join("c.lime"), limetest.container([("info", b"i" * 99)]))
+        path = put(fs.join("c.lime"), limetest.container([("info", b"i" * 99)]))
         mount = self.through(path, "ranks=2")
-        data = blocks(1, 60 * MIB)
+        data = some(60 * MIB, 1)
         self.assertErrno((errno.ENOSPC, errno.EIO), write_record, mount.join("data"), data)
         until(lambda: not os.path.exists(mount.join("data")))
         self.assertHolds(path, [("info", b"i" * 99)])
@@ -283,9 +330,9 @@ class Faults(TestCase):
                 os.rename(self.write("new", other), path)
 
         self.assertErrno((errno.ESTALE, errno.EIO), write_record, mount.join("data"),
-                         blocks(1, 30 * MIB), each=harm)
+                         some(30 * MIB, 1), each=harm)
         mount.stop()
-        self.assertEqual(writelib.read(path), other)
+        self.assertEqual(read(path), other)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """Large reads through the job on mounts that write: the bytes are those that were written last,
 and they do go through the job again once nobody writes there."""
 
+import contextlib
 import itertools
 import mmap
 import os
 import random
 import struct
 import sys
-import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -101,20 +101,6 @@ class Content(TestCase):
             self.forwarded(mount, "other", other)
         self.assertHolds(path, [("inner", inner), ("last", last), ("other", other)])
 
-    def test_a_tree(self):
-        """Its containers are locked and let go again."""
-        data, new = some(5 * MIB, 1), some(5 * MIB, 2)
-        path = self.write("c.lime", limetest.container([("data", data)]))
-        with self.with_job(os.path.dirname(path)) as mount:
-            for _ in range(3):
-                self.forwarded(mount, "c.lime/data", data)
-                with open(mount.join("c.lime/data"), "r+b", buffering=0) as file:
-                    writelib.write_all(file.fileno(), new)
-                data, new = new, data
-                put(mount.join("c.lime/log"), b"log")
-                self.forwarded(mount, "c.lime/data", data)
-                os.unlink(mount.join("c.lime/log"))
-
     def test_through_the_page_cache(self):
         data = some(9 * MIB, 1)
         path = self.write("c.lime", limetest.container([("data", bytes(9 * MIB))]))
@@ -135,30 +121,20 @@ class Content(TestCase):
         path = self.write("c.lime", limetest.container([("data", data)]))
         with self.with_job(path) as mount:
             self.forwarded(mount, "data", data)
-            end = threading.Event()
             written = b""
 
             def append():
                 nonlocal written
-                fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
-                while len(written) < 4 * MIB or (not end.is_set() and len(written) < 400 * MIB):
+                if len(written) < 400 * MIB:
                     pwrite_all(fd, data[:MIB], len(written))
                     written += data[:MIB]
-                os.close(fd)
 
-            thread = threading.Thread(target=append)
-            thread.start()
-            try:
-                until(lambda: len(written) >= 2 * MIB, 30)
-                def again():
-                    before = stats(mount)["forwarded_bytes"]
-                    self.assertBytes(read_around(mount.join("data")), data)
-                    return stats(mount)["forwarded_bytes"] - before > 6 * MIB
-                for _ in range(3):
-                    until(again, 30)
-            finally:
-                end.set()
-                thread.join()
+            with limetest.descriptor(mount.join("new"),
+                                     os.O_WRONLY | os.O_CREAT | os.O_DIRECT) as fd:
+                with limetest.meanwhile(append):
+                    until(lambda: len(written) >= 2 * MIB, 30)
+                    for _ in range(3):
+                        self.forwarded(mount, "data", data)
             self.forwarded(mount, "new", written)
         self.assertHolds(path, [("data", data), ("new", written)])
 
@@ -177,68 +153,45 @@ class Oracle(TestCase):
         first = b"".join(self.block(i, 0) for i in range(self.BLOCKS))
         path = self.write("c.lime", limetest.container([("info", b"i" * 100), ("data", first)]))
         ended, begun = [0] * self.BLOCKS, [0] * self.BLOCKS
-        wrong = []
-        stop = threading.Event()
 
-        def write(mount, mine):
-            dice = random.Random(mine)
-            fd = os.open(mount.join("data"), os.O_WRONLY | (os.O_DIRECT if mine % 2 else 0))
-            try:
-                while not stop.is_set():
-                    at = dice.randrange(self.BLOCKS // writers) * writers + mine
-                    for i in range(at, min(at + dice.choice([1, 1, 5]) * writers, self.BLOCKS),
-                                   writers):
-                        begun[i] += 1
-                        pwrite_all(fd, self.block(i, begun[i]), i * BLOCK)
-                        if not mine % 2:
-                            os.fsync(fd)
-                        ended[i] = begun[i]
-                    stop.wait(dice.choice([0, 0, 0.002, 0.1, 0.3]))
-            finally:
-                os.close(fd)
+        def write(fd, mine, dice):
+            at = dice.randrange(self.BLOCKS // writers) * writers + mine
+            for i in range(at, min(at + dice.choice([1, 1, 5]) * writers, self.BLOCKS), writers):
+                begun[i] += 1
+                pwrite_all(fd, self.block(i, begun[i]), i * BLOCK)
+                if not mine % 2:
+                    os.fsync(fd)
+                ended[i] = begun[i]
+            time.sleep(dice.choice([0, 0, 0.002, 0.1, 0.3]))
 
         def read(mount, seed):
-            dice = random.Random(seed)
-            fd = os.open(mount.join("data"), os.O_RDONLY | os.O_DIRECT)
-            count = dice.choice([1, 4])
-            with mmap.mmap(-1, count * BLOCK) as buffer:
+            count = random.Random(seed).choice([1, 4])
+            with limetest.descriptor(mount.join("data"), os.O_RDONLY | os.O_DIRECT) as fd, \
+                    mmap.mmap(-1, count * BLOCK) as buffer:
                 for at in range(0, self.BLOCKS, count):
                     least = list(ended)
                     got = os.preadv(fd, [buffer], at * BLOCK)
                     most = list(begun)
-                    if got != min(count, self.BLOCKS - at) * BLOCK:
-                        wrong.append(("short", at, got))
+                    self.assertEqual(got, min(count, self.BLOCKS - at) * BLOCK, at)
                     for page in range(got // PAGE):
                         place, version = struct.unpack_from("<QQ", buffer, page * PAGE)
                         i = at + page * PAGE // BLOCK
-                        if place != at * (BLOCK // PAGE) + page or \
-                                not least[i] <= version <= most[i]:
-                            wrong.append((at, page, place, version, least[i], most[i]))
-            os.close(fd)
+                        self.assertEqual(place, at * (BLOCK // PAGE) + page)
+                        self.assertTrue(least[i] <= version <= most[i],
+                                        (at, page, version, least[i], most[i]))
 
         with self.with_job(path, *opts, ranks=ranks) as mount:
-            threads = [threading.Thread(target=write, args=(mount, i)) for i in range(writers)]
-            for thread in threads:
-                thread.start()
-            try:
+            with contextlib.ExitStack() as stack:
+                for i in range(writers):
+                    fd = stack.enter_context(limetest.descriptor(
+                        mount.join("data"), os.O_WRONLY | (os.O_DIRECT if i % 2 else 0)))
+                    stack.enter_context(limetest.meanwhile(write, fd, i, random.Random(i)))
                 end = time.monotonic() + 60 * limetest.SLOWNESS
                 for i in itertools.count():
                     if i >= rounds and stats(mount)["forwarded_bytes"] >= forwarded:
                         break
                     self.assertLess(time.monotonic(), end, stats(mount))
-                    readers = [threading.Thread(target=read, args=(mount, i * 2 + k))
-                               for k in range(2)]
-                    for reader in readers:
-                        reader.start()
-                    for reader in readers:
-                        reader.join()
-                    if wrong:
-                        break
-            finally:
-                stop.set()
-                for thread in threads:
-                    thread.join()
-            self.assertEqual(wrong, [])
+                    limetest.at_once((read, mount, 2 * i), (read, mount, 2 * i + 1))
             self.assertEqual(begun, ended)
             self.assertGreater(sum(ended), 0)
             data = b"".join(self.block(i, ended[i]) for i in range(self.BLOCKS))

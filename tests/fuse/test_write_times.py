@@ -20,9 +20,9 @@ class Times(writelib.TestCase):
         self.path = put(os.path.join(self.tempdir(), "c.lime"), limetest.container(ITEMS))
         self.mount = self.rw(self.path)
 
-    def written(self, name, data):
+    def written(self, name, data, flags=0):
         """A descriptor of a record that was written to, of which the kernel has told the time."""
-        fd = os.open(self.mount.join(name), os.O_RDWR)
+        fd = os.open(self.mount.join(name), os.O_RDWR | flags)
         os.pwrite(fd, data, 0)
         users.syncfs(fd)
         return fd
@@ -34,10 +34,12 @@ class Times(writelib.TestCase):
         return os.stat(self.path).st_mtime_ns
 
     def test_the_container_has_it_after_the_close(self):
-        """Also of a record that grows, whose length the close makes known afterwards."""
-        for name, data in (("xlf-info", b"y"), ("data", b"z" * 300000)):
-            with self.subTest(name):
-                os.close(self.written(name, data))
+        """Also of a record that grows, whose length the close makes known afterwards, and of one
+        that is replaced."""
+        for name, data, flags in (("xlf-info", b"y", 0), ("data", b"z" * 300000, 0),
+                                  ("xlf-info", b"new", os.O_TRUNC)):
+            with self.subTest(name, flags=flags):
+                os.close(self.written(name, data, flags))
                 self.assertEqual(self.of_container(), self.shown(name))
                 self.assertNotEqual(self.shown(name), THEN)
 
@@ -98,13 +100,6 @@ class Times(writelib.TestCase):
                 os.write(fd, bytes(1 << 20))
                 os.close(fd)
                 self.assertNotEqual(os.stat(path).st_mtime_ns, THEN)
-
-    def test_of_a_record_that_is_replaced(self):
-        fd = os.open(self.mount.join("xlf-info"), os.O_RDWR | os.O_TRUNC)
-        os.write(fd, b"new")
-        users.syncfs(fd)
-        os.close(fd)
-        self.assertEqual(self.of_container(), self.shown("xlf-info"))
 
 
 @limetest.needs_fuse
