@@ -384,7 +384,7 @@ tests: all $(units) $(helpers) $(if $(HAVE_MPI),$(mpi_tests))
 run-check: tests fuzz-short
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) SHORT=1 tests/run
 
-stress: deps ## the long runs: many kills, mutations and mounts
+stress: deps ## the long runs: many kills and mounts
 	$(Q)$(MAKE) --no-print-directory tests
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) STRESS=1 LIMETEST_TIMEOUT=3600 tests/run
 
