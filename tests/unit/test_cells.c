@@ -456,31 +456,3 @@ TEST(test_edges_decide)
         }
     }
 }
-
-/* ---- any bytes ---- */
-
-TEST(test_mutations)
-{
-    uint64_t seed = 7, decoded = 0;
-    for (int times = 0; times < 200000; times++) {
-        struct limecells c = good(), out;
-        unsigned char raw[HEADER], again[HEADER];
-        uint64_t bytes;
-        limefile_cells_encode(&c, raw);
-        for (uint64_t changes = 1 + chance(&seed) % 4; changes; changes--)
-            raw[chance(&seed) % HEADER] ^= (unsigned char)(1 << chance(&seed) % 8);
-        if (chance(&seed) % 8)
-            seal(raw);
-        if (limefile_cells_decode_length(raw, &bytes) || bytes != HEADER)
-            continue;
-        uint64_t record = bytes + 24 * LIMECELLS_ENTRY_BYTES;
-        if (limefile_cells_decode(raw, bytes, record, &out))
-            continue;
-        decoded++;
-        assert_null(limefile_cells_check(&out));
-        assert_int_equal(limefile_cells_index_bytes(&out), record);
-        limefile_cells_encode(&out, again);
-        assert_memory_equal(raw, again, 132);
-    }
-    assert_in_range(decoded, 1000, 190000);
-}
