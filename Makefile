@@ -215,7 +215,6 @@ $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -
     $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_faces) $(INC_formats) $(INC_physics)))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics
-$(B)/obj/tests/unit/test_gauge.o: INC_first := -Isrc/lime/formats
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
 $(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime) $$(helper_cflags)))
@@ -344,7 +343,6 @@ names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
 $(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))
 $(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c)
 $(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
-$(B)/tests/test_cells $(B)/tests/test_gauge: unit_libs = -lm
 # Sums of what passes when it is staged.
 $(B)/tests/test_stage: $(libstage)
 $(B)/tests/test_stage: unit_libs = $(call pkg_libs,libcrypto)
@@ -384,7 +382,7 @@ tests: all $(units) $(helpers) $(if $(HAVE_MPI),$(mpi_tests))
 run-check: tests fuzz-short
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) SHORT=1 tests/run
 
-stress: deps ## the long runs: many kills, mutations and mounts
+stress: deps ## the long runs: many kills and mounts
 	$(Q)$(MAKE) --no-print-directory tests
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) STRESS=1 LIMETEST_TIMEOUT=3600 tests/run
 

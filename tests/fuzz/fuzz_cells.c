@@ -62,6 +62,9 @@ static void as_index(const uint8_t *raw, size_t size)
     HOLDS(bytes <= LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES);
     if (limefile_cells_decode(raw, bytes, size, &c))
         return;
+    unsigned char again[LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES];
+    limefile_cells_encode(&c, again);
+    HOLDS(memcmp(raw, again, 132) == 0); /* up to its checksum */
     check_good(&c, size);
     check_entries(&c, raw + bytes);
 }

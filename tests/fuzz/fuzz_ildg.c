@@ -27,6 +27,7 @@ static void as_ildg(const void *data, size_t size)
     check_lattice(&ildg.lattice);
     HOLDS(ildg.precision == 32 || ildg.precision == 64);
     HOLDS(ildg.field[0] && strlen(ildg.field) < sizeof ildg.field && ildg.flavours > 0);
+    HOLDS(ildg.flavours <= 1000);
 }
 
 static void as_cvc(const void *data, size_t size)

@@ -89,27 +89,6 @@ static void append(const char *type, size_t n, int value)
     assert_int_equal(limefile_commit(editor, n), 0);
 }
 
-TEST_EMPTY(test_append)
-{
-    for (size_t n = 0; n < 40; n++) {
-        char type[8];
-        snprintf(type, sizeof type, "t%zu", n);
-        assert_int_equal(limefile_append_begin(editor, type, strlen(type)), 0);
-        if (n % 3 == 0)
-            assert_int_equal(limefile_append_message(editor, true), 0);
-        put(0, n, 'd');
-        assert_int_equal(limefile_commit(editor, n), 0);
-        assert_true(is_good(&recorder.memory));
-    }
-    struct bytes want = {0};
-    for (size_t n = 0; n < 40; n++) {
-        char type[8];
-        snprintf(type, sizeof type, "t%zu", n);
-        bytes_record(&want, type, n, 'd', (n % 3 ? 0 : MB) | (n % 3 == 2 || n == 39 ? ME : 0));
-    }
-    assert_is(&want);
-}
-
 TEST_THREE(test_what_readers_see)
 {
     assert_int_equal(limefile_append_begin(editor, "new", 3), 0);
@@ -293,58 +272,6 @@ TEST(test_which_containers)
     }
     limefile_editor_free(NULL);
     bytes_free(&want);
-}
-
-TEST_THREE(test_types)
-{
-    struct bytes want = {0};
-    assert_int_equal(limefile_set_type(&recorder.memory.source, 0, "a-longer-type", 13), 0);
-    assert_int_equal(limefile_set_type(&recorder.memory.source, 0, "1", 1), 0);
-    assert_int_equal(limefile_set_type(&recorder.memory.source, 8, "1", 1), LIMEFILE_E_MAGIC);
-    assert_int_equal(limefile_set_type(&recorder.memory.source, 9999, "1", 1),
-                     LIMEFILE_E_MAGIC);
-    assert_int_equal(limefile_set_type(&recorder.memory.source, 0, "", 0), LIMEFILE_E_TYPE);
-    assert_int_equal(limefile_editor_set_type(editor, "3", 1), 0);
-    assert_string_equal(last_of(editor).type, "3");
-    assert_int_equal(limefile_append_begin(editor, "fourth", 6), 0);
-    assert_int_equal(limefile_editor_set_type(editor, "4", 1), 0);
-    assert_int_equal(limefile_commit(editor, 0), 0);
-    bytes_record(&want, "1", 5, '1', MB);
-    bytes_record(&want, "second", 8, '2', ME);
-    bytes_record(&want, "3", 13, '3', MB);
-    bytes_record(&want, "4", 0, 0, ME);
-    assert_is(&want);
-}
-
-static unsigned flags_at(size_t header)
-{
-    return recorder.memory.data[header + 6];
-}
-
-TEST_THREE(test_boundaries)
-{
-    struct limefile_source *source = &recorder.memory.source;
-    assert_int_equal(limefile_set_boundary(source, 0, 152, true), 0);
-    assert_int_equal(flags_at(0), MB | ME);
-    assert_int_equal(flags_at(152), MB | ME);
-    assert_int_equal(limefile_set_boundary(source, 0, 152, false), 0);
-    assert_int_equal(flags_at(0), MB);
-    assert_int_equal(flags_at(152), ME);
-    assert_int_equal(limefile_set_boundary(source, 0, 144, true), LIMEFILE_E_MAGIC);
-    /* of the last record: the editor knows */
-    assert_int_equal(limefile_append_message(editor, false), 0);
-    assert_int_equal(flags_at(152), 0);
-    assert_int_equal(flags_at(THIRD), ME);
-    assert_false(last_of(editor).mb);
-    assert_int_equal(limefile_resize(editor, 13, 3), 0);
-    assert_int_equal(flags_at(THIRD), ME);
-    assert_int_equal(limefile_append_message(editor, true), 0);
-    assert_int_equal(limefile_resize(editor, 3, 2), 0);
-    assert_int_equal(flags_at(THIRD), MB | ME);
-    assert_true(is_good(&recorder.memory));
-    assert_int_equal(limefile_append_message(editor, false), 0);
-    assert_int_equal(limefile_remove_last(editor), 0);
-    assert_int_equal(flags_at(152), ME);
 }
 
 /* ---- failures ---- */

@@ -1,4 +1,5 @@
-/* test_face.c - faces: names, arrays, every range of every file against what it must be */
+/* test_face.c - faces: arrays, every range of a .npy file against what it must be, hostile
+ * metadata; what programs get of each face: tests/tool/test_faces.py */
 #include "unit.h"
 
 #include "limeface.h"
@@ -44,16 +45,6 @@ static void assert_array(const struct limefile_field *f, unsigned lattice, unsig
     assert_int_equal(a.bytes, f->record.bytes);
 }
 
-TEST(test_arrays)
-{
-    struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
-    assert_array(&f, 4, 64, true, 7, (uint64_t[]){5, 4, 3, 2, 4, 3, 3});
-    f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 4, box_2345);
-    assert_array(&f, 4, 32, false, 4, (uint64_t[]){5, 4, 3, 2});
-    f = field_of(LIMEFILE_KIND_SCIDAC, "Odd", 64, 7, 4, box_2345); /* bytes */
-    assert_array(&f, 4, 0, false, 5, (uint64_t[]){5, 4, 3, 2, 7});
-}
-
 TEST(test_arrays_without_a_lattice)
 {
     struct limefile_array a;
@@ -80,35 +71,6 @@ TEST(test_arrays_without_a_lattice)
     assert_int_equal(limefile_array_of(&f, &a), LIMEFILE_E_STATE);
     f = (struct limefile_field){.record = {.bytes = 100, .type = "ildg-binary-data"}};
     assert_int_equal(limefile_array_of(&f, &a), LIMEFILE_E_STATE);
-}
-
-/* ---- names ---- */
-
-TEST(test_names)
-{
-    struct limefile_facename name, again;
-    char suffix[LIMEFILE_FACE_SUFFIX_MAX], whole[64];
-    size_t stem;
-    static const char *const good[] = {
-        ".npy",    ".h5",     ".zarr",      ".t",         ".le.npy",    ".f4.npy",
-        ".f8.npy", ".eo.npy", ".f4.le.npy", ".eo.f8.npy", ".eo.le.npy", ".eo.f4.le.npy"};
-    for (size_t i = 0; i < COUNT(good); i++) {
-        snprintf(whole, sizeof whole, "X%s", good[i]);
-        assert_true(limefile_facename_parse(whole, &name, &stem));
-        assert_int_equal(stem, 1);
-        limefile_facename_print(&name, suffix);
-        assert_string_equal(suffix, good[i]);
-        assert_false(limefile_facename_parse(good[i] + 1, &again, &stem) && stem == 0);
-    }
-    static const char *const bad[] = {"",    ".npy",  "npy", "X",    "X.np", "X.npyx",
-                                      "X.T", ".zarr", ".t",  "X.le", "X.f4", "X.npy.gz"};
-    for (size_t i = 0; i < COUNT(bad); i++)
-        assert_false(limefile_facename_parse(bad[i], &name, &stem));
-    assert_true(limefile_facename_parse("X.le.f4.npy", &name, &stem)); /* of "X.le" */
-    assert_int_equal(stem, 4);
-    assert_true(limefile_facename_parse(".le.npy", &name, &stem)); /* of ".le" */
-    assert_int_equal(stem, 3);
-    assert_false(name.little);
 }
 
 TEST(test_listed)
@@ -446,122 +408,20 @@ TEST(test_numbers)
 
 /* ---- directories ---- */
 
-TEST(test_slices)
-{
-    struct limefile_field f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 4, box_2345);
-    const struct limefile_facename name = {.kind = LIMEFILE_FACE_SLICES};
-    struct limefile_face_entry entry;
-    struct limefile_face *face;
-    struct store s = store_of(&f);
-    uint64_t number;
-    assert_int_equal(limefile_face_open(&f, &name, &face), 0);
-    assert_int_equal(limefile_face_entries(face), 5);
-    for (uint64_t i = 0; i < 5; i++) {
-        char want[8];
-        snprintf(want, sizeof want, "%03u", (unsigned)i);
-        limefile_face_entry(face, i, &entry);
-        assert_string_equal(entry.name, want);
-        assert_int_equal(entry.bytes, 96);
-        assert_false(entry.directory);
-        assert_int_equal(entry.parent, 0);
-        assert_true(limefile_face_find(face, 0, want, &number));
-        assert_int_equal(number, i);
-        assert_ranges(face, i, &s, s.at + i * 96, 96);
-    }
-    static const char *const none[] = {"",    "0",   "00",  "0000", "005",
-                                       "00a", "-01", "+01", "0 1"};
-    for (size_t i = 0; i < COUNT(none); i++)
-        assert_false(limefile_face_find(face, 0, none[i], &number));
-    assert_false(limefile_face_find(face, 1, "000", &number));
-    free(s.at);
-    limefile_face_close(face);
-}
-
-static char *text_of(const struct limefile_face *face, uint64_t parent, const char *name)
-{
-    uint64_t number;
-    assert_true(limefile_face_find(face, parent, name, &number));
-    size_t n = size_of(face, number);
-    char *text = calloc(1, n + 1);
-    assert_non_null(text);
-    assert_int_equal(limefile_face_read_lent(face, number, text, n, 0, store_read, NULL), n);
-    return text;
-}
-
-TEST(test_zarr)
+TEST(test_names_of_chunks)
 {
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     const struct limefile_facename name = {.kind = LIMEFILE_FACE_ZARR};
-    struct limefile_face_entry entry;
     struct limefile_face *face;
-    uint64_t number, folder, found;
-    f.record.type = "odd \"type\"\\\x01";
+    uint64_t number, folder;
     assert_int_equal(limefile_face_open(&f, &name, &face), 0);
-    assert_int_equal(limefile_face_entries(face), 6 + 5);
-    for (number = 0; number < 11; number++) {
-        limefile_face_entry(face, number, &entry);
-        assert_true(limefile_face_find(face, entry.parent, entry.name, &found));
-        assert_int_equal(found, number);
-    }
     assert_true(limefile_face_find(face, 0, "field", &folder));
     assert_true(limefile_face_find(face, folder + 1, "4.0.0.0.0.0.0", &number));
-    struct limefile_face_piece piece;
-    limefile_face_piece(face, number, 5, &piece);
-    assert_int_equal(piece.what, LIMEFILE_FACE_STORED);
-    assert_int_equal(piece.at, 4 * 24 * 576 + 5);
-    assert_int_equal(piece.bytes, 24 * 576 - 5);
     static const char *const none[] = {"5.0.0.0.0.0.0", "04.0.0.0.0.0.0", "4.0.0.0.0.0",
                                        "4.0.0.0.0.0.1", ".0.0.0.0.0.0",   "4.0.0.0.0.0.0.0"};
     for (size_t i = 0; i < COUNT(none); i++)
         assert_false(limefile_face_find(face, folder + 1, none[i], &number));
-    char *text = text_of(face, folder + 1, ".zarray");
-    assert_string_equal(text, "{\"zarr_format\": 2, \"shape\": [5, 4, 3, 2, 4, 3, 3], "
-                              "\"chunks\": [1, 4, 3, 2, 4, 3, 3], \"dtype\": \">c16\", "
-                              "\"compressor\": null, \"filters\": null, \"fill_value\": null, "
-                              "\"order\": \"C\"}");
-    free(text);
-    text = text_of(face, 0, ".zattrs");
-    assert_non_null(strstr(text, "\"odd \\\"type\\\"\\\\%01\""));
-    free(text);
     limefile_face_close(face);
-}
-
-/* The same bytes each time, and the record's in their midst. */
-TEST(test_h5)
-{
-    const struct limefile_facename name = {.kind = LIMEFILE_FACE_H5};
-    struct limefile_field f =
-        field_of(LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorVector", 32, 24, 3, (uint64_t[]){2, 1, 2});
-    struct limefile_face *face, *again;
-    struct limefile_face_piece piece;
-    struct store s = store_of(&f);
-    int err = limefile_face_open(&f, &name, &face);
-    if (err) { /* built without */
-        assert_int_equal(err, LIMEFILE_E_STATE);
-        assert_non_null(limefile_face_why_not(&f, &name));
-        free(s.at);
-        skip();
-    }
-    assert_int_equal(limefile_face_open(&f, &name, &again), 0);
-    size_t n = size_of(face, 0);
-    assert_int_equal(n, size_of(again, 0));
-    unsigned char *whole = malloc(n), *other = malloc(n);
-    assert_true(whole && other);
-    assert_int_equal(limefile_face_read_lent(face, 0, whole, n, 0, store_read, &s), n);
-    assert_int_equal(limefile_face_read_lent(again, 0, other, n, 0, store_read, &s), n);
-    assert_memory_equal(whole, other, n);
-    assert_memory_equal(whole, "\x89HDF\r\n\x1a\n", 8);
-    assert_pieces(face, 0, &s, whole, n);
-    limefile_face_piece(face, 0, 0, &piece);
-    limefile_face_piece(face, 0, piece.bytes, &piece);
-    assert_int_equal(piece.what, LIMEFILE_FACE_STORED);
-    assert_int_equal(piece.at, 0);
-    assert_int_equal(piece.bytes, f.record.bytes);
-    free(whole);
-    free(other);
-    free(s.at);
-    limefile_face_close(face);
-    limefile_face_close(again);
 }
 
 /* ---- hostile metadata ---- */

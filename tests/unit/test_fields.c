@@ -1,9 +1,6 @@
 /* test_fields.c - which records of a container belong together, and what they describe */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "limeildg.h"
 
 /* ---- containers made of a table ---- */
@@ -226,69 +223,6 @@ static void assert_described(const char *name, const struct row *rows, size_t co
     "</lz><lt>2</lt></ildgFormat>"
 
 enum { GAUGE_2222 = 16 * 288, SPINOR_2222 = 16 * 96 };
-
-/* ---- as writers write it ---- */
-
-static struct limefile_fd open_corpus(const char *name)
-{
-    char path[4096];
-    struct limefile_fd file;
-    const char *folder = getenv("CORPUS");
-    snprintf(path, sizeof path, "%s/%s", folder ? folder : "tests/data/corpus", name);
-    int fd = limefile_open(path, O_RDONLY);
-    if (fd < 0)
-        print_message("# %s: %s\n", path, limefile_strerror(fd));
-    assert_true(fd >= 0);
-    limefile_fd_init(&file, fd);
-    return file;
-}
-
-static const struct {
-    const char *file, *want;
-} corpus[] = {
-    {"qio_nersc_ildg.lime", "lfn://test/lfn by 6\n"
-                            "7: gauge su3gauge 32, 4 4 4 8, sites 512 of 288, format 5, record "
-                            "3, file 1, lfn 6, sum 8 (52e387af b848b848)\n"},
-    {"qio_test1_scidac_n1.lime",
-     "5: scidac QDP_F_Real 32, 8 4 4 4, sites 512 of 8, record 3, file 1, sum 6 (65999bf7 "
-     "16199060)\n"
-     "9: scidac QDP_F_Real 32, 8 4 4 4, box 1 0 0 2 - 2 3 3 2, sites 32 of 8, record 7, file "
-     "1, sum 10 (f791abfd cfafa402)\n"
-     "13: global QLA_F_Real 32, sites 1 of 12, record 11, file 1, sum 14 (343a3571 343a3571)\n"
-     "17: gauge QDP_F3_ColorMatrix 32, 8 4 4 4, sites 512 of 288, record 15, file 1, sum 18 "
-     "(92249621 bbac102e)\n"},
-    {"tm_clime_gauge_4444_p64_n1.lime",
-     "3: gauge su3gauge 64, 4 4 4 4, sites 256 of 576, format 2, sum 4 (f17ba6db ebc2d919)\n"},
-    {"tm_clime_gauge_4448_p32_n1.lime",
-     "3: gauge su3gauge 32, 4 4 4 8, sites 512 of 288, format 2, sum 4 (62d81924 43650089)\n"},
-    {"tm_clime_prop_4444_p32_n1.lime", "6: propagator diracFermion 32, 4 4 4 4, sites 256 of "
-                                       "96, format 5, sum 7 (6c03aa9c 719c285)\n"},
-    {"tm_lemon_prop_4444_p64_n1.lime", "6: propagator diracFermion 64, 4 4 4 4, sites 256 of "
-                                       "192, format 5, sum 7 (4601721a d9ba640)\n"},
-    {"clime_pack_multi.lime", "nothing described\n"
-                              "2: unknown, not summable\n"
-                              "4: unknown, not summable\n"},
-    {"clime_writer_test1.lime", "nothing described\n"},
-    {"lemon_canonical_n1.lime", "nothing described\n"},
-    {"lemon_parallel_n1.lime", "nothing described\n"},
-    {"lemon_xlf_non_blocking_n1.lime", "nothing described\n"},
-};
-
-TEST(test_corpus)
-{
-    for (size_t i = 0; i < COUNT(corpus); i++) {
-        struct limefile_fd file = open_corpus(corpus[i].file);
-        struct limefile_index *index = index_of(&file.source);
-        struct limefile_fields fields;
-        assert_int_equal(limefile_fields_build(&file.source, index, &fields), 0);
-        struct text text = describe(index, &fields);
-        if (strcmp(text.at, corpus[i].want) != 0)
-            fail_msg("%s:\n%s\ninstead of\n%s", corpus[i].file, text.at, corpus[i].want);
-        limefile_fields_release(&fields);
-        limefile_index_free(index);
-        close(file.fd);
-    }
-}
 
 /* ---- as a table has it ---- */
 

@@ -1,38 +1,5 @@
-/* test_format.c - headers, byte for byte */
+/* test_format.c - headers as others write them; those that are written: test_writer.c */
 #include "unit.h"
-
-TEST(test_encode_is_exact)
-{
-    static const unsigned char want[20] = {0x45, 0x67, 0x89, 0xab, 0, 1,    0xc0, 0,   1,   2,
-                                           3,    4,    5,    6,    7, 0x08, 'a',  'b', 'c', 0};
-    struct limefile_header header;
-    unsigned char raw[144];
-    memset(raw, 0xee, sizeof raw);
-    assert_int_equal(
-        limefile_header_init(&header, "abc", 3, UINT64_C(0x0102030405060708), true, true), 0);
-    assert_int_equal(limefile_header_encode(&header, raw), 0);
-    assert_memory_equal(raw, want, sizeof want);
-    for (size_t i = 20; i < 144; i++)
-        assert_int_equal(raw[i], 0);
-}
-
-TEST(test_flags)
-{
-    static const unsigned want[4] = {0, 0x40, 0x80, 0xc0};
-    for (int i = 0; i < 4; i++) {
-        struct limefile_header header, back;
-        unsigned char raw[144];
-        bool mb = i & 2, me = i & 1;
-        assert_int_equal(limefile_header_init(&header, "t", 1, 0, mb, me), 0);
-        assert_int_equal(limefile_header_encode(&header, raw), 0);
-        assert_int_equal(raw[6], want[i]);
-        assert_int_equal(limefile_header_decode(raw, &back), 0);
-        assert_int_equal(back.mb, mb);
-        assert_int_equal(back.me, me);
-        assert_int_equal(back.flags, want[i]);
-        assert_int_equal(back.bytes, 0);
-    }
-}
 
 TEST(test_encode_refuses)
 {
@@ -121,16 +88,6 @@ TEST(test_magic)
         for (size_t n = 0; n <= sizeof bad; n++)
             assert_int_equal(limefile_header_is_magic(bad, n), n <= i);
     }
-}
-
-TEST(test_padding)
-{
-    static const unsigned want[] = {0, 7, 6, 5, 4, 3, 2, 1, 0, 7};
-    for (size_t i = 0; i < COUNT(want); i++)
-        assert_int_equal(limefile_padding(i), want[i]);
-    assert_int_equal(limefile_padding(INT64_MAX), 1);
-    assert_int_equal(limefile_padding(UINT64_MAX), 1);
-    assert_int_equal(limefile_padding((UINT64_C(1) << 32) + 5), 3);
 }
 
 TEST(test_extent)

@@ -372,24 +372,6 @@ TEST(test_records_before_a_fault_stay)
     bytes_free(&b);
 }
 
-TEST(test_one_type_10000_times)
-{
-    struct bytes b = {0};
-    struct limefile_memory memory;
-    struct limefile_record r;
-    uint64_t count;
-    for (int i = 0; i < 10000; i++)
-        bytes_record(&b, "same", (size_t)i % 9, i, MB | ME);
-    limefile_memory_lend(&memory, b.at, b.n);
-    struct limefile_index *index = index_of(&memory.source);
-    assert_int_equal(limefile_index_by_type(index, "same", 4, &r, &count), 0);
-    assert_int_equal(count, 10000);
-    assert_int_equal(r.ordinal, 1);
-    assert_int_equal(limefile_index_deviations(index), 0);
-    limefile_index_free(index);
-    bytes_free(&b);
-}
-
 /* An index that grows, shrinks and changes at its end is the one that a scan would make. */
 TEST(test_another_last_record)
 {

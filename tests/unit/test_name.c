@@ -170,24 +170,3 @@ TEST(test_find)
     limefile_index_free(index);
     bytes_free(&b);
 }
-
-TEST(test_long_types_are_found)
-{
-    struct bytes b = {0};
-    struct limefile_memory memory;
-    char name[LIMEFILE_NAME_MAX + 1];
-    for (int i = 0; i < 4; i++) {
-        bytes_record(&b, "t", 8, 0, MB | ME);
-        memset(b.at + b.n - 152 + 16, i < 2 ? 0xfe : 'x', 128); /* two equal, two equal */
-    }
-    limefile_memory_lend(&memory, b.at, b.n);
-    struct limefile_index *index = index_of(&memory.source);
-    for (uint64_t i = 1; i <= 4; i++) {
-        struct limefile_record r;
-        assert_int_equal(limefile_index_get(index, i, &r), 0);
-        limefile_name_of(&r, name);
-        find(index, name, i);
-    }
-    limefile_index_free(index);
-    bytes_free(&b);
-}

@@ -1,5 +1,6 @@
 /* test_physics.c - plaquettes, link traces and bad links, against plain loops over complex
- * numbers that know nothing of tiles and blocks */
+ * numbers that know nothing of tiles and blocks; files that passes over a configuration make,
+ * which are the same however a pass is cut */
 #define _GNU_SOURCE
 #include "unit.h"
 #include "limegauge.h"
@@ -21,6 +22,7 @@ struct config {
     su3 *u; /* 4 a site */
     unsigned precision;
     unsigned char *raw; /* as stored */
+    uint64_t fail_at;   /* site whose reading fails; UINT64_MAX: none */
 };
 
 static uint64_t dice = 1;
@@ -86,6 +88,7 @@ static struct config make(uint64_t x, uint64_t y, uint64_t z, uint64_t t, unsign
         .extent = {x, y, z, t},
         .count = x * y * z * t,
         .precision = precision,
+        .fail_at = UINT64_MAX,
     };
     c.u = calloc(4 * c.count, sizeof *c.u);
     c.raw = malloc(4 * c.count * 18 * (precision / 8));
@@ -108,6 +111,8 @@ static int read_config(void *context, uint64_t first, uint64_t count, void *out)
     size_t size = (size_t)72 * (c->precision / 8);
     if (first >= c->count || count > c->count - first)
         return -EFAULT;
+    if (c->fail_at >= first && c->fail_at - first < count)
+        return -EIO;
     memcpy(out, c->raw + first * size, (size_t)count * size);
     return 0;
 }
@@ -282,60 +287,6 @@ TEST(test_shapes)
     }
 }
 
-TEST(test_unit)
-{
-    struct config c = make(7, 4, 3, 5, 64);
-    memset(c.u, 0, 4 * c.count * sizeof *c.u);
-    for (uint64_t i = 0; i < 4 * c.count; i++)
-        for (int a = 0; a < 3; a++)
-            c.u[i].e[a][a] = 1;
-    for (c.precision = 64; c.precision; c.precision = c.precision == 64 ? 32 : 0) {
-        store_all(&c);
-        struct limefile_physics p = measure(&c, 2);
-        assert_true(p.plaquette == 1 && p.space == 1 && p.time == 1 && p.trace == 1);
-        assert_true(p.unitarity == 0 && p.determinant == 0 && p.bad_links == 0);
-    }
-    release(&c);
-}
-
-/* U_mu(x) -> g(x) U_mu(x) g(x + mu)^+ changes the trace of links, not that of loops. */
-TEST(test_gauge_invariance)
-{
-    struct config c = make(6, 5, 4, 3, 64);
-    su3 *g = calloc(c.count, sizeof *g);
-    struct limefile_physics before = measure(&c, 3);
-    assert_non_null(g);
-    for (uint64_t site = 0; site < c.count; site++)
-        g[site] = random_su3();
-    for (uint64_t i = 0; i < 4 * c.count; i++) {
-        c.u[i] = product(&g[i / 4], &c.u[i], false);
-        c.u[i] = product(&c.u[i], &g[neighbour(&c, i / 4, (int)(i % 4))], true);
-    }
-    store_all(&c);
-    struct limefile_physics after = measure(&c, 3);
-    assert_near(after.plaquette, before.plaquette, 1e-14);
-    assert_near(after.space, before.space, 1e-14);
-    assert_near(after.time, before.time, 1e-14);
-    assert_true(fabs(after.trace - before.trace) > 1e-6);
-    free(g);
-    release(&c);
-}
-
-TEST(test_threads_same_bits)
-{
-    for (unsigned precision = 32; precision <= 64; precision += 32) {
-        struct config c = make(10, 17, 16, 7, precision);
-        struct limefile_physics one = measure(&c, 1);
-        for (unsigned threads = 2; threads <= 7; threads++) {
-            struct limefile_physics p = measure(&c, threads);
-            assert_same_bits(&p, &one);
-        }
-        struct limefile_physics p = measure(&c, 0);
-        assert_same_bits(&p, &one);
-        release(&c);
-    }
-}
-
 /* What this processor has gives the bits that any has. */
 TEST(test_instructions_same_bits)
 {
@@ -454,35 +405,167 @@ TEST(test_bounds)
     }
 }
 
-/* ---- how it ends ---- */
+/* ---- what a pass writes ---- */
 
-static bool hear(void *context, uint64_t more)
+struct written {
+    unsigned char *at, *marks;
+    uint64_t size;
+    uint64_t sites;
+};
+
+static int keep(void *context, const void *data, size_t n, uint64_t offset)
 {
-    *(uint64_t *)context += more;
+    struct written *w = context;
+    assert_true(offset <= w->size && n <= w->size - offset);
+    memcpy(w->at + offset, data, n);
+    for (size_t i = 0; i < n; i++)
+        w->marks[offset + i]++;
+    return 0;
+}
+
+static bool count(void *context, uint64_t more)
+{
+    ((struct written *)context)->sites += more;
     return true;
 }
 
+/* The file by a pass in blocks of few planes, by some threads. */
+static void run_pass(const struct limefile_sites *sites, struct limefile_gauge_image *image,
+                     struct written *w, unsigned threads, size_t memory,
+                     struct limefile_gauge_totals *totals)
+{
+    struct limefile_gauge_pass pass = {
+        .sites = sites,
+        .image = image,
+        .write = keep,
+        .progress = count,
+        .context = w,
+        .threads = threads,
+        .memory = memory,
+    };
+    uint64_t from = limefile_gauge_image_data_offset(image);
+    uint64_t bytes = limefile_gauge_image_data_bytes(image);
+    *w = (struct written){.size = from + bytes};
+    w->at = calloc(1, w->size);
+    w->marks = calloc(1, w->size);
+    assert_non_null(w->at);
+    assert_non_null(w->marks);
+    assert_int_equal(limefile_gauge_run(&pass, totals), 0);
+    assert_int_equal(w->sites, limefile_sites_count(sites));
+    for (uint64_t i = 0; i < w->size; i++)
+        assert_int_equal(w->marks[i], i >= from);
+}
+
+static void check_ranges(const struct limefile_gauge_image *image, const struct written *w)
+{
+    uint64_t size = limefile_gauge_image_size(image), seed = 1;
+    uint64_t from = limefile_gauge_image_data_offset(image);
+    unsigned char *whole = malloc(size), *part = malloc(size);
+    assert_int_equal(limefile_gauge_image_read(image, whole, size + 9, 0), size);
+    assert_memory_equal(whole + from, w->at + from, w->size - from);
+    for (int i = 0; i < 300; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint64_t at = (seed >> 20) % size, n = (seed >> 8) % (i % 3 ? 3000 : size);
+        uint64_t left = size - at < n ? size - at : n;
+        assert_int_equal(limefile_gauge_image_read(image, part, n, at), left);
+        assert_memory_equal(part, whole + at, left);
+    }
+    assert_int_equal(limefile_gauge_image_read(image, part, 10, size), 0);
+    assert_int_equal(limefile_gauge_image_read(image, part, 10, UINT64_MAX), 0);
+    free(whole);
+    free(part);
+}
+
+/* What is read back of an image, in ranges of odd places and lengths, is what was stored. */
+static void check_back(const struct config *c, const struct limefile_gauge_image *image)
+{
+    uint64_t size = limefile_gauge_image_size(image);
+    size_t site = (size_t)72 * (c->precision / 8);
+    struct limefile_memory file;
+    struct limefile_gauge *g;
+    unsigned char *whole = malloc(size), *part = malloc(41 * site);
+    assert_int_equal(limefile_gauge_image_read(image, whole, size, 0), size);
+    limefile_memory_lend(&file, whole, size);
+    assert_int_equal(limefile_gauge_open(&file.source, 0, &g, NULL), 0);
+    assert_int_equal(g->sites.precision, c->precision);
+    for (uint64_t i = 0; i < c->count; i += 5) {
+        uint64_t n = i % 3 * 20 + 1 < c->count - i ? i % 3 * 20 + 1 : 1;
+        assert_int_equal(g->sites.read(g->sites.context, i, n, part), 0);
+        assert_memory_equal(part, c->raw + i * site, n * site);
+    }
+    limefile_gauge_close(g);
+    free(part);
+    free(whole);
+}
+
+static void check_format(enum limefile_gauge_format format, unsigned stored, unsigned precision,
+                         unsigned rows)
+{
+    struct limefile_gauge_form form = {
+        .format = format, .precision = precision, .rows = rows, .lfn = "lfn://x"};
+    struct config c = make(6, 4, 8, 6, stored);
+    struct limefile_sites sites = sites_of(&c);
+    struct written w;
+    struct limefile_gauge_image *image;
+    struct limefile_gauge_totals first, more;
+    assert_int_equal(limefile_gauge_image_new(&sites, &form, &image), 0);
+    run_pass(&sites, image, &w, 1, 0, &first);
+    for (unsigned i = 0; i < 3; i++) {
+        static const size_t memory[] = {1, 100000, 240000};
+        struct written again;
+        run_pass(&sites, image, &again, i + 2, memory[i], &more);
+        assert_same_bits(&first.physics, &more.physics);
+        assert_memory_equal(&first.image, &more.image, sizeof first.image);
+        assert_memory_equal(w.at, again.at, w.size);
+        free(again.at);
+        free(again.marks);
+    }
+    assert_int_equal(limefile_gauge_image_read(image, w.marks, 1, 0), LIMEFILE_E_STATE);
+    assert_int_equal(limefile_gauge_image_seal(image, &first), 0);
+    check_ranges(image, &w);
+    if (rows == 3 && precision == stored)
+        check_back(&c, image);
+    limefile_gauge_image_free(image);
+    free(w.at);
+    free(w.marks);
+    release(&c);
+}
+
+TEST(test_formats)
+{
+    for (unsigned stored = 32; stored <= 64; stored += 32) {
+        for (unsigned precision = 32; precision <= 64; precision += 32) {
+            check_format(LIMEFILE_GAUGE_ILDG, stored, precision, 3);
+            check_format(LIMEFILE_GAUGE_NERSC, stored, precision, 3);
+            check_format(LIMEFILE_GAUGE_NERSC, stored, precision, 2);
+        }
+        check_format(LIMEFILE_GAUGE_MILC, stored, 32, 3);
+        check_format(LIMEFILE_GAUGE_OPENQCD, stored, 64, 3);
+    }
+}
+
+/* ---- how it ends ---- */
+
 static bool stop(void *context, uint64_t more)
 {
-    *(uint64_t *)context += more;
+    (void)context;
+    (void)more;
     return false;
 }
 
-TEST(test_progress)
+/* The first error comes out, and all threads end; so does a caller who has enough. */
+TEST(test_failures)
 {
-    struct config c = make(8, 16, 16, 6, 64);
+    struct config c = make(6, 4, 8, 6, 32);
     struct limefile_sites sites = sites_of(&c);
-    for (unsigned threads = 1; threads < 4; threads++) {
-        uint64_t told = 0;
-        struct limefile_gauge_pass pass = {
-            .sites = &sites, .threads = threads, .progress = hear, .context = &told};
-        struct limefile_gauge_totals totals;
-        assert_int_equal(limefile_gauge_run(&pass, &totals), 0);
-        assert_int_equal(told, c.count);
-        told = 0;
+    struct limefile_gauge_totals totals;
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        struct limefile_gauge_pass pass = {.sites = &sites, .threads = threads, .memory = 1};
+        for (c.fail_at = 0; c.fail_at < c.count; c.fail_at += 97)
+            assert_int_equal(limefile_gauge_run(&pass, &totals), -EIO);
+        c.fail_at = UINT64_MAX;
         pass.progress = stop;
         assert_int_equal(limefile_gauge_run(&pass, &totals), -EINTR);
-        assert_true(told < c.count);
     }
     release(&c);
 }
@@ -532,40 +615,6 @@ static struct limefile_physics_stated state_text(const char *text)
     return s;
 }
 
-TEST(test_numbers)
-{
-    const struct {
-        const char *text;
-        double value, digit;
-    } good[] = {
-        {"0.590174637066", 0.590174637066, 1e-12},
-        {" 5.901e-01\n", 0.5901, 1e-4},
-        {"1", 1, 1},
-        {"+.5", 0.5, 0.1},
-        {"1.", 1, 1},
-        {"-0.25E+1", -2.5, 0.1},
-    };
-    const char *const bad[] = {"", " ", "0.5\x1b[2J"};
-    for (size_t i = 0; i < COUNT(good); i++) {
-        struct limefile_physics_stated s = state_text(good[i].text);
-        assert_true(s.number && s.value == good[i].value);
-        assert_near(s.digit / good[i].digit, 1, 1e-12);
-    }
-    for (size_t i = 0; i < COUNT(bad); i++) {
-        struct limefile_physics_stated s = state_text(bad[i]);
-        struct limefile_physics p = {.plaquette = 0};
-        if (s.number)
-            fail_msg("'%s' is no number", bad[i]);
-        assert_false(limefile_physics_agrees(&p, &s, 64));
-        assert_null(strchr(s.text, 0x1b));
-        assert_true(strlen(s.text) < sizeof s.text);
-    }
-    struct limefile_physics_stated s;
-    limefile_physics_state(&s, LIMEFILE_PHYSICS_TIME, 3, "stplaq", "1.80", 4);
-    assert_near(s.value, 0.6, 1e-15);
-    assert_near(s.digit, 0.01 / 3, 1e-15);
-}
-
 TEST(test_agrees)
 {
     const struct {
@@ -573,13 +622,23 @@ TEST(test_agrees)
         const char *text;
         bool single, twice; /* whether they agree, in each precision */
     } cases[] = {
-        {0.59, "0.590000000000", true, true},   {0.59, "0.590000090000", true, true},
-        {0.59, "0.590000110000", true, false},  {0.59, "0.590009000000", true, false},
-        {0.59, "0.590011000000", false, false}, {0.59004, "0.5900", true, true},
-        {0.59004, "5.900e-01", true, true},     {0.5904, "0.59", true, true},
-        {0.592, "0.59", false, false},          {0.5, "1", false, false},
-        {0.59, "-0.59", false, false},          {NAN, "0.59", false, false},
-        {INFINITY, "0.59", false, false},       {0.59, "0e300", false, false},
+        {0.59, "0.590000000000", true, true},
+        {0.59, "0.590000090000", true, true},
+        {0.59, "0.590000110000", true, false},
+        {0.59, "0.590009000000", true, false},
+        {0.59, "0.590011000000", false, false},
+        {0.59004, "0.5900", true, true},
+        {0.59004, "5.900e-01", true, true},
+        {0.5904, "0.59", true, true},
+        {0.592, "0.59", false, false},
+        {0.5, "1", false, false},
+        {0.59, "-0.59", false, false},
+        {NAN, "0.59", false, false},
+        {INFINITY, "0.59", false, false},
+        {0.59, "0e300", false, false},
+        {0.5, " +.5\n", true, true},
+        {-2.5, "-0.25E+1", true, true},
+        {1, "1.", true, true},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct limefile_physics_stated s = state_text(cases[i].text);

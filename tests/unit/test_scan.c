@@ -11,56 +11,6 @@ static struct bytes two_records(void)
     return b;
 }
 
-TEST(test_good)
-{
-    struct bytes b = two_records();
-    struct seen seen = scan_bytes(&b);
-    assert_int_equal(seen.findings, 0);
-    assert_int_equal(seen.records, 2);
-    assert_int_equal(seen.end, 0);
-    bytes_free(&b);
-    seen = scan_bytes(&b); /* an empty file */
-    assert_int_equal(seen.findings, 0);
-    assert_int_equal(seen.records, 0);
-    assert_int_equal(seen.end, 0);
-}
-
-TEST(test_fields_of_records)
-{
-    struct bytes b = two_records();
-    bytes_record(&b, "third", 0, 0, MB | ME);
-    struct limefile_memory memory;
-    struct limefile_scan *scan;
-    struct limefile_record r;
-    limefile_memory_lend(&memory, b.at, b.n);
-    assert_int_equal(limefile_scan_new(&memory.source, NULL, NULL, &scan), 0);
-    assert_int_equal(limefile_scan_next(scan, &r), 1);
-    assert_true(r.mb && !r.me);
-    assert_int_equal(r.data_offset, 144);
-    assert_int_equal(limefile_scan_next(scan, &r), 1);
-    assert_int_equal(r.ordinal, 2);
-    assert_int_equal(r.message, 1);
-    assert_int_equal(r.record, 2);
-    assert_int_equal(r.header_offset, 152);
-    assert_int_equal(r.data_offset, 296);
-    assert_int_equal(r.bytes, 3);
-    assert_int_equal(r.padding, 5);
-    assert_true(!r.mb && r.me);
-    assert_string_equal(r.type, "second");
-    assert_int_equal(r.type_len, 6);
-    uint64_t done, size;
-    limefile_scan_progress(scan, &done, &size);
-    assert_int_equal(done, 304);
-    assert_int_equal(size, 448);
-    assert_int_equal(limefile_scan_next(scan, &r), 1);
-    assert_int_equal(r.message, 2);
-    assert_int_equal(r.record, 1);
-    assert_int_equal(limefile_scan_next(scan, &r), 0);
-    assert_null(limefile_scan_fault(scan));
-    limefile_scan_free(scan);
-    bytes_free(&b);
-}
-
 /* Every length to which the file of two records can be cut. */
 TEST(test_cut_at_every_byte)
 {

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "made.h"
 
-#include <dirent.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
@@ -273,79 +272,4 @@ TEST(test_reading_fails)
             }
         unmake(&m);
     }
-}
-
-/* ---- files that real programs wrote ---- */
-
-enum { FLIPS = 10000 };
-
-static void flip(struct limefile_source *source, const struct limefile_field *field)
-{
-    size_t n = (size_t)field->record.bytes;
-    unsigned char *data = malloc(n);
-    assert_non_null(data);
-    assert_int_equal(limefile_read_full(source, data, n, field->record.data_offset), n);
-    for (int i = 0; i < FLIPS; i++) {
-        struct limefile_checksum sum = {0};
-        uint64_t bit = random_word() % (8 * n);
-        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        limefile_field_add(field, &sum, data, 0, field->sites);
-        assert_true(sum.suma != field->checksum.suma && sum.sumb != field->checksum.sumb);
-        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
-    }
-    free(data);
-}
-
-/* Of each field of the corpus that has a checksum; that all of them are right: lime checksum.
- */
-TEST(test_each_flip_is_found)
-{
-    const char *folder = getenv("CORPUS");
-    DIR *dir = opendir(folder ? folder : "tests/data/corpus");
-    size_t count = 0;
-    assert_non_null(dir);
-    for (struct dirent *e; (e = readdir(dir));) {
-        struct limefile_fd file;
-        struct limefile_index *index;
-        struct limefile_fields fields;
-        if (!strstr(e->d_name, ".lime"))
-            continue;
-        int fd = openat(dirfd(dir), e->d_name, O_RDONLY | O_CLOEXEC);
-        assert_true(fd >= 0);
-        limefile_fd_init(&file, fd);
-        assert_int_equal(limefile_index_build(&file.source, &index), 0);
-        assert_int_equal(limefile_fields_build(&file.source, index, &fields), 0);
-        for (size_t i = 0; i < fields.count; i++) {
-            struct limefile_field field;
-            limefile_fields_get(&fields, i, &field);
-            if (field.has_checksum) {
-                flip(&file.source, &field);
-                count++;
-            }
-        }
-        limefile_fields_release(&fields);
-        limefile_index_free(index);
-        close(fd);
-    }
-    closedir(dir);
-    assert_int_equal(count, 9);
-}
-
-/* In the file, which is read each time. */
-TEST(test_flips_in_a_file)
-{
-    struct made m = make(576, 5000);
-    struct limefile_checksum right = sum_of(&m, 0);
-    for (int i = 0; i < 300; i++) {
-        uint64_t bit = random_word() % (8 * m.field.record.bytes);
-        unsigned char *byte = &m.data[bit / 8];
-        *byte ^= (unsigned char)(1u << bit % 8);
-        assert_int_equal(pwrite(m.fd, byte, 1, (off_t)(AT + bit / 8)), 1);
-        struct limefile_checksum sum = sum_of(&m, (unsigned)i % 5);
-        assert_true(sum.suma != right.suma && sum.sumb != right.sumb);
-        *byte ^= (unsigned char)(1u << bit % 8);
-        assert_int_equal(pwrite(m.fd, byte, 1, (off_t)(AT + bit / 8)), 1);
-    }
-    assert_same(sum_of(&m, 0), right);
-    unmake(&m);
 }
