@@ -230,10 +230,10 @@ def lock(file):
 
 
 def program(name):
-    """A bare name that was built stands for the one in BIN, or else in HELPERS."""
+    """A bare name stands for the one in BIN, or else for a helper, which is built or a script."""
     name = os.fspath(name)
     if os.sep not in name:
-        for folder in (BIN, HELPERS):
+        for folder in (BIN, HELPERS, os.path.join(REPO, "tests", "helpers")):
             if os.path.exists(os.path.join(folder, name)):
                 return os.path.join(folder, name)
     return name

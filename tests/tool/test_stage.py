@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import random
@@ -24,12 +25,17 @@ from limetest import put, read
 MIB = 1 << 20
 
 
-def configuration(path, lattice="4,4,4,8", seed=1, lfn=None):
+@functools.lru_cache(maxsize=None)
+def made(*options):
+    """What make-config writes."""
+    path = os.path.join(limetest.tempdir(), "c")
+    limetest.run(["make-config", *options, path], check=True)
+    return read(path)
+
+
+def configuration(path, lattice="4,4,4,8", seed=1, lfn="lfn://here"):
     """A gauge configuration with its checksum."""
-    more = ["--lfn", lfn] if lfn else []
-    limetest.run(["make-config", "--lattice", lattice, "--seed", str(seed), *more, path],
-                 check=True)
-    return path
+    return put(path, made("--lattice", lattice, "--seed", str(seed), "--lfn", lfn))
 
 
 def large(path, mib, seed):
