@@ -169,18 +169,6 @@ class Add(LfnCase):
             for named in ((), ("ildg-binary-data",)):
                 self.becomes(before, self.NAME, after, *named)
 
-    def test_corpus(self):
-        for row in limetest.manifest():
-            if row["type"] != "ildg-binary-data" or row["file"].startswith("clime"):
-                continue
-            path = self.write("f.lime", read(row["path"]))
-            self.lime("--set", "lfn://etmc/x/1", path)
-            self.assertEqual(self.lime(path), "lfn://etmc/x/1\n")
-            out = self.run_ok(["lime", "check", "--data", path]).decode()
-            self.assertIn("1 right", out)
-            self.assertIn(" LFN               lfn://etmc/x/1\n",
-                          self.run_ok(["lime", "info", path]).decode())
-
 
 class Refusals(LfnCase):
     def test_names(self):

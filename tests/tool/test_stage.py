@@ -228,39 +228,6 @@ class Bad(TestCase):
         self.assertSame("text")
         self.assertSame("empty")
 
-    def test_every_bit(self):
-        """Of the data: each flip is found."""
-        good = read(configuration(self.at_source("c"), "2,2,2,4"))
-        data = good.index(b"ildg-binary-data") + 128
-        for i in range(40 if limetest.STRESS else 6):
-            bit = random.randrange(8 * 2 * 2 * 2 * 4 * 576)
-            flipped = bytearray(good)
-            flipped[data + bit // 8] ^= 1 << bit % 8
-            put(self.at_source(f"f{i}"), flipped)
-        names = [name for name in os.listdir(self.source) if name != "c"]
-        found, _ = self.stage(*map(self.at_source, names), self.target, code=1)
-        self.assertEqual({r["status"] for r in found.values()}, {"failed"})
-        self.assertNothingLeft()
-
-    def test_wrong_length(self):
-        dims, data = (4, 4, 4, 8), random.Random(1).randbytes(4 * 4 * 4 * 8 * 576)
-        for name, items in (("alone", scidac.records(dims, data[:-576])[:2]),
-                            ("cut", [*scidac.records(dims, data[:-576])[:2],
-                                     scidac.records(dims, data)[2]]),
-                            ("odd", [*scidac.records(dims, data[:-1])[:2],
-                                     scidac.records(dims, data)[2]])):
-            put(self.at_source(name), limetest.container([items]))
-            self.assertFails(f"{name}: ", self.at_source(name), self.target)
-            self.assertNothingLeft()
-
-    def test_wrong_length_with_a_right_checksum(self):
-        """Metadata contradict the length of the data."""
-        good = read(configuration(self.at_source("c")))
-        put(self.at_source("c"), good.replace(b"<lt>8</lt>", b"<lt>9</lt>"))
-        self.assertFails("the length is not that of such a lattice", self.at_source("c"),
-                         self.target)
-        self.assertNothingLeft()
-
     def test_usage(self):
         configuration(self.at_source("c"))
         for args in ([], [self.target], ["--sums=sha1", "a", "b"], ["-j", "0", "a", "b"],
@@ -427,12 +394,6 @@ class There(TestCase):
         self.assertSame("c")
         self.assertNothingLeft(["c"])
 
-    def test_copied_by_others(self):
-        shutil.copy2(self.at_source("c"), self.at_target("c"))
-        self.assertNotIn("user.limefs.staged", os.listxattr(self.at_target("c")))
-        found, _ = self.stage(self.at_source("c"), self.target)
-        self.assertEqual(found["c"]["status"], "there")
-
     def test_other_files(self):
         st = os.stat(self.at_source("c"))
         data = bytearray(read(self.at_source("c")))
@@ -555,11 +516,6 @@ class There(TestCase):
         self.stage(self.at_source("c"), self.target)
         self.assertSame("c")
         self.assertEqual(os.stat(self.at_source("c")).st_gid, os.stat(self.at_target("c")).st_gid)
-
-    def test_verify_target(self):
-        found, _ = self.stage("--verify-target", self.at_source("c"), self.target)
-        self.assertEqual(found["c"]["status"], "staged")
-        self.assertSame("c")
 
 
 class Lists(TestCase):

@@ -202,6 +202,7 @@ class Lime(Harmless):
             self.assertIsNone(harm_in(output.replace(b"\r\n", b"\n")), output)
             self.assertIn(b"Type:           " + SHOWN, output)
             self.assertIn(b'"?[2J??text"', output)
+            self.assertIn(b"\x1b", self.run_ok([name, path]))  # into a pipe: as it was
 
 
 class Json(Harmless):
