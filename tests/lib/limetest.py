@@ -426,6 +426,15 @@ def _wait(condition, timeout, pause=0.005):
         pause = min(pause * 1.5, 0.1)
 
 
+def is_alive(pid):
+    """Whether the process runs; of one that does not, all files are closed."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def _processes_with(setting):
     """Ids of living processes that were started with this NAME=value in their environment."""
     found = []

@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+from numpython import python_with
 from limetest import CORPUS, container, run
 
 # Every field of the corpus: file, ordinal, shape, reals of 4 or 8 bytes, complex, first site.
@@ -51,16 +52,6 @@ def even_odd(values, shape, origin=0):
     for i in order:
         out.extend(values[i * per:(i + 1) * per])
     return out
-
-
-@functools.lru_cache(maxsize=None)
-def python_with(*modules):
-    """The python3 of PATH, or Debian's, whichever has these; None."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        if os.path.exists(python) and \
-                run([python, "-c", "import " + ", ".join(modules)]).returncode == 0:
-            return python
-    return None
 
 
 def needs(*modules):

@@ -14,7 +14,7 @@ numpython.need("numpy")
 import limetest
 import scidac
 import volumelib
-from limetest import container, needs_fuse, run
+from limetest import container, run
 
 try:
     import numpy
@@ -41,7 +41,7 @@ def private(datatype, precision, typesize, datacount, more="<colors>3</colors>",
 def field(record, raw, site):
     """The message of a field, with the right checksum."""
     return [record, ("scidac-binary-data", raw),
-            ("scidac-checksum", scidac.checksum_xml(gaugelib.scidac(raw, site)))]
+            ("scidac-checksum", scidac.checksum_xml(scidac.checksum(raw, site)))]
 
 
 # A configuration as programs write it: datatype, precision, typesize, datacount, other elements.
@@ -156,7 +156,7 @@ class Writers(GaugeCase):
             [scidac.private_file(DIMS)],
             field(private("USQCD_F3_ColorMatrix", "F", 72, 4), single, 288),
             [("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", double),
-             ("scidac-checksum", scidac.checksum_xml(gaugelib.scidac(double, 576)))]]))
+             ("scidac-checksum", scidac.checksum_xml(scidac.checksum(double, 576)))]]))
         self.assertEqual([(p["ordinal"], p["state"]) for p in self.check(two, status=0)["physics"]],
                          [(3, "good"), (6, "good")])
         done = run(["lime", "convert", "--to", "nersc", two, os.path.join(self.dir, "never")])

@@ -32,9 +32,7 @@ def huge(path, dims=HUGE):
 
 
 def workers(process):
-    path = f"/proc/{process.pid}/task/{process.pid}/children"
-    with open(path, encoding="ascii") as children:
-        return [int(pid) for pid in children.read().split()]
+    return jobtest.children_of(process.pid)
 
 
 def reads(pid, path):
