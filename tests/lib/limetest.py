@@ -636,6 +636,15 @@ class TestCase(unittest.TestCase):
         """run(), and the program must succeed; its standard output."""
         return run(args, check=True, **kw).stdout
 
+    def lime(self, *args, status=0, **kw):
+        """Runs lime, which must exit with this status (None: any); its standard output, which is
+        in self.out, too, as its standard error is in self.err."""
+        done = run(["lime", *args], **kw)
+        self.out, self.err = done.stdout.decode(), done.stderr.decode()
+        if status is not None:
+            self.assertEqual(done.returncode, status, self.out + self.err)
+        return self.out
+
     def assertErrno(self, codes, function, *args, **kw):
         codes = codes if isinstance(codes, tuple) else (codes,)
         with self.assertRaises(OSError) as caught:

@@ -26,16 +26,12 @@ class CellsCase(limetest.TestCase):
     def words(self, data, *options, status=1):
         """What it says on standard error, without the name of the file, and the summary."""
         path = self.write("c.lime", data)
-        done = run(["lime", "check", *options, path])
-        self.assertEqual(done.returncode, status, done.stderr)
-        return (done.stderr.decode().replace(f"lime: {path}: ", ""),
-                done.stdout.decode().replace(f"{path}: ", ""))
+        out = self.lime("check", *options, path, status=status)
+        return self.err.replace(f"lime: {path}: ", ""), out.replace(f"{path}: ", "")
 
     def info(self, data, *options, status=0):
         path = self.write("c.lime", data)
-        done = run(["lime", "info", *options, path])
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done.stdout.decode().replace(path, "c")
+        return self.lime("info", *options, path, status=status).replace(path, "c")
 
     def findings(self, data, *options):
         return [(f["code"], f["ordinal"]) for f in self.check(data, *options, status=1)["findings"]]

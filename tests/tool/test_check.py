@@ -152,9 +152,7 @@ class Meaning(limetest.TestCase):
     """What ILDG and SciDAC records say; the findings themselves: tests/unit."""
 
     def check(self, data, *args, status=0):
-        done = run(["lime", "check", *args, self.write("f.lime", data)])
-        self.assertEqual(done.returncode, status, done.stderr + done.stdout)
-        return done.stdout.decode(), done.stderr.decode()
+        return self.lime("check", *args, self.write("f.lime", data), status=status), self.err
 
     def codes(self, data, *args):
         done = run(["lime", "check", "--json", *args, self.write("f.lime", data)])
@@ -371,9 +369,7 @@ class Many(limetest.TestCase):
         return os.path.join(self.top, name)
 
     def lime(self, *args, status, **kw):
-        done = run(["lime", "check", *args], **kw)
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done.stdout.decode().splitlines(), done.stderr.decode()
+        return super().lime("check", *args, status=status, **kw).splitlines(), self.err
 
     def test_recursive(self):
         out, err = self.lime("-r", self.top, status=0)

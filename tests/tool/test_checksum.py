@@ -25,10 +25,7 @@ def parse(data):
 
 class SumCase(limetest.TestCase):
     def lime(self, *args, status=0, **kw):
-        done = run(["lime", "checksum", *args], **kw)
-        self.out, self.err = done.stdout.decode(), done.stderr.decode()
-        self.assertEqual(done.returncode, status, self.out + self.err)
-        return self.out.splitlines()
+        return super().lime("checksum", *args, status=status, **kw).splitlines()
 
     def check(self, path, *args, status=0):
         done = run(["lime", "check", "--data", "--json", *args, path])

@@ -24,9 +24,7 @@ class EditCase(limetest.TestCase):
         self.path = self.write("f.lime", GOOD)
 
     def lime(self, *args, status=0, **kw):
-        done = run(["lime", *args], **kw)
-        self.out, self.err = done.stdout.decode(), done.stderr.decode()
-        self.assertEqual(done.returncode, status, self.out + self.err)
+        super().lime(*args, status=status, **kw)
         return limetest.read(self.path)
 
     def data(self, content, name="data"):
@@ -208,7 +206,6 @@ class Remove(EditCase):
         folder, name = os.path.split(self.path)
         self.lime("rm", name, "1", cwd=folder)
         self.assertEqual(limetest.read(self.path), self.packed([RECORDS[0][1:], RECORDS[1]]))
-
 
     def test_long_names_that_begin_alike(self):
         """Two containers in one directory, written again at the same time."""

@@ -29,16 +29,12 @@ def ilfn(name):
 
 class InfoCase(limetest.TestCase):
     def info(self, *paths, status=0):
-        done = run(["lime", "info", *paths])
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.err = done.stderr.decode()
-        return done.stdout.decode()
+        return self.lime("info", *paths, status=status)
 
     def json(self, *paths, status=0):
-        done = run(["lime", "info", "--json", *paths])
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertTrue(done.stdout.isascii())
-        return json.loads(done.stdout)
+        out = self.lime("info", "--json", *paths, status=status)
+        self.assertTrue(out.isascii())
+        return json.loads(out)
 
     def of(self, *items, status=0):
         """The JSON of a container of these records."""

@@ -22,10 +22,7 @@ def lfn(text):
 
 class LfnCase(limetest.TestCase):
     def lime(self, *args, status=0):
-        done = run(["lime", "lfn", *args])
-        self.out, self.err = done.stdout.decode(), done.stderr.decode()
-        self.assertEqual(done.returncode, status, self.out + self.err)
-        return self.out
+        return super().lime("lfn", *args, status=status)
 
     def becomes(self, before, name, after, *record):
         """Set in a container `before`, it is byte for byte `after`."""

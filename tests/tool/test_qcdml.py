@@ -99,9 +99,7 @@ class QcdmlCase(limetest.TestCase):
 
     def check(self, text, path, *args, status=0):
         doc = self.put("doc.xml", text)
-        done = run(["lime", "check", *args, "--qcdml", doc, path])
-        self.out, self.err = done.stdout.decode(), done.stderr.decode()
-        self.assertEqual(done.returncode, status, self.out + self.err)
+        self.lime("check", *args, "--qcdml", doc, path, status=status)
         return doc
 
 
