@@ -10,6 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 import scidac
+import volumelib
 from limetest import container, program, record, run
 
 DIMS = (2, 2, 2, 4)
@@ -191,23 +192,11 @@ class Print(SumCase):
         dims, lower, upper = (4, 3, 5, 6), (1, 0, 2, 3), (3, 2, 2, 5)
         ranks = scidac.box_ranks(dims, lower, upper)
         data = random.Random(5).randbytes(len(ranks) * 16)
-
-        def xml(tag, inner):
-            return f'<?xml version="1.0" encoding="UTF-8"?><{tag}>{inner}</{tag}>'.encode() + b"\0"
-
-        def words(values):
-            return "".join(f"{v} " for v in values)
-
-        private = ("<version>1.1</version><date>x</date><recordtype>2</recordtype>"
-                   f"<spacetime>4</spacetime><hyperlower>{words(lower)}</hyperlower>"
-                   f"<hyperupper>{words(upper)}</hyperupper><datatype>QDP_D_Complex</datatype>"
-                   "<precision>D</precision><typesize>16</typesize><datacount>1</datacount>")
-        lattice = (f"<version>1.1</version><spacetime>4</spacetime><dims>{words(dims)}</dims>"
-                   "<volfmt>0</volfmt>")
+        private = volumelib.private_record(16, recordtype=2, datatype="QDP_D_Complex",
+                                           box=(lower, upper))
         path = self.write("f.lime", container([
-            [("scidac-private-file-xml", xml("scidacFile", lattice))],
-            [("scidac-private-record-xml", xml("scidacRecord", private)),
-             ("scidac-binary-data", data)]]))
+            [scidac.private_file(dims)],
+            [("scidac-private-record-xml", private), ("scidac-binary-data", data)]]))
         want = "%08x %08x" % scidac.checksum(data, 16, ranks)
         self.assertEqual(self.lime(path, status=3),
                          [f"{want} unverified 3 scidac-binary-data  (no checksum)"])

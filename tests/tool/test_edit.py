@@ -79,15 +79,6 @@ class Append(EditCase):
         self.unchanged("append", self.path, "-t", "a", "-", "-t", "b", "-", status=2,
                        words="one record only")
 
-    def test_corpus(self):
-        for path in {row["path"] for row in limetest.manifest()}:
-            data = limetest.read(path)
-            data += bytes(-len(data) % 8)
-            self.path = self.write("f.lime", limetest.read(path))
-            self.assertEqual(self.lime("append", self.path, "-m", "-t", "t", self.data(b"x")),
-                             data + record("t", b"x", 1, 1))
-            self.assertEqual(self.lime("rm", self.path, "t"), data)
-
     def test_all_or_none(self):
         good = self.data(b"x" * 1000)
         self.unchanged("append", self.path, "-t", "a", good, "-m", "-t", "b", good, "-t", "c",

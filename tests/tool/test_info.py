@@ -269,15 +269,6 @@ class Json(InfoCase):
         self.assertEqual([len(f["fields"]) for f in got], [1, 0])
         self.assertIn("error", got[1])
 
-    def test_corpus_is_told(self):
-        paths = sorted({row["path"] for row in limetest.manifest()})
-        for got, path in zip(self.json(*paths), paths, strict=True):
-            self.assertEqual(got["file"], path)
-            self.assertEqual(got["deviations"], [])
-            binary = [r["ordinal"] for r in limetest.manifest() if r["path"] == path
-                      and r["type"] in ("ildg-binary-data", "scidac-binary-data")]
-            self.assertEqual([f["ordinal"] for f in got["fields"]], binary)
-
 
 class Failures(InfoCase):
     def test_fault(self):

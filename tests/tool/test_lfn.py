@@ -7,10 +7,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+import scidac
 from limetest import container, program, read, run
 
-FORMAT = ("ildg-format", b"<ildgFormat><field>su3gauge</field><precision>32</precision><lx>1</lx>"
-                         b"<ly>1</ly><lz>1</lz><lt>1</lt></ildgFormat>")
+FORMAT = ("ildg-format", scidac.ildg_format((1, 1, 1, 1), 32))
 DATA = ("ildg-binary-data", bytes(range(256)) + bytes(32))
 SUM = ("scidac-checksum", b"<scidacChecksum><suma>0</suma><sumb>0</sumb></scidacChecksum>")
 OTHER = ("xlf-info", b"plaquette = 0.5\n")
