@@ -23,7 +23,6 @@ except ImportError:
     numpy = None
 
 DIMS = (2, 4, 6, 2)
-LINKS = (4, 3, 3)
 
 
 def private(datatype, precision, typesize, datacount, more="<colors>3</colors>", box=None):

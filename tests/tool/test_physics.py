@@ -309,17 +309,6 @@ class Physics(limetest.TestCase):
         self.assertIn(b"; configurations: 3 good, 1 bad\n",
                       run(["lime", "check", "--physics", path]).stdout)
 
-    @limetest.needs_fuse
-    def test_of_a_mount(self):
-        bad = LINKS.copy()
-        bad.reshape(-1, 3, 3)[31] = 0
-        path = self.write("c", container([xlf(f"plaquette = {PLAQUETTE:.12f}"),
-                                          message(DIMS, LINKS), message(DIMS, bad)]))
-        with limetest.Mount(path) as mount:
-            through, direct = json_of(os.fspath(mount), status=1), json_of(path, status=1)
-            self.assertEqual(through["physics"], direct["physics"])
-            self.assertEqual(through["findings"], direct["findings"])
-
 
 if __name__ == "__main__":
     limetest.main()

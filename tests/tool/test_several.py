@@ -100,15 +100,6 @@ class Several(limetest.TestCase):
             self.assertEqual(both.returncode, 1)
             self.assertIn(b"40 files: 34 good, 6 bad, 0 unverified", lines[-1])
 
-    def test_json(self):
-        paths = self.configurations(20)
-        done = run(["lime", "check", "--data", "--json", *paths])
-        self.assertEqual([one["file"] for one in json.loads(done.stdout)], paths)
-        done = run(["lime", "check", "--data", "--json", "-r", self.folder])
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual([one["file"] for one in lines[:-1]], paths)
-        self.assertEqual(lines[-1]["summary"]["bad"], 3)
-
     def test_much_is_said_of_each(self):
         """More than a worker may say before its turn comes."""
         noise = record("t", b"", 0, 1) * 6000
