@@ -399,6 +399,12 @@ class Checked(ConvertCase):
                                   "bad": ["plaquette" if want == {"state": "bad"} else "checksum"],
                                   "unverified": ["checksum-missing"]}[want["state"]])
 
+    def test_link_trace(self):
+        data = gaugelib.write_nersc(self.u, LINK_TRACE="-0.5")
+        finding, = self.check(data, "--data", status=1)["findings"]
+        self.assertEqual(finding["code"], "link-trace")
+        self.assertIn(finding["message"], self.err)
+
     def test_which_plaquette(self):
         """Each configuration has its own xlf-info; few digits are few digits."""
         v = gaugelib.random_links((4, 2, 2, 4), seed=9)
