@@ -4,7 +4,6 @@ import os
 import random
 import re
 import struct
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -12,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest
 import scidac
 from limetest import container, run
+from scidac import cksum
 
 SPACE = "http://www.lqcd.org/ildg/QCDml/config2.0"
 DIMS = (2, 2, 2, 4)
@@ -56,11 +56,6 @@ def document(*steps, lfn="", precision="", head='<?xml version="1.0"?>\n', updat
             "".join(f"    <markovStep>\n      <update>{update}</update>\n{''.join(records)}"
                     "    </markovStep>\n" for records in steps) +
             "  </markovSequence>\n</gaugeConfiguration>\n")
-
-
-def cksum(data):
-    done = subprocess.run(["cksum"], input=data, capture_output=True, check=True)
-    return int(done.stdout.split()[0])
 
 
 def values(text):
