@@ -364,7 +364,6 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(helper_libs) $(call pkg_libs,libisal expat) -lm -pthread
 
-$(B)/obj/tests/helpers/make-config.o: helper_cflags = $(INC_formats)
 $(B)/obj/tests/helpers/long-names.o: helper_cflags = $(call pkg_cflags,fuse3)
 $(B)/helpers/long-names: helper_libs = $(call pkg_libs,fuse3)
 

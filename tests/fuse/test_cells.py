@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import cellslib
 import limetest
+import numpython
 from cellslib import Checkpoint
 from limetest import container, header, put, record, run
 
@@ -110,7 +111,7 @@ class Tool(limetest.TestCase):
 @limetest.needs_fuse
 class Page(limetest.TestCase):
     def setUp(self):
-        self.python = cellslib.python_with_numpy()
+        self.python = numpython.python_with("numpy")
         if self.python is None:
             self.skipTest("needs numpy")
         if not shutil.which("gnuplot"):

@@ -414,7 +414,7 @@ class Messages(writelib.TestCase):
 
 @limetest.needs_fuse
 class Random(writelib.TestCase):
-    """tests/helpers/fsx.c: random steps beside a picture in memory."""
+    """tests/helpers/fsx: random steps beside a picture in memory."""
 
     STEPS = 100000 if limetest.STRESS else 1000
 

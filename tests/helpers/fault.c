@@ -7,7 +7,8 @@
  * beside it; so nothing of libfuse's, MPI's or the window's. FAULT_CONTROL is a file of struct
  * control that the test and these processes have mapped.
  *
- * FAULT_LATER: by how many seconds their clock is ahead.
+ * FAULT_LATER: by how many seconds their clock is ahead. FAULT_NO_LINKS, if set: their file
+ * system has no hard links.
  *
  * What does not pass through libc can't be failed here: io_submit() and io_uring, which nothing
  * of ours uses, and the inside of glibc, as its aio_write() is.
@@ -353,9 +354,17 @@ int openat(int dir, const char *path, int flags, ...)
 }
 
 WRAP(int, mkostemp, is_our_path(-1, path), (char *path, int flags), (path, flags))
-WRAP(int, linkat, is_our_path(to, new),
-     (int from, const char *old, int to, const char *new, int flags),
-     (from, old, to, new, flags))
+int linkat(int from, const char *old, int to, const char *new, int flags)
+{
+    REAL(linkat);
+    bool ours = is_our_path(to, new);
+    if (ours && getenv("FAULT_NO_LINKS")) {
+        errno = EPERM;
+        return -1;
+    }
+    return failed(CALL_linkat, ours) ? -1 : real(from, old, to, new, flags);
+}
+
 WRAP(int, renameat, is_our_path(to, new), (int from, const char *old, int to, const char *new),
      (from, old, to, new))
 WRAP(int, renameat2, is_our_path(to, new),

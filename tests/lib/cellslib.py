@@ -6,12 +6,10 @@
 """
 
 import bisect
-import functools
 import math
 import os
 import random
 import struct
-import sys
 import zlib
 
 import limetest
@@ -162,12 +160,3 @@ def example(number=1):
     """The first program in C of the page, or another one."""
     with open(os.path.join(limetest.REPO, "docs", "cells.md"), encoding="utf-8") as page:
         return page.read().split("```c\n")[number].split("```")[0]
-
-
-@functools.lru_cache(maxsize=None)
-def python_with_numpy():
-    """The python3 of PATH, or Debian's, whichever has numpy; None."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        if os.path.exists(python) and limetest.run([python, "-c", "import numpy"]).returncode == 0:
-            return python
-    return None

@@ -21,10 +21,9 @@ import struct
 import threading
 import time
 
-MAGIC, VERSION = 0x4A4D494C, 2
-HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC = range(1, 10)
-HEADER = struct.Struct("<IHHIIQ")
-OPENING = struct.Struct("<QQIIQqIqII")
+from jobclient import (CLOSE, HEADER, HELLO, MAGIC, OPEN, OPEN_WRITE, OPENING, READ, STATUS, SYNC,
+                       VERSION, WRITE)
+
 WRITING = struct.Struct("<IQQQQQI")
 
 

@@ -28,12 +28,15 @@ class Faults:
             file.truncate(_HEAD.size + _CALLS * _CALL.size)
             self._map = mmap.mmap(file.fileno(), 0)
 
-    def environment(self, base=None, later=0):
-        """later: seconds by which their clock is ahead: no file is young then."""
+    def environment(self, base=None, later=0, links=True):
+        """later: seconds by which their clock is ahead: no file is young then. links: whether the
+        file system has hard links."""
         preload = limetest.program("fault.so")
         base = os.environ if base is None else base
         more = {"LD_PRELOAD": preload, "FAULT_CONTROL": self.path, "FAULT_FOLDER": self.folder,
                 "FAULT_LATER": str(later)}
+        if not links:
+            more["FAULT_NO_LINKS"] = "1"
         if limetest.SANITIZED:  # it comes before the sanitizer's own library
             more["ASAN_OPTIONS"] = base.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
         return {**base, **more}

@@ -4,11 +4,11 @@ read and written from the formats' descriptions: an oracle that shares nothing w
 A configuration is U[t, z, y, x, mu, a, b], mu = x, y, z, t, complex."""
 import re
 import struct
-import zlib
 
 import numpy
 
 import limetest
+import scidac
 
 AXIS = (3, 2, 1, 0)  # of x, y, z, t
 
@@ -210,11 +210,5 @@ def read_ildg(data):
     assert len(raw) == numpy.prod(extents) * site
     sums = [int(re.search(rf"<{name}>(\w+)</{name}>", said["scidac-checksum"].decode())[1], 16)
             for name in ("suma", "sumb")]
-    assert sums == scidac(raw, site), "checksum"
+    assert sums == list(scidac.checksum(raw, site)), "checksum"
     return from_reals(raw, ">f" + str(int(value["precision"]) // 8), extents), said
-
-
-def scidac(raw, site):
-    """[suma, sumb]"""
-    crcs = numpy.array([zlib.crc32(raw[i:i + site]) for i in range(0, len(raw), site)], "uint32")
-    return [rotated(crcs, 29), rotated(crcs, 31)]

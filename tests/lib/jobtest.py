@@ -7,13 +7,13 @@ import resource
 import select
 import signal
 import subprocess
-import time
 import unittest
 import uuid
 
 import jobclient
 import limetest
 import mpitest
+from limetest import is_alive
 
 IO = os.path.join(limetest.BIN, "limefs-io")
 START_S = 60 * limetest.SLOWNESS
@@ -36,14 +36,6 @@ def children_of(pid):
     return found
 
 
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def limit_files(pids, size):
     """They may write no file beyond that byte. From the start, MPI could not have its own."""
     for pid in pids:
@@ -60,12 +52,7 @@ def cpu_seconds(pids):
 
 
 def wait_until(condition, timeout=END_S):
-    end = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
+    return limetest._wait(condition, timeout)
 
 
 def has_stopped(pid):

@@ -230,10 +230,10 @@ def lock(file):
 
 
 def program(name):
-    """A bare name that was built stands for the one in BIN, or else in HELPERS."""
+    """A bare name stands for the one in BIN, or else for a helper, which is built or a script."""
     name = os.fspath(name)
     if os.sep not in name:
-        for folder in (BIN, HELPERS):
+        for folder in (BIN, HELPERS, os.path.join(REPO, "tests", "helpers")):
             if os.path.exists(os.path.join(folder, name)):
                 return os.path.join(folder, name)
     return name
@@ -424,6 +424,15 @@ def _wait(condition, timeout, pause=0.005):
             return value
         time.sleep(pause)
         pause = min(pause * 1.5, 0.1)
+
+
+def is_alive(pid):
+    """Whether the process runs; of one that does not, all files are closed."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _processes_with(setting):
@@ -626,6 +635,15 @@ class TestCase(unittest.TestCase):
     def run_ok(self, args, **kw):
         """run(), and the program must succeed; its standard output."""
         return run(args, check=True, **kw).stdout
+
+    def lime(self, *args, status=0, **kw):
+        """Runs lime, which must exit with this status (None: any); its standard output, which is
+        in self.out, too, as its standard error is in self.err."""
+        done = run(["lime", *args], **kw)
+        self.out, self.err = done.stdout.decode(), done.stderr.decode()
+        if status is not None:
+            self.assertEqual(done.returncode, status, self.out + self.err)
+        return self.out
 
     def assertErrno(self, codes, function, *args, **kw):
         codes = codes if isinstance(codes, tuple) else (codes,)

@@ -1,6 +1,7 @@
 """scidac - fields, their metadata and checksums as Python makes them: an oracle (zlib) that shares
 nothing with the programs."""
 import random
+import subprocess
 import zlib
 
 from limetest import container
@@ -19,6 +20,12 @@ def checksum(data, site_bytes, ranks=None):
         suma ^= rotate(crc, rank % 29)
         sumb ^= rotate(crc, rank % 31)
     return suma, sumb
+
+
+def cksum(data):
+    """What coreutils' cksum prints of these bytes."""
+    return int(subprocess.run(["cksum"], input=data, capture_output=True,
+                              check=True).stdout.split()[0])
 
 
 def box_ranks(dims, lower, upper):

@@ -123,9 +123,10 @@ def _serve(pipe, uid, gid, groups, umask):
     gc.freeze()  # what is closed here may be open by another number's owner
     os.closerange(3, pipe.fileno())
     os.closerange(pipe.fileno() + 1, 4096)
-    os.setgroups(groups)
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
+    if os.geteuid() == 0:
+        os.setgroups(groups)
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
     os.umask(umask)
     os.chdir("/")
     _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; forgotten by setresuid
@@ -191,6 +192,9 @@ class User:
         finally:
             self._flag[0] = 1
             values.append(self.finish()[0][1])
+
+    def kill(self):
+        os.kill(self._pid, signal.SIGKILL)
 
     def end(self):
         if self._pid:

@@ -6,17 +6,16 @@ import contextlib
 import ctypes
 import fcntl
 import functools
-import json
 import mmap
 import os
 import random
 import shutil
 import struct
 import subprocess
-import sys
 import time
 
 import limetest
+import users
 from limetest import descriptor, put, read, records, whole_records
 
 MIB = 1 << 20
@@ -64,11 +63,9 @@ def sizes(mount):
 
 def until(what, timeout=20):
     """Waits for something true, and gives it."""
-    end = time.monotonic() + timeout * limetest.SLOWNESS
-    while not (found := what()):
-        if time.monotonic() > end:
-            raise AssertionError("it does not happen")
-        time.sleep(0.005)
+    found = limetest._wait(what, timeout * limetest.SLOWNESS)
+    if not found:
+        raise AssertionError("it does not happen")
     return found
 
 
@@ -102,62 +99,23 @@ def flags(data):
 # ---- a process that writes ----
 
 
-_REMOTE = """
-import json, os, sys
-for line in sys.stdin:
-    call, *args = json.loads(line)
-    args = [bytes.fromhex(arg[4:]) if str(arg).startswith("hex:") else arg for arg in args]
-    try:
-        answer = {"value": getattr(os, call)(*args)}
-    except OSError as error:
-        answer = {"errno": error.errno, "words": str(error)}
-    print(json.dumps(answer), flush=True)
-"""
-
-
 class Remote:
     """Calls functions of `os` in a process that does nothing else. (One that starts others, as
     tests do, closes copies of its descriptors on the way, and that commits.)"""
 
     def __init__(self, test):
-        self._process = subprocess.Popen([sys.executable, "-c", _REMOTE], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, text=True)
-        test.addCleanup(self.end)
+        self._user = users.User(test, os.geteuid())
+        self.end = self._user.end
 
     def __getattr__(self, name):
-        def call(*args):
-            args = [f"hex:{bytes(arg).hex()}" if isinstance(arg, (bytes, bytearray)) else arg
-                    for arg in args]
-            self._process.stdin.write(json.dumps([name, *args]) + "\n")
-            self._process.stdin.flush()
-            answer = json.loads(self._process.stdout.readline())
-            if "errno" in answer:
-                raise OSError(answer["errno"], answer["words"])
-            return answer["value"]
-        return call
+        return functools.partial(self._user.call, getattr(os, name))
 
     def kill(self):
-        self._process.kill()
+        self._user.kill()
         self.end()
-
-    def end(self):
-        if not self._process.stdin.closed:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
-            self._process.stdout.close()
-            self._process.wait(30 * limetest.SLOWNESS)
 
 
 # ---- mounts ----
-
-
-def has_ended(pid):
-    """All its files are closed."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
 
 
 class Mount(limetest.Mount):
@@ -174,7 +132,7 @@ class Mount(limetest.Mount):
         self.wait_for_end()
 
     def wait_for_end(self):
-        until(lambda: all(map(has_ended, self._daemons)))
+        until(lambda: not any(map(limetest.is_alive, self._daemons)))
         self._daemons = []  # others may have their numbers soon
 
 

@@ -59,15 +59,6 @@ class Contents(limetest.TestCase):
         out = self.run_ok(["lime_contents", self.write("f", record("t", b"", 0, 1))])
         self.assertIn(b"Message:        1\nRecord:         1\n", out)
 
-    def test_nothing_steers_a_terminal(self):
-        path = self.write("f", container([(b"a\x1b[2J", b"one\n\x1b]0;x\x07\ttwo")]))
-        self.assertIn(b"\x1b", self.run_ok(["lime_contents", path]))  # into a pipe: as it was
-        for name in ("lime_contents", "lemon_contents"):
-            done, out = limetest.run_on_terminal([name, path])
-            self.assertEqual(done.returncode, 0)
-            self.assertIn(b"Type:           a?[2J\r\n", out)
-            self.assertIn(b'"one\r\n?]0;x?\ttwo" \r\n', out)
-
     def test_truncated_data_are_not_invented(self):
         good = container([("good", b"data")])
         for tail in (header("t", 100, 1, 1) + b"only", header("t", 2**64 - 144, 1, 1),

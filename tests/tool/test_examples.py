@@ -28,6 +28,7 @@ SPINOR = os.path.join(limetest.CORPUS, "tm_lemon_prop_4444_p64_n1.lime")
 if numpython.has("numpy"):
     import numpy
 
+    import gaugelib
     import limefs
 
 
@@ -65,19 +66,9 @@ class Case(limetest.TestCase):
         return data.decode()
 
 
-def rotations(shape, seed):
-    """Random SU(3) matrices."""
-    random = numpy.random.default_rng(seed)
-    parts = random.standard_normal((2, *shape, 3, 3))
-    q, r = numpy.linalg.qr(parts[0] + 1j * parts[1])
-    q = q * (numpy.diagonal(r, axis1=-2, axis2=-1) / abs(
-        numpy.diagonal(r, axis1=-2, axis2=-1)))[..., None, :]
-    return q / numpy.linalg.det(q)[..., None, None] ** (1 / 3)
-
-
 def transformed(links, seed):
     """A random gauge transformation of (T, Z, Y, X, mu, 3, 3)."""
-    g = rotations(links.shape[:4], seed)
+    g = gaugelib.random_links(gaugelib.extent(links), seed)[..., 0, :, :]
     out = numpy.empty_like(links)
     for mu in range(4):
         ahead = numpy.roll(g, -1, axis=3 - mu)
@@ -167,7 +158,7 @@ class TopologicalCharge(Case):
 
     def test_symmetries(self):
         """q is gauge invariant, and odd under the reflection of any axis."""
-        links = rotations((3, 4, 3, 5, 4), 3)
+        links = gaugelib.random_links((5, 3, 4, 3), 3, spread=2)
         q = self.module.charge_density(links)
         self.assertGreater(abs(q).max(), 1e-3)
         self.assertTrue(numpy.allclose(self.module.charge_density(transformed(links, 4)), q,

@@ -10,6 +10,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+import scidac
+from numpython import python_with
 from limetest import CORPUS, container, run
 
 # Every field of the corpus: file, ordinal, shape, reals of 4 or 8 bytes, complex, first site.
@@ -51,16 +53,6 @@ def even_odd(values, shape, origin=0):
     for i in order:
         out.extend(values[i * per:(i + 1) * per])
     return out
-
-
-@functools.lru_cache(maxsize=None)
-def python_with(*modules):
-    """The python3 of PATH, or Debian's, whichever has these; None."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        if os.path.exists(python) and \
-                run([python, "-c", "import " + ", ".join(modules)]).returncode == 0:
-            return python
-    return None
 
 
 def needs(*modules):
@@ -171,14 +163,9 @@ class Numpy(TestCase):
                     f">{per}{'d' if count == 8 else 'f'}", data)), values[t * per:(t + 1) * per])
 
     def test_bytes_of_unknown_meaning(self):
-        xml = (b"<scidacRecord><version>1.1</version><recordtype>0</recordtype>"
-               b"<datatype>Other</datatype><typesize>3</typesize><datacount>1</datacount>"
-               b"</scidacRecord>")
-        lattice = (b"<scidacFile><version>1.1</version><spacetime>4</spacetime>"
-                   b"<dims>1 3 1 2 </dims><volfmt>0</volfmt></scidacFile>")
         path = self.write("c.lime", container([
-            [("scidac-private-file-xml", lattice)],
-            [("scidac-private-record-xml", xml), ("scidac-binary-data", bytes(range(18)))]]))
+            [scidac.private_file((1, 3, 1, 2))],
+            [scidac.private_record(3, "Other"), ("scidac-binary-data", bytes(range(18)))]]))
         file = self.saved(path, "scidac-binary-data.npy", "x.npy")
         self.assertEqual(self.python(["numpy"], "put(np.load(sys.argv[1]))", file),
                          ((2, 1, 3, 1, 3), "|u1", array.array("d", range(18))))
@@ -241,9 +228,7 @@ with netCDF4.Dataset(sys.argv[1]) as file:
         """Sparse: 8 GB of which nothing is read but what is asked for."""
         extent = (128, 128, 64, 14)
         nbytes = 128 * 128 * 64 * 14 * 576
-        xml = ("<ildgFormat><version>1.0</version><field>su3gauge</field><precision>64</precision>"
-               + "".join(f"<l{d}>{n}</l{d}>" for d, n in zip("xyzt", extent)) + "</ildgFormat>")
-        start = container([("ildg-format", xml.encode(), True, False)]) + \
+        start = container([("ildg-format", scidac.ildg_format(extent), True, False)]) + \
             limetest.header(ILDG, nbytes, False, True)
         path = self.write("big.lime", start)
         os.truncate(path, len(start) + nbytes)

@@ -14,7 +14,7 @@ numpython.need("numpy")
 import limetest
 import scidac
 import volumelib
-from limetest import container, needs_fuse, run
+from limetest import container, run
 
 try:
     import numpy
@@ -23,7 +23,6 @@ except ImportError:
     numpy = None
 
 DIMS = (2, 4, 6, 2)
-LINKS = (4, 3, 3)
 
 
 def private(datatype, precision, typesize, datacount, more="<colors>3</colors>", box=None):
@@ -41,7 +40,7 @@ def private(datatype, precision, typesize, datacount, more="<colors>3</colors>",
 def field(record, raw, site):
     """The message of a field, with the right checksum."""
     return [record, ("scidac-binary-data", raw),
-            ("scidac-checksum", scidac.checksum_xml(gaugelib.scidac(raw, site)))]
+            ("scidac-checksum", scidac.checksum_xml(scidac.checksum(raw, site)))]
 
 
 # A configuration as programs write it: datatype, precision, typesize, datacount, other elements.
@@ -139,38 +138,6 @@ class Writers(GaugeCase):
                 self.assertEqual((got.shape, got.tobytes()), (self.links.shape, raw))
                 self.assert_converted(path, double)
 
-    def test_python(self):
-        """The package has the same array and kind."""
-        sys.dont_write_bytecode = True
-        sys.path.insert(0, os.path.join(limetest.REPO, "src", "lime", "python"))
-        os.environ["LIME"] = limetest.program("lime")
-        import limefs
-        for writer in WRITERS[0], WRITERS[8], WRITERS[12]:
-            path = self.write("c", container([
-                [scidac.private_file(DIMS)], field(private(*writer), self.raw(False), 288)]))
-            opened = limefs.open(path)
-            self.assertEqual([f.kind for f in opened.fields], ["gauge"])
-            got = opened.array()
-            self.assertEqual((got.shape, got.dtype.str), (self.links.shape, ">c8"))
-            self.assertTrue((got == self.links.astype("complex64")).all())
-
-    def test_damaged_link(self):
-        """The checksum is that of the damaged data."""
-        for double in (False, True):
-            links = self.links.copy()
-            links[1, 3, 2, 1, 2, 0, 1] = 7.5  # t z y x, direction z
-            raw = gaugelib.reals(links, ">f8" if double else ">f4").tobytes()
-            record = private(f"USQCD_{'D' if double else 'F'}3_ColorMatrix",
-                             "D" if double else "F", 144 if double else 72, 4)
-            path = self.write("c", container([[scidac.private_file(DIMS)],
-                                              field(record, raw, 576 if double else 288)]))
-            told = self.check(path, "--data", status=1)
-            self.assertEqual([f["code"] for f in told["findings"]], ["links"])
-            result = told["physics"][0]
-            self.assertEqual((result["state"], result["bad_links"]), ("bad", 1))
-            self.assertEqual((result["first_bad"]["site"], result["first_bad"]["direction"]),
-                             ([1, 2, 3, 1], "z"))
-
     def test_one_of_several_records(self):
         single, double = self.raw(False), self.raw(True)
         sites = self.links[..., 0, 0, 0].size
@@ -188,7 +155,7 @@ class Writers(GaugeCase):
             [scidac.private_file(DIMS)],
             field(private("USQCD_F3_ColorMatrix", "F", 72, 4), single, 288),
             [("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", double),
-             ("scidac-checksum", scidac.checksum_xml(gaugelib.scidac(double, 576)))]]))
+             ("scidac-checksum", scidac.checksum_xml(scidac.checksum(double, 576)))]]))
         self.assertEqual([(p["ordinal"], p["state"]) for p in self.check(two, status=0)["physics"]],
                          [(3, "good"), (6, "good")])
         done = run(["lime", "convert", "--to", "nersc", two, os.path.join(self.dir, "never")])
@@ -330,38 +297,6 @@ class Volumes(GaugeCase):
         self.run_ok(["lime", "join", first, joined])
         self.assert_measured(self.check(joined, "--data", status=0)["physics"][0], self.links)
         self.assert_converted(joined, False)
-
-
-@needs_fuse
-class Mounted(GaugeCase):
-    def test_exports(self):
-        folder = self.tempdir()
-        raw = self.raw(False)
-        for name, writer in ("usqcd", WRITERS[0]), ("quda", WRITERS[8]), ("abc", WRITERS[-2]):
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(container([[scidac.private_file(DIMS)], field(private(*writer), raw, 288)]))
-        mount = self.mount(folder, opts="formats,faces")
-        for name in ("usqcd", "quda", "abc"):
-            with self.subTest(name=name):
-                self.assert_mounted(mount.join(name), raw)
-
-    def assert_mounted(self, path, raw):
-        def read(name):
-            with open(os.path.join(path, name), "rb") as file:
-                return file.read()
-        links = self.links.astype("complex64").astype("complex128")
-        names = os.listdir(path)
-        stem = next(name[:-4] for name in names
-                    if name.endswith("scidac-binary-data.npy") and ".le" not in name)
-        self.assertIn(stem + ".nersc", names)
-        for prefix in ("conf", stem):
-            self.assertTrue((gaugelib.read_nersc(read(prefix + ".nersc"))[0] == links).all())
-            self.assertTrue((gaugelib.read_milc(read(prefix + ".milc")) == links).all())
-            self.assertTrue((gaugelib.read_openqcd(read(prefix + ".openqcd")) == links).all())
-        got = numpy.load(os.path.join(path, stem + ".npy"))
-        self.assertEqual((got.shape, got.tobytes()), (self.links.shape, raw))
-        told = self.check(path)
-        self.assert_measured(told["physics"][0], self.links)
 
 
 if __name__ == "__main__":

@@ -29,16 +29,12 @@ def ilfn(name):
 
 class InfoCase(limetest.TestCase):
     def info(self, *paths, status=0):
-        done = run(["lime", "info", *paths])
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.err = done.stderr.decode()
-        return done.stdout.decode()
+        return self.lime("info", *paths, status=status)
 
     def json(self, *paths, status=0):
-        done = run(["lime", "info", "--json", *paths])
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertTrue(done.stdout.isascii())
-        return json.loads(done.stdout)
+        out = self.lime("info", "--json", *paths, status=status)
+        self.assertTrue(out.isascii())
+        return json.loads(out)
 
     def of(self, *items, status=0):
         """The JSON of a container of these records."""
@@ -151,12 +147,6 @@ gauge configuration su3gauge (record 3)
         self.assertEqual(len(out.splitlines()), 2)
         self.assertNotIn("wrong", self.info(corpus("clime_pack_multi")))
 
-    def test_several_files(self):
-        paths = [corpus("lemon_canonical_n1"), corpus("qio_nersc_ildg")]
-        out = self.info(*paths)
-        for path in paths:
-            self.assertIn(path + "\n", out)
-
     def test_bold_on_a_terminal_only(self):
         path = corpus("lemon_canonical_n1")
         self.assertNotIn("\x1b", self.info(path))
@@ -268,20 +258,6 @@ class Json(InfoCase):
         self.assertEqual([(d["code"], d["ordinal"], d["have"], d["want"])
                           for d in got["deviations"]], [("field-length", 2, 100, 4608)])
 
-    def test_several_and_missing(self):
-        got = self.json(corpus("qio_nersc_ildg"), "/nonexistent", status=2)
-        self.assertEqual([len(f["fields"]) for f in got], [1, 0])
-        self.assertIn("error", got[1])
-
-    def test_corpus_is_told(self):
-        paths = sorted({row["path"] for row in limetest.manifest()})
-        for got, path in zip(self.json(*paths), paths, strict=True):
-            self.assertEqual(got["file"], path)
-            self.assertEqual(got["deviations"], [])
-            binary = [r["ordinal"] for r in limetest.manifest() if r["path"] == path
-                      and r["type"] in ("ildg-binary-data", "scidac-binary-data")]
-            self.assertEqual([f["ordinal"] for f in got["fields"]], binary)
-
 
 class Failures(InfoCase):
     def test_fault(self):
@@ -319,10 +295,6 @@ class Failures(InfoCase):
             self.assertEqual(self.json(path, status=status)["verdict"], verdict)
             got = self.json("-r", os.path.dirname(path), status=1 if status == 1 else 0)
             self.assertEqual([one["verdict"] for one in got], ["bad"] * (status == 1))
-
-    def test_unusable(self):
-        self.assertEqual(self.info("/nonexistent", status=2), "")
-        self.info(self.write("text", b"hello, world\n" * 20), status=2)
 
     def test_many_records(self):
         """A long file takes as long as it is long."""

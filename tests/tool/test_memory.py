@@ -203,15 +203,6 @@ class Several(Measured):
                           f"lime stage of {self.FILES} files", 4 * STAGE_MB)
         self.assertEqual(len(os.listdir(os.path.join(target, "sources"))), self.FILES)
 
-    def test_failures(self):
-        """Of what fails hardly more than its names is kept."""
-        folder, files = self.tempdir(), 50 * 1000
-        names = os.path.join(folder, "names")
-        with open(names, "w", encoding="ascii") as file:
-            file.writelines(f"/none/{i}\n" for i in range(files))
-        mb = self.peak_mb(["lime", "stage", "--files-from", names, folder], True)
-        self.assert_small(mb, MILLION // 4, f"lime stage of {files} files that fail")
-
 
 class Unpacking(Measured):
     def test_unpack_and_pack(self):

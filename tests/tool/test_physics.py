@@ -112,12 +112,6 @@ class Physics(limetest.TestCase):
         done = run(["lime", "check", "-q", "--physics", path])
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
 
-    def test_without_it(self):
-        data = container([xlf("plaquette = 0.9"), message(DIMS, LINKS)])
-        path = self.write("c", data)
-        self.assertEqual(run(["lime", "check", path]).returncode, 0)
-        self.assertNotIn("physics", json.loads(self.run_ok(["lime", "check", "--json", path])))
-
     def test_any_number_of_threads(self):
         path = self.write("c", container([message((4, 6, 8, 5), links_of((4, 6, 8, 5)))]))
         results = [json_of(path, "-j", str(threads)) for threads in (1, 2, 3, 7)]
@@ -314,29 +308,6 @@ class Physics(limetest.TestCase):
                          [(10, "links")])
         self.assertIn(b"; configurations: 3 good, 1 bad\n",
                       run(["lime", "check", "--physics", path]).stdout)
-
-    def test_a_tree(self):
-        folder = self.tempdir()
-        for name, text in (("a", f"plaquette = {PLAQUETTE:.12f}"), ("b", "plaquette = 0.9")):
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(container([xlf(text), message(DIMS, LINKS)]))
-        done = run(["lime", "check", "--physics", "-r", "--json", folder])
-        self.assertEqual(done.returncode, 1)
-        *files, totals = map(json.loads, done.stdout.splitlines())
-        self.assertEqual([f["physics"][0]["state"] for f in files], ["good", "bad"])
-        self.assertEqual((totals["summary"]["good"], totals["summary"]["bad"],
-                          totals["summary"]["summed"]), (1, 1, 2 * len(encode(LINKS))))
-
-    @limetest.needs_fuse
-    def test_of_a_mount(self):
-        bad = LINKS.copy()
-        bad.reshape(-1, 3, 3)[31] = 0
-        path = self.write("c", container([xlf(f"plaquette = {PLAQUETTE:.12f}"),
-                                          message(DIMS, LINKS), message(DIMS, bad)]))
-        with limetest.Mount(path) as mount:
-            through, direct = json_of(os.fspath(mount), status=1), json_of(path, status=1)
-            self.assertEqual(through["physics"], direct["physics"])
-            self.assertEqual(through["findings"], direct["findings"])
 
 
 if __name__ == "__main__":

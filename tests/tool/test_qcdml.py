@@ -4,7 +4,6 @@ import os
 import random
 import re
 import struct
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -12,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest
 import scidac
 from limetest import container, run
+from scidac import cksum
 
 SPACE = "http://www.lqcd.org/ildg/QCDml/config2.0"
 DIMS = (2, 2, 2, 4)
@@ -58,11 +58,6 @@ def document(*steps, lfn="", precision="", head='<?xml version="1.0"?>\n', updat
             "  </markovSequence>\n</gaugeConfiguration>\n")
 
 
-def cksum(data):
-    done = subprocess.run(["cksum"], input=data, capture_output=True, check=True)
-    return int(done.stdout.split()[0])
-
-
 def values(text):
     """What the document has, by an XML reader that has nothing of ours."""
     root = ElementTree.fromstring(text)
@@ -99,9 +94,7 @@ class QcdmlCase(limetest.TestCase):
 
     def check(self, text, path, *args, status=0):
         doc = self.put("doc.xml", text)
-        done = run(["lime", "check", *args, "--qcdml", doc, path])
-        self.out, self.err = done.stdout.decode(), done.stderr.decode()
-        self.assertEqual(done.returncode, status, self.out + self.err)
+        self.lime("check", *args, "--qcdml", doc, path, status=status)
         return doc
 
 

@@ -20,9 +20,7 @@ class RepairCase(limetest.TestCase):
         return self.again(*args, status=status)
 
     def again(self, *args, status=0):
-        done = run(["lime", "repair", *args, self.path])
-        self.out, self.err = done.stdout.decode(), done.stderr.decode()
-        self.assertEqual(done.returncode, status, self.out + self.err)
+        self.lime("repair", *args, self.path, status=status)
         return limetest.read(self.path)
 
     def copies(self):

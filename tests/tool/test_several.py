@@ -32,9 +32,7 @@ def huge(path, dims=HUGE):
 
 
 def workers(process):
-    path = f"/proc/{process.pid}/task/{process.pid}/children"
-    with open(path, encoding="ascii") as children:
-        return [int(pid) for pid in children.read().split()]
+    return jobtest.children_of(process.pid)
 
 
 def reads(pid, path):
@@ -101,15 +99,6 @@ class Several(limetest.TestCase):
             self.assertEqual(lines[:-1], want)
             self.assertEqual(both.returncode, 1)
             self.assertIn(b"40 files: 34 good, 6 bad, 0 unverified", lines[-1])
-
-    def test_json(self):
-        paths = self.configurations(20)
-        done = run(["lime", "check", "--data", "--json", *paths])
-        self.assertEqual([one["file"] for one in json.loads(done.stdout)], paths)
-        done = run(["lime", "check", "--data", "--json", "-r", self.folder])
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual([one["file"] for one in lines[:-1]], paths)
-        self.assertEqual(lines[-1]["summary"]["bad"], 3)
 
     def test_much_is_said_of_each(self):
         """More than a worker may say before its turn comes."""

@@ -3,9 +3,7 @@ arguments, and what other programs say, on all ways to stdout and stderr."""
 import json
 import os
 import shutil
-import signal
 import struct
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -202,6 +200,7 @@ class Lime(Harmless):
             self.assertIsNone(harm_in(output.replace(b"\r\n", b"\n")), output)
             self.assertIn(b"Type:           " + SHOWN, output)
             self.assertIn(b'"?[2J??text"', output)
+            self.assertIn(b"\x1b", self.run_ok([name, path]))  # into a pipe: as it was
 
 
 class Json(Harmless):
@@ -294,24 +293,15 @@ class Limefs(Harmless):
     def in_foreground(self, *args, use=lambda where: None, until=b""):
         """What a daemon prints in the foreground that is used by use(mount point), and has said
         `until`."""
-        where = self.tempdir()
-        log = os.path.join(self.tempdir(), "log")
-        with open(log, "wb") as file:
-            daemon = subprocess.Popen([limetest.program("limefs"), "-f", *args, where],
-                                      stderr=file)
-
-        def said():
-            return limetest.read(log)
-        self.addCleanup(daemon.wait)
-        self.addCleanup(daemon.kill)
-        self.addCleanup(limetest._detach, where)
-        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 60))
-        use(os.fsencode(where))
-        self.assertTrue(limetest._wait(lambda: until in said(), 160), said())
-        daemon.send_signal(signal.SIGTERM)
-        self.assertEqual(daemon.wait(160), 0)
-        self.assertIsNone(harm_in(said()), said())
-        return said()
+        *options, source = args
+        daemon = limetest.Foreground(source, *options)
+        use(os.fsencode(daemon.path))
+        self.assertTrue(limetest._wait(lambda: until in daemon.words().encode(), 160),
+                        daemon.words())
+        self.assertEqual(daemon.end(), 0)
+        said = daemon.words().encode()
+        self.assertIsNone(harm_in(said), said)
+        return said
 
     def test_log(self):
         """Of a tree: broken containers; of one for writing: what is refused."""

@@ -1,5 +1,5 @@
-"""The verdict and the exit status of lime check, repair -n, info and Python on each kind of damage:
-docs/verdicts.md. The files: tests/lib/damage.py."""
+"""The verdict and the exit status of lime check, repair -n, info, stage and Python on each kind of
+damage: docs/verdicts.md. The files: tests/lib/damage.py."""
 import errno
 import json
 import os
@@ -95,7 +95,8 @@ class Verdicts(limetest.TestCase):
                     self.assertEqual(bool(done.stderr) or b": unverified: " in done.stdout,
                                      verdict != "good" or name in damage.harmless())
                     done = run(["lime", "check", "-q", *options, path])
-                    self.assertEqual((done.returncode, done.stdout), (STATUS[verdict], b""))
+                    self.assertEqual((done.returncode, done.stdout, bool(done.stderr)),
+                                     (STATUS[verdict], b"", verdict == "unreadable"))
 
     def test_repair(self):
         """With -n the verdict is that of lime check on structure and metadata, and nothing changes."""
@@ -164,6 +165,44 @@ class Verdicts(limetest.TestCase):
         self.assertEqual([one["file"] for one in json.loads(done.stdout)],
                          [path for name, path in self.files.items()
                           if VERDICTS[name][0] != "unreadable"])
+
+    def stage(self, path, verdict, *options):
+        """Only what is not bad is copied; the line of JSON, and what is on standard error."""
+        target = self.tempdir()
+        done = run(["lime", "stage", "--json", *options, path, target])
+        result = json.loads(done.stdout)
+        copied = verdict in ("good", "unverified", "skipped")
+        self.assertEqual((done.returncode, result["verdict"], result["status"]),
+                         (STATUS[verdict], verdict, "staged" if copied else "failed"), done)
+        self.assertEqual(os.listdir(target), [os.path.basename(path)] if copied else [])
+        return result, done.stderr
+
+    def test_stage(self):
+        """As lime check --data, of containers alone."""
+        for name, path in self.files.items():
+            verdict = VERDICTS[name][1] if damage.is_container(name) else "unreadable"
+            with self.subTest(name):
+                result, errors = self.stage(path, verdict)
+                harmless = name in damage.harmless()
+                self.assertEqual(bool(result["deviations"]), harmless)
+                self.assertEqual(b"warning" in errors, harmless or verdict == "unverified")
+                self.stage(path, strict(verdict, name), "--strict")
+                if verdict == "unreadable":
+                    self.stage(path, "skipped", "--any")
+
+    def test_stage_of_others(self):
+        """An archive is not a damaged container, and a header of another version is one."""
+        good = damage.configuration()
+        for data, verdict in ((b"PK\3\4" + bytes(1000) + good, "unreadable"),
+                              (good[:4] + b"\0\2" + good[6:], "bad")):
+            path = self.write("c", data)
+            self.assertEqual(run(["lime", "check", path]).returncode, STATUS[verdict])
+            self.stage(path, verdict)
+        for name, verdict in (("only-data.ildg", "bad"), ("xlf-and-data.ildg", "bad"),
+                              ("flags-contradict.lime", "bad"), ("usqcd-f3.lime", "good"),
+                              ("quda-spinor.lime", "good"), ("bad-sum.nersc", "unreadable")):
+            with self.subTest(name):
+                self.stage(os.path.join(limetest.CASES, name), verdict)
 
     def test_python(self):
         for name, path in self.files.items():
