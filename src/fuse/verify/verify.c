@@ -189,10 +189,8 @@ static int sum_data(const struct limefs_view *view, struct reading *reading,
 {
     struct limefile_fd file;
     atomic_store(&reading->proof->done, 0);
-    if (view->guise)
-        return limefile_field_sum_source(limefs_view_source(view, &file), &reading->as, 0,
-                                         note_progress, reading, sum);
-    return limefile_field_sum(view->fd, &reading->as, 0, note_progress, reading, sum);
+    return limefile_field_sum_source(limefs_view_source(view, &file), &reading->as, 0,
+                                     note_progress, reading, sum);
 }
 
 /* *sum: what is right, or comes of the first way to read it. */
