@@ -14,7 +14,6 @@
 #include "threads.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <isa-l/crc.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -16,7 +16,6 @@
 #include <libxml/xmlerror.h>
 #include <libxml/xmlschemas.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #if LIBXML_VERSION >= 21200

@@ -5,7 +5,6 @@
 #include "limefile.h"
 #include "scidac.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct lemon_folder_fault good = {0, NULL};

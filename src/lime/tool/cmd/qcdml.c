@@ -13,7 +13,6 @@
 #include "limegauge.h"
 #include "limeildg.h"
 #include "limephysics.h"
-#include "mounted.h"
 #include "tool.h"
 
 #include <errno.h>
