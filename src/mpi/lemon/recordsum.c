@@ -13,11 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Adds those sites of a box that lie wholly in bytes [from, to) of its memory. `first` is the
  * rank of the lattice's first site. */
 static void add_sites(struct limefile_checksum *sum, const struct lemon_box *box,
