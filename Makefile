@@ -97,7 +97,7 @@ examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
 # What of the format it needs, and what that needs.
-lemon_lime_src := $(addprefix src/lime/,format.c cached.c direct.c checksum.c descriptor.c) $(wildcard src/lime/cells/*.c)
+lemon_lime_src := $(addprefix src/lime/,array.c format.c cached.c direct.c checksum.c descriptor.c) $(wildcard src/lime/cells/*.c)
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)

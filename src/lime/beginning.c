@@ -52,11 +52,6 @@ static bool is_archive(const unsigned char *first, size_t n)
     return false;
 }
 
-static bool is_zero(const unsigned char *p, size_t n)
-{
-    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
-}
-
 /* Whether the header after its magic number and version is one that a writer makes for a record
  * at `at` that is whole in a file of `size` bytes. */
 static bool is_plausible(const unsigned char *raw, uint64_t at, uint64_t size)

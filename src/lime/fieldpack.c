@@ -4,7 +4,6 @@
 #include "array.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

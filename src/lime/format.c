@@ -11,11 +11,6 @@ bool limefile_header_is_magic(const void *raw, size_t n)
     return memcmp(raw, magic, n < sizeof magic ? n : sizeof magic) == 0;
 }
 
-static bool all_zero(const unsigned char *p, size_t n)
-{
-    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
-}
-
 int limefile_header_decode(const unsigned char *raw, struct limefile_header *out)
 {
     if (get_be32(raw + AT_MAGIC) != LIMEFILE_MAGIC)
@@ -30,7 +25,7 @@ int limefile_header_decode(const unsigned char *raw, struct limefile_header *out
     out->type_len = (uint8_t)len;
     memcpy(out->type, raw + AT_TYPE, len);
     out->type[len] = '\0';
-    out->type_tail = !all_zero(raw + AT_TYPE + len, LIMEFILE_TYPE_BYTES - len);
+    out->type_tail = !is_zero(raw + AT_TYPE + len, LIMEFILE_TYPE_BYTES - len);
     if (out->version != LIMEFILE_VERSION)
         return LIMEFILE_E_VERSION;
     return out->bytes > LIMEFILE_BYTES_MAX ? LIMEFILE_E_LENGTH : 0;

@@ -3,7 +3,6 @@
 #include "limeildg.h"
 #include "xmlread.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,13 @@
 /* index.c - all records of a container, for looking up in any order */
 #include "limefile.h"
 #include "array.h"
-#include "hash.h"
+#include "mix.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 struct entry {
     uint64_t header_offset;
@@ -34,15 +35,30 @@ struct limefile_index {
     size_t text_size, text_capacity;
     uint32_t *slots; /* open addressing: subscript of types + 1, 0 is free */
     size_t slot_count;
-    struct limefile_hash_key key; /* of the slots */
+    uint64_t key[2]; /* of the slots */
     uint64_t size, end, deviations;
     bool faulty;
     struct limefile_finding fault;
 };
 
+/* The hash has a key that nobody knows beforehand: the types of a hostile file must not all
+ * fall into one slot. */
 static uint32_t hash_of(const struct limefile_index *index, const char *type, size_t len)
 {
-    return (uint32_t)limefile_hash(&index->key, type, len);
+    uint64_t hash = index->key[0] + len, word;
+    for (size_t i = 0; i < len; i += sizeof word) {
+        word = 0;
+        memcpy(&word, type + i, len - i < sizeof word ? len - i : sizeof word);
+        hash = mix64(mix64(hash ^ word) + index->key[1]);
+    }
+    return (uint32_t)hash;
+}
+
+static void draw_key(struct limefile_index *index)
+{
+    index->key[0] = index->key[1] = (uint64_t)(uintptr_t)index;
+    ssize_t got = getrandom(index->key, sizeof index->key, GRND_NONBLOCK);
+    (void)got; /* a machine that has just started: the address is hard to guess, too */
 }
 
 static uint8_t len_of(const struct limefile_index *index, const struct type *type)
@@ -219,7 +235,7 @@ int limefile_index_scan(struct limefile_source *source, limefile_finding_fn *rep
     if (!index)
         return -ENOMEM;
     index->holders = 1;
-    limefile_hash_key_draw(&index->key);
+    draw_key(index);
     int err = limefile_scan_new(source, hear, &listener, &scan);
     if (!err)
         err = append_all(index, scan, &listener);
@@ -273,7 +289,7 @@ static int copy_of(const struct limefile_index *old, uint64_t count,
         .type_count = old->type_count,
         .text_size = old->text_size,
         .slot_count = old->slot_count,
-        .key = old->key,
+        .key = {old->key[0], old->key[1]},
         .deviations = old->deviations,
     };
     if (duplicate((void **)&index->entries, &index->capacity, old->entries, index->count, 1,

@@ -79,6 +79,11 @@ void limefile_fd_init(struct limefile_fd *file, int fd)
     file->fd = fd;
 }
 
+int limefile_source_fd(struct limefile_source *source)
+{
+    return source->ops == &fd_ops ? fd_of(source) : -1;
+}
+
 /* ---- memory ---- */
 
 static ssize_t memory_read(struct limefile_source *source, void *buf, size_t n, uint64_t offset)

@@ -14,7 +14,6 @@
 #include "threads.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <isa-l/crc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -72,8 +71,8 @@ struct work {
      * once, in any order. */
     void (*add)(struct summer *, const void *data, uint64_t first, uint64_t sites);
     const struct cksum_powers *powers; /* NULL: it is no cksum */
-    struct limefile_source *source;    /* NULL: a file, */
-    int fd, direct; /* direct: -1 if there is no such thing, or no need of it */
+    struct limefile_source *source;
+    int fd, direct; /* of the source's file; -1 if there is no such thing, or no need of it */
     uint64_t unit;  /* sites */
     size_t buffer_bytes;
     _Atomic uint64_t next; /* site that nobody has taken yet */
@@ -110,13 +109,6 @@ static void tell(struct work *w, uint64_t bytes)
 }
 
 /* ---- reading ---- */
-
-static int read_through(const struct summer *s, uint64_t offset, size_t n)
-{
-    const struct work *w = s->work;
-    return w->source ? limefile_read_exact(w->source, s->buffer, n, offset)
-                     : limefile_fd_read_exact(w->fd, s->buffer, n, offset);
-}
 
 /* Tells whether the range was not in memory and has been read around the page cache. */
 static const unsigned char *try_around(const struct summer *s, uint64_t offset, size_t n)
@@ -165,7 +157,8 @@ static int sum_sites(struct summer *s, uint64_t first, uint64_t sites)
     for (step = step ? step : 1; !err && sites; sites -= step, first += step) {
         if (step > sites)
             step = sites;
-        err = read_through(s, offset, (size_t)(step * f->site_bytes));
+        err = limefile_read_exact(s->work->source, s->buffer, (size_t)(step * f->site_bytes),
+                                  offset);
         if (!err)
             s->work->add(s, s->buffer, first, step);
         offset += step * f->site_bytes;
@@ -182,7 +175,7 @@ static int sum_large(struct summer *s, uint64_t site)
     while (at < end && !atomic_load(&s->work->err)) {
         size_t n = end - at < UNIT_BYTES ? (size_t)(end - at) : UNIT_BYTES;
         const unsigned char *data = try_around(s, at, n);
-        int err = data ? 0 : read_through(s, at, n);
+        int err = data ? 0 : limefile_read_exact(s->work->source, s->buffer, n, at);
         if (err)
             return err;
         crc = crc32_gzip_refl(crc, data ? data : s->buffer, n);
@@ -254,7 +247,8 @@ static unsigned plan(struct work *w, unsigned threads)
     uint64_t units = (f->sites - 1) / w->unit + 1;
     uint64_t bytes = f->record.bytes < UNIT_BYTES ? f->record.bytes : UNIT_BYTES;
     w->buffer_bytes = (size_t)bytes + 2 * LIMEFILE_DIRECT_ALIGN;
-    bool cold = !w->source && is_cold(w->fd, &f->record);
+    w->fd = limefile_source_fd(w->source);
+    bool cold = w->fd >= 0 && is_cold(w->fd, &f->record);
     w->direct = cold ? limefile_open_direct(w->fd) : -1;
     threads = threads ? threads : limefile_processors();
     if (w->direct >= 0 && threads < DISK_THREADS)
@@ -277,23 +271,13 @@ static int sum_all(struct work *w, unsigned threads)
     return atomic_load(&w->err);
 }
 
-static int sum_field(struct work *w, unsigned threads, struct limefile_checksum *out)
-{
-    const struct limefile_field *field = w->field;
-    w->add = add_sites;
-    if (!limefile_field_is_summable(field) || field->site_bytes == 0 || field->sites == 0)
-        return LIMEFILE_E_STATE;
-    int err = sum_all(w, threads);
-    *out = w->sum;
-    return err;
-}
-
 int limefile_field_sum(int fd, const struct limefile_field *field, unsigned threads,
                        limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out)
 {
-    struct work w = {.field = field, .fd = fd, .progress = progress, .context = context};
-    return sum_field(&w, threads, out);
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    return limefile_field_sum_source(&file.source, field, threads, progress, context, out);
 }
 
 int limefile_field_sum_source(struct limefile_source *source,
@@ -302,12 +286,22 @@ int limefile_field_sum_source(struct limefile_source *source,
                               struct limefile_checksum *out)
 {
     struct work w = {
-        .field = field, .source = source, .fd = -1, .progress = progress, .context = context};
-    return sum_field(&w, threads, out);
+        .field = field,
+        .add = add_sites,
+        .source = source,
+        .progress = progress,
+        .context = context,
+    };
+    if (!limefile_field_is_summable(field) || field->site_bytes == 0 || field->sites == 0)
+        return LIMEFILE_E_STATE;
+    int err = sum_all(&w, threads);
+    *out = w.sum;
+    return err;
 }
 
-int limefile_record_cksum(int fd, const struct limefile_record *record, unsigned threads,
-                          limefile_sum_progress_fn *progress, void *context, uint32_t *out)
+int limefile_record_cksum(struct limefile_source *source, const struct limefile_record *record,
+                          unsigned threads, limefile_sum_progress_fn *progress, void *context,
+                          uint32_t *out)
 {
     struct cksum_powers powers;
     struct limefile_field bytes = {.record = *record, .sites = record->bytes, .site_bytes = 1};
@@ -315,7 +309,7 @@ int limefile_record_cksum(int fd, const struct limefile_record *record, unsigned
         .field = &bytes,
         .add = add_bytes,
         .powers = &powers,
-        .fd = fd,
+        .source = source,
         .progress = progress,
         .context = context,
     };

@@ -76,6 +76,15 @@ static bool tell(void *context, uint64_t more)
     return true;
 }
 
+static int record_cksum(int fd, const struct made *m, unsigned threads,
+                        limefile_sum_progress_fn *progress, void *context, uint32_t *sum)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    return limefile_record_cksum(&file.source, &m->field.record, threads, progress, context,
+                                 sum);
+}
+
 TEST(test_records)
 {
     static const size_t sizes[] = {0,       1,       7,       4096,    262143,  262144, 262145,
@@ -87,8 +96,7 @@ TEST(test_records)
             uint64_t told = 0;
             if (threads % 4 == 3)
                 cool(&m);
-            assert_int_equal(
-                limefile_record_cksum(m.fd, &m.field.record, threads, tell, &told, &sum), 0);
+            assert_int_equal(record_cksum(m.fd, &m, threads, tell, &told, &sum), 0);
             assert_int_equal(sum, want);
             assert_int_equal(told, sizes[i]);
         }
@@ -106,15 +114,12 @@ TEST(test_errors)
 {
     uint32_t sum;
     struct made m = make(9 << 20, 1);
-    assert_int_equal(limefile_record_cksum(m.fd, &m.field.record, 2, stop, NULL, &sum), -EINTR);
+    assert_int_equal(record_cksum(m.fd, &m, 2, stop, NULL, &sum), -EINTR);
     assert_int_equal(ftruncate(m.fd, AT + (9 << 20) - 1), 0);
     for (unsigned threads = 0; threads < 4; threads++)
-        assert_int_equal(
-            limefile_record_cksum(m.fd, &m.field.record, threads, NULL, NULL, &sum),
-            LIMEFILE_E_SHRUNK);
+        assert_int_equal(record_cksum(m.fd, &m, threads, NULL, NULL, &sum), LIMEFILE_E_SHRUNK);
     int closed = fcntl(m.fd, F_DUPFD_CLOEXEC, 100);
     close(closed);
-    assert_int_equal(limefile_record_cksum(closed, &m.field.record, 2, NULL, NULL, &sum),
-                     -EBADF);
+    assert_int_equal(record_cksum(closed, &m, 2, NULL, NULL, &sum), -EBADF);
     unmake(&m);
 }

@@ -195,12 +195,7 @@ int limefs_ahead_read(struct limefs *fs, struct limefs_file *file,
     pieces->count = 0;
     if (!ahead || !is_eligible(fs, file, range->n))
         return 0;
-    const struct limefs_want want = {.view = file->view->id,
-                                     .begin = range->begin,
-                                     .end = range->end,
-                                     .at = range->at,
-                                     .n = range->n,
-                                     .now = limefs_seconds()};
+    const struct limefs_want want = limefs_want_of(range);
     limefs_lock(&ahead->lock);
     int count = limefs_forward_note(&ahead->forward, &want, BLOCKS, loads, &follows);
     queue_blocks(ahead, file, loads, count);

@@ -7,15 +7,10 @@
  * read the ordinary way. The figures: docs/performance.md.
  */
 #define _GNU_SOURCE
-#include "buffer.h"
 #include "file.h"
-#include "tree.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <string.h>
-#include <syslog.h>
 #include <unistd.h>
 
 /* ---- around the page cache ---- */

@@ -9,7 +9,7 @@ enum {
     REST_SECONDS = 5, /* a container is not asked for after a read that failed */
 };
 
-static struct limefs_want want_of(const struct limefs_range *range)
+struct limefs_want limefs_want_of(const struct limefs_range *range)
 {
     return (struct limefs_want){.view = range->view->id,
                                 .begin = range->begin,
@@ -115,7 +115,7 @@ int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
     pieces->count = 0;
     if (!job || range->n == 0 || range->end - range->begin < fs->options.forward_from)
         return 0;
-    struct limefs_want want = want_of(range);
+    struct limefs_want want = limefs_want_of(range);
     limefs_lock(&job->lock);
     if (job->state == LIMEFS_JOB_SERVING && !job->broken && stands(range)) {
         bool follows = fetch(job, &want, range->view);

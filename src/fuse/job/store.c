@@ -5,7 +5,6 @@
 #include "link.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <syslog.h>
 #include <unistd.h>

@@ -6,7 +6,6 @@
 #include "caller.h"
 #include "change.h"
 #include "dir.h"
-#include "faces.h"
 #include "file.h"
 #include "follow.h"
 #include "reply.h"
@@ -18,7 +17,6 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <syslog.h>
 #include <unistd.h>
 
 static struct limefs *fs_of(fuse_req_t req)

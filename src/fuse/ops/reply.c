@@ -1,6 +1,5 @@
 /* reply.c - attributes, entries and errors for the kernel */
 #include "reply.h"
-#include "caller.h"
 #include "faces.h"
 #include "file.h"
 #include "follow.h"

@@ -14,7 +14,6 @@
 #include "session.h"
 #include "status.h"
 #include "verify.h"
-#include "tree.h"
 #include "writer.h"
 
 #include <dirent.h>

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -75,12 +74,6 @@ int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordi
 
 /* ---- the verdict and its reason, as attributes have them ---- */
 
-static bool is_data(const struct limefile_record *record)
-{
-    return strcmp(record->type, "ildg-binary-data") == 0 ||
-           strcmp(record->type, "scidac-binary-data") == 0;
-}
-
 /* Gives the reason why a record without a proof is unverified; -ENODATA: it is not the data of
  * a field. */
 static int describe_unproved(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
@@ -89,7 +82,7 @@ static int describe_unproved(struct limefs *fs, struct limefs_view *view, uint64
     struct limefile_record record;
     struct limefile_index *index = limefs_view_index(fs, view);
     int err = limefile_index_get(index, ordinal, &record);
-    if (!err && !is_data(&record))
+    if (!err && !limefile_record_is_data(&record))
         err = -ENODATA;
     limefile_index_free(index);
     if (too_many)
@@ -189,10 +182,8 @@ static int sum_data(const struct limefs_view *view, struct reading *reading,
 {
     struct limefile_fd file;
     atomic_store(&reading->proof->done, 0);
-    if (view->guise)
-        return limefile_field_sum_source(limefs_view_source(view, &file), &reading->as, 0,
-                                         note_progress, reading, sum);
-    return limefile_field_sum(view->fd, &reading->as, 0, note_progress, reading, sum);
+    return limefile_field_sum_source(limefs_view_source(view, &file), &reading->as, 0,
+                                     note_progress, reading, sum);
 }
 
 /* *sum: what is right, or comes of the first way to read it. */

@@ -4,7 +4,6 @@
 #include "descriptor.h"
 #include "job.h"
 #include "store.h"
-#include "tree.h"
 #include "writing.h"
 
 #include <errno.h>

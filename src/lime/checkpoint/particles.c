@@ -8,7 +8,6 @@
 #include "entries.h"
 
 #include <byteswap.h>
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

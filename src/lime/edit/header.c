@@ -2,7 +2,6 @@
 #include "put.h"
 #include "bytes.h"
 
-#include <errno.h>
 #include <string.h>
 
 static int write_type(struct limefile_source *source, uint64_t header_offset,

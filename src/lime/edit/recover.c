@@ -15,14 +15,6 @@
 
 /* ---- what stands behind the last record ---- */
 
-static bool is_zero(const unsigned char *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (bytes[i])
-            return false;
-    return true;
-}
-
 /* Plain ASCII, in which a power failure may have left eights of zeros; how many bytes of it,
  * 0 if it is none of ours. */
 static size_t unfinished_type(const unsigned char *type, size_t n)

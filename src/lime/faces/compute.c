@@ -15,6 +15,20 @@ struct work {
     _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 };
 
+int face_read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *lend,
+                     void *context)
+{
+    const void *data = buf;
+    ssize_t came = lend(context, buf, n, at, &data);
+    if (came < 0)
+        return (int)came;
+    if ((size_t)came != n)
+        return LIMEFILE_E_SHRUNK;
+    if (data != buf)
+        memcpy(buf, data, n);
+    return 0;
+}
+
 /* ---- even sites before odd ones ---- */
 
 /*

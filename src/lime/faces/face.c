@@ -269,20 +269,6 @@ void limefile_face_piece(const struct limefile_face *face, uint64_t number, uint
     piece_of(face, &file, offset, out);
 }
 
-static int read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *lend,
-                       void *context)
-{
-    const void *data = buf;
-    ssize_t came = lend(context, buf, n, at, &data);
-    if (came < 0)
-        return (int)came;
-    if ((size_t)came != n)
-        return LIMEFILE_E_SHRUNK;
-    if (data != buf)
-        memcpy(buf, data, n);
-    return 0;
-}
-
 ssize_t limefile_face_read_lent(const struct limefile_face *face, uint64_t number, void *buf,
                                 size_t n, uint64_t offset, limefile_face_lend_fn *lend,
                                 void *context)
@@ -303,7 +289,7 @@ ssize_t limefile_face_read_lent(const struct limefile_face *face, uint64_t numbe
         if (piece.what == LIMEFILE_FACE_OWN)
             memcpy(out + done, piece.own, part);
         else if (piece.what == LIMEFILE_FACE_STORED)
-            err = read_stored(out + done, part, piece.at, lend, context);
+            err = face_read_stored(out + done, part, piece.at, lend, context);
         else
             err = face_compute_read(&face->compute, out + done, part,
                                     offset + done - file.head.bytes, lend, context);

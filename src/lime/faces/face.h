@@ -60,6 +60,9 @@ int face_compute_init(struct face_compute *, const struct face_layout *,
 int face_compute_read(const struct face_compute *, unsigned char *out, size_t n,
                       uint64_t offset, limefile_face_lend_fn *lend, void *context);
 
+/* n bytes at `at` of the record's data. 0, LIMEFILE_E_SHRUNK or what the lender returns. */
+int face_read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *, void *context);
+
 /* ---- faceh5.c: the HDF5 file around a dataset, by the HDF5 library ---- */
 
 /* All bytes of the file but those of the dataset, which is one range. */

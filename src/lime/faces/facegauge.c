@@ -49,15 +49,7 @@ static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct lender *lender = context;
     size_t n = (size_t)count * lender->site;
-    const void *data = out;
-    ssize_t came = lender->lend(lender->context, out, n, first * lender->site, &data);
-    if (came < 0)
-        return (int)came;
-    if ((size_t)came != n)
-        return LIMEFILE_E_SHRUNK;
-    if (data != out)
-        memcpy(out, data, n);
-    return 0;
+    return face_read_stored(out, n, first * lender->site, lender->lend, lender->context);
 }
 
 ssize_t face_gauge_read(const struct limefile_face *face, void *buf, size_t n, uint64_t offset,

@@ -3,7 +3,10 @@
 #ifndef LIMEFILE_BYTES_H
 #define LIMEFILE_BYTES_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
     AT_MAGIC = 0,
@@ -58,6 +61,11 @@ static inline void put_be64(unsigned char *p, uint64_t v)
 {
     put_be32(p, (uint32_t)(v >> 32));
     put_be32(p + 4, (uint32_t)v);
+}
+
+static inline bool is_zero(const unsigned char *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
 #endif

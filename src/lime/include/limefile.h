@@ -95,6 +95,7 @@ struct limefile_fd {
     int fd;
 };
 void limefile_fd_init(struct limefile_fd *, int fd);
+int limefile_source_fd(struct limefile_source *); /* -1: it is no file descriptor */
 
 /* Memory as a source: `data` grows by realloc when written to, unless it was lent. */
 struct limefile_memory {

@@ -272,15 +272,16 @@ int limefile_field_sum(int fd, const struct limefile_field *, unsigned threads,
                        limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out);
 
-/* The same of bytes that are in no file; the source must bear several threads. */
+/* The same from a source, which several threads read at once. */
 int limefile_field_sum_source(struct limefile_source *, const struct limefile_field *,
                               unsigned threads, limefile_sum_progress_fn *, void *context,
                               struct limefile_checksum *);
 
 /* What cksum(1) would print of the data of a record, in the same way. LIMEFILE_E_SHRUNK,
  * -EINTR, -errno. */
-int limefile_record_cksum(int fd, const struct limefile_record *, unsigned threads,
-                          limefile_sum_progress_fn *progress, void *context, uint32_t *out);
+int limefile_record_cksum(struct limefile_source *, const struct limefile_record *,
+                          unsigned threads, limefile_sum_progress_fn *progress, void *context,
+                          uint32_t *out);
 
 /* Compares the record with its checksum, in each way that it can be read, until one is right:
  * 1, and `as` is that way; 0: none is, and `as` is the first. *out: the sum. LIMEFILE_E_STATE

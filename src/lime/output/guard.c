@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "limeguard.h"
 
-#include <fcntl.h>
 #include <stddef.h>
 #include <unistd.h>
 

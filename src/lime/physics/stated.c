@@ -4,7 +4,6 @@
 #include "text.h"
 #include "xmlread.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

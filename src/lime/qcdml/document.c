@@ -5,6 +5,7 @@
  * value is replaced as a range of bytes, and all others are as somebody has written them.
  */
 #define _GNU_SOURCE
+#include "array.h"
 #include "limeqcdml.h"
 #include "safe.h"
 
@@ -22,6 +23,7 @@ enum { RECORD_DEPTH = 4 };
 struct reading {
     struct safe safe;
     struct limefile_qcdml *out;
+    size_t capacity;  /* of its records */
     unsigned on_path; /* how many of the open elements are those of record_path */
     int code;         /* LIMEFILE_E_XML_VALUE, -ENOMEM: refused for that reason */
 
@@ -55,14 +57,9 @@ static const char *name_of(const char *qualified)
 static void add_record(struct reading *r)
 {
     struct limefile_qcdml *out = r->out;
-    if ((out->count & (out->count - 1)) == 0) { /* full: the room is a power of two */
-        size_t room = out->count ? 2 * out->count : 1;
-        void *bigger = reallocarray(out->record, room, sizeof *out->record);
-        if (!bigger) {
-            lacks_memory(r);
-            return;
-        }
-        out->record = bigger;
+    if (!limefile_reserve(&out->record, &r->capacity, out->count + 1, sizeof *out->record)) {
+        lacks_memory(r);
+        return;
     }
     out->record[out->count++] =
         (struct limefile_qcdml_record){.line = XML_GetCurrentLineNumber64(r->safe.parser)};

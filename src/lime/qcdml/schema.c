@@ -16,7 +16,6 @@
 #include <libxml/xmlerror.h>
 #include <libxml/xmlschemas.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #if LIBXML_VERSION >= 21200
@@ -82,15 +81,6 @@ static xmlParserInputPtr refuse(const char *url, const char *id, xmlParserCtxtPt
     return NULL;
 }
 
-static void on_error(void *context, error_t_of_libxml error)
-{
-    struct telling *t = context;
-    if (!error || !error->message || error->level < XML_ERR_ERROR)
-        return;
-    t->told++;
-    tell(t, error->line > 0 ? (size_t)error->line : 0, error->message);
-}
-
 /* A schema that is imported, and so refused, is no more than a warning to it. */
 static void on_schema_error(void *context, error_t_of_libxml error)
 {
@@ -99,6 +89,12 @@ static void on_schema_error(void *context, error_t_of_libxml error)
         return;
     t->told++;
     tell(t, error->line > 0 ? (size_t)error->line : 0, error->message);
+}
+
+static void on_error(void *context, error_t_of_libxml error)
+{
+    if (error && error->level >= XML_ERR_ERROR)
+        on_schema_error(context, error);
 }
 
 static void on_other(void *context, error_t_of_libxml error)

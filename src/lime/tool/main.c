@@ -1,5 +1,4 @@
 /* main.c - which sub-command, or which old program's name */
-#include "limefile.h"
 #include "tool.h"
 
 #include <fcntl.h>

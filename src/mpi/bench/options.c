@@ -405,11 +405,6 @@ void bench_options_usage(bool all, FILE *to)
 
 /* ---- patterns: blocks and segments ---- */
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static bool resolve_disjoint(const struct bench_options *o, struct bench_pattern *p,
                              char *reason)
 {

@@ -56,11 +56,6 @@ struct job_part {
     int bytes; /* that are wanted; 0: it is sent */
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- who moves what ---- */
 
 /* What is written is divided between blocks: no two ranks ever write into the same one. */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     ANSWER_MS = 30 * 1000, /* the server never waits for long */

@@ -64,7 +64,8 @@ struct cells_sorted {
     bool as_is;                    /* which is the caller's order */
     struct cells_segment **stream; /* the segments in that order */
     struct cells_fragment *fragment;
-    int64_t fragments, capacity;
+    int64_t fragments;
+    size_t capacity;
     bool no_memory; /* was met while the stream was read */
 };
 

@@ -1,5 +1,6 @@
 /* cellssort.c - the particles of a rank, in the order of cells */
 #define _GNU_SOURCE
+#include "array.h"
 #include "cells.h"
 
 #include <inttypes.h>
@@ -76,14 +77,8 @@ static bool locate(struct cells_sorted *s, char why[CELLS_WHY_MAX])
 
 static bool add_segment(struct cells_sorted *s, int64_t cell, int64_t count)
 {
-    if ((size_t)s->segments == s->room) {
-        size_t more = s->room * 2 + 16;
-        struct cells_segment *bigger = reallocarray(s->segment, more, sizeof *bigger);
-        if (!bigger)
-            return false;
-        s->segment = bigger;
-        s->room = more;
-    }
+    if (!limefile_reserve(&s->segment, &s->room, (size_t)s->segments + 1, sizeof *s->segment))
+        return false;
     s->segment[s->segments++] = (struct cells_segment){.cell = (uint64_t)cell, .count = count};
     return true;
 }
@@ -256,17 +251,11 @@ static int64_t segment_at(const struct cells_sorted *s, int64_t at)
 static void note_fragment(struct cells_sorted *s, int64_t segment, int64_t at, int64_t bytes,
                           uint32_t crc)
 {
-    if (s->fragments == s->capacity) {
-        int64_t more = s->capacity * 2 + 16;
-        struct cells_fragment *bigger = realloc(s->fragment, (size_t)more * sizeof *bigger);
-        if (!bigger) {
-            s->no_memory = true;
-            return;
-        }
-        s->fragment = bigger;
-        s->capacity = more;
-    }
-    s->fragment[s->fragments++] = (struct cells_fragment){at, bytes, segment, crc};
+    if (!limefile_reserve(&s->fragment, &s->capacity, (size_t)s->fragments + 1,
+                          sizeof *s->fragment))
+        s->no_memory = true;
+    else
+        s->fragment[s->fragments++] = (struct cells_fragment){at, bytes, segment, crc};
 }
 
 /* Bytes [at, at + n) of the stream are at `data`. */

@@ -60,7 +60,8 @@ struct lemon_record_sum {
     bool verify;    /* writer: lattices are read back when the record is closed */
     int64_t origin; /* where in the record's data the site of rank 0 begins */
     struct lemon_summed *lattices;
-    int count, capacity;
+    int count;
+    size_t capacity;
     struct lemon_summed now; /* of the call under way, if active */
     bool active;
     int64_t reached; /* so many bytes of this rank's part are in `now` */

@@ -313,8 +313,13 @@ int lemonReaderSetInfo(LemonReader *reader, MPI_Info info)
 /* ---- data ---- */
 
 /* The arguments, agreed on; *n becomes what can be had. */
-static int check_data(LemonReader *reader, int code, const void *dest, MPI_Offset *n)
+static int check_data(LemonReader *reader, const char *call, const void *dest,
+                      const MPI_Offset *nbytes, MPI_Offset *n)
 {
+    int code = ready(reader, call, LEMON_ERR_HEADER_NEXT);
+    if (code == LEMON_SUCCESS && !nbytes)
+        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no length");
+    *n = nbytes ? *nbytes : 0;
     int64_t values[1] = {*n};
     if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !dest)))
         code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no memory, or a negative length");
@@ -334,11 +339,8 @@ int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader)
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadData: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = ready(reader, "lemonReaderReadData", LEMON_ERR_HEADER_NEXT);
-    if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(in, LEMON_ERR_PARAM, "no length");
-    MPI_Offset n = nbytes ? *nbytes : 0;
-    code = check_data(reader, code, dest, &n);
+    MPI_Offset n;
+    int code = check_data(reader, "lemonReaderReadData", dest, nbytes, &n);
     if (code == LEMON_SUCCESS && n > 0) {
         if (in->rank == 0)
             code = lemon_move_bytes(in, LEMON_READ, dest, n, reader->off + reader->pos);
@@ -357,11 +359,8 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
 {
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadDataNonBlocking: no reader");
-    int code = ready(reader, "lemonReaderReadDataNonBlocking", LEMON_ERR_HEADER_NEXT);
-    if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no length");
-    MPI_Offset n = nbytes ? *nbytes : 0;
-    code = check_data(reader, code, dest, &n);
+    MPI_Offset n;
+    int code = check_data(reader, "lemonReaderReadDataNonBlocking", dest, nbytes, &n);
     if (code != LEMON_SUCCESS)
         return code;
     lemon_start_bytes(reader->internal, LEMON_READ, dest, n, reader->off + reader->pos);

@@ -4,6 +4,7 @@
  * Each rank keeps the sums of its own sites, one for each lattice call. They are brought
  * together when somebody asks: no call that moves data waits for another rank because of them.
  */
+#include "array.h"
 #include "internal.h"
 
 #include <errno.h>
@@ -12,11 +13,6 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Adds those sites of a box that lie wholly in bytes [from, to) of its memory. `first` is the
  * rank of the lattice's first site. */
@@ -122,16 +118,9 @@ int lemon_sum_set(struct lemon_internal *in, int code, int on, int64_t pos)
 int lemon_sum_reserve(struct lemon_internal *in)
 {
     struct lemon_record_sum *sum = &in->sum;
-    if (!is_on(sum) || sum->count < sum->capacity)
-        return LEMON_SUCCESS;
-    int capacity = sum->capacity * 2 + 4;
-    struct lemon_summed *lattices =
-        realloc(sum->lattices, (size_t)capacity * sizeof *sum->lattices);
-    if (!lattices)
-        return lemon_say(in, LEMON_ERR_PARAM, "out of memory");
-    sum->lattices = lattices;
-    sum->capacity = capacity;
-    return LEMON_SUCCESS;
+    bool good = !is_on(sum) || limefile_reserve(&sum->lattices, &sum->capacity,
+                                                (size_t)sum->count + 1, sizeof *sum->lattices);
+    return good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory");
 }
 
 static bool overlaps(const struct lemon_summed *a, const struct lemon_summed *b)

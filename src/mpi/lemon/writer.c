@@ -5,7 +5,6 @@
 #include "limefile.h"
 #include "scidac.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -259,17 +258,22 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
 /* ---- data ---- */
 
 /* The arguments, agreed on by all ranks, and room for n bytes. */
-static int check_data(LemonWriter *writer, int code, const void *source, MPI_Offset n)
+static int check_data(LemonWriter *writer, const char *call, const void *source,
+                      const MPI_Offset *nbytes, MPI_Offset *n)
 {
-    int64_t values[1] = {n};
-    if (code == LEMON_SUCCESS && (n < 0 || (n > 0 && !source)))
-        code = lemon_say(writer->internal, LEMON_ERR_PARAM, "no data, or a negative length");
-    code = lemon_agree_on(writer->internal, code, values, 1);
-    if (code == LEMON_SUCCESS &&
-        !lemon_fits(writer->internal, n, writer->data_length - writer->pos))
-        code = lemon_say(writer->internal, LEMON_ERR_WRITE,
-                         "%lld bytes for the %lld that the record has left", (long long)n,
-                         (long long)(writer->data_length - writer->pos));
+    struct lemon_internal *in = writer->internal;
+    int code = ready(writer, call, LEMON_ERR_HEADER_NEXT);
+    if (code == LEMON_SUCCESS && !nbytes)
+        code = lemon_say(in, LEMON_ERR_PARAM, "%s: no length", call);
+    *n = nbytes ? *nbytes : 0;
+    int64_t values[1] = {*n}, left = writer->data_length - writer->pos;
+    if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !source)))
+        code = lemon_say(in, LEMON_ERR_PARAM, "no data, or a negative length");
+    code = lemon_agree_on(in, code, values, 1);
+    if (code == LEMON_SUCCESS && !lemon_fits(in, *n, left))
+        code =
+            lemon_say(in, LEMON_ERR_WRITE, "%lld bytes for the %lld that the record has left",
+                      (long long)*n, (long long)left);
     return code;
 }
 
@@ -278,11 +282,8 @@ int lemonWriteRecordData(void *source, MPI_Offset *nbytes, LemonWriter *writer)
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordData: no writer");
     struct lemon_internal *in = writer->internal;
-    int code = ready(writer, "lemonWriteRecordData", LEMON_ERR_HEADER_NEXT);
-    if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(in, LEMON_ERR_PARAM, "lemonWriteRecordData: no length");
-    MPI_Offset n = nbytes ? *nbytes : 0;
-    code = check_data(writer, code, source, n);
+    MPI_Offset n;
+    int code = check_data(writer, "lemonWriteRecordData", source, nbytes, &n);
     if (code == LEMON_SUCCESS) {
         if (in->rank == 0)
             code = lemon_move_bytes(in, LEMON_WRITE, source, n, writer->off + writer->pos);
@@ -299,15 +300,11 @@ int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes, Lemo
 {
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordDataNonBlocking: no writer");
-    struct lemon_internal *in = writer->internal;
-    int code = ready(writer, "lemonWriteRecordDataNonBlocking", LEMON_ERR_HEADER_NEXT);
-    if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(in, LEMON_ERR_PARAM, "no length");
-    MPI_Offset n = nbytes ? *nbytes : 0;
-    code = check_data(writer, code, source, n);
+    MPI_Offset n;
+    int code = check_data(writer, "lemonWriteRecordDataNonBlocking", source, nbytes, &n);
     if (code != LEMON_SUCCESS)
         return code;
-    lemon_start_bytes(in, LEMON_WRITE, source, n, writer->off + writer->pos);
+    lemon_start_bytes(writer->internal, LEMON_WRITE, source, n, writer->off + writer->pos);
     lemon_writer_begin_busy(writer);
     lemon_writer_move_on(writer, n);
     return LEMON_SUCCESS;

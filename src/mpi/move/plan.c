@@ -14,11 +14,6 @@ enum {
     MOVERS_ENOUGH = 1024,   /* more do not make it faster: longer turns instead */
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;

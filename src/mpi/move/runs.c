@@ -7,11 +7,6 @@ enum {
     ROOT_MOST = 1 << 20, /* items are 2^40 at most */
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 void lemon_runs_plan_make(struct lemon_runs_plan *plan, int64_t bytes, int64_t ranks,
                           int64_t base, const struct lemon_plan_hints *hints)
 {

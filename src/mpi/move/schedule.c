@@ -1,21 +1,8 @@
 /* schedule.c - what one rank does by a plan, turn by turn */
 #include "schedule.h"
+#include "array.h"
 
 #include <stdlib.h>
-
-/* Room for one more of `*items`, which have `size` bytes each. */
-static int make_room(void **items, int64_t count, int64_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return 0;
-    int64_t more = *capacity * 2 + 32;
-    void *grown = realloc(*items, (size_t)more * size);
-    if (!grown)
-        return -1;
-    *items = grown;
-    *capacity = more;
-    return 0;
-}
 
 static int by_number(int64_t a, int64_t b)
 {
@@ -58,7 +45,7 @@ struct finder {
     const struct lemon_plan *plan;
     struct lemon_box box;
     struct lemon_schedule *schedule;
-    int64_t capacity;
+    size_t capacity;
     int64_t next; /* the first piece that has not been looked at */
 };
 
@@ -81,8 +68,8 @@ static int find_in_pieces(struct finder *finder, int64_t piece, int64_t begin, i
         if (part.n == 0)
             continue;
         part.mover = lemon_plan_owner(plan, piece, &part.turn);
-        if (make_room((void **)&schedule->parts, schedule->part_count, &finder->capacity,
-                      sizeof part) != 0)
+        if (!limefile_reserve(&schedule->parts, &finder->capacity,
+                              (size_t)schedule->part_count + 1, sizeof part))
             return -1;
         schedule->parts[schedule->part_count++] = part;
     }
@@ -148,7 +135,7 @@ static void join_sources(struct lemon_schedule *schedule, int64_t first)
 }
 
 static int find_holders(struct lemon_schedule *schedule, const struct lemon_plan *plan,
-                        int64_t turn, const struct lemon_piece *piece, int64_t *capacity)
+                        int64_t turn, const struct lemon_piece *piece, size_t *capacity)
 {
     struct lemon_grid_walk walk;
     for (lemon_grid_walk_set(&walk, &plan->grid, piece->from, piece->to); !walk.ended;
@@ -158,8 +145,8 @@ static int find_holders(struct lemon_schedule *schedule, const struct lemon_plan
         int64_t n = lemon_box_before(&box, piece->to) - lemon_box_before(&box, piece->from);
         if (n == 0)
             continue;
-        if (make_room((void **)&schedule->sources, schedule->source_count, capacity,
-                      sizeof *schedule->sources) != 0)
+        if (!limefile_reserve(&schedule->sources, capacity, (size_t)schedule->source_count + 1,
+                              sizeof *schedule->sources))
             return -1;
         schedule->sources[schedule->source_count++] = (struct lemon_source){turn, walk.rank, n};
     }
@@ -168,7 +155,7 @@ static int find_holders(struct lemon_schedule *schedule, const struct lemon_plan
 
 static int find_sources(struct lemon_schedule *schedule, const struct lemon_plan *plan)
 {
-    int64_t capacity = 0;
+    size_t capacity = 0;
     for (int64_t turn = 0; schedule->mover >= 0 && turn < plan->turns; turn++) {
         struct lemon_piece pieces[LEMON_TURN_PIECES];
         int count = lemon_plan_turn(plan, schedule->mover, turn, pieces);

@@ -1,11 +1,6 @@
 /* share.c - bytes without a shape, shared between ranks */
 #include "share.h"
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 void lemon_share_make(struct lemon_share *share, int64_t bytes, int ranks, int64_t base,
                       const struct lemon_plan_hints *hints)
 {

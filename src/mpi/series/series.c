@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct lemon_folder_fault good = {0, NULL};
@@ -435,14 +434,22 @@ static void prune(const struct lemon_series *s)
         lemon_inside_say(s->comm, 0, "%s: %s: %s", s->base, met.action, strerror(met.error));
 }
 
-int lemonSeriesEnd(LemonSeries *s)
+/* LEMON_SUCCESS if a checkpoint is under way. */
+static int check_begun(const LemonSeries *s, const char *call)
 {
     if (!s)
-        return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesEnd: no series");
-    if (!s->writer)
-        return lemon_inside_say(s->comm, LEMON_ERR_CLOSE, "%s: no checkpoint was begun",
-                                s->base);
-    int code = close_file(s, close_record(s));
+        return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "%s: no series", call);
+    return s->writer ? LEMON_SUCCESS
+                     : lemon_inside_say(s->comm, LEMON_ERR_CLOSE, "%s: no checkpoint was begun",
+                                        s->base);
+}
+
+int lemonSeriesEnd(LemonSeries *s)
+{
+    int code = check_begun(s, "lemonSeriesEnd");
+    if (code != LEMON_SUCCESS)
+        return code;
+    code = close_file(s, close_record(s));
     if (code == LEMON_SUCCESS)
         code = agree_on_fault(s, code, s->rank == 0 ? publish(s) : good, s->part);
     if (code == LEMON_SUCCESS) {
@@ -459,11 +466,9 @@ int lemonSeriesEnd(LemonSeries *s)
 
 int lemonSeriesAbort(LemonSeries *s)
 {
-    if (!s)
-        return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesAbort: no series");
-    if (!s->writer)
-        return lemon_inside_say(s->comm, LEMON_ERR_CLOSE, "%s: no checkpoint was begun",
-                                s->base);
+    int code = check_begun(s, "lemonSeriesAbort");
+    if (code != LEMON_SUCCESS)
+        return code;
     lemonFinishWriting(s->writer);
     close_file(s, LEMON_ERR_LAST_NOT_WRITTEN);
     remove_part(s);

@@ -33,6 +33,9 @@ struct limefs_range {
     uint64_t shape; /* of the view's writer, if it has one, when that was so */
 };
 
+/* A request for the range, now. */
+struct limefs_want limefs_want_of(const struct limefs_range *);
+
 /* Finds the range in the window: fills the pieces, which are released soon, and returns how
  * many there are; 0: read it locally. */
 int limefs_job_read(struct limefs *, const struct limefs_range *, struct limefs_pieces *);

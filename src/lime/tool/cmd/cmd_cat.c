@@ -5,7 +5,6 @@
 #include "limeface.h"
 #include "tool.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -366,7 +366,7 @@ static int sum_one(const struct checksum_options *o, const struct container *c,
 static int cksum_one(const struct checksum_options *o, const struct container *c,
                      struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
-    int err = limefile_record_cksum(c->fd, &f->record, o->threads, progress_count, progress,
+    int err = limefile_record_cksum(c->source, &f->record, o->threads, progress_count, progress,
                                     &item->cksum);
     if (err)
         message_record(c->path, f->record.ordinal, err);

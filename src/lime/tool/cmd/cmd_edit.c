@@ -2,15 +2,12 @@
 #define _GNU_SOURCE
 #include "edit.h"
 #include "copy.h"
-#include "limeguard.h"
 #include "pack.h"
 #include "container.h"
 #include "tool.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char append_help[] =
     "Usage: lime append FILE [-m] -t TYPE PATH [[-m] -t TYPE PATH]...\n"

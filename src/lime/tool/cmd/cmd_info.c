@@ -15,7 +15,6 @@
 #include "tool.h"
 #include "xmlread.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

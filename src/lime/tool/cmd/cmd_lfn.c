@@ -5,9 +5,7 @@
 #include "container.h"
 #include "tool.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char help[] =

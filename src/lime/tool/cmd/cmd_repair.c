@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "check.h"
 #include "container.h"
-#include "copy.h"
 #include "edit.h"
 #include "limeedit.h"
 #include "limeguard.h"

@@ -13,7 +13,6 @@
 #include "limegauge.h"
 #include "limeildg.h"
 #include "limephysics.h"
-#include "mounted.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -86,12 +85,14 @@ void configs_field(const struct configs *configs, size_t i, struct limefile_fiel
 int configs_cksum(struct configs *configs, size_t i)
 {
     struct limefile_field field;
+    struct limefile_fd file;
     configs_field(configs, i, &field);
     int fd = container_open_data(&configs->c, &field.record);
-    int err = fd < 0
-                  ? fd
-                  : limefile_record_cksum(fd, &field.record, configs->threads, progress_count,
-                                          &configs->progress, &configs->config[i].cksum);
+    limefile_fd_init(&file, fd);
+    int err = fd < 0 ? fd
+                     : limefile_record_cksum(&file.source, &field.record, configs->threads,
+                                             progress_count, &configs->progress,
+                                             &configs->config[i].cksum);
     if (fd >= 0)
         close(fd);
     if (err)

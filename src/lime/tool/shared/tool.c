@@ -1,7 +1,6 @@
 /* tool.c - messages, options, exit statuses and numbers, the same in all sub-commands */
 #define _GNU_SOURCE
 #include "tool.h"
-#include "limefile.h"
 #include "limeildg.h"
 #include "optionerror.h"
 #include "text.h"

@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Whole fastest dimensions as long as they fit in, then a part of the next one. */
 static void set_chunk(struct bench_dataset *set, int64_t bytes)
 {

@@ -22,11 +22,6 @@ int bench_pattern_find(const char *name, enum bench_pattern_kind *kind)
     return 0;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t divide_up(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);

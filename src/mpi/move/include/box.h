@@ -13,6 +13,11 @@
 
 #include <stdint.h>
 
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 enum {
     LEMON_BOX_DIMS = 16,
 };
