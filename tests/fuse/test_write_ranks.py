@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import mmap
 import os
 import random
@@ -11,6 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import mpitest
+import test_ranks
 import test_write
 import writelib
 from test_ranks import pids_of, serving, stats
@@ -64,6 +66,22 @@ class Good(TestCase):
                 through, locally = (found[f"{how}_written_bytes"] for how in ("forwarded", "local"))
                 self.assertEqual(through + locally, total)
                 self.assertGreater(through, total / 2)
+
+    def test_two_mounts_on_one_job(self):
+        """The job's own counter says that it really was the job."""
+        socket = test_ranks.TestCase.foreign_job(self, 2)
+        data = [some(24 * MIB + i, i) for i in range(2)]
+        paths = [self.write(f"{i}.lime", b"") for i in range(2)]
+        mounts = [self.through(path, f"job={socket}") for path in paths]
+        limetest.at_once(*((write_record, mounts[i].join("data"), data[i]) for i in range(2)))
+        through = sum(stats(mount)["forwarded_written_bytes"] for mount in mounts)
+        for path, mount, one in zip(paths, mounts, data):
+            mount.stop()
+            self.assertHolds(path, [("data", one)])
+        status = json.loads(self.run_ok(["limefs-io", "--status", socket, "--json"],
+                                        env=mpitest.environment()))
+        self.assertEqual(status["bytes_written"], through)
+        self.assertGreater(through, 24 * MIB)
 
     def test_requests_overtake_each_other(self):
         """A stream whose requests come in another order is one all the same."""
