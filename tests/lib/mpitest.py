@@ -30,12 +30,14 @@ def without_noise(words):
 
 def environment(more=None):
     """Open MPI's own leaks and idle spinning are left out; nor does it bind ranks to processors:
-    it binds those of one and of two to the first ones, which other tests have, too."""
+    it binds those of one and of two to the first ones, which other tests have, too. A process
+    without mpirun starts no daemon of Open MPI's."""
     return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
             "OMPI_MCA_hwloc_base_binding_policy": "none",
             "PRTE_MCA_hwloc_default_binding_policy": "none",
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+            "OMPI_MCA_ess_singleton_isolated": "1",
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0",
             **(more or {})}
 
