@@ -246,25 +246,6 @@ static void some_of_many_dimensions(int grids)
     tap_ok(bad == 0, "8 dimensions, %d wrong", bad);
 }
 
-/* tmLQCD's field: {T, X, Y, Z} in memory, t z y x on disk. */
-static void as_tmlqcd(int repetitions)
-{
-    int bad = 0;
-    struct geometry g = {.dims = 4,
-                         .mapping = {0, 3, 2, 1},
-                         .lattice = {12, 12, 12, 12},
-                         .memory = {0, 1, 2, 3},
-                         .site = 96,
-                         .blocks = 1,
-                         .stripe = 4096};
-    for (int i = 0; i < repetitions; i++) {
-        set_grid(&g, i);
-        g.form = i % FORMS;
-        bad += !try_geometry(&g, 1);
-    }
-    tap_ok(bad == 0, "interleaved %d times, %d wrong", repetitions, bad);
-}
-
 /* Long enough for the direct way, several chunks and requests; sites larger than windows; ranks
  * without a site, and sites without a byte. In each form. */
 static void special_geometries(bool few)
@@ -416,7 +397,6 @@ int main(int argc, char *argv[])
         all_mappings(5, many ? 1 : 10, many ? 2 : 1, 1);
     }
     some_of_many_dimensions(few ? 1 : 8);
-    as_tmlqcd(few ? 2 : repetitions);
     special_geometries(few);
     arguments();
     if (!ADDRESS_SANITIZER)
