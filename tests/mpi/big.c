@@ -5,7 +5,7 @@
  *        big FILE far
  *
  * BYTES, of which the first rank has more than the others in a lattice, are zeros but for a
- * mark in each 64 KiB, and MPI-IO's blocking calls leave out, between file and memory, the pages
+ * mark in each 64 KiB. MPI-IO's blocking calls leave out, between file and memory, pages
  * that are zero (but for the last one, which gives the file its length): so both take a
  * sixteenth of that. Only what movers send takes all of it in the memory that is read into.
  */
