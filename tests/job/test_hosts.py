@@ -606,22 +606,6 @@ class Mounts(MountTestCase):
                 self.assertGreater(seen["forwarded_bytes"], n // 2)
             self.assertNothingLeft()
 
-    def test_a_job_for_two_mounts(self):
-        job = self.job("alpha:1,beta:1,gamma:2")
-        with self.mount_with(f"job={job.path}") as one, \
-                self.mount_with(f"job={job.path}", "direct_io") as two:
-            for mount in one, two:
-                test_ranks.serving(mount)
-            with concurrent.futures.ThreadPoolExecutor(2) as pool:
-                n = sum(pool.map(self.two_read, (one, two)))
-            status = job.client().status()
-            self.assertEqual((status["clients"], len(status["hosts"])), (2, 3))
-            self.assertGreater(status["bytes_read"], n // 2)
-            for mount in one, two:
-                self.assertGreater(test_ranks.stats(mount)["forwarded_bytes"], n // 4)
-        job.stop()
-        self.assertNothingLeft()
-
     def test_what_the_mount_has_written(self):
         """Comes from all hosts once it is synced; and until then, right as well."""
         with self.mount("alpha:1,beta:1,gamma:1", "rw") as mount:

@@ -783,25 +783,5 @@ class Ending(jobtest.TestCase):
             self.assertGone(job, 15 * limetest.SLOWNESS, killed=True, starting=True)
 
 
-class Idle(jobtest.TestCase):
-    def test_no_processor(self):
-        path, data = self.data_file(20_000_000)
-        job = self.job(4)
-        client = job.client(32 * MIB)
-        file = client.open(path)
-        for _ in range(3):
-            client.read(file, 0, 16 * MIB, 0)
-        time.sleep(0.2)
-        pids = job.pids()
-        self.assertGreaterEqual(len(pids), 5)
-        before = jobtest.cpu_seconds(pids)
-        seconds = 30 if limetest.STRESS else 3
-        time.sleep(seconds)
-        self.assertLess(jobtest.cpu_seconds(pids) - before, 0.01 * seconds)
-        begin = time.monotonic()
-        self.assertReads(client, file, data, 0, 16 * MIB, 0)
-        self.assertLess(time.monotonic() - begin, 0.2 * limetest.SLOWNESS)
-
-
 if __name__ == "__main__":
     limetest.main()
