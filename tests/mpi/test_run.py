@@ -1,6 +1,5 @@
 """lime-checkpoint run: the same trajectory on any number of ranks, and after any kill."""
 
-import concurrent.futures
 import contextlib
 import glob
 import os
@@ -320,11 +319,8 @@ class Run(TestCase):
 class Series(TestCase):
     def test_calls(self):
         several = RANKS if limetest.STRESS else (1, 3)
-        with concurrent.futures.ThreadPoolExecutor(len(several)) as pool:  # they wait for a lock
-            done = [pool.submit(self.tap, ranks, "series", self.tempdir()) for ranks in several]
-        for ranks, each in zip(several, done):
-            with self.subTest(ranks=ranks):
-                each.result()
+        # They wait for a lock.
+        limetest.at_once(*((self.tap, ranks, "series", self.tempdir()) for ranks in several))
 
     def test_with_romio(self):
         if not limetest.STRESS:
