@@ -2,7 +2,6 @@
 """limefs-io on two and three hosts: what it reads, what limefs makes of it, and what happens when a
 host, or the way to it, is lost. The hosts are those of tests/lib/hosts.py."""
 
-import concurrent.futures
 import contextlib
 import errno
 import os
@@ -579,8 +578,7 @@ class MountTestCase(HostsTestCase, test_ranks.TestCase):
         return len(got)
 
     def two_read(self, mount):
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            return sum(pool.map(lambda i: self.read(mount, i), range(2)))
+        return sum(limetest.at_once(*((self.read, mount, i) for i in range(2))))
 
     def comes_back(self, mount):
         def forwarded():

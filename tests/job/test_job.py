@@ -78,21 +78,12 @@ class Reading(jobtest.SharedJob):
         status = a.status()
         self.assertEqual(sorted(status["open_files"]), sorted([one, two]))
         self.assertEqual(status["clients"], 2)
-        failed = []
 
         def use(client):
-            try:
-                for i in range(20):
-                    data = (one_data, two_data)[i % 2]
-                    self.assertReads(client, files[client][i % 2], data, i, len(data) - 99, i)
-            except BaseException as error:
-                failed.append(error)
-        threads = [threading.Thread(target=use, args=[c]) for c in (a, b)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(failed, [])
+            for i in range(20):
+                data = (one_data, two_data)[i % 2]
+                self.assertReads(client, files[client][i % 2], data, i, len(data) - 99, i)
+        limetest.at_once((use, a), (use, b))
         a.close()
         self.assertTrue(jobtest.wait_until(lambda: b.status()["clients"] == 1))
         self.assertReads(b, files[b][0], one_data, 3, 100, 0)
