@@ -30,14 +30,12 @@ def without_noise(words):
 
 def environment(more=None):
     """Open MPI's own leaks and idle spinning are left out; nor does it bind ranks to processors:
-    it binds those of one and of two to the first ones, which other tests have, too. A process
-    without mpirun starts no daemon of Open MPI's."""
+    it binds those of one and of two to the first ones, which other tests have, too."""
     return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
             "OMPI_MCA_hwloc_base_binding_policy": "none",
             "PRTE_MCA_hwloc_default_binding_policy": "none",
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-            "OMPI_MCA_ess_singleton_isolated": "1",
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0",
             **(more or {})}
 
@@ -47,12 +45,14 @@ _sessions = None  # a folder for those of all jobs
 
 def environment_of_one(more=None):
     """The same, for one of several jobs that begin and end at the same time: what Open MPI keeps
-    of a job is in a folder that the last one removes, while another one is about to use it."""
+    of a job is in a folder that the last one removes, while another one is about to use it.
+    Without mpirun, a process starts no daemon of Open MPI's."""
     global _sessions
     if not _sessions:
         _sessions = tempfile.mkdtemp(prefix="mpi-")
         atexit.register(shutil.rmtree, _sessions, ignore_errors=True)
-    return {**environment(more), "TMPDIR": tempfile.mkdtemp(prefix="", dir=_sessions)}
+    return {**environment(more), "OMPI_MCA_ess_singleton_isolated": "1",
+            "TMPDIR": tempfile.mkdtemp(prefix="", dir=_sessions)}
 
 
 def mpirun(ranks, program, *args, options=(), under=(), timeout=1100, env=None, cwd=None):
