@@ -2,7 +2,6 @@
 """limefs-io on two and three hosts: what it reads, what limefs makes of it, and what happens when a
 host, or the way to it, is lost. The hosts are those of tests/lib/hosts.py."""
 
-import concurrent.futures
 import contextlib
 import errno
 import os
@@ -579,8 +578,7 @@ class MountTestCase(HostsTestCase, test_ranks.TestCase):
         return len(got)
 
     def two_read(self, mount):
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            return sum(pool.map(lambda i: self.read(mount, i), range(2)))
+        return sum(limetest.at_once(*((self.read, mount, i) for i in range(2))))
 
     def comes_back(self, mount):
         def forwarded():
@@ -605,22 +603,6 @@ class Mounts(MountTestCase):
                                  (ranks, where.count(",") + 1))
                 self.assertGreater(seen["forwarded_bytes"], n // 2)
             self.assertNothingLeft()
-
-    def test_a_job_for_two_mounts(self):
-        job = self.job("alpha:1,beta:1,gamma:2")
-        with self.mount_with(f"job={job.path}") as one, \
-                self.mount_with(f"job={job.path}", "direct_io") as two:
-            for mount in one, two:
-                test_ranks.serving(mount)
-            with concurrent.futures.ThreadPoolExecutor(2) as pool:
-                n = sum(pool.map(self.two_read, (one, two)))
-            status = job.client().status()
-            self.assertEqual((status["clients"], len(status["hosts"])), (2, 3))
-            self.assertGreater(status["bytes_read"], n // 2)
-            for mount in one, two:
-                self.assertGreater(test_ranks.stats(mount)["forwarded_bytes"], n // 4)
-        job.stop()
-        self.assertNothingLeft()
 
     def test_what_the_mount_has_written(self):
         """Comes from all hosts once it is synced; and until then, right as well."""

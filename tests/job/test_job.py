@@ -78,21 +78,12 @@ class Reading(jobtest.SharedJob):
         status = a.status()
         self.assertEqual(sorted(status["open_files"]), sorted([one, two]))
         self.assertEqual(status["clients"], 2)
-        failed = []
 
         def use(client):
-            try:
-                for i in range(20):
-                    data = (one_data, two_data)[i % 2]
-                    self.assertReads(client, files[client][i % 2], data, i, len(data) - 99, i)
-            except BaseException as error:
-                failed.append(error)
-        threads = [threading.Thread(target=use, args=[c]) for c in (a, b)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(failed, [])
+            for i in range(20):
+                data = (one_data, two_data)[i % 2]
+                self.assertReads(client, files[client][i % 2], data, i, len(data) - 99, i)
+        limetest.at_once((use, a), (use, b))
         a.close()
         self.assertTrue(jobtest.wait_until(lambda: b.status()["clients"] == 1))
         self.assertReads(b, files[b][0], one_data, 3, 100, 0)
@@ -781,26 +772,6 @@ class Ending(jobtest.TestCase):
             else:
                 job.process.kill()
             self.assertGone(job, 15 * limetest.SLOWNESS, killed=True, starting=True)
-
-
-class Idle(jobtest.TestCase):
-    def test_no_processor(self):
-        path, data = self.data_file(20_000_000)
-        job = self.job(4)
-        client = job.client(32 * MIB)
-        file = client.open(path)
-        for _ in range(3):
-            client.read(file, 0, 16 * MIB, 0)
-        time.sleep(0.2)
-        pids = job.pids()
-        self.assertGreaterEqual(len(pids), 5)
-        before = jobtest.cpu_seconds(pids)
-        seconds = 30 if limetest.STRESS else 3
-        time.sleep(seconds)
-        self.assertLess(jobtest.cpu_seconds(pids) - before, 0.01 * seconds)
-        begin = time.monotonic()
-        self.assertReads(client, file, data, 0, 16 * MIB, 0)
-        self.assertLess(time.monotonic() - begin, 0.2 * limetest.SLOWNESS)
 
 
 if __name__ == "__main__":

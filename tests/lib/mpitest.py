@@ -45,12 +45,14 @@ _sessions = None  # a folder for those of all jobs
 
 def environment_of_one(more=None):
     """The same, for one of several jobs that begin and end at the same time: what Open MPI keeps
-    of a job is in a folder that the last one removes, while another one is about to use it."""
+    of a job is in a folder that the last one removes, while another one is about to use it.
+    Without mpirun, a process starts no daemon of Open MPI's."""
     global _sessions
     if not _sessions:
         _sessions = tempfile.mkdtemp(prefix="mpi-")
         atexit.register(shutil.rmtree, _sessions, ignore_errors=True)
-    return {**environment(more), "TMPDIR": tempfile.mkdtemp(prefix="", dir=_sessions)}
+    return {**environment(more), "OMPI_MCA_ess_singleton_isolated": "1",
+            "TMPDIR": tempfile.mkdtemp(prefix="", dir=_sessions)}
 
 
 def mpirun(ranks, program, *args, options=(), under=(), timeout=1100, env=None, cwd=None):

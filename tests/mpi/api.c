@@ -203,12 +203,27 @@ static void one_rank_is_wrong(void)
     n = 4;
     tap_code(lemonWriteRecordData(odd ? NULL : text, &n, w), LEMON_ERR_PARAM,
              "no data on one rank");
-    int lattice[] = {2, 2, 2, odd ? -1 : 1}, mapping[] = {0, 1, 2, odd ? 0 : 3};
+    static const int wrong[][4] = {
+        {0, 1, 2, 2}, {0, 1, 2, 4}, {-1, 1, 2, 3}, {0, 1, 2, 1 << 30}};
+    int lattice[] = {2, 2, 2, odd ? -1 : 1}, turned[] = {0, 1, odd ? 3 : 2, odd ? 2 : 3};
+    int bad = 0;
     tap_code(lemonWriteLatticeParallel(w, text, 1, lattice), LEMON_ERR_PARAM,
              "a negative extent on one rank");
     lattice[3] = 1;
-    tap_code(lemonWriteLatticeParallelMapped(w, text, 1, lattice, mapping), LEMON_ERR_PARAM,
-             "no permutation on one rank");
+    for (int i = 0; i < 8; i++) {
+        const int *order = odd ? wrong[i / 2] : NULL;
+        bad += lemonWriteLatticeParallelPermuted(w, text, 1, lattice, i % 2 ? order : NULL,
+                                                 i % 2 ? NULL : order) != LEMON_ERR_PARAM;
+    }
+    tap_ok(bad == 0, "no permutation on one rank: %d taken", bad);
+    lemonWriterSeek(w, 0, MPI_SEEK_SET);
+    tap_code(lemonWriteLatticeParallelPermuted(w, text, 1, lattice, NULL, turned),
+             alone ? 0 : LEMON_ERR_PARAM, "another order on one rank");
+    tap_ok(lemonWriteLatticeParallelPermuted(NULL, text, 1, lattice, NULL, NULL) ==
+                   LEMON_ERR_PARAM &&
+               lemonReadLatticeParallelPermuted(NULL, text, 1, lattice, NULL, NULL) ==
+                   LEMON_ERR_PARAM,
+           "NULL is answered");
     tap_code(lemonWriteLatticeParallel(w, text, odd ? -5 : 1, lattice), LEMON_ERR_PARAM,
              "a negative site size on one rank");
     tap_code(lemonWriteLatticeParallel(w, text, 5, lattice), LEMON_ERR_WRITE,

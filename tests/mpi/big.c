@@ -1,14 +1,13 @@
 /*
  * big.c - more than 2 GiB in one call, and offsets beyond 4 GiB
  *
- * usage: big FILE data|direct|movers BYTES [sparse]
+ * usage: big FILE data|direct|movers BYTES
  *        big FILE far
  *
  * BYTES, of which the first rank has more than the others in a lattice, are zeros but for a
- * mark in each 64 KiB, so that the memory they come from and the file they are read from take a
- * sixteenth of that; only what is written to, file or memory, is there in full. With `sparse`
- * that is not either: MPI-IO's blocking calls then leave out, between file and memory, the
- * pages that are zero (but for the last one, which gives the file its length).
+ * mark in each 64 KiB. MPI-IO's blocking calls leave out, between file and memory, pages
+ * that are zero (but for the last one, which gives the file its length): so both take a
+ * sixteenth of that. Only what movers send takes all of it in the memory that is read into.
  */
 #include "files.h"
 
@@ -24,7 +23,6 @@ enum {
 static const char *path;
 static MPI_Comm cart;
 static MPI_File fp;
-static int sparse;
 
 /* ---- MPI's profiling interface ---- */
 
@@ -42,7 +40,7 @@ int MPI_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count
                       MPI_Datatype type, MPI_Status *status)
 {
     int err = MPI_SUCCESS;
-    if (!sparse || count <= PAGE)
+    if (count <= PAGE)
         return PMPI_File_write_at(fh, offset, buf, count, type, status);
     for (int at = 0, n; at < count && err == MPI_SUCCESS; at += n) {
         const char *page = (const char *)buf + at;
@@ -59,8 +57,6 @@ int MPI_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_D
 {
     static char piece[64 * PAGE];
     int err = MPI_SUCCESS, part = (int)sizeof piece;
-    if (!sparse)
-        return PMPI_File_read_at(fh, offset, buf, count, type, status);
     for (int at = 0, got; at < count && err == MPI_SUCCESS; at += part) {
         int want = count - at < part ? count - at : part;
         err = PMPI_File_read_at(fh, offset + at, piece, want, type, status);
@@ -104,8 +100,8 @@ static int64_t blocks_of(int64_t bytes)
     return (bytes + BLOCK - 1) / BLOCK;
 }
 
-/* Memory that is there once it is written to, in small or huge pages. */
-static unsigned char *reserve(int64_t bytes, int advice)
+/* Memory that is there once it is written to. */
+static unsigned char *reserve(int64_t bytes)
 {
     unsigned char *at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -113,7 +109,7 @@ static unsigned char *reserve(int64_t bytes, int advice)
         perror("mmap");
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    madvise(at, (size_t)bytes, advice);
+    madvise(at, (size_t)bytes, MADV_NOHUGEPAGE);
     return at;
 }
 
@@ -186,23 +182,6 @@ static int file_is_right(int64_t bytes)
     return good;
 }
 
-/* The same file, but nothing where it is 0. */
-static int make_sparse(int64_t bytes)
-{
-    unsigned char header[DATA];
-    int fd = open(path, O_RDWR);
-    int good = pread(fd, header, DATA, 0) == DATA && ftruncate(fd, 0) == 0 &&
-               ftruncate(fd, DATA + (bytes + 7) / 8 * 8) == 0 &&
-               pwrite(fd, header, DATA, 0) == DATA;
-    for (int64_t block = 0; block < blocks_of(bytes) && good; block++) {
-        uint64_t mark = mark_of(block);
-        if (place_of(block) + 8 <= bytes)
-            good = pwrite(fd, &mark, sizeof mark, DATA + place_of(block)) == sizeof mark;
-    }
-    close(fd);
-    return good;
-}
-
 /* ---- writing and reading ---- */
 
 static LemonWriter *begin(MPI_Offset bytes)
@@ -214,7 +193,7 @@ static LemonWriter *begin(MPI_Offset bytes)
 
 static void write_it(const struct part *part, const int *lattice)
 {
-    unsigned char *data = reserve(part->bytes, MADV_NOHUGEPAGE);
+    unsigned char *data = reserve(part->bytes);
     MPI_Offset n = part->whole;
     put_marks(part, data);
     LemonWriter *w = begin(part->whole);
@@ -230,7 +209,7 @@ static void write_it(const struct part *part, const int *lattice)
 
 static void read_it(const struct part *part, const int *lattice)
 {
-    unsigned char *data = reserve(part->bytes, sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+    unsigned char *data = reserve(part->bytes);
     MPI_Offset n = part->whole;
     LemonReader *r = create_reader(path, cart, &fp);
     tap_code(lemonReaderNextRecord(r), 0, "the record");
@@ -248,7 +227,6 @@ static void write_and_read(const struct part *part, const int *lattice)
 {
     write_it(part, lattice);
     tap_ok(tap_rank > 0 || file_is_right(part->whole), "the file is right");
-    tap_ok(tap_rank > 0 || make_sparse(part->whole), "made sparse");
     read_it(part, lattice);
 }
 
@@ -347,7 +325,6 @@ int main(int argc, char *argv[])
     tap_begin(&argc, &argv);
     path = argv[1];
     int64_t bytes = argc > 3 ? atoll(argv[3]) : 0;
-    sparse = argc > 4;
     grid[1] = tap_ranks;
     MPI_Cart_create(MPI_COMM_WORLD, 2, grid, periods, 0, &cart);
     if (strcmp(argv[2], "data") == 0)

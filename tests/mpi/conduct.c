@@ -546,25 +546,14 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     grid[0] = ranks;
     MPI_Cart_create(MPI_COMM_WORLD, 4, grid, periods, 0, &cart);
-    if (argc < 2 || argc > 4) {
-        fprintf(stderr, "usage: conduct FILE [ROW] | search FOLDER N\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-    if (argc == 4) {
-        search(argv[2], atoi(argv[3]));
-        MPI_Finalize();
-        return 0;
-    }
     path = argv[1];
-    if (argc == 3 && atoi(argv[2]) >= ROWS) {
-        MPI_Finalize();
-        return 3; /* there are no more */
-    }
-    for (int i = argc == 3 ? atoi(argv[2]) : 0; i < ROWS; i++) {
-        run(i);
-        if (argc == 3)
-            break;
-    }
+    if (argc == 4)
+        search(argv[2], atoi(argv[3]));
+    else if (argc == 3)
+        run(atoi(argv[2]));
+    else
+        for (int i = 0; i < ROWS; i++)
+            run(i);
     MPI_Comm_free(&cart);
     MPI_Finalize();
     return 0;

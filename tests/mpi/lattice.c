@@ -246,25 +246,6 @@ static void some_of_many_dimensions(int grids)
     tap_ok(bad == 0, "8 dimensions, %d wrong", bad);
 }
 
-/* tmLQCD's field: {T, X, Y, Z} in memory, t z y x on disk. */
-static void as_tmlqcd(int repetitions)
-{
-    int bad = 0;
-    struct geometry g = {.dims = 4,
-                         .mapping = {0, 3, 2, 1},
-                         .lattice = {12, 12, 12, 12},
-                         .memory = {0, 1, 2, 3},
-                         .site = 96,
-                         .blocks = 1,
-                         .stripe = 4096};
-    for (int i = 0; i < repetitions; i++) {
-        set_grid(&g, i);
-        g.form = i % FORMS;
-        bad += !try_geometry(&g, 1);
-    }
-    tap_ok(bad == 0, "interleaved %d times, %d wrong", repetitions, bad);
-}
-
 /* Long enough for the direct way, several chunks and requests; sites larger than windows; ranks
  * without a site, and sites without a byte. In each form. */
 static void special_geometries(bool few)
@@ -299,59 +280,6 @@ static void special_geometries(bool few)
         }
         tap_ok(bad == 0, "%s, %d wrong", rows[i].what, bad);
     }
-}
-
-/* ---- the arguments of the calls with an order of memory ---- */
-
-static int call_permuted(LemonWriter *w, LemonReader *r, void *data, int site,
-                         const int *mapping, const int *memory)
-{
-    static const int lattice[3] = {4, 4, 4};
-    return r ? lemonReadLatticeParallelPermuted(r, data, site, lattice, mapping, memory)
-             : lemonWriteLatticeParallelPermuted(w, data, site, lattice, mapping, memory);
-}
-
-static void arguments(void)
-{
-    static const int wrong[][3] = {{0, 1, 1}, {0, 1, 3}, {-1, 1, 2}, {1, 2, 1 << 30}};
-    int odd = tap_rank == tap_ranks - 1;
-    int wanted = tap_ranks == 1 ? LEMON_SUCCESS : LEMON_ERR_PARAM;
-    struct geometry g = {.dims = 3};
-    set_grid(&g, 0);
-    make_cart(&g);
-    char *data = calloc(8, 64);
-    for (int reads = 0; reads < 2; reads++) {
-        LemonWriter *w = reads ? NULL : open_writer(MPI_MODE_WRONLY, 1, 8 * 64);
-        LemonReader *r = reads ? open_reader() : NULL;
-        int bad = 0;
-        for (int i = 0; i < 4; i++) {
-            const int *order = odd ? wrong[i] : NULL;
-            bad += call_permuted(w, r, data, 8, NULL, order) != LEMON_ERR_PARAM;
-            bad += call_permuted(w, r, data, 8, order, NULL) != LEMON_ERR_PARAM;
-        }
-        tap_ok(bad == 0, "no permutation on one rank: %d taken", bad);
-        tap_code(call_permuted(w, r, data, odd ? -1 : 8, NULL, NULL), LEMON_ERR_PARAM,
-                 "a negative site size");
-        int order[] = {odd ? 2 : 0, 1, odd ? 0 : 2};
-        tap_code(call_permuted(w, r, data, 8, NULL, order), wanted,
-                 "another order on one rank");
-        if (tap_ranks == 1)
-            reads ? lemonReaderSeek(r, 0, MPI_SEEK_SET) : lemonWriterSeek(w, 0, MPI_SEEK_SET);
-        tap_code(call_permuted(w, r, data, 9, NULL, NULL),
-                 reads ? LEMON_ERR_READ : LEMON_ERR_WRITE, "more than the record holds");
-        order[0] = 2, order[2] = 0;
-        tap_code(call_permuted(w, r, data, 8, NULL, order), 0, "and all is well again");
-        if (reads)
-            end_reader(r, &fp);
-        else
-            tap_code(end_writer(w, &fp), 0, "destroy");
-    }
-    tap_ok(lemonReadLatticeParallelPermuted(NULL, data, 8, g.lattice, NULL, NULL) ==
-                   LEMON_ERR_PARAM &&
-               call_permuted(NULL, NULL, data, 8, NULL, NULL) == LEMON_ERR_PARAM,
-           "NULL is answered");
-    free(data);
-    MPI_Comm_free(&cart);
 }
 
 /* ---- out of memory ---- */
@@ -416,9 +344,7 @@ int main(int argc, char *argv[])
         all_mappings(5, many ? 1 : 10, many ? 2 : 1, 1);
     }
     some_of_many_dimensions(few ? 1 : 8);
-    as_tmlqcd(few ? 2 : repetitions);
     special_geometries(few);
-    arguments();
     if (!ADDRESS_SANITIZER)
         no_memory();
     remove_file(path);

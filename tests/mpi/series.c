@@ -1,8 +1,7 @@
 /*
  * series.c - a series of checkpoints, call by call, on any number of ranks
  *
- * usage: series FOLDER        all of it; the folder is empty
- *        series FOLDER full   the folder is on a file system with 3 MB of room
+ * usage: series FOLDER        which is empty
  */
 #include "lemon_series.h"
 
@@ -408,45 +407,11 @@ static void try_all(void)
     tap_code(lemonCloseSeries(s), LEMON_SUCCESS, "close");
 }
 
-/* 1 MB a checkpoint, two are kept: the third one has no room, until the first is gone. */
-static void try_full(void)
-{
-    LemonSeries *s;
-    LemonWriter *w;
-    MPI_Offset n = 1 << 20;
-    char *data = calloc(1, (size_t)n);
-    int code = lemonOpenSeries(prefix, 3, MPI_INFO_NULL, MPI_COMM_WORLD, &s);
-    tap_code(code, LEMON_SUCCESS, "open");
-    for (int i = 1; i <= 3; i++) {
-        tap_code(lemonSeriesBegin(s, i, &w), LEMON_SUCCESS, "begin");
-        code = begin_record(w, 1, 1, "text", n);
-        MPI_Offset written = n;
-        if (code == LEMON_SUCCESS)
-            code = lemonWriteRecordData(data, &written, w);
-        int ended = lemonSeriesEnd(s);
-        if (i < 3) {
-            tap_code(ended, LEMON_SUCCESS, "there is room");
-        } else {
-            tap_code(code, LEMON_ERR_WRITE, "no room");
-            tap_ok(ended != LEMON_SUCCESS, "so it cannot end");
-        }
-    }
-    tap_ok(names_with(".part") == 0, "what was not complete is gone");
-    newest_is(s, LEMON_SERIES_NEWEST, 2);
-    newest_is(s, 2, 1);
-    write_one(s, 4);
-    tap_code(lemonCloseSeries(s), LEMON_SUCCESS, "close");
-    free(data);
-}
-
 int main(int argc, char *argv[])
 {
     tap_begin_threads(&argc, &argv, MPI_THREAD_FUNNELED);
     snprintf(folder, sizeof folder, "%.4000s", argv[1]);
     snprintf(prefix, sizeof prefix, "%.4000s/ck", argv[1]);
-    if (argc > 2)
-        try_full();
-    else
-        try_all();
+    try_all();
     return tap_end();
 }

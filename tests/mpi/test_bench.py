@@ -402,7 +402,7 @@ class Output(TestCase):
             (("-b", "subarray", "-p", "disjoint", file), "subarray: it cannot do"),
         ]
         def run(case):
-            return limetest.run([BENCH, *case[0]], env=mpitest.environment())
+            return limetest.run([BENCH, *case[0]], env=mpitest.environment_of_one())
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:  # they wait for MPI most of the time
             results = list(pool.map(run, cases))

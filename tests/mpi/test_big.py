@@ -25,42 +25,25 @@ def free_space(path):
 
 
 class Big(TestCase):
-    def file_in_memory(self):
+    def big(self, ranks, what, nbytes, need=2 * GIB):
+        if min(available_memory(), free_space(SHM)) < need:
+            self.skipTest(f"needs {need / GIB:.1f} GiB of memory and of {SHM}")
         path = os.path.join(SHM, f"lemon-big-{os.getpid()}")
         self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
-        return path
-
-    def sparse(self, ranks, what, nbytes):
-        """Less than 1 GiB of memory is used."""
-        if min(available_memory(), free_space(SHM)) < 2 * GIB:
-            self.skipTest(f"needs 2 GiB of memory and of {SHM}")
-        self.tap(ranks, "big", self.file_in_memory(), what, nbytes, "sparse")
+        self.tap(ranks, "big", path, what, nbytes)
 
     def test_far_away_in_the_file(self):
         self.on(RANKS, "big", "far")
 
     def test_data(self):
         """The old library reported success having moved 100 bytes."""
-        self.sparse(1, "data", 4 * GIB + 100)
-
-    # Of 3 GiB on 2 ranks the first has 2.
+        self.big(1, "data", 4 * GIB + 100)
 
     def test_lattice(self):
-        self.sparse(2, "direct", 3 * GIB + 20000)
-
-    def test_in_full(self):
-        """The bytes are in memory (data: of each rank), or in the file, which is in memory too, but
-        not in both at once."""
-        if not limetest.STRESS:
-            self.skipTest("a long run")
-        for ranks, what, nbytes in ((1, "data", 4 * GIB + 100), (2, "data", 2 * GIB + 100),
-                                    (1, "direct", 2 * GIB), (2, "direct", 3 * GIB + 20000),
-                                    (2, "movers", 3 * GIB + 20000)):
-            with self.subTest(ranks=ranks, what=what):
-                need = nbytes * (ranks if what == "data" else 1) + GIB
-                if min(available_memory(), free_space(SHM)) < need:
-                    self.skipTest(f"needs {need / GIB:.1f} GiB of memory and of {SHM}")
-                self.tap(ranks, "big", self.file_in_memory(), what, nbytes)
+        """Of 3 GiB on 2 ranks the first has 2."""
+        self.big(2, "direct", 3 * GIB + 20000)
+        if limetest.STRESS:
+            self.big(2, "movers", 3 * GIB + 20000, 4 * GIB)
 
 
 if __name__ == "__main__":

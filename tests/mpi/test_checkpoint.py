@@ -3,6 +3,7 @@ bit; text in and out; what is damaged or wrong is an error on all ranks."""
 
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -149,44 +150,31 @@ class Restart(TestCase):
         self.each(restart, ((w, r, kind) for w in RANKS for r in RANKS for kind in ("regular", "kd")
                             if limetest.STRESS or (w, r, kind) in pairs))
 
-    def few(self, lines, **kw):
-        """A few ranks for what is special."""
-        self.put("T", text(lines, **kw))
+    def test_special_places(self):
+        """On faces and corners, all in one cell, none, and all at one place, by a few ranks."""
+        places, chance = (0.0, 5.0, 10.0, 3.3333333333333335), random.Random(1)
+        sets = {"faces": [line(i, position) for i, position in
+                          enumerate(itertools.product(places, repeat=3))],
+                "cell": [line(i, [6 + chance.random() for _ in range(3)]) for i in range(200)],
+                "none": [], "place": [line(i, (5, 5, 5)) for i in range(50)]}
 
-        def one(_, w, r, kind):
-            self.call(w, "import", "T", f"C{w}", "-q", "--cells", "2x2x2")
-            before = self.read(f"C{w}")
-            self.assertEqual(before.count, len(lines))
-            self.call(r, "restart", "-q", "-d", kind, "--out", f"N{w}", f"C{w}", "--cells",
-                      "3x2x4")
-            self.assertEqual(self.read(f"N{w}").particles(), before.particles())
+        def one(_, name, w, r, kind):
+            lines, before, after = sets[name], f"{name}-{w}", f"{name}-{w}-{r}"
+            self.put(before + ".txt", text(lines))
+            self.call(w, "import", before + ".txt", before, "-q", "--cells", "2x2x2")
+            self.assertEqual(self.read(before).count, len(lines))
+            self.call(r, "restart", "-q", "-d", kind, "--out", after, before, "--cells", "3x2x4")
+            self.assertEqual(self.read(after).particles(), self.read(before).particles())
 
-        self.each(one, ((1, 4, "kd"), (3, 1, "regular"), (4, 3, "regular")))
-        return self.read("C3")
-
-    def test_faces_and_corners(self):
-        places = (0.0, 5.0, 10.0, 3.3333333333333335)
-        lines = [line(1 + 16 * i + 4 * j + k, (x, y, z))
-                 for i, x in enumerate(places) for j, y in enumerate(places)
-                 for k, z in enumerate(places)]
-        before = self.few(lines)
+        self.each(one, ((name, *how) for name in sets
+                        for how in ((1, 4, "kd"), (3, 1, "regular"), (4, 3, "regular"))))
         # On upper faces, which are periodic, they belong to the first cell, and stay there.
-        positions = {before.field(p, "position") for p in before.particles()}
-        self.assertIn((10.0, 10.0, 10.0), positions)
-        self.assertEqual(len(positions), 64)
-
-    def test_all_in_one_cell(self):
-        chance = random.Random(1)
-        self.few([line(i, [6 + chance.random() for _ in range(3)]) for i in range(200)])
-
-    def test_none(self):
-        self.assertEqual(self.few([]).data, b"")
+        c = self.read("faces-3")
+        self.assertEqual({c.field(p, "position") for p in c.particles()},
+                         set(itertools.product(places, repeat=3)))
         self.call(1, "generate", "-n", 0, "-o", "N", "-q")
         self.call(3, "export", "-q", "N", "T2")
         self.call(2, "compare", "N", "N")
-
-    def test_at_the_same_place(self):
-        self.few([line(i, (5, 5, 5)) for i in range(50)])
 
 
 class Generate(TestCase):
@@ -228,15 +216,6 @@ class Generate(TestCase):
         self.assertEqual([(mb, me) for *_, mb, me in c.records],
                          [(True, False), (False, False), (False, False), (False, True)])
         self.assertIn("NumberOfMolecules\t4001\n", c.header)
-
-    def test_many(self):
-        count = 1000000 if limetest.STRESS else 200000
-        self.call(4, "generate", "-n", count, "-o", "C", "-q", "--distribution", "cluster")
-        self.call(3, "restart", "-d", "kd", "-q", "--out", "C2", "C")
-        self.call(2, "compare", "C", "C2")
-        before = self.read("C")
-        self.assertEqual(before.count, count)
-        self.assertEqual(before.particles(), self.read("C2").particles())
 
     def test_wrong_usage(self):
         def one(_, args, expected):
@@ -570,8 +549,8 @@ class Names(TestCase):
             os.unlink(self.path("K"))
 
     def test_refused(self):
-        """Outputs that are the input, by six ways, that another process writes to, or that are no
-        files: all is as it was."""
+        """Outputs that are the input, that another process writes to, or that are no files: all is
+        as it was. What else may be the input or no file is in tests/tool/test_output.py."""
         self.call(1, "generate", "-n", 20, "-o", "C", "-q")
         self.call(2, "export", "C", "T", "-q")
         self.call(1, "generate", "-n", 5, "-o", "locked", "-q")
@@ -581,37 +560,31 @@ class Names(TestCase):
         os.mkdir(self.path("d"))
         os.mkfifo(self.path("fifo"))
         os.symlink("nowhere", self.path("dangling"))
-        cases = []
-        for name, command in (("C", ["export", "-f", "{}", "{}"]), ("T", ["import", "-f", "{}", "{}"]),
-                              ("C", ["restart", "-f", "{}", "-o", "{}"])):
-            def case(out, words, command=command, name=name, force=True):
-                names = iter((name, out))
-                return ([next(names) if word == "{}" else word for word in command
-                         if force or word != "-f"], words)
-            absolute = self.path(name)
-            cases += [case(out, "is also the input")
-                      for out in (name, "d/../" + name, name + ".link", name + ".hard", absolute)]
-            cases += [case("locked", "another process has this container open for writing"),
-                      case("locked", "exists already", force=False),
-                      case("d", "Is a directory"), case("fifo", "not a regular file"),
-                      case("dangling", "a symbolic link to a file that does not exist"),
-                      case("none/x", "create: No such file")]
+        is_input, locked = "is also the input", "another process has this container open for writing"
+        cases = [(("export", "-f", "C", out), is_input)
+                 for out in ("C", "d/../C", "C.link", "C.hard", self.path("C"))]
+        cases += [(("import", "-f", "T", out), is_input) for out in ("T.link", "T.hard")]
+        cases += [(("restart", "-f", "C", "-o", out), is_input) for out in ("C.link", "C.hard")]
+        for command, source, *option in (("export", "C"), ("import", "T"), ("restart", "C", "-o")):
+            cases += [((command, "-f", source, *option, "locked"), locked),
+                      ((command, source, *option, "locked"), "exists already")]
+        cases += [(("export", "-f", "C", out), words) for out, words in
+                  (("d", "Is a directory"), ("fifo", "not a regular file"),
+                   ("dangling", "a symbolic link to a file that does not exist"),
+                   ("none/x", "create: No such file"))]
         before = {name: self.get(name) for name in ("C", "T", "locked")}
         names = sorted(os.listdir(self.folder))
         with open(self.path("locked"), "r+b") as file:
             limetest.lock(file)
             self.each(lambda i, args, words: self.refuse(1 + i % 2, words, *args, "-q"), cases)
-        for name in ("C", "T"):
-            command = "export" if name == "C" else "import"
+        for name, command in (("C", "export"), ("T", "import")):
             with open(self.path(name), "rb") as file:
-                done = limetest.run([PROGRAM, command, "-f", "/dev/stdin", name], stdin=file,
-                                    cwd=self.folder, env=mpitest.environment_of_one())
-                again = limetest.run([PROGRAM, command, "-f", name, f"/proc/self/fd/{file.fileno()}"],
-                                     pass_fds=[file.fileno()], cwd=self.folder,
-                                     env=mpitest.environment_of_one())
-            for result in (done, again):
-                self.assertEqual(result.returncode, 1, result)
-                self.assertIn(b"is also the input", result.stderr)
+                for args in (("/dev/stdin", name), (name, f"/proc/self/fd/{file.fileno()}")):
+                    done = limetest.run([PROGRAM, command, "-f", *args], stdin=file,
+                                        pass_fds=[file.fileno()], cwd=self.folder,
+                                        env=mpitest.environment_of_one())
+                    self.assertEqual(done.returncode, 1, done)
+                    self.assertIn(b"is also the input", done.stderr)
         self.assertEqual({name: self.get(name) for name in before}, before)
         self.assertEqual(sorted(os.listdir(self.folder)), names)
 

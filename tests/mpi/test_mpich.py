@@ -56,7 +56,7 @@ class Mpich(TestCase):
         self.on(RANKS if limetest.STRESS else (1, 3), "faults")
 
     def test_checksums(self):
-        self.on(RANKS if limetest.STRESS else (1, 3), "checksum", 10 if limetest.STRESS else 0)
+        self.on(RANKS if limetest.STRESS else (1, 3), "checksum")
 
     def test_threads(self):
         self.on(RANKS if limetest.STRESS else (1, 3), "threads", 5, "main")

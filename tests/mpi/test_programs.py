@@ -65,13 +65,6 @@ class Samples(TestCase):
                 if ranks == 1:
                     self.assertEqual(parallel, corpus("lemon_parallel_n1.lime"))
 
-    def test_lemon_contents_shows_the_record(self):
-        where = self.tempdir()
-        self.sample("xlf", 2, where)
-        shown = self.run_ok(["lemon_contents", os.path.join(where, "xlf.test")])
-        self.assertIn(b"xlf-info", shown)
-        self.assertIn(b"kappa = 0.177000", shown)
-
     def test_the_page_shows_the_sample(self):
         page, sample = (limetest.read(os.path.join(limetest.REPO, path)).decode()
                         for path in ("docs/lemon.md", "src/mpi/examples/canonical.c"))

@@ -1,6 +1,5 @@
 """lime-checkpoint run: the same trajectory on any number of ranks, and after any kill."""
 
-import concurrent.futures
 import contextlib
 import glob
 import os
@@ -141,14 +140,6 @@ class Run(TestCase):
         self.assertLess(spreads[0], BOUND)
         self.assertTrue(3 < spreads[1] / spreads[0] < 5, spreads)  # of second order
 
-    def test_momentum(self):
-        """It stays 0: each force has its opposite."""
-        import struct
-        (_, particles), _ = self.whole(100)
-        for d in range(3):
-            self.assertLess(abs(sum(struct.unpack_from("<d", p, 40 + 8 * d)[0]
-                                    for p in particles)), 1e-9)
-
     def test_refused(self):
         for words, args in (
                 ("box is too small", ["--particles", "100"]),
@@ -160,16 +151,6 @@ class Run(TestCase):
                 self.assertIn(done.returncode, (1, 2))
 
     # ---- the series ----
-
-    def test_last_ones_are_kept(self):
-        for options in ([], ["--no-overlap"]):
-            with self.subTest(options=options):
-                self.run_on(3, *SMALL, "--steps", "100", "--series", self.prefix, "--every",
-                            "10", "--keep", "3", *options)
-                self.assertEqual(self.shown(), [80, 90, 100])
-                self.assertEqual(self.parts(), [])
-                for name in glob.glob(self.prefix + ".*"):
-                    os.remove(name)
 
     def test_continued(self):
         """On other ranks, by several pieces; what is given again must be the same."""
@@ -338,21 +319,13 @@ class Run(TestCase):
 class Series(TestCase):
     def test_calls(self):
         several = RANKS if limetest.STRESS else (1, 3)
-        with concurrent.futures.ThreadPoolExecutor(len(several)) as pool:  # they wait for a lock
-            done = [pool.submit(self.tap, ranks, "series", self.tempdir()) for ranks in several]
-        for ranks, each in zip(several, done):
-            with self.subTest(ranks=ranks):
-                each.result()
+        # They wait for a lock.
+        limetest.at_once(*((self.tap, ranks, "series", self.tempdir()) for ranks in several))
 
     def test_with_romio(self):
         if not limetest.STRESS:
             self.skipTest("a long run")
         self.tap(3, "series", self.tempdir(), romio=True)
-
-    def test_a_full_disk(self):
-        for ranks in (1, 3):
-            with self.subTest(ranks=ranks):
-                self.tap(ranks, "series", self.tmpfs("-o", "size=3m"), "full")
 
 
 if __name__ == "__main__":
