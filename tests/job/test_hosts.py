@@ -520,6 +520,8 @@ class Mount(limetest.Mount):
         self._log = os.path.join(limetest.tempdir(), "stderr")
 
     def start(self):
+        if self.process:
+            return self
         limetest._cleanup(self._give_up)
         with open(self._log, "wb") as log:
             self.process = subprocess.Popen(self.command(), env=self.environ(), stderr=log,
