@@ -50,7 +50,8 @@ class Faults:
         self.disarm()
         for i in range(_CALLS):
             struct.pack_into("=Q", self._map, _HEAD.size + i * _CALL.size + 24, 0)
-        _HEAD.pack_into(self._map, 0, call.encode(), who, code, how, lasts, nth, 0, 0, *rename)
+        _HEAD.pack_into(self._map, 0, call.encode(), who, code, how, lasts, 0, 0, 0, *rename)
+        struct.pack_into("=Q", self._map, _NTH, nth)  # last: it arms what is there by then
 
     def disarm(self):
         struct.pack_into("=Q", self._map, _NTH, 0)
