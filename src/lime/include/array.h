@@ -1,4 +1,4 @@
-/* array.h - make room in arrays that grow; inside of src/lime and its programs */
+/* array.h - make room in arrays that grow; inside of the libraries and programs */
 #ifndef LIMEFILE_ARRAY_H
 #define LIMEFILE_ARRAY_H
 
