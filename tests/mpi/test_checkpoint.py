@@ -226,8 +226,8 @@ class Generate(TestCase):
         self.each(one, (
                 ((), None), (("x",), "no command 'x'"), (("generate",), "no --particles"),
                 (("generate", "-n", "5"), "no --out"),
-                (("generate", "-n", "-5", "-o", "C"), "invalid value '-5' (0 to 1e"),
-                (("generate", "-n", "5", "-o", "C", "--cells", "2x2"), "three numbers"),
+                (("generate", "-n", "-5", "-o", "C"), "invalid value '-5' (a number from 0 to 1e"),
+                (("generate", "-n", "5", "-o", "C", "--cells", "2x2"), "3 numbers"),
                 (("generate", "-n", "5", "-o", "C", "--format", "IR"), "--format: unknown value 'IR' (ICRV"),
                 (("generate", "-n", "5", "-o", "C", "--nonsense"), "unknown option '--nonsense'"),
                 (("generate", "-n", "5", "-o", "C", "-Z"), "unknown option '-Z'"),

@@ -1,6 +1,7 @@
 /* options.c - the command line of limefs */
 #define _GNU_SOURCE
 #include "options.h"
+#include "option.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,10 +21,8 @@ enum {
 };
 
 enum kind {
-    KIND_SIZE,    /* uint64_t: bytes, with K, M or G */
-    KIND_NUMBER,  /* unsigned */
-    KIND_SECONDS, /* double */
-    KIND_OTHER,
+    KIND_VALUE, /* as its rule says */
+    KIND_PATH,
     KIND_FLAG, /* int; these and those below take no value */
     KIND_RW,
     KIND_RO,
@@ -54,62 +53,75 @@ enum {
     VALUES,
 };
 
-#define NOWHERE   SIZE_MAX
-#define AT(field) offsetof(struct limefs_options, field)
+#define AT(field)   .where = 1 + offsetof(struct limefs_options, field)
+#define FOR_LIBFUSE .is_libfuses = true
 
-static const struct option {
-    const char *name;
+static const char *const verify_words[] = {
+    [LIMEFS_VERIFY_OFF] = "off",
+    [LIMEFS_VERIFY_OPEN] = "open",
+    [LIMEFS_VERIFY_STREAM] = "stream",
+    NULL,
+};
+static const char *const mkdir_words[] = {"folder", "container", NULL};
+
+static const struct mount_option {
+    struct option_rule rule; /* without the place of its value: */
+    size_t where;            /* 1 more than in struct limefs_options; 0: nowhere */
     enum kind kind;
-    size_t where;
-    double least, most;
-    const char *expected;
     bool is_libfuses; /* libfuse gets it, too */
 } table[] = {
-    [READAHEAD] = {"readahead", KIND_SIZE, AT(readahead), 0, 1 << 30, "0, or 4K to 1G"},
-    [WINDOW] = {"window", KIND_SIZE, AT(window), 2 << 20, 0x1p40, "2M to 1024G"},
-    [EXTENT] = {"extent", KIND_SIZE, AT(extent), 1 << 20, 1 << 30,
-                "1M to 1G, a multiple of 4K"},
-    [FORWARD_FROM] = {"forward_from", KIND_SIZE, AT(forward_from), 0, 0x1p40, "0 to 1024G"},
-    [STRIPE] = {"stripe", KIND_SIZE, AT(stripe), 1, 1 << 30, "1 to 1G"},
-    [RANKS] = {"ranks", KIND_NUMBER, AT(ranks), 1, RANKS_MAX, "a number from 1 to 4096"},
-    [MAX_OPEN] = {"max_open", KIND_NUMBER, AT(max_open), 0, 1000000,
-                  "a number from 0 to 1000000"},
-    [MAX_READ] = {"max_read", KIND_NUMBER, AT(max_read), 4096, 1 << 20,
-                  "bytes, 4096 to 1048576", true},
-    [MAX_THREADS] = {"max_threads", KIND_NUMBER, NOWHERE, 1, 100000,
-                     "a number from 1 to 100000", true},
-    [MAX_IDLE_THREADS] = {"max_idle_threads", KIND_NUMBER, NOWHERE, 0, 100000,
-                          "a number from 0 to 100000", true},
-    [ATTR_TIMEOUT] = {"attr_timeout", KIND_SECONDS, AT(attr_timeout), 0, 1e9,
-                      "seconds, from 0"},
-    [ENTRY_TIMEOUT] = {"entry_timeout", KIND_SECONDS, AT(entry_timeout), 0, 1e9,
-                       "seconds, from 0"},
-    [JOB_TIMEOUT] = {"job_timeout", KIND_SECONDS, AT(job_timeout), 0.1, 86400,
-                     "seconds, 0.1 to 86400"},
-    [VERIFY] = {"verify", KIND_OTHER, NOWHERE, 0, 0, "open, stream, off"},
-    [MKDIR] = {"mkdir", KIND_OTHER, NOWHERE, 0, 0, "container, folder"},
-    [JOB] = {"job", KIND_OTHER, NOWHERE, 0, 0, "the path of a socket"},
-    [MPIRUN] = {"mpirun", KIND_OTHER, NOWHERE, 0, 0, "a command"},
-    {.name = "faces", KIND_FLAG, AT(faces)},
-    {.name = "formats", KIND_FLAG, AT(formats)},
-    {.name = "direct_io", KIND_FLAG, AT(direct_io)},
-    {.name = "ino32", KIND_FLAG, AT(ino32)},
-    {.name = "allow_other", KIND_FLAG, AT(shared), .is_libfuses = true},
-    {.name = "allow_root", KIND_FLAG, AT(shared), .is_libfuses = true},
-    {.name = "rw", KIND_RW},
-    {.name = "ro", KIND_RO},
-    {.name = "writable", KIND_WRITABLE},
-    {.name = "dev", KIND_BY_MOUNT, .is_libfuses = true},
-    {.name = "nodev", KIND_BY_MOUNT, .is_libfuses = true},
-    {.name = "suid", KIND_BY_MOUNT, .is_libfuses = true},
-    {.name = "nosuid", KIND_BY_MOUNT, .is_libfuses = true},
-    {.name = "auto", KIND_SUBMOUNT},
-    {.name = "noauto", KIND_SUBMOUNT},
-    {.name = "user", KIND_SUBMOUNT},
-    {.name = "users", KIND_SUBMOUNT},
-    {.name = "nofail", KIND_SUBMOUNT},
-    {.name = "_netdev", KIND_SUBMOUNT},
-    {.name = "defaults", KIND_SUBMOUNT},
+    [READAHEAD] = {{"readahead", 0, OPTION_SIZE, NULL, 0, 1 << 30,
+                    .expected = "0, or 4K to 1G"},
+                   AT(readahead)},
+    [WINDOW] = {{"window", 0, OPTION_SIZE, NULL, 2 << 20, .most = 0x1p40}, AT(window)},
+    [EXTENT] = {{"extent", 0, OPTION_SIZE, NULL, 1 << 20, 1 << 30,
+                 .expected = "1M to 1G, a multiple of 4K"},
+                AT(extent)},
+    [FORWARD_FROM] = {{"forward_from", 0, OPTION_SIZE, NULL, 0, .most = 0x1p40},
+                      AT(forward_from)},
+    [STRIPE] = {{"stripe", 0, OPTION_SIZE, NULL, 1, .most = 1 << 30}, AT(stripe)},
+    [RANKS] = {{"ranks", 0, OPTION_UNSIGNED, NULL, 1, .most = RANKS_MAX}, AT(ranks)},
+    [MAX_OPEN] = {{"max_open", 0, OPTION_UNSIGNED, NULL, 0, .most = 1000000}, AT(max_open)},
+    [MAX_READ] = {{"max_read", 0, OPTION_UNSIGNED, NULL, 4096, 1 << 20,
+                   .expected = "bytes, 4096 to 1048576"},
+                  AT(max_read),
+                  FOR_LIBFUSE},
+    [MAX_THREADS] = {{"max_threads", 0, OPTION_UNSIGNED, NULL, 1, .most = 100000}, FOR_LIBFUSE},
+    [MAX_IDLE_THREADS] = {{"max_idle_threads", 0, OPTION_UNSIGNED, NULL, 0, .most = 100000},
+                          FOR_LIBFUSE},
+    [ATTR_TIMEOUT] = {{"attr_timeout", 0, OPTION_REAL, NULL, 0, 1e9,
+                       .expected = "seconds, from 0"},
+                      AT(attr_timeout)},
+    [ENTRY_TIMEOUT] = {{"entry_timeout", 0, OPTION_REAL, NULL, 0, 1e9,
+                        .expected = "seconds, from 0"},
+                       AT(entry_timeout)},
+    [JOB_TIMEOUT] = {{"job_timeout", 0, OPTION_REAL, NULL, 0.1, 86400,
+                      .expected = "seconds, 0.1 to 86400"},
+                     AT(job_timeout)},
+    [VERIFY] = {{"verify", 0, OPTION_WORD, .words = verify_words}, AT(verify)},
+    [MKDIR] = {{"mkdir", 0, OPTION_WORD, .words = mkdir_words}, AT(mkdir_container)},
+    [JOB] = {{.name = "job"}, .kind = KIND_PATH},
+    [MPIRUN] = {{.name = "mpirun"}, .kind = KIND_PATH},
+    {{.name = "faces"}, AT(faces), KIND_FLAG},
+    {{.name = "formats"}, AT(formats), KIND_FLAG},
+    {{.name = "direct_io"}, AT(direct_io), KIND_FLAG},
+    {{.name = "ino32"}, AT(ino32), KIND_FLAG},
+    {{.name = "allow_other"}, AT(shared), KIND_FLAG, FOR_LIBFUSE},
+    {{.name = "allow_root"}, AT(shared), KIND_FLAG, FOR_LIBFUSE},
+    {{.name = "rw"}, .kind = KIND_RW},
+    {{.name = "ro"}, .kind = KIND_RO},
+    {{.name = "writable"}, .kind = KIND_WRITABLE},
+    {{.name = "dev"}, .kind = KIND_BY_MOUNT, FOR_LIBFUSE},
+    {{.name = "nodev"}, .kind = KIND_BY_MOUNT, FOR_LIBFUSE},
+    {{.name = "suid"}, .kind = KIND_BY_MOUNT, FOR_LIBFUSE},
+    {{.name = "nosuid"}, .kind = KIND_BY_MOUNT, FOR_LIBFUSE},
+    {{.name = "auto"}, .kind = KIND_SUBMOUNT},
+    {{.name = "noauto"}, .kind = KIND_SUBMOUNT},
+    {{.name = "user"}, .kind = KIND_SUBMOUNT},
+    {{.name = "users"}, .kind = KIND_SUBMOUNT},
+    {{.name = "nofail"}, .kind = KIND_SUBMOUNT},
+    {{.name = "_netdev"}, .kind = KIND_SUBMOUNT},
+    {{.name = "defaults"}, .kind = KIND_SUBMOUNT},
 };
 
 enum {
@@ -135,87 +147,30 @@ __attribute__((format(printf, 2, 3))) static int refuse(char wrong[WRONG_MAX],
     return -1;
 }
 
-/* ---- numbers ---- */
+/* ---- values ---- */
 
-static bool parse_size(const char *text, double *number)
+static int read_value(const struct mount_option *option, const char *text,
+                      struct limefs_options *options, char wrong[WRONG_MAX])
 {
-    static const char units[] = "kmgKMG";
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    *number = (double)value;
-    if (unit)
-        *number *= (double)(UINT64_C(1) << 10 * ((unit - units) % 3 + 1));
-    return errno == 0 && end[unit ? 1 : 0] == '\0';
-}
-
-/* At most 15 digits, so that a double holds the number exactly. */
-static bool parse_number(const char *text, double *number)
-{
-    size_t len = strlen(text);
-    *number = strtod(text, NULL);
-    return strspn(text, "0123456789") == len && len <= 15;
-}
-
-/* No inf, nan or hexadecimal numbers. */
-static bool parse_seconds(const char *text, double *number)
-{
-    char *end;
-    *number = strtod(text, &end);
-    return strspn(text, "0123456789.eE+-") == strlen(text) && *end == '\0';
-}
-
-static int read_number(const struct option *option, const char *text,
-                       struct limefs_options *options, char wrong[WRONG_MAX])
-{
-    double number;
-    bool good = (*text >= '0' && *text <= '9') || *text == '.';
-    if (good)
-        good = option->kind == KIND_SIZE     ? parse_size(text, &number)
-               : option->kind == KIND_NUMBER ? parse_number(text, &number)
-                                             : parse_seconds(text, &number);
-    if (!good || !(number >= option->least && number <= option->most))
-        return refuse(wrong, "%s: invalid value '%.100s' (%s)", option->name, text,
-                      option->expected);
-    if (option->where == NOWHERE)
-        return 0;
-    void *at = (char *)options + option->where;
-    if (option->kind == KIND_SIZE)
-        *(uint64_t *)at = (uint64_t)number;
-    else if (option->kind == KIND_NUMBER)
-        *(unsigned *)at = (unsigned)number;
-    else
-        *(double *)at = number;
-    return 0;
-}
-
-/* ---- others ---- */
-
-/* Returns the index of text among the words, which end with NULL, or -1. */
-static int read_word(const struct option *option, const char *text, const char *const *words,
-                     char wrong[WRONG_MAX])
-{
-    for (int i = 0; words[i]; i++)
-        if (strcmp(text, words[i]) == 0)
-            return i;
-    return refuse(wrong, "%s: unknown value '%.100s' (%s)", option->name, text,
-                  option->expected);
+    char why[OPTION_WHY_BYTES];
+    int64_t ignored;
+    struct option_rule rule = option->rule;
+    rule.value = option->where ? (char *)options + option->where - 1 : (void *)&ignored;
+    return limefile_option_value(&rule, rule.name, text, why) ? 0 : refuse(wrong, "%s", why);
 }
 
 /* Moves or copies the text to *path. The daemon works in another directory, so the path becomes
  * absolute. */
-static int read_path(const struct option *option, char **text, char **path,
+static int read_path(const struct mount_option *option, char **text, char **path,
                      char wrong[WRONG_MAX])
 {
     char cwd[PATH_MAX];
     if (!**text)
-        return refuse(wrong, "option '%s' requires a value (%s)", option->name,
-                      option->expected);
+        return refuse(wrong, "option '%s' requires a value", option->rule.name);
     if (**text != '/') {
         if (!getcwd(cwd, sizeof cwd) || asprintf(path, "%s/%s", cwd, *text) < 0) {
             *path = NULL;
-            return refuse(wrong, "%s: %s", option->name, strerror(errno));
+            return refuse(wrong, "%s: %s", option->rule.name, strerror(errno));
         }
         return 0;
     }
@@ -226,7 +181,7 @@ static int read_path(const struct option *option, char **text, char **path,
 
 static int read_job(char **text, struct limefs_options *options, char wrong[WRONG_MAX])
 {
-    const struct option *job = &table[JOB];
+    const struct mount_option *job = &table[JOB];
     if (read_path(job, text, &options->job, wrong) != 0)
         return -1;
     if (strlen(options->job) >= sizeof((struct sockaddr_un *)0)->sun_path)
@@ -238,7 +193,7 @@ static int read_job(char **text, struct limefs_options *options, char wrong[WRON
 /* A program is found by PATH unless its name has a slash. */
 static int read_mpirun(char **text, struct limefs_options *options, char wrong[WRONG_MAX])
 {
-    const struct option *mpirun = &table[MPIRUN];
+    const struct mount_option *mpirun = &table[MPIRUN];
     memmove(*text, *text + strspn(*text, " "), strlen(*text + strspn(*text, " ")) + 1);
     char *slash = strchr(*text, '/');
     if (!**text || (slash && slash < *text + strcspn(*text, " ")))
@@ -246,34 +201,6 @@ static int read_mpirun(char **text, struct limefs_options *options, char wrong[W
     options->mpirun = *text;
     *text = NULL;
     return 0;
-}
-
-static int read_others(char *text[VALUES], struct limefs_options *options,
-                       char wrong[WRONG_MAX])
-{
-    static const char *const when[] = {
-        [LIMEFS_VERIFY_OFF] = "off",
-        [LIMEFS_VERIFY_OPEN] = "open",
-        [LIMEFS_VERIFY_STREAM] = "stream",
-        NULL,
-    };
-    static const char *const made[] = {"folder", "container", NULL};
-    const char *verify = text[VERIFY];
-    const char *mkdir = text[MKDIR];
-    int word;
-    if (verify) {
-        if ((word = read_word(&table[VERIFY], verify, when, wrong)) < 0)
-            return -1;
-        options->verify = (enum limefs_verify)word;
-    }
-    if (mkdir) {
-        if ((word = read_word(&table[MKDIR], mkdir, made, wrong)) < 0)
-            return -1;
-        options->mkdir_container = word;
-    }
-    if (text[JOB] && read_job(&text[JOB], options, wrong) != 0)
-        return -1;
-    return text[MPIRUN] ? read_mpirun(&text[MPIRUN], options, wrong) : 0;
 }
 
 /* ---- all together ---- */
@@ -316,7 +243,8 @@ static void warn_of_no_effect(char *const text[VALUES], const struct limefs_opti
         if (text[of_job[i].value] && !options->ranks &&
             (of_job[i].needs_ranks || !options->job))
             limefs_log(LOG_WARNING, "%s: no effect without ranks=%s",
-                       table[of_job[i].value].name, of_job[i].needs_ranks ? "" : " or job=");
+                       table[of_job[i].value].rule.name,
+                       of_job[i].needs_ranks ? "" : " or job=");
     if (options->mpirun && !options->ranks)
         limefs_log(LOG_WARNING, "mpirun: no effect without ranks=");
 }
@@ -325,10 +253,14 @@ static int read_values(char *text[VALUES], struct limefs_options *options,
                        char wrong[WRONG_MAX])
 {
     for (int i = 0; i < VALUES; i++)
-        if (text[i] && table[i].kind != KIND_OTHER &&
-            read_number(&table[i], text[i], options, wrong) != 0)
+        if (text[i] && table[i].kind == KIND_VALUE &&
+            read_value(&table[i], text[i], options, wrong) != 0)
             return -1;
-    if (read_others(text, options, wrong) != 0 || check_together(options, wrong) != 0)
+    if (text[JOB] && read_job(&text[JOB], options, wrong) != 0)
+        return -1;
+    if (text[MPIRUN] && read_mpirun(&text[MPIRUN], options, wrong) != 0)
+        return -1;
+    if (check_together(options, wrong) != 0)
         return -1;
     warn_of_no_effect(text, options);
     return 0;
@@ -337,21 +269,21 @@ static int read_values(char *text[VALUES], struct limefs_options *options,
 /* ---- the command line ---- */
 
 /* Finds the option of a word "NAME" or "NAME=VALUE"; NULL: it is not ours. */
-static const struct option *find_option(const char *word)
+static const struct mount_option *find_option(const char *word)
 {
     size_t len = strcspn(word, "=");
     for (int i = 0; i < OPTIONS; i++)
-        if (strlen(table[i].name) == len && strncmp(table[i].name, word, len) == 0)
+        if (strlen(table[i].rule.name) == len && strncmp(table[i].rule.name, word, len) == 0)
             return &table[i];
     return NULL;
 }
 
-static int take_value(struct parsed *parsed, const struct option *option, const char *value)
+static int take_value(struct parsed *parsed, const struct mount_option *option,
+                      const char *value)
 {
     char **text = &parsed->text[option - table];
     if (!value)
-        return refuse(parsed->wrong, "option '%s' requires a value (%s)", option->name,
-                      option->expected);
+        return refuse(parsed->wrong, "option '%s' requires a value", option->rule.name);
     free(*text);
     *text = strdup(value + 1);
     return *text ? 0 : -1;
@@ -369,7 +301,7 @@ static int on_argument(void *data, const char *arg, int key, struct fuse_args *o
         parsed->command->source = strdup(arg);
         return parsed->command->source ? 0 : -1;
     }
-    const struct option *option = find_option(arg);
+    const struct mount_option *option = find_option(arg);
     const char *value = strchr(arg, '=');
     if (!option)
         return 1;
@@ -377,9 +309,9 @@ static int on_argument(void *data, const char *arg, int key, struct fuse_args *o
         if (take_value(parsed, option, value) != 0)
             return -1;
     } else if (value) {
-        return refuse(parsed->wrong, "option '%s' takes no value", option->name);
+        return refuse(parsed->wrong, "option '%s' takes no value", option->rule.name);
     } else if (option->kind == KIND_FLAG) {
-        *(int *)((char *)parsed->options + option->where) = 1;
+        *(int *)((char *)parsed->options + option->where - 1) = 1;
     } else if (option->kind == KIND_RW || option->kind == KIND_RO) {
         parsed->rw = option->kind == KIND_RW; /* the last one counts */
     } else {

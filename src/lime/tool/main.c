@@ -2,7 +2,6 @@
 #include "tool.h"
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
@@ -98,7 +97,6 @@ int main(int argc, char **argv)
     fill_standard_streams();
     keep_memory_small();
     signal(SIGXFSZ, SIG_IGN); /* EFBIG says it, and what was unfinished is taken away */
-    opterr = 0;               /* command_run() says it in our words */
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc == 0 ? "lime" : slash ? slash + 1 : argv[0];
     const struct command *compat = find(compat_names, COUNT(compat_names), name);

@@ -37,7 +37,7 @@ static void list(void)
     list_backends();
     puts("\npatterns:");
     for (int i = 0; i < BENCH_PATTERNS; i++)
-        printf("  %-12s %s\n", bench_pattern_name((enum bench_pattern_kind)i), patterns[i]);
+        printf("  %-12s %s\n", bench_pattern_names[i], patterns[i]);
 }
 
 static void answer(const struct bench_options *o)

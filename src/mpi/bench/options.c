@@ -1,19 +1,15 @@
 /* options.c - the command line of lime-bench, and the pattern that follows from it */
 #include "options.h"
-#include "optionerror.h"
+#include "option.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <mpi.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define BYTES_MAX (INT64_C(1) << 60)
+#define BYTES_MAX 0x1p50
 
 enum {
     SIZE = 64 << 20, /* of a rank */
@@ -32,55 +28,15 @@ __attribute__((format(printf, 2, 3))) static bool wrong(char *reason, const char
     return false;
 }
 
-/* ---- values ---- */
+/* ---- options that are more than a value ---- */
 
-/* A whole number; `units`, each in both cases, multiply it by powers of 1024. */
-static bool parse_number(const char *text, const char *units, int64_t *value)
-{
-    char *end;
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    *value = strtoll(text, &end, 10);
-    if (errno)
-        return false;
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    if (!unit || end[1])
-        return !*end;
-    int shift = 10 * (1 + (int)(unit - units) / 2);
-    return !__builtin_mul_overflow(*value, INT64_C(1) << shift, value);
-}
+/* What they get. */
+struct taking {
+    struct bench_options *options;
+    char *reason;
+};
 
-/* At most a day. */
-static bool parse_seconds(const char *text, double *value)
-{
-    char *end;
-    if ((*text < '0' || *text > '9') && *text != '.')
-        return false;
-    *value = strtod(text, &end);
-    return end != text && !*end && isfinite(*value) && *value >= 0 && *value <= 86400;
-}
-
-/* "16x8x8x4" */
-static bool parse_extents(const char *text, int extents[BENCH_DIMS])
-{
-    for (int i = 0; i < BENCH_DIMS; i++) {
-        char *end;
-        if (*text < '0' || *text > '9')
-            return false;
-        errno = 0;
-        long value = strtol(text, &end, 10);
-        if (errno || value < 1 || value > INT_MAX || *end != (i == BENCH_DIMS - 1 ? '\0' : 'x'))
-            return false;
-        extents[i] = (int)value;
-        text = end + 1;
-    }
-    return true;
-}
-
-/* ---- options that are more than a value; they return why not, or NULL ---- */
-
-static const char *add_backends(struct bench_options *o, const char *name)
+static bool add_backends(struct bench_options *o, const char *name)
 {
     bool found = false;
     for (int i = 0; bench_backends[i]; i++) {
@@ -94,213 +50,56 @@ static const char *add_backends(struct bench_options *o, const char *name)
         if (is_new)
             o->backends[o->backend_count++] = backend;
     }
-    return found ? NULL : "no such back end; lime-bench --list shows them";
+    return found;
 }
 
-static const char *take_backends(struct bench_options *o, char *value)
+static int take_backends(const void *context, char *text)
 {
-    const char *why = NULL;
-    for (char *rest, *name = strtok_r(value, ",", &rest); name && !why;
-         name = strtok_r(NULL, ",", &rest))
-        why = add_backends(o, name);
-    return why || o->backend_count ? why : "no name";
+    const struct taking *taking = context;
+    char *rest, *name = strtok_r(text, ",", &rest);
+    bool good = name;
+    for (; name && good; name = strtok_r(NULL, ",", &rest))
+        good = add_backends(taking->options, name);
+    if (!good)
+        wrong(taking->reason, "--backend: no such back end; lime-bench --list shows them");
+    return !good;
 }
 
-static const char *take_pattern(struct bench_options *o, char *value)
+static int take_operations(const void *context, char *text)
 {
-    return bench_pattern_find(value, &o->task.pattern.kind)
-               ? NULL
-               : "the patterns are disjoint, interleaved, lattice and random";
-}
-
-static const char *take_operations(struct bench_options *o, char *value)
-{
+    const struct taking *taking = context;
+    struct bench_options *o = taking->options;
+    char *rest, *name = strtok_r(text, ",", &rest);
+    bool good = name;
     o->writes = o->reads = false;
-    for (char *rest, *name = strtok_r(value, ",", &rest); name;
-         name = strtok_r(NULL, ",", &rest)) {
-        if (strcmp(name, "write") == 0)
-            o->writes = true;
-        else if (strcmp(name, "read") == 0)
-            o->reads = true;
-        else
-            return "the operations are write and read";
+    for (; name; name = strtok_r(NULL, ",", &rest)) {
+        bool writes = strcmp(name, "write") == 0, reads = strcmp(name, "read") == 0;
+        o->writes |= writes;
+        o->reads |= reads;
+        good = good && (writes || reads);
     }
-    return o->writes || o->reads ? NULL : "the operations are write and read";
+    if (!good)
+        wrong(taking->reason, "--operations: they are write and read");
+    return !good;
 }
 
-static const char *take_mode(struct bench_options *o, enum bench_mode mode)
+static int take_hint(const void *context, char *text)
 {
-    bool other = o->task.mode != BENCH_ANY_MODE && o->task.mode != mode;
-    o->task.mode = mode;
-    return other ? "give one of --independent and --collective" : NULL;
-}
-
-static const char *take_independent(struct bench_options *o, char *value)
-{
-    (void)value;
-    return take_mode(o, BENCH_INDEPENDENT);
-}
-
-static const char *take_collective(struct bench_options *o, char *value)
-{
-    (void)value;
-    return take_mode(o, BENCH_COLLECTIVE);
-}
-
-static const char *take_shape(struct bench_options *o, char *value)
-{
-    if (strcmp(value, "1d") != 0 && strcmp(value, "2d") != 0)
-        return "the shapes are 1d and 2d";
-    o->task.shape = *value == '1' ? BENCH_SHAPE_1D : BENCH_SHAPE_2D;
-    return NULL;
-}
-
-static const char *take_hint(struct bench_options *o, char *value)
-{
-    char *equals = strchr(value, '=');
-    if (!equals || equals == value || !equals[1] || equals - value > MPI_MAX_INFO_KEY ||
-        strlen(equals + 1) > MPI_MAX_INFO_VAL)
-        return "a hint is KEY=VALUE";
-    if (o->task.hints == BENCH_HINTS_MAX)
-        return "too many hints";
+    const struct taking *taking = context;
+    struct bench_task *task = &taking->options->task;
+    char *equals = strchr(text, '=');
+    bool good = equals && equals > text && equals[1] && equals - text <= MPI_MAX_INFO_KEY &&
+                strlen(equals + 1) <= MPI_MAX_INFO_VAL;
+    if (!good || task->hints == BENCH_HINTS_MAX) {
+        wrong(taking->reason, good ? "--hint: too many" : "--hint: a hint is KEY=VALUE");
+        return 1;
+    }
     *equals = '\0';
-    o->task.hint[o->task.hints++] = (struct bench_hint){value, equals + 1};
-    return NULL;
+    task->hint[task->hints++] = (struct bench_hint){text, equals + 1};
+    return 0;
 }
 
 /* ---- all options ---- */
-
-enum kind {
-    HEADING,
-    A_FLAG,   /* bool: true */
-    NO_FLAG,  /* bool: false */
-    A_SIZE,   /* int64_t */
-    A_NUMBER, /* int64_t */
-    EXTENTS,  /* int[BENCH_DIMS] */
-    SECONDS,  /* double */
-    A_TEXT,   /* const char * */
-    ITS_OWN,  /* a function */
-};
-
-struct rule {
-    enum kind kind;
-    char letter;
-    const char *name, *argument; /* NULL: takes none */
-    const char *help;            /* lines; NULL: told with another option */
-    size_t where;                /* offset in struct bench_options */
-    int64_t least, most;
-    const char *(*take)(struct bench_options *, char *value);
-};
-
-#define AT(member) .where = offsetof(struct bench_options, member)
-
-static const struct rule rules[] = {
-    {HEADING, .help = "what to measure"},
-    {ITS_OWN, 'b', "backend", "B[,B...]", "back ends by name, or all (all); see --list",
-     .take = take_backends},
-    {ITS_OWN, 'p', "pattern", "PATTERN",
-     "which ranks have which bytes: lattice, disjoint,\ninterleaved or random (lattice)",
-     .take = take_pattern},
-    {ITS_OWN, 0, "operations", "LIST", "write, read or both (write,read)",
-     .take = take_operations},
-    {A_NUMBER, 0, "repetitions", "N", "how often; the back ends take turns (5)",
-     AT(repetitions), 1, BENCH_REPETITIONS_MAX},
-    {HEADING, .help = "how much"},
-    {A_SIZE, 0, "size", "BYTES", "of each rank (64M)", AT(size), 1, BYTES_MAX},
-    {A_SIZE, 0, "block-size", "BYTES", "disjoint: of each rank", AT(block), 1, BYTES_MAX},
-    {A_SIZE, 0, "transfer-size", "BYTES", "the most that one call moves (1M; lattice: 8M)",
-     AT(transfer), 1, BENCH_MOVE_MAX},
-    {A_NUMBER, 0, "segments", "N", "interleaved, random: transfers of each rank", AT(segments),
-     1, BYTES_MAX},
-    {EXTENTS, 0, "lattice", "AxBxCxD", "sites, fastest dimension last (near --size)",
-     AT(lattice)},
-    {EXTENTS, 0, "grid", "AxBxCxD", "how the ranks divide them (as MPI_Dims_create)", AT(grid)},
-    {A_SIZE, 0, "site-bytes", "BYTES", "(576: a gauge configuration in double precision)",
-     AT(site_bytes), 1, BENCH_MOVE_MAX},
-    {HEADING, .help = "how"},
-    {ITS_OWN, 0, "independent", NULL, "calls of single ranks,", .take = take_independent},
-    {ITS_OWN, 0, "collective", NULL, "or of all ranks together (where there are both)",
-     .take = take_collective},
-    {A_SIZE, 0, "alignment", "BYTES", "where the data begin: hdf5, netcdf4, pnetcdf, lime",
-     AT(task.alignment), 1, BENCH_MOVE_MAX},
-    {A_SIZE, 0, "chunk", "BYTES", "chunked layout: hdf5, netcdf4", AT(task.chunk), 1,
-     BENCH_MOVE_MAX},
-    {A_FLAG, 0, "unlimited", NULL, "a dimension that grows: hdf5, netcdf4, pnetcdf",
-     AT(task.unlimited)},
-    {ITS_OWN, 0, "shape", "1d|2d",
-     "of the variable: hdf5, netcdf4, pnetcdf (1d; a\nlattice has its own)",
-     .take = take_shape},
-    {A_FLAG, 0, "checksum", NULL, "the SciDAC checksum: lime", AT(task.checksum)},
-    {ITS_OWN, 0, "hint", "KEY=VALUE", "for MPI-IO; may be repeated", .take = take_hint},
-    {A_NUMBER, 0, "job-ranks", "N", "of the mount's job: limefs-job (2)", AT(task.job_ranks), 1,
-     4096},
-    {NO_FLAG, 0, "no-fsync", NULL, "written data may still be in memory (--fsync)",
-     AT(task.fsync)},
-    {A_FLAG, 0, "fsync", NULL, NULL, AT(task.fsync)},
-    {NO_FLAG, 0, "warm", NULL, "leave the page cache (--cold: drop it each time)", AT(cold)},
-    {A_FLAG, 0, "cold", NULL, NULL, AT(cold)},
-    {A_FLAG, 0, "cold-file", NULL, "drop only pages of FILE, as root, too", AT(cold_file)},
-    {A_FLAG, 0, "reorder", NULL, "each rank reads what another one has written", AT(reorder)},
-    {HEADING, .help = "the output of an application"},
-    {SECONDS, 0, "compute", "SECONDS", "arithmetic before each output (0)", AT(compute)},
-    {A_NUMBER, 0, "outputs", "N", "files that are written one after another (1)", AT(outputs),
-     1, BENCH_OUTPUTS_MAX},
-    {HEADING, .help = "other"},
-    {A_FLAG, 'q', "quiet", NULL, "print errors only", AT(quiet)},
-    {A_TEXT, 0, "json", "FILE",
-     "write the results as JSON, too; with - to standard\noutput, and text to standard error",
-     AT(json)},
-    {A_FLAG, 'f', "force", NULL, "replace the file of --json", AT(force)},
-    {A_FLAG, 0, "keep", NULL, "leave the files", AT(keep)},
-    {A_NUMBER, 0, "seed", "N", "of the data, and of the random pattern (1)", AT(seed), 0,
-     INT64_MAX},
-    {A_FLAG, 0, "list", NULL, "show back ends and patterns, and why one is missing", AT(list)},
-    {A_FLAG, 'h', "help", NULL, "show this text", AT(help)},
-    {A_FLAG, 'V', "version", NULL, "show the version", AT(version)},
-};
-
-enum {
-    RULES = sizeof rules / sizeof *rules,
-    FIRST = 256, /* of the codes that getopt_long() gives */
-    HELP_COLUMN = 27,
-};
-
-/* Why not, or NULL. */
-static const char *take(const struct rule *rule, struct bench_options *o, char *value)
-{
-    static char expected[64];
-    void *at = (char *)o + rule->where;
-    int64_t number;
-    switch (rule->kind) {
-    case A_FLAG:
-    case NO_FLAG:
-        *(bool *)at = rule->kind == A_FLAG;
-        return NULL;
-    case A_SIZE:
-    case A_NUMBER:
-        if (parse_number(value, rule->kind == A_SIZE ? "kKmMgGtT" : "", &number) &&
-            number >= rule->least && number <= rule->most) {
-            *(int64_t *)at = number;
-            return NULL;
-        }
-        if (rule->kind == A_SIZE)
-            return rule->most == BENCH_MOVE_MAX
-                       ? "expected 1 to 1G bytes"
-                       : "expected a number of bytes; k, M, G and T are units";
-        snprintf(expected, sizeof expected, "expected %" PRId64 " to %" PRId64, rule->least,
-                 rule->most);
-        return expected;
-    case EXTENTS:
-        return parse_extents(value, at) ? NULL : "expected four numbers, such as 32x16x16x16";
-    case SECONDS:
-        return parse_seconds(value, at) ? NULL : "expected seconds";
-    case A_TEXT:
-        *(char **)at = value;
-        return NULL;
-    default:
-        return rule->take(o, value);
-    }
-}
 
 static void set_defaults(struct bench_options *o)
 {
@@ -310,35 +109,56 @@ static void set_defaults(struct bench_options *o)
     o->task.fsync = true;
 }
 
-static bool take_words(int argc, char **argv, struct bench_options *o, char *reason)
+static int read_options(int argc, char **argv, struct bench_options *o, char *reason)
 {
-    static const char shorts[] = ":b:p:fqhV";
-    struct option list[RULES + 1];
-    int n = 0;
-    for (int i = 0; i < RULES; i++)
-        if (rules[i].kind != HEADING)
-            list[n++] = (struct option){rules[i].name,
-                                        rules[i].argument ? required_argument : no_argument,
-                                        NULL, rules[i].letter ? rules[i].letter : FIRST + i};
-    list[n] = (struct option){0};
-    opterr = 0;
-    optind = 0;
-    for (int found; (found = getopt_long(argc, argv, shorts, list, NULL)) != -1;) {
-        int i = 0;
-        if (found == ':' || found == '?') {
-            limefile_option_error(reason, BENCH_REASON_BYTES, argv, shorts, list);
-            return false;
-        }
-        while (found != (rules[i].letter ? rules[i].letter : FIRST + i))
-            i++;
-        const char *why = take(&rules[i], o, optarg);
-        if (why)
-            return wrong(reason, "--%s%s%.60s: %s", rules[i].name, optarg ? " " : "",
-                         optarg ? optarg : "", why);
-        if (o->help || o->version || o->list)
-            return true;
-    }
-    return true;
+    static const char *const shapes[] = {"default", "1d", "2d", NULL}; /* enum bench_shape */
+    struct bench_task *task = &o->task;
+    const struct option_rule rules[] = {
+        {"backend", 'b', OPTION_CALL_TEXT, .take = take_backends},
+        {"pattern", 'p', OPTION_WORD, &task->pattern.kind, .words = bench_pattern_names},
+        {"operations", 0, OPTION_CALL_TEXT, .take = take_operations},
+        {"repetitions", 0, OPTION_NUMBER, &o->repetitions, 1, .most = BENCH_REPETITIONS_MAX},
+        {"size", 0, OPTION_SIZE, &o->size, 1, .most = BYTES_MAX},
+        {"block-size", 0, OPTION_SIZE, &o->block, 1, .most = BYTES_MAX},
+        {"transfer-size", 0, OPTION_SIZE, &o->transfer, 1, .most = BENCH_MOVE_MAX},
+        {"segments", 0, OPTION_NUMBER, &o->segments, 1, .most = 1e15},
+        {"lattice", 0, OPTION_EXTENTS, o->lattice, 1, INT_MAX, .count = BENCH_DIMS},
+        {"grid", 0, OPTION_EXTENTS, o->grid, 1, INT_MAX, .count = BENCH_DIMS},
+        {"site-bytes", 0, OPTION_SIZE, &o->site_bytes, 1, .most = BENCH_MOVE_MAX},
+        {"independent", 0, OPTION_FLAG, .value = &o->independent},
+        {"collective", 0, OPTION_FLAG, .value = &o->collective},
+        {"alignment", 0, OPTION_SIZE, &task->alignment, 1, .most = BENCH_MOVE_MAX},
+        {"chunk", 0, OPTION_SIZE, &task->chunk, 1, .most = BENCH_MOVE_MAX},
+        {"unlimited", 0, OPTION_FLAG, .value = &task->unlimited},
+        {"shape", 0, OPTION_WORD, &task->shape, .words = shapes},
+        {"checksum", 0, OPTION_FLAG, .value = &task->checksum},
+        {"hint", 0, OPTION_CALL_TEXT, .take = take_hint},
+        {"job-ranks", 0, OPTION_NUMBER, &task->job_ranks, 1, .most = 4096},
+        {"no-fsync", 0, OPTION_NO, .value = &task->fsync},
+        {"fsync", 0, OPTION_FLAG, .value = &task->fsync},
+        {"warm", 0, OPTION_NO, .value = &o->cold},
+        {"cold", 0, OPTION_FLAG, .value = &o->cold},
+        {"cold-file", 0, OPTION_FLAG, .value = &o->cold_file},
+        {"reorder", 0, OPTION_FLAG, .value = &o->reorder},
+        {"compute", 0, OPTION_REAL, &o->compute, 0, .most = 86400},
+        {"outputs", 0, OPTION_NUMBER, &o->outputs, 1, .most = BENCH_OUTPUTS_MAX},
+        {"quiet", 'q', OPTION_FLAG, .value = &o->quiet},
+        {"json", 0, OPTION_TEXT, .value = &o->json},
+        {"force", 'f', OPTION_FLAG, .value = &o->force},
+        {"keep", 0, OPTION_FLAG, .value = &o->keep},
+        {"seed", 0, OPTION_NUMBER, &o->seed, 0, .most = 0x1p62},
+        {"list", 0, OPTION_LAST, .value = &o->list},
+        {NULL, 'h', OPTION_LAST, .value = &o->help},
+        {"version", 'V', OPTION_LAST, .value = &o->version},
+        {NULL},
+    };
+    const struct taking taking = {o, reason};
+    char why[OPTION_WHY_BYTES];
+    int status = limefile_options_read(rules, argc, argv, NULL, &taking, why);
+    o->help |= status == OPTION_ASKS_HELP;
+    if (status == OPTION_IS_WRONG)
+        wrong(reason, "%s", why);
+    return o->help ? 0 : status;
 }
 
 bool bench_options_parse(int argc, char **argv, struct bench_options *o,
@@ -346,7 +166,7 @@ bool bench_options_parse(int argc, char **argv, struct bench_options *o,
 {
     set_defaults(o);
     reason[0] = '\0';
-    if (!take_words(argc, argv, o, reason))
+    if (read_options(argc, argv, o, reason) != 0)
         return false;
     if (o->help || o->version || o->list)
         return true;
@@ -360,47 +180,71 @@ bool bench_options_parse(int argc, char **argv, struct bench_options *o,
 
 /* ---- --help ---- */
 
-static void show_rule(const struct rule *rule, FILE *to)
-{
-    char letter[5] = "    ";
-    if (rule->kind == HEADING)
-        fprintf(to, "\n%s:\n", rule->help);
-    if (rule->kind == HEADING || !rule->help)
-        return;
-    if (rule->letter)
-        snprintf(letter, sizeof letter, "-%c, ", rule->letter);
-    int column = fprintf(to, "  %s--%s%s%s", letter, rule->name, rule->argument ? " " : "",
-                         rule->argument ? rule->argument : "");
-    for (const char *line = rule->help; *line;) {
-        int n = (int)strcspn(line, "\n");
-        if (column >= HELP_COLUMN || line > rule->help)
-            column = fprintf(to, "\n") - 1;
-        fprintf(to, "%*s%.*s", HELP_COLUMN - column, "", n, line);
-        line += n + (line[n] == '\n');
-    }
-    fputc('\n', to);
-}
-
 void bench_options_usage(bool all, FILE *to)
 {
     fputs("usage: mpirun -n N lime-bench [OPTION]... FILE\n"
           "       lime-bench --list\n",
           to);
-    if (!all)
-        return;
-    fputs("\n"
-          "Writes and reads the same distributed data with several I/O libraries, verifies\n"
-          "every byte that was read, and prints how fast each library was. Defaults are in\n"
-          "parentheses; k, M, G and T are powers of 1024.\n",
-          to);
-    for (int i = 0; i < RULES; i++)
-        show_rule(&rules[i], to);
-    fputs("\n"
-          "FILE is written, read and removed; with several back ends it is FILE.BACKEND.\n"
-          "Times are those of the slowest rank, from before the file is opened to after it\n"
-          "is closed. Exits with 1 if something failed or a byte was wrong, 2 if called\n"
-          "wrongly.\n",
-          to);
+    if (all)
+        fputs(
+            "\n"
+            "Writes and reads the same distributed data with several I/O libraries, verifies\n"
+            "every byte that was read, and prints how fast each library was. Defaults are in\n"
+            "parentheses; k, M, G and T are powers of 1024.\n"
+            "\n"
+            "what to measure:\n"
+            "  -b, --backend B[,B...]   back ends by name, or all (all); see --list\n"
+            "  -p, --pattern PATTERN    which ranks have which bytes: lattice, disjoint,\n"
+            "                           interleaved or random (lattice)\n"
+            "      --operations LIST    write, read or both (write,read)\n"
+            "      --repetitions N      how often; the back ends take turns (5)\n"
+            "\n"
+            "how much:\n"
+            "      --size BYTES         of each rank (64M)\n"
+            "      --block-size BYTES   disjoint: of each rank\n"
+            "      --transfer-size BYTES\n"
+            "                           the most that one call moves (1M; lattice: 8M)\n"
+            "      --segments N         interleaved, random: transfers of each rank\n"
+            "      --lattice AxBxCxD    sites, fastest dimension last (near --size)\n"
+            "      --grid AxBxCxD       how the ranks divide them (as MPI_Dims_create)\n"
+            "      --site-bytes BYTES   (576: a gauge configuration in double precision)\n"
+            "\n"
+            "how:\n"
+            "      --independent        calls of single ranks,\n"
+            "      --collective         or of all ranks together (where there are both)\n"
+            "      --alignment BYTES    where the data begin: hdf5, netcdf4, pnetcdf, lime\n"
+            "      --chunk BYTES        chunked layout: hdf5, netcdf4\n"
+            "      --unlimited          a dimension that grows: hdf5, netcdf4, pnetcdf\n"
+            "      --shape 1d|2d        of the variable: hdf5, netcdf4, pnetcdf (1d; a\n"
+            "                           lattice has its own)\n"
+            "      --checksum           the SciDAC checksum: lime\n"
+            "      --hint KEY=VALUE     for MPI-IO; may be repeated\n"
+            "      --job-ranks N        of the mount's job: limefs-job (2)\n"
+            "      --no-fsync           written data may still be in memory (--fsync)\n"
+            "      --warm               leave the page cache (--cold: drop it each time)\n"
+            "      --cold-file          drop only pages of FILE, as root, too\n"
+            "      --reorder            each rank reads what another one has written\n"
+            "\n"
+            "the output of an application:\n"
+            "      --compute SECONDS    arithmetic before each output (0)\n"
+            "      --outputs N          files that are written one after another (1)\n"
+            "\n"
+            "other:\n"
+            "  -q, --quiet              print errors only\n"
+            "      --json FILE          write the results as JSON, too; with - to standard\n"
+            "                           output, and text to standard error\n"
+            "  -f, --force              replace the file of --json\n"
+            "      --keep               leave the files\n"
+            "      --seed N             of the data, and of the random pattern (1)\n"
+            "      --list               show back ends and patterns, and why one is missing\n"
+            "  -h, --help               show this text\n"
+            "  -V, --version            show the version\n"
+            "\n"
+            "FILE is written, read and removed; with several back ends it is FILE.BACKEND.\n"
+            "Times are those of the slowest rank, from before the file is opened to after it\n"
+            "is closed. Exits with 1 if something failed or a byte was wrong, 2 if called\n"
+            "wrongly.\n",
+            to);
 }
 
 /* ---- patterns: blocks and segments ---- */
@@ -439,7 +283,7 @@ static bool resolve_segments(const struct bench_options *o, struct bench_pattern
 
 /* ---- patterns: lattices ---- */
 
-static bool is_given(const int extents[BENCH_DIMS])
+static bool is_given(const int64_t extents[BENCH_DIMS])
 {
     return extents[0] != 0;
 }
@@ -447,14 +291,15 @@ static bool is_given(const int extents[BENCH_DIMS])
 static bool resolve_grid(const struct bench_options *o, struct bench_pattern *p, char *reason)
 {
     int64_t ranks = 1;
-    memcpy(p->grid, o->grid, sizeof p->grid);
-    if (!is_given(p->grid)) {
+    if (!is_given(o->grid)) {
         MPI_Dims_create(p->ranks, BENCH_DIMS, p->grid);
         return true;
     }
-    for (int d = 0; d < BENCH_DIMS; d++)
-        if (__builtin_mul_overflow(ranks, (int64_t)p->grid[d], &ranks))
+    for (int d = 0; d < BENCH_DIMS; d++) {
+        p->grid[d] = (int)o->grid[d];
+        if (__builtin_mul_overflow(ranks, o->grid[d], &ranks))
             return wrong(reason, "--grid: too large");
+    }
     if (ranks != p->ranks)
         return wrong(reason, "--grid: %" PRId64 " ranks, but there are %d", ranks, p->ranks);
     return true;
@@ -493,8 +338,9 @@ static bool resolve_lattice(const struct bench_options *o, struct bench_pattern 
     p->transfer = o->transfer ? o->transfer : LATTICE_TRANSFER;
     if (!resolve_grid(o, p, reason))
         return false;
-    memcpy(p->lattice, o->lattice, sizeof p->lattice);
-    if (!is_given(p->lattice))
+    for (int d = 0; d < BENCH_DIMS; d++)
+        p->lattice[d] = (int)o->lattice[d];
+    if (!is_given(o->lattice))
         choose_lattice(p, o->size ? o->size : SIZE);
     for (int d = 0; d < BENCH_DIMS; d++)
         if (p->lattice[d] < p->grid[d])
@@ -523,6 +369,8 @@ static bool check_others(const struct bench_options *o, char *reason)
         return wrong(reason, "--job-ranks is for the back end limefs-job only");
     if (!o->writes && o->compute > 0)
         return wrong(reason, "--compute is for writing");
+    if (o->independent && o->collective)
+        return wrong(reason, "give one of --independent and --collective");
     return true;
 }
 
@@ -536,6 +384,8 @@ bool bench_options_resolve(struct bench_options *o, int ranks, char reason[BENCH
         return false;
     if (!o->task.job_ranks)
         o->task.job_ranks = JOB_RANKS;
+    if (o->independent || o->collective)
+        o->task.mode = o->independent ? BENCH_INDEPENDENT : BENCH_COLLECTIVE;
     if (p->kind == BENCH_LATTICE)
         good = resolve_lattice(o, p, reason);
     else if (p->kind == BENCH_DISJOINT)

@@ -24,9 +24,9 @@ struct bench_options {
     const struct bench_backend *backends[BENCH_BACKENDS_MAX];
     int backend_count;
 
-    int64_t size, block, transfer, segments;   /* 0: not given */
-    int lattice[BENCH_DIMS], grid[BENCH_DIMS]; /* 0 ...: not given */
-    int64_t site_bytes;                        /* 0: not given */
+    int64_t size, block, transfer, segments, site_bytes; /* 0: not given */
+    int64_t lattice[BENCH_DIMS], grid[BENCH_DIMS];       /* 0 ...: not given */
+    bool independent, collective;
 
     bool writes, reads, cold, cold_file, reorder, keep, quiet;
     int64_t repetitions, outputs, seed;

@@ -63,7 +63,7 @@ static void show_pattern(const struct bench_pattern *p, FILE *to)
     else if (p->kind == BENCH_DISJOINT)
         fprintf(to, "disjoint blocks of %s, transfers of %s", block, transfer);
     else
-        fprintf(to, "%s, %" PRId64 " segments of %s", bench_pattern_name(p->kind), p->segments,
+        fprintf(to, "%s, %" PRId64 " segments of %s", bench_pattern_names[p->kind], p->segments,
                 transfer);
 }
 
@@ -230,7 +230,7 @@ static json_t *extents_json(const int extents[BENCH_DIMS])
 static void set_pattern(json_t *to, const struct bench_pattern *p)
 {
     bool lattice = p->kind == BENCH_LATTICE;
-    json_object_set_new(to, "pattern", json_string(bench_pattern_name(p->kind)));
+    json_object_set_new(to, "pattern", json_string(bench_pattern_names[p->kind]));
     json_object_set_new(to, "block_bytes", lattice ? json_null() : json_integer(p->block));
     json_object_set_new(to, "transfer_bytes", json_integer(p->transfer));
     json_object_set_new(to, "segments", lattice ? json_null() : json_integer(p->segments));

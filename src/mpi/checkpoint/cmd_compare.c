@@ -102,11 +102,12 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
 {
     bool quiet = false;
     const char *names[2];
-    const struct checkpoint_option options[] = {
-        {"quiet", 'q', CHECKPOINT_FLAG, &quiet, 0, 0, NULL},
+    const struct option_rule options[] = {
+        {"quiet", 'q', OPTION_FLAG, .value = &quiet},
+        {NULL},
     };
     struct checkpoint_input in[2];
-    if (!checkpoint_options(world, &checkpoint_compare, argc, argv, options, 1, 2, names) ||
+    if (!checkpoint_options(world, &checkpoint_compare, argc, argv, options, 2, names) ||
         !checkpoint_input_open(world, names[0], &in[0]))
         return TROUBLE;
     int status = TROUBLE;

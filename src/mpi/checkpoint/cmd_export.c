@@ -148,14 +148,15 @@ static bool export_to(const struct checkpoint_world *world, const struct export 
 static int run(const struct checkpoint_world *world, int argc, char **argv)
 {
     struct export o = {0};
-    const struct checkpoint_option options[] = {
-        {"unsorted", 0, CHECKPOINT_FLAG, &o.unsorted, 0, 0, NULL},
-        {"force", 'f', CHECKPOINT_FLAG, &o.force, 0, 0, NULL},
-        {"quiet", 'q', CHECKPOINT_FLAG, &o.quiet, 0, 0, NULL},
+    const struct option_rule options[] = {
+        {"unsorted", 0, OPTION_FLAG, .value = &o.unsorted},
+        {"force", 'f', OPTION_FLAG, .value = &o.force},
+        {"quiet", 'q', OPTION_FLAG, .value = &o.quiet},
+        {NULL},
     };
     struct checkpoint_input in;
     struct checkpoint_output out;
-    if (!checkpoint_options(world, &checkpoint_export, argc, argv, options, 3, 2, o.names))
+    if (!checkpoint_options(world, &checkpoint_export, argc, argv, options, 2, o.names))
         return CHECKPOINT_USAGE;
     if (!checkpoint_input_open(world, o.names[0], &in))
         return CHECKPOINT_FAILED;

@@ -64,24 +64,24 @@ static int take_options(const struct checkpoint_world *world, int argc, char **a
                         struct generate *o)
 {
     struct checkpoint_making *m = &o->making;
-    const struct checkpoint_option options[] = {
-        {"particles", 'n', CHECKPOINT_NUMBER, &m->particles, 0, 1e15, NULL},
-        {"out", 'o', CHECKPOINT_TEXT, &o->to, 0, 0, NULL},
-        {"seed", 's', CHECKPOINT_NUMBER, &o->seed, 0, 0x1p62, NULL},
-        {"format", 0, CHECKPOINT_WORD, &o->format, 0, 0, checkpoint_format_names},
-        {"distribution", 0, CHECKPOINT_WORD, &o->distribution, 0, 0,
-         checkpoint_distribution_names},
-        {"density", 0, CHECKPOINT_REAL, &o->density, 1e-12, 1e12, NULL},
-        {"length", 'l', CHECKPOINT_REALS, o->length, 1e-12, 1e12, NULL},
-        {"components", 0, CHECKPOINT_NUMBER, &m->components, 1, 100, NULL},
-        {"temperature", 't', CHECKPOINT_REAL, &m->temperature, 0, 1e12, NULL},
-        {"cells", 'c', CHECKPOINT_EXTENTS, o->cells, 1, CHECKPOINT_CELLS_MAX, NULL},
-        {"force", 'f', CHECKPOINT_FLAG, &o->force, 0, 0, NULL},
-        {"quiet", 'q', CHECKPOINT_FLAG, &o->quiet, 0, 0, NULL},
+    const struct option_rule options[] = {
+        {"particles", 'n', OPTION_COUNT, &m->particles, 0, .most = 1e15},
+        {"out", 'o', OPTION_TEXT, .value = &o->to},
+        {"seed", 's', OPTION_COUNT, &o->seed, 0, .most = 0x1p62},
+        {"format", 0, OPTION_WORD, &o->format, .words = checkpoint_format_names},
+        {"distribution", 0, OPTION_WORD, &o->distribution,
+         .words = checkpoint_distribution_names},
+        {"density", 0, OPTION_REAL, &o->density, 1e-12, .most = 1e12},
+        {"length", 'l', OPTION_REALS, o->length, 1e-12, 1e12, .count = 3},
+        {"components", 0, OPTION_COUNT, &m->components, 1, .most = 100},
+        {"temperature", 't', OPTION_REAL, &m->temperature, 0, .most = 1e12},
+        {"cells", 'c', OPTION_EXTENTS, o->cells, 1, CHECKPOINT_CELLS_MAX, .count = 3},
+        {"force", 'f', OPTION_FLAG, .value = &o->force},
+        {"quiet", 'q', OPTION_FLAG, .value = &o->quiet},
+        {NULL},
     };
     const struct checkpoint_command *me = &checkpoint_generate;
-    if (!checkpoint_options(world, me, argc, argv, options, sizeof options / sizeof options[0],
-                            0, NULL))
+    if (!checkpoint_options(world, me, argc, argv, options, 0, NULL))
         return CHECKPOINT_USAGE;
     if (m->particles < 0)
         return checkpoint_misuse(world, me, "no --particles");

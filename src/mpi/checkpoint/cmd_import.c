@@ -42,15 +42,16 @@ static bool import(const struct checkpoint_world *world, const struct import *o,
 static int run(const struct checkpoint_world *world, int argc, char **argv)
 {
     struct import o = {0};
-    const struct checkpoint_option options[] = {
-        {"cells", 'c', CHECKPOINT_EXTENTS, o.cells, 1, CHECKPOINT_CELLS_MAX, NULL},
-        {"check", 0, CHECKPOINT_FLAG, &o.check, 0, 0, NULL},
-        {"force", 'f', CHECKPOINT_FLAG, &o.force, 0, 0, NULL},
-        {"quiet", 'q', CHECKPOINT_FLAG, &o.quiet, 0, 0, NULL},
+    const struct option_rule options[] = {
+        {"cells", 'c', OPTION_EXTENTS, o.cells, 1, CHECKPOINT_CELLS_MAX, .count = 3},
+        {"check", 0, OPTION_FLAG, .value = &o.check},
+        {"force", 'f', OPTION_FLAG, .value = &o.force},
+        {"quiet", 'q', OPTION_FLAG, .value = &o.quiet},
+        {NULL},
     };
     struct checkpoint_textfile t;
     struct checkpoint_output out;
-    if (!checkpoint_options(world, &checkpoint_import, argc, argv, options, 4, 2, o.names))
+    if (!checkpoint_options(world, &checkpoint_import, argc, argv, options, 2, o.names))
         return CHECKPOINT_USAGE;
     if (!checkpoint_textfile_open(world, o.names[0], &t))
         return CHECKPOINT_FAILED;

@@ -169,12 +169,13 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
     int64_t ranks = world->ranks;
     bool json = false;
     const char *path;
-    const struct checkpoint_option options[] = {
-        {"ranks", 'n', CHECKPOINT_NUMBER, &ranks, 1, RANKS_MAX, NULL},
-        {"json", 'j', CHECKPOINT_FLAG, &json, 0, 0, NULL},
+    const struct option_rule options[] = {
+        {"ranks", 'n', OPTION_COUNT, &ranks, 1, .most = RANKS_MAX},
+        {"json", 'j', OPTION_FLAG, .value = &json},
+        {NULL},
     };
     struct checkpoint_input in;
-    if (!checkpoint_options(world, &checkpoint_info, argc, argv, options, 2, 1, &path))
+    if (!checkpoint_options(world, &checkpoint_info, argc, argv, options, 1, &path))
         return CHECKPOINT_USAGE;
     if (!checkpoint_input_open(world, path, &in))
         return CHECKPOINT_FAILED;

@@ -33,17 +33,18 @@ static bool restart(const struct checkpoint_world *world, const struct restart *
 static int run(const struct checkpoint_world *world, int argc, char **argv)
 {
     struct restart o = {.decomposition = CHECKPOINT_REGULAR};
-    const struct checkpoint_option options[] = {
-        {"decomposition", 'd', CHECKPOINT_WORD, &o.decomposition, 0, 0,
-         checkpoint_decomposition_names},
-        {"out", 'o', CHECKPOINT_TEXT, &o.to, 0, 0, NULL},
-        {"cells", 'c', CHECKPOINT_EXTENTS, o.cells, 1, CHECKPOINT_CELLS_MAX, NULL},
-        {"force", 'f', CHECKPOINT_FLAG, &o.force, 0, 0, NULL},
-        {"quiet", 'q', CHECKPOINT_FLAG, &o.quiet, 0, 0, NULL},
+    const struct option_rule options[] = {
+        {"decomposition", 'd', OPTION_WORD, &o.decomposition,
+         .words = checkpoint_decomposition_names},
+        {"out", 'o', OPTION_TEXT, .value = &o.to},
+        {"cells", 'c', OPTION_EXTENTS, o.cells, 1, CHECKPOINT_CELLS_MAX, .count = 3},
+        {"force", 'f', OPTION_FLAG, .value = &o.force},
+        {"quiet", 'q', OPTION_FLAG, .value = &o.quiet},
+        {NULL},
     };
     struct checkpoint_input in;
     struct checkpoint_output out;
-    if (!checkpoint_options(world, &checkpoint_restart, argc, argv, options, 5, 1, &o.from))
+    if (!checkpoint_options(world, &checkpoint_restart, argc, argv, options, 1, &o.from))
         return CHECKPOINT_USAGE;
     if (!o.to)
         return checkpoint_misuse(world, &checkpoint_restart, "no --out");

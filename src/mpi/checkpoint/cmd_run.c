@@ -238,25 +238,25 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
                     .print = PRINT,
                     .seed = -1,
                     .temperature = -1};
-    const struct checkpoint_option options[] = {
-        {"particles", 'n', CHECKPOINT_NUMBER, &r.particles, 1, 1e12, NULL},
-        {"density", 0, CHECKPOINT_REAL, &r.density, 1e-9, 10, NULL},
-        {"temperature", 0, CHECKPOINT_REAL, &r.temperature, 0, 1e6, NULL},
-        {"cut-off", 0, CHECKPOINT_REAL, &r.cut_off, 0.5, 1e6, NULL},
-        {"dt", 0, CHECKPOINT_REAL, &r.dt, 1e-9, 1, NULL},
-        {"steps", 's', CHECKPOINT_NUMBER, &r.steps, 0, MOST, NULL},
-        {"seed", 0, CHECKPOINT_NUMBER, &r.seed, 0, MOST, NULL},
-        {"print", 0, CHECKPOINT_NUMBER, &r.print, 1, MOST, NULL},
-        {"series", 0, CHECKPOINT_TEXT, &r.prefix, 0, 0, NULL},
-        {"every", 'k', CHECKPOINT_NUMBER, &r.every, 1, MOST, NULL},
-        {"keep", 0, CHECKPOINT_NUMBER, &r.keep, 1, KEEP_MAX, NULL},
-        {"continue", 'c', CHECKPOINT_FLAG, &r.goes_on, 0, 0, NULL},
-        {"no-overlap", 0, CHECKPOINT_FLAG, &r.no_overlap, 0, 0, NULL},
-        {"out", 'o', CHECKPOINT_TEXT, &r.out, 0, 0, NULL},
-        {"force", 'f', CHECKPOINT_FLAG, &r.force, 0, 0, NULL},
+    const struct option_rule options[] = {
+        {"particles", 'n', OPTION_COUNT, &r.particles, 1, .most = 1e12},
+        {"density", 0, OPTION_REAL, &r.density, 1e-9, .most = 10},
+        {"temperature", 0, OPTION_REAL, &r.temperature, 0, .most = 1e6},
+        {"cut-off", 0, OPTION_REAL, &r.cut_off, 0.5, .most = 1e6},
+        {"dt", 0, OPTION_REAL, &r.dt, 1e-9, .most = 1},
+        {"steps", 's', OPTION_COUNT, &r.steps, 0, .most = MOST},
+        {"seed", 0, OPTION_COUNT, &r.seed, 0, .most = MOST},
+        {"print", 0, OPTION_COUNT, &r.print, 1, .most = MOST},
+        {"series", 0, OPTION_TEXT, .value = &r.prefix},
+        {"every", 'k', OPTION_COUNT, &r.every, 1, .most = MOST},
+        {"keep", 0, OPTION_COUNT, &r.keep, 1, .most = KEEP_MAX},
+        {"continue", 'c', OPTION_FLAG, .value = &r.goes_on},
+        {"no-overlap", 0, OPTION_FLAG, .value = &r.no_overlap},
+        {"out", 'o', OPTION_TEXT, .value = &r.out},
+        {"force", 'f', OPTION_FLAG, .value = &r.force},
+        {NULL},
     };
-    if (!checkpoint_options(world, &checkpoint_run, argc, argv, options,
-                            sizeof options / sizeof options[0], 0, NULL))
+    if (!checkpoint_options(world, &checkpoint_run, argc, argv, options, 0, NULL))
         return CHECKPOINT_USAGE;
     if (r.goes_on && !r.prefix)
         return checkpoint_misuse(world, &checkpoint_run, "--continue needs --series");

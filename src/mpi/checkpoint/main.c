@@ -2,7 +2,6 @@
 #include "options.h"
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,9 +45,11 @@ static int print_help(const struct checkpoint_world *world,
 
 static bool wants_help(int argc, char **argv)
 {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        size_t len = strlen(argv[i]);
+        if ((len > 2 && strncmp(argv[i], "--help", len) == 0) || strcmp(argv[i], "-h") == 0)
             return true;
+    }
     return false;
 }
 
@@ -101,7 +102,6 @@ int main(int argc, char **argv)
     struct checkpoint_world world;
     int level;
     fill_standard_streams();
-    opterr = 0; /* checkpoint_options() says it in our words */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
     checkpoint_world_set(&world);
     int status = dispatch(&world, argc, argv);

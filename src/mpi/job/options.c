@@ -1,13 +1,10 @@
 /* options.c - the command line of limefs-io */
 #include "options.h"
-#include "optionerror.h"
+#include "option.h"
 #include "say.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -44,24 +41,9 @@ static int wrong(const char *what, const char *reason)
     return USAGE;
 }
 
-/* 1 .. most, with a unit if there may be one; -1 if it is none. */
-static int64_t number(const char *text, int64_t most, bool units)
+static int take_hint(const void *context, char *text)
 {
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    int64_t unit = 1;
-    if (end == text || errno || value < 0 || *text < '0' || *text > '9')
-        return -1;
-    if (units && (*end == 'K' || *end == 'k'))
-        unit = 1024, end++;
-    else if (units && (*end == 'M' || *end == 'm'))
-        unit = 1024 * 1024, end++;
-    return *end || value > most / unit ? -1 : value * unit;
-}
-
-static int take_hint(struct job_options *options, char *text)
-{
+    struct job_options *options = *(struct job_options *const *)context;
     char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
         return wrong(text, "a hint is KEY=VALUE");
@@ -70,112 +52,75 @@ static int take_hint(struct job_options *options, char *text)
     *equals = '\0';
     options->hint_keys[options->hints] = text;
     options->hint_values[options->hints++] = equals + 1;
-    return -1;
+    return 0;
 }
 
-static int take_descriptor(int *fd, const char *text)
+static int take_path(const void *context, const char *path)
 {
-    int64_t value = number(text, INT_MAX, false);
-    if (value < 0)
-        return wrong(text, "not a file descriptor");
-    *fd = (int)value;
-    return -1;
-}
-
-static int take_stripe(struct job_options *options, const char *text)
-{
-    options->stripe = number(text, STRIPE_MAX, true);
-    return options->stripe > 0 ? -1 : wrong(text, "a stripe is 1 byte to 1024M");
-}
-
-static int take_path(struct job_options *options, const char *path)
-{
+    struct job_options *options = *(struct job_options *const *)context;
     if (options->socket)
         return wrong(path, "unexpected argument");
     if (!*path || strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return wrong(path, "a socket's path has 1 to 107 bytes");
     options->socket = path;
-    return -1;
+    return 0;
 }
 
 /* path: NULL if it was not given as --OPTION=PATH. */
-static int take_mode(struct job_options *options, enum job_mode mode, const char *path)
+static int take_mode(const void *context, enum job_mode mode, const char *path)
 {
+    struct job_options *options = *(struct job_options *const *)context;
     if (options->mode)
         return wrong("--socket, --stop, --status", "only one of them can be given");
     options->mode = mode;
-    return path ? take_path(options, path) : -1;
+    return path ? take_path(context, path) : 0;
 }
 
-static const char shorts[] = "-"; /* arguments come as options 1 in their order */
-
-static int refuse(char **argv, const struct option *all)
+static int take_socket(const void *context, char *path)
 {
-    char text[WORD_MAX];
-    limefile_option_error(text, sizeof text, argv, shorts, all);
-    job_say("%s; try limefs-io --help", text);
-    return USAGE;
+    return take_mode(context, JOB_SERVE, path);
 }
 
-static int take(struct job_options *options, int option)
+static int take_stop(const void *context, char *path)
 {
-    switch (option) {
-    case 's':
-        return take_mode(options, JOB_SERVE, optarg);
-    case 'q':
-        return take_mode(options, JOB_STOP, optarg);
-    case 't':
-        return take_mode(options, JOB_STATUS, optarg);
-    case 'b':
-        return take_stripe(options, optarg);
-    case 'i':
-        return take_hint(options, optarg);
-    case 'r':
-        return take_descriptor(&options->ready, optarg);
-    case 'l':
-        return take_descriptor(&options->lifeline, optarg);
-    case 'j':
-        options->json = true;
-        return -1;
-    case 'h':
-        fputs(help, stdout);
-        return 0;
-    case 'v':
-        printf("limefs-io %s\n", LIMEFS_VERSION);
-        return 0;
-    default: /* 1: an argument */
-        return take_path(options, optarg);
-    }
+    return take_mode(context, JOB_STOP, path);
+}
+
+static int take_status(const void *context, char *path)
+{
+    return take_mode(context, JOB_STATUS, path);
 }
 
 int job_options_parse(struct job_options *options, int argc, char **argv)
 {
-    static const struct option all[] = {
-        {"socket", required_argument, NULL, 's'},
-        {"stop", optional_argument, NULL, 'q'},
-        {"status", optional_argument, NULL, 't'},
-        {"stripe", required_argument, NULL, 'b'},
-        {"hint", required_argument, NULL, 'i'},
-        {"ready", required_argument, NULL, 'r'},
-        {"lifeline", required_argument, NULL, 'l'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0},
+    bool version = false;
+    char why[OPTION_WHY_BYTES];
+    const struct option_rule rules[] = {
+        {"socket", 0, OPTION_CALL_TEXT, .take = take_socket},
+        {"stop", 0, OPTION_CALL_EITHER, .take = take_stop},
+        {"status", 0, OPTION_CALL_EITHER, .take = take_status},
+        {"stripe", 0, OPTION_SIZE, &options->stripe, 1, .most = STRIPE_MAX},
+        {"hint", 0, OPTION_CALL_TEXT, .take = take_hint},
+        {"ready", 0, OPTION_UNSIGNED, &options->ready, 0, .most = INT_MAX},
+        {"lifeline", 0, OPTION_UNSIGNED, &options->lifeline, 0, .most = INT_MAX},
+        {"json", 0, OPTION_FLAG, .value = &options->json},
+        {"version", 0, OPTION_LAST, .value = &version},
+        {NULL},
     };
     *options = (struct job_options){.ready = -1, .lifeline = -1};
-    int option;
-    opterr = 0; /* getopt prints words as they are */
-    while ((option = getopt_long(argc, argv, shorts, all, NULL)) != -1) {
-        int code = option == '?' ? refuse(argv, all) : take(options, option);
-        if (code >= 0)
-            return code;
+    int status = limefile_options_read(rules, argc, argv, take_path, &options, why);
+    if (status == OPTION_ASKS_HELP) {
+        fputs(help, stdout);
+        return 0;
     }
-    while (optind < argc) { /* after "--" */
-        int code = take_path(options, argv[optind++]);
-        if (code >= 0)
-            return code;
+    if (version) {
+        printf("limefs-io %s\n", LIMEFS_VERSION);
+        return 0;
     }
+    if (status == OPTION_IS_WRONG)
+        job_say("%s; try limefs-io --help", why);
+    if (status != 0)
+        return USAGE;
     if (!options->mode && options->socket)
         return wrong(options->socket, "no --socket, --stop or --status before it");
     if (!options->mode)

@@ -343,7 +343,7 @@ static const char *path;
 static struct choice *choices;
 static size_t choice_count, choice_capacity;
 
-static int take_range(const struct command *command, const char *text)
+static int take_range(const void *command, char *text)
 {
     return parse_range(text, &range)
                ? TOOL_GOOD
@@ -360,13 +360,13 @@ static int add_choice(const char *word, bool as_type)
     return TOOL_GOOD;
 }
 
-static int take_type(const struct command *command, const char *type)
+static int take_type(const void *command, char *type)
 {
     (void)command;
     return add_choice(type, true);
 }
 
-static int take_operand(const struct command *command, const char *word)
+static int take_operand(const void *command, const char *word)
 {
     (void)command;
     if (path)

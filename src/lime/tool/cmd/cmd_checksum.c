@@ -630,14 +630,7 @@ static bool parse_lattice(const char *text, uint64_t *sites)
 
 static struct checksum_options options;
 
-static int take_site_bytes(const struct command *command, const char *text)
-{
-    return limefile_text_number(text, strlen(text), &options.site_bytes) && options.site_bytes
-               ? TOOL_GOOD
-               : value_error(command, "--site-bytes", NULL, text, "bytes, from 1");
-}
-
-static int take_lattice(const struct command *command, const char *text)
+static int take_lattice(const void *command, char *text)
 {
     return parse_lattice(text, &options.sites)
                ? TOOL_GOOD
@@ -649,7 +642,8 @@ static const struct option_rule rules[] = {
     FLAG_RULE("add", 0, &options.add),
     FLAG_RULE("replace", 0, &options.replace),
     FLAG_RULE("cksum", 0, &options.cksum),
-    {"site-bytes", 0, OPTION_CALL_TEXT, .take = take_site_bytes},
+    {"site-bytes", 0, OPTION_NUMBER, &options.site_bytes, 1, 0x1p60,
+     .expected = "bytes, from 1"},
     {"lattice", 0, OPTION_CALL_TEXT, .take = take_lattice},
     THREADS_RULE(&options.threads),
     {NULL},

@@ -473,7 +473,7 @@ static bool take_number(const char *text, uint64_t one, uint64_t other, unsigned
     return true;
 }
 
-static int take_format(const struct command *command, const char *text)
+static int take_format(const void *command, char *text)
 {
     options.form.format = limefile_gauge_format_named(text);
     return options.form.format != LIMEFILE_GAUGE_NONE
@@ -481,21 +481,21 @@ static int take_format(const struct command *command, const char *text)
                : value_error(command, "--to", "format", text, "nersc, milc, openqcd, ildg");
 }
 
-static int take_precision(const struct command *command, const char *text)
+static int take_precision(const void *command, char *text)
 {
     return take_number(text, 32, 64, &options.form.precision)
                ? TOOL_GOOD
                : value_error(command, "--precision", NULL, text, "32, 64");
 }
 
-static int take_rows(const struct command *command, const char *text)
+static int take_rows(const void *command, char *text)
 {
     return take_number(text, 2, 3, &options.form.rows)
                ? TOOL_GOOD
                : value_error(command, "--rows", NULL, text, "2, 3");
 }
 
-static int take_sequence(const struct command *command, const char *text)
+static int take_sequence(const void *command, char *text)
 {
     struct limefile_gauge_form *form = &options.form;
     form->has_sequence = limefile_text_number(text, strlen(text), &form->sequence) &&
@@ -504,7 +504,7 @@ static int take_sequence(const struct command *command, const char *text)
                               : value_error(command, "--sequence", NULL, text, "a number");
 }
 
-static int take_lfn(const struct command *command, const char *text)
+static int take_lfn(const void *command, char *text)
 {
     char lfn[LIMEFILE_LFN_MAX];
     options.form.lfn = text;

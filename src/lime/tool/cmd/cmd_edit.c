@@ -305,7 +305,7 @@ static int set_in(const char *path, const char *word, const struct wish *wish)
 
 static struct wish wish;
 
-static int take_boundary(const struct command *command, enum boundary boundary)
+static int take_boundary(const void *command, enum boundary boundary)
 {
     if (wish.boundary != AS_IT_IS && wish.boundary != boundary)
         return usage_error(command, "--begin-message and --join-message exclude each other");
@@ -313,13 +313,13 @@ static int take_boundary(const struct command *command, enum boundary boundary)
     return TOOL_GOOD;
 }
 
-static int take_begin(const struct command *command, const char *text)
+static int take_begin(const void *command, char *text)
 {
     (void)text;
     return take_boundary(command, BEGIN_MESSAGE);
 }
 
-static int take_join(const struct command *command, const char *text)
+static int take_join(const void *command, char *text)
 {
     (void)text;
     return take_boundary(command, JOIN_MESSAGE);

@@ -239,7 +239,7 @@ static int join(const char *volume, const char *out, const struct options *o)
 
 static struct options options;
 
-static int take_record(const struct command *command, const char *text)
+static int take_record(const void *command, char *text)
 {
     struct options *o = &options;
     if (!limefile_reserve(&o->records, &o->record_capacity, o->record_count + 1,

@@ -372,7 +372,7 @@ static int run_on(const struct pathlist *list, const struct options *o)
 
 static struct options options;
 
-static int take_record(const struct command *command, const char *record)
+static int take_record(const void *command, char *record)
 {
     (void)command;
     options.wanted.record = record;
@@ -380,7 +380,7 @@ static int take_record(const struct command *command, const char *record)
     return TOOL_GOOD;
 }
 
-static int take_type(const struct command *command, const char *type)
+static int take_type(const void *command, char *type)
 {
     (void)command;
     options.wanted.record = type;

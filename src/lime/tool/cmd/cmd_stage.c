@@ -819,31 +819,21 @@ static struct options options = {
               .job_timeout = 30},
 };
 
-static int take_sums(const struct command *command, const char *text)
+static int take_sums(const void *command, char *text)
 {
-    char *words = strdup(text);
-    const char *bad = words ? parse_sums(words, &options.stage.kinds) : text;
-    int status = bad ? value_error(command, "--sums", "checksum", bad, "cksum, adler32, md5")
-                     : TOOL_GOOD;
-    free(words);
-    return status;
-}
-
-static int take_checkpoint(const struct command *command, const char *text)
-{
-    return number_parse_size(text, strlen(text), &options.stage.checkpoint) &&
-                   options.stage.checkpoint
-               ? TOOL_GOOD
-               : value_error(command, "--checkpoint", NULL, text, "bytes, as in 64M");
+    const char *bad = parse_sums(text, &options.stage.kinds);
+    return bad ? value_error(command, "--sums", "checksum", bad, "cksum, adler32, md5")
+               : TOOL_GOOD;
 }
 
 static const struct option_rule rules[] = {
     PATHLIST_RULES(options.files),
-    {"files", 'j', OPTION_NUMBER, .value = &options.stage.files_at_once,
-     .most = STAGE_FILES_AT_ONCE_MAX, .expected = "a number from 1 to 64"},
+    {"files", 'j', OPTION_UNSIGNED, &options.stage.files_at_once, 1,
+     .most = STAGE_FILES_AT_ONCE_MAX},
     {"sums", 0, OPTION_CALL_TEXT, .take = take_sums},
-    {"checkpoint", 0, OPTION_CALL_TEXT, .take = take_checkpoint},
-    {"job-timeout", 0, OPTION_NUMBER, .value = &options.stage.job_timeout, .most = 86400,
+    {"checkpoint", 0, OPTION_SIZE, &options.stage.checkpoint, 1, 0x1p60,
+     .expected = "bytes, as in 64M"},
+    {"job-timeout", 0, OPTION_UNSIGNED, &options.stage.job_timeout, 1, 86400,
      .expected = "seconds, 1 to 86400"},
     TEXT_RULE("job", 0, &options.stage.socket),
     FLAG_RULE("any", 0, &options.stage.any),

@@ -506,8 +506,9 @@ int pack_to_file(const struct packing *p, const char *target)
 
 struct packwords packwords;
 
-int packwords_operand(const struct command *command, const char *word)
+int packwords_operand(const void *context, const char *word)
 {
+    const struct command *command = context;
     struct packwords *words = &packwords;
     if (!words->type) {
         if (words->operand_count == command->operands.most)
@@ -533,7 +534,7 @@ int packwords_check(const struct command *command)
     return TOOL_GOOD;
 }
 
-int packwords_type(const struct command *command, const char *type)
+int packwords_type(const void *command, char *type)
 {
     if (packwords.type)
         return usage_error(command, "-t %s: no PATH after it", packwords.type);

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "tool.h"
 #include "limeildg.h"
-#include "optionerror.h"
 #include "text.h"
 
 #include <dirent.h>
@@ -246,8 +245,6 @@ int verdict_status(enum limefile_verdict verdict)
 
 /* ---- options ---- */
 
-enum { RULES_MAX = 24, OPT_HELP = 0x100, OPT_RULE };
-
 int value_error(const struct command *command, const char *option, const char *noun,
                 const char *value, const char *expected)
 {
@@ -256,88 +253,16 @@ int value_error(const struct command *command, const char *option, const char *n
     return usage_error(command, "%s: invalid value '%s' (%s)", option, value, expected);
 }
 
-static int take_number(const struct command *command, const struct option_rule *rule)
-{
-    uint64_t n;
-    char option[32];
-    if (limefile_text_number(optarg, strlen(optarg), &n) && n >= 1 && n <= rule->most) {
-        *(unsigned *)rule->value = (unsigned)n;
-        return TOOL_GOOD;
-    }
-    if (rule->letter)
-        snprintf(option, sizeof option, "-%c", rule->letter);
-    else
-        snprintf(option, sizeof option, "--%s", rule->name);
-    return value_error(command, option, NULL, optarg, rule->expected);
-}
-
-static int take_option(const struct command *command, const struct option_rule *rule)
-{
-    switch (rule->kind) {
-    case OPTION_FLAG:
-        *(bool *)rule->value = true;
-        return TOOL_GOOD;
-    case OPTION_TEXT:
-        *(const char **)rule->value = optarg;
-        return TOOL_GOOD;
-    case OPTION_NUMBER:
-        return take_number(command, rule);
-    default:
-        return rule->take(command, optarg);
-    }
-}
-
-/* Fills the tables of getopt_long(); the value of a rule is its letter, or its place. */
-static void fill_tables(const struct command *command, struct option longs[RULES_MAX + 2],
-                        char shorts[2 * RULES_MAX + 2])
-{
-    size_t n = 0;
-    if (command->operand)
-        *shorts++ = '-';
-    for (const struct option_rule *rule = command->rules; rule && rule->kind; rule++) {
-        bool has_value = rule->kind != OPTION_FLAG && rule->kind != OPTION_CALL;
-        int value = rule->letter ? rule->letter : OPT_RULE + (int)(rule - command->rules);
-        if (rule->name)
-            longs[n++] = (struct option){rule->name, has_value, NULL, value};
-        if (rule->letter)
-            *shorts++ = rule->letter;
-        if (rule->letter && has_value)
-            *shorts++ = ':';
-    }
-    longs[n++] = (struct option){"help", no_argument, NULL, OPT_HELP};
-    longs[n] = (struct option){NULL, 0, NULL, 0};
-    *shorts = '\0';
-}
-
-static const struct option_rule *find_rule(const struct command *command, int opt)
-{
-    const struct option_rule *rule = command->rules;
-    if (opt >= OPT_RULE)
-        return rule + (opt - OPT_RULE);
-    while (rule->letter != opt)
-        rule++;
-    return rule;
-}
-
 int command_run(const struct command *command, int argc, char **argv)
 {
-    struct option longs[RULES_MAX + 2];
-    char shorts[2 * RULES_MAX + 2], text[4096];
-    int status = TOOL_GOOD;
-    fill_tables(command, longs, shorts);
-    for (int opt; !status && (opt = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
-        if (opt == OPT_HELP)
-            return print_help(command);
-        if (opt == '?') {
-            limefile_option_error(text, sizeof text, argv, shorts, longs);
-            return usage_error(command, "%s", text);
-        }
-        status = opt == 1 ? command->operand(command, optarg)
-                          : take_option(command, find_rule(command, opt));
-    }
-    for (; !status && command->operand && optind < argc; optind++) /* behind "--" */
-        status = command->operand(command, argv[optind]);
+    char why[OPTION_WHY_BYTES];
+    int status =
+        limefile_options_read(command->rules, argc, argv, command->operand, command, why);
     int count = argc - optind;
+    if (status == OPTION_ASKS_HELP)
+        return print_help(command);
+    if (status == OPTION_IS_WRONG)
+        return usage_error(command, "%s", why);
     if (!status && command->operands.usage &&
         (count < command->operands.least || count > command->operands.most))
         return usage_error(command, "%s", command->operands.usage);

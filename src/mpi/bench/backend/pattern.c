@@ -4,23 +4,8 @@
 
 #include <string.h>
 
-static const char *const names[BENCH_PATTERNS] = {"disjoint", "interleaved", "random",
-                                                  "lattice"};
-
-const char *bench_pattern_name(enum bench_pattern_kind kind)
-{
-    return names[kind];
-}
-
-int bench_pattern_find(const char *name, enum bench_pattern_kind *kind)
-{
-    for (int i = 0; i < BENCH_PATTERNS; i++)
-        if (strcmp(names[i], name) == 0) {
-            *kind = (enum bench_pattern_kind)i;
-            return 1;
-        }
-    return 0;
-}
+const char *const bench_pattern_names[BENCH_PATTERNS + 1] = {"disjoint", "interleaved",
+                                                             "random", "lattice", NULL};
 
 static int64_t divide_up(int64_t a, int64_t b)
 {

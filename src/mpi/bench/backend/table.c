@@ -82,7 +82,7 @@ const char *bench_backend_refuses(const struct bench_backend *backend,
     if (reason)
         snprintf(text, cap, "not available: %s", reason);
     else if (!(backend->patterns & BENCH_PATTERN_BIT(kind)))
-        snprintf(text, cap, "it cannot do the %s pattern", bench_pattern_name(kind));
+        snprintf(text, cap, "it cannot do the %s pattern", bench_pattern_names[kind]);
     else if ((reason = missing_ability(backend, task)) ||
              (backend->refuses && (reason = backend->refuses(task))))
         snprintf(text, cap, "%s", reason);

@@ -94,8 +94,8 @@ extern struct packwords {
     {"type", 't', OPTION_CALL_TEXT, .take = packwords_type},     \
     FLAG_RULE("new-message", 'm', &packwords.new_message)
 /* clang-format on */
-int packwords_type(const struct command *, const char *type);
-int packwords_operand(const struct command *, const char *word);
+int packwords_type(const void *command, char *type);
+int packwords_operand(const void *command, const char *word);
 
 /* TOOL_UNUSABLE, after a message, if a -t or -m has no record after it. */
 int packwords_check(const struct command *);

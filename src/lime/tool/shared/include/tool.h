@@ -7,6 +7,7 @@
 
 #include "array.h"
 #include "limeverdict.h"
+#include "option.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -30,32 +31,10 @@ int verdict_status(enum limefile_verdict verdict);
 
 struct command;
 
-enum option_kind {
-    OPTION_END,
-    OPTION_FLAG,      /* value: bool */
-    OPTION_TEXT,      /* value: const char * */
-    OPTION_NUMBER,    /* value: unsigned, from 1 to `most` */
-    OPTION_CALL,      /* take(NULL) */
-    OPTION_CALL_TEXT, /* take() gets the text, and returns an exit status after a message */
-};
-
-/* An option of a command: --name, -letter (0: none). */
-struct option_rule {
-    const char *name;
-    char letter;
-    enum option_kind kind;
-    void *value;
-    int (*take)(const struct command *, const char *text);
-    unsigned most;
-    const char *expected; /* what a message says of OPTION_NUMBER */
-};
-
 /* clang-format off */
 #define FLAG_RULE(name, letter, flag) {name, letter, OPTION_FLAG, .value = (flag)}
 #define TEXT_RULE(name, letter, text) {name, letter, OPTION_TEXT, .value = (text)}
-#define THREADS_RULE(threads)                                                    \
-    {"threads", 'j', OPTION_NUMBER, .value = (threads), .most = 65535,           \
-     .expected = "a number from 1 to 65535"}
+#define THREADS_RULE(threads) {"threads", 'j', OPTION_UNSIGNED, (threads), 1, .most = 65535}
 /* clang-format on */
 
 /* A sub-command. run() gets its operands and returns an exit status. */
@@ -70,7 +49,7 @@ struct command {
         int least, most;
     } operands;
     /* Takes each operand in its place among the options; or NULL: run() gets them. */
-    int (*operand)(const struct command *, const char *word);
+    int (*operand)(const void *command, const char *word);
 };
 
 #define ANY_OPERANDS     \

@@ -42,9 +42,8 @@ struct bench_piece {
     int64_t bytes;
 };
 
-/* "disjoint", ...; and back: false if there is none of that name. */
-const char *bench_pattern_name(enum bench_pattern_kind);
-int bench_pattern_find(const char *name, enum bench_pattern_kind *kind);
+/* "disjoint", ..., by enum bench_pattern_kind; NULL behind them. */
+extern const char *const bench_pattern_names[BENCH_PATTERNS + 1];
 
 /* Of the file, or -1 if that is more than an int64_t holds. All functions below expect that it
  * is not. */
