@@ -110,7 +110,7 @@ class Killed(WithMpi):
         socket = test_ranks.TestCase.foreign_job(self, 2, faults.environment(mpitest.environment()))
         old, new = b"A" * (8 * MIB), b"B" * (8 * MIB)
         path = put(os.path.join(folder, "c.lime"), limetest.container([("data", bytes(8 * MIB))]))
-        mount = serving(self.rw(path, f"job={socket}", "job_timeout=60"))
+        mount = serving(self.rw(path, f"job={socket}", "job_timeout=10"))
         faults.arm(1, "pwrite", 1, 0, HANG)
 
         written = []

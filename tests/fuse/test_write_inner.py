@@ -238,7 +238,10 @@ class Inner(writelib.TestCase):
                     with self.subTest(n, how=resize.__name__):
                         put(mount.join("second"), B[1])
                         resize(mount.join("second"), n)
-                        self.assertHolds(path, [A, ("second", new), C])
+                        # Put's release, for which close() does not wait, may come after this.
+                        items = [A, ("second", new), C]
+                        until(lambda want=limetest.container(items): read(path) == want)
+                        self.assertHolds(path, items)
                         self.assertBytes(read(mount.join("second")), new)
                         self.assertEqual(sizes(mount), [len(A[1]), n, len(C[1])])
 

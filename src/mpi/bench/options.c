@@ -56,13 +56,16 @@ static bool add_backends(struct bench_options *o, const char *name)
 static int take_backends(const void *context, char *text)
 {
     const struct taking *taking = context;
-    char *rest, *name = strtok_r(text, ",", &rest);
-    bool good = name;
-    for (; name && good; name = strtok_r(NULL, ",", &rest))
-        good = add_backends(taking->options, name);
-    if (!good)
-        wrong(taking->reason, "--backend: no such back end; lime-bench --list shows them");
-    return !good;
+    for (char *rest, *name = strtok_r(text, ",", &rest); name;
+         name = strtok_r(NULL, ",", &rest))
+        if (!add_backends(taking->options, name)) {
+            wrong(taking->reason, "--backend %.60s: no such back end; see lime-bench --list",
+                  name);
+            return 1;
+        }
+    if (taking->options->backend_count == 0)
+        wrong(taking->reason, "--backend: no name");
+    return taking->options->backend_count == 0;
 }
 
 static int take_operations(const void *context, char *text)
@@ -79,7 +82,7 @@ static int take_operations(const void *context, char *text)
         good = good && (writes || reads);
     }
     if (!good)
-        wrong(taking->reason, "--operations: they are write and read");
+        wrong(taking->reason, "--operations: the operations are write and read");
     return !good;
 }
 
@@ -91,7 +94,8 @@ static int take_hint(const void *context, char *text)
     bool good = equals && equals > text && equals[1] && equals - text <= MPI_MAX_INFO_KEY &&
                 strlen(equals + 1) <= MPI_MAX_INFO_VAL;
     if (!good || task->hints == BENCH_HINTS_MAX) {
-        wrong(taking->reason, good ? "--hint: too many" : "--hint: a hint is KEY=VALUE");
+        wrong(taking->reason,
+              good ? "--hint %.60s: too many" : "--hint %.60s: a hint is KEY=VALUE", text);
         return 1;
     }
     *equals = '\0';
