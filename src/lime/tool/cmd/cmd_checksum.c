@@ -69,33 +69,35 @@ static void print_text(const struct sum_item *item)
 static json_t *item_json(const struct sum_item *item)
 {
     const struct limefile_field *f = &item->field;
-    json_t *stored = NULL;
+    json_t *stored = NULL,
+           *json = json_pack("{s:o, s:o, s:o}", "ordinal", jsonout_integer(f->record.ordinal),
+                             "type", jsonout_string(item->type), "bytes",
+                             jsonout_integer(f->record.bytes));
+    if (item->is_cksum) {
+        json_object_set_new(json, "cksum", jsonout_integer(item->cksum));
+        return json;
+    }
     if (f->has_checksum)
         stored =
             json_pack("{s:o, s:o, s:o}", "ordinal", jsonout_integer(f->by_checksum), "suma",
                       jsonout_hex(f->checksum.suma), "sumb", jsonout_hex(f->checksum.sumb));
-    return json_pack("{s:o, s:o, s:s, s:o*, s:o*, s:o*, s:s*}", "sites",
-                     jsonout_integer(f->sites), "site_bytes", jsonout_integer(f->site_bytes),
-                     "state", limefile_verdict_word(item->verdict), "suma",
-                     item->summed ? jsonout_hex(item->sum.suma) : NULL, "sumb",
-                     item->summed ? jsonout_hex(item->sum.sumb) : NULL, "stored", stored,
-                     "action", action_words[item->action]);
+    json_object_update_new(
+        json, json_pack("{s:o, s:o, s:s, s:o*, s:o*, s:o*, s:s*}", "sites",
+                        jsonout_integer(f->sites), "site_bytes", jsonout_integer(f->site_bytes),
+                        "state", limefile_verdict_word(item->verdict), "suma",
+                        item->summed ? jsonout_hex(item->sum.suma) : NULL, "sumb",
+                        item->summed ? jsonout_hex(item->sum.sumb) : NULL, "stored", stored,
+                        "action", action_words[item->action]));
+    return json;
 }
 
 /* The i-th of all that are printed. */
 static void print_item(const struct checksum_options *o, const struct sum_item *item, size_t i)
 {
-    const struct limefile_record *r = &item->field.record;
-    if (!o->json) {
+    if (o->json)
+        jsonout_element(i, item_json(item));
+    else
         print_text(item);
-        return;
-    }
-    json_t *json = json_pack("{s:o, s:o, s:o}", "ordinal", jsonout_integer(r->ordinal), "type",
-                             jsonout_string(item->type), "bytes", jsonout_integer(r->bytes));
-    json_object_update_new(json, item->is_cksum
-                                     ? json_pack("{s:o}", "cksum", jsonout_integer(item->cksum))
-                                     : item_json(item));
-    jsonout_element(i, json);
 }
 
 static void begin_items(const struct checksum_options *o)

@@ -1,11 +1,11 @@
 /*
  * jsonout.h - print JSON that jansson has built
  *
- * An object is printed at once, unless it has a list of records, fields or findings, which can
- * be millions: such an object is printed in parts, and its lists element by element. A list
- * whose elements are known before the members that precede it is kept in a file.
+ * Most objects are printed whole. An object with a list of records, fields or findings, which
+ * can be millions, is printed in parts, and its lists element by element. A list whose elements
+ * are known before the members that precede it is kept outside the process's memory.
  *
- * The functions that return a json_t return NULL if there is no memory.
+ * The functions that return a json_t return NULL if memory is exhausted.
  */
 #ifndef JSONOUT_H
 #define JSONOUT_H
@@ -47,7 +47,7 @@ json_t *jsonout_finding(const struct limefile_finding *);
 
 void jsonout_print(FILE *, json_t *);
 
-/* Prints the i-th element of a list, counted from 0, on a line of its own. */
+/* Prints element i of a list, counted from 0, on a line of its own. */
 void jsonout_element(size_t i, json_t *);
 
 /* Prints some members of an object, without braces, between two texts. */
@@ -55,7 +55,7 @@ void jsonout_members(const char *before, json_t *members, const char *after);
 
 /* ---- lists that are printed later ---- */
 
-/* Creates an empty list. Returns 0 or -errno. */
+/* Creates an empty list, in a file in the kernel's memory. Returns 0 or -errno. */
 int jsonout_list_create(FILE **list);
 
 void jsonout_list_add(FILE *list, json_t *);
