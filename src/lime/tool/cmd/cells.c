@@ -2,11 +2,11 @@
 #define _GNU_SOURCE
 #include "cells.h"
 #include "fieldcheck.h"
+#include "jsonout.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +18,13 @@ struct cells_result {
     enum limefile_verdict verdict;
 };
 
-static void print_result(FILE *out, const struct cells_result *r)
+static json_t *result_json(const struct cells_result *r)
 {
-    jsonout(out, "{ordinal:u state:s", r->ordinal, limefile_verdict_word(r->verdict));
-    if (r->cells)
-        jsonout(out, "cells:u bad:u", r->cells, r->bad);
-    if (r->bad)
-        jsonout(out, "first_bad:l", r->first, LIMECELLS_DIMS);
-    putc('}', out);
+    return json_pack("{s:o, s:s, s:o*, s:o*, s:o*}", "ordinal", jsonout_integer(r->ordinal),
+                     "state", limefile_verdict_word(r->verdict), "cells",
+                     r->cells ? jsonout_integer(r->cells) : NULL, "bad",
+                     r->cells ? jsonout_integer(r->bad) : NULL, "first_bad",
+                     r->bad ? jsonout_integers(r->first, LIMECELLS_DIMS) : NULL);
 }
 
 /* Why its particles cannot be compared; NULL if they can. */
@@ -90,8 +89,8 @@ static int check_one(struct data_check *check, const struct limecheckpoint *p)
             answer(check->path, "record %" PRIu64 ": %s: %s", result.ordinal,
                    limefile_verdict_word(result.verdict), reason);
     }
-    if (!err && check->cell_list.file)
-        print_result(jsonout_list_next(&check->cell_list), &result);
+    if (!err && check->cell_list)
+        jsonout_list_add(check->cell_list, result_json(&result));
     return err;
 }
 
@@ -208,61 +207,50 @@ void cells_tell(const struct limecheckpoint *p)
 
 /* ---- for scripts ---- */
 
-static const char *json_number(double x, char out[NUMBER_MAX])
+/* A number that is not finite is null. */
+static json_t *reals_json(const double numbers[LIMECELLS_DIMS])
 {
-    return isfinite(x) ? number(x, out) : "null";
+    return json_pack("[o?, o?, o?]", json_real(numbers[0]), json_real(numbers[1]),
+                     json_real(numbers[2]));
 }
 
-static void json_numbers(const char *name, const double numbers[LIMECELLS_DIMS])
+static json_t *fields_json(const struct limecells *c)
 {
-    char text[LIMECELLS_DIMS][NUMBER_MAX];
-    printf(", \"%s\": [%s, %s, %s]", name, json_number(numbers[0], text[0]),
-           json_number(numbers[1], text[1]), json_number(numbers[2], text[2]));
-}
-
-static void json_domain(const struct limecells *c)
-{
-    json_numbers("origin", c->origin);
-    json_numbers("length", c->length);
-    jsonout(stdout, "periodic:[");
-    for (int d = 0; d < LIMECELLS_DIMS; d++)
-        printf("%s%s", d ? ", " : "", c->periodic[d] ? "true" : "false");
-    jsonout(stdout, "] cells:l", c->cells, LIMECELLS_DIMS);
-}
-
-static void json_fields(const struct limecells *c)
-{
-    jsonout(stdout, "fields:[");
+    json_t *list = json_array();
     for (uint32_t i = 0; i < c->fields; i++) {
         const struct limecells_field *f = &c->field[i];
-        fputs(i ? ", " : "", stdout);
-        jsonout(stdout, "{name:s type:s count:w offset:u}", f->name,
-                limefile_cells_type_word(f->type), f->count, f->offset);
+        json_array_append_new(
+            list, json_pack("{s:o, s:s, s:o, s:o}", "name", jsonout_string(f->name), "type",
+                            limefile_cells_type_word(f->type), "count",
+                            jsonout_integer(f->count), "offset", jsonout_integer(f->offset)));
     }
-    putchar(']');
+    return list;
 }
 
-static void json_known(const struct limecheckpoint *p)
+static json_t *known_json(const struct limecheckpoint *p)
 {
     const struct limecells *c = &p->is;
-    char time[NUMBER_MAX];
-    jsonout(stdout, "particles:u particle_bytes:u step:i time:r byte_order:s", c->particles,
-            c->particle_bytes, c->step, json_number(c->time, time),
-            c->big_endian ? "big" : "little");
-    json_domain(c);
-    if (p->counted)
-        jsonout(stdout, "fewest:u most:u empty:u", p->fewest, p->most, p->empty);
-    else
-        jsonout(stdout, "fewest:r most:r empty:r", "null", "null", "null");
-    json_fields(c);
+    return json_pack(
+        "{s:o, s:o, s:I, s:o?, s:s, s:o, s:o, s:[b, b, b], s:o, s:o?, s:o?, s:o?, s:o}",
+        "particles", jsonout_integer(c->particles), "particle_bytes",
+        jsonout_integer(c->particle_bytes), "step", (json_int_t)c->step, "time",
+        json_real(c->time), "byte_order", c->big_endian ? "big" : "little", "origin",
+        reals_json(c->origin), "length", reals_json(c->length), "periodic", c->periodic[0],
+        c->periodic[1], c->periodic[2], "cells", jsonout_integers(c->cells, LIMECELLS_DIMS),
+        "fewest", p->counted ? jsonout_integer(p->fewest) : NULL, "most",
+        p->counted ? jsonout_integer(p->most) : NULL, "empty",
+        p->counted ? jsonout_integer(p->empty) : NULL, "fields", fields_json(c));
 }
 
-void cells_json(const struct limecheckpoint *p)
+json_t *cells_json(const struct limecheckpoint *p)
 {
-    jsonout(stdout, "{ordinal:n index_record:n text_record:n message:w bytes:u whole:b",
-            p->data.ordinal, p->index.ordinal, p->text.ordinal, limecheckpoint_last(p)->message,
-            p->data.bytes, p->whole);
+    json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "ordinal",
+                               jsonout_integer_or_null(p->data.ordinal), "index_record",
+                               jsonout_integer_or_null(p->index.ordinal), "text_record",
+                               jsonout_integer_or_null(p->text.ordinal), "message",
+                               jsonout_integer(limecheckpoint_last(p)->message), "bytes",
+                               jsonout_integer(p->data.bytes), "whole", p->whole);
     if (p->known)
-        json_known(p);
-    putchar('}');
+        json_object_update_new(object, known_json(p));
+    return object;
 }

@@ -4,6 +4,8 @@
 
 #include "limecheckpoint.h"
 
+#include <jansson.h>
+
 /* True of the records that checkpoints consist of. */
 bool cells_is_type(const char *type);
 
@@ -12,6 +14,6 @@ bool cells_any(const struct limefile_index *);
 
 /* A paragraph for people; a JSON object. */
 void cells_tell(const struct limecheckpoint *);
-void cells_json(const struct limecheckpoint *);
+json_t *cells_json(const struct limecheckpoint *);
 
 #endif

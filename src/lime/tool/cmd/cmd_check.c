@@ -50,7 +50,7 @@ static void check_report(struct check *check, const struct limefile_finding *fin
     if (limefile_is_read_error(finding->code))
         check->read_failed = true;
     if (check->options->json)
-        jsonout(stdout, "f", finding);
+        jsonout_print(stdout, jsonout_finding(finding));
     else if (!check->options->quiet)
         finding_message(check->path, finding, warning);
 }
@@ -124,29 +124,34 @@ static void check_summary(const struct check *c)
 
 /* ---- JSON ---- */
 
-/* What follows the findings. */
-static void end_json(const struct check *c, struct data_check *data)
+static void begin_json(const struct check *c)
 {
-    jsonout(stdout, "deviations:u faults:u warnings:u records:u messages:w size:u",
-            c->deviations, c->faults, c->warnings, c->records, c->messages, c->size);
-    if (c->format)
-        jsonout(stdout, "format:s", c->format);
-    if (c->options->data)
-        jsonout(stdout, "checksums:j checkpoints:j", &data->sum_list, &data->cell_list);
-    if (c->options->physics)
-        jsonout(stdout, "physics:j", &data->physics_list);
-    jsonout(stdout, "verdict:s", limefile_verdict_word(c->verdict));
-    if (c->skipped)
-        jsonout(stdout, "reason:z", c->skipped);
-    if (c->error)
-        jsonout(stdout, "error:z", c->error);
-    if (c->qcdml) {
-        if (c->verdict != LIMEFILE_UNREADABLE)
-            qcdml_check(c->qcdml);
-        jsonout(stdout, "qcdml:");
-        qcdml_check_json(c->qcdml);
+    jsonout_members("{", json_pack("{s:o}", "file", jsonout_string(c->path)),
+                    ", \"findings\": [");
+}
+
+/* What follows the findings. */
+static void end_json(const struct check *c, const struct data_check *data)
+{
+    json_t *counts = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:s*}", "deviations", jsonout_integer(c->deviations),
+        "faults", jsonout_integer(c->faults), "warnings", jsonout_integer(c->warnings),
+        "records", jsonout_integer(c->records), "messages", jsonout_integer(c->messages),
+        "size", jsonout_integer(c->size), "format", c->format);
+    jsonout_members("], ", counts, "");
+    if (c->options->data) {
+        jsonout_list_print("checksums", data->sum_list);
+        jsonout_list_print("checkpoints", data->cell_list);
     }
-    fputs(c->options->lines ? "}\n" : "}", stdout);
+    if (c->options->physics)
+        jsonout_list_print("physics", data->physics_list);
+    if (c->qcdml && c->verdict != LIMEFILE_UNREADABLE)
+        qcdml_check(c->qcdml);
+    json_t *verdict =
+        json_pack("{s:s, s:o*, s:o*, s:o*}", "verdict", limefile_verdict_word(c->verdict),
+                  "reason", jsonout_string(c->skipped), "error", jsonout_string(c->error),
+                  "qcdml", c->qcdml ? qcdml_check_json(c->qcdml) : NULL);
+    jsonout_members(", ", verdict, c->options->lines ? "}\n" : "}");
 }
 
 /* ---- files that are not examined ---- */
@@ -158,7 +163,7 @@ static void check_unexamined(struct check *c)
     bool listed = bad || c->error || c->options->list_skipped;
     c->verdict = bad ? LIMEFILE_BAD : c->skipped ? LIMEFILE_SKIPPED : LIMEFILE_UNREADABLE;
     if (c->options->json && listed) {
-        jsonout(stdout, "{file:s findings:[]", c->path);
+        begin_json(c);
         end_json(c, &(struct data_check){.path = c->path});
     } else if (bad) {
         message(c->path, "%s", c->skipped);
@@ -435,24 +440,22 @@ static enum limefile_verdict judge(const struct check *check)
     return check->options->strict ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
 }
 
-static int open_lists(struct look *look)
+static int create_lists(struct look *look)
 {
     const struct check_options *o = look->check->options;
-    int err = o->data ? jsonout_list_open(&look->data.sum_list) : 0;
+    int err = o->data ? jsonout_list_create(&look->data.sum_list) : 0;
     if (!err && o->data)
-        err = jsonout_list_open(&look->data.cell_list);
-    if (!err && o->physics)
-        err = jsonout_list_open(&look->data.physics_list);
-    return err;
+        err = jsonout_list_create(&look->data.cell_list);
+    return !err && o->physics ? jsonout_list_create(&look->data.physics_list) : err;
 }
 
 static void examine(struct look *look, bool container)
 {
     struct check *check = look->check;
     if (check->options->json)
-        jsonout(stdout, "{file:s findings:[", check->path);
+        begin_json(check);
     begin_data(look);
-    int err = check->options->json ? open_lists(look) : 0;
+    int err = check->options->json ? create_lists(look) : 0;
     if (!err)
         err = container ? examine_container(look) : examine_other(look);
     if (err) {
@@ -460,20 +463,18 @@ static void examine(struct look *look, bool container)
         check->error = limefile_strerror(err);
     }
     check->verdict = judge(check);
-    if (check->options->json) {
-        jsonout(stdout, "]");
+    if (check->options->json)
         end_json(check, &look->data);
-    } else if (!err && !check->options->quiet) {
+    else if (!err && !check->options->quiet)
         check_summary(check);
-    }
 }
 
 static void close_it(struct look *look)
 {
     container_close(&look->c);
-    jsonout_list_close(&look->data.sum_list);
-    jsonout_list_close(&look->data.cell_list);
-    jsonout_list_close(&look->data.physics_list);
+    jsonout_list_release(look->data.sum_list);
+    jsonout_list_release(look->data.cell_list);
+    jsonout_list_release(look->data.physics_list);
     limefile_fields_release(&look->fields);
     free(look->found);
 }
@@ -597,11 +598,16 @@ static void print_totals(const struct options *o, const struct totals *t)
 static void print_totals_json(const struct totals *t)
 {
     const uint64_t *n = t->verdicts;
-    jsonout(stdout,
-            "{summary:{files:u good:u skipped:u unverified:u bad:u unreadable:u warnings:u "
-            "bytes:u summed:u}}",
-            t->files, n[LIMEFILE_GOOD], n[LIMEFILE_SKIPPED], n[LIMEFILE_UNVERIFIED],
-            n[LIMEFILE_BAD], n[LIMEFILE_UNREADABLE], t->warnings, t->bytes, t->summed);
+    jsonout_print(stdout,
+                  json_pack("{s:{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}}", "summary",
+                            "files", jsonout_integer(t->files), "good",
+                            jsonout_integer(n[LIMEFILE_GOOD]), "skipped",
+                            jsonout_integer(n[LIMEFILE_SKIPPED]), "unverified",
+                            jsonout_integer(n[LIMEFILE_UNVERIFIED]), "bad",
+                            jsonout_integer(n[LIMEFILE_BAD]), "unreadable",
+                            jsonout_integer(n[LIMEFILE_UNREADABLE]), "warnings",
+                            jsonout_integer(t->warnings), "bytes", jsonout_integer(t->bytes),
+                            "summed", jsonout_integer(t->summed)));
     putchar('\n');
 }
 
@@ -643,6 +649,7 @@ static int check_one(const struct checks *all, const struct pathlist_item *item,
         .threads = threads,
         .strict = o->check.strict,
         .silent = o->check.quiet || o->check.json,
+        .found = json_array(),
     };
     check.qcdml = o->qcdml ? &qcdml : NULL;
     if (item->error)
@@ -653,7 +660,7 @@ static int check_one(const struct checks *all, const struct pathlist_item *item,
         check_file(&check);
     if (o->qcdml && !o->check.json && check.verdict != LIMEFILE_UNREADABLE)
         qcdml_check(&qcdml);
-    qcdml_check_release(&qcdml);
+    json_decref(qcdml.found);
     *find_outcome(all, item) = (struct outcome){
         .verdict = check.verdict,
         .warnings = check.warnings,

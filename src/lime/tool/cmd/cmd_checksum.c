@@ -38,7 +38,7 @@ struct checksum_options {
     size_t word_count;
 };
 
-static const char *const action_words[] = {"", "added", "replaced"};
+static const char *const action_words[] = {NULL, "added", "replaced"};
 
 /* ---- the answer ---- */
 
@@ -66,42 +66,45 @@ static void print_text(const struct sum_item *item)
            limefile_verdict_word(item->verdict), f->record.ordinal, shown, more);
 }
 
-static void print_json(const struct sum_item *item)
+static json_t *item_json(const struct sum_item *item)
 {
     const struct limefile_field *f = &item->field;
-    jsonout(stdout, "{ordinal:u type:s bytes:u", f->record.ordinal, item->type,
-            f->record.bytes);
+    json_t *stored = NULL,
+           *json = json_pack("{s:o, s:o, s:o}", "ordinal", jsonout_integer(f->record.ordinal),
+                             "type", jsonout_string(item->type), "bytes",
+                             jsonout_integer(f->record.bytes));
     if (item->is_cksum) {
-        jsonout(stdout, "cksum:w}", item->cksum);
-        return;
+        json_object_set_new(json, "cksum", jsonout_integer(item->cksum));
+        return json;
     }
-    jsonout(stdout, "sites:u site_bytes:u state:s", f->sites, f->site_bytes,
-            limefile_verdict_word(item->verdict));
-    if (item->summed)
-        jsonout(stdout, "suma:x sumb:x", item->sum.suma, item->sum.sumb);
     if (f->has_checksum)
-        jsonout(stdout, "stored:{ordinal:u suma:x sumb:x}", f->by_checksum, f->checksum.suma,
-                f->checksum.sumb);
-    if (item->action)
-        jsonout(stdout, "action:s", action_words[item->action]);
-    putchar('}');
+        stored =
+            json_pack("{s:o, s:o, s:o}", "ordinal", jsonout_integer(f->by_checksum), "suma",
+                      jsonout_hex(f->checksum.suma), "sumb", jsonout_hex(f->checksum.sumb));
+    json_object_update_new(
+        json, json_pack("{s:o, s:o, s:s, s:o*, s:o*, s:o*, s:s*}", "sites",
+                        jsonout_integer(f->sites), "site_bytes", jsonout_integer(f->site_bytes),
+                        "state", limefile_verdict_word(item->verdict), "suma",
+                        item->summed ? jsonout_hex(item->sum.suma) : NULL, "sumb",
+                        item->summed ? jsonout_hex(item->sum.sumb) : NULL, "stored", stored,
+                        "action", action_words[item->action]));
+    return json;
 }
 
 /* The i-th of all that are printed. */
 static void print_item(const struct checksum_options *o, const struct sum_item *item, size_t i)
 {
-    if (!o->json) {
+    if (o->json)
+        jsonout_element(i, item_json(item));
+    else
         print_text(item);
-        return;
-    }
-    fputs(i ? ",\n " : "\n ", stdout);
-    print_json(item);
 }
 
 static void begin_items(const struct checksum_options *o)
 {
     if (o->json)
-        jsonout(stdout, "{file:s records:[", o->path);
+        jsonout_members("{", json_pack("{s:o}", "file", jsonout_string(o->path)),
+                        ", \"records\": [");
 }
 
 static void end_items(const struct checksum_options *o)
@@ -379,8 +382,8 @@ static int cksum_one(const struct checksum_options *o, const struct container *c
 static int json_failure(const struct checksum_options *o, int status)
 {
     if (o->json) {
-        jsonout(stdout, "{file:s error:s records:[]}", o->path,
-                "no checksum could be computed");
+        jsonout_print(stdout, json_pack("{s:o, s:s, s:[]}", "file", jsonout_string(o->path),
+                                        "error", "no checksum could be computed", "records"));
         putchar('\n');
     }
     return status;

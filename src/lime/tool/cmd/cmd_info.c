@@ -294,19 +294,18 @@ static int info_read_facts(struct info *info, const struct limefile_record *reco
     return info_status(info, facts_read(&info->facts, info->c.source, record, form));
 }
 
-static void fieldjson_array(FILE *out, const struct limefile_field *field)
+static json_t *array_json(const struct limefile_field *field)
 {
     struct limefile_array a;
-    if (limefile_array_of(field, &a) != 0) {
-        fputs("null", out);
-        return;
-    }
     char dtype[16] = "|u1";
+    if (limefile_array_of(field, &a) != 0)
+        return json_null();
     if (a.precision)
         snprintf(dtype, sizeof dtype, ">%c%u", a.complex ? 'c' : 'f',
                  a.precision / 8 * (a.complex ? 2 : 1));
-    jsonout(out, "{shape:l lattice_dims:w dtype:s offset:u}", a.shape, a.dims, a.lattice, dtype,
-            field->record.data_offset);
+    return json_pack("{s:o, s:i, s:s, s:o}", "shape", jsonout_integers(a.shape, a.dims),
+                     "lattice_dims", (int)a.lattice, "dtype", dtype, "offset",
+                     jsonout_integer(field->record.data_offset));
 }
 
 static const struct {
@@ -320,67 +319,70 @@ static const struct {
     [LIMEFILE_KIND_GLOBAL] = {"global", "global data"},
 };
 
-static void json_field(struct info *info, const struct limefile_field *f)
+static json_t *checksum_json(const struct limefile_field *f)
+{
+    if (!f->has_checksum)
+        return json_null();
+    return json_pack("{s:o, s:o}", "suma", jsonout_hex(f->checksum.suma), "sumb",
+                     jsonout_hex(f->checksum.sumb));
+}
+
+static json_t *field_json(struct info *info, const struct limefile_field *f)
 {
     struct limefile_scidac_record said;
     char lfn[LIMEFILE_LFN_MAX];
     unsigned box = f->boxed && !f->halved ? f->lattice.dims : 0;
-    jsonout(stdout,
-            "{ordinal:u message:w type:s kind:s name:z lattice:l lower:l upper:l precision:n "
-            "sites:n site_bytes:n bytes:u expected:n checksum:",
-            f->record.ordinal, f->record.message, f->record.type, kinds[f->kind].word, f->name,
-            f->lattice.extent, f->lattice.dims, f->lower, box, f->upper, box,
-            (uint64_t)f->precision, f->sites, f->site_bytes, f->record.bytes, f->expected);
-    if (f->has_checksum)
-        jsonout(stdout, "{suma:x sumb:x}", f->checksum.suma, f->checksum.sumb);
-    else
-        fputs("null", stdout);
-    jsonout(stdout, "array:");
-    fieldjson_array(stdout, f);
-    jsonout(stdout,
-            "date:z lfn:z format_record:n private_record:n checksum_record:n lfn_record:n}",
-            info_private_record(info, f->by_record, &said) ? said.date : NULL,
-            info_lfn(info, f->by_lfn, lfn) ? lfn : NULL, f->by_format, f->by_record,
-            f->by_checksum, f->by_lfn);
+    bool has_record = info_private_record(info, f->by_record, &said);
+    bool has_lfn = info_lfn(info, f->by_lfn, lfn);
+    return json_pack(
+        "{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
+        " s:o, s:o, s:o, s:o}",
+        "ordinal", jsonout_integer(f->record.ordinal), "message",
+        jsonout_integer(f->record.message), "type", jsonout_string(f->record.type), "kind",
+        kinds[f->kind].word, "name", jsonout_string_or_null(f->name), "lattice",
+        jsonout_integers(f->lattice.extent, f->lattice.dims), "lower",
+        jsonout_integers(f->lower, box), "upper", jsonout_integers(f->upper, box), "precision",
+        jsonout_integer_or_null(f->precision), "sites", jsonout_integer_or_null(f->sites),
+        "site_bytes", jsonout_integer_or_null(f->site_bytes), "bytes",
+        jsonout_integer(f->record.bytes), "expected", jsonout_integer_or_null(f->expected),
+        "checksum", checksum_json(f), "array", array_json(f), "date",
+        jsonout_string_or_null(has_record ? said.date : NULL), "lfn",
+        jsonout_string_or_null(has_lfn ? lfn : NULL), "format_record",
+        jsonout_integer_or_null(f->by_format), "private_record",
+        jsonout_integer_or_null(f->by_record), "checksum_record",
+        jsonout_integer_or_null(f->by_checksum), "lfn_record",
+        jsonout_integer_or_null(f->by_lfn));
 }
 
-static void json_facts(const struct facts *facts)
+/* The first fact of a name counts. */
+static json_t *facts_json(const struct facts *facts)
 {
-    fputs("{", stdout);
-    bool first = true;
+    json_t *object = json_object();
     for (size_t i = 0; i < facts->count; i++) {
-        const struct fact *fact = &facts->fact[i];
-        bool again = false; /* the first of a name counts */
-        for (size_t j = 0; j < i && !again; j++)
-            again = strcmp(facts->fact[j].name, fact->name) == 0;
-        if (again)
-            continue;
-        fputs(first ? "" : ", ", stdout);
-        jsonout_text(stdout, fact->name, strlen(fact->name));
-        fputs(": ", stdout);
-        jsonout_text(stdout, fact->value, strlen(fact->value));
-        first = false;
+        json_t *name = jsonout_string(facts->fact[i].name);
+        const char *key = json_string_value(name);
+        if (!json_object_get(object, key))
+            json_object_set_new(object, key, jsonout_string(facts->fact[i].value));
+        json_decref(name);
     }
-    fputs("}", stdout);
+    return object;
 }
 
-static int json_info(struct info *info)
+static int print_facts(struct info *info)
 {
     struct limefile_record r;
     enum facts_form form;
     int status = TOOL_GOOD;
-    bool first = true;
-    jsonout(stdout, "] info:[");
+    size_t count = 0;
     for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++) {
         if (!facts_title(r.type, &form))
             continue;
         status = info_read_facts(info, &r, form);
-        fputs(first ? "\n " : ",\n ", stdout);
-        jsonout(stdout, "{ordinal:u message:w type:s facts:", r.ordinal, r.message, r.type);
-        json_facts(&info->facts);
-        putchar('}');
+        jsonout_element(count++,
+                        json_pack("{s:o, s:o, s:o, s:o}", "ordinal", jsonout_integer(r.ordinal),
+                                  "message", jsonout_integer(r.message), "type",
+                                  jsonout_string(r.type), "facts", facts_json(&info->facts)));
         facts_release(&info->facts);
-        first = false;
     }
     return status;
 }
@@ -408,24 +410,19 @@ static int put_findings(struct info *info, put_finding_fn *put, size_t *count)
     return info_status(info, got);
 }
 
-static void json_finding(struct info *info, const struct limefile_finding *finding, size_t i)
+static void print_finding(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     (void)info;
-    fputs(i ? ",\n " : "\n ", stdout);
-    jsonout(stdout, "f", finding);
+    jsonout_element(i, jsonout_finding(finding));
 }
 
-static int json_checkpoints(struct info *info)
+static int print_checkpoints(struct info *info)
 {
     struct limecheckpoint checkpoint;
     int got;
-    jsonout(stdout, "] checkpoints:[");
     limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
-    for (bool first = true; (got = limecheckpoint_next(&info->walk, &checkpoint)) == 1;
-         first = false) {
-        fputs(first ? "\n " : ",\n ", stdout);
-        cells_json(&checkpoint);
-    }
+    for (size_t i = 0; (got = limecheckpoint_next(&info->walk, &checkpoint)) == 1; i++)
+        jsonout_element(i, cells_json(&checkpoint));
     return info_status(info, got);
 }
 
@@ -440,29 +437,34 @@ static int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
     size_t count;
-    jsonout(stdout, "{file:s size:u records:u messages:w fault:f lfn:z", info->c.path,
-            limefile_index_size(index), limefile_index_count(index),
-            limefile_index_messages(index), info_fault(info), info->fields.lfn);
-    jsonout(stdout, "deviations:[");
-    int status = put_findings(info, json_finding, &count);
-    jsonout(stdout, "] fields:[");
+    json_t *head = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o}", "file", jsonout_string(info->c.path), "size",
+        jsonout_integer(limefile_index_size(index)), "records",
+        jsonout_integer(limefile_index_count(index)), "messages",
+        jsonout_integer(limefile_index_messages(index)), "fault",
+        jsonout_finding(info_fault(info)), "lfn", jsonout_string_or_null(info->fields.lfn));
+    jsonout_members("{", head, ", \"deviations\": [");
+    int status = put_findings(info, print_finding, &count);
+    fputs("], \"fields\": [", stdout);
     for (size_t i = 0; i < info->fields.count; i++) {
-        fputs(i ? ",\n " : "\n ", stdout);
         struct limefile_field field;
         limefile_fields_get(&info->fields, i, &field);
-        json_field(info, &field);
+        jsonout_element(i, field_json(info, &field));
     }
-    status = worse_status(status, json_checkpoints(info));
-    status = worse_status(status, json_info(info));
-    jsonout(stdout, "] verdict:s}", verdict_of(info_judge(info, status)));
+    fputs("], \"checkpoints\": [", stdout);
+    status = worse_status(status, print_checkpoints(info));
+    fputs("], \"info\": [", stdout);
+    status = worse_status(status, print_facts(info));
+    printf("], \"verdict\": \"%s\"}", verdict_of(info_judge(info, status)));
     return status;
 }
 
 /* What stands in the place of a container that cannot be told. */
 static void info_json_failure(const char *path, const char *why, enum limefile_verdict verdict)
 {
-    jsonout(stdout, "{file:s error:z fields:[] info:[] verdict:s}", path, why,
-            limefile_verdict_word(verdict));
+    jsonout_print(stdout, json_pack("{s:o, s:o, s:[], s:[], s:s}", "file", jsonout_string(path),
+                                    "error", jsonout_string_or_null(why), "fields", "info",
+                                    "verdict", limefile_verdict_word(verdict)));
 }
 
 enum { FINDINGS_TOLD = 20 };

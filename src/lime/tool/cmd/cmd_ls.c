@@ -101,37 +101,41 @@ static void print_table(const struct container *c, const struct options *o)
         print_row(o, &w, &r);
 }
 
-static void print_record_json(const struct limefile_record *r)
+static json_t *record_json(const struct limefile_record *r)
 {
     char name[LIMEFILE_NAME_MAX + 1], hex[2 * LIMEFILE_TYPE_BYTES + 1];
     limefile_name_of(r, name);
-    jsonout(stdout, "{ordinal:u message:w record:w type:s", r->ordinal, r->message, r->record,
-            r->type);
     for (size_t i = 0; i < r->type_len; i++)
         sprintf(hex + 2 * i, "%02x", (unsigned char)r->type[i]);
-    if (!jsonout_is_utf8(r->type, r->type_len))
-        jsonout(stdout, "type_hex:s", hex);
-    jsonout(stdout, "name:s header_offset:u data_offset:u bytes:u padding:w mb:b me:b}", name,
-            r->header_offset, r->data_offset, r->bytes, r->padding, r->mb, r->me);
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:s*, s:o, s:o, s:o, s:o, s:i, s:b, s:b}", "ordinal",
+        jsonout_integer(r->ordinal), "message", jsonout_integer(r->message), "record",
+        jsonout_integer(r->record), "type", jsonout_string(r->type), "type_hex",
+        jsonout_is_utf8(r->type) ? NULL : hex, "name", jsonout_string(name), "header_offset",
+        jsonout_integer(r->header_offset), "data_offset", jsonout_integer(r->data_offset),
+        "bytes", jsonout_integer(r->bytes), "padding", r->padding, "mb", r->mb, "me", r->me);
 }
 
 static void print_json(const struct container *c)
 {
     struct limefile_record r;
-    jsonout(stdout, "{file:s size:u messages:w deviations:u fault:f records:[", c->path,
-            limefile_index_size(c->index), limefile_index_messages(c->index),
-            limefile_index_deviations(c->index), limefile_index_fault(c->index));
-    for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
-        fputs(i == 1 ? "\n " : ",\n ", stdout);
-        print_record_json(&r);
-    }
+    json_t *head = json_pack("{s:o, s:o, s:o, s:o, s:o}", "file", jsonout_string(c->path),
+                             "size", jsonout_integer(limefile_index_size(c->index)), "messages",
+                             jsonout_integer(limefile_index_messages(c->index)), "deviations",
+                             jsonout_integer(limefile_index_deviations(c->index)), "fault",
+                             jsonout_finding(limefile_index_fault(c->index)));
+    jsonout_members("{", head, ", \"records\": [");
+    for (size_t i = 0; limefile_index_get(c->index, i + 1, &r) == 0; i++)
+        jsonout_element(i, record_json(&r));
     fputs("]}", stdout);
 }
 
 /* What stands in the place of a listing that cannot be made. */
 static void print_json_failure(const struct container *c)
 {
-    jsonout(stdout, "{file:s error:s records:[]}", c->path, container_failure_text(c));
+    jsonout_print(stdout,
+                  json_pack("{s:o, s:o, s:[]}", "file", jsonout_string(c->path), "error",
+                            jsonout_string(container_failure_text(c)), "records"));
 }
 
 /* `separator`: what comes before the listing; a file without one gets none. */

@@ -122,7 +122,7 @@ static bool put(struct refs *refs, const char *path, uint64_t data_offset)
     }
     refs->file[refs->count++] = (struct refs_file){url, data_offset};
     refs->braces = refs->braces || has_braces(url);
-    if (!jsonout_is_utf8(url, strlen(url))) {
+    if (!jsonout_is_utf8(url)) {
         message(path, "its name is not UTF-8, which JSON cannot hold");
         return false;
     }
@@ -221,11 +221,8 @@ static json_t *text_of(const struct refs *refs, const char *folder, const char *
 static bool put_text(const char *key, json_t *value, const char *after)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
-    if (text) {
-        printf("\"%s\": ", key);
-        jsonout_text(stdout, text, strlen(text));
-        fputs(after, stdout);
-    }
+    if (text)
+        jsonout_members("", json_pack("{s:o}", key, jsonout_string(text)), after);
     free(text);
     json_decref(value);
     return text != NULL;
@@ -287,9 +284,10 @@ static bool put_chunks(const struct refs *refs, size_t i)
         if (piece.what != LIMEFILE_FACE_STORED)
             continue;
         limefile_face_entry(refs->face, k, &entry);
-        printf(",\n\"field/%zu.%s\": [", i, entry.name);
-        jsonout_text(stdout, url, strlen(url));
-        printf(", %" PRIu64 ", %" PRIu64 "]", file->data_offset + piece.at, piece.bytes);
+        printf(",\n\"field/%zu.%s\": ", i, entry.name);
+        jsonout_print(stdout, json_pack("[o, o, o]", jsonout_string(url),
+                                        jsonout_integer(file->data_offset + piece.at),
+                                        jsonout_integer(piece.bytes)));
     }
     free(url);
     return url != NULL;

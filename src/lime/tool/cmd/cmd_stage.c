@@ -468,14 +468,14 @@ static json_t *word_json(const char *word)
 
 static json_t *integer_json(bool is_known, uint64_t value)
 {
-    return is_known ? json_integer((json_int_t)value) : json_null();
+    return is_known ? jsonout_integer(value) : json_null();
 }
 
 static json_t *lines_json(const struct stage_words *words)
 {
     json_t *array = json_array();
     for (unsigned i = 0; i < words->count; i++)
-        json_array_append_new(array, jsonout_string(words->line[i], strlen(words->line[i])));
+        json_array_append_new(array, jsonout_string(words->line[i]));
     return array;
 }
 
@@ -483,9 +483,9 @@ static json_t *data_json(const struct stage_digest *d, bool is_known)
 {
     json_t *array = is_known ? json_array() : json_null();
     for (unsigned i = 0; is_known && i < d->data_count; i++)
-        json_array_append_new(array,
-                              json_pack("{s:I, s:I}", "ordinal", (json_int_t)d->data[i].ordinal,
-                                        "cksum", (json_int_t)d->data[i].cksum));
+        json_array_append_new(array, json_pack("{s:o, s:o}", "ordinal",
+                                               jsonout_integer(d->data[i].ordinal), "cksum",
+                                               jsonout_integer(d->data[i].cksum)));
     return array;
 }
 

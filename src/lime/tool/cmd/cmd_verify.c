@@ -197,11 +197,9 @@ static int print(const struct options *o, const char *path, enum limefile_verdic
 {
     const char *word = limefile_verdict_word(verdict);
     if (o->json) {
-        json_t *line = json_pack("{s:o, s:s}", "file", jsonout_string(path, strlen(path)),
-                                 "verdict", word);
-        if (*reason)
-            json_object_set_new(line, "reason", jsonout_string(reason, strlen(reason)));
-        jsonout_print(stdout, line);
+        jsonout_print(stdout,
+                      json_pack("{s:o, s:s, s:o*}", "file", jsonout_string(path), "verdict",
+                                word, "reason", *reason ? jsonout_string(reason) : NULL));
         putchar('\n');
     } else if (!o->quiet || verdict != LIMEFILE_GOOD) {
         answer(path, "%s%s%s", word, *reason ? ": " : "", reason);

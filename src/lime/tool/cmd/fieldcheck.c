@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -192,15 +191,13 @@ static void judge_sum(struct data_check *check, const struct limefile_field *f,
                limefile_verdict_word(sum->verdict), reason_of(f, sum));
 }
 
-static void sum_json(FILE *out, const struct limefile_field *f, const struct sum_result *sum)
+static json_t *sum_json(const struct limefile_field *f, const struct sum_result *sum)
 {
-    const char *reason = reason_of(f, sum);
-    jsonout(out, "{ordinal:u state:s", f->record.ordinal, limefile_verdict_word(sum->verdict));
-    if (reason)
-        jsonout(out, "reason:z", reason);
-    if (sum->known)
-        jsonout(out, "suma:x sumb:x", sum->is.suma, sum->is.sumb);
-    putc('}', out);
+    return json_pack(
+        "{s:o, s:s, s:o*, s:o*, s:o*}", "ordinal", jsonout_integer(f->record.ordinal), "state",
+        limefile_verdict_word(sum->verdict), "reason", jsonout_string(reason_of(f, sum)),
+        "suma", sum->known ? jsonout_hex(sum->is.suma) : NULL, "sumb",
+        sum->known ? jsonout_hex(sum->is.sumb) : NULL);
 }
 
 void sums_check(struct data_check *check)
@@ -210,8 +207,8 @@ void sums_check(struct data_check *check)
         struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
         judge_sum(check, &f, &sum);
-        if (check->sum_list.file)
-            sum_json(jsonout_list_next(&check->sum_list), &f, &sum);
+        if (check->sum_list)
+            jsonout_list_add(check->sum_list, sum_json(&f, &sum));
     }
 }
 
@@ -410,51 +407,53 @@ static void judge_physics(struct data_check *check, const struct limefile_field 
     }
 }
 
-static void first_json(FILE *out, const struct limefile_physics *is)
+static json_t *first_json(const struct limefile_physics_bad *bad)
 {
-    const struct limefile_physics_bad *bad = &is->first;
-    if (bad->wrong == LIMEFILE_PHYSICS_GOOD) {
-        jsonout(out, "first_bad:r", "null");
-        return;
-    }
-    jsonout(out, "first_bad:{site:l direction:s wrong:s", bad->at, 4,
-            (char[]){"xyzt"[bad->direction], '\0'}, limefile_physics_wrong_word(bad->wrong));
-    if (bad->wrong == LIMEFILE_PHYSICS_NAN || bad->wrong == LIMEFILE_PHYSICS_INFINITE)
-        jsonout(out, "real:w}", bad->real);
-    else
-        jsonout(out, "deviation:d}", bad->deviation);
+    const char direction[] = {"xyzt"[bad->direction], '\0'};
+    bool deviates =
+        bad->wrong != LIMEFILE_PHYSICS_NAN && bad->wrong != LIMEFILE_PHYSICS_INFINITE;
+    if (bad->wrong == LIMEFILE_PHYSICS_GOOD)
+        return json_null();
+    return json_pack("{s:o, s:s, s:s, s:o?}", "site", jsonout_integers(bad->at, 4), "direction",
+                     direction, "wrong", limefile_physics_wrong_word(bad->wrong),
+                     deviates ? "deviation" : "real",
+                     deviates ? json_real(bad->deviation) : jsonout_integer(bad->real));
 }
 
-static void stated_json(FILE *out, const struct physics_result *r)
+static json_t *stated_json(const struct physics_result *r)
 {
-    jsonout(out, "stated:[");
+    json_t *list = json_array();
     for (int i = 0; i < r->stated_count; i++) {
         const struct limefile_physics_stated *s = &r->stated[i];
-        fputs(i ? ", " : "", out);
-        jsonout(out, "{ordinal:u where:s name:s text:s value:d measured:d agrees:b}",
-                s->ordinal, s->where, s->name, s->text, s->number ? s->value : NAN,
-                limefile_physics_value(&r->is, s->quantity),
-                limefile_physics_agrees(&r->is, s, r->precision));
+        json_array_append_new(
+            list, json_pack("{s:o, s:s, s:s, s:s, s:o?, s:o?, s:b}", "ordinal",
+                            jsonout_integer(s->ordinal), "where", s->where, "name", s->name,
+                            "text", s->text, "value", s->number ? json_real(s->value) : NULL,
+                            "measured", json_real(limefile_physics_value(&r->is, s->quantity)),
+                            "agrees", limefile_physics_agrees(&r->is, s, r->precision)));
     }
-    putc(']', out);
+    return list;
 }
 
-static void physics_json(FILE *out, const struct physics_result *r)
+/* A number that is not finite is null. */
+static json_t *physics_json(const struct physics_result *r)
 {
     const struct limefile_physics *is = &r->is;
-    jsonout(out, "{ordinal:u state:s", r->ordinal, limefile_verdict_word(r->verdict));
-    if (r->reason) {
-        jsonout(out, "reason:s}", r->reason);
-        return;
-    }
-    jsonout(out,
-            "plaquette:d space:d time:d link_trace:d unitarity:d determinant:d bound:d "
-            "nonfinite:u bad_links:u bad_sites:u",
-            is->plaquette, is->space, is->time, is->trace, is->unitarity, is->determinant,
-            is->bound, is->nonfinite, is->bad_links, is->bad_sites);
-    first_json(out, &r->is);
-    stated_json(out, r);
-    putc('}', out);
+    json_t *object =
+        json_pack("{s:o, s:s, s:o*}", "ordinal", jsonout_integer(r->ordinal), "state",
+                  limefile_verdict_word(r->verdict), "reason", jsonout_string(r->reason));
+    if (!r->reason)
+        json_object_update_new(
+            object,
+            json_pack(
+                "{s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o, s:o, s:o, s:o, s:o}",
+                "plaquette", json_real(is->plaquette), "space", json_real(is->space), "time",
+                json_real(is->time), "link_trace", json_real(is->trace), "unitarity",
+                json_real(is->unitarity), "determinant", json_real(is->determinant), "bound",
+                json_real(is->bound), "nonfinite", jsonout_integer(is->nonfinite), "bad_links",
+                jsonout_integer(is->bad_links), "bad_sites", jsonout_integer(is->bad_sites),
+                "first_bad", first_json(&is->first), "stated", stated_json(r)));
+    return object;
 }
 
 /* Reports and counts the result. `err`: why the data could not be read, or LIMEFILE_E_STATE if
@@ -465,8 +464,8 @@ static int physics_conclude(struct data_check *check, const struct limefile_fiel
     if (err == -ENOMEM)
         return err;
     judge_physics(check, f, result, err);
-    if (check->physics_list.file)
-        physics_json(jsonout_list_next(&check->physics_list), result);
+    if (check->physics_list)
+        jsonout_list_add(check->physics_list, physics_json(result));
     return 0;
 }
 
@@ -548,17 +547,17 @@ static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gau
 }
 
 /* why: NULL if the header has something that the data are compared with. */
-static void gauge_json(FILE *out, const struct limefile_gauge *g,
-                       const struct limefile_gauge_sums *is, const char *why, bool right)
+static json_t *gauge_json(const struct limefile_gauge *g, const struct limefile_gauge_sums *is,
+                          const char *why, bool right)
 {
-    jsonout(out, "{ordinal:w state:s", 0, !right ? "bad" : why ? "unverified" : "good");
-    if (why)
-        jsonout(out, "reason:s", why);
-    if (g->format == LIMEFILE_GAUGE_NERSC)
-        jsonout(out, "sum:x", is->nersc);
-    else if (g->format == LIMEFILE_GAUGE_MILC)
-        jsonout(out, "sum29:x sum31:x", is->sum29, is->sum31);
-    putc('}', out);
+    bool nersc = g->format == LIMEFILE_GAUGE_NERSC, milc = g->format == LIMEFILE_GAUGE_MILC;
+    return json_pack("{s:i, s:s, s:s*, s:o*, s:o*, s:o*}", "ordinal", 0, "state",
+                     !right ? "bad"
+                     : why  ? "unverified"
+                            : "good",
+                     "reason", why, "sum", nersc ? jsonout_hex(is->nersc) : NULL, "sum29",
+                     milc ? jsonout_hex(is->sum29) : NULL, "sum31",
+                     milc ? jsonout_hex(is->sum31) : NULL);
 }
 
 /* The data cannot be compared with anything. */
@@ -592,8 +591,8 @@ static void compare_gauge(struct data_check *check, const struct limefile_gauge 
         check->report(check->context, &finding);
     if (why)
         tell_unverified(check, g, why);
-    if (check->sum_list.file)
-        gauge_json(jsonout_list_next(&check->sum_list), g, is, why, same && agree);
+    if (check->sum_list)
+        jsonout_list_add(check->sum_list, gauge_json(g, is, why, same && agree));
 }
 
 /* A field, as far as findings name it. */

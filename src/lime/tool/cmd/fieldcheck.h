@@ -6,8 +6,9 @@
 #define FIELDCHECK_H
 
 #include "container.h"
-#include "jsonout.h"
 #include "limeildg.h"
+
+#include <stdio.h>
 
 /* How many fields or checkpoints: checksums, or what is known of configurations. */
 struct check_counts {
@@ -27,8 +28,8 @@ struct data_check {
     limefile_sum_progress_fn *progress;
     void (*report)(void *context, const struct limefile_finding *);
     void *context; /* of both */
-    /* For JSON, the results: {"ordinal": 3, "state": "good", ...}. Not open: not wanted. */
-    struct jsonout_list sum_list, cell_list, physics_list;
+    /* For JSON, the results: {"ordinal": 3, "state": "good", ...} (jsonout.h); or NULL. */
+    FILE *sum_list, *cell_list, *physics_list;
 };
 
 /* ---- checksums ---- */

@@ -325,13 +325,14 @@ static void say(const struct qcdml_check *check, const struct difference *d)
 
 static void keep(struct qcdml_check *check, const struct difference *d)
 {
-    if (check->found_count == KEPT_MAX ||
-        (!check->found.file && jsonout_list_open(&check->found) != 0))
-        return;
-    check->found_count++;
-    FILE *out = jsonout_list_next(&check->found);
-    jsonout(out, "{warning:b what:s document:z container:z why:z line:n ordinal:n}", d->warning,
-            d->what, d->document, d->container, d->why, (uint64_t)d->line, d->ordinal);
+    if (json_array_size(check->found) < KEPT_MAX)
+        json_array_append_new(
+            check->found,
+            json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "warning", d->warning, "what",
+                      jsonout_string(d->what), "document", jsonout_string_or_null(d->document),
+                      "container", jsonout_string_or_null(d->container), "why",
+                      jsonout_string_or_null(d->why), "line", jsonout_integer_or_null(d->line),
+                      "ordinal", jsonout_integer_or_null(d->ordinal)));
 }
 
 /* Says it, unless silent, and keeps it for JSON. */
@@ -362,19 +363,15 @@ static void differences_summary(const struct qcdml_check *check)
 
 /* ---- JSON ---- */
 
-void qcdml_check_json(struct qcdml_check *check)
+json_t *qcdml_check_json(const struct qcdml_check *check)
 {
-    jsonout(stdout, "{file:s records:u differences:u warnings:u found:j verdict:s}",
-            check->document, (uint64_t)check->records, (uint64_t)check->differences,
-            (uint64_t)check->warnings, &check->found,
-            !check->compared     ? "unreadable"
-            : check->differences ? "bad"
-                                 : "good");
-}
-
-void qcdml_check_release(struct qcdml_check *check)
-{
-    jsonout_list_close(&check->found);
+    return json_pack("{s:o, s:o, s:o, s:o, s:O, s:s}", "file", jsonout_string(check->document),
+                     "records", jsonout_integer(check->records), "differences",
+                     jsonout_integer(check->differences), "warnings",
+                     jsonout_integer(check->warnings), "found", check->found, "verdict",
+                     !check->compared     ? "unreadable"
+                     : check->differences ? "bad"
+                                          : "good");
 }
 
 static const double program_tolerance = 1e-5; /* of plaquettes: what Grid and QDP++ allow */

@@ -4,11 +4,12 @@
 #define QCDML_H
 
 #include "container.h"
-#include "jsonout.h"
 #include "limeildg.h"
 #include "limephysics.h"
 #include "limeqcdml.h"
 #include "tool.h"
+
+#include <jansson.h>
 
 enum { PLAQUETTE_MAX = 40 };
 
@@ -68,22 +69,20 @@ int document_understand(const char *path, const char *text, size_t n, struct lim
 struct qcdml_check {
     const char *document, *path;
     unsigned threads;
-    bool strict; /* a crcCheckSum of another kind is a difference */
-    bool silent; /* says nothing, but of what cannot be read */
+    bool strict;   /* a crcCheckSum of another kind is a difference */
+    bool silent;   /* says nothing, but of what cannot be read */
+    json_t *found; /* an empty array, for the first differences and warnings */
 
     int status; /* TOOL_BAD if there is a difference */
     bool compared;
     size_t records; /* in the document */
     size_t differences, warnings;
-    struct jsonout_list found; /* the first of these */
-    size_t found_count;
 };
 
 /* Reads the data. */
 void qcdml_check(struct qcdml_check *);
 
 /* {"file": "conf.xml", ...} */
-void qcdml_check_json(struct qcdml_check *);
-void qcdml_check_release(struct qcdml_check *);
+json_t *qcdml_check_json(const struct qcdml_check *);
 
 #endif

@@ -1,36 +1,32 @@
-/* jsonout.c - print JSON: values by jansson, or as a stream */
+/* jsonout.c - print JSON that jansson has built */
 #define _GNU_SOURCE
 #include "jsonout.h"
 #include "text.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-bool jsonout_is_utf8(const char *text, size_t len)
+/* ---- values ---- */
+
+bool jsonout_is_utf8(const char *text)
 {
     uint32_t code;
-    while (len) {
-        size_t n = limefile_text_sequence(text, len, &code);
-        if (n == 0)
-            return false;
-        text += n;
-        len -= n;
-    }
-    return true;
+    size_t n = 1;
+    for (size_t len = strlen(text); n && len; text += n, len -= n)
+        n = limefile_text_sequence(text, len, &code);
+    return n != 0;
 }
 
-json_t *jsonout_string(const char *text, size_t len)
+json_t *jsonout_string(const char *text)
 {
-    if (jsonout_is_utf8(text, len))
-        return json_stringn(text, len);
+    if (!text || jsonout_is_utf8(text))
+        return json_string(text);
+    size_t len = strlen(text), filled = 0;
     char *mended = malloc(3 * len + 1);
-    size_t filled = 0;
     uint32_t code;
     for (size_t i = 0; mended && i < len;) {
         size_t n = limefile_text_sequence(text + i, len - i, &code);
@@ -48,12 +44,50 @@ json_t *jsonout_string(const char *text, size_t len)
 
 json_t *jsonout_string_or_null(const char *text)
 {
-    return text && *text ? jsonout_string(text, strlen(text)) : json_null();
+    return text && *text ? jsonout_string(text) : json_null();
 }
 
-void jsonout_print(FILE *out, json_t *value)
+json_t *jsonout_integer(uint64_t value)
 {
-    size_t flags = JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15);
+    return value > INT64_MAX ? json_real((double)value) : json_integer((json_int_t)value);
+}
+
+json_t *jsonout_integer_or_null(uint64_t value)
+{
+    return value ? jsonout_integer(value) : json_null();
+}
+
+json_t *jsonout_integers(const uint64_t *values, unsigned count)
+{
+    json_t *list = count ? json_array() : json_null();
+    for (unsigned i = 0; i < count; i++)
+        json_array_append_new(list, jsonout_integer(values[i]));
+    return list;
+}
+
+json_t *jsonout_hex(uint32_t value)
+{
+    return json_sprintf("%08" PRIx32, value);
+}
+
+json_t *jsonout_finding(const struct limefile_finding *f)
+{
+    char text[512];
+    if (!f)
+        return json_null();
+    limefile_finding_text(f, text, sizeof text);
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:o}", "code",
+                     limefile_error_word(f->code), "offset", jsonout_integer(f->offset),
+                     "ordinal", jsonout_integer(f->ordinal), "have", jsonout_integer(f->have),
+                     "want", jsonout_integer(f->want), "harmless",
+                     limefile_is_harmless(f->code), "message", jsonout_string(text));
+}
+
+/* ---- printing ---- */
+
+static void print(FILE *out, json_t *value, size_t flags)
+{
+    flags |= JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(17);
     char *line = value ? json_dumps(value, flags) : NULL;
     const char *c = line ? line : "null";
     while (*c) {
@@ -66,150 +100,55 @@ void jsonout_print(FILE *out, json_t *value)
     json_decref(value);
 }
 
-void jsonout_text(FILE *out, const char *text, size_t len)
+void jsonout_print(FILE *out, json_t *value)
 {
-    jsonout_print(out, jsonout_string(text, len));
+    print(out, value, 0);
 }
 
-static void print_list(FILE *out, const uint64_t *numbers, unsigned count)
+void jsonout_element(size_t i, json_t *value)
 {
-    if (!count)
-        fputs("null", out);
-    for (unsigned i = 0; i < count; i++)
-        fprintf(out, "%s%" PRIu64 "%s", i ? ", " : "[", numbers[i], i + 1 == count ? "]" : "");
+    fputs(i ? ",\n " : "\n ", stdout);
+    jsonout_print(stdout, value);
 }
 
-/* A number, or null. */
-__attribute__((format(printf, 3, 4))) static void print_known(FILE *out, bool is_known,
-                                                              const char *format, ...)
+void jsonout_members(const char *before, json_t *members, const char *after)
 {
-    va_list args;
-    va_start(args, format);
-    if (is_known)
-        vfprintf(out, format, args);
-    else
-        fputs("null", out);
-    va_end(args);
-}
-
-static void print_finding(FILE *out, const struct limefile_finding *f)
-{
-    char text[512];
-    if (!f) {
-        fputs("null", out);
-        return;
-    }
-    limefile_finding_text(f, text, sizeof text);
-    jsonout(out, "{code:s offset:u ordinal:u have:u want:u harmless:b message:s}",
-            limefile_error_word(f->code), f->offset, f->ordinal, f->have, f->want,
-            limefile_is_harmless(f->code), text);
-}
-
-static void print_kept(FILE *out, struct jsonout_list *list)
-{
-    char text[BUFSIZ];
-    putc('[', out);
-    if (list->file)
-        rewind(list->file);
-    for (size_t n; list->file && (n = fread(text, 1, sizeof text, list->file)) > 0;)
-        fwrite(text, 1, n, out);
-    putc(']', out);
-}
-
-static void print_value(FILE *out, char type, va_list *args)
-{
-    uint64_t number;
-    const uint64_t *numbers;
-    const char *text;
-    double real;
-    switch (type) {
-    case 'u':
-    case 'n':
-        number = va_arg(*args, uint64_t);
-        print_known(out, number || type == 'u', "%" PRIu64, number);
-        break;
-    case 'w':
-        fprintf(out, "%u", va_arg(*args, unsigned));
-        break;
-    case 'i':
-        fprintf(out, "%" PRId64, va_arg(*args, int64_t));
-        break;
-    case 'x':
-        fprintf(out, "\"%08" PRIx32 "\"", va_arg(*args, uint32_t));
-        break;
-    case 'd':
-        real = va_arg(*args, double);
-        print_known(out, isfinite(real), "%.17g", real);
-        break;
-    case 'b':
-        fputs(va_arg(*args, int) ? "true" : "false", out);
-        break;
-    case 'l':
-        numbers = va_arg(*args, const uint64_t *);
-        print_list(out, numbers, va_arg(*args, unsigned));
-        break;
-    case 'f':
-        print_finding(out, va_arg(*args, const struct limefile_finding *));
-        break;
-    case 'j':
-        print_kept(out, va_arg(*args, struct jsonout_list *));
-        break;
-    case 'r':
-        fputs(va_arg(*args, const char *), out);
-        break;
-    case 's':
-        text = va_arg(*args, const char *);
-        jsonout_text(out, text, strlen(text));
-        break;
-    default:
-        jsonout_print(out, jsonout_string_or_null(va_arg(*args, const char *)));
-    }
-}
-
-void jsonout(FILE *out, const char *format, ...)
-{
-    va_list args;
-    bool is_first = false;
-    va_start(args, format);
-    while (*format) {
-        size_t name = strcspn(format, ":{}[] ");
-        if (format[name] == ':') {
-            fprintf(out, "%s\"%.*s\": ", is_first ? "" : ", ", (int)name, format);
-            format += name + 1;
-            is_first = false;
-        } else if (name == 1) {
-            print_value(out, *format++, &args);
-        } else if (*format++ != ' ') {
-            putc(format[-1], out);
-            is_first = format[-1] == '{' || format[-1] == '[';
-        }
-    }
-    va_end(args);
+    fputs(before, stdout);
+    print(stdout, members, JSON_EMBED);
+    fputs(after, stdout);
 }
 
 /* ---- lists that are printed later ---- */
 
-int jsonout_list_open(struct jsonout_list *list)
+int jsonout_list_create(FILE **list)
 {
     int fd = memfd_create("lime-json", MFD_CLOEXEC);
-    list->file = fd < 0 ? NULL : fdopen(fd, "w+");
-    int err = list->file ? 0 : -errno;
+    *list = fd < 0 ? NULL : fdopen(fd, "w+");
+    int err = *list ? 0 : -errno;
     if (err && fd >= 0)
         close(fd);
     return err;
 }
 
-FILE *jsonout_list_next(struct jsonout_list *list)
+void jsonout_list_release(FILE *list)
 {
-    if (list->any)
-        fputs(", ", list->file);
-    list->any = true;
-    return list->file;
+    if (list)
+        fclose(list);
 }
 
-void jsonout_list_close(struct jsonout_list *list)
+void jsonout_list_add(FILE *list, json_t *value)
 {
-    if (list->file)
-        fclose(list->file);
-    list->file = NULL;
+    fputs(", ", list);
+    jsonout_print(list, value);
+}
+
+void jsonout_list_print(const char *name, FILE *list)
+{
+    char text[BUFSIZ];
+    printf(", \"%s\": [", name);
+    if (list)
+        fseek(list, 2, SEEK_SET); /* the comma before the first element */
+    for (size_t n; list && (n = fread(text, 1, sizeof text, list)) > 0;)
+        fwrite(text, 1, n, stdout);
+    putchar(']');
 }

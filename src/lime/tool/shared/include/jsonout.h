@@ -1,9 +1,11 @@
 /*
- * jsonout.h - print JSON
+ * jsonout.h - print JSON that jansson has built
  *
- * jansson builds and prints single lines. Lists of records and of findings are printed member
- * by member, by jsonout(): a container can have millions of records, and a finding can have
- * numbers above 2^63, which jansson cannot hold.
+ * Most objects are printed whole. An object with a list of records, fields or findings, which
+ * can be millions, is printed in parts, and its lists element by element. A list whose elements
+ * are known before the members that precede it is kept outside the process's memory.
+ *
+ * The functions that return a json_t return NULL if memory is exhausted.
  */
 #ifndef JSONOUT_H
 #define JSONOUT_H
@@ -13,46 +15,54 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* True if the bytes are UTF-8. */
-bool jsonout_is_utf8(const char *text, size_t len);
+/* ---- values ---- */
 
-/* A string; bytes that are not UTF-8 become %XX. NULL if there is no memory. */
-json_t *jsonout_string(const char *text, size_t len);
+/* True if the text is UTF-8. */
+bool jsonout_is_utf8(const char *text);
+
+/* A string; bytes that are not UTF-8 become %XX. NULL for NULL. */
+json_t *jsonout_string(const char *text);
 
 /* The same; null for NULL and "". */
 json_t *jsonout_string_or_null(const char *text);
 
-/* Prints the value in printable ASCII and releases it; null for NULL. */
-void jsonout_print(FILE *, json_t *value);
+/* An integer; above INT64_MAX, which jansson's integers cannot exceed, a real number. */
+json_t *jsonout_integer(uint64_t);
 
-/* Prints jsonout_string(). */
-void jsonout_text(FILE *, const char *text, size_t len);
+/* The same; null for 0. */
+json_t *jsonout_integer_or_null(uint64_t);
 
-/*
- * Prints members of an object: names with a letter each that is the type of the argument.
- * Brackets are printed as they are, also as a value; a comma is put before each name but the
- * first behind one that opens. jsonout(out, "{ordinal:u sums:{suma:x sumb:x}}", ...) prints
- * {"ordinal": 3, "sums": {"suma": "0000000a", "sumb": "0000000b"}}.
- *
- *     u  uint64_t          n  the same; 0 is null       w  unsigned int      i  int64_t
- *     s  text              z  the same; "" is null      r  text that is JSON already
- *     x  uint32_t, as 8 hexadecimal digits in quotes    b  bool
- *     d  double; null unless it is finite
- *     f  const struct limefile_finding *; null for NULL
- *     j  struct jsonout_list *
- *     l  a list: const uint64_t *, unsigned int; null for 0 elements
- */
-void jsonout(FILE *, const char *format, ...);
+/* A list of integers; null for an empty one. */
+json_t *jsonout_integers(const uint64_t *, unsigned count);
 
-/* A list that is made before jsonout() prints it, in a file without a name, as it can have
- * millions of elements. All zero: an empty list that nothing is added to. */
-struct jsonout_list {
-    FILE *file;
-    bool any;
-};
-int jsonout_list_open(struct jsonout_list *); /* 0, -errno */
-/* The stream that the caller prints the next element to. */
-FILE *jsonout_list_next(struct jsonout_list *);
-void jsonout_list_close(struct jsonout_list *);
+/* A string of 8 hexadecimal digits. */
+json_t *jsonout_hex(uint32_t);
+
+/* An object; null for NULL. */
+json_t *jsonout_finding(const struct limefile_finding *);
+
+/* ---- printing ---- */
+
+/* These functions print in printable ASCII, and release the value. NULL is printed as null. */
+
+void jsonout_print(FILE *, json_t *);
+
+/* Prints element i of a list, counted from 0, on a line of its own. */
+void jsonout_element(size_t i, json_t *);
+
+/* Prints some members of an object, without braces, between two texts. */
+void jsonout_members(const char *before, json_t *members, const char *after);
+
+/* ---- lists that are printed later ---- */
+
+/* Creates an empty list, in a file in the kernel's memory. Returns 0 or -errno. */
+int jsonout_list_create(FILE **list);
+
+void jsonout_list_add(FILE *list, json_t *);
+
+/* Prints the list as a member that is not the first of its object; NULL is an empty list. */
+void jsonout_list_print(const char *name, FILE *list);
+
+void jsonout_list_release(FILE *list); /* or NULL */
 
 #endif
