@@ -250,8 +250,8 @@ class Data(limetest.TestCase):
         finding, = result["findings"]
         self.assertEqual((finding["code"], finding["ordinal"], finding["offset"]),
                          ("checksum", 2, self.at))
-        self.assertEqual(finding["want"], as_json(right[0] << 32 | right[1]))
-        self.assertEqual(finding["have"], as_json(wrong[0] << 32 | wrong[1]))
+        self.assertEqual(finding["want"], f"{right[0]:08x} {right[1]:08x}")
+        self.assertEqual(finding["have"], f"{wrong[0]:08x} {wrong[1]:08x}")
         self.assertEqual(result["verdict"], "bad")
         self.assertEqual(result["checksums"], [{"ordinal": 2, "state": "bad", "suma":
                          f"{wrong[0]:08x}", "sumb": f"{wrong[1]:08x}"}])

@@ -70,6 +70,15 @@ json_t *jsonout_hex(uint32_t value)
     return json_sprintf("%08" PRIx32, value);
 }
 
+/* What a finding has, or should have. */
+static json_t *measured(const struct limefile_finding *f, uint64_t value)
+{
+    if (f->code == LIMEFILE_D_CHECKSUM) /* two sums */
+        return json_sprintf("%08" PRIx32 " %08" PRIx32, (uint32_t)(value >> 32),
+                            (uint32_t)value);
+    return jsonout_integer(value);
+}
+
 json_t *jsonout_finding(const struct limefile_finding *f)
 {
     char text[512];
@@ -78,9 +87,9 @@ json_t *jsonout_finding(const struct limefile_finding *f)
     limefile_finding_text(f, text, sizeof text);
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:o}", "code",
                      limefile_error_word(f->code), "offset", jsonout_integer(f->offset),
-                     "ordinal", jsonout_integer(f->ordinal), "have", jsonout_integer(f->have),
-                     "want", jsonout_integer(f->want), "harmless",
-                     limefile_is_harmless(f->code), "message", jsonout_string(text));
+                     "ordinal", jsonout_integer(f->ordinal), "have", measured(f, f->have),
+                     "want", measured(f, f->want), "harmless", limefile_is_harmless(f->code),
+                     "message", jsonout_string(text));
 }
 
 /* ---- printing ---- */
