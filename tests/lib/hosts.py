@@ -180,8 +180,8 @@ def why_not():
 
 
 def export():
-    """Words for each program: MPI's own leaks are left out on the other hosts, too."""
-    return ["-x", "ASAN_OPTIONS"] if limetest.SANITIZED else []
+    """Words for each program: what is MPI's own is left out on the other hosts, too."""
+    return ["-x", "ASAN_OPTIONS", "-x", "TSAN_OPTIONS"] if limetest.SANITIZED else []
 
 
 class Hosts:

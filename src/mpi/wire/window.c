@@ -46,8 +46,8 @@ void limejob_window_prepare(struct limejob_window *window, const atomic_bool *st
 {
     for (uint64_t at = 0; at + HUGE_PAGE <= window->bytes && !*stop; at += HUGE_PAGE) {
         /* A page must be there to be collapsed; what is in it may be in use and stays. */
-        atomic_fetch_or((_Atomic char *)(window->data + at), 0);
-        if (madvise(window->data + at, HUGE_PAGE, MADV_COLLAPSE) != 0)
+        if (madvise(window->data + at, 1, MADV_POPULATE_WRITE) != 0 ||
+            madvise(window->data + at, HUGE_PAGE, MADV_COLLAPSE) != 0)
             return;
     }
 }
