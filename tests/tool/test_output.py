@@ -493,6 +493,7 @@ class Killed(OutputCase):
                 run(["lime", "unpack", "inner.lime", "into"], cwd=self.dir, check=True)
             self.assertEqual(leftovers(folder), [])
 
+    @limetest.not_with_thread_sanitizer
     def test_signals(self):
         """A process that a signal ends removes its temporary file itself; the old file stays."""
         with open(self.path("hole"), "wb") as file:

@@ -132,6 +132,7 @@ class Unpack(Folders):
         self.assertEqual(len(os.listdir(folder)), 20)
         self.assertNotIn("manifest.tsv", os.listdir(folder))
 
+    @limetest.not_with_thread_sanitizer
     def test_signals(self):
         path = os.path.join(limetest.tempdir(), "big.lime")
         with open(path, "wb") as file:

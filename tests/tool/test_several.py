@@ -177,6 +177,7 @@ class Several(limetest.TestCase):
         self.assertTrue(limetest._wait(lambda: not os.path.exists(f"/proc/{found[0]}"), 20))
         self.assertTrue(os.path.exists(bad))
 
+    @limetest.not_with_thread_sanitizer
     def test_no_room_to_hold_it(self):
         """A file whose output cannot be held is named, and has an object in JSON."""
         paths = self.configurations(3)
@@ -263,6 +264,7 @@ class Several(limetest.TestCase):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGCONT)
 
+    @limetest.not_with_thread_sanitizer
     def test_threads(self):
         """The processors are shared among the files that are worked on at once."""
         path = os.path.join(self.folder, "first")
