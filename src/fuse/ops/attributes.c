@@ -1,4 +1,4 @@
-/* attributes.c - mode, owner, length and times set */
+/* attributes.c - sets mode, owner, length and times */
 #define _GNU_SOURCE
 #include "attributes.h"
 #include "append.h"
@@ -31,10 +31,10 @@ static void times_to_set(int which, const struct stat *st, struct timespec times
     times[1] = time_to_set(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim);
 }
 
-/* A kernel that caches what is written keeps the time of change itself, and tells it as any
- * other: when a file that is open for writing is closed, or a program that may write to it, and
- * does not own it, sets it to now. Of the first all is taken but times of access, which are for
- * the owner to set; of the second, that it is now. True: with the daemon's own rights. */
+/* A kernel with a write-back cache keeps the mtime and sets it like a program would: when it
+ * closes a file open for writing, or when a program that may write to the file, but does not
+ * own it, sets it to now. In the first case this returns true: the mtime is set with the
+ * daemon's rights, an atime is not, as only the owner may set it. Otherwise both are now. */
 static bool is_of_writing(const struct limefs_file *file, struct timespec times[2])
 {
     bool opened = file && (file->writes || file->target);
@@ -69,8 +69,8 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
     return err;
 }
 
-/* The kernel tells when it changed attributes or a name, and with it the mtime that it was told
- * itself. Programs that set a time mostly set that of the last access, too. */
+/* True if the kernel may only report a new ctime, after a change of attributes or of a name,
+ * with the mtime that it got from the daemon. Most programs that set mtime set atime, too. */
 static bool may_be_echo(int which)
 {
     return (which & TIMES) == FUSE_SET_ATTR_MTIME && which & FUSE_SET_ATTR_CTIME;
@@ -108,7 +108,7 @@ static int set_mode(int fd, int which, const struct stat *st)
     return 0;
 }
 
-/* By a descriptor that its opener may write to, or else if the caller may. */
+/* Truncates through a file open for writing, or else reopens fd with the caller's rights. */
 static int set_size(struct limefs *fs, struct limefs_node *node, const struct limefs_file *file,
                     int fd, off_t size)
 {
@@ -122,7 +122,7 @@ static int set_size(struct limefs *fs, struct limefs_node *node, const struct li
     return err;
 }
 
-/* Mode and owner of a record are the container's. */
+/* True if the request changes mode or owner, which a record shares with its container. */
 static bool asks_for_others(const struct stat *now, int which, const struct stat *st)
 {
     return (which & FUSE_SET_ATTR_MODE && (st->st_mode & 0666) != (now->st_mode & 0666)) ||
@@ -130,8 +130,7 @@ static bool asks_for_others(const struct stat *now, int which, const struct stat
            (which & FUSE_SET_ATTR_GID && st->st_gid != now->st_gid);
 }
 
-/* By a descriptor that is open the kernel alone sets times: the one of change, as it knows it.
- */
+/* Only the kernel sets times through an open file, and only the mtime that it keeps. */
 static bool is_kernels(const struct limefs_file *file, int which)
 {
     return file && file->target && (which & TIMES) == FUSE_SET_ATTR_MTIME;
@@ -163,7 +162,7 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
 {
     struct stat now = limefs_view_stat(fs, view);
     char path[PATH_MAX];
-    /* Those of a new one mean as little as the mode with which it was made. */
+    /* Mode and owner of a new record are ignored, as is the mode with which it was created. */
     if (asks_for_others(&now, which, st) && !limefs_record_is_new(view, ordinal)) {
         limefs_log(LOG_ERR, "%s: change mode or owner of record %llu: %s",
                    limefs_tree_label(fs, view->node, path, sizeof path),
@@ -181,7 +180,7 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     return err;
 }
 
-/* By our own doing perhaps: its new file may have the old attributes. */
+/* True if the name leads to another file by now, perhaps one that this mount has made of it. */
 static bool was_replaced(struct limefs *fs, struct limefs_node *node, int fd)
 {
     struct stat set, named;
@@ -198,7 +197,7 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
         return fd;
     struct stat mode = *st;
     struct stat now;
-    if (node->kind == LIMEFS_CONTAINER && fstat(fd, &now) == 0) /* x bits are ours */
+    if (node->kind == LIMEFS_CONTAINER && fstat(fd, &now) == 0) /* keep the file's x bits */
         mode.st_mode = (now.st_mode & 07111) | (st->st_mode & 0666);
     int err = set_mode(fd, which, &mode);
     if (!err && which & FUSE_SET_ATTR_SIZE)
@@ -206,7 +205,7 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
     if (!err && which & TIMES)
         err = set_node_times(fs, node, file, fd, which, st);
     if (!err && node->kind == LIMEFS_CONTAINER && was_replaced(fs, node, fd))
-        err = -ESTALE; /* the kernel does it once more, to the one that is there now */
+        err = -ESTALE; /* the kernel tries again, with the new file */
     else if (!err && fstat(fd, &now) == 0)
         limefs_node_touched(fs, node, &now);
     if (!opened)

@@ -1,6 +1,6 @@
 /*
- * attributes.h - mode, owner, length and times set: of records, containers and what else a
- * tree holds. Node ids as in inode.h; results 0 or -errno. The thread has the caller's rights.
+ * attributes.h - sets mode, owner, length and times of records, containers and other files of
+ * the source tree. Node ids are those of inode.h. The thread must have the caller's rights.
  */
 #ifndef LIMEFS_ATTRIBUTES_H
 #define LIMEFS_ATTRIBUTES_H
@@ -8,7 +8,8 @@
 #include "file.h"
 #include "reply.h"
 
-/* `which` says, by FUSE_SET_ATTR_*, what of *st is to be set. */
+/* Sets the attributes of *st that `which` selects (FUSE_SET_ATTR_*). The file may be NULL.
+ * Returns 0, -errno, or LIMEFILE_E_NO_RECORD for a record that was removed. */
 int limefs_set_attributes(struct limefs *, uint64_t id, struct limefs_file *, int which,
                           const struct stat *st);
 

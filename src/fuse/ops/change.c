@@ -1,4 +1,4 @@
-/* change.c - names made, removed and moved */
+/* change.c - creates, removes and renames records, containers and other files */
 #define _GNU_SOURCE
 #include "change.h"
 #include "caller.h"
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    CREATE_TRIES = 8, /* while others make and remove the same name */
+    CREATE_TRIES = 8, /* while other processes create and remove the same name */
 };
 
 static void say(struct limefs *fs, const struct limefs_node *node, const char *action,
@@ -49,13 +49,13 @@ static int create_record(struct limefs *fs, struct limefs_node *container, const
         limefs_view_unpin(fs, view);
         return err;
     }
-    err = limefs_file_of_record(fs, view, target, file); /* which has the pin now */
+    err = limefs_file_of_record(fs, view, target, file); /* takes over the pin */
     if (!err)
         limefs_entry_record(fs, view, &(*file)->record, entry);
     return err;
 }
 
-/* A name that no record has may be that of a face, which nothing can be done to. */
+/* Returns -EROFS if that is the name of an export, which cannot be changed, else err. */
 static int refused(struct limefs *fs, struct limefs_node *container, const char *name, int err)
 {
     return limefs_face_is_there(fs, container, name) ? -EROFS : err;
@@ -72,10 +72,10 @@ static int remove_record(struct limefs *fs, struct limefs_node *container, const
     return err == LIMEFILE_E_NO_RECORD ? refused(fs, container, name, err) : err;
 }
 
-/* ---- files of the tree ---- */
+/* ---- files of the source tree ---- */
 
-/* fd is what has just been made, and the name's only as long as nobody renames it: so what the
- * kernel is told of, and opens, is what fd has open. Takes fd over. */
+/* Opens the file that was just created as fd, and fills the entry from fd: another process may
+ * have renamed it already. Takes ownership of fd. */
 static int open_made(struct limefs *fs, struct limefs_node *directory, const char *name, int fd,
                      int flags, struct limefs_file **file, struct fuse_entry_param *entry)
 {
@@ -91,8 +91,8 @@ static int open_made(struct limefs *fs, struct limefs_node *directory, const cha
     return err;
 }
 
-/* It has come since the kernel looked. -ESTALE: the kernel looks again, and does with it what
- * is to be done with a directory, or a link. */
+/* Opens a file that another process created after the kernel's look-up. If it is a directory or
+ * a link, -ESTALE makes the kernel look it up again. */
 static int open_found(struct limefs *fs, struct limefs_node *directory, const char *name,
                       int flags, struct limefs_file **file, struct fuse_entry_param *entry)
 {
@@ -107,7 +107,7 @@ static int open_found(struct limefs *fs, struct limefs_node *directory, const ch
     return err;
 }
 
-/* The kernel may read from what is open for writing alone: for whole pages. */
+/* Opens the new file for reading, too: the kernel reads pages that a program writes in part. */
 static int make_plain(struct limefs *fs, struct limefs_node *directory, const char *name,
                       mode_t mode)
 {
@@ -126,7 +126,7 @@ static int create_plain(struct limefs *fs, struct limefs_node *directory, const 
                         struct fuse_entry_param *entry)
 {
     int err = -ENOENT;
-    for (int i = 0; i < CREATE_TRIES && err == -ENOENT; i++) { /* others make and remove it */
+    for (int i = 0; i < CREATE_TRIES && err == -ENOENT; i++) {
         int fd = make_plain(fs, directory, name, mode);
         if (fd >= 0)
             return open_made(fs, directory, name, fd, flags, file, entry);
@@ -149,7 +149,7 @@ int limefs_create(struct limefs *fs, uint64_t parent, const char *name, mode_t m
     return create_plain(fs, node, name, mode, flags, file, entry);
 }
 
-/* In which something can be made that is no record. */
+/* Opens a directory in which files other than records can be created. */
 static int open_folder(struct limefs *fs, uint64_t id)
 {
     enum limefs_kind kind;
@@ -182,7 +182,7 @@ int limefs_link(struct limefs *fs, uint64_t id, uint64_t parent, const char *nam
     struct stat st;
     if (!err && linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) != 0)
         err = -errno;
-    if (!err && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) /* the same link as before */
+    if (!err && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) /* only its ctime has changed */
         limefs_node_touched(fs, file, &st);
     if (fd >= 0)
         close(fd);
@@ -193,8 +193,8 @@ int limefs_link(struct limefs *fs, uint64_t id, uint64_t parent, const char *nam
 
 /* ---- containers ---- */
 
-/* Name and all, with the daemon's own rights: to make a name in a folder one need not be able
- * to read it. */
+/* Syncs a new file and its directory. The directory is opened with the daemon's rights: the
+ * caller may create files in it without permission to read it. */
 static int sync_made(int folder, int fd)
 {
     limefs_own_begin();
@@ -207,7 +207,7 @@ static int sync_made(int folder, int fd)
     return err;
 }
 
-/* Unless somebody has given the name to another file since. */
+/* Removes the new file, unless another file has its name by now. */
 static void unmake(int folder, const char *name, int fd)
 {
     struct stat made, named;
@@ -283,7 +283,7 @@ int limefs_make_special(struct limefs *fs, uint64_t parent, const char *name, mo
     return err ? err : limefs_entry(fs, parent, name, entry);
 }
 
-/* Of the container that `child` stands for. */
+/* Returns 0 if the container of the node `child` is empty, -ENOTEMPTY, or another -errno. */
 static int is_empty(struct limefs *fs, struct limefs_node *directory, int folder,
                     const char *name, const struct limefs_node *child)
 {
@@ -299,7 +299,7 @@ static int is_empty(struct limefs *fs, struct limefs_node *directory, int folder
     return -ENOTEMPTY;
 }
 
-/* Of an empty container; a directory of the file system below passes through. */
+/* Removes an empty container; passes rmdir(2) of other directories through. */
 int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name)
 {
     enum limefs_kind kind;
@@ -347,7 +347,7 @@ int limefs_remove(struct limefs *fs, uint64_t parent, const char *name)
     return err;
 }
 
-/* Under whatever name the kernel has it. */
+/* Records the new name of a file that the kernel may know by another one. */
 static void tell_name(struct limefs *fs, struct limefs_node *directory, int folder,
                       const char *name)
 {
@@ -356,7 +356,7 @@ static void tell_name(struct limefs *fs, struct limefs_node *directory, int fold
         limefs_node_named(fs, directory, name, &st);
 }
 
-/* A container is a directory here, and one that is not empty is never replaced by another. */
+/* True for a container that is not empty: as with a directory, no rename may replace it. */
 static bool is_full(struct limefs *fs, struct limefs_node *directory, const char *name,
                     const struct stat *st)
 {
@@ -367,14 +367,15 @@ static bool is_full(struct limefs *fs, struct limefs_node *directory, const char
     return container && S_ISREG(st->st_mode) && st->st_size > 0;
 }
 
-/* Two names of one file stay both, and nothing is replaced. */
+/* Returns -ENOTEMPTY if the rename would replace a container that is not empty. A rename
+ * between two names of one file replaces nothing. */
 static int check_makes_way(struct limefs *fs, int folder, const char *name,
                            struct limefs_node *to, int new_folder, const char *new_name)
 {
     struct stat st, there;
     if (fstatat(new_folder, new_name, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
         fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return 0; /* the kernel knows what that is */
+        return 0; /* renameat2() reports any error */
     struct limefile_identity one = limefile_identity_of(&st),
                              other = limefile_identity_of(&there);
     return is_full(fs, to, new_name, &there) && !limefile_identity_same_file(&one, &other)
@@ -392,7 +393,7 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
         if (kind == LIMEFS_CONTAINER && refused(fs, from, name, 0) == -EROFS)
             return -EROFS;
         if (kind != new_kind)
-            return -EXDEV; /* mv copies, then */
+            return -EXDEV; /* mv(1) then copies */
         say(fs, from, "rename", name,
             "records have numbers for names; setfattr -n user.lime.type changes the type");
         return -EPERM;

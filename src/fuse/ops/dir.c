@@ -1,4 +1,4 @@
-/* dir.c - directories listed: of the tree, of a container, of a face */
+/* dir.c - lists directories: of the source tree, of a container, of an export */
 #define _GNU_SOURCE
 #include "dir.h"
 #include "descriptor.h"
@@ -12,43 +12,42 @@
 #include <unistd.h>
 
 struct limefs_dir {
-    struct limefs_handle handle; /* first: the list leads here */
+    struct limefs_handle handle; /* first: fs->dirs points to it */
     struct limefs_node *node;
-    struct limefs_face *face; /* in use; NULL: no directory of a face; */
-    uint64_t ordinal;         /* in it */
+    struct limefs_face *face; /* the export that the directory is in, in use; or NULL */
+    uint64_t ordinal;         /* of the directory in the export */
 
-    struct limefs_lock lock;     /* guards what follows */
-    struct limefs_view *view;    /* pinned; NULL for a directory of the tree, or of a face */
-    struct limefs_fields *faces; /* of the view, that are listed; NULL: not yet */
-    uint64_t records;            /* that are listed before them, then */
+    struct limefs_lock lock;     /* guards the fields below */
+    struct limefs_view *view;    /* of a container: pinned; else NULL */
+    struct limefs_fields *faces; /* fields whose exports are listed; NULL: not yet */
+    uint64_t records;            /* number listed before the exports, once `faces` is set */
     uint64_t asked;              /* limefs_view_asked() at the last reply */
-    uint64_t plus_left;          /* more records are listed with their attributes */
-    DIR *stream;
-    uint64_t dev;         /* of the directory */
-    off_t offset;         /* where the stream stands */
-    struct dirent *entry; /* read, but did not fit into the last reply */
-    unsigned ahead_left;  /* so many names more are looked up as they are listed */
+    uint64_t plus_left;          /* records still to be listed with their attributes */
+    DIR *stream;                 /* of a directory of the source tree; else NULL */
+    uint64_t dev;                /* of that directory */
+    off_t offset;                /* of the stream */
+    struct dirent *entry;        /* read, but did not fit into the last reply */
+    unsigned ahead_left;         /* names still to be looked up while they are listed */
 };
 
-/* Where entries are put; `full` when one did not fit. */
+/* A reply that is being filled; `full` once an entry did not fit. */
 struct limefs_listing {
     fuse_req_t req;
     char *buf;
     size_t cap, used;
     bool full, plus;
-    struct stat container; /* whose records are listed */
+    struct stat container; /* attributes of the container that is listed */
 };
 
-/*
- * The list of a directory says what a name is only if somebody looks, 144 bytes of each file.
- * Whether its reader wants to know, shows after he has read the list, or in those before.
- */
+/* A listing shows that a file is a container only if the daemon looks the name up, for which it
+ * reads the first bytes of the file. It does so if a program has looked up names of this
+ * directory after an earlier listing, or names of any other directory a moment ago. */
 enum {
-    NAMES_AHEAD = 16384, /* of one list; what is known of more is forgotten before it is used */
+    NAMES_AHEAD = 16384, /* a listing; results for more would expire before they are used */
 };
 
-/* Seconds for which it is so in other directories, too; and what a look takes that is the last
- * one of its list: the store may have to fetch each file from a tape. */
+/* Seconds that such a moment lasts, and the duration of a look-up after which a listing makes
+ * no more of them: the storage may have to fetch each file from tape. */
 static const double looks_seconds = 2, slow_look_seconds = 0.1;
 
 static int open_face(struct limefs *fs, struct limefs_dir *dir)
@@ -80,7 +79,7 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
     if (fd < 0)
         return fd;
     limefs_lock(&fs->lock);
-    dir->dev = dir->node->stamp.dev; /* which the folder was compared with */
+    dir->dev = dir->node->stamp.dev; /* limefs_tree_folder() has checked it */
     limefs_unlock(&fs->lock);
     dir->stream = fdopendir(fd);
     int err = dir->stream ? 0 : -errno;
@@ -158,7 +157,7 @@ static void add_entry(struct limefs_listing *list, const char *name,
         list->used += n;
 }
 
-/* Without a look-up. */
+/* Adds an entry without attributes, which takes no lookup. */
 static void add_name(struct limefs_listing *list, const char *name, ino_t shown, mode_t type,
                      off_t next)
 {
@@ -166,9 +165,9 @@ static void add_name(struct limefs_listing *list, const char *name, ino_t shown,
     add_entry(list, name, &entry, next);
 }
 
-/* ---- what is in a face: "." and ".." are entries 0 and 1, number n of its files n + 2 ---- */
+/* ---- an export: "." and ".." are entries 0 and 1, file n is entry n + 2 ---- */
 
-/* Of "..": of the container's own directory it is not known here, and nobody asks. */
+/* Adds "." or "..". For the top directory of an export both show the same inode number. */
 static void list_dot(struct limefs *fs, const struct limefs_dir *dir,
                      struct limefs_listing *list, uint64_t offset)
 {
@@ -210,13 +209,13 @@ static void list_face(struct limefs *fs, struct limefs_dir *dir, struct limefs_l
         }
         limefile_face_entry(files, offset - 2, &entry);
         if (entry.parent > dir->ordinal)
-            break; /* parents ascend, and there may be 2^30 slices */
+            break; /* entries are sorted by parent, and there may be 2^30 slices */
         if (entry.parent == dir->ordinal)
             list_entry(fs, dir, list, offset - 2, &entry);
     }
 }
 
-/* ---- the faces of all records ---- */
+/* ---- the exports of all records ---- */
 
 static void list_faces(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
                        uint64_t offset)
@@ -225,23 +224,23 @@ static void list_faces(struct limefs *fs, struct limefs_dir *dir, struct limefs_
     struct stat st;
     uint64_t first = dir->records + 2, next = offset - first;
     if (!dir->faces && limefs_fields_of(fs, dir->view, &dir->faces) != 0)
-        return; /* what it has cannot be known */
+        return; /* without readable metadata there are no exports */
     while (!list->full && limefs_face_listed(fs, dir->view, dir->faces, &next, name, &st))
         add_name(list, name, st.st_ino, st.st_mode, (off_t)(first + next));
 }
 
-/* ---- a directory of the tree ---- */
+/* ---- a directory of the source tree ---- */
 
 bool limefs_dir_is_folder(const struct limefs_dir *dir)
 {
     return dir->stream != NULL;
 }
 
-/* A new list. */
+/* Called when a listing starts: true if names should be looked up in it. */
 static bool wants_names(struct limefs *fs, struct limefs_node *directory)
 {
     if (fs->options.entry_timeout <= 0 || fs->options.attr_timeout <= 0)
-        return false; /* they would be looked up all the same */
+        return false; /* the kernel would look them up again */
     limefs_lock(&fs->lock);
     bool wanted = directory->dir.ahead > 0 ||
                   (fs->looked > 0 && limefs_seconds() - fs->looked < looks_seconds);
@@ -253,13 +252,13 @@ static bool wants_names(struct limefs *fs, struct limefs_node *directory)
     return wanted;
 }
 
-/* The type of a plain file stays open: only a look inside tells a container. */
+/* Returns 0 (unknown) for a regular file: only its content shows whether it is a container. */
 static mode_t type_of(const struct dirent *entry)
 {
     return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
 }
 
-/* The next entry, or NULL; it stays the next one until dir->entry is NULL. */
+/* Returns the next entry or NULL, and the same one again until dir->entry is set to NULL. */
 static struct dirent *next_entry(struct limefs_dir *dir)
 {
     if (!dir->entry) {
@@ -274,8 +273,8 @@ static ino_t shown(const struct limefs *fs, const struct limefs_dir *dir, uint64
     return limefs_shown_inode(fs, dir->dev, ino);
 }
 
-/* A name that may be a container's is looked up with the caller's rights; false: it was not put
- * into the list. What this mount writes is left to look-ups. */
+/* Looks the next name up with the caller's rights, if it may be a container's, and adds it.
+ * False if it was not added. Files that this mount writes are left to the kernel's look-ups. */
 static bool list_looked_up(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list)
 {
@@ -298,7 +297,7 @@ static bool list_looked_up(struct limefs *fs, struct limefs_dir *dir,
         return false;
     if (limefs_seconds() - begin > slow_look_seconds)
         dir->ahead_left = 0;
-    bool renewed = known && found.kind != was; /* the kernel does not know yet */
+    bool renewed = known && found.kind != was; /* the kernel still has the old kind */
     if (found.kind != LIMEFS_CONTAINER && !renewed) {
         add_name(list, at->d_name, shown(fs, dir, at->d_ino), found.st.st_mode & S_IFMT,
                  at->d_off);
@@ -335,13 +334,13 @@ static int list_folder(struct limefs *fs, struct limefs_dir *dir, struct limefs_
 /* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
 
 enum {
-    PLUS_ALWAYS = 50000, /* records that are listed with their attributes; of the others, */
-    PLUS_FOR_ONE = 256,  /* so many for each that was looked up, but */
-    PLUS_NOT_EACH = 128, /* for one of so many, that tells whether they are still wanted */
+    PLUS_ALWAYS = 50000, /* first records, which are always listed with attributes */
+    PLUS_FOR_ONE = 256,  /* further ones with attributes, for each look-up of a record */
+    PLUS_NOT_EACH = 128, /* one of so many has none: its look-up shows that more are needed */
 };
 
-/* What the kernel does by itself where it has the choice, except that it knows of no reader who
- * takes names and attributes in turns of more than one reply. */
+/* Decides as the kernel does with READDIRPLUS_AUTO, but also suits a program that reads several
+ * replies of names and then their attributes. */
 static bool wants_attributes(struct limefs_dir *dir, uint64_t ordinal)
 {
     if (ordinal <= PLUS_ALWAYS)
@@ -372,8 +371,7 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
         limefs_view_forget(fs, dir->view, 1);
 }
 
-/* Of "." and "..", in a container of a tree; a container mounted by itself is its own parent.
- */
+/* Returns the inode number of "." or "..". A container that is mounted is its own parent. */
 static ino_t shown_dot(struct limefs *fs, const struct limefs_dir *dir,
                        const struct limefs_listing *list, uint64_t offset)
 {
@@ -381,13 +379,13 @@ static ino_t shown_dot(struct limefs *fs, const struct limefs_dir *dir,
         return 1;
     if (offset == 0)
         return limefs_shown_inode(fs, list->container.st_dev, list->container.st_ino);
-    limefs_lock(&fs->lock); /* others move it */
+    limefs_lock(&fs->lock); /* another thread may move the node */
     struct limefile_identity parent = dir->node->parent->stamp;
     limefs_unlock(&fs->lock);
     return limefs_shown_inode(fs, parent.dev, parent.ino);
 }
 
-/* Records that were looked up by name since the last reply. */
+/* Allows more records with attributes for those that were looked up since the last reply. */
 static void take_credit(struct limefs *fs, struct limefs_dir *dir)
 {
     uint64_t asked = limefs_view_asked(fs, dir->view, 0);
@@ -395,8 +393,8 @@ static void take_credit(struct limefs *fs, struct limefs_dir *dir)
     dir->asked = asked;
 }
 
-/* Where its faces are listed, too, the list is of the records that there were when it came to
- * them, so that each offset means the same for as long as it is read. */
+/* Once the listing has reached the exports, its number of records is fixed: each offset must
+ * keep its meaning for as long as the listing is read. */
 static void list_container(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list, uint64_t offset)
 {
@@ -431,7 +429,7 @@ void limefs_dir_renew(struct limefs *fs, struct limefs_dir *dir)
 {
     struct limefs_view *view;
     if (limefs_view_current(fs, dir->node, &view) != 0)
-        return; /* gone, or another's: the old list is as good as any */
+        return; /* removed, or not readable for the caller: keep the old listing */
     limefs_lock(&dir->lock);
     struct limefs_view *old = dir->view;
     dir->view = view;
@@ -447,7 +445,7 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
         return -EINVAL;
     int err = 0;
     limefs_lock(&dir->lock);
-    if (offset == 0) { /* a new list, of what is there now */
+    if (offset == 0) { /* a new listing starts */
         limefs_fields_release(dir->faces);
         dir->faces = NULL;
         dir->plus_left = 0;

@@ -1,4 +1,4 @@
-/* errand.c - requests that take seconds */
+/* errand.c - a work queue for requests that may take seconds */
 #include "errand.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ struct limefs_errands {
     struct limefs_lock lock;
     pthread_cond_t changed;
     bool ending;
-    struct limefs_errand *first, **last; /* the first one may be under way */
+    struct limefs_errand *first, **last; /* the thread may be running the first */
 };
 
 static void on_interrupt(fuse_req_t req, void *data)

@@ -1,4 +1,4 @@
-/* ops.c - FUSE operations: unpack the request, call, reply */
+/* ops.c - the FUSE operations: each unpacks its request, calls a function and replies */
 #define _GNU_SOURCE
 #include "ops.h"
 #include "attributes.h"
@@ -44,7 +44,7 @@ static void reply_entry(fuse_req_t req, int code, const struct fuse_entry_param 
     if (code)
         reply_error(req, code);
     else if (fuse_reply_entry(req, entry) != 0)
-        limefs_forget(fs_of(req), entry->ino, 1); /* the kernel has not got it */
+        limefs_forget(fs_of(req), entry->ino, 1); /* the kernel did not receive it */
 }
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
@@ -54,20 +54,20 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
                     FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS;
     if (fs->options.shared)
         want |= FUSE_CAP_POSIX_ACL;
-    if (fs->options.rw) /* the umask is ours to apply, or the folder's default list instead */
+    if (fs->options.rw) /* DONT_MASK: the file system below applies umask or default ACL */
         want |= FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_DONT_MASK;
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
-    if (fs->options.rw) /* an older libfuse does not know it: session.c */
+    if (fs->options.rw) /* session.c sets it for a libfuse that does not have it */
         want |= FUSE_CAP_HANDLE_KILLPRIV_V2;
 #endif
     conn->want |= want & conn->capable;
-    /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
+    /* Replies are sent from a buffer, so splicing costs time and saves none. */
     conn->want &=
         ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-    /* Which entries come with attributes is decided for each (dir.c), which knows of
-     * more than one list; so the kernel is not to guess. */
+    /* dir.c decides for each entry whether the reply has its attributes, from more than one
+     * listing. The kernel must not decide it. */
     conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
-    conn->max_read = fs->options.max_read; /* libfuse insists on hearing it here too */
+    conn->max_read = fs->options.max_read; /* libfuse requires it here as well as at mount */
     conn->max_background = 64;
     conn->congestion_threshold = 48;
 }
@@ -96,7 +96,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     struct stat st;
     const struct limefs_file *file = file_of(fi);
     int err;
-    if (file && file->fd >= 0) { /* it stays what it is, whatever its path leads to by now */
+    if (file && file->fd >= 0) { /* the path may lead to another file by now */
         err = fstat(file->fd, &st) == 0 ? 0 : -errno;
         if (!err && fs_of(req)->options.rw)
             limefs_follow_bytes(fs_of(req), file->node, &st);
@@ -175,7 +175,7 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
                      struct fuse_file_info *fi)
 {
     (void)ino;
-    if (fs_of(req)->options.rw) { /* it knows what it has not sent yet: data up to the end */
+    if (fs_of(req)->options.rw) { /* ENOSYS: a kernel that caches writes reports no holes */
         fuse_reply_err(req, ENOSYS);
         return;
     }
@@ -261,8 +261,7 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 /* ---- operations that change something ---- */
 
-/* Whatever has that number: nothing in a mount that only reads, and no face, nor what is in its
- * directory. */
+/* True unless the mount is read-only or the node id is an export's; else replies EROFS. */
 static bool is_writable(fuse_req_t req, fuse_ino_t ino)
 {
     bool writable = fs_of(req)->options.rw && !limefs_inode_now(fs_of(req), ino).face;
@@ -279,7 +278,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     (void)ino;
     struct limefs *fs = fs_of(req);
     ssize_t put = limefs_file_write(fs, file_of(fi), buf, size, (uint64_t)offset);
-    /* Where the kernel caches what is written, it asks for that itself. */
+    /* If the kernel caches the file, it sends an fsync request itself. */
     bool syncs = fi->flags & O_DSYNC && file_of(fi)->uncached;
     int err = put > 0 && syncs ? limefs_file_sync(fs, file_of(fi), false) : 0;
     if (err)
@@ -327,7 +326,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int whic
     if (!err)
         err = limefs_attr(fs, ino, &now);
     if (err == LIMEFILE_E_NO_RECORD && !(which & FUSE_SET_ATTR_SIZE)) {
-        /* Removed, of which the kernel notes the time; it would give a failure to close(2). */
+        /* The kernel sets times of a record that was removed; an error would fail close(2). */
         now =
             (struct stat){.st_ino = ino, .st_mode = S_IFREG | S_IRUSR | S_IWUSR, .st_nlink = 0};
         err = 0;
@@ -423,7 +422,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
         return;
     int err = S_ISREG(mode) ? limefs_create(fs, parent, name, mode, O_EXCL, &file, &entry)
                             : limefs_make_special(fs, parent, name, mode, dev, &entry);
-    if (!err && S_ISREG(mode)) { /* nobody will close it */
+    if (!err && S_ISREG(mode)) { /* no flush or release request follows */
         err = limefs_file_sync(fs, file, false);
         limefs_file_close(fs, file);
         if (err)
@@ -439,7 +438,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int data, struct fuse_fi
     reply_error(req, limefs_dir_sync(dir_of(fi)));
 }
 
-/* ---- with whose rights ---- */
+/* ---- the caller's rights ---- */
 
 static bool begin(fuse_req_t req, bool changes)
 {
@@ -452,8 +451,8 @@ static bool begin(fuse_req_t req, bool changes)
     return err == 0;
 }
 
-/* What moves bytes does so for who has opened the file: these requests may be the kernel's own,
- * or of anybody who has the descriptor. */
+/* Takes the rights of the user that opened the file: the request may come from the kernel
+ * itself or from any process that has the descriptor. */
 static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
 {
     const struct limefs_file *file = file_of(fi);
@@ -463,8 +462,8 @@ static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
     return err == 0;
 }
 
-/* An operation with the caller's rights, which asks, or which changes something; and one that
- * moves bytes. */
+/* These define an operation that only reads (ASKS) or that changes something (CHANGES), with
+ * the caller's rights, or that transfers bytes with the opener's rights (MOVES). */
 #define SERVED(how, may_begin, name, parameters, ...) \
     static void how##_##name parameters               \
     {                                                 \
@@ -559,18 +558,18 @@ static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_fil
     limefs_caller_end();
 }
 
-/* With whatever rights, what is closed is closed. */
+/* Closes the file even if the thread cannot take the opener's rights. */
 static void moves_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     const struct limefs_file *file = file_of(fi);
-    if (file->writes || file->target) /* else nothing is moved */
+    if (file->writes || file->target) /* only then are bytes written on close */
         limefs_caller_begin_moving(fs_of(req), file->uid, file->gid);
     op_release(req, ino, fi);
     limefs_caller_end();
 }
 
-/* A kernel that caches what is written tells times on its own account, by a descriptor that is
- * open for writing. */
+/* A kernel with a write-back cache sets times itself, through a file open for writing: such a
+ * request runs with the opener's rights. */
 static void changes_or_moves_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int which,
                                      struct fuse_file_info *fi)
 {
@@ -581,7 +580,8 @@ static void changes_or_moves_setattr(fuse_req_t req, fuse_ino_t ino, struct stat
     limefs_caller_end();
 }
 
-/* The others act on what is open, or tell what the kernel knows: with the daemon's own. */
+/* Those named op_* act on what the kernel has open or has looked up already; they run with the
+ * daemon's rights. */
 const struct fuse_lowlevel_ops limefs_ops = {
     .init = op_init,
     .lookup = asks_op_lookup,

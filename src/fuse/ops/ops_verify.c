@@ -1,4 +1,4 @@
-/* ops_verify.c - FUSE operations that may read a whole record before they are answered */
+/* ops_verify.c - FUSE operations that may read a whole record before they reply */
 #define _GNU_SOURCE
 #include "caller.h"
 #include "errand.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No interrupt comes once it has been called: the request is about to be gone. */
+/* No interrupt arrives after this call. It must precede the reply, which frees the request. */
 static void settle_interrupts(struct limefs_errand *errand)
 {
     fuse_req_interrupt_func(errand->req, NULL, NULL);
@@ -25,7 +25,7 @@ static void settle_interrupts(struct limefs_errand *errand)
 static void reply_open(struct limefs *fs, fuse_req_t req, struct limefs_file *file,
                        struct fuse_file_info *info, int err)
 {
-    if (limefs_verify_is_bad(&file->reader)) /* whatever the kernel has of it */
+    if (limefs_verify_is_bad(&file->reader)) /* the kernel may have cached bytes of it */
         info->keep_cache = 0;
     if (err) {
         limefs_file_close(fs, file);
@@ -37,20 +37,20 @@ static void reply_open(struct limefs *fs, fuse_req_t req, struct limefs_file *fi
 
 static int err_of(int err, enum limefile_verdict verdict)
 {
-    if (err == -EBUSY) /* somebody is writing it */
+    if (err == -EBUSY) /* the record is being written */
         return 0;
     return err ? err : verdict == LIMEFILE_BAD ? -EIO : 0;
 }
 
-/* Opening the file waits until its record is verified. */
+/* True if opening the file must wait until its record is verified. */
 static bool waits(const struct limefs *fs, const struct limefs_file *file)
 {
     return file->view && !file->target &&
            (fs->options.verify == LIMEFS_VERIFY_OPEN || limefs_verify_precedes(&file->reader));
 }
 
-/* Returns 0, or why the file cannot be opened. With verify=stream it can be opened whatever the
- * verdict is: a reader gets the verdict at the end of the record. */
+/* Returns 0, or -errno if the file cannot be opened. With verify=stream it can be opened even
+ * if the record is bad: a reader gets EIO at the end of the record. */
 static int verify_file(struct limefs *fs, const struct limefs_file *file,
                        const atomic_bool *stop)
 {
@@ -59,14 +59,14 @@ static int verify_file(struct limefs *fs, const struct limefs_file *file,
     int err = limefs_verify_ask(fs, file->view, ordinal, &verdict);
     if (err == -ENODATA) /* it has no checksum */
         return 0;
-    if (!err && verdict == LIMEFILE_UNVERIFIED) /* nobody has done it in the meantime */
+    if (!err && verdict == LIMEFILE_UNVERIFIED) /* not done in the meantime */
         err = limefs_verify_now(fs, file->view, ordinal, stop, &verdict);
     if (fs->options.verify == LIMEFS_VERIFY_STREAM)
         return err == -EINTR ? err : 0;
     return err_of(err, verdict);
 }
 
-/* A whole file of another format is made ready when it is opened first. */
+/* Verifies the record if required; prepares an export to a whole file at its first open. */
 static void run_open(struct limefs *fs, struct limefs_errand *errand)
 {
     struct limefs_file *file = errand->file;
@@ -77,7 +77,7 @@ static void run_open(struct limefs *fs, struct limefs_errand *errand)
     reply_open(fs, errand->req, file, &errand->info, err);
 }
 
-/* What is known now. -EAGAIN: it takes an errand. */
+/* Decides from what is known. Returns 0, an -errno, or -EAGAIN if the queue must do it. */
 static int try_open(struct limefs *fs, const struct limefs_file *file)
 {
     enum limefile_verdict verdict = LIMEFILE_GOOD;
@@ -104,7 +104,7 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_
 
 /* ---- getxattr of user.lime.verify and user.lime.cksum ---- */
 
-enum { ANSWER_MAX = 16 }; /* with the NUL */
+enum { ANSWER_MAX = 16 }; /* bytes, with the NUL */
 
 static void reply_answer(struct limefs *fs, struct limefs_errand *errand, int err,
                          const char *answer)
@@ -137,13 +137,13 @@ static void run_cksum(struct limefs *fs, struct limefs_errand *errand)
     reply_answer(fs, errand, err, answer);
 }
 
-/* Of a pinned view, which the errand gives back. 1: it has been sent. */
+/* Returns 1 if the queue now owns the request and the pin of its view, 0 if it has replied, or
+ * -errno if the caller must reply. */
 static int answer_or_send(struct limefs *fs, struct limefs_errand *errand, size_t size)
 {
     enum limefile_verdict verdict;
     char reason[LIMEFS_REASON_MAX];
     bool cksum = errand->run == run_cksum;
-    /* As long as any answer can be. */
     const char *longest = cksum ? "4294967295" : limefile_verdict_word(LIMEFILE_UNVERIFIED);
     int err = limefs_caller_may(errand->view->fd, R_OK);
     if (!err && !cksum)

@@ -14,7 +14,7 @@ int limefs_errno(int code)
 {
     if (code >= 0)
         return 0;
-    if (code == -EINTR) /* programs would try for ever to get what failed for good */
+    if (code == -EINTR) /* programs retry after EINTR, but this error is permanent */
         return EIO;
     if (code > -4096)
         return -code;
@@ -36,7 +36,7 @@ static void set_size(struct stat *st, uint64_t bytes)
     st->st_blksize = 128 * 1024;
 }
 
-/* *st is the container's before. */
+/* Changes the attributes *st of the container to those of the record. */
 static void fill_record(struct limefs *fs, struct limefs_view *view,
                         const struct limefile_record *record, struct stat *st)
 {
@@ -54,10 +54,10 @@ void limefs_attr_node(const struct limefs *fs, const struct limefs_node *node,
     *out = *st;
     out->st_ino = limefs_shown_inode(fs, st->st_dev, st->st_ino);
     if (node->kind == LIMEFS_DIRECTORY)
-        out->st_nlink = 1; /* "unknown", as elsewhere: containers are directories, too */
+        out->st_nlink = 1; /* "unknown": the real count lacks containers */
     if (node->kind != LIMEFS_CONTAINER)
         return;
-    /* Who may read the container may enter it. */
+    /* Read permission for the container implies search permission. */
     out->st_mode = S_IFDIR | (st->st_mode & 0666) | (st->st_mode & 0444) >> 2;
     out->st_nlink = 2;
     if (!node->parent)
@@ -74,7 +74,7 @@ static void fill_entry(const struct limefs *fs, uint64_t id, uint64_t generation
     entry->entry_timeout = fs->options.entry_timeout;
 }
 
-/* Seconds that it takes to read the list of all records and to ask for each. */
+/* Estimates the seconds that a program needs to list all records and to stat each. */
 static double listing_seconds(struct limefs *fs, struct limefs_view *view)
 {
     struct limefile_index *index = limefs_view_index(fs, view);
@@ -83,8 +83,7 @@ static double listing_seconds(struct limefs *fs, struct limefs_view *view)
     return seconds;
 }
 
-/* A list of very many records is good for so long: else ls would look all of them up once more.
- */
+/* Entries stay valid while a very long list is read: otherwise ls looks each up twice. */
 static double at_least(double listing, double timeout)
 {
     return timeout > 0 && timeout < listing ? listing : timeout;
@@ -103,10 +102,10 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
     entry->attr_timeout = at_least(listing, entry->attr_timeout);
     entry->entry_timeout = at_least(listing, entry->entry_timeout);
     if (fs->options.rw && entry->entry_timeout <= fs->options.entry_timeout)
-        entry->entry_timeout = 0; /* a plain name's meaning changes when records come */
+        entry->entry_timeout = 0; /* a type as a name means one record until another is added */
 }
 
-/* In a mount that writes, its name may soon mean another file: the same record, changed. */
+/* In a writable mount, the name leads to another file once the record changes. */
 void limefs_entry_face(const struct limefs *fs, const struct limefs_face_entry *face,
                        struct fuse_entry_param *entry)
 {
@@ -210,7 +209,7 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
     err = limefile_index_get(index, ordinal, &record);
     if (!err)
         err = limefs_view_check(fs, view, &record, NULL);
-    if (!err) { /* a new mtime, after an append, makes the kernel drop what it has cached */
+    if (!err) { /* a new mtime, as after an append, makes the kernel drop its cached pages */
         *out = limefs_view_stat_now(fs, view);
         fill_record(fs, view, &record, out);
     }
@@ -219,14 +218,14 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
     return err;
 }
 
-/* A file that is open is there without its name, too, and whatever became of it. */
+/* An open file is found even if its name was removed or leads to another file. */
 static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat *st)
 {
     int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
     if (fd < 0) {
         int err = limefs_tree_stat(fs, node, st);
         if (!err && !limefs_node_stands(fs, node, st))
-            err = -ESTALE; /* let the kernel look it up again */
+            err = -ESTALE; /* makes the kernel look it up again */
         return err;
     }
     int err = fstat(fd, st) == 0 ? 0 : -errno;

@@ -1,4 +1,4 @@
-/* xattr.c - user.lime.*, and where the bytes of records and files are (user.limefs.*) */
+/* xattr.c - reads and sets user.lime.*; locates the bytes of files with user.limefs.* */
 #define _GNU_SOURCE
 #include "xattr.h"
 #include "caller.h"
@@ -29,10 +29,10 @@
 
 enum {
     VALUE_MAX = 512,
-    /* An ACL as an attribute: a version, and entries of tag, permissions and id (acl(5)). */
+    /* An ACL attribute is a version and entries of tag, permissions and id (acl(5)). */
     ACL_HEADER = 4,
     ACL_ENTRY = 8,
-    ACL_PERM = 2, /* in an entry; the lower byte */
+    ACL_PERM = 2, /* offset of the permissions' low byte in an entry */
 };
 
 static const char *const record_names[] = {"type", "message", "record", "mb", "me", "offset"};
@@ -50,8 +50,8 @@ static int number(char *value, uint64_t n)
     return snprintf(value, VALUE_MAX, "%" PRIu64, n);
 }
 
-/* The header as it is in the container, for programs that examine it. A record that is being
- * written may be elsewhere. */
+/* Reads the record's header from the container, for programs that examine it. A record that is
+ * being written may be in another file. */
 static int header_value(const struct limefs_view *view, const struct limefile_record *record,
                         char *value)
 {
@@ -63,8 +63,8 @@ static int header_value(const struct limefs_view *view, const struct limefile_re
     return got == LIMEFILE_HEADER_BYTES ? (int)got : got < 0 ? (int)got : -ESTALE;
 }
 
-/* The value's length, or -ENODATA. What is only shown as a container (view->guise) has no data
- * at that offset. */
+/* Returns the value's length or -ENODATA. A file in another format that is shown as a container
+ * does not have the data at that offset. */
 static int record_value(const struct limefs_view *view, const struct limefile_record *record,
                         const char *key, char *value)
 {
@@ -104,7 +104,7 @@ static int container_value(const struct limefile_index *index, const char *key, 
     return -ENODATA;
 }
 
-/* The view that an id is of, pinned: of a container's node, a record or a face. */
+/* Pins the view for the node id of a container, a record or an export. Returns 0 or -errno. */
 static int pin_view(struct limefs *fs, uint64_t id, struct limefs_view **view)
 {
     struct limefs_inode it = limefs_inode_now(fs, id);
@@ -114,9 +114,9 @@ static int pin_view(struct limefs *fs, uint64_t id, struct limefs_view **view)
     return *view ? limefs_view_pin(fs, *view) : -ESTALE;
 }
 
-/* The kernel asks for it to judge who may read: modes alone, whose group bits are the list's
- * mask, would allow more. A directory may be entered by those who may read the container; a
- * face may be read alone. */
+/* Gets the container's ACL, with which the kernel checks permissions: the mode's group bits,
+ * which are the ACL's mask, would allow more. The permissions are limited to those in `most`;
+ * for a directory, read permission implies search permission. */
 static ssize_t acl_of_view(const struct limefs_view *view, bool directory, int most, char *buf,
                            size_t cap)
 {
@@ -141,7 +141,7 @@ static ssize_t get_acl(struct limefs *fs, uint64_t id, bool directory, char *buf
     return len;
 }
 
-/* A face has no attributes, but the container's list. */
+/* An export has no attribute but the container's ACL, limited to read permission. */
 static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
                            const char *name, char *buf, size_t cap)
 {
@@ -158,7 +158,7 @@ static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t
     return len;
 }
 
-/* The attributes that a record has if it holds the data of a field. */
+/* Formats an attribute that a record has only if it holds the data of a field. */
 static int verdict_value(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                          const char *key, char *value)
 {
@@ -221,7 +221,8 @@ static ssize_t give(const char *value, size_t len, char *buf, size_t cap)
     return (ssize_t)len;
 }
 
-/* A path to the node's own file that cannot be led astray. */
+/* Makes a path to the node's file that no rename can redirect. Returns the descriptor that the
+ * path leads to, which the caller closes, or -errno. */
 static int own_path(struct limefs *fs, struct limefs_node *node,
                     char path[LIMEFILE_FD_PATH_MAX])
 {
@@ -231,7 +232,7 @@ static int own_path(struct limefs *fs, struct limefs_node *node,
     return fd;
 }
 
-/* name NULL: the list of names. */
+/* Reads an attribute of the node's own file, or the list of names if name is NULL. */
 static ssize_t pass(struct limefs *fs, struct limefs_node *node, const char *name, char *buf,
                     size_t cap)
 {
@@ -255,7 +256,6 @@ bool limefs_xattr_is_acl(const char *name)
 
 enum { DEV_INO_MAX = 44 }; /* "DEVICE:INODE" */
 
-/* The open file's. */
 static ssize_t format_file(int fd, char *buf, size_t cap)
 {
     char text[DEV_INO_MAX];
@@ -282,18 +282,17 @@ static ssize_t get_files(struct limefs *fs, uint64_t id, char *buf, size_t cap)
     return len;
 }
 
-/* ---- user.limefs.range: where a record's bytes are, for programs that read them themselves
- * ---- */
+/* ---- user.limefs.range: where a record's bytes are, for programs that read them there ---- */
 
-/* Bytes that are looked at on their way must come this way, and what nobody has stored lies
- * nowhere. */
+/* True if programs may read the container themselves: not if the mount writes or must see the
+ * bytes to verify them, nor if the container is not stored as shown (view->guise). */
 static bool is_open_to_all(const struct limefs *fs, const struct limefs_view *view)
 {
     return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !view->guise;
 }
 
-/* What a face's file has of the record as it is stored, all in one piece, and its own bytes
- * before; `range` is the record's. */
+/* Limits `range`, the record's, to the bytes of it that a file of an export has as stored, and
+ * sets the number of bytes before them. False if they are not in one piece. */
 static bool stored_part(const struct limefile_face *files, uint64_t number,
                         struct limefile_range *range)
 {
@@ -311,14 +310,15 @@ static bool stored_part(const struct limefile_face *files, uint64_t number,
     return true;
 }
 
-/* Of a pinned view, and a file of its face or NULL. One that was made so soon after the last
- * change that the next might not show in the times is no measure for others. */
+/* Formats the value for a record of a pinned view, or for a file of its export if `files` is
+ * set. -ENODATA if the container changed so recently that its times might not show the next
+ * change: programs compare them. */
 static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                   const struct limefile_face *files, uint64_t number,
                   char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_record record;
-    char path[LIMEFILE_RANGE_PATH_MAX]; /* as /proc/mounts shows it, and names in the mount */
+    char path[LIMEFILE_RANGE_PATH_MAX]; /* of the container: absolute, as the daemon sees it */
     size_t root;
     struct limefile_index *index = limefs_view_index(fs, view);
     int err = limefile_index_get(index, ordinal, &record);
@@ -369,7 +369,7 @@ static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
     return len;
 }
 
-/* Of a record, or of a file that is made of one; not listed, as nobody is to copy it. */
+/* For a record or a file of an export. listxattr() omits it, so that no program copies it. */
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
@@ -385,7 +385,7 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
 {
     char value[VALUE_MAX];
     struct limefs_inode it = limefs_inode_now(fs, id);
-    /* Nobody else is let in who would have to be judged, and ls(1) asks no second time. */
+    /* The mount serves one user, so an ACL decides nothing; this error makes ls(1) stop. */
     if (!fs->options.shared && limefs_xattr_is_acl(name))
         return -EOPNOTSUPP;
     if (it.node == fs->inodes.root && strcmp(name, LIMEFS_STATS) == 0) {
@@ -404,10 +404,10 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (strcmp(name, ACL) == 0)
         return get_acl(fs, id, it.node != NULL, buf, cap);
     if (limefs_xattr_is_acl(name))
-        return -ENODATA; /* a default one: were it refused, cp(1) would give up, and ls(1) would
-                          * ask for no other file's */
+        return -ENODATA; /* a default ACL: with EOPNOTSUPP cp(1) would fail, and ls(1) would
+                          * read no other file's ACL */
     if (strncmp(name, "user.", 5) != 0)
-        return -EOPNOTSUPP; /* ls(1) then asks for no other file's security label */
+        return -EOPNOTSUPP; /* after this ls(1) reads no other file's security label */
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);
@@ -433,7 +433,7 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
         if (node && value_of_container(fs, node, names[i], value) < 0)
             continue; /* a container without a fault has no "fault" */
         if (it.view && value_of_record(fs, it.view, it.ordinal, names[i], value) == -ENODATA)
-            continue; /* nor has what is only shown as one an "offset" */
+            continue; /* a record of a file in another format has no "offset" */
         used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
     }
     for (size_t i = 0; it.view && i < COUNT(verdict_names); i++)
@@ -452,7 +452,7 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     char path[PATH_MAX];
     const char *key = name + strlen(PREFIX);
     if (strncmp(name, "user.", 5) != 0)
-        return -EOPNOTSUPP; /* cp -p tries, and does without */
+        return -EOPNOTSUPP; /* cp -p ignores this error */
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
         (strcmp(key, "type") && strcmp(key, "mb") && strcmp(key, "me"))) {
         limefs_log(LOG_ERR, "%s: record %llu: set %s: only %stype, %smb and %sme can be set",

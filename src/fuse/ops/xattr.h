@@ -1,6 +1,6 @@
 /*
- * xattr.h - the extended attributes user.lime.* of records and containers; those that a
- * file or directory of the tree has itself pass through.
+ * xattr.h - the extended attributes user.lime.* of records and containers. The attributes of
+ * other files and directories of the source tree pass through.
  */
 #ifndef LIMEFS_XATTR_H
 #define LIMEFS_XATTR_H
@@ -8,22 +8,23 @@
 #include "limefs.h"
 #include <sys/types.h>
 
-/* Reading this attribute of a record verifies it, and gives the verdict; it is not listed, so
- * that nobody does it by chance. */
+/* Reading this attribute verifies the record and returns the verdict. listxattr() omits it, so
+ * that no program starts a verification by accident. */
 #define LIMEFS_VERIFY "user.lime.verify"
 
-/* And this one reads it and gives what cksum(1) would print. */
+/* Reading this attribute reads the whole record and returns its sum as cksum(1) prints it. */
 #define LIMEFS_CKSUM "user.lime.cksum"
 
-/* Like getxattr(2) and listxattr(2): the length, also for cap 0; -ERANGE, -ENODATA ... */
+/* Like getxattr(2) and listxattr(2). Return the length, also if cap is 0, or a negative code
+ * for limefs_errno(): -ERANGE, -ENODATA ... */
 ssize_t limefs_xattr_get(struct limefs *, uint64_t id, const char *name, char *buf, size_t cap);
 ssize_t limefs_xattr_list(struct limefs *, uint64_t id, char *buf, size_t cap);
 
-/* An access control list, which to get takes no rights; the kernel itself asks for it, often,
- * to know what somebody may do. */
+/* True for the name of an access control list. Reading it requires no rights: the kernel reads
+ * it often, to check the permissions of any user. */
 bool limefs_xattr_is_acl(const char *name);
 
-/* Like setxattr(2); value NULL: removexattr(2). */
+/* Like setxattr(2), or removexattr(2) if value is NULL. Returns 0 or a negative code. */
 int limefs_xattr_set(struct limefs *, uint64_t id, const char *name, const char *value,
                      size_t len, int flags);
 

@@ -1,5 +1,5 @@
 /*
- * dir.h - an open directory: the records of a view, or a directory of the tree.
+ * dir.h - reads a directory: of the source tree, of a container or of an export. Thread-safe.
  */
 #ifndef LIMEFS_DIR_H
 #define LIMEFS_DIR_H
@@ -8,24 +8,25 @@
 
 struct limefs_dir;
 
+/* Opens the directory with that node id, with the caller's rights. Returns 0 or -errno. */
 int limefs_dir_open(struct limefs *, uint64_t id, struct limefs_dir **);
 void limefs_dir_close(struct limefs *, struct limefs_dir *);
-/* What it stands for is on the disk. */
+/* Calls fsync() on the directory or the container. Returns 0 or -errno. */
 int limefs_dir_sync(struct limefs_dir *);
 
 void limefs_dirs_release(struct limefs *); /* closes all */
 
-/* A container's list that begins, at first or as by rewinddir(), is of what its name leads to
- * then: whether that may be something else than what was listed last, and the change to it, if
- * the caller may read it. */
+/* When a listing of a container starts, at offset 0: limefs_dir_is_old() is true if the name of
+ * the container may lead to something else than before. limefs_dir_renew() then lists the
+ * current container, if the caller may read it. */
 bool limefs_dir_is_old(struct limefs *, struct limefs_dir *);
 void limefs_dir_renew(struct limefs *, struct limefs_dir *);
 
-/* It is one of the tree, whose names may be looked up as they are listed: with the caller's
- * rights. */
+/* True for a directory of the source tree: limefs_dir_read() with `plus` may look names up in
+ * it, so the thread must have the caller's rights. */
 bool limefs_dir_is_folder(const struct limefs_dir *);
 
-/* Fills buf with entries after `offset`, with attributes if `plus`; bytes, or -errno. */
+/* Fills buf with entries after `offset`, with attributes if `plus`. Returns bytes or -errno. */
 ssize_t limefs_dir_read(struct limefs *, fuse_req_t, struct limefs_dir *, char *buf, size_t cap,
                         off_t offset, bool plus);
 

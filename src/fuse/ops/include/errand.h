@@ -1,6 +1,6 @@
 /*
- * errand.h - requests that take seconds: done one after another by a thread of their own, so
- * that those that take no time always find one that serves them.
+ * errand.h - a work queue for requests that may take seconds. One thread handles them in order,
+ * so that the threads of libfuse stay free for short requests.
  */
 #ifndef LIMEFS_ERRAND_H
 #define LIMEFS_ERRAND_H
@@ -13,21 +13,22 @@
 struct limefs_errand {
     struct limefs_errand *next;
     fuse_req_t req;
-    /* Does it and replies; the errand is freed after it. */
+    /* Runs on the queue's thread: handles the request, removes its interrupt function and
+     * replies. The queue frees the entry afterwards. */
     void (*run)(struct limefs *, struct limefs_errand *);
-    atomic_bool stop; /* the caller has gone, or the mount ends: soon, please */
+    atomic_bool stop; /* the request was interrupted, or the mount ends: return soon */
 
     struct limefs_view *view; /* pinned */
     uint64_t ordinal;
-    struct limefs_file *file; /* of an open */
+    struct limefs_file *file; /* for an open */
     struct fuse_file_info info;
 };
 
-/* Before the loop begins, and after it has ended. */
+/* Start and stop the thread: before the first request and after the last. 0 or -errno. */
 int limefs_errands_begin(struct limefs *);
 void limefs_errands_end(struct limefs *);
 
-/* Takes a copy. -ENOMEM. */
+/* Appends a copy of the entry to the queue. Returns 0 or -ENOMEM. */
 int limefs_errand_send(struct limefs *, const struct limefs_errand *);
 
 #endif

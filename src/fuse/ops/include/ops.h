@@ -11,11 +11,11 @@ struct limefs_file;
 
 /* ---- ops_verify.c ---- */
 
-/* Replies to an open, once the record is verified where that is wanted. Takes the file. */
+/* Replies to an open, after verifying the record if the options require it. Owns the file. */
 void limefs_op_reply_open(fuse_req_t req, struct limefs_file *, struct fuse_file_info *);
 
-/* A getxattr of LIMEFS_VERIFY or LIMEFS_CKSUM: true if that is what it is, and it is taken care
- * of. */
+/* Handles a getxattr of LIMEFS_VERIFY or LIMEFS_CKSUM of a record, including the reply. Returns
+ * false for any other name and for files that are not records. */
 bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 
 #endif

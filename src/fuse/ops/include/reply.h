@@ -1,5 +1,6 @@
 /*
- * reply.h - what the kernel is told: attributes, entries, errors.
+ * reply.h - attributes, entries and errors for replies to the kernel. Functions that return an
+ * int give 0 or a negative code for limefs_errno().
  */
 #ifndef LIMEFS_REPLY_H
 #define LIMEFS_REPLY_H
@@ -9,29 +10,29 @@
 
 #include <fuse_lowlevel.h>
 
-/* A negative code of ours or of limefile's as the errno that a reader should see. */
+/* Converts a negative errno or LIMEFILE_E_* code to the errno that programs see; 0 to 0. */
 int limefs_errno(int code);
 
-/* Attributes of what a node stands for (st: its file's). */
+/* Sets *out to the attributes of the node, whose file has the attributes *st. */
 void limefs_attr_node(const struct limefs *, const struct limefs_node *, const struct stat *st,
                       struct stat *out);
 
-/* Look-ups for a reply; each takes one lookup, which limefs_forget() gives back. */
+/* Fill an entry for a reply. Each entry has one lookup, which limefs_forget() drops. */
 int limefs_entry(struct limefs *, uint64_t parent, const char *name, struct fuse_entry_param *);
-/* Of a file of the tree that has just been made, whatever has its name by now. */
+/* For a file that was just created, whichever file has its name now. */
 int limefs_entry_made(struct limefs *, struct limefs_node *directory, const char *name,
                       const struct stat *, struct fuse_entry_param *);
-/* Of what was found in the tree. */
+/* For a file that limefs_tree_look() found. */
 int limefs_entry_node(struct limefs *, struct limefs_node *directory, const char *name,
                       const struct limefs_found *, struct fuse_entry_param *);
 void limefs_entry_record(struct limefs *, struct limefs_view *, const struct limefile_record *,
                          struct fuse_entry_param *);
-/* Of what the room of faces has looked up. */
+/* For a file of an export; passes on the lookup that faces.h took. */
 void limefs_entry_face(const struct limefs *, const struct limefs_face_entry *,
                        struct fuse_entry_param *);
 void limefs_forget(struct limefs *, uint64_t id, uint64_t n);
 
-/* Current attributes of anything that has a node id. */
+/* Gets the current attributes of any node id. */
 int limefs_attr(struct limefs *, uint64_t id, struct stat *);
 
 #endif
