@@ -1,4 +1,4 @@
-/* ahead.c - the threads that read ahead, and the blocks that they read */
+/* ahead.c - threads that read blocks of containers ahead */
 #define _GNU_SOURCE
 #include "ahead.h"
 
@@ -11,23 +11,23 @@ enum {
     BLOCK_BYTES = 1 << 20,
     STRIDE = BLOCK_BYTES + LIMEFILE_DIRECT_ALIGN, /* direct reads end at whole pages */
     MEMORY = BLOCKS * STRIDE,
-    LEAST = 64 << 10,     /* a smaller request is not answered from blocks */
-    SEQUENCE = 256 << 10, /* bytes that a reader has read in sequence before blocks are read */
-    IDLE_SECONDS = 8,     /* after which unused blocks give their memory back */
+    LEAST = 64 << 10,     /* bytes of the smallest request that is answered from blocks */
+    SEQUENCE = 256 << 10, /* bytes that must be read in sequence before blocks are read */
+    IDLE_SECONDS = 8,     /* until the memory of unused blocks is freed */
 };
 
 struct limefs_ahead {
     struct limefs *fs;
     pthread_t threads[THREADS];
     unsigned started;
-    struct limefs_lock lock; /* guards what follows */
-    pthread_cond_t queued;   /* a block is to be read, or the threads are to end */
+    struct limefs_lock lock; /* guards the fields below */
+    pthread_cond_t queued;   /* a block was queued, or the threads must end */
     pthread_cond_t loaded;   /* a block was read */
     bool ending;
     struct limefs_forward forward; /* its slots are the blocks */
     char *memory;                  /* of all blocks; NULL while no file is read ahead */
     struct {
-        struct limefs_file *file;       /* for which it is being read, or NULL */
+        struct limefs_file *file;       /* that the block is being read for, or NULL */
         struct limefile_identity stamp; /* of the container before the block was read */
     } block[BLOCKS];
     int queue[BLOCKS]; /* blocks that no thread has begun to read, oldest first */
@@ -36,8 +36,8 @@ struct limefs_ahead {
 
 /* ---- the threads ---- */
 
-/* A change within one tick of the clock shows the same times before and after, so a container
- * that has just been changed is not read ahead. */
+/* Returns false on error, and for a container that was just changed: a second change in the
+ * same tick of the clock would leave its times the same. */
 static bool read_block(struct limefs_ahead *ahead, int number)
 {
     struct limefs_file *file = ahead->block[number].file;
@@ -113,7 +113,7 @@ static void *work(void *data)
 
 /* ---- requests ---- */
 
-/* Large pages: the kernel pins what it copies from page by page. */
+/* Allocates the blocks, in huge pages: the kernel pins the memory of a reply page by page. */
 static bool has_memory(struct limefs_ahead *ahead)
 {
     if (ahead->memory)
@@ -127,8 +127,8 @@ static bool has_memory(struct limefs_ahead *ahead)
     return true;
 }
 
-/* All of it is, or the kernel does not tell. A part may be there by the kernel's own read-ahead
- * in the container, which is slower. */
+/* True if the page cache has the whole block, or the kernel does not report it. A part of it
+ * may be there from the kernel's own read-ahead in the container, which is slower. */
 static bool is_in_memory(const struct limefs_file *file, const struct limefs_extent *block)
 {
     size_t n = (size_t)(block->to - block->from);
@@ -151,7 +151,7 @@ static void queue_blocks(struct limefs_ahead *ahead, struct limefs_file *file,
     }
 }
 
-/* Waits for blocks that are being read. Returns how many blocks have the bytes, or 0. */
+/* Waits for blocks that are being read. Returns how many blocks have all the bytes, or 0. */
 static int wait_for_blocks(struct limefs_ahead *ahead, const struct limefs_want *want,
                            int blocks[LIMEFS_PIECES_MAX])
 {
@@ -166,7 +166,7 @@ static int wait_for_blocks(struct limefs_ahead *ahead, const struct limefs_want 
     return count;
 }
 
-/* The container is still as it was before these blocks were read. */
+/* True if the container is still as it was before these blocks were read. */
 static bool are_current(const struct limefs_ahead *ahead, const struct limefs_file *file,
                         const int *blocks, int count)
 {
@@ -218,7 +218,7 @@ void limefs_ahead_release(struct limefs *fs, struct limefs_pieces *pieces)
     limefs_unlock(&fs->ahead->lock);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and stop ---- */
 
 void limefs_ahead_closing(struct limefs *fs, const struct limefs_file *file)
 {

@@ -1,10 +1,9 @@
 /*
- * backend_local.c - reads by the daemon itself
+ * backend_local.c - reads a container without the job
  *
- * Large requests for what is not in memory go around the page cache (O_DIRECT): several of
- * them keep the disk busy, the bytes are copied once less, and they end up in memory once,
- * in the kernel's cache of this mount. What is in memory already, and small requests, are
- * read the ordinary way. The figures: docs/performance.md.
+ * Large requests for bytes that are not in memory bypass the page cache (O_DIRECT): several of
+ * them keep the disk busy, the bytes are copied once less, and only the kernel's cache of this
+ * mount holds them. All other requests use the page cache.
  */
 #define _GNU_SOURCE
 #include "file.h"
@@ -15,7 +14,7 @@
 
 /* ---- around the page cache ---- */
 
-/* The container once more, for direct reads; -1 where the file system has no such thing. */
+/* Returns a descriptor for direct reads, or < 0 if the file system does not support them. */
 static int direct_fd(struct limefs_file *file)
 {
     limefs_lock(&file->lock);
@@ -38,7 +37,7 @@ ssize_t limefs_local_read(struct limefs_file *file, char *buf, size_t n, uint64_
         ssize_t got = fd < 0 ? -EINVAL : limefile_read_around(fd, buf, n, at, bytes);
         if (got == (ssize_t)n)
             return got;
-        /* Refused, or cut short: the ordinary way tells what is wrong. */
+        /* If the direct read failed or is short, a read through the page cache shows why. */
     }
     *bytes = buf;
     return limefile_fd_read(file->view->fd, buf, n, at);
@@ -46,7 +45,7 @@ ssize_t limefs_local_read(struct limefs_file *file, char *buf, size_t n, uint64_
 
 int64_t limefs_file_seek(struct limefs_file *file, int64_t offset, int whence)
 {
-    if (file->face) { /* data up to the end */
+    if (file->face) { /* an export has no holes */
         struct limefile_face_entry entry;
         limefile_face_entry(limefs_face_files(file->face), file->number, &entry);
         if (offset < 0 || (uint64_t)offset >= entry.bytes)
@@ -67,6 +66,6 @@ int64_t limefs_file_seek(struct limefs_file *file, int64_t offset, int whence)
         return -errno; /* ENXIO: a hole to the end of the container */
     if (at - begin < bytes)
         return at - begin;
-    /* Beyond this record: no more data, or the hole that every file ends with. */
+    /* The result is beyond the record: no more data, or the hole at the end of every file. */
     return whence == SEEK_DATA ? -ENXIO : bytes;
 }

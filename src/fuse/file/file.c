@@ -1,4 +1,4 @@
-/* file.c - files opened, changed and closed */
+/* file.c - opens, changes and closes files */
 #define _GNU_SOURCE
 #include "file.h"
 #include "ahead.h"
@@ -34,7 +34,7 @@ static void free_file(struct limefs_file *file)
     free(file);
 }
 
-/* Of a pinned view, which it keeps. */
+/* Sets the file's record. On success, the file takes over the pin of the view. */
 static int take_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                        struct limefs_file *file)
 {
@@ -91,7 +91,7 @@ static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     return err;
 }
 
-/* What it knows of the record is as old as the face. */
+/* Opens a file of an export, for reading only. */
 static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordinal, int flags,
                      struct limefs_file *file)
 {
@@ -105,7 +105,7 @@ static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     err = entry.directory ? -EISDIR : 0;
     if (!err)
         err = take_record(fs, view, limefs_face_record(face), file);
-    if (!err) /* the record has not become another one meanwhile */
+    if (!err) /* the record must be the one that the export was made from */
         err = limefs_face_check(fs, face);
     if (err) {
         limefs_face_leave(fs, face);
@@ -117,8 +117,9 @@ static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     return 0;
 }
 
-/* With the caller's rights. A kernel that caches what is written reads, too, from what is only
- * written to: pages of which a part is written, and which only those see who may read. */
+/* Opens with the caller's rights. A file opened for writing only is reopened for reading, too,
+ * with the daemon's rights: a kernel with a write-back cache reads pages that are written in
+ * part, and shows them only to processes that may read the file. */
 static int open_plain_fd(int file, int flags)
 {
     int fd = limefile_reopen(file, (flags & O_ACCMODE) | O_NONBLOCK);
@@ -133,7 +134,8 @@ static int open_plain_fd(int file, int flags)
     return both;
 }
 
-/* O_TRUNC, once it is known that this is the file; by whom may write to it. */
+/* Truncates for O_TRUNC, once the file is known to be the right one, with the caller's rights.
+ */
 static int empty(struct limefs *fs, struct limefs_node *node, int file, int fd, int flags)
 {
     int to =
@@ -146,8 +148,8 @@ static int empty(struct limefs *fs, struct limefs_node *node, int file, int fd, 
     return err;
 }
 
-/* What the kernel knows by the node, open; *st as it is then. Two files must not share the
- * pages of one node. */
+/* Opens the node's file and sets *st to its attributes. Returns -ESTALE if it is not the file
+ * that the kernel knows by the node: two files must not share the pages of one node. */
 static int open_node(struct limefs *fs, struct limefs_node *node, int flags, struct stat *st)
 {
     int file = limefs_tree_hold(fs, node);
@@ -169,7 +171,7 @@ static int open_node(struct limefs *fs, struct limefs_node *node, int flags, str
     return err;
 }
 
-/* With fs->lock held. */
+/* Called with fs->lock held. */
 static void take_writer(struct limefs_file *file, int flags,
                         const struct limefile_identity *stamp)
 {
@@ -177,9 +179,9 @@ static void take_writer(struct limefs_file *file, int flags,
     file->appends = limefs_append_opened(file->node, flags, stamp);
 }
 
-/* What the kernel has read before is good still. Not if the file may have been changed since,
- * with the same times; but the kernel knows itself what was written through this mount, unless
- * the times are of whole seconds. With fs->lock held. */
+/* True if the kernel's cached pages are valid: the file has not changed, nor can it have
+ * changed with the same times. The kernel knows what was written through this mount; so such a
+ * change is valid, unless times are whole seconds. Called with fs->lock held. */
 static bool keeps_pages(struct limefs_node *node, const struct limefile_identity *stamp,
                         bool moving)
 {
@@ -205,7 +207,7 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     bool moving = reads && limefile_is_being_written(file->fd, &stamp.ctime);
     limefs_lock(&fs->lock);
     *keep = keeps_pages(node, &stamp, moving);
-    file->node = node; /* the kernel keeps it as long as the file is open */
+    file->node = node; /* the kernel holds a lookup of it as long as the file is open */
     node->plain.opened = true;
     if (!reads)
         take_writer(file, flags, &stamp);
@@ -248,7 +250,7 @@ int limefs_file_of_record(struct limefs *fs, struct limefs_view *view,
     if (err) {
         if (file)
             free_file(file);
-        limefs_target_close(fs, target, true); /* what was not opened is not finished */
+        limefs_target_close(fs, target, true); /* forced: the record is not complete */
         limefs_view_unpin(fs, view);
         return err;
     }
@@ -281,7 +283,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     return 0;
 }
 
-/* What the file is like now is our own doing. */
+/* Closes a file of the source tree. Its state now results from writes of this mount. */
 static void close_plain(struct limefs *fs, struct limefs_file *file)
 {
     struct stat st;
@@ -351,7 +353,7 @@ void limefs_files_release(struct limefs *fs)
         close_file(fs, (struct limefs_file *)fs->files, true);
 }
 
-/* ---- changes: for a record, or a file of the tree ---- */
+/* ---- changes of a record or of a file of the source tree ---- */
 
 ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const char *buf,
                           size_t n, uint64_t offset)
@@ -377,7 +379,7 @@ int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)
         return fsync(file->fd) == 0 ? 0 : -errno;
     limefs_append_flushed(fs, file->node);
     limefs_told_note(fs, file->node, file->fd);
-    int fd = dup(file->fd); /* some file systems tell of late errors when a file is closed */
+    int fd = dup(file->fd); /* some file systems report late errors when a file is closed */
     return fd < 0 ? -errno : close(fd) == 0 ? 0 : -errno;
 }
 

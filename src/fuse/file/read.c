@@ -1,8 +1,8 @@
 /*
- * read.c - answers a request for bytes of an open file, from whichever source has them
+ * read.c - answers read requests from the job's window, blocks read ahead, or the container
  *
- * Data that an export has in common with its record are read like the record. What is computed
- * reads the record in the same way into a buffer, and is made of that.
+ * Bytes that an export has in common with its record are read like the record. Computed bytes
+ * are made from the record's bytes, which are read in the same way into a second buffer.
  */
 #include "ahead.h"
 #include "append.h"
@@ -17,7 +17,7 @@
 #include <syslog.h>
 
 enum {
-    READ_TRIES = 3, /* when the container changes underneath a read */
+    READ_TRIES = 3, /* if the container changes during a read */
 };
 
 void limefs_answer_release(struct limefs *fs, struct limefs_answer *answer)
@@ -49,9 +49,9 @@ static void take_sample(struct limefs_file *file, const char *bytes, size_t n, u
     limefs_unlock(&file->lock);
 }
 
-/* *grown: something was added since the last check, or its bytes may have been others for a
- * while, so that what was read is to be read again. A container that was written anew, and is
- * longer, looks the same from outside; but then the sample is seldom where it was. */
+/* Checks that the container still has the record. *grown: it has, or may have, changed since
+ * the last check, so the bytes must be read again. A container that was overwritten and is
+ * longer looks like one that has grown, but then the sample is rarely at the same offset. */
 static int check(struct limefs *fs, struct limefs_file *file, bool *grown)
 {
     limefs_lock(&file->lock);
@@ -59,9 +59,9 @@ static int check(struct limefs *fs, struct limefs_file *file, bool *grown)
     int err = limefs_view_check(fs, file->view, &file->record, &file->checked);
     *grown = !limefile_identity_equal(&before, &file->checked);
     if (*grown)
-        limefs_job_drop(fs, file->view); /* before anybody can see that it was noticed */
+        limefs_job_drop(fs, file->view); /* before another thread sees the new `checked` */
     if (!err && *grown && !sample_stands(file)) {
-        file->checked = before; /* so that it fails for ever */
+        file->checked = before; /* every later check must fail, too */
         err = -ESTALE;
     }
     limefs_unlock(&file->lock);
@@ -74,7 +74,7 @@ static void answer_with(struct limefs_answer *answer, const char *bytes, size_t 
     answer->count = 1;
 }
 
-/* Returns true if what was fetched ahead has the bytes. */
+/* Returns true if the window or the blocks read ahead have the bytes. */
 static bool read_fetched(struct limefs *fs, struct limefs_file *file,
                          const struct limefs_range *range, struct limefs_answer *answer)
 {
@@ -113,7 +113,7 @@ static ssize_t read_container(struct limefs *fs, struct limefs_file *file, char 
     return got;
 }
 
-/* Looks at the container after the read, so that what was read is what was there. */
+/* Checks the container after the read: only then the bytes are known to be the record's. */
 static ssize_t read_record(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
                            uint64_t offset, struct limefs_answer *answer)
 {
@@ -141,8 +141,8 @@ static ssize_t read_record(struct limefs *fs, struct limefs_file *file, char *bu
     return -EIO;
 }
 
-/* What is given is never older than a write that had ended when the request came (forward.h),
- * and the record was at that place (shape). 0: the job has not got it. */
+/* Reads from the job's window. The bytes are never older than a write that ended before this
+ * request (forward.h), and the record was at this place (shape). Returns 0 without them. */
 static ssize_t read_written_by_job(struct limefs *fs, struct limefs_file *file, size_t n,
                                    uint64_t offset, struct limefs_answer *answer)
 {
@@ -166,13 +166,13 @@ static ssize_t read_written_by_job(struct limefs *fs, struct limefs_file *file, 
         return 0;
     if (limefs_view_is_known(fs, view))
         return (ssize_t)range.n;
-    limefs_job_drop(fs, view); /* nobody here has it open for writing, and somebody else has */
+    limefs_job_drop(fs, view); /* a process outside of this mount has changed the container */
     limefs_answer_release(fs, answer);
     return 0;
 }
 
-/* Of a view that is, or was, written to: its records may be elsewhere and of another length
- * than when they were opened. */
+/* Reads a record of a view that this mount writes to or has written to: since the open, the
+ * record may have moved and changed its length. */
 static ssize_t read_written(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
                             uint64_t offset, struct limefs_answer *answer)
 {
@@ -187,7 +187,7 @@ static ssize_t read_written(struct limefs *fs, struct limefs_file *file, char *b
         return err;
     ssize_t got = 0;
     if (limefs_view_generation(fs, view, file->record.ordinal) != file->generation)
-        got = -ESTALE; /* removed, and another appended */
+        got = -ESTALE; /* the record was removed, and another one appended */
     else if (offset < place.bytes) {
         if (n > place.bytes - offset)
             n = (size_t)(place.bytes - offset);
@@ -231,7 +231,7 @@ static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char
     ssize_t got = -ESTALE;
     if (!is_written(file))
         got = read_record(fs, file, buf, n, offset, answer);
-    if (is_written(file)) { /* by now: what was read may have been elsewhere */
+    if (is_written(file)) { /* also if that began during the read: the record may have moved */
         limefs_answer_release(fs, answer);
         got = read_written(fs, file, buf, n, offset, answer);
     }
@@ -243,15 +243,15 @@ static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char
 
 /* ---- exports ---- */
 
-/* The record, while something is computed of it. The library asks for a few sites at a time, so
- * more is read at once: as much as the whole request takes, if all goes in order. */
+/* The record as source of computed bytes. The library requests a few sites at a time, so at
+ * least `ahead` bytes are read at once: those for the whole request, if it goes in order. */
 struct source {
     struct limefs *fs;
     struct limefs_file *file;
     size_t ahead;
-    struct limefs_answer answer; /* of the last read, */
-    uint64_t at;                 /* which began here */
-    size_t n;
+    struct limefs_answer answer; /* of the last read */
+    uint64_t at;                 /* its offset in the record */
+    size_t n;                    /* its bytes */
 };
 
 static size_t smaller(uint64_t a, size_t b)
@@ -275,7 +275,7 @@ static int refill(struct source *source, size_t n, uint64_t offset)
     return 0;
 }
 
-/* Bytes [from, from + n) of an answer. */
+/* Copies bytes [from, from + n) of an answer. */
 static void copy_part(const struct limefs_answer *answer, size_t from, size_t n, char *to)
 {
     for (int i = 0; i < answer->count && n > 0; i++) {
@@ -288,7 +288,7 @@ static void copy_part(const struct limefs_answer *answer, size_t from, size_t n,
     }
 }
 
-/* Bytes of an answer that are in one piece; NULL: they are not. */
+/* Returns bytes [from, from + n) of an answer, or NULL if they are not in one piece. */
 static const char *whole_part(const struct limefs_answer *answer, size_t from, size_t n)
 {
     for (int i = 0; i < answer->count; from -= answer->iov[i++].iov_len)
@@ -299,7 +299,7 @@ static const char *whole_part(const struct limefs_answer *answer, size_t from, s
     return NULL;
 }
 
-/* The library's data, as it asks for them. */
+/* Gives the library the bytes that it requests. */
 static ssize_t lend_source(void *context, void *buf, size_t n, uint64_t offset,
                            const void **data)
 {
@@ -311,7 +311,7 @@ static ssize_t lend_source(void *context, void *buf, size_t n, uint64_t offset,
         return err;
     size_t from = (size_t)(offset - source->at);
     if (n > source->n - from)
-        n = source->n - from; /* the end */
+        n = source->n - from; /* the end of the record */
     *data = whole_part(&source->answer, from, n);
     if (!*data) {
         copy_part(&source->answer, from, n, buf);
@@ -327,7 +327,7 @@ static ssize_t compute(struct limefs *fs, struct limefs_file *file, char *buf, s
     limefile_face_entry(limefs_face_files(file->face), file->number, &entry);
     double ratio = (double)file->record.bytes / (double)entry.bytes;
     struct source source = {.fs = fs, .file = file};
-    if (!limefs_face_jumps(file->face)) /* openQCD's order goes to and fro */
+    if (!limefs_face_jumps(file->face)) /* openQCD's order jumps back and forth */
         source.ahead = (size_t)((double)n * ratio) + 1;
     ssize_t got = limefile_face_read_lent(limefs_face_files(file->face), file->number, buf, n,
                                           offset, lend_source, &source);
@@ -337,11 +337,11 @@ static ssize_t compute(struct limefs *fs, struct limefs_file *file, char *buf, s
     return got;
 }
 
-/* Own bytes before, the record's, own bytes after: as many of them as the request takes. */
+/* The parts of a request: the export's own bytes, stored bytes of the record, own bytes. */
 struct parts {
     struct iovec before, after;
     size_t stored;
-    uint64_t at; /* of the stored ones, in the record */
+    uint64_t at; /* offset of the stored bytes in the record */
 };
 
 static size_t add_own(const struct limefile_face *face, uint64_t number, uint64_t offset,
@@ -355,7 +355,7 @@ static size_t add_own(const struct limefile_face *face, uint64_t number, uint64_
     return own->iov_len;
 }
 
-/* How many of the n bytes these are: all, unless the file ends before, or has more parts. */
+/* Returns how many of the n bytes are in `parts`: fewer if the file ends or has more parts. */
 static size_t find_parts(const struct limefs_file *file, size_t n, uint64_t offset,
                          struct parts *parts)
 {
@@ -376,7 +376,7 @@ static size_t find_parts(const struct limefs_file *file, size_t n, uint64_t offs
     return used;
 }
 
-/* A copy of own bytes: the answer may be looked at for longer than the face is there. */
+/* Copies own bytes to a buffer of the thread: the answer may outlive the export. */
 static int copy_own(struct parts *parts)
 {
     char *own = limefs_second_buffer(parts->before.iov_len + parts->after.iov_len + 1);
@@ -391,7 +391,7 @@ static int copy_own(struct parts *parts)
     return 0;
 }
 
-/* Puts own bytes around what was read of the record. */
+/* Adds the own bytes before and after those that were read from the record. */
 static void surround(struct limefs_answer *answer, const struct parts *parts)
 {
     struct iovec iov[LIMEFS_ANSWER_PARTS];
@@ -438,7 +438,7 @@ static ssize_t read_face(struct limefs *fs, struct limefs_file *file, char *buf,
     ssize_t got = find_parts(file, n, offset, &parts) == n
                       ? read_parts(fs, file, buf, &parts, answer)
                       : compute(fs, file, buf, n, offset, answer);
-    err = limefs_face_check(fs, file->face); /* what was read may be newer */
+    err = limefs_face_check(fs, file->face); /* the bytes may be newer than the export */
     return err ? err : got;
 }
 

@@ -1,6 +1,6 @@
 /*
- * file.h - an open file: a record of a view, a file of a face of one, or a file of the tree
- * that is no container.
+ * file.h - opens, reads, changes and closes a file: a record, a file of an export, or a file of
+ * the source tree that is not a container. Any thread may use an open file.
  */
 #ifndef LIMEFS_FILE_H
 #define LIMEFS_FILE_H
@@ -12,7 +12,7 @@
 
 #include <limits.h>
 
-/* Bytes that were given out and where they stood in the container, to be found there again. */
+/* Bytes that a read returned, to check that the container still has them at offset `at`. */
 struct limefs_sample {
     uint64_t at;
     size_t n;
@@ -20,68 +20,69 @@ struct limefs_sample {
 };
 
 enum {
-    LIMEFS_DIRECT_UNTRIED = INT_MIN, /* no -errno */
+    LIMEFS_DIRECT_UNTRIED = INT_MIN, /* not an -errno */
 };
 
 struct limefs_file {
-    struct limefs_handle handle;   /* first: the list leads here */
-    struct limefs_view *view;      /* pinned; NULL for a file of the tree */
-    struct limefile_record record; /* as it was when it was opened */
-    struct limefile_index *index;  /* where its type stands */
-    uint64_t generation;           /* tells it from another of the same ordinal */
-    struct limefs_target *target;  /* open for writing */
-    struct limefs_face *face;      /* of a face's file, in use; the record is what it is of */
-    uint64_t number;               /* that file's, in the face */
-    bool uncached;            /* the kernel caches nothing of what is read or written by it */
-    int fd;                   /* of a file of the tree, else -1 */
-    struct limefs_node *node; /* of a file of the tree */
-    bool writes;              /* such a file, open for writing */
-    bool appends;             /* nothing else (append.h) */
-    uid_t uid;                /* who has opened it */
+    struct limefs_handle handle;   /* first: fs->files points to it */
+    struct limefs_view *view;      /* of a record or export, pinned; else NULL */
+    struct limefile_record record; /* that, as it was at the open; of an export: its record */
+    struct limefile_index *index;  /* holds the record's type */
+    uint64_t generation;           /* differs from that of another record with this ordinal */
+    struct limefs_target *target;  /* of a record open for writing; else NULL */
+    struct limefs_face *face;      /* of a file of an export, in use; else NULL */
+    uint64_t number;               /* of that file in the export */
+    bool uncached;                 /* the kernel caches nothing that it reads or writes here */
+    int fd;                        /* of a file of the source tree; else -1 */
+    struct limefs_node *node;      /* of a file of the source tree */
+    bool writes;                   /* a file of the source tree is open for writing */
+    bool appends;                  /* and only for appending (append.h) */
+    uid_t uid;                     /* of the user that opened the file */
     gid_t gid;
-    struct limefs_verify_reader reader; /* what is served is looked at */
-    struct limefs_lock lock;            /* guards what follows */
-    int direct;                         /* the container with O_DIRECT; -1: cannot be had */
-    struct limefile_identity checked;   /* the container when the record was last found good */
+    struct limefs_verify_reader reader; /* verifies what is served (verify=stream) */
+    struct limefs_lock lock;            /* guards the fields below */
+    int direct;                         /* the container with O_DIRECT; < 0: not available */
+    struct limefile_identity checked;   /* the container when the record was last valid */
     struct limefs_sample sample;        /* of the last read */
 };
 
-/* Flags as for open(2). *keep: the kernel's cached pages are still good. */
+/* Opens a node id with `flags` of open(2) and the caller's rights. *keep is true if the
+ * kernel's cached pages are still valid. Returns 0 or a negative code for limefs_errno(). */
 int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file **,
                      bool *keep);
 
-/* A new one for a record or a file of the tree that has just been made: what is given is taken
- * over, also after an error. */
+/* Open a record or a file of the source tree that was just created. They take ownership of the
+ * view's pin and the target, or of fd, also on error. */
 int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_target *,
                           struct limefs_file **);
 int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flags,
                          struct limefs_file **);
 
-/* A file of the tree that is open, whether or not its name is still there: a descriptor that
- * the caller closes; -ENOENT: it is not open. */
+/* Duplicates the descriptor of an open file of the source tree, even if its name was removed.
+ * The caller closes it. Returns -ENOENT if the node's file is not open. */
 int limefs_file_dup(struct limefs *, const struct limefs_node *);
 
-/* The same, or what the node's name leads to, as limefs_tree_hold() finds it. */
+/* The same, or the result of limefs_tree_hold() if the node's file is not open. */
 int limefs_file_hold(struct limefs *, struct limefs_node *);
 
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
 
-/* As for the system calls of these names; `closing`: a descriptor is closed. */
+/* Like the system calls of these names, but return -errno. `closing`: close(2) was called. */
 ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf, size_t n,
                           uint64_t offset);
 int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);
 int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64_t offset,
                          uint64_t bytes);
 
-/* As limefs_record_resize(), and the record's faces are others from now on. */
+/* Like limefs_record_resize(), and invalidates the record's exports. */
 int limefs_file_resize(struct limefs *, struct limefs_view *, uint64_t ordinal, uint64_t bytes,
                        bool emptied);
 
-/* A record that is worth being forwarded or read around the page cache. */
+/* True if the record is large enough to be read by the job or around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 
-/* What was read: in the calling thread's buffers, or in memory of forward.h's. */
+/* The bytes that were read, in the calling thread's buffers or in slots of forward.h. */
 enum {
     LIMEFS_ANSWER_PARTS = 4, /* an export's own bytes, two pieces, own bytes */
 };
@@ -91,18 +92,18 @@ struct limefs_answer {
     struct limefs_pieces pieces;
 };
 
-/* read.c: reads up to n bytes at `offset`; how many, or -errno. Never bytes of anything but
- * this file. The answer is released once it has been given, also after an error. */
+/* read.c: reads up to n bytes at `offset`, never bytes of another file. Returns how many, or a
+ * negative code. The caller releases the answer after the reply, also after an error. */
 ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
                          struct limefs_answer *);
 void limefs_answer_release(struct limefs *, struct limefs_answer *);
 
-/* backend_local.c: from byte `at` of the container, by the daemon itself, into buf, which has
- * room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes is where they begin. */
+/* backend_local.c: reads n bytes at offset `at` of the container into buf, which has room for n
+ * bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes is the first. Like pread(2), -errno. */
 ssize_t limefs_local_read(struct limefs_file *, char *buf, size_t n, uint64_t at,
                           const char **bytes);
 
-/* SEEK_DATA and SEEK_HOLE. */
+/* Like lseek(2) with SEEK_DATA or SEEK_HOLE. Returns the offset or -errno. */
 int64_t limefs_file_seek(struct limefs_file *, int64_t offset, int whence);
 
 #endif
