@@ -134,8 +134,7 @@ static int open_plain_fd(int file, int flags)
     return both;
 }
 
-/* Truncates for O_TRUNC, once the file is known to be the right one, with the caller's rights.
- */
+/* Truncates the file for O_TRUNC. The caller must have permission to write to it. */
 static int empty(struct limefs *fs, struct limefs_node *node, int file, int fd, int flags)
 {
     int to =

@@ -1,4 +1,4 @@
-/* cksum.c - user.lime.cksum: taken when it is asked for */
+/* cksum.c - computes user.lime.cksum */
 #define _GNU_SOURCE
 #include "limeildg.h"
 #include "verify.h"

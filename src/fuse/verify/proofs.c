@@ -1,5 +1,4 @@
-/* proofs.c - find what the data of each field can be compared with, in its container's metadata
- */
+/* proofs.c - finds in a container's metadata what its fields can be compared with */
 #include "proofs.h"
 #include "tree.h"
 
@@ -26,8 +25,7 @@ void limefs_proofs_release(struct limefs_proofs *proofs)
     free(proofs);
 }
 
-/* The field of a file in another format always has a proof: it is compared with the file's
- * header. */
+/* The field of a file in another format always has a proof: the header of that file. */
 static bool has_proof(const struct limefile_field *field, const struct limefile_gauge *gauge)
 {
     return (field->by_checksum || gauge) && field->record.type_len < LIMEFS_PROOF_TYPE_BYTES;
@@ -47,7 +45,7 @@ static void begin_proof(struct limefs_proof *proof, const struct limefile_field 
     proof->verdict = bad ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
 }
 
-/* gauge: the file in another format; NULL for a container. */
+/* `gauge` is the file in another format; NULL for a container. */
 static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fields,
                                               const struct limefile_gauge *gauge)
 {
@@ -86,7 +84,7 @@ void limefs_proof_report_bad(struct limefs *fs, const struct limefs_view *view,
                (unsigned long long)field->record.bytes);
 }
 
-/* From the metadata, as the index shows them. */
+/* Makes the proofs from the container's metadata and logs records that these show as bad. */
 static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limefs_proofs **out)
 {
     struct limefile_fd file;
@@ -118,8 +116,8 @@ static struct limefs_proofs *hold(struct limefs *fs, struct limefs_view *view,
     return proofs;
 }
 
-/* For those who come later, too; after a change they are good for nothing but to say what there
- * was. */
+/* Stores the proofs in the view for later callers. If the container has changed in the
+ * meantime, the proofs are only marked as dropped. */
 static void keep(struct limefs *fs, struct limefs_view *view, struct limefs_proofs *proofs,
                  uint64_t changes)
 {

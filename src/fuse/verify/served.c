@@ -1,14 +1,14 @@
-/* served.c - verdicts from what readers are served (-o verify=stream) */
+/* served.c - finds verdicts from the bytes that readers are served (-o verify=stream) */
 #include "proofs.h"
 
 #include <errno.h>
 
 enum {
-    NEAR_END = 64 << 20, /* so much may be missing that they could bring */
+    NEAR_END = 64 << 20, /* most bytes that late requests are expected to bring */
 };
 
-/* Seconds for requests that were made before the last one, but come later: a moment for the
- * first of them, grace while they come. */
+/* Seconds that the last request waits for those that were made before it but arrive later:
+ * `moment` for the first of them, `grace` while more arrive. */
 static const double moment = 0.05, grace = 2;
 
 static bool is_hopeless(const struct limefs_proof *proof)
@@ -33,8 +33,7 @@ static void begin_tallies(struct limefs_proof *proof)
     }
 }
 
-/* Of a container that this mount writes to, nobody can say what its readers have been served.
- */
+/* A container that this mount writes to is left out: its readers may be served any state. */
 void limefs_verify_attach(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                           struct limefs_verify_reader *reader)
 {
@@ -45,7 +44,7 @@ void limefs_verify_attach(struct limefs *fs, struct limefs_view *view, uint64_t 
         return;
     limefs_lock(&reader->proofs->lock);
     if (proof->serving == 0 && is_hopeless(proof))
-        limefs_proof_drop_tallies(proof); /* a new reader, a new chance */
+        limefs_proof_drop_tallies(proof); /* start again for the new reader */
     limefs_unlock(&reader->proofs->lock);
     reader->proof = proof;
 }
@@ -81,8 +80,8 @@ void limefs_verify_enter(const struct limefs_verify_reader *reader)
     limefs_unlock(&reader->proofs->lock);
 }
 
-/* Bytes [from, from + n) of the record are about to be served. With the lock held, which is
- * let go while they are summed. */
+/* Adds bytes [from, from + n) of the record, which are about to be served, to the tally. Called
+ * with the lock held; releases it while it computes the sum. */
 static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
                       struct limefs_tally *tally, uint64_t from, const char *bytes, size_t n)
 {
@@ -106,7 +105,7 @@ static bool is_open_question(const struct limefs_proofs *proofs,
            !is_hopeless(proof);
 }
 
-/* All of it has been served; *sum: the right one, or the first. */
+/* True if all bytes were served. *sum is the right sum, or that of the first way to read. */
 static bool is_served(const struct limefs_proof *proof, struct limefile_checksum *sum)
 {
     struct limefile_checksum another;
@@ -119,8 +118,8 @@ static bool is_served(const struct limefs_proof *proof, struct limefile_checksum
     return all;
 }
 
-/* Whoever reads the end has, as it seems, read all that comes before it; or is about to, as
- * readahead asks for much of a small record at once, and its requests come in any order. */
+/* A program that reads the end has probably read all bytes before it, or will: read-ahead
+ * requests much of a small record at once, and the requests arrive in any order. */
 static bool is_worth_waiting(const struct limefs_proofs *proofs,
                              const struct limefs_proof *proof, double waited)
 {
@@ -131,13 +130,13 @@ static bool is_worth_waiting(const struct limefs_proofs *proofs,
     return waited < moment || (waited < grace ? half || others : half && others);
 }
 
-/* The end of a record is served last: not before those requests are done that a sequential
- * reader has made before. */
+/* Delays a request for the end of the record until the earlier requests of a sequential reader
+ * are done. Called with the lock held. */
 static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *proofs,
                              struct limefs_proof *proof)
 {
     double begin = limefs_seconds(), waited = 0;
-    /* Somebody must serve those requests, and all others. */
+    /* One thread must stay free to serve those requests, and all others. */
     bool may =
         atomic_fetch_add_explicit(&fs->waiting, 1, memory_order_relaxed) + 2 <= fs->threads;
     proof->waiting++;
@@ -151,7 +150,8 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *proofs,
     atomic_fetch_sub_explicit(&fs->waiting, 1, memory_order_relaxed);
 }
 
-/* *judged: by these bytes, and the sum is this. */
+/* Adds the bytes read to the tallies. Sets *judged and *sum if they decide the verdict. Returns
+ * -EIO at the end of a bad record. Called with the lock held. */
 static int look_at(struct limefs *fs, const struct limefs_verify_reader *reader,
                    uint64_t offset, const struct iovec *iov, int count, bool *judged,
                    struct limefile_checksum *sum)

@@ -1,4 +1,4 @@
-/* tally.c - the sum of a record out of its parts */
+/* tally.c - computes the sum of a record from its parts */
 #include "tally.h"
 #include "spans.h"
 
@@ -6,22 +6,21 @@
 #include <string.h>
 
 enum {
-    CUT_BYTES = 16 << 20, /* of sites that are not all there */
+    CUT_BYTES = 16 << 20, /* most memory for incomplete sites */
 };
 
-/* A site of which a part is here. */
+/* A site of which only a part is merged. */
 struct cut {
     struct cut *next;
     uint64_t site;
-    uint64_t have; /* bytes; they never come twice */
+    uint64_t have; /* bytes; a claim ensures that each is merged once */
     char data[];
 };
 
 struct limefs_tally {
     struct limefile_field field;
-    struct limefs_spans
-        spans;                /* claimed; a reader who makes too many of them reads at random */
-    uint64_t claimed, merged; /* bytes */
+    struct limefs_spans spans; /* claimed; too many show that programs read at random */
+    uint64_t claimed, merged;  /* bytes */
     struct cut *cuts;
     uint64_t cut_bytes;
     bool hopeless;
@@ -111,7 +110,7 @@ static struct cut **cut_of(struct limefs_tally *tally, uint64_t site)
     return &tally->cuts;
 }
 
-/* A piece of one site. */
+/* Merges a piece of one site. */
 static void add_piece(struct limefs_tally *tally, uint64_t from, const char *data, size_t n)
 {
     uint64_t bytes = tally->field.site_bytes;

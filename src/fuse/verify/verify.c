@@ -1,4 +1,4 @@
-/* verify.c - verdicts on the data of records */
+/* verify.c - verifies records by reading them, and describes the verdicts */
 #define _GNU_SOURCE
 #include "proofs.h"
 #include "writer.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    MEMORY = 64 << 20, /* bytes that a comparison with a header takes, roughly (limegauge.h) */
+    MEMORY = 64 << 20, /* bytes that a comparison with a header may take (limegauge.h) */
 };
 
 /* ---- verdicts ---- */
@@ -19,7 +19,7 @@ bool limefs_proof_is_right(const struct limefs_proof *proof,
     return limefile_field_matches(&proof->field, sum);
 }
 
-/* The proofs' lock is held. */
+/* Sets the verdict. Called with the proofs' lock held. */
 static void conclude(struct limefs *fs, struct limefs_proofs *proofs,
                      struct limefs_proof *proof, bool is_right)
 {
@@ -72,10 +72,10 @@ int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     return err;
 }
 
-/* ---- the verdict and its reason, as attributes have them ---- */
+/* ---- the verdict and its reason, as values of attributes ---- */
 
-/* Gives the reason why a record without a proof is unverified; -ENODATA: it is not the data of
- * a field. */
+/* Gets the reason why a record without a proof is unverified. -ENODATA: the record does not
+ * hold the data of a field. */
 static int describe_unproved(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                              bool too_many, char reason[LIMEFS_REASON_MAX])
 {
@@ -93,7 +93,7 @@ static int describe_unproved(struct limefs *fs, struct limefs_view *view, uint64
     return err;
 }
 
-/* With the proofs' lock held. */
+/* Called with the proofs' lock held. */
 static enum limefile_verdict describe(const struct limefs_proofs *proofs,
                                       const struct limefs_proof *proof,
                                       char reason[LIMEFS_REASON_MAX])
@@ -145,7 +145,7 @@ uint64_t limefs_verify_progress(struct limefs *fs, struct limefs_view *view, uin
     return done;
 }
 
-/* ---- all of it, now ---- */
+/* ---- reading a whole record ---- */
 
 struct reading {
     struct limefs_proof *proof;
@@ -186,7 +186,7 @@ static int sum_data(const struct limefs_view *view, struct reading *reading,
                                      note_progress, reading, sum);
 }
 
-/* *sum: what is right, or comes of the first way to read it. */
+/* Reads the data in each way until a sum is right. *sum is that, or that of the first way. */
 static int read_all(const struct limefs_view *view, struct reading *reading,
                     struct limefile_checksum *sum)
 {
@@ -204,8 +204,8 @@ static int read_all(const struct limefs_view *view, struct reading *reading,
     return err;
 }
 
-/* Returns whether all data have been read from an unchanged container; else *err has the
- * reason. The proofs' lock is held. */
+/* True if all data were read from an unchanged container; else *err is the reason. Called with
+ * the proofs' lock held. */
 static bool is_read(struct limefs *fs, struct limefs_proofs *proofs, struct limefs_proof *proof,
                     int *err)
 {

@@ -1,15 +1,15 @@
 /*
- * verify.h - whether the data of a record are right: its verdict.
+ * verify.h - verifies the data of records and keeps the verdicts.
  *
- * Of a view's records, those that have a checksum have a proof each, made from the container's
- * metadata when first asked for. Of some, these tell the verdict: a length that no sites have
- * is bad, and without the size of a site there is none. Else it is found by reading the whole
- * record; or, with -o verify=stream, on the way, from the very bytes that readers are served.
- * It holds until the container changes.
+ * Each record with a checksum has a proof, made from the container's metadata at the first
+ * request. For some records the metadata decide the verdict: a length that fits no number of
+ * sites is bad, and a record whose site size is unknown stays unverified. For all others the
+ * daemon reads the whole record; or, with -o verify=stream, it sums the bytes that readers are
+ * served. A verdict holds until the container changes.
  *
  * The configuration of a file in another format is compared with the checksum, plaquette and
- * link trace in the header of that file, which this host reads as it is. With -o verify=stream
- * that is done before the record is opened first.
+ * link trace in the header of that file, which the daemon reads itself. With -o verify=stream
+ * that is done before the record is first opened.
  */
 #ifndef LIMEFS_VERIFY_H
 #define LIMEFS_VERIFY_H
@@ -24,62 +24,62 @@ struct limefs_proof;
 struct limefs_proofs;
 struct limefs_view;
 
-/* Before anything is mounted: verdicts go when views change. */
+/* Makes verdicts end when views change. Called before the mount. */
 void limefs_verify_begin(struct limefs *);
 
-/* What is known of a record of a pinned view: LIMEFILE_UNVERIFIED means not yet. -ENODATA: it
- * has nothing to be compared with, or cannot be. */
+/* Gets the known verdict on a record of a pinned view; LIMEFILE_UNVERIFIED: there is none yet.
+ * Returns 0 or a negative code; -ENODATA: the record cannot be compared with anything. */
 int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
                       enum limefile_verdict *);
 
 /* Gets the verdict on a record of a pinned view, also if it has no checksum, and the reason if
- * the data are bad or unreadable or cannot be verified, else "". -ENODATA: the record is not
- * the data of a field. */
+ * the data are bad, unreadable or cannot be verified, else "". -ENODATA: the record does not
+ * hold the data of a field. */
 #define LIMEFS_REASON_MAX 256
 int limefs_verify_describe(struct limefs *, struct limefs_view *, uint64_t ordinal,
                            enum limefile_verdict *, char reason[LIMEFS_REASON_MAX]);
 
-/* What the container holds of the record is what readers get: nothing of it is on its way, or
- * elsewhere. -EBUSY if it is. */
+/* Waits until the container holds the bytes that readers of the record get. Returns 0, or
+ * -EBUSY if they are in another file or if the record was moved or resized. */
 int limefs_verify_settle(struct limefs *, struct limefs_view *, const struct limefile_record *);
 
-/* Reads the record and takes its sum, if it takes one: takes its time. *stop ends it early,
- * with -EINTR. -ESTALE: the container was changed meanwhile. A bad one is said in the log. */
+/* Reads the whole record, if its data decide the verdict, which may take long; logs a bad one.
+ * *stop ends it early with -EINTR. -ESTALE: the container has changed in the meantime. */
 int limefs_verify_now(struct limefs *, struct limefs_view *, uint64_t ordinal,
                       const atomic_bool *stop, enum limefile_verdict *);
 
-/* Of a verification that is under way, how many bytes are done; else 0. */
+/* Returns the number of bytes that a verification under way has read; 0 if there is none. */
 uint64_t limefs_verify_progress(struct limefs *, struct limefs_view *, uint64_t ordinal);
 
 /* ---- cksum (cksum.c) ---- */
 
-/* What cksum(1) would print of a record, whatever it is, in the same way. */
+/* Computes the sum that cksum(1) prints of any record. *stop and errors are as above. */
 int limefs_verify_cksum(struct limefs *, struct limefs_view *, uint64_t ordinal,
                         const atomic_bool *stop, uint32_t *out);
 
 /* ---- -o verify=stream ---- */
 
-/* Of a record that is open to be read. */
+/* A record that is open for reading. */
 struct limefs_verify_reader {
     struct limefs_view *view;
-    struct limefs_proofs *proofs; /* NULL: what is served is not looked at */
+    struct limefs_proofs *proofs; /* NULL: the bytes served are not summed */
     struct limefs_proof *proof;
 };
 
-/* Somebody reads the record from now on, and no longer. */
+/* Called when a record was opened for reading, and when it is closed. */
 void limefs_verify_attach(struct limefs *, struct limefs_view *, uint64_t ordinal,
                           struct limefs_verify_reader *);
 void limefs_verify_detach(struct limefs_verify_reader *);
 
-/* Returns true if the reader is attached to a record that must be verified before it is read,
- * as the bytes that are served are not those that its checksum is of. */
+/* True if the reader is attached to a record that must be verified before it is read, as the
+ * bytes served are not those that the checksum is for. */
 bool limefs_verify_precedes(const struct limefs_verify_reader *);
 
-/* True if it is attached, and known to be wrong. */
+/* True if the reader is attached to a record that is known to be bad. */
 bool limefs_verify_is_bad(const struct limefs_verify_reader *);
 
-/* Around a read: what was got out of it is looked at. -EIO: the record is wrong, and this is
- * its end. */
+/* Called before and after a read. limefs_verify_leave() sums the bytes read; at the end of the
+ * record it may wait for other reads of it, and returns -EIO if the record is bad. */
 void limefs_verify_enter(const struct limefs_verify_reader *);
 int limefs_verify_leave(struct limefs *, const struct limefs_verify_reader *, uint64_t offset,
                         const struct iovec *iov, int count);
