@@ -1,6 +1,4 @@
-/*
- * faces.c - the faces that the kernel knows, where they are found, and whose files are kept
- */
+/* faces.c - looks up exports, keeps those that the kernel knows, and opens their files */
 #include "faces.h"
 #include "limesites.h"
 #include "verify.h"
@@ -9,28 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the metadata of a container contain about its records, kept while it is open. */
+/* What a container's metadata contain about its records; kept while the container is open. */
 struct limefs_fields {
-    atomic_uint holders;
-    struct limefile_index *index; /* which they need */
+    atomic_uint holders;          /* references */
+    struct limefile_index *index; /* `fields` points into it */
     struct limefile_fields fields;
 };
 
 struct limefs_face {
     uint32_t slot;
     uint64_t id;                  /* never used twice */
-    struct limefs_view *view;     /* has one lookup of ours, so that it stays */
+    struct limefs_view *view;     /* this holds a lookup of it */
     uint64_t ordinal, generation; /* of the record */
-    uint64_t digest;              /* of what describes the record */
+    uint64_t digest;              /* of the record's description */
     struct limefile_facename name;
     atomic_bool ready; /* its files can be read */
 
     /* Guarded by fs->lock. */
-    bool found; /* it is in its bucket: the record is still as it was */
+    bool found; /* it is in its bucket: the record has not changed */
     struct limefs_face *next;
     uint64_t lookups; /* the kernel's, of all its files together */
     unsigned users;
-    struct limefile_face *files; /* NULL: made again when it is used */
+    struct limefile_face *files; /* NULL: closed, until it is used again */
 };
 
 /* ---- what the metadata contain ---- */
@@ -44,7 +42,7 @@ void limefs_fields_release(struct limefs_fields *fields)
     free(fields);
 }
 
-/* With fs->lock held: the metadata have changed, or the container is evicted. */
+/* Called with fs->lock held, when the metadata change or the container is evicted. */
 static void forget_fields(struct limefs_view *view)
 {
     struct limefs_fields *fields = view->fields;
@@ -83,7 +81,7 @@ static int build_fields(struct limefs *fs, struct limefs_view *view, struct lime
     return 0;
 }
 
-/* For those who come later, too, unless something has changed since. */
+/* Stores the fields in the view for later callers, unless the container has changed since. */
 static void keep_fields(struct limefs *fs, struct limefs_view *view,
                         struct limefs_fields *fields, uint64_t changes)
 {
@@ -111,7 +109,7 @@ int limefs_fields_of(struct limefs *fs, struct limefs_view *view, struct limefs_
 }
 
 struct limefs_faces {
-    struct limefs_face **buckets; /* by view and record: those of one record are together */
+    struct limefs_face **buckets; /* hash of (view, record), so a record's share a bucket */
     size_t bucket_count, count;
     struct limefs_face_change *changes; /* under way */
 };
@@ -152,7 +150,7 @@ void limefs_faces_release(struct limefs *fs)
     fs->faces = NULL;
 }
 
-/* A number for each name that a face can have, below 256. */
+/* Returns a different number, below 256, for each name that an export can have. */
 static unsigned code_of(const struct limefile_facename *name)
 {
     unsigned precision = name->precision == 32 ? 1 : name->precision == 64 ? 2 : 0;
@@ -160,7 +158,7 @@ static unsigned code_of(const struct limefile_facename *name)
            (name->little ? 1u : 0) << 7;
 }
 
-/* ---- by view, record and name; with fs->lock held ---- */
+/* ---- the hash table: all with fs->lock held ---- */
 
 static struct limefs_face **bucket_of(const struct limefs_faces *faces, uint32_t slot,
                                       uint64_t ordinal)
@@ -179,7 +177,7 @@ static struct limefs_face *find_face(struct limefs *fs, const struct limefs_view
     return face;
 }
 
-/* More buckets; without memory for them the old ones do, only slower. */
+/* Doubles the number of buckets. Without memory it stays, and look-ups become slower. */
 static void grow(struct limefs_faces *faces)
 {
     struct limefs_face **old = faces->buckets;
@@ -239,7 +237,7 @@ static void drop_faces(struct limefs *fs, const struct limefs_view *view, uint64
     }
 }
 
-/* ---- records that are written to ---- */
+/* ---- changes of a record ---- */
 
 static bool is_changing(struct limefs *fs, const struct limefs_view *view, uint64_t ordinal)
 {
@@ -264,7 +262,7 @@ void limefs_face_change(struct limefs *fs, struct limefs_view *view, uint64_t or
     limefs_unlock(&fs->lock);
 }
 
-/* It may be one of those that describe others. */
+/* The view's fields are dropped, too: the record may describe other records. */
 void limefs_face_changed(struct limefs *fs, struct limefs_view *view,
                          struct limefs_face_change *change)
 {
@@ -277,7 +275,7 @@ void limefs_face_changed(struct limefs *fs, struct limefs_view *view,
     limefs_view_changed(fs, view);
 }
 
-/* ---- what a record is ---- */
+/* ---- the description of a record ---- */
 
 static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t n)
 {
@@ -291,7 +289,7 @@ static uint64_t add(uint64_t hash, uint64_t value)
     return add_bytes(hash, &value, sizeof value);
 }
 
-/* All that a face could be made of. */
+/* Hashes everything in a description that an export may depend on. */
 static uint64_t digest_of(const struct limefile_field *field)
 {
     uint64_t hash = add_bytes(UINT64_C(1469598103934665603), field->name,
@@ -314,8 +312,8 @@ static uint64_t digest_of(const struct limefile_field *field)
     return hash;
 }
 
-/* What a pinned view's record is; what `field` points to lives as long as `fields`, which the
- * caller releases, also after an error. LIMEFILE_E_NO_RECORD: it is no field. */
+/* Gets the description of a record of a pinned view. `field` points into `fields`, which the
+ * caller releases, also after an error. LIMEFILE_E_NO_RECORD: the record is not a field. */
 static int describe_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                            struct limefs_fields **fields, struct limefile_field *field)
 {
@@ -326,7 +324,7 @@ static int describe_record(struct limefs *fs, struct limefs_view *view, uint64_t
     return limefile_fields_of(&(*fields)->fields, ordinal, field) ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
-/* The same of a face's record. -ESTALE: it is another than when the face was made. */
+/* Does the same for an export's record. -ESTALE: it has changed since the export was made. */
 static int describe_again(struct limefs *fs, const struct limefs_face *face,
                           struct limefs_fields **fields, struct limefile_field *field)
 {
@@ -334,8 +332,8 @@ static int describe_again(struct limefs *fs, const struct limefs_face *face,
     return !err && digest_of(field) != face->digest ? -ESTALE : err;
 }
 
-/* LIMEFILE_E_NO_RECORD if it has no such face, also if that has more files than can be told
- * apart. */
+/* Returns LIMEFILE_E_NO_RECORD if the field has no such export, or if that has more files than
+ * there are ordinals. */
 static int open_files(const struct limefile_field *field, const struct limefile_facename *name,
                       struct limefile_face **files)
 {
@@ -347,7 +345,7 @@ static int open_files(const struct limefile_field *field, const struct limefile_
     return err == LIMEFILE_E_STATE ? LIMEFILE_E_NO_RECORD : err;
 }
 
-/* ---- in use ---- */
+/* ---- use ---- */
 
 static void free_face(struct limefs *fs, struct limefs_face *face)
 {
@@ -356,7 +354,8 @@ static void free_face(struct limefs *fs, struct limefs_face *face)
     free(face);
 }
 
-/* With fs->lock held; true: it is to be buried. */
+/* Removes an export without lookups and users. Called with fs->lock held. If it returns true,
+ * the caller must call free_face() after unlocking. */
 static bool is_free(struct limefs *fs, struct limefs_face *face)
 {
     if (face->lookups || face->users)
@@ -366,8 +365,8 @@ static bool is_free(struct limefs *fs, struct limefs_face *face)
     return true;
 }
 
-/* A user less. The last one's files are closed, unless to make them ready takes long; and a
- * face that was never known, or is no longer, is freed. */
+/* Drops a user. With the last one the files are closed, except whole files, which take long to
+ * prepare; and the export is freed if the kernel has no lookup of it. */
 static void release_user(struct limefs *fs, struct limefs_face *face)
 {
     struct limefile_face *files = NULL;
@@ -383,8 +382,8 @@ static void release_user(struct limefs *fs, struct limefs_face *face)
         free_face(fs, face);
 }
 
-/* The files of one in use, whose view is pinned, are there again. -ESTALE: it is of another
- * time. */
+/* Opens the files of an export in use again; its view must be pinned. -ESTALE: the record has
+ * changed. */
 static int open_again(struct limefs *fs, struct limefs_face *face)
 {
     struct limefs_fields *fields;
@@ -449,7 +448,7 @@ int limefs_face_enter(struct limefs *fs, struct limefs_face *face, uint64_t ordi
 int limefs_face_check(struct limefs *fs, const struct limefs_face *face)
 {
     if (!fs->options.rw)
-        return 0; /* others' changes make another view */
+        return 0; /* a change by another program makes a new view */
     limefs_lock(&fs->lock);
     bool stands = face->found && !is_changing(fs, face->view, face->ordinal);
     limefs_unlock(&fs->lock);
@@ -473,7 +472,7 @@ uint64_t limefs_face_record(const struct limefs_face *face)
     return face->ordinal;
 }
 
-/* ---- what the kernel is told ---- */
+/* ---- entries and attributes ---- */
 
 bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
                           struct limefile_face_entry *entry)
@@ -495,8 +494,8 @@ ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *face, uint6
     return limefs_shown_face(fs, &st, face->ordinal, code_of(&face->name), ordinal);
 }
 
-/* *st is the container's before. Who may read that may read the face, and nobody may write to
- * it. */
+/* Changes the attributes *st of the container to those of an entry: it has the container's read
+ * permissions and no write permission. */
 static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal,
                  const struct limefile_face_entry *entry, struct stat *st)
 {
@@ -559,17 +558,17 @@ void limefs_face_forget(struct limefs *fs, struct limefs_face *face, uint64_t n)
 
 /* ---- look-ups ---- */
 
-/* Whether whole files can be of it: SU(3) in four dimensions. */
+/* True if there are whole files of the field: it is SU(3) in four dimensions. */
 static bool is_configuration(const struct limefile_field *field)
 {
     return limefile_field_configuration(field, NULL) == LIMEFILE_CONFIGURATION;
 }
 
-/* What a container's only configuration is called as a whole file. */
+/* The name, without suffix, of the whole file of a container's only configuration. */
 #define WHOLE "conf"
 
-/* The one that is known, if it is still right, or a new one, with a user more. Takes the files
- * over, also after an error. */
+/* Gets the known export if it still fits the record, else makes a new one, and adds a user.
+ * Takes ownership of the files, also on error. */
 static int make_face(struct limefs *fs, struct limefs_view *view,
                      const struct limefile_field *field, const struct limefile_facename *name,
                      struct limefile_face *files, struct limefs_face **out)
@@ -609,7 +608,7 @@ static int make_face(struct limefs *fs, struct limefs_view *view,
     return err;
 }
 
-/* Of a pinned view, which it holds: the face in use. */
+/* Gets the export of a record of a pinned view, in use. */
 static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                    const struct limefile_facename *name, struct limefs_face **face)
 {
@@ -625,7 +624,7 @@ static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal
     return err;
 }
 
-/* The only one. */
+/* Finds the only configuration. LIMEFILE_E_NO_RECORD: the container has not exactly one. */
 static int only_configuration(const struct limefile_fields *fields,
                               struct limefile_record *record)
 {
@@ -657,7 +656,7 @@ static int find_configuration(struct limefs *fs, struct limefs_node *container,
     return err;
 }
 
-/* The record that the face would be of, in a pinned view. */
+/* Finds the record for an export's name, and pins its view. */
 static int find_record(struct limefs *fs, struct limefs_node *container, const char *name,
                        struct limefile_facename *facename, struct limefs_view **view,
                        struct limefile_record *record)
@@ -675,7 +674,7 @@ static int find_record(struct limefs *fs, struct limefs_node *container, const c
     return err;
 }
 
-/* The face of that name, in use; its view is pinned, too. */
+/* Gets the export of that name, in use, and pins its view. */
 static int find_named(struct limefs *fs, struct limefs_node *container, const char *name,
                       struct limefs_view **view, struct limefs_face **face)
 {
@@ -744,10 +743,10 @@ int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *face, uint64_t 
     return err;
 }
 
-/* ---- whole files of other formats, whose headers have figures of all data ---- */
+/* ---- whole files, whose headers contain sums of all data ---- */
 
 enum {
-    MEMORY = 64 << 20, /* bytes that it may take */
+    MEMORY = 64 << 20, /* bytes that limefile_face_prepare() may use */
 };
 
 struct measuring {
@@ -783,7 +782,7 @@ static int measure(struct limefs *fs, struct limefs_face *face,
     if (!err)
         err =
             limefile_face_prepare(face->files, MEMORY, read_sites, goes_on_measuring, &reading);
-    if (!err) /* what was read was what is there */
+    if (!err) /* the container must be unchanged */
         err = limefs_view_check(fs, face->view, &field->record, NULL);
     return err ? err : limefs_face_check(fs, face);
 }
@@ -813,9 +812,9 @@ int limefs_face_prepare(struct limefs *fs, struct limefs_face *face, atomic_bool
     return err;
 }
 
-/* ---- the names of all faces, for lists ---- */
+/* ---- the names of all exports, for listings ---- */
 
-/* False: it is longer than a name can be. */
+/* Returns false if the name is longer than LIMEFILE_NAME_MAX. */
 static bool name_of(const struct limefile_record *record, const struct limefile_facename *face,
                     char name[LIMEFILE_NAME_MAX + 1])
 {
@@ -829,10 +828,10 @@ static bool name_of(const struct limefile_record *record, const struct limefile_
 }
 
 enum {
-    EACH = 64, /* numbers for each field: more than a field has names */
+    EACH = 64, /* numbers for each field: more than it has exports */
 };
 
-/* The i-th name of a field; false: it has not so many. */
+/* Gets the i-th export of a field that is listed. False: it has fewer. */
 static bool listed_name(const struct limefile_field *field, uint64_t i,
                         struct limefile_facename *face)
 {

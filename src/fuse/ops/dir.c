@@ -224,7 +224,7 @@ static void list_faces(struct limefs *fs, struct limefs_dir *dir, struct limefs_
     struct stat st;
     uint64_t first = dir->records + 2, next = offset - first;
     if (!dir->faces && limefs_fields_of(fs, dir->view, &dir->faces) != 0)
-        return; /* without readable metadata there are no exports */
+        return; /* the metadata cannot be read, so no export exists */
     while (!list->full && limefs_face_listed(fs, dir->view, dir->faces, &next, name, &st))
         add_name(list, name, st.st_ino, st.st_mode, (off_t)(first + next));
 }

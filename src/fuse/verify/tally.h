@@ -12,13 +12,12 @@
 
 struct limefs_tally;
 
-/* Copies the field. Returns NULL if there is no memory. */
+/* Copies the field. Returns NULL without memory. */
 struct limefs_tally *limefs_tally_new(const struct limefile_field *);
 void limefs_tally_free(struct limefs_tally *);
 
 /* Claims the first unclaimed part of bytes [*from, *to) of the record's data and sets *from and
- * *to to it. Returns false if there is none, or if the record is read in too many pieces: then
- * the tally is hopeless. */
+ * *to to it. False: all are claimed, or in too many pieces, so that the tally is hopeless. */
 bool limefs_tally_claim(struct limefs_tally *, uint64_t *from, uint64_t *to);
 
 /* A part that was summed. */

@@ -1,15 +1,16 @@
 /*
- * faces.h - the faces of records: files in other forms that are found beside a record of a
- * field (limeface.h), and the names by which the kernel knows them.
+ * faces.h - exports of records: files in other formats that the mount shows next to the record
+ * of a field (limeface.h).
  *
- * A face that the kernel has looked up has a slot; ordinal 0 is the face itself if it is a
- * directory, and its files, and the directories in it, are the ordinals from 1 (the library's
- * numbers + 1). It is of one record as it is: when this mount writes to the record, or changes
- * what describes it, the next look-up makes another face with another slot, and whoever still
- * has the old one open gets ESTALE. So no reader gets old bytes with new ones, and the kernel's
- * pages of a face are always right.
+ * A struct limefs_face is one export that the kernel has looked up. It has a slot (inode.h).
+ * Ordinal 0 is the export itself if it is a directory; the files and directories in it are the
+ * ordinals from 1 (the numbers of limeface.h + 1). An export belongs to one state of its
+ * record: when this mount writes to the record, or changes what describes it, the next look-up
+ * makes a new export with a new slot, and a program that has the old one open gets ESTALE. So
+ * no read mixes old and new bytes, and the kernel's cached pages of an export are always right.
  *
- * Nothing is known of fields before somebody looks up a face in that container.
+ * A container's metadata are read at the first look-up of an export in it. Functions that
+ * return an int give 0 or a negative code for limefs_errno().
  */
 #ifndef LIMEFS_FACES_H
 #define LIMEFS_FACES_H
@@ -20,76 +21,78 @@
 struct limefs_face;
 struct limefs_fields;
 
-/* Before anything is mounted, and after all files are closed. */
+/* Called before the mount, and after all files are closed. */
 int limefs_faces_begin(struct limefs *);
 void limefs_faces_release(struct limefs *);
 
-/* ---- look-ups; each takes one, which limefs_face_forget() gives back ---- */
+/* ---- look-ups: each takes one lookup, which limefs_face_forget() drops ---- */
 
-/* What the kernel is told of one. */
+/* What the kernel gets for a file or directory. */
 struct limefs_face_entry {
     uint64_t id, generation;
     struct stat st;
 };
 
-/* The face of that name of one of the container's records; LIMEFILE_E_NO_RECORD if there is
- * none. A record of the same name comes first: the caller has looked for that. */
+/* Looks up the export of that name in a container. LIMEFILE_E_NO_RECORD: it does not exist. A
+ * record of that name has precedence: the caller must look it up first. */
 int limefs_face_lookup(struct limefs *, struct limefs_node *container, const char *name,
                        struct limefs_face_entry *);
 
-/* A file or directory in a face's directory `parent`, an ordinal. */
+/* Looks up a file or directory in the directory `parent`, an ordinal, of an export. */
 int limefs_face_lookup_in(struct limefs *, struct limefs_face *, uint64_t parent,
                           const char *name, struct limefs_face_entry *);
 
 void limefs_face_forget(struct limefs *, struct limefs_face *, uint64_t n);
 
-/* True if that is the name of a face of one of the container's records, and of no record. */
+/* True if that is the name of an export in the container, and not also of a record. */
 bool limefs_face_is_there(struct limefs *, struct limefs_node *container, const char *name);
 
-/* Current attributes of one of its files. */
+/* Gets the current attributes of a file or directory of the export. */
 int limefs_face_attr(struct limefs *, struct limefs_face *, uint64_t ordinal, struct stat *);
 
-/* ---- one in use ---- */
+/* ---- use ---- */
 
-/* From now on, and no longer; its view is pinned meanwhile. -ESTALE if the record is not as it
- * was; LIMEFILE_E_STATE if it has no such face. */
+/* While an export is in use, its files are open and its view is pinned. -ESTALE: the record has
+ * changed. */
 int limefs_face_use(struct limefs *, struct limefs_face *);
 void limefs_face_leave(struct limefs *, struct limefs_face *);
 
-/* The same for who opens the file or directory of that ordinal, which becomes *entry: if the
- * caller may read the container, and it is as the face shows it. -ESTALE: there is none. */
+/* Like limefs_face_use(), to open the file or directory of that ordinal, and sets *entry to it.
+ * The caller needs read permission. -ESTALE: the container has changed, or no such ordinal. */
 int limefs_face_enter(struct limefs *, struct limefs_face *, uint64_t ordinal,
                       struct limefile_face_entry *entry);
 
-/* One in use whose files cannot be read yet; and makes that they can: reads all of the record.
- * One thread at a time. -EBUSY: somebody is writing it. */
+/* Only a ready export can be read. limefs_face_prepare() makes one in use ready: it reads the
+ * whole record. One thread at a time. -EBUSY: the record is being written; -EINTR: *stop. */
 bool limefs_face_is_ready(const struct limefs_face *);
 int limefs_face_prepare(struct limefs *, struct limefs_face *, atomic_bool *stop);
 
-/* Its bytes are made of parts of the record that are not in order. */
+/* True if the export has the record's sites in an order that jumps back and forth. */
 bool limefs_face_jumps(const struct limefs_face *);
 
-/* Of one that is in use. */
+/* For an export in use: its files, its view and the ordinal of its record. */
 const struct limefile_face *limefs_face_files(const struct limefs_face *);
 struct limefs_view *limefs_face_view(const struct limefs_face *);
-uint64_t limefs_face_record(const struct limefs_face *); /* its ordinal */
+uint64_t limefs_face_record(const struct limefs_face *);
 
+/* Returns the inode number that programs see. */
 ino_t limefs_face_shown(struct limefs *, const struct limefs_face *, uint64_t ordinal);
 
-/* What an ordinal is; false: there is no such file or directory. */
+/* Gets the file or directory of an ordinal. False: it does not exist. */
 bool limefs_face_entry_of(const struct limefs_face *, uint64_t ordinal,
                           struct limefile_face_entry *);
 
-/* Once more a look-up of an entry; `out` has its attributes then. */
+/* Takes one lookup of an entry, and sets `out`. */
 void limefs_face_take(struct limefs *, struct limefs_face *, uint64_t ordinal,
                       const struct limefile_face_entry *, struct limefs_face_entry *out);
 
-/* 0, or -ESTALE since this mount has written to the record. */
+/* Returns 0, or -ESTALE if this mount has written to the record. */
 int limefs_face_check(struct limefs *, const struct limefs_face *);
 
-/* ---- the record is written to ---- */
+/* ---- changes of a record ---- */
 
-/* Around a change of a record's bytes or length by this mount. */
+/* Called before and after this mount changes bytes or length of a record: ends its exports. The
+ * caller owns the struct, which must stay where it is in between. */
 struct limefs_face_change {
     struct limefs_face_change *next, **at;
     const struct limefs_view *view;
@@ -99,15 +102,15 @@ void limefs_face_change(struct limefs *, struct limefs_view *, uint64_t ordinal,
                         struct limefs_face_change *);
 void limefs_face_changed(struct limefs *, struct limefs_view *, struct limefs_face_change *);
 
-/* ---- listed (-o faces) ---- */
+/* ---- listings (-o faces) ---- */
 
-/* What is known of a pinned view's fields: read from its metadata if nobody has asked before,
- * which may take long. The caller releases it. */
+/* Gets the fields of a pinned view, which the caller releases. The first call reads them from
+ * the container's metadata, which may take long. */
 int limefs_fields_of(struct limefs *, struct limefs_view *, struct limefs_fields **);
 void limefs_fields_release(struct limefs_fields *); /* or NULL */
 
-/* The first name from number *i on among those of all faces of all records of the view; *i is
- * the number to go on from. False: there are no more. */
+/* Gets the first name from number *i on among all exports of all records of the view, and sets
+ * *i to the number to go on from. False: there are no more. */
 bool limefs_face_listed(struct limefs *, struct limefs_view *, const struct limefs_fields *,
                         uint64_t *i, char name[LIMEFILE_NAME_MAX + 1], struct stat *);
 

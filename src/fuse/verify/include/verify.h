@@ -27,7 +27,7 @@ struct limefs_view;
 /* Makes verdicts end when views change. Called before the mount. */
 void limefs_verify_begin(struct limefs *);
 
-/* Gets the known verdict on a record of a pinned view; LIMEFILE_UNVERIFIED: there is none yet.
+/* Gets the known verdict on a record of a pinned view; LIMEFILE_UNVERIFIED: not verified yet.
  * Returns 0 or a negative code; -ENODATA: the record cannot be compared with anything. */
 int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
                       enum limefile_verdict *);
@@ -48,7 +48,7 @@ int limefs_verify_settle(struct limefs *, struct limefs_view *, const struct lim
 int limefs_verify_now(struct limefs *, struct limefs_view *, uint64_t ordinal,
                       const atomic_bool *stop, enum limefile_verdict *);
 
-/* Returns the number of bytes that a verification under way has read; 0 if there is none. */
+/* Returns the number of bytes that a verification under way has read, else 0. */
 uint64_t limefs_verify_progress(struct limefs *, struct limefs_view *, uint64_t ordinal);
 
 /* ---- cksum (cksum.c) ---- */
