@@ -17,7 +17,7 @@ struct limefs_fields {
 struct limefs_face {
     uint32_t slot;
     uint64_t id;                  /* never used twice */
-    struct limefs_view *view;     /* this holds a lookup of it */
+    struct limefs_view *view;     /* kept by a lookup that this holds */
     uint64_t ordinal, generation; /* of the record */
     uint64_t digest;              /* of the record's description */
     struct limefile_facename name;
@@ -109,7 +109,7 @@ int limefs_fields_of(struct limefs *fs, struct limefs_view *view, struct limefs_
 }
 
 struct limefs_faces {
-    struct limefs_face **buckets; /* hash of (view, record), so a record's share a bucket */
+    struct limefs_face **buckets; /* hash of (view, record): its exports share a bucket */
     size_t bucket_count, count;
     struct limefs_face_change *changes; /* under way */
 };

@@ -26,7 +26,7 @@ enum {
 struct limefs_file {
     struct limefs_handle handle;   /* first: fs->files points to it */
     struct limefs_view *view;      /* of a record or export, pinned; else NULL */
-    struct limefile_record record; /* that, as it was at the open; of an export: its record */
+    struct limefile_record record; /* the record, or the export's, as it was at the open */
     struct limefile_index *index;  /* holds the record's type */
     uint64_t generation;           /* differs from that of another record with this ordinal */
     struct limefs_target *target;  /* of a record open for writing; else NULL */

@@ -11,7 +11,7 @@ struct limefs_file;
 
 /* ---- ops_verify.c ---- */
 
-/* Replies to an open, after verifying the record if the options require it. Owns the file. */
+/* Verifies the record if the options require it, replies, and takes ownership of the file. */
 void limefs_op_reply_open(fuse_req_t req, struct limefs_file *, struct fuse_file_info *);
 
 /* Handles a getxattr of LIMEFS_VERIFY or LIMEFS_CKSUM of a record, including the reply. Returns
