@@ -58,8 +58,7 @@ int limefs_face_use(struct limefs *, struct limefs_face *);
 void limefs_face_leave(struct limefs *, struct limefs_face *);
 
 /* Like limefs_face_use(), to open the file or directory of that ordinal, and sets *entry to it.
- * The caller must have read permission. -ESTALE: the container has changed, or no such entry.
- */
+ * The caller needs read permission. -ESTALE: the container has changed, or no such entry. */
 int limefs_face_enter(struct limefs *, struct limefs_face *, uint64_t ordinal,
                       struct limefile_face_entry *entry);
 
