@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-    LIMEFILE_GUARDS_MAX = 8, /* files that are guarded at a time; further ones are not */
+    LIMEFILE_GUARDS_MAX = 8, /* files that can be guarded at a time; more are not guarded */
 };
 
 /* A signal removes the file `name`, relative to `dir_fd` (a descriptor, or AT_FDCWD). `name` is
