@@ -28,7 +28,7 @@
 #include <sys/types.h>
 
 /* An attribute of every file and directory in a limefs mount: "DEVICE:INODE", in decimal, of
- * the file of which the mount makes it. It is not listed. */
+ * the file that the mount shows. It is not listed. */
 #define LIMEFILE_OUTPUT_FILES "user.limefs.files"
 
 struct limefile_output {
@@ -37,17 +37,17 @@ struct limefile_output {
     bool without_sync; /* set by the caller: commit does not sync the file */
 
     /* Private. */
-    char *directory;  /* of the target, absolute */
-    int dir_fd;       /* the same, open */
-    char *name;       /* of the target in that directory */
-    char *unfinished; /* name of the temporary file in that directory */
+    char *directory;  /* directory of the target, absolute */
+    int dir_fd;       /* descriptor of `directory` */
+    char *name;       /* name of the target in `directory` */
+    char *unfinished; /* name of the temporary file in `directory` */
     char *identity;   /* of the existing target, or of the directory */
     int old;          /* the existing target, a regular file, locked; or -1 */
-    bool exists;      /* the target did at the open; `device` and `inode` are its */
+    bool exists;      /* the target existed at the open; device and inode are its */
     dev_t device;
     ino_t inode;
-    mode_t mode;  /* of a new file once it is committed */
-    bool is_link; /* the existing target, which is replaced then, not followed */
+    mode_t mode;  /* mode of a new target */
+    bool is_link; /* the target is a symbolic link, which is replaced, not followed */
     bool is_one_of_many;
 };
 
