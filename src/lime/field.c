@@ -90,7 +90,7 @@ static uint64_t datum_bytes(const struct limefile_scidac_record *record)
     return record->typesize * record->datacount; /* the parser excludes overflow */
 }
 
-/* Returns the bytes of a site by its ILDG or ETMC format; 0: the format does not tell. */
+/* Returns the bytes of a site by its ILDG or ETMC format; 0: unknown. */
 static uint64_t format_bytes(enum limefile_fieldkind kind, const struct limefile_ildg *format)
 {
     uint64_t reals = 2 * (format->components ? format->components : SPINS * COLOURS);
@@ -119,7 +119,7 @@ static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind
         describe_data(f, words->record);
     f->disputed = words->record && (words->record->recordtype != LIMEFILE_FIELD ||
                                     datum_bytes(words->record) != f->site_bytes);
-    bool part = words->file && words->file->volfmt != 0; /* of the lattice */
+    bool part = words->file && words->file->volfmt != 0; /* has only a part of the lattice */
     f->sites = part ? 0 : limefile_lattice_sites(&f->lattice);
     /* The format of an unknown field does not give the size of a site, so all sites give it. */
     if (f->site_bytes == 0 && f->sites && f->record.bytes % f->sites == 0)

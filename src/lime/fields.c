@@ -489,7 +489,7 @@ static int describe_late(struct builder *b)
     return err ? err : keep(b, &b->out->kept->field[b->formless - 1], &f);
 }
 
-/* At the end of a message, gives records without data in it to the nearest data. */
+/* At the end of a message, assigns records without data in it to the nearest data. */
 static int end_message(struct builder *b)
 {
     int err = 0;

@@ -232,7 +232,7 @@ static bool shape_by_words(const struct limefile_field *f, struct limefile_sites
     bool qla = has_prefix(f->name, "QDP") || has_prefix(f->name, "QLA");
     uint64_t colours = number_behind(before, "Nc"), spins = number_behind(before, "Ns");
     if (!colours && *before)
-        colours = parse_extent(before + 1); /* "F3" */
+        colours = parse_extent(before + 1); /* the number in "F3" */
     if (!colours)
         colours = f->colors ? f->colors : COLOURS;
     bool known = at != NULL;

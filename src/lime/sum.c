@@ -73,7 +73,7 @@ struct work {
     const struct cksum_powers *powers; /* of a cksum; otherwise NULL */
     struct limefile_source *source;
     int fd, direct; /* of the source's file; -1: not available, or not needed */
-    uint64_t unit;  /* sites */
+    uint64_t unit;  /* number of sites */
     size_t buffer_bytes;
     _Atomic uint64_t next; /* first site that no thread has taken */
     atomic_int err;        /* the first error; all threads stop */
@@ -82,7 +82,7 @@ struct work {
     _Atomic uint64_t untold; /* bytes not yet reported to progress */
     pthread_mutex_t telling;
     pthread_mutex_t combining;
-    struct limefile_checksum sum; /* of the threads that have ended */
+    struct limefile_checksum sum; /* sum of the threads that have ended */
 };
 
 /* The state of one thread. */

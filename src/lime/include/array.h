@@ -1,4 +1,4 @@
-/* array.h - make room in arrays that grow; inside of the libraries and programs */
+/* array.h - grow arrays. For the libraries and programs of this project only. */
 #ifndef LIMEFILE_ARRAY_H
 #define LIMEFILE_ARRAY_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Makes room for `count` elements; `array` is the address of the pointer to them, *capacity the
- * size of the array in elements. Returns false, with nothing changed, if there is no memory. */
+ * number that fits. Returns false if there is no memory; nothing is changed then. */
 bool limefile_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes);
 
 #endif

@@ -290,8 +290,8 @@ void limefile_survey_text(const struct limefile_survey *, char *buf, size_t cap)
 /* Cuts the tail or completes the replacement, and syncs; can be repeated after a crash. */
 int limefile_survey_cut(struct limefile_source *, const struct limefile_survey *);
 
-/* Searches for a whole record at any byte after `from`. Returns 1 if it finds one, 0 if there
- * is none, or an error code. (salvage.c) */
+/* Searches for a whole record at any byte after `from`. Returns 1 if found, 0 if not, or an
+ * error code. (salvage.c) */
 struct limefile_salvage {
     uint64_t offset;
     struct limefile_header header;

@@ -62,18 +62,18 @@ enum limefile_error {
 
     LIMEFILE_D_CHECKSUM_MISSING, /* (lime check --strict) data without a checksum */
     LIMEFILE_D_UNDESCRIBED,      /* (lime check --strict) data without a description */
-    LIMEFILE_D_EMPTY,            /* (limebeginning.h) a file of no bytes */
+    LIMEFILE_D_EMPTY,            /* (limebeginning.h) an empty file */
 
     LIMEFILE_D_CELLS_TEXT,  /* a checkpoint's text is missing or differs from its index */
     LIMEFILE_D_CELLS_INDEX, /* an index of cells that is damaged */
     LIMEFILE_D_CELLS_INDEX_MISSING, /* particles without an index of cells */
     LIMEFILE_D_CELLS_DATA_MISSING,  /* an index of cells without particles */
-    LIMEFILE_D_CELLS_LENGTH,        /* particles of another length than the index gives */
+    LIMEFILE_D_CELLS_LENGTH,        /* particles whose length differs from the index */
     LIMEFILE_D_CELLS, /* (lime check --data) cells whose particles differ from their index */
 
     LIMEFILE_D_LINKS,      /* (lime check --physics) links that are not SU(3) matrices */
-    LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) plaquette differs from the metadata */
-    LIMEFILE_D_LINK_TRACE, /* (lime check --physics) link trace differs from the metadata */
+    LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) a plaquette that is not the metadata's */
+    LIMEFILE_D_LINK_TRACE, /* (lime check --physics) a link trace that is not the metadata's */
 
     LIMEFILE_E_GAUGE_UNKNOWN, /* (limegauge.h) a file in an unknown format */
     LIMEFILE_E_GAUGE_NONE,    /* a container without an SU(3) configuration */
@@ -89,7 +89,7 @@ enum limefile_error {
     LIMEFILE_E_GAUGE_RANGE,   /* plaquette or link trace beyond what the format allows */
     LIMEFILE_E_GAUGE_CHECKSUM,
     LIMEFILE_E_GAUGE_PLAQUETTE,
-    LIMEFILE_E_GAUGE_TRACE, /* data that do not match their header */
+    LIMEFILE_E_GAUGE_TRACE, /* data that do not match their header (all three) */
 
     LIMEFILE_E_VOLUME_MASTER,  /* (limevolumes.h) not exactly one volume has the metadata */
     LIMEFILE_E_VOLUME_MISSING, /* sites that are in no volume */
@@ -106,14 +106,13 @@ enum limefile_error {
     LIMEFILE_E_OUTPUT_CHANGED, /* another process has changed the output's name */
 };
 
-/* Returns a static, lower-case sentence for any code. */
+/* Returns a static text in lower case for any code. */
 const char *limefile_strerror(int code);
 
 /* Returns true if a reader must stop at `code`: a fault or an I/O error, not a deviation. */
 bool limefile_is_fault(int code);
 
-/* Returns true if `code` states that the file could not be read: an errno, or that it has
- * become shorter. */
+/* Returns true if `code` means that a file could not be read: errno or LIMEFILE_E_SHRUNK. */
 bool limefile_is_read_error(int code);
 
 /* Returns true if `code` is -errno. */

@@ -64,7 +64,7 @@ size_t limefile_type_printable(const char *type, size_t len);
 unsigned limefile_padding(uint64_t bytes);
 
 /* Computes the end of the data and the offset of the next header, for a record with a header at
- * header_offset and `bytes` bytes of data. LIMEFILE_E_LENGTH: a file cannot be so long. */
+ * header_offset and `bytes` bytes of data. LIMEFILE_E_LENGTH: beyond the size of any file. */
 int limefile_extent_of(uint64_t header_offset, uint64_t bytes, uint64_t *data_end,
                        uint64_t *next);
 
@@ -199,21 +199,21 @@ size_t limefile_blocks_inside(const void *data, size_t n, uint64_t offset, size_
 /* A defect of a container and its position. */
 struct limefile_finding {
     int code;         /* enum limefile_error, or -errno of a failed read */
-    uint64_t offset;  /* of the first byte concerned */
+    uint64_t offset;  /* offset of the first byte concerned */
     uint64_t ordinal; /* of the record concerned, or of the next one */
     uint64_t have;    /* actual value: by code a length, a count or a value */
     uint64_t want;    /* expected value, for codes that have one */
     const char *why;  /* more detail or NULL; its lifetime is that of its source */
 };
 
-/* "offset 1234: record 7: the file ends inside the data: ...". Always terminates; returns
- * what snprintf would. */
+/* Formats "offset 1234: record 7: the file ends inside the data: ...". buf always ends with a
+ * NUL. Returns the same as snprintf(3). */
 int limefile_finding_text(const struct limefile_finding *, char *buf, size_t cap);
 
 /* ---- scan (scan.c): read records in sequence ---------------------------------------- */
 
 struct limefile_record {
-    uint64_t ordinal;       /* in the container */
+    uint64_t ordinal;       /* number in the container */
     uint32_t message;       /* as lime_contents counts: each MB starts a new one */
     uint32_t record;        /* number within its message */
     uint64_t header_offset; /* multiple of 8 in a valid file */
@@ -253,8 +253,8 @@ void limefile_scan_progress(const struct limefile_scan *, uint64_t *done, uint64
 /* An index does not change: any number of threads may read it at once. */
 struct limefile_index;
 
-/* Builds the index of all records before the first fault. Fails only if there is no index to
- * return: -ENOMEM, or the source cannot return its size. */
+/* Builds the index of all records before the first fault. Fails only with -ENOMEM, or if the
+ * source cannot return its size. */
 int limefile_index_build(struct limefile_source *, struct limefile_index **out);
 
 /* Reports progress; done and size are bytes. It is called often. */
