@@ -15,7 +15,7 @@ struct field_words {
 };
 
 /* Fills kind, name, precision, lattice, box, sites, site_bytes, expected. Returns 0, or
- * LIMEFILE_E_XML_VALUE, with nothing filled in, if the data would not fit 63 bits of bytes. */
+ * LIMEFILE_E_XML_VALUE, with nothing filled in, if the data would exceed INT64_MAX bytes. */
 int field_describe(struct limefile_field *, enum limefile_fieldkind,
                    const struct field_words *);
 

@@ -268,7 +268,7 @@ struct limefile_survey {
     struct limefile_redo redo; /* if tail is LIMEFILE_TAIL_REDO */
     uint64_t contradictions;   /* contradicting message flags that recovery does not repair */
     uint64_t last, before;     /* offsets of the headers of the last two records */
-    /* The last record does not end its message; limefile_survey_cut() will make it. */
+    /* The last record does not end its message; limefile_survey_cut() will set its ME flag. */
     bool cut_sets_me;
     bool is_container;                /* true also for a lone unfinished record */
     char type[LIMEFILE_NAME_MAX + 1]; /* type of the unfinished record, with %XX */

@@ -72,8 +72,8 @@ enum limefile_error {
     LIMEFILE_D_CELLS, /* (lime check --data) cells whose particles differ from their index */
 
     LIMEFILE_D_LINKS,      /* (lime check --physics) links that are not SU(3) matrices */
-    LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) a plaquette that is not the metadata's */
-    LIMEFILE_D_LINK_TRACE, /* (lime check --physics) a link trace that is not the metadata's */
+    LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) metadata state another plaquette */
+    LIMEFILE_D_LINK_TRACE, /* (lime check --physics) metadata state another link trace */
 
     LIMEFILE_E_GAUGE_UNKNOWN, /* (limegauge.h) a file in an unknown format */
     LIMEFILE_E_GAUGE_NONE,    /* a container without an SU(3) configuration */

@@ -175,7 +175,7 @@ int limefile_check_fd(int fd);
 void *limefile_buffer_new(size_t *bytes);
 
 /* The first returns how many bytes of the range's pages are in the page cache, or -errno
- * (-ENOSYS before Linux 6.5). The second returns true for most of the range, or if unknown. */
+ * (-ENOSYS before Linux 6.5). The second returns true if most are, or if that is unknown. */
 int64_t limefile_cached_bytes(int fd, uint64_t offset, size_t n);
 bool limefile_is_cached(int fd, uint64_t offset, size_t n);
 
@@ -203,7 +203,7 @@ struct limefile_finding {
     uint64_t ordinal; /* of the record concerned, or of the next one */
     uint64_t have;    /* actual value: by code a length, a count or a value */
     uint64_t want;    /* expected value, for codes that have one */
-    const char *why;  /* more detail or NULL; its lifetime is that of its source */
+    const char *why;  /* more detail or NULL; valid as long as the reporting object */
 };
 
 /* Formats "offset 1234: record 7: the file ends inside the data: ...". buf always ends with a
@@ -326,7 +326,7 @@ int limefile_writer_new(struct limefile_source *to, uint64_t offset,
                         struct limefile_writer **out);
 void limefile_writer_free(struct limefile_writer *); /* does not write */
 
-/* Writes the header of a record with `bytes` bytes of data; the next call writes the data. */
+/* Writes the header of a record with `bytes` bytes of data, which the caller then writes. */
 int limefile_writer_begin(struct limefile_writer *, const char *type, size_t type_len,
                           uint64_t bytes, bool mb, bool me);
 int limefile_writer_write(struct limefile_writer *, const void *data, size_t n);
