@@ -1,4 +1,4 @@
-/* array.c - make room in arrays that grow */
+/* array.c - grow arrays */
 #define _GNU_SOURCE
 #include "array.h"
 

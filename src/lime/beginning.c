@@ -1,4 +1,4 @@
-/* beginning.c - tell a container, also one whose beginning is damaged, from any other file */
+/* beginning.c - distinguish a container, even with a damaged beginning, from other files */
 #include "limebeginning.h"
 #include "bytes.h"
 
@@ -7,13 +7,12 @@
 #include <string.h>
 
 enum {
-    FIRST_BYTES = 512, /* enough for the first header, and for every signature below */
-    SEARCH_BYTES =
-        1 << 20, /* in which a record header after a damaged beginning is looked for */
+    FIRST_BYTES = 512,      /* enough for the first header, and for every signature below */
+    SEARCH_BYTES = 1 << 20, /* the part of a file that is searched for a later record header */
 };
 
-/* Files that can hold a whole container, and are not one. Links do not become smaller when they
- * are compressed, so the container stands in the compressed file as it is. */
+/* Signatures of files that can contain a whole container but are not one. Gauge links hardly
+ * compress, so a compressed file can hold the container's bytes unchanged. */
 static const struct signature {
     size_t at;
     const char *text;
@@ -52,8 +51,8 @@ static bool is_archive(const unsigned char *first, size_t n)
     return false;
 }
 
-/* Whether the header after its magic number and version is one that a writer makes for a record
- * at `at` that is whole in a file of `size` bytes. */
+/* Returns true if a writer could have made the header (after its magic number and version) for
+ * a record at `at` that is complete in a file of `size` bytes. */
 static bool is_plausible(const unsigned char *raw, uint64_t at, uint64_t size)
 {
     const char *type = (const char *)raw + AT_TYPE;
@@ -65,8 +64,7 @@ static bool is_plausible(const unsigned char *raw, uint64_t at, uint64_t size)
            is_zero(raw + AT_TYPE + len, LIMEFILE_TYPE_BYTES - len);
 }
 
-/* Returns 1 and where the first record header in the bytes is, behind their beginning; 0: none.
- */
+/* Finds the first record header after byte 0 of the bytes. Returns 1 and its offset, or 0. */
 static int find_header(const unsigned char *bytes, size_t n, uint64_t size, uint64_t *at)
 {
     unsigned char wanted[AT_FLAGS];
@@ -86,7 +84,7 @@ static int find_header(const unsigned char *bytes, size_t n, uint64_t size, uint
     return 0;
 }
 
-/* Like find_header(), in the file; or -errno. */
+/* Does the same in the first SEARCH_BYTES of the file; or returns -errno. */
 static int search(struct limefile_source *source, uint64_t size, uint64_t *at)
 {
     size_t n = size < SEARCH_BYTES ? (size_t)size : SEARCH_BYTES;

@@ -1,4 +1,4 @@
-/* cached.c - what is in the page cache */
+/* cached.c - find out how much of a file is in the page cache */
 #define _GNU_SOURCE
 #include "limefile.h"
 

@@ -1,10 +1,10 @@
-/* checksum.c - the SciDAC checksum of a lattice record */
+/* checksum.c - compute the SciDAC checksum of a lattice record */
 #include "checksum.h"
 
 #include <isa-l/crc.h>
 
 enum {
-    AHEAD_BYTES = 16384, /* from memory one processor sums 1.6 times as fast with it */
+    AHEAD_BYTES = 16384, /* data are prefetched this far ahead of the sum */
     LINE_BYTES = 64,
 };
 

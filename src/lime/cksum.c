@@ -1,14 +1,14 @@
-/* cksum.c - the CRC of cksum(1), which QCDml's crcCheckSum is, also out of parts */
+/* cksum.c - compute the CRC of cksum(1), which is QCDml's crcCheckSum, also from parts */
 #include "cksum.h"
 
 #include <isa-l/crc.h>
 
-/* The polynomial without x^32; a bit of a register is the power of x that it is. */
+/* The polynomial without x^32. Each bit of a register stands for its power of x. */
 #define POLYNOMIAL UINT32_C(0x04c11db7)
 
 void limefile_cksum_add(struct limefile_cksum *sum, const void *data, size_t n)
 {
-    sum->crc = ~crc32_ieee(~sum->crc, data, n); /* isa-l takes and gives the complement */
+    sum->crc = ~crc32_ieee(~sum->crc, data, n); /* isa-l uses the complement */
     sum->bytes += n;
 }
 

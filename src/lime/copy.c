@@ -1,8 +1,8 @@
 /*
- * copy.c - copy_file_range between files, splice into a pipe, else read and write.
+ * copy.c - copy bytes by copy_file_range between files, splice into a pipe, or read and write.
  *
- * The first two leave off wherever they meet anything unusual: the plain loop goes on from
- * there, and what was a real error comes up there again.
+ * by_copy_file_range() and by_splice() stop at any error or short result. by_read_and_write()
+ * continues from there; if the error persists, it reports it.
  */
 #define _GNU_SOURCE
 #include "limefile.h"
@@ -16,9 +16,9 @@
 
 enum {
     BUFFER_BYTES = 256 * 1024,
-    SMALL = 64 * 1024,             /* up to here one read and one write are the fastest */
-    PIPE_BYTES = 1024 * 1024,      /* what an ordinary user may have */
-    STEP_BYTES = 32 * 1024 * 1024, /* the bar moves and signals come through in between */
+    SMALL = 64 * 1024,             /* below, one read and one write are fastest */
+    PIPE_BYTES = 1024 * 1024,      /* largest pipe for an ordinary user */
+    STEP_BYTES = 32 * 1024 * 1024, /* per call, to report progress and let signals through */
 };
 
 static size_t step(const struct limefile_copy *c, size_t most)
@@ -36,7 +36,7 @@ static void advance(struct limefile_copy *c, size_t n)
         c->moved(c->context, n);
 }
 
-/* True if it is worth trying again after errno. */
+/* Returns true if the caller should retry after errno. */
 static bool wait_until_writable(const struct limefile_copy *c)
 {
     if (errno == EINTR)
@@ -66,7 +66,7 @@ static void by_splice(struct limefile_copy *c)
 {
     int capacity = fcntl(c->out, F_GETPIPE_SZ);
     if (capacity >= 0 && capacity < PIPE_BYTES)
-        fcntl(c->out, F_SETPIPE_SZ, PIPE_BYTES); /* refused near the user's limit: no matter */
+        fcntl(c->out, F_SETPIPE_SZ, PIPE_BYTES); /* fails at the user's limit: harmless */
     while (c->left) {
         off_t in = (off_t)c->in_offset;
         ssize_t n = splice(c->in, &in, c->out, NULL, step(c, PIPE_BYTES), SPLICE_F_MORE);

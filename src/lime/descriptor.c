@@ -1,4 +1,4 @@
-/* descriptor.c - files opened below a directory, and opened again */
+/* descriptor.c - open files below a directory, and reopen files by descriptor */
 #define _GNU_SOURCE
 #include "descriptor.h"
 
@@ -19,7 +19,7 @@ enum {
     STEP = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 };
 
-/* The component that *path begins with; *path goes after it and its slashes. */
+/* Copies the first component of *path to `name` and moves *path to the next component. */
 static int next_component(const char **path, char name[NAME_MAX + 1])
 {
     size_t len = strcspn(*path, "/");
@@ -32,7 +32,7 @@ static int next_component(const char **path, char name[NAME_MAX + 1])
     return strcmp(name, "..") == 0 ? -EXDEV : 0;
 }
 
-/* A link in the middle is not a directory to openat(); openat2() calls it a loop. */
+/* For a link in the middle of a path, openat() fails with ENOTDIR, but openat2() with ELOOP. */
 static int error_of(int folder, const char *name)
 {
     struct stat st;
@@ -67,10 +67,10 @@ int limefile_open_beneath(int folder, const char *path, int flags)
 {
     const struct open_how how = {
         .flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, /* but O_PATH of a link itself */
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, /* allows O_PATH of a link itself */
     };
     long fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
-    /* A container's filter may answer EPERM to a system call that it does not know. */
+    /* A container's seccomp filter can return EPERM for a system call that it does not know. */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM))
         return limefile_walk_beneath(folder, path, flags);
     return fd < 0 ? -errno : (int)fd;

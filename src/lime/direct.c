@@ -1,4 +1,4 @@
-/* direct.c - around the page cache */
+/* direct.c - direct I/O, which bypasses the page cache */
 #define _GNU_SOURCE
 #include "descriptor.h"
 #include "limefile.h"

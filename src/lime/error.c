@@ -1,4 +1,4 @@
-/* error.c - the texts of error codes, and the words for verdicts */
+/* error.c - the texts and words of error codes and verdicts */
 #define _GNU_SOURCE
 #include "limeerror.h"
 #include "limeverdict.h"
@@ -160,8 +160,8 @@ bool limefile_is_read_error(int code)
     return limefile_is_errno(code) || code == LIMEFILE_E_SHRUNK;
 }
 
-/* LIMEFILE_D_RESERVED is not among them: limefs marks with it a record that it moves, which can
- * hold a mixture of old and new bytes. */
+/* LIMEFILE_D_RESERVED is not harmless: limefs marks with this byte a record that it moves,
+ * which can hold a mixture of old and new bytes. */
 bool limefile_is_harmless(int code)
 {
     return code == LIMEFILE_D_PAD_NONZERO || code == LIMEFILE_D_PAD_CUT ||

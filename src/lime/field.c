@@ -1,4 +1,4 @@
-/* field.c - what metadata say of one binary record: its lattice, its sites, its length */
+/* field.c - describe one binary record by its metadata: its lattice, sites and length */
 #define _GNU_SOURCE
 #include "field.h"
 
@@ -17,7 +17,7 @@ enum {
 static const struct {
     const char *letters;
     enum limefile_group group;
-    unsigned least, step; /* of N */
+    unsigned least, step; /* of N in the group's name */
 } groups[] = {
     {"su", LIMEFILE_GROUP_SU, 2, 1},
     {"so", LIMEFILE_GROUP_SO, 2, 1},
@@ -25,7 +25,7 @@ static const struct {
     {"u", LIMEFILE_GROUP_U, 1, 1},
 };
 
-/* "#x1", "_x1": a letter or digit at least, and nothing else. */
+/* Returns true for "#x1", "_x1": '#' or '_' and at least one letter or digit, nothing else. */
 static bool is_variant(const char *text)
 {
     static const char alphanumeric[] =
@@ -34,7 +34,7 @@ static bool is_variant(const char *text)
     return n && text[1 + n] == '\0';
 }
 
-/* What follows the letters of a group: "3gauge". */
+/* Parses the text after the letters of a group: "3gauge". */
 static bool parse_rank(const char *text, struct limefile_gaugename *out)
 {
     static const char word[] = "gauge";
@@ -71,8 +71,9 @@ bool limefile_gaugename_parse(const char *field, struct limefile_gaugename *out)
     return false;
 }
 
-/* N x N complex numbers, of four links, where that is known: ILDG's documents that we have seen
- * give a layout for SU(N) alone, and none for its variants. 0: the name does not tell. */
+/* Returns the real numbers of a site: four links of N x N complex numbers. Returns 0 for
+ * names other than SU(N): the ILDG documents that we know give no layout for the others or
+ * variants. */
 static uint64_t gauge_reals(const char *field)
 {
     struct limefile_gaugename gauge;
@@ -86,10 +87,10 @@ static uint64_t gauge_reals(const char *field)
 
 static uint64_t datum_bytes(const struct limefile_scidac_record *record)
 {
-    return record->typesize * record->datacount; /* fits: see the parser */
+    return record->typesize * record->datacount; /* the parser excludes overflow */
 }
 
-/* The bytes of a site by its ILDG or ETMC format; 0: it does not tell. */
+/* Returns the bytes of a site by its ILDG or ETMC format; 0: unknown. */
 static uint64_t format_bytes(enum limefile_fieldkind kind, const struct limefile_ildg *format)
 {
     uint64_t reals = 2 * (format->components ? format->components : SPINS * COLOURS);
@@ -118,14 +119,14 @@ static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind
         describe_data(f, words->record);
     f->disputed = words->record && (words->record->recordtype != LIMEFILE_FIELD ||
                                     datum_bytes(words->record) != f->site_bytes);
-    bool part = words->file && words->file->volfmt != 0; /* of the lattice */
+    bool part = words->file && words->file->volfmt != 0; /* has only a part of the lattice */
     f->sites = part ? 0 : limefile_lattice_sites(&f->lattice);
-    /* Of a field that we do not know the sites tell it: it is all of them. */
+    /* The format of an unknown field does not give the size of a site, so all sites give it. */
     if (f->site_bytes == 0 && f->sites && f->record.bytes % f->sites == 0)
         f->site_bytes = f->record.bytes / f->sites;
 }
 
-/* A box of another lattice than the file's is no box of it: its sites have no ranks. */
+/* If the box does not fit into the file's lattice, its sites have no ranks; dims becomes 0. */
 static void describe_box(struct limefile_field *f, const struct limefile_scidac_record *record)
 {
     f->boxed = true;
@@ -179,15 +180,15 @@ bool field_is_of_grid(const struct limefile_field *f)
 }
 
 /*
- * Grid does not say all: a checkerboard is described as the whole lattice, and a site of a
- * tensor that Grid has no name for as one of its parts. The length tells. A checkerboard is
- * stored and ranked as a lattice of half as many x; a fifth dimension stands before x.
+ * Grid's metadata are incomplete. They describe a checkerboard as the whole lattice, and a site
+ * of a tensor without a Grid name as one of its parts, so the length decides. A checkerboard is
+ * stored and ranked as a lattice with half the extent in x; a fifth dimension comes before x.
  */
 static void describe_by_length(struct limefile_field *f)
 {
     unsigned x = f->lattice.dims > 4 ? 1 : 0;
     uint64_t whole, bytes = f->record.bytes;
-    f->datacount = 0; /* typesize is not always that of one datum */
+    f->datacount = 0; /* typesize need not be that of one datum */
     if (f->boxed || f->sites == 0 || bytes == 0 ||
         __builtin_mul_overflow(f->sites, f->site_bytes, &whole))
         return;
@@ -217,7 +218,7 @@ int field_describe(struct limefile_field *f, enum limefile_fieldkind kind,
     if (__builtin_mul_overflow(out.sites, out.site_bytes, &out.expected) ||
         out.expected > LIMEFILE_BYTES_MAX)
         return LIMEFILE_E_XML_VALUE;
-    /* No lattice is known, but a site is: its rank is its place, whatever the lattice. */
+    /* If only the size of a site is known, its rank is its position, as in any lattice. */
     if (kind == LIMEFILE_KIND_SCIDAC && !words->format && !out.boxed && !words->file &&
         out.record.bytes % out.site_bytes == 0)
         out.sites = out.record.bytes / out.site_bytes;

@@ -1,4 +1,4 @@
-/* fieldpack.c - descriptions of fields packed: numbers take as many bytes as they need */
+/* fieldpack.c - pack descriptions of fields, with numbers of variable length */
 #define _GNU_SOURCE
 #include "fieldpack.h"
 #include "array.h"
@@ -16,7 +16,7 @@ enum {
     DISPUTED = 4,
 };
 
-/* ---- numbers: seven bits a byte, the lowest first; all but the last have the eighth ---- */
+/* ---- numbers: 7 bits a byte, lowest first; bit 7 is set in all bytes but the last ---- */
 
 static void put(unsigned char **to, uint64_t number)
 {

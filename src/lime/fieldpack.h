@@ -1,25 +1,25 @@
-/* fieldpack.h - what is known of fields, in few bytes each; inside of src/lime */
+/* fieldpack.h - store descriptions of fields in few bytes each. For src/lime only. */
 #ifndef LIMEFILE_FIELDPACK_H
 #define LIMEFILE_FIELDPACK_H
 
 #include "limeildg.h"
 
-/* Descriptions, one after another. A hostile container has a million of them. */
+/* A list of packed descriptions. A malicious container can have a million of them. */
 struct fieldpack {
-    unsigned char *at; /* zero to begin with; to be freed */
+    unsigned char *at; /* NULL at first; the owner frees it */
     size_t used, capacity;
-    size_t last; /* where the last one begins */
+    size_t last; /* offset of the last description */
 };
 
 /*
- * Packs what describes the field: kind, name, precision, lattice, box, sites, site_bytes,
- * expected, datacount, colors, spins, disputed. Neighbours with the same description share it.
- * *where: what fieldpack_get() takes, never 0. The box of a field without a lattice is not
- * kept.
+ * Packs the description of a field: kind, name, precision, lattice, box, sites, site_bytes,
+ * expected, datacount, colors, spins, disputed. Adjacent fields with equal descriptions share
+ * one. *where is for fieldpack_get(), and never 0. The box of a field without a lattice is not
+ * stored.
  */
 int fieldpack_put(struct fieldpack *, const struct limefile_field *, uint64_t *where);
 
-/* Fills in these members of the field, which are zero, and no others. */
+/* Fills in these members of the field, which must be zero, and no others. */
 void fieldpack_get(const struct fieldpack *, uint64_t where, struct limefile_field *);
 
 #endif

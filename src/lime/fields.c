@@ -1,9 +1,9 @@
 /*
- * fields.c - which records of a container belong together: one pass over its index
+ * fields.c - find out which records of a container belong together, in one pass over its index
  *
- * Records are followed message by message. Where the flags of two neighbours do not agree that
- * a message ends between them, none does, here: what belongs together is found by nearness
- * then.
+ * The pass goes from message to message. A message ends where the flags of both neighbours say
+ * so. If they contradict each other, the message continues here, and distance decides which
+ * records belong together (limeildg.h has the rules).
  */
 #define _GNU_SOURCE
 #include "array.h"
@@ -32,23 +32,23 @@ enum role {
 };
 
 enum {
-    FIELD_TYPES = 16, /* types of records that have a role */
+    FIELD_TYPES = 16, /* number of entries in types[] */
 };
 
-/* A metadata record that waits for its data, or holds for those that follow. */
+/* The last metadata record of a kind, which describes data that follow. */
 struct said {
-    uint64_t ordinal; /* 0: none */
-    uint64_t message; /* as counted here */
-    bool good;        /* it could be understood */
+    uint64_t ordinal; /* 0: no such record */
+    uint64_t message; /* number of its message, counted by this module */
+    bool good;        /* its data could be parsed */
     bool used;
 };
 
-/* A field, as it is kept: an ordinal fits 32 bits. */
+/* A stored field. An ordinal fits 32 bits. */
 struct kept_field {
     uint32_t ordinal;
     uint32_t by_format, by_record, by_file, by_checksum, by_lfn;
     struct limefile_checksum checksum;
-    uint64_t description : 63; /* of fieldpack.h; 0: nothing describes it */
+    uint64_t description : 63; /* for fieldpack_get(); 0: no description */
     uint64_t has_checksum : 1;
 };
 
@@ -60,10 +60,10 @@ struct limefile_fields_kept {
     struct findings findings;
 };
 
-/* A checksum of this message. */
+/* A checksum record of the current message. */
 struct heard_sum {
     uint32_t ordinal;
-    uint32_t fields; /* how many there were before it */
+    uint32_t fields; /* number of fields before it */
     struct limefile_checksum value;
     bool good;
 };
@@ -72,15 +72,15 @@ struct builder {
     struct limefile_source *source;
     const struct limefile_index *index;
     struct limefile_fields *out;
-    char *text; /* of the record that is being read */
+    char *text; /* data of the current record */
     size_t text_capacity;
 
-    const char *of_type[FIELD_TYPES]; /* the index keeps each type once: NULL if it has none */
+    const char *of_type[FIELD_TYPES]; /* the index stores each type once; NULL if absent */
     uint64_t message;
-    size_t message_first;   /* subscript of the first field of this message */
-    size_t last_ildg;       /* subscripts + 1 of the last field of ildg-binary-data, */
-    size_t formless;        /* of the last one of this message that has no format; 0: none */
-    struct heard_sum *sums; /* of this message */
+    size_t message_first;   /* subscript of the first field of the current message */
+    size_t last_ildg;       /* subscript + 1 of the last ildg-binary-data, or 0 */
+    size_t formless;        /* subscript + 1 of the last one in this message without a format */
+    struct heard_sum *sums; /* of the current message */
     size_t sum_count, sum_capacity;
 
     struct said format, etmc, record, file, grid, lfn;
@@ -97,8 +97,8 @@ static const struct {
     {"ildg-format", ROLE_ILDG_FORMAT},
     {"etmc-propagator-format", ROLE_PROPAGATOR_FORMAT},
     {"quda-propagator-format", ROLE_PROPAGATOR_FORMAT}, /* the same from another program */
-    {"etmc-propagator-type", ROLE_PROPAGATOR_FORMAT},   /* cvc */
-    {"stag-propagator-format", ROLE_STAGGERED_FORMAT},  /* nissa */
+    {"etmc-propagator-type", ROLE_PROPAGATOR_FORMAT},   /* written by cvc */
+    {"stag-propagator-format", ROLE_STAGGERED_FORMAT},  /* written by nissa */
     {"etmc-source-format", ROLE_SOURCE_FORMAT},
     {"cvc-contraction-format", ROLE_CVC_FORMAT},
     {"cvc_contraction-format", ROLE_CVC_FORMAT},
@@ -107,7 +107,7 @@ static const struct {
     {"grid-format", ROLE_GRID_FORMAT},
     {"scidac-checksum", ROLE_CHECKSUM},
     {"ildg-data-lfn", ROLE_LFN},
-    {"ildg-data-LFN", ROLE_LFN}, /* qcdutils */
+    {"ildg-data-LFN", ROLE_LFN}, /* written by qcdutils */
     {"ildg-binary-data", ROLE_ILDG_DATA},
     {"scidac-binary-data", ROLE_SCIDAC_DATA},
 };
@@ -122,7 +122,7 @@ bool limefile_record_is_data(const struct limefile_record *record)
 
 /* ---- findings ---- */
 
-/* `value` as in findings.h. */
+/* Adds a finding; `value` is as in findings.h. */
 static int fields_note(struct builder *b, int code, uint64_t ordinal, uint64_t value)
 {
     struct limefile_record record;
@@ -132,7 +132,7 @@ static int fields_note(struct builder *b, int code, uint64_t ordinal, uint64_t v
 
 /* ---- reading ---- */
 
-/* The data of a metadata record, in b->text. LIMEFILE_E_XML if it is too long to be one. */
+/* Reads the data of a metadata record into b->text. LIMEFILE_E_XML: too long for metadata. */
 static int read_text(struct builder *b, const struct limefile_record *record, size_t *n)
 {
     if (record->bytes > LIMEFILE_XML_BYTES_MAX)
@@ -156,8 +156,8 @@ static bool is_blank(const char *text, size_t n)
     return true;
 }
 
-/* Parses n bytes of b->text into `value`. *ignored: an optional element that cannot be read, or
- * NULL. */
+/* Parses n bytes of b->text into `value`. Sets *ignored to the first optional element that
+ * cannot be parsed, or NULL. */
 static int parse(struct builder *b, enum role role, size_t n, void *value, const char **ignored)
 {
     int err;
@@ -185,8 +185,7 @@ static int parse(struct builder *b, enum role role, size_t n, void *value, const
     }
 }
 
-/* Parses the record by its role's parser into `value`. What cannot be understood is a finding.
- */
+/* Parses the record by its role into `value`. If it cannot be parsed, adds a finding. */
 static int fields_hear(struct builder *b, const struct limefile_record *record, enum role role,
                        struct said *said, void *value)
 {
@@ -197,8 +196,7 @@ static int fields_hear(struct builder *b, const struct limefile_record *record, 
     bool is_read = !err;
     if (!err)
         err = parse(b, role, n, value, &ignored);
-    /* Grid writes a grid-format that contains nothing, and an empty LFN where it has no name.
-     */
+    /* Grid writes a grid-format without contents, and an empty LFN if it has no name. */
     if (is_read && ((role == ROLE_GRID_FORMAT && err == LIMEFILE_E_XML_VALUE) ||
                     (role == ROLE_LFN && is_blank(b->text, n)))) {
         *said = (struct said){.ordinal = 0};
@@ -226,7 +224,7 @@ static int note_length(struct builder *b, const struct limefile_field *f)
     return fields_note(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->expected);
 }
 
-/* A description of more bytes than there can be is none. */
+/* A description of more bytes than a file can have is rejected with a finding. */
 static int describe(struct builder *b, struct limefile_field *f, enum limefile_fieldkind kind,
                     const struct field_words *words, uint64_t by)
 {
@@ -256,7 +254,7 @@ static int fields_describe_gauge(struct builder *b, struct limefile_field *f,
     struct limefile_gaugename gauge;
     if (!limefile_gaugename_parse(f->name, &gauge) && !strcasestr(f->name, "gauge") &&
         !field_has_links(f))
-        f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG has no other fields; programs have */
+        f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG defines no other fields; programs write some */
     return err;
 }
 
@@ -277,8 +275,8 @@ static int fields_describe_scidac(struct builder *b, struct limefile_field *f)
     return err;
 }
 
-/* tmLQCD writes a record for each flavour after one format, each in a message of its own. So a
- * format holds for the record after it, and for further ones if they are as long as it says. */
+/* tmLQCD writes one format and then a record for each flavour, each in its own message. So a
+ * format is valid for the next record, and for further ones of the length that it describes. */
 static int fields_describe_etmc(struct builder *b, struct limefile_field *f)
 {
     const struct field_words words = {&b->etmc_value, NULL, NULL};
@@ -316,7 +314,7 @@ static int fields_hear_checksum(struct builder *b, const struct limefile_record 
     return err;
 }
 
-/* One right before each of the message's data, and none behind the last. */
+/* Returns true if each binary record of the message directly follows a checksum. */
 static bool all_stand_before(const struct builder *b)
 {
     bool before = b->sum_count == b->out->count - b->message_first;
@@ -325,7 +323,7 @@ static bool all_stand_before(const struct builder *b)
     return before;
 }
 
-/* The data before it in its message, or else those behind it, or else the last ones of all. */
+/* Returns the data before the checksum in its message, else after it, else the last of all. */
 static struct kept_field *owner_of(const struct builder *b, const struct heard_sum *sum,
                                    bool before)
 {
@@ -337,7 +335,8 @@ static struct kept_field *owner_of(const struct builder *b, const struct heard_s
     return &field[before ? sum->fields : sum->fields - 1];
 }
 
-/* The first one that stands behind the data counts, or else the last one before them. */
+/* A field gets the first checksum after its data, or else the last one before them. Every other
+ * checksum gives a finding. */
 static int give_checksum(struct builder *b, struct kept_field *f, const struct heard_sum *sum)
 {
     bool yields =
@@ -380,7 +379,7 @@ static int fields_hear_lfn(struct builder *b, const struct limefile_record *reco
     return 0;
 }
 
-/* ---- one record after another ---- */
+/* ---- the pass over the records ---- */
 
 static int late(struct builder *b)
 {
@@ -400,11 +399,11 @@ static int hear_etmc(struct builder *b, const struct limefile_record *record, en
                                               : LIMEFILE_KIND_PROPAGATOR;
     int err = fields_hear(b, record, role, &b->etmc, &b->etmc_value);
     if (role == ROLE_STAGGERED_FORMAT)
-        b->etmc_value.components = 3; /* the text is that of a spinor's */
+        b->etmc_value.components = 3; /* its text is that of a spinor */
     return err;
 }
 
-/* What is known of it replaces what was. */
+/* Replaces the stored description of a field. */
 static int keep(struct builder *b, struct kept_field *to, const struct limefile_field *f)
 {
     uint64_t description = 0;
@@ -474,7 +473,7 @@ static int take_data(struct builder *b, const struct limefile_record *data, enum
     return err ? err : add_field(b, &f);
 }
 
-/* An ildg-format that stands behind its data, in their message. */
+/* Describes data by an ildg-format that follows them in their message. */
 static int describe_late(struct builder *b)
 {
     struct limefile_field f;
@@ -490,7 +489,7 @@ static int describe_late(struct builder *b)
     return err ? err : keep(b, &b->out->kept->field[b->formless - 1], &f);
 }
 
-/* What has found nothing in this message is tried on what is near. */
+/* At the end of a message, assigns records without data in it to the nearest data. */
 static int end_message(struct builder *b)
 {
     int err = 0;
@@ -549,7 +548,7 @@ static int take(struct builder *b, const struct limefile_record *record)
     return 0;
 }
 
-/* Which of the types occur; false if none does. */
+/* Finds the types that the container has. Returns false if it has none. */
 static bool resolve(struct builder *b)
 {
     struct limefile_record first;
@@ -578,7 +577,7 @@ static int take_all(struct builder *b)
             err = take(b, &record);
         ended = record.me;
     }
-    /* What is waiting for data belongs to those that the fault has cut off. */
+    /* Records that wait for data belong to data after the fault, which cannot be read. */
     if (limefile_index_fault(b->index) && b->message_first == b->out->count)
         b->format.ordinal = b->sum_count = 0;
     if (!err)
@@ -589,11 +588,11 @@ static int take_all(struct builder *b)
 }
 
 /*
- * True if ILDG requires an ildg-format for this ildg-binary-data. Grid's fields are an
+ * Returns true if ILDG requires an ildg-format for this ildg-binary-data. Grid's fields are an
  * exception: Grid writes any field as ildg-binary-data, and its private record describes fields
  * for which ILDG has no format. In a container without ILDG or SciDAC metadata, data that are
- * not whole complex numbers cannot be a configuration: there "ildg-binary-data" is a word like
- * any other.
+ * not whole complex numbers cannot be a configuration; there, "ildg-binary-data" has no special
+ * meaning.
  */
 static bool requires_format(const struct limefile_fields *fields,
                             const struct limefile_field *f)
@@ -654,7 +653,7 @@ void limefile_fields_release(struct limefile_fields *fields)
     *fields = (struct limefile_fields){.count = 0};
 }
 
-/* ---- what is known of them ---- */
+/* ---- access ---- */
 
 void limefile_fields_get(const struct limefile_fields *fields, size_t i,
                          struct limefile_field *out)
@@ -712,7 +711,7 @@ unsigned limefile_fields_demand(const struct limefile_fields *fields, size_t i,
                                        .ordinal = f.record.ordinal};
     finding.code = ildg ? LIMEFILE_D_FORMAT_MISSING : LIMEFILE_D_UNDESCRIBED;
     if (f.kind == LIMEFILE_KIND_UNKNOWN && !f.by_format && !f.by_record &&
-        !(ildg && requires_format(fields, &f))) /* note_formless() has reported those */
+        !(ildg && requires_format(fields, &f))) /* note_formless() has reported it */
         out[n++] = finding;
     finding.code = LIMEFILE_D_CHECKSUM_MISSING;
     if (!f.by_checksum)

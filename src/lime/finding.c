@@ -1,4 +1,4 @@
-/* finding.c - a finding in words */
+/* finding.c - format a finding as text */
 #include "limefile.h"
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
                             f->have);
         return snprintf(buf, cap, " (%" PRIu64 " bytes, not %" PRIu64 ")", f->have, f->want);
     case LIMEFILE_D_CHECKSUM:
-        if (f->ordinal == 0 && (f->have | f->want) <= UINT32_MAX) /* of NERSC's format */
+        if (f->ordinal == 0 && (f->have | f->want) <= UINT32_MAX) /* NERSC's format */
             return snprintf(buf, cap, " (%08x, not %08x)", (unsigned)f->have,
                             (unsigned)f->want);
         return snprintf(buf, cap, " (%08x %08x, not %08x %08x)", (unsigned)(f->have >> 32),
@@ -56,11 +56,11 @@ int limefile_finding_text(const struct limefile_finding *f, char *buf, size_t ca
 {
     char tail[96];
     const char *colon = f->why ? ": " : "", *why = f->why ? f->why : "";
-    if (f->code == LIMEFILE_D_CHECKSUM && f->why) /* a mount's, which has the numbers */
+    if (f->code == LIMEFILE_D_CHECKSUM && f->why) /* `why` of a mount has the numbers */
         *tail = '\0';
     else
         numbers(f, tail, sizeof tail);
-    if (f->ordinal == 0) /* of the whole file */
+    if (f->ordinal == 0) /* concerns the whole file */
         return snprintf(buf, cap, "%s%s%s%s", limefile_strerror(f->code), tail, colon, why);
     return snprintf(buf, cap, "offset %" PRIu64 ": record %" PRIu64 ": %s%s%s%s", f->offset,
                     f->ordinal, limefile_strerror(f->code), tail, colon, why);

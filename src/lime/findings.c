@@ -1,4 +1,4 @@
-/* findings.c - findings that are kept until all are known */
+/* findings.c - collect the findings of a pass and sort them */
 #define _GNU_SOURCE
 #include "findings.h"
 #include "array.h"
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* From the record's header on. */
+/* Returns the position of a finding relative to the record's header. */
 static unsigned place_of(int code)
 {
     return code == LIMEFILE_D_FORMAT_MISSING ? 0
@@ -29,7 +29,7 @@ int findings_add(struct findings *f, int code, const struct limefile_record *rec
     return 0;
 }
 
-/* By offset, which ordinal and place tell, then by code. */
+/* Compares by offset, which follows from ordinal and code, then by code. */
 static int compare(const void *a, const void *b)
 {
     const struct kept_finding *x = a, *y = b;
@@ -43,7 +43,7 @@ static int compare(const void *a, const void *b)
     return (x->code > y->code) - (x->code < y->code);
 }
 
-/* Mostly they are in order, and sorting takes as much memory again. */
+/* Most lists are sorted already; qsort() would need as much memory again. */
 void findings_sort(struct findings *f)
 {
     size_t i = 1;

@@ -1,27 +1,27 @@
-/* findings.h - findings that are kept until all are known; inside of src/lime */
+/* findings.h - collect the findings of a pass and sort them. For src/lime only. */
 #ifndef LIMEFILE_FINDINGS_H
 #define LIMEFILE_FINDINGS_H
 
 #include "limefile.h"
 
-/* Where a finding is, follows from its code; a hostile container has millions of them. */
+/* The offset follows from the code. A malicious container can have millions of findings. */
 struct kept_finding {
     uint32_t ordinal;
     int code : 31;
-    unsigned at_next : 1; /* where the next record begins, as this one is empty */
-    /* D_XML: what it has; D_OPTIONAL: a pointer to the element's static name; D_FIELD_LENGTH:
-     * what it wants; else 0 */
+    unsigned at_next : 1; /* the record is empty: the offset is that of the next one */
+    /* D_XML: `have` of the finding; D_OPTIONAL: the element's static name; D_FIELD_LENGTH:
+     * `want`; otherwise 0 */
     uint64_t value;
 };
 
 struct findings {
-    struct kept_finding *at; /* zero to begin with; to be freed */
+    struct kept_finding *at; /* NULL at first; the owner frees it */
     size_t count, capacity;
 };
 
 int findings_add(struct findings *, int code, const struct limefile_record *, uint64_t value);
 
-/* In the order of the file. */
+/* Sorts the findings in file order. */
 void findings_sort(struct findings *);
 
 void findings_get(const struct findings *, const struct limefile_index *, size_t i,

@@ -1,4 +1,4 @@
-/* format.c - 144 bytes <-> struct limefile_header; no I/O */
+/* format.c - encode and decode record headers, without I/O */
 #include "limefile.h"
 #include "bytes.h"
 

@@ -1,4 +1,4 @@
-/* identity.c - is this still the file that was seen? */
+/* identity.c - find out if a file has changed */
 #define _GNU_SOURCE
 #include "limeidentity.h"
 
@@ -52,19 +52,19 @@ bool limefile_identity_same_data(const struct limefile_identity *a,
              (LIMEFILE_FILE | LIMEFILE_SIZE | LIMEFILE_MTIME));
 }
 
-/* A file system that has whole seconds alone says so by each of its times. */
+/* On a file system whose times are whole seconds, tv_nsec is 0; its tick is a second. */
 bool limefile_time_is_racy(const struct timespec *time, const struct timespec *seen)
 {
     const int64_t second = 1000000000, tick = 20000000;
-    int64_t age = (int64_t)seen->tv_sec - time->tv_sec; /* of any sign and size */
+    int64_t age = (int64_t)seen->tv_sec - time->tv_sec; /* can have any sign and size */
     if (age < -1 || age > 2)
         return age < 0;
     return age * second + seen->tv_nsec - time->tv_nsec < tick + (time->tv_nsec ? 0 : second);
 }
 
-/* The kernel gives a lease if nobody has the file open for writing, or mapped from such a
- * descriptor. A process that opens it for writing meanwhile waits until the lease is given
- * back, and we get a SIGIO. */
+/* The kernel grants a read lease if no process has the file open for writing, or mapped through
+ * such a descriptor. If a process opens it for writing in the meantime, the kernel sends us
+ * SIGIO, and the process waits until the lease is released. */
 static bool has_writer(int fd)
 {
     if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
@@ -75,7 +75,7 @@ static bool has_writer(int fd)
 
 bool limefile_is_being_written(int fd, const struct timespec *ctime)
 {
-    const int64_t longest = 60; /* seconds of one write(2), which is of 2 GiB at most */
+    const int64_t longest = 60; /* seconds; limit for one write(2), which is at most 2 GiB */
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t age = (int64_t)now.tv_sec - ctime->tv_sec;

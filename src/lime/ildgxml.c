@@ -1,4 +1,4 @@
-/* ildgxml.c - what a single metadata record says: ILDG, ETMC and SciDAC (QIO) XML */
+/* ildgxml.c - parse the XML of one metadata record: ILDG, ETMC and SciDAC (QIO) */
 #define _GNU_SOURCE
 #include "limeildg.h"
 #include "xmlread.h"
@@ -10,7 +10,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* ---- texts as values; all are trimmed already ---- */
+/* ---- values; the texts are already trimmed ---- */
 
 static bool get_number(const char **text, uint64_t *out)
 {
@@ -28,7 +28,7 @@ static bool get_number(const char **text, uint64_t *out)
     return p > digits;
 }
 
-/* True if the value is there and a number of [least, most]. */
+/* Returns true if the value was found and is a number in [least, most]. */
 static bool number(const struct xmlread_value *value, uint64_t least, uint64_t most,
                    uint64_t *out)
 {
@@ -38,8 +38,8 @@ static bool number(const struct xmlread_value *value, uint64_t least, uint64_t m
 }
 
 /*
- * Reads an element that need not be there: a number of [least, most]. One that is there and
- * cannot be read leaves *out as it is, and its name is kept in *ignored if it is the first.
+ * Reads an optional number in [least, most]. If the element exists but cannot be read, *out
+ * does not change, and *ignored becomes its name if it was NULL.
  */
 static void optional(const struct xmlread_value *value, uint64_t least, uint64_t most,
                      uint64_t *out, const char **ignored)
@@ -51,7 +51,7 @@ static void optional(const struct xmlread_value *value, uint64_t least, uint64_t
         *ignored = value->name;
 }
 
-/* "4 4 4 8 ", with commas or spaces: how many; 0 if that is not what it says. */
+/* Parses numbers like "4 4 4 8 ", also with commas. Returns their count; 0 if invalid. */
 static unsigned numbers(const struct xmlread_value *value, uint64_t least,
                         uint64_t out[LIMEFILE_DIMS_MAX])
 {
@@ -71,7 +71,7 @@ static unsigned numbers(const struct xmlread_value *value, uint64_t least,
     return n;
 }
 
-/* At most what fits, cut before the character that does not. */
+/* Copies at most cap - 1 bytes, and no part of a UTF-8 character. */
 static void word(const struct xmlread_value *value, char *out, size_t cap)
 {
     size_t n = strnlen(value->text, cap - 1);
@@ -81,7 +81,7 @@ static void word(const struct xmlread_value *value, char *out, size_t cap)
     out[n] = '\0';
 }
 
-/* 32, 64, or 0. */
+/* Returns 32, 64, or 0 if unknown. */
 static unsigned precision_of(const struct xmlread_value *value)
 {
     static const struct {
@@ -137,7 +137,7 @@ static bool lattice_is_good(const struct limefile_lattice *lattice)
 
 /* ---- ILDG and ETMC ---- */
 
-/* Of lx, ly, lz, lt; or, where there is none of them, of dims (SIMULATeQCD). */
+/* Reads lx, ly, lz and lt or, if they are all missing, dims (SIMULATeQCD). */
 static bool four_extents(const struct xmlread_value *v, struct limefile_lattice *out)
 {
     bool good = true;
@@ -191,7 +191,7 @@ int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out)
     };
     static const char *const elements[] = {"cvcFormat", NULL};
     struct limefile_ildg cvc = {.flavours = 1, .components = 12, .lattice.dims = 4};
-    const char *end = n ? memrchr(xml, '>', n) : NULL; /* a date may stand behind it */
+    const char *end = n ? memrchr(xml, '>', n) : NULL; /* a date can follow the document */
     int err = xmlread_values(xml, end ? (size_t)(end + 1 - (const char *)xml) : n, elements, v,
                              COUNT(v));
     if (err)
@@ -199,7 +199,7 @@ int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out)
     word(&v[0], cvc.field, sizeof cvc.field);
     cvc.precision = precision_of(&v[1]);
     bool good = cvc.precision != 0;
-    if (v[2].found) /* it gives the size of a site */
+    if (v[2].found) /* it determines the size of a site */
         good = good && number(&v[2], 1, UINT32_MAX, &cvc.components);
     for (unsigned i = 0; i < 4; i++)
         good = good && number(&v[3 + i], 1, INT64_MAX, &cvc.lattice.extent[i]);
@@ -233,10 +233,10 @@ int limefile_scidac_file_parse(const void *xml, size_t n, struct limefile_scidac
     return 0;
 }
 
-/* The values of a scidacRecord, in this order. */
+/* The values of a scidacRecord, in the order of the table below. */
 enum {
     V_RECORDTYPE,
-    V_GLOBALDATA, /* what version 1.0 had in the place of recordtype */
+    V_GLOBALDATA, /* version 1.0 has this instead of recordtype */
     V_DATATYPE,
     V_DATE,
     V_PRECISION,
@@ -272,7 +272,7 @@ static int record_values(const struct xmlread_value *v, struct limefile_scidac_r
     const struct xmlread_value *said = &v[v[V_RECORDTYPE].found ? V_RECORDTYPE : V_GLOBALDATA];
     optional(said, 0, UINT64_MAX, &type, &out->ignored);
     if (type > (said == &v[V_RECORDTYPE] ? LIMEFILE_HYPERCUBE : LIMEFILE_GLOBAL))
-        return LIMEFILE_E_XML_VALUE; /* a kind of record that is not known */
+        return LIMEFILE_E_XML_VALUE; /* unknown kind of record */
     out->recordtype = (enum limefile_recordtype)type;
     word(&v[V_DATATYPE], out->datatype, sizeof out->datatype);
     word(&v[V_DATE], out->date, sizeof out->date);
@@ -314,7 +314,7 @@ int limefile_scidac_record_parse(const void *xml, size_t n, struct limefile_scid
 
 int limefile_grid_parse(const void *xml, size_t n, struct limefile_lattice *out)
 {
-    struct xmlread_value v[] = {{.name = "dimension"}}; /* a list of elements */
+    struct xmlread_value v[] = {{.name = "dimension"}}; /* contains a list of elements */
     static const char *const elements[] = {"FieldMetaData", NULL};
     struct limefile_lattice lattice;
     int err = xmlread_values(xml, n, elements, v, COUNT(v));

@@ -1,4 +1,4 @@
-/* index.c - all records of a container, for looking up in any order */
+/* index.c - store all records of a container for random access */
 #include "limefile.h"
 #include "array.h"
 #include "mix.h"
@@ -13,16 +13,16 @@ struct entry {
     uint64_t header_offset;
     uint64_t bytes;
     uint32_t message, record;
-    uint32_t type; /* subscript of types */
+    uint32_t type; /* subscript of `types` */
     bool mb, me;
 };
 
-/* Each type is kept once, however many records are of it; but all may differ. */
+/* Each type is stored once, for any number of records. All types of a container can differ. */
 struct type {
     uint32_t count;
-    uint32_t first; /* ordinal of the first record that is of it */
+    uint32_t first; /* ordinal of the first record of this type */
     uint32_t hash;
-    uint32_t text; /* subscript of texts: its length, a byte, and the NUL-terminated text */
+    uint32_t text; /* subscript of `texts`: length (a byte), text, NUL */
 };
 
 struct limefile_index {
@@ -33,16 +33,15 @@ struct limefile_index {
     size_t type_count, type_capacity;
     char *texts;
     size_t text_size, text_capacity;
-    uint32_t *slots; /* open addressing: subscript of types + 1, 0 is free */
+    uint32_t *slots; /* open addressing; subscript of `types` + 1, or 0 */
     size_t slot_count;
-    uint64_t key[2]; /* of the slots */
+    uint64_t key[2]; /* random key of the hash */
     uint64_t size, end, deviations;
     bool faulty;
     struct limefile_finding fault;
 };
 
-/* The hash has a key that nobody knows beforehand: the types of a hostile file must not all
- * fall into one slot. */
+/* The hash has a random key, so that a malicious file cannot make all types collide. */
 static uint32_t hash_of(const struct limefile_index *index, const char *type, size_t len)
 {
     uint64_t hash = index->key[0] + len, word;
@@ -58,7 +57,7 @@ static void draw_key(struct limefile_index *index)
 {
     index->key[0] = index->key[1] = (uint64_t)(uintptr_t)index;
     ssize_t got = getrandom(index->key, sizeof index->key, GRND_NONBLOCK);
-    (void)got; /* a machine that has just started: the address is hard to guess, too */
+    (void)got; /* can fail early at boot; the key is then the address, hard to guess */
 }
 
 static uint8_t len_of(const struct limefile_index *index, const struct type *type)
@@ -71,7 +70,7 @@ static const char *text_of(const struct limefile_index *index, const struct type
     return index->texts + type->text + 1;
 }
 
-/* The slot of a type, or the free one where it belongs. */
+/* Returns the slot of a type, or the free slot to insert it. */
 static uint32_t *slot_of(const struct limefile_index *index, const char *type, size_t len,
                          uint32_t hash)
 {
@@ -105,7 +104,7 @@ static int rehash(struct limefile_index *index)
     return 0;
 }
 
-/* The subscript of the record's type, which is added if it is new. */
+/* Finds the subscript of the record's type; adds the type if it is new. */
 static int intern(struct limefile_index *index, const struct limefile_record *record,
                   uint32_t *out)
 {
@@ -161,7 +160,7 @@ static int append(struct limefile_index *index, const struct limefile_record *re
     return 0;
 }
 
-/* Who else wants to know. */
+/* The callbacks of the caller. */
 struct listener {
     struct limefile_index *index;
     limefile_finding_fn *report;
@@ -178,7 +177,7 @@ static void hear(void *context, const struct limefile_finding *finding)
         listener->report(listener->context, finding);
 }
 
-/* Gives back what growing in steps has left over. */
+/* Frees the unused capacity of an array. */
 static void trim(void **array, size_t *capacity, size_t used, size_t element)
 {
     void *smaller = used ? reallocarray(*array, used, element) : NULL;
@@ -275,7 +274,7 @@ static int duplicate(void **to, size_t *capacity, const void *from, size_t used,
     return 0;
 }
 
-/* The first `count` records of it, at least all but one. */
+/* Copies the first `count` records of `old`, all or all but the last. */
 static int copy_of(const struct limefile_index *old, uint64_t count,
                    struct limefile_index **out)
 {
@@ -303,7 +302,7 @@ static int copy_of(const struct limefile_index *old, uint64_t count,
         limefile_index_free(index);
         return -ENOMEM;
     }
-    if (count < old->count) /* if it was the first of its type, it was the only one */
+    if (count < old->count) /* a removed first record of a type was the only one */
         index->types[old->entries[count].type].count--;
     struct limefile_record last;
     if (limefile_index_get(index, count, &last) == 0)
@@ -415,7 +414,7 @@ int limefile_index_get(const struct limefile_index *index, uint64_t ordinal,
 int limefile_index_by_number(const struct limefile_index *index, uint32_t message,
                              uint32_t record, struct limefile_record *out)
 {
-    /* Messages are in order, so the first record of one is found by halving. */
+    /* Messages are in order, so a binary search finds the first record of a message. */
     size_t low = 0, high = index->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-/* name.c - record <-> file name */
+/* name.c - convert records to file names and back */
 #include "limefile.h"
 
 #include <inttypes.h>
@@ -95,7 +95,7 @@ int limefile_name_find(const struct limefile_index *index, const char *name,
 {
     if (find_listed(index, name, out) == 0)
         return 0;
-    char type[LIMEFILE_TYPE_BYTES + 2]; /* room to see that it is too long */
+    char type[LIMEFILE_TYPE_BYTES + 2]; /* one more than the limit, to detect longer types */
     uint64_t count;
     size_t len = limefile_name_decode(name, strlen(name), type, sizeof type);
     if (len == 0)

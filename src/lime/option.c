@@ -1,4 +1,4 @@
-/* option.c - the options of a command line by a table */
+/* option.c - parse command line options by a table */
 #define _GNU_SOURCE
 #include "option.h"
 
@@ -11,7 +11,7 @@
 
 enum {
     RULES_MAX = 40,
-    HELP = 256, /* what getopt_long() returns for --help, and for the first rule */
+    HELP = 256, /* results of getopt_long() for --help and the first rule */
     FIRST_RULE,
 };
 
@@ -22,7 +22,7 @@ static bool is_within(const struct option_rule *rule, double value)
     return isfinite(value) && value >= rule->least && value <= rule->most;
 }
 
-/* Both go on to what follows the number. */
+/* Both functions move *text to the end of the number. */
 static bool read_whole(const struct option_rule *rule, const char **text, int64_t *value)
 {
     static const char units[] = "kKmMgGtT";
@@ -45,7 +45,7 @@ static bool read_real(const struct option_rule *rule, const char **text, double 
     char *end = (char *)*text + 1;
     if (!**text || !strchr("0123456789.-", **text))
         return false;
-    /* In "0x1x2", strtod() would take the first two for a hexadecimal number. */
+    /* strtod() would parse "0x1" in "0x1x2" as a hexadecimal number. */
     *value = strncmp(*text, "0x", 2) == 0 ? 0 : strtod(*text, &end);
     *text = end;
     return is_within(rule, *value);
@@ -102,7 +102,7 @@ static bool read_value(const struct option_rule *rule, const char *text)
     }
 }
 
-/* "4K" */
+/* Formats a size as "4K". */
 static const char *size_text(double bytes, char text[32])
 {
     int unit = 0;
@@ -145,16 +145,16 @@ bool limefile_option_value(const struct option_rule *rule, const char *given, co
     return false;
 }
 
-/* ---- what getopt_long() refuses ---- */
+/* ---- errors of getopt_long() ---- */
 
-/* Whether the word, "--name" or "--name=value", is the option or an abbreviation of it. */
+/* Returns true if "--name" or "--name=value" is the option or an abbreviation of it. */
 static bool is_name_of(const char *word, const struct option *option)
 {
     size_t len = strcspn(word + 2, "=");
     return strncmp(word + 2, option->name, len) == 0;
 }
 
-/* getopt_long() leaves 0 in optopt. */
+/* Describes an unknown or ambiguous long option, for which getopt_long() sets optopt to 0. */
 static void describe_unknown(char *text, size_t bytes, const char *word,
                              const struct option *longs)
 {
@@ -169,7 +169,7 @@ static void describe_unknown(char *text, size_t bytes, const char *word,
         snprintf(text, bytes, "unknown option '%.*s'", (int)strcspn(word, "="), word);
 }
 
-/* A letter may be one of several in a word, which getopt_long() does not tell. */
+/* The letter, which is in optopt, can be one of several in a word. */
 static void describe_letter(char *text, size_t bytes, const char *shorts)
 {
     const char *found = optopt == ':' ? NULL : strchr(shorts, optopt);
@@ -197,7 +197,7 @@ void limefile_option_error(char *text, size_t bytes, char *const *argv, const ch
     describe_letter(text, bytes, shorts);
 }
 
-/* ---- the line ---- */
+/* ---- the command line ---- */
 
 static int has_value(const struct option_rule *rule)
 {
@@ -212,7 +212,7 @@ static void fill_tables(const struct option_rule *rules, bool in_order,
 {
     size_t n = 0;
     if (in_order)
-        *shorts++ = '-'; /* what is no option comes as option 1 */
+        *shorts++ = '-'; /* getopt_long() returns 1 for each operand */
     for (const struct option_rule *rule = rules; rule && rule->kind; rule++) {
         int found = rule->letter ? rule->letter : FIRST_RULE + (int)(rule - rules);
         if (rule->name)
@@ -227,7 +227,7 @@ static void fill_tables(const struct option_rule *rules, bool in_order,
     *shorts = '\0';
 }
 
-/* The option as it was given, "-j" or "--threads". */
+/* Formats the option as the user gave it, "-j" or "--threads". */
 static const char *given(const struct option_rule *rule, char *const *argv, char text[64])
 {
     const char *word = argv[optind - (optarg == argv[optind - 1] ? 2 : 1)];
@@ -260,8 +260,8 @@ int limefile_options_read(const struct option_rule *rules, int argc, char **argv
     char shorts[2 * RULES_MAX + 2];
     int status = 0;
     fill_tables(rules, operand, longs, shorts);
-    opterr = 0; /* in our words */
-    optind = 0; /* from the beginning */
+    opterr = 0; /* limefile_option_error() has the messages */
+    optind = 0; /* restarts getopt_long() */
     for (int found; !status && (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
         if (found == HELP)
             return OPTION_ASKS_HELP;
@@ -276,7 +276,7 @@ int limefile_options_read(const struct option_rule *rules, int argc, char **argv
         if (found != 1 && rule->kind == OPTION_LAST)
             return 0;
     }
-    for (; !status && operand && optind < argc; optind++) /* behind "--" */
+    for (; !status && operand && optind < argc; optind++) /* operands after "--" */
         status = operand(context, argv[optind]);
     return status;
 }

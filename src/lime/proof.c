@@ -1,10 +1,10 @@
 /*
- * proof.c - whether the data of a field can be compared with their checksum, and how
+ * proof.c - compare the data of a field with their checksum
  *
- * The sum is over sites by their place in the record; so it takes the size of a site and the
- * length, not the lattice. Where the length contradicts what is said of the data, one or the
- * other may be wrong: tmLQCD mixes up extents, sites of many numbers are said to have one. A
- * sum that is right tells which; one of 64 bits is not right by chance.
+ * The checksum depends on the order and the size of the sites, not on the lattice. If the
+ * length contradicts the metadata, either can be wrong: tmLQCD mixes up extents, and some
+ * programs state one number for sites of many. A matching checksum shows which reading is
+ * right; 64 bits do not match by chance.
  */
 #include "limeildg.h"
 
@@ -15,7 +15,7 @@ bool limefile_field_fits(const struct limefile_field *f)
     return f->site_bytes == 0 || f->record.bytes % f->site_bytes == 0;
 }
 
-/* The i-th of these: as many sites of that size as there are; all sites, of another size. */
+/* Changes *f to its i-th reading: sites of the stated size, or the stated number of sites. */
 static bool reread(struct limefile_field *f, unsigned i)
 {
     uint64_t bytes = f->record.bytes;

@@ -1,4 +1,4 @@
-/* range.c - a record's range of its container, as text that a mount tells */
+/* range.c - format and parse a record's range in its container (user.limefs.range) */
 #include "limerange.h"
 
 #include <errno.h>
@@ -21,14 +21,14 @@ int limefile_range_encode(const struct limefile_range *range,
     return n < 0 || n >= LIMEFILE_RANGE_TEXT_MAX ? -ERANGE : n;
 }
 
-/* ---- read again: scanf() must not be called by handlers of signals ---- */
+/* ---- parsing: without sscanf(), which is not async-signal-safe ---- */
 
 struct reader {
     const char *at, *end;
     int bad;
 };
 
-/* A decimal number of up to 64 bits, and the space after it. */
+/* Parses a decimal number of up to 64 bits and the space after it. */
 static uint64_t unsigned_number(struct reader *reader)
 {
     uint64_t n = 0;
@@ -61,7 +61,7 @@ static uint32_t nanoseconds(struct reader *reader)
     return (uint32_t)n;
 }
 
-/* An absolute path of that many bytes. */
+/* Returns true for an absolute path of that many bytes. */
 static int is_path(const char *path, size_t bytes)
 {
     return bytes > 0 && bytes < LIMEFILE_RANGE_PATH_MAX && *path == '/' &&

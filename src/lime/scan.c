@@ -1,4 +1,4 @@
-/* scan.c - follows the headers of a container and judges each record on the way */
+/* scan.c - follow the headers of a container and check each record */
 #include "limefile.h"
 #include "bytes.h"
 
@@ -7,30 +7,29 @@
 #include <string.h>
 
 /*
- * One read covers the end of a record and the header after it. Where records are small the
- * reads become long blocks, so that they are few; where records are large the block is
- * small, so that hardly any data are read.
+ * One read covers the end of a record and the next header. For small records, blocks grow, so
+ * that few reads are needed; for large records, blocks are small, so that little data is read.
  */
 enum {
     BLOCK_MIN = 4096,
     BLOCK_MAX = 256 * 1024,
-    LARGE = 16 * 1024, /* data that are cheaper to skip than to read along */
+    LARGE = 16 * 1024, /* longer data are skipped, not read */
 };
 
 struct limefile_scan {
     struct limefile_source *source;
     limefile_finding_fn *report;
     void *context;
-    uint64_t size; /* of the source */
+    uint64_t size; /* size of the source */
 
-    uint64_t last; /* header of the last record */
-    uint64_t next; /* where the next header must be */
+    uint64_t last; /* offset of the last record's header */
+    uint64_t next; /* offset of the next header */
     uint64_t ordinal;
     uint32_t message, record;
-    bool ended;                    /* the record before has ME, or there is none */
-    bool open;                     /* it has a mark: nothing that follows is a record */
-    bool done;                     /* the end has been reached and reported */
-    struct limefile_finding fault; /* code 0: none */
+    bool ended;                    /* the previous record has ME, or there is none */
+    bool open;                     /* the last header has a mark: no record follows */
+    bool done;                     /* the end was reached and reported */
+    struct limefile_finding fault; /* code 0: no fault */
     char type[LIMEFILE_TYPE_BYTES + 1];
 
     uint64_t block_offset;
@@ -92,13 +91,13 @@ static int fail(struct limefile_scan *scan, int code, uint64_t offset, uint64_t 
     return code;
 }
 
-/* Fills the block from `offset`, where `left` bytes and at least n are to be. */
+/* Reads a block at `offset`; `left` bytes and at least n are expected there. */
 static int fill(struct limefile_scan *scan, uint64_t offset, uint64_t left, size_t n)
 {
     size_t want = scan->block_want < left ? scan->block_want : (size_t)left;
     scan->block_len = 0;
     ssize_t len = limefile_read_full(scan->source, scan->block, want, offset);
-    if (len < 0 && want > n) /* a bad sector counts only where it hits what is needed */
+    if (len < 0 && want > n) /* A bad sector matters only within the first n bytes. */
         len = limefile_read_full(scan->source, scan->block, n, offset);
     if (len < 0)
         return (int)len;
@@ -111,8 +110,8 @@ static int fill(struct limefile_scan *scan, uint64_t offset, uint64_t left, size
     return 0;
 }
 
-/* Up to n bytes at `offset`, out of the block where they are there; *got says how many the
- * file has. What a growing file has got beyond the size that it had is left alone. */
+/* Returns up to n bytes at `offset`, from the block if possible; *got is how many the file has.
+ * Bytes that were appended since limefile_scan_new() are ignored. */
 static int window(struct limefile_scan *scan, uint64_t offset, size_t n,
                   const unsigned char **bytes, size_t *got)
 {
@@ -130,7 +129,7 @@ static int window(struct limefile_scan *scan, uint64_t offset, size_t n,
     return 0;
 }
 
-/* What stands after the last record when it is too short to be a header. */
+/* Reports a tail after the last record that is too short for a header. */
 static int judge_tail(struct limefile_scan *scan, const unsigned char *bytes, size_t n)
 {
     int code = limefile_header_is_magic(bytes, n) ? LIMEFILE_E_HEADER_CUT
@@ -142,7 +141,7 @@ static int judge_tail(struct limefile_scan *scan, const unsigned char *bytes, si
 static int judge_end(struct limefile_scan *scan)
 {
     if (!scan->done && !scan->ended) {
-        scan->ordinal--; /* it is the last record that lacks it */
+        scan->ordinal--; /* the finding is on the last record */
         find(scan, LIMEFILE_D_ME_MISSING, scan->last + 6, 0, 0);
     }
     scan->done = true;
@@ -189,7 +188,7 @@ static int judge_padding(struct limefile_scan *scan, uint64_t data_end, unsigned
     return 0;
 }
 
-/* A source that shows a damaged container knows the fault without its bytes: 0, or its code. */
+/* A limefs mount that shows a damaged container knows its fault. Returns its code, or 0. */
 static int judge_shown(struct limefile_scan *scan)
 {
     struct limefile_source *source = scan->source;
@@ -202,7 +201,7 @@ static int judge_shown(struct limefile_scan *scan)
     return fault.code;
 }
 
-/* The header at scan->next; 1 if there is one, 0 at the end of the file. */
+/* Reads the header at scan->next. Returns 1, or 0 at the end of the file, or a fault. */
 static int read_header(struct limefile_scan *scan, struct limefile_header *header)
 {
     const unsigned char *bytes;
@@ -232,7 +231,7 @@ static int read_header(struct limefile_scan *scan, struct limefile_header *heade
     return 1;
 }
 
-/* The record whose header was read, in its message. */
+/* Fills *out from the record's header and counts it in its message. */
 static void give(struct limefile_scan *scan, const struct limefile_header *header,
                  unsigned padding, struct limefile_record *out)
 {

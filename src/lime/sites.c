@@ -1,4 +1,4 @@
-/* sites.c - which fields are SU(3) gauge configurations, and their sites */
+/* sites.c - find SU(3) gauge configurations among fields, and read their sites */
 
 #include "limesites.h"
 
@@ -27,7 +27,7 @@ static bool is_su3_name(const char *name)
     return gauge.group == LIMEFILE_GROUP_SU && gauge.n == COLOURS && !gauge.variant;
 }
 
-/* Why a gauge field cannot be read as a configuration; NULL if it can. */
+/* Returns why a gauge field cannot be read as a configuration, or NULL. */
 static const char *why_not_read(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
@@ -54,9 +54,9 @@ static const char *why_not_read(const struct limefile_field *f)
     return NULL;
 }
 
-/* True if the metadata, or the record's length, give a site the bytes of four matrices, but the
- * metadata do not describe four matrices: the precision, or the size or number of the data, is
- * missing or wrong, or ILDG knows no such field. */
+/* Returns true if the metadata or the record's length give a site the bytes of four matrices,
+ * but the metadata do not describe four matrices: the precision, or the size or number of the
+ * data, is missing or wrong, or ILDG does not define such a field. */
 static bool has_bytes_of_links(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
@@ -69,7 +69,7 @@ static bool has_bytes_of_links(const struct limefile_field *f)
     limefile_siteshape_of(f, &site);
     bool matrices =
         (site.dims == 2 || site.dims == 3) && strcmp(site.name[site.dims - 1], "b") == 0;
-    if (f->expected && f->expected != f->record.bytes) /* expected is a multiple of sites */
+    if (f->expected && f->expected != f->record.bytes) /* `expected` is a multiple of `sites` */
         return matrices && f->record.bytes % f->sites == 0 &&
                (f->record.bytes / f->sites == single ||
                 f->record.bytes / f->sites == 2 * single);
@@ -98,7 +98,7 @@ enum limefile_configuration limefile_field_configuration(const struct limefile_f
                                             : LIMEFILE_NO_CONFIGURATION;
 }
 
-/* ---- their sites ---- */
+/* ---- reading sites ---- */
 
 int limefile_sites_of_field(struct limefile_source *source, const struct limefile_field *field,
                             struct limefile_sites_field *context, struct limefile_sites *out)

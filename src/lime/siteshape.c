@@ -1,9 +1,9 @@
 /*
- * siteshape.c - the array of numbers that one site of a field is
+ * siteshape.c - find the array of numbers that one site of a field holds
  *
- * It follows from the name: ILDG's gauge fields, tmLQCD's spinors, the types of QIO's users
- * (QDP, QLA, USQCD, QUDA, Grid). Where QIO's datatype has no word that is known here, it
- * follows from the sizes in the private record.
+ * The shape follows from the field's name: ILDG's gauge fields, tmLQCD's spinors, and the
+ * datatypes of QIO programs (QDP, QLA, USQCD, QUDA, Grid). If a datatype has no known word, the
+ * shape follows from the sizes in the private record.
  */
 #define _GNU_SOURCE
 #include "limeildg.h"
@@ -16,10 +16,10 @@ enum {
     COLOURS = 3,
     SPINS = 4,
     DIRECTIONS = 4,
-    EXTENT_MAX = 100, /* of an extent in a name; a larger one does not count */
+    EXTENT_MAX = 100, /* largest valid extent in a name */
 };
 
-/* Returns false if there are too many dimensions, or there is one of that name. */
+/* Returns false if the shape has too many dimensions, or already one with that name. */
 static bool add_dim(struct limefile_siteshape *s, uint64_t extent, const char *name)
 {
     if (s->dims == LIMEFILE_SITE_DIMS_MAX)
@@ -41,7 +41,7 @@ static uint64_t count_numbers(const struct limefile_siteshape *s)
     return count;
 }
 
-/* Adds dimensions for letters: c colour, s spin, h one half of the spins, l direction. Returns
+/* Adds a dimension for each letter: c colour, s spin, h half of the spins, l direction. Returns
  * false if there are too many. */
 static bool add_letters(struct limefile_siteshape *s, const char *letters, uint64_t colours,
                         uint64_t spins)
@@ -72,8 +72,8 @@ static bool add_letters(struct limefile_siteshape *s, const char *letters, uint6
     return good;
 }
 
-/* Several data of a site are one more dimension, before the others; four matrices are the links
- * of a site. Returns false if `values` is not a multiple of the shape. */
+/* Adds a first dimension for several data of a site; four matrices are the links of a site.
+ * Returns false if `values` is not a multiple of the shape. */
 static bool fill(struct limefile_siteshape *s, uint64_t values)
 {
     uint64_t size = count_numbers(s);
@@ -92,7 +92,7 @@ static bool fill(struct limefile_siteshape *s, uint64_t values)
     return true;
 }
 
-/* ---- by the name of an ILDG field ---- */
+/* ---- shape by the name of an ILDG field ---- */
 
 static uint64_t parse_extent(const char *digits)
 {
@@ -113,8 +113,8 @@ static bool shape_by_gauge_name(const char *field, uint64_t numbers,
     return add_dim(s, numbers / (n * n), "mu") && add_dim(s, n, "a") && add_dim(s, n, "b");
 }
 
-/* The cvc formats stand with scidac-binary-data; an ildg-format of something else does not tell
- * what its numbers are. */
+/* cvc's formats describe scidac-binary-data. An ildg-format of another kind of field does not
+ * describe its numbers. */
 static bool is_etmc(const struct limefile_field *f)
 {
     return f->by_format &&
@@ -131,10 +131,10 @@ static bool shape_by_etmc(const struct limefile_field *f, uint64_t numbers,
     return add_dim(s, numbers, "component");
 }
 
-/* ---- by QIO's datatype: "QDP_F3_ColorMatrix", "QUDA_DNs4Nc3_ColorSpinorField",
+/* ---- shape by QIO's datatype: "QDP_F3_ColorMatrix", "QUDA_DNs4Nc3_ColorSpinorField",
  * "GRID_D_LorentzVector4_ColourMatrix3" ---- */
 
-/* QDP and QLA store the colour of a fermion before its spin, others the spin first. */
+/* QDP and QLA store the colour of a fermion before its spin; others store the spin first. */
 static const struct {
     const char *word, *letters, *letters_of_qla;
 } words[] = {
@@ -155,7 +155,7 @@ static const struct {
     {"LorentzMatrix", "ll", "ll"},
 };
 
-/* Returns the subscript of the word at `at`, which digits or '_' end, or -1. */
+/* Returns the subscript of the word at `at`, which ends before a digit or '_', or -1. */
 static int find_word(const char *at)
 {
     size_t len = strcspn(at, "_0123456789");
@@ -165,14 +165,14 @@ static int find_word(const char *at)
     return -1;
 }
 
-/* Returns what follows the next '_', or NULL. */
+/* Returns the text after the next '_', or NULL. */
 static const char *next_part(const char *at)
 {
     const char *line = strchr(at, '_');
     return line ? line + 1 : NULL;
 }
 
-/* Returns the first part that is a word, or NULL; *before is the part before it, or "". */
+/* Returns the first part that is a word, or NULL. *before is the part before it, or "". */
 static const char *first_word(const char *name, const char **before)
 {
     const char *at = name;
@@ -184,7 +184,7 @@ static const char *first_word(const char *name, const char **before)
     return at;
 }
 
-/* "F", "D3", "DNs4Nc3", and what follows the next '_'. */
+/* Returns true for a part like "F", "D3", "DNs4Nc3". */
 static bool is_precision(const char *part)
 {
     return (*part == 'F' || *part == 'D') && part[1] && strchr("_N0123456789", part[1]);
@@ -196,7 +196,7 @@ static bool has_prefix(const char *name, const char *prefix)
     return strncmp(name, prefix, n) == 0 && name[n] == '_';
 }
 
-/* The number behind "Nc" or "Ns" in "DNs4Nc3". */
+/* Returns the number after "Nc" or "Ns" in "DNs4Nc3", or 0. */
 static uint64_t number_behind(const char *part, const char *letters)
 {
     size_t len = strcspn(part, "_");
@@ -204,7 +204,7 @@ static uint64_t number_behind(const char *part, const char *letters)
     return at ? parse_extent(at + strlen(letters)) : 0;
 }
 
-/* Adds the dimensions of one word; those of a number behind it have that extent. */
+/* Adds the dimensions of one word; a number after it is their extent. */
 static bool add_word(struct limefile_siteshape *s, const char *at, bool qla, uint64_t colours,
                      uint64_t spins)
 {
@@ -225,14 +225,14 @@ static bool add_word(struct limefile_siteshape *s, const char *at, bool qla, uin
     return true;
 }
 
-/* Returns false if the name has no such words, or others behind them. */
+/* Returns false if the name has no known word, or an unknown one after it. */
 static bool shape_by_words(const struct limefile_field *f, struct limefile_siteshape *s)
 {
     const char *before, *at = first_word(f->name, &before);
     bool qla = has_prefix(f->name, "QDP") || has_prefix(f->name, "QLA");
     uint64_t colours = number_behind(before, "Nc"), spins = number_behind(before, "Ns");
     if (!colours && *before)
-        colours = parse_extent(before + 1); /* "F3" */
+        colours = parse_extent(before + 1); /* the number in "F3" */
     if (!colours)
         colours = f->colors ? f->colors : COLOURS;
     bool known = at != NULL;
@@ -241,9 +241,9 @@ static bool shape_by_words(const struct limefile_field *f, struct limefile_sites
     return known;
 }
 
-/* ---- by the sizes in a private record ---- */
+/* ---- shape by the sizes in a private record ---- */
 
-/* Returns the letters of a datum of so many complex numbers, or NULL. */
+/* Returns the letters for a datum of `numbers` complex numbers, or NULL. */
 static const char *letters_by_size(uint64_t numbers, uint64_t colours, uint64_t spins)
 {
     uint64_t matrix = colours * colours;
@@ -267,7 +267,7 @@ static bool shape_by_sizes(const struct limefile_field *f, uint64_t numbers,
     return letters && add_letters(s, letters, colours, spins);
 }
 
-/* ---- all of them ---- */
+/* ---- shape of any field ---- */
 
 static bool shape_numbers(const struct limefile_field *f, uint64_t reals,
                           struct limefile_siteshape *s)

@@ -1,4 +1,4 @@
-/* source.c - containers in files and in memory behind one table of functions */
+/* source.c - access containers in files and in memory through one table of functions */
 #define _GNU_SOURCE
 #include "limefile.h"
 #include "descriptor.h"
@@ -12,8 +12,8 @@
 
 enum {
     PAGE = 4096,
-    LARGE = 256 << 10, /* what is smaller gains nothing by going to the disk at once */
-    AHEAD = 8,         /* requests, whose edges are fetched meanwhile */
+    LARGE = 256 << 10, /* smaller writes gain nothing from an early start */
+    AHEAD = 8,         /* requests; their edges are read in advance */
 };
 
 /* ---- a file descriptor ---- */
@@ -174,7 +174,7 @@ void limefile_memory_lend(struct limefile_memory *memory, const void *data, size
 {
     *memory = (struct limefile_memory){
         .source.ops = &memory_ops,
-        .data = (unsigned char *)data, /* `lent` keeps every writer off it */
+        .data = (unsigned char *)data, /* `lent` prevents writes */
         .size = size,
         .lent = true,
     };
@@ -187,7 +187,7 @@ void limefile_memory_release(struct limefile_memory *memory)
     limefile_memory_init(memory);
 }
 
-/* ---- for all ---- */
+/* ---- any source ---- */
 
 ssize_t limefile_read_full(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
 {
@@ -252,9 +252,8 @@ int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset)
     return limefile_write_full(&file.source, buf, n, offset);
 }
 
-/* Pages that a request of n bytes at `offset`, and those that follow it, will fill in part
- * only: they are read from the disk, and not one after the other behind all that is being
- * written. */
+/* Starts to read the pages that a request of n bytes at `offset`, and later ones, fill only in
+ * part. Otherwise each of these reads would wait behind all pending writes. */
 static void fetch_edges(int fd, size_t n, uint64_t offset)
 {
     posix_fadvise(fd, (off_t)(offset + n), 1, POSIX_FADV_WILLNEED);
@@ -302,7 +301,7 @@ int limefile_open(const char *path, int flags)
 {
     int fd = limefile_open_at(AT_FDCWD, path, flags | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0)
-        return fd == -ENXIO ? LIMEFILE_E_NOT_FILE : fd; /* ENXIO: a FIFO, a socket */
+        return fd == -ENXIO ? LIMEFILE_E_NOT_FILE : fd; /* ENXIO: a FIFO or a socket */
     int err = limefile_check_fd(fd);
     if (err) {
         close(fd);

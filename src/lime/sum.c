@@ -1,11 +1,11 @@
 /*
- * sum.c - the SciDAC checksum of a record, and its cksum, by all processors
+ * sum.c - compute the SciDAC checksum or the cksum of a record, with all processors
  *
- * Threads take units of whole sites, whichever comes next: the sum does not depend on who adds
- * what. What is in the page cache is read in steps that are still in a core's L2 when they are
- * summed; what is not comes around it, a unit at a time, and more threads than there are
- * processors keep the disk busy. The file is not mapped: it could be cut meanwhile. The
- * figures: docs/performance.md.
+ * Threads take units of whole sites in any order, which does not affect the sum. Bytes in the
+ * page cache are read in steps that fit a core's L2 cache. Other bytes are read by direct I/O,
+ * a unit at a time, by more threads than processors, which keeps the disk busy. The file is not
+ * mapped, as another process could truncate it in the meantime. docs/performance.md has
+ * figures.
  */
 #define _GNU_SOURCE
 #include "checksum.h"
@@ -21,17 +21,17 @@
 #include <unistd.h>
 
 enum {
-    UNIT_BYTES = 1 << 20,    /* that a thread takes at a time, but for larger sites */
-    STEP_BYTES = 256 * 1024, /* of it that are read from the page cache at a time */
-    DISK_THREADS = 8,        /* where the bytes come from a disk: so many requests at once */
+    UNIT_BYTES = 1 << 20,    /* bytes that a thread takes at a time, or one larger site */
+    STEP_BYTES = 256 * 1024, /* bytes that are read from the page cache at a time */
+    DISK_THREADS = 8,        /* minimum number of threads for direct I/O */
     THREADS_MAX = 1024,
-    PROBES = 16, /* places where it is asked whether the bytes are in memory */
+    PROBES = 16, /* places that are tested for being in the page cache */
 };
 
 /* ---- ranks ---- */
 
-/* The rank of a site of a hypercube in the whole lattice; *row: how many sites from it on have
- * the ranks that follow. */
+/* Returns the rank in the whole lattice of a site of a hypercube. *row is how many sites, from
+ * this one on, have consecutive ranks. */
 static uint64_t box_rank(const struct limefile_field *f, uint64_t site, uint64_t *row)
 {
     uint64_t rank = 0, stride = 1;
@@ -67,31 +67,31 @@ struct summer;
 
 struct work {
     const struct limefile_field *field;
-    /* Takes sites [first, first + sites) into the sum of a thread, which sees each of its sites
-     * once, in any order. */
+    /* Adds sites [first, first + sites) to the sum of a thread. Each site is added once, in any
+     * order. */
     void (*add)(struct summer *, const void *data, uint64_t first, uint64_t sites);
-    const struct cksum_powers *powers; /* NULL: it is no cksum */
+    const struct cksum_powers *powers; /* of a cksum; otherwise NULL */
     struct limefile_source *source;
-    int fd, direct; /* of the source's file; -1 if there is no such thing, or no need of it */
-    uint64_t unit;  /* sites */
+    int fd, direct; /* of the source's file; -1: not available, or not needed */
+    uint64_t unit;  /* number of sites */
     size_t buffer_bytes;
-    _Atomic uint64_t next; /* site that nobody has taken yet */
-    atomic_int err;        /* the first one; all stop */
+    _Atomic uint64_t next; /* first site that no thread has taken */
+    atomic_int err;        /* the first error; all threads stop */
     limefile_sum_progress_fn *progress;
     void *context;
-    _Atomic uint64_t untold; /* bytes that progress has not heard of */
+    _Atomic uint64_t untold; /* bytes not yet reported to progress */
     pthread_mutex_t telling;
     pthread_mutex_t combining;
-    struct limefile_checksum sum; /* of the threads that have ended */
+    struct limefile_checksum sum; /* sum of the threads that have ended */
 };
 
-/* A thread's own. */
+/* The state of one thread. */
 struct summer {
     struct work *work;
     unsigned char *buffer;
     struct limefile_checksum sum;
-    struct limefile_cksum part; /* of bytes that follow each other, */
-    uint64_t part_end;          /* up to this one */
+    struct limefile_cksum part; /* cksum of consecutive bytes */
+    uint64_t part_end;          /* end of these bytes */
 };
 
 static void tell(struct work *w, uint64_t bytes)
@@ -100,7 +100,7 @@ static void tell(struct work *w, uint64_t bytes)
         return;
     atomic_fetch_add(&w->untold, bytes);
     if (pthread_mutex_trylock(&w->telling) != 0)
-        return; /* whoever is at it, or comes next, or the end, will tell it */
+        return; /* The thread that holds the mutex, a later call or sum_all() reports them. */
     uint64_t more = atomic_exchange(&w->untold, 0);
     int none = 0;
     if (more && !w->progress(w->context, more))
@@ -110,7 +110,7 @@ static void tell(struct work *w, uint64_t bytes)
 
 /* ---- reading ---- */
 
-/* Tells whether the range was not in memory and has been read around the page cache. */
+/* Returns the bytes, read by direct I/O, if they were not in the page cache; otherwise NULL. */
 static const unsigned char *try_around(const struct summer *s, uint64_t offset, size_t n)
 {
     const char *bytes;
@@ -127,7 +127,7 @@ static void add_sites(struct summer *s, const void *data, uint64_t first, uint64
     limefile_field_add(s->work->field, &s->sum, data, first, sites);
 }
 
-/* Of a cksum, `suma` is the register; a site is a byte. */
+/* For a cksum, `suma` is the register, and each byte is a site. */
 static void end_part(struct summer *s)
 {
     uint64_t behind = s->work->field->sites - s->part_end;
@@ -166,7 +166,7 @@ static int sum_sites(struct summer *s, uint64_t first, uint64_t sites)
     return err;
 }
 
-/* One site that is larger than a unit. */
+/* Adds one site that is larger than a unit. */
 static int sum_large(struct summer *s, uint64_t site)
 {
     const struct limefile_field *f = s->work->field;
@@ -228,7 +228,7 @@ static void *run(void *context)
     return NULL;
 }
 
-/* True if some part of it must come from the disk. */
+/* Returns true if a part of the record is not in the page cache. */
 static bool is_cold(int fd, const struct limefile_record *record)
 {
     uint64_t part = record->bytes / PROBES + 1;

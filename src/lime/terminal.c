@@ -1,4 +1,4 @@
-/* terminal.c - does standard error reach a terminal? */
+/* terminal.c - find out if the user sees standard error on a terminal */
 #include "terminal.h"
 
 #include <stdio.h>
@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 enum {
-    ANCESTORS = 4,  /* that may be launchers */
-    NAME_KEPT = 15, /* bytes that the kernel keeps of a process's name */
+    ANCESTORS = 4,  /* number of parent processes that are checked */
+    NAME_KEPT = 15, /* bytes of a process's name that the kernel stores */
     NAME_BYTES = 64,
 };
 
-/* The parent of a process and its name. */
+/* Reads the parent of a process, and the name of the process. */
 static bool parent_of(long pid, long *parent, char name[NAME_BYTES])
 {
     char path[64];

@@ -1,4 +1,4 @@
-/* text.c - UTF-8, what of it must not reach a terminal, and what several programs print */
+/* text.c - decode UTF-8, make text safe for terminals, and format text for several programs */
 #include "text.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static bool is_control(uint32_t code)
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-/* Bidirectional controls make a line read differently from what it says. */
+/* Bidirectional controls can make a line look different from its contents. */
 static bool turns_text(uint32_t code)
 {
     return code == 0x061c || code == 0x200e || code == 0x200f ||
@@ -74,7 +74,7 @@ const char *limefile_text_size(double bytes, int digits, char text[LIMEFILE_SIZE
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
-    while (bytes >= 999.5 && unit < last) { /* 999.5 would be shown as 1000 */
+    while (bytes >= 999.5 && unit < last) { /* it would be printed as 1000 */
         bytes /= 1000;
         unit++;
     }

@@ -1,4 +1,4 @@
-/* threads.c - the same work by several threads */
+/* threads.c - run a function in several threads */
 #define _GNU_SOURCE
 #include "threads.h"
 

@@ -1,4 +1,4 @@
-/* writer.c - records one after another, never an inconsistent container */
+/* writer.c - write records in sequence; calls that would make an invalid container fail */
 #include "limefile.h"
 
 #include <errno.h>
@@ -11,11 +11,11 @@ enum {
 
 struct limefile_writer {
     struct limefile_source *to;
-    uint64_t offset;  /* of the next byte; what is in the buffer comes before it */
-    uint64_t left;    /* data bytes that the open record still wants */
-    unsigned padding; /* of the open record */
+    uint64_t offset;  /* offset of the next byte, after the buffered ones */
+    uint64_t left;    /* data bytes that the open record still needs */
+    unsigned padding; /* padding of the open record */
     bool open;        /* a record is open */
-    bool ended;       /* the last record had ME */
+    bool ended;       /* the last record has ME */
     size_t buffered;
     unsigned char buffer[BUFFER_BYTES];
 };

@@ -1,4 +1,4 @@
-/* xmlread.c - the values of a small XML document, by expat within limits */
+/* xmlread.c - read values from a small XML document, with expat and limits */
 #define _GNU_SOURCE
 #include "xmlread.h"
 #include "limeildg.h"
@@ -15,19 +15,19 @@ struct reading {
     struct xmlread_value *values;
     size_t count;
     unsigned depth, seen;
-    unsigned level; /* depth of the element whose children count; 0: it has ended */
-    bool certain;   /* it has one of the names: no other will be taken */
+    unsigned level; /* depth of the element whose children are read; 0: it has ended */
+    bool certain;   /* that element has a requested name: no other element replaces it */
     bool refused;
-    struct xmlread_value *current; /* whose text is coming, or NULL */
+    struct xmlread_value *current; /* value whose text is being read, or NULL */
     unsigned current_depth;
     char text[XMLREAD_TEXT_MAX];
     size_t filled;
     bool cut;
 
-    xmlread_fact_fn *fact; /* NULL: values are wanted */
+    xmlread_fact_fn *fact; /* NULL: xmlread_values() */
     void *context;
-    char *long_text; /* XMLREAD_FACT_MAX + 1 */
-    bool leaf;       /* no element inside of the one whose text is coming */
+    char *long_text; /* XMLREAD_FACT_MAX + 1 bytes */
+    bool leaf;       /* the current element has had no child */
 };
 
 static bool is_space(char c)
@@ -49,7 +49,7 @@ static void refuse(struct reading *r)
 
 /* ---- one value ---- */
 
-/* Runs of white space and control bytes become one space; none at the beginning. */
+/* Replaces each run of white space and control bytes by a space, and drops leading ones. */
 static void add_text(struct reading *r, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -108,9 +108,9 @@ static bool too_much(struct reading *r)
     return much;
 }
 
-/* ---- what expat calls ---- */
+/* ---- callbacks of expat ---- */
 
-/* The element of which all is wanted: forget what another one said. */
+/* Starts reading the children of an element and discards the values of an earlier one. */
 static void enter(struct reading *r)
 {
     for (size_t i = 0; i < r->count; i++) {
@@ -208,7 +208,7 @@ static void XMLCALL entity_declaration(void *context, const char *name, int is_p
     refuse(context);
 }
 
-/* Whatever it is called, digits and the names of elements are ASCII in it. */
+/* In any unknown encoding, digits and the names of elements are taken as ASCII. */
 static int XMLCALL unknown_encoding(void *context, const char *name, XML_Encoding *info)
 {
     (void)context, (void)name;
@@ -222,7 +222,7 @@ static int XMLCALL unknown_encoding(void *context, const char *name, XML_Encodin
 
 /* ---- the document ---- */
 
-/* What stands around it: writers count the NUL of their string, or a whole buffer. */
+/* Trims the bytes around the document. Some writers include the NUL, or a whole buffer. */
 static void trim(const char **xml, size_t *n)
 {
     static const char mark[] = "\xef\xbb\xbf";
@@ -260,7 +260,7 @@ static int parse(struct reading *r, const char *xml, size_t n, const char *encod
     return *why != XML_ERROR_NONE || r->refused ? LIMEFILE_E_XML : 0;
 }
 
-/* `fresh` is what each attempt begins with. */
+/* Parses the document; each attempt begins with a copy of `fresh`. */
 static int read_document(const void *xml, size_t n, const struct reading *fresh)
 {
     const char *text = xml;

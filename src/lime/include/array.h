@@ -1,12 +1,12 @@
-/* array.h - make room in arrays that grow; inside of the libraries and programs */
+/* array.h - grow arrays. For the libraries and programs of this project only. */
 #ifndef LIMEFILE_ARRAY_H
 #define LIMEFILE_ARRAY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes room for `count` elements: `array` points to the pointer to them, *capacity is how many
- * there is room for. False without memory; then the array is as it was. */
+/* Makes room for `count` elements; `array` is the address of the pointer to them, *capacity the
+ * number that fits. Returns false if there is no memory; nothing is changed then. */
 bool limefile_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes);
 
 #endif

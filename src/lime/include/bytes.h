@@ -1,5 +1,4 @@
-/* bytes.h - the fields of a header: where they are, and big-endian whatever the processor's
- * order */
+/* bytes.h - read and write the fields of a record header, which are big-endian on every host */
 #ifndef LIMEFILE_BYTES_H
 #define LIMEFILE_BYTES_H
 
@@ -22,12 +21,12 @@ enum {
     FLAG_ME = 0x40,
 };
 
-/* The reserved byte of the last record while a change is under way. It is zero again when the
- * change is complete. */
+/* Values of the reserved byte in the last record's header while a program changes a container.
+ * The byte is zero again when the change is complete. */
 enum {
-    MARK_OPEN = 0x5f, /* what stands behind its end is not committed; its data are intact */
-    MARK_CUT = 0x2d,  /* what stands behind its end is being removed */
-    MARK_REDO = 0x3d, /* new data stand behind its end and are being copied into a record */
+    MARK_OPEN = 0x5f, /* the bytes after it are not committed; the record's data are intact */
+    MARK_CUT = 0x2d,  /* the bytes after it are being removed */
+    MARK_REDO = 0x3d, /* the bytes after it are new data, being copied into a record */
 };
 
 static inline uint16_t get_be16(const unsigned char *p)

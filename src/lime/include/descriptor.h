@@ -1,10 +1,10 @@
 /*
- * descriptor.h - files by descriptor: opened below a directory whatever other users do to the
- * names meanwhile, and opened again without a name.
+ * descriptor.h - open files safely below a directory that other users can change, and reopen a
+ * file by its descriptor.
  *
- * Names are hints: between two looks at one, anybody who may write to its folder can make it
- * lead elsewhere. So a name is used once, to get a descriptor; the descriptor is compared with
- * what was meant, and acted on.
+ * Between two uses of a name, any user with write permission in its directory can make the name
+ * refer to another file. So callers use a name once, to get a descriptor. They compare the
+ * descriptor with the expected file and then work on the descriptor.
  */
 #ifndef LIMEFILE_DESCRIPTOR_H
 #define LIMEFILE_DESCRIPTOR_H
@@ -13,35 +13,35 @@
 #include <sys/types.h>
 
 enum {
-    LIMEFILE_FD_PATH_MAX = 32, /* bytes of a path that limefile_fd_path() makes, with its NUL */
+    LIMEFILE_FD_PATH_MAX = 32, /* size of the path buffer of limefile_fd_path(), with the NUL */
 };
 
 /*
- * Opens `path`, which is relative, below the directory `folder`: never outside of it, and
- * through no symbolic link. flags as for open(2), but without O_CREAT and O_TMPFILE;
- * O_CLOEXEC and O_NOFOLLOW are added. With O_PATH a last component that is a link is itself
- * opened. Returns a descriptor or -errno: -ELOOP for a link, -EXDEV for a way out.
+ * Opens the relative `path` below the directory `folder`, never outside of it and never through
+ * a symbolic link. `flags` are those of open(2) without O_CREAT and O_TMPFILE; O_CLOEXEC and
+ * O_NOFOLLOW are added. With O_PATH, a symbolic link as the last component is opened itself.
+ * Returns a descriptor or -errno: -ELOOP for a link, -EXDEV for a path that leaves `folder`.
  */
 int limefile_open_beneath(int folder, const char *path, int flags);
 
-/* The same, component by component, as where Linux has no openat2() (before 5.6). */
+/* Does the same one component at a time, for Linux before 5.6, which has no openat2(). */
 int limefile_walk_beneath(int folder, const char *path, int flags);
 
-/* A path to the very file that fd has open, for calls that take no descriptor, or none that is
- * O_PATH. It is good as long as fd is open. */
+/* Fills `path` with a path to the file that fd has open, for system calls that do not accept a
+ * descriptor, or not an O_PATH one. The path is valid while fd is open. */
 void limefile_fd_path(int fd, char path[LIMEFILE_FD_PATH_MAX]);
 
-/* openat(2) with O_CLOEXEC, for O_NONBLOCK: a lease that its holder gives back at once, as
- * limefs and limefs-run do, is waited for; others are EAGAIN. Returns a descriptor or -errno.
- */
+/* openat(2) with O_CLOEXEC. With O_NONBLOCK, openat(2) fails with EAGAIN while another process
+ * holds a lease; the call is retried for 5 ms, as limefs and limefs-run release their leases at
+ * once. Returns a descriptor or -errno. */
 int limefile_open_at(int folder, const char *path, int flags, mode_t mode);
 
-/* Opens the file that fd, O_PATH perhaps, has open, once more; O_CLOEXEC is added. The caller's
- * rights are checked as for its name. Returns a descriptor or -errno. */
+/* Reopens the file that fd, possibly an O_PATH descriptor, has open; O_CLOEXEC is added. The
+ * kernel checks the caller's permissions as for its name. Returns a descriptor or -errno. */
 int limefile_reopen(int fd, int flags);
 
-/* 0 if the name in the directory, which is not followed if it is a link, is that of the open
- * file; -ESTALE if it is another one's; -errno. */
+/* Checks that `name` in the directory `folder` is the file that fd has open; a symbolic link is
+ * not followed. Returns 0, -ESTALE if it is another file, or another -errno. */
 int limefile_check_name(int folder, const char *name, int fd);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * limeedit.h - containers changed where they lie: records appended, resized, removed, renamed,
- * replaced; and brought back to a clean state after a crash.
+ * limeedit.h - change a container in place (append, resize, remove, rename and replace records)
+ * and recover it after a crash.
  *
- * Whatever kills the process, at any moment: what was committed is whole, and what was not is
- * a tail behind the last record that limefile_recover() cuts. That rests on the order of the
- * writes, and on the last one of each step being 8 aligned bytes of a header, which no page or
+ * If the process is killed at any moment, committed records are intact, and uncommitted data
+ * are a tail after the last record, which limefile_recover() cuts. This relies on the order of
+ * the writes: the last write of each step is 8 aligned bytes of a header, which no page or
  * sector boundary divides. docs/format.md has the steps.
  *
- * All changes go through a limefile_source (write, truncate, sync), so that tests can fail or
- * stop at each of them. Results as in limefile.h. Not thread-safe. The caller holds
+ * All changes go through a limefile_source (write, truncate, sync), so that tests can let each
+ * of them fail. Results are as in limefile.h. Not thread-safe. The caller must hold
  * limefile_lock() on the file.
  */
 #ifndef LIMEEDIT_H
@@ -18,137 +18,137 @@
 
 /* ---- locking (lock.c) --------------------------------------------------------------- */
 
-/* An OFD write lock on the whole file, as every writer of this project holds one: it ends when
- * the last descriptor that shares fd's description is closed. -EBUSY: somebody else has it;
- * another -errno: the file system has no locks. */
+/* Acquires an OFD write lock on the whole file, as every writer of this project does. It ends
+ * when the last descriptor that shares fd's open file description is closed. Returns 0, -EBUSY
+ * if another process holds a lock, or another -errno: the file system has no locks. */
 int limefile_lock(int fd);
 
-/* The same, but a shared lock, for which fd may be read-only. */
+/* Acquires a shared lock in the same way; fd may be read-only. */
 int limefile_lock_shared(int fd);
 
-/* 0, or -EBUSY if limefile_lock() would be refused. fd may be read-only. */
+/* Returns 0, or -EBUSY if limefile_lock() would fail with it. fd may be read-only. */
 int limefile_lock_test(int fd);
 
 /* ---- the last record (edit.c) -------------------------------------------------------- */
 
 /*
- * Knows where the container ends and what its last record is. The last record may have
- * any length and grow; those before keep theirs. The caller writes data itself, at the offset
- * that it is told, into the same file, and commits them:
+ * An editor knows where the container ends and what its last record is. The last record may
+ * have any length and may grow; the others keep their lengths. The caller writes data itself,
+ * into the same file at the offset that the editor returns, and then commits them:
  *
- *     begin "ildg-log"  header without magic, sync      readers: bytes behind the end
- *     commit n          padding, length, sync, magic, sync      readers: a record more
+ *     begin "ildg-log"  header without magic, sync          readers see bytes after the end
+ *     commit n          padding, length, sync, magic, sync  readers see one more record
  *
- * A record that is committed may go on growing, after limefile_growth_begin(): until the next
- * commit readers see its old length, and bytes behind the end. The editor remembers where each
- * header is, 8 bytes a record, so that any number of records may be removed.
+ * A committed record can grow further after limefile_growth_begin(): until the next commit,
+ * readers see its old length, and bytes after the end. The editor stores the offset of each
+ * header, 8 bytes a record, so that the caller can remove any number of records.
  */
 struct limefile_editor;
 
-/* The index must have no fault and belong to the source as it is: LIMEFILE_E_STATE if the file
- * ends elsewhere than the last record. A missing last padding is written. */
+/* Creates an editor. The index must have no fault and match the source; LIMEFILE_E_STATE if the
+ * file does not end with the last record. Writes the last padding if it is missing. */
 int limefile_editor_new(struct limefile_source *, const struct limefile_index *,
                         struct limefile_editor **out);
-void limefile_editor_free(struct limefile_editor *); /* writes nothing */
+void limefile_editor_free(struct limefile_editor *); /* does not write */
 
-/* The last record, committed or not. LIMEFILE_E_NO_RECORD in an empty container. */
+/* The last record, committed or not. LIMEFILE_E_NO_RECORD: the container is empty. */
 struct limefile_last {
     uint64_t ordinal;
     uint64_t header_offset, data_offset;
-    uint64_t bytes; /* as committed; 0 while it has never been */
+    uint64_t bytes; /* committed length; 0 before the first commit */
     bool committed; /* false between begin and the first commit */
-    bool mb;        /* begins a message */
+    bool mb;        /* true if the record begins a message */
     uint8_t type_len;
     char type[LIMEFILE_TYPE_BYTES + 1];
 };
 int limefile_editor_last(const struct limefile_editor *, struct limefile_last *out);
 
-/* Where the file ends, behind the last record. LIMEFILE_E_STATE: that is not settled, as
- * something is being appended or resized, or has failed. */
+/* Returns the end of the last record, which is the end of the file, in *end. LIMEFILE_E_STATE:
+ * the end is undefined, as an append or a resize is in progress or has failed. */
 int limefile_editor_end(const struct limefile_editor *, uint64_t *end);
 
-/* A further record: 144 bytes that no reader takes for a header, at the end; synced, so that no
- * data are ever on the disk without them. It joins the last message, or begins the first.
- * What a commit that failed has left of the last record is put right first. LIMEFILE_E_STATE
- * while it is not committed or bytes stand behind it; LIMEFILE_E_TYPE, also for an empty one.
- * The file is as it was after an error. */
+/* Appends a record: writes 144 bytes at the end that no reader takes for a header, and syncs
+ * them, so that the disk never holds data without them. The record joins the last message, or
+ * begins the first one. If a commit of the previous record has failed, this repairs that record
+ * first. Errors: LIMEFILE_E_STATE if the last record is not committed or bytes follow it;
+ * LIMEFILE_E_TYPE, also for an empty type. After an error the file is unchanged. */
 int limefile_append_begin(struct limefile_editor *, const char *type, size_t type_len);
 
-/* The last record begins a message of its own, or (false) joins the one before. Before the
- * commit nothing is written; afterwards it is limefile_set_boundary(), and the editor knows.
- * The first record of a container always begins one: LIMEFILE_E_ORDER for false.
- * LIMEFILE_E_STATE after a first commit that failed, until one has not. */
+/* Makes the last record begin a message, or (false) join the previous one. Before the commit
+ * this writes nothing; afterwards it calls limefile_set_boundary() and updates the editor.
+ * Errors: LIMEFILE_E_ORDER if `mb` is false for the first record of the container, which always
+ * begins a message; LIMEFILE_E_STATE after a failed first commit, until a commit succeeds. */
 int limefile_append_message(struct limefile_editor *, bool mb);
 
-/* Before the caller writes behind the end of a committed record: says so in its header (a value
- * of the reserved byte), synced, so that a crash leaves no bytes of which nobody knows what
- * they are. limefile_resize() does it too; limefile_commit() takes it back. Cheap if it is not
- * needed. Without it all works as well, but recovery needs `keep`. */
+/* Marks a committed record as growing, in the reserved byte of its header, and syncs the mark.
+ * Call it before writing after the record's end: limefile_recover() then cuts these bytes after
+ * a crash without `keep`. limefile_resize() calls it; limefile_commit() removes the mark. A
+ * second call does nothing. */
 int limefile_growth_begin(struct limefile_editor *);
 
-/* The last record's data are these `bytes` now. They, and all that was written to the file
- * before, are on the disk when it returns 0. After an error the record has its old length, or
- * the new one, or (never committed) is not there; commit may be tried again. */
+/* Sets the length of the last record's data to `bytes`. When it returns 0, these data and all
+ * earlier writes to the file are on the disk. After an error the record has its old or its new
+ * length, or (before its first commit) does not exist; the caller may retry. */
 int limefile_commit(struct limefile_editor *, uint64_t bytes);
 
-/* The file gets room for `bytes` of the last record's data: what is new reads as zeros; what is
- * cut off is gone, and is cut off on the disk in a way that leaves a good container. Does not
- * commit growth. `now`: how long the data are now, committed or not. */
+/* Resizes the file for `bytes` of the last record's data; `now` is their current length,
+ * committed or not. New bytes read as zeros. Bytes are cut off in an order that leaves a valid
+ * container on the disk at any time. Does not commit growth. */
 int limefile_resize(struct limefile_editor *, uint64_t now, uint64_t bytes);
 
-/* The file ends with what the last record has, `now` bytes of data, committed or not: room that
- * a writer took behind them is given back. */
+/* Cuts the space that a writer has allocated after the last record, whose data, committed or
+ * not, are `now` bytes long. */
 int limefile_trim(struct limefile_editor *, uint64_t now);
 
-/* The last record goes, committed or not. */
+/* Removes the last record, committed or not. */
 int limefile_remove_last(struct limefile_editor *);
 
-/* ---- other data in a record, in place (redo.c) ----------------------------------------- */
+/* ---- replace a record's data in place (redo.c) ----------------------------------------- */
 
 /*
- * A crash at any moment leaves the old data or the new ones. The new data are written behind
- * the last record first; then one write makes them count, and they are copied into the record.
- * If a crash interrupts the copy, limefile_recover() repeats it.
+ * A crash at any moment leaves either the old data or the new data. The caller first writes the
+ * new data after the last record; then one write makes them valid, and they are copied into the
+ * record. If a crash interrupts the copy, limefile_recover() repeats it.
  *
- *     limefile_redo_begin()      the file has room for the new data at redo->at
+ *     limefile_redo_begin()      makes room in the file for the new data at redo->at
  *     the caller writes redo->bytes bytes there
  *     limefile_redo_commit()     or limefile_redo_abandon()
  */
 struct limefile_redo {
-    uint64_t at;     /* where the new data stand in the file */
-    uint64_t target; /* where the data of the record begin */
+    uint64_t at;     /* offset of the new data in the file */
+    uint64_t target; /* offset of the record's data */
     uint64_t bytes;  /* length of the new data */
-    bool counts;     /* set by commit, from where recovery may complete the change */
+    bool counts;     /* set by commit when recovery can complete the change */
 };
 
-/* The last record gets any length, another record keeps its own. LIMEFILE_E_STATE: the record
+/* Begins a replacement. The last record can get any length. LIMEFILE_E_STATE: another record
  * would get another length, or the last record is not committed. After any other error, and
- * before commit, only limefile_redo_abandon() is allowed. */
+ * before the commit, only limefile_redo_abandon() is allowed. */
 int limefile_redo_begin(struct limefile_editor *, const struct limefile_record *,
                         uint64_t bytes, struct limefile_redo *redo);
 
-/* The record has the new data when this returns 0, also after a crash. After an error it has
- * the old data; or, if redo->counts, recovery gives it the old ones or the new ones, and the
- * editor must only be freed. */
+/* Copies the new data into the record. When it returns 0, the record has the new data, even
+ * after a crash. After an error the record has the old data if redo->counts is false; otherwise
+ * recovery restores the old or the new data, and the caller may only free the editor. */
 int limefile_redo_commit(struct limefile_editor *, struct limefile_redo *redo);
 
-/* Removes what stands behind the last record. The record keeps its old data. */
+/* Removes the new data after the last record. The record keeps its old data. */
 int limefile_redo_abandon(struct limefile_editor *);
 
 /* ---- headers of any record (edit.c) --------------------------------------------------- */
 
-/* Another type in the header at that offset; synced. If it is the last record, through the
- * editor, so that it knows: limefile_editor_set_type(). */
+/* Changes the type in the header at header_offset and syncs it. For the last record of an
+ * editor, call limefile_editor_set_type(), which also updates the editor. */
 int limefile_set_type(struct limefile_source *, uint64_t header_offset, const char *type,
                       size_t type_len);
 int limefile_editor_set_type(struct limefile_editor *, const char *type, size_t type_len);
 
-/* A message ends and another begins between two neighbours, or (false) does not: both headers
- * say so afterwards; synced. */
+/* Sets or (false) clears a message boundary between two adjacent records, in the flags of both
+ * headers, and syncs them. */
 int limefile_set_boundary(struct limefile_source *, uint64_t header_before,
                           uint64_t header_after, bool boundary);
 
-/* ---- an inner record of another length, or a new one (rewrite.c) ----------------------- */
+/* ---- insert, remove or resize an inner record (rewrite.c) ------------------------------- */
 
 /* Bytes [offset, offset + bytes) of a file; fd -1: zeros. */
 struct limefile_piece {
@@ -156,7 +156,7 @@ struct limefile_piece {
     uint64_t offset, bytes;
 };
 
-/* A new record. LIMEFILE_E_TYPE for a type that a header cannot hold, and for an empty one. */
+/* A new record. LIMEFILE_E_TYPE: a header cannot hold the type, or the type is empty. */
 struct limefile_insert {
     const char *type;
     size_t type_len;
@@ -165,135 +165,133 @@ struct limefile_insert {
 };
 
 struct limefile_rewrite {
-    int folder;       /* that holds the container */
-    const char *name; /* of the container in it */
-    int fd;           /* the container, O_RDWR, locked; still the old file afterwards */
+    int folder;       /* descriptor of the directory of the container */
+    const char *name; /* name of the container in `folder` */
+    int fd;           /* the container, O_RDWR and locked; it stays open on the old file */
     const struct limefile_index *index;
     const struct limefile_record *record;
-    const struct limefile_insert *insert; /* goes behind the record; or NULL: */
-    const struct limefile_piece
-        *pieces;                    /* the record's new data; NULL: the record is removed */
-    size_t count;                   /* of pieces */
-    limefile_progress_fn *progress; /* or NULL */
+    const struct limefile_insert *insert; /* record to insert after `record`; or NULL */
+    const struct limefile_piece *pieces;  /* new data of `record`; NULL removes it */
+    size_t count;                         /* of pieces */
+    limefile_progress_fn *progress;       /* or NULL */
     void *context;
 };
 
 /*
- * Writes the container anew, beside the old one in its folder, with one record changed, removed
- * or inserted, and renames it over `name`: readers have the old or the new one, whole, at any
- * moment, and what is short of space fails before anything is touched. Unchanged parts are
- * shared or copied by copy_file_range(). Owner, mode and attributes stay. An inserted record is
- * in the message of the one before it, and ends the message if that did. *new_fd: the new
- * container, O_RDWR, locked; the caller's.
+ * Writes a new container next to the old one, with one record changed, removed or inserted, and
+ * renames it over `name`. At any moment readers see the complete old container or the complete
+ * new one; if space is short, the call fails before it changes anything. copy_file_range()
+ * shares or copies unchanged parts. Owner, mode and attributes stay. An inserted record joins
+ * the message of the record before it, and ends the message if that did. If a record is
+ * removed, the flags of its neighbours are adjusted. *new_fd: the new container, O_RDWR,
+ * locked; the caller closes it.
  *
- * On the disk, the name too, when it returns 0. An error leaves the old container and *new_fd
- * -1, but for one of the very last step: if *new_fd is a descriptor, the name has the new
- * container, though perhaps not after a power failure. Killed on the way it leaves nothing, or
- * in a very short time (where there is no O_TMPFILE, at any time) a file .NAME.limefs-new,
- * which the next call removes. -ESTALE: the name is not that of the open file, a symbolic link
- * for example. -EPERM: the owner cannot be kept. Other hard links keep the old container. Flags
- * of the neighbours come out right when the record is left out.
+ * When it returns 0, the data and the name are on the disk. After an error the old container is
+ * unchanged and *new_fd is -1, except if the very last step fails: then *new_fd is a descriptor
+ * and `name` is the new container, but perhaps not after a power failure. A killed process
+ * leaves nothing or, within a very short time (without O_TMPFILE at any time), a file
+ * .NAME.limefs-new, which the next call removes. -ESTALE: `name` is not the open file, for
+ * example a symbolic link. -EPERM: the owner cannot be preserved. Other hard links keep the old
+ * container.
  */
 int limefile_rewrite(const struct limefile_rewrite *, int *new_fd);
 
 /* ---- after a crash (recover.c) --------------------------------------------------------- */
 
-/* What was done or found, in words, without a newline: "offset 1234: an unfinished record of
- * type 'x', 17 bytes, cut". */
+/* Reports an action or a finding as text without a newline: "offset 1234: an unfinished record
+ * of type 'x', 17 bytes, cut". */
 typedef void limefile_note_fn(void *context, const char *text);
 
-/* Bytes [from, size) are about to be cut and are not known to be an unfinished record of ours:
- * save them. 0: saved, cut them; < 0: leave the file alone. */
+/* Called before bytes [from, size) are cut that are not known to be an unfinished record of
+ * this project, to save them. Returns 0 to cut them, < 0 to leave the file unchanged. */
 typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
 
 /*
- * Brings the end of a container into the state from before or after the change that a crash has
- * interrupted: completes a replacement (limefile_redo_commit()), or cuts what stands behind the
- * last record. The last record then ends its message, and has no mark and zero padding. Nothing
- * else is changed: no other deviation, and no record that the change did not concern.
+ * Restores the state before or after the change that a crash has interrupted: completes a
+ * replacement (limefile_redo_commit()), or cuts the bytes after the last record. The last
+ * record then ends its message, and has no mark and zero padding. Nothing else is changed: no
+ * other deviation, and no record that the change did not concern.
  *
- * Without further ado are cut: an unfinished record, recognised by its header without magic and
- * with a type in plain ASCII; what follows a record that is marked as being resized, unless it
- * begins like a whole record; the zeros of a header that has not come to the disk. Any other
- * tail only through `keep` (NULL: it is not cut), and none at all that has a whole record in it
- * (but for one behind a marked record), as that is damage.
+ * Cut without a call of `keep`: an unfinished record, which has a header without magic and a
+ * plain ASCII type; bytes after a record that is marked as being resized, unless they begin
+ * like a whole record; zeros of a header that did not reach the disk. Any other tail is cut
+ * only after `keep` (NULL: never). A tail with a whole record in it is damage and is never cut,
+ * except after a marked record.
  *
- * 0: the container can be changed, and is synced if anything was changed here. Else nothing was
- * changed, or an I/O error came: that, the code of a fault that could not be cut, or that of
- * limefile_survey_refusal(). LIMEFILE_E_MAGIC, _VERSION: it is not a container.
+ * Returns 0 if the container can be changed; it is synced if this call changed anything.
+ * Otherwise nothing was changed, or an I/O error occurred: returns that error, the code of a
+ * fault that cannot be cut, or that of limefile_survey_refusal(). LIMEFILE_E_MAGIC, _VERSION:
+ * not a container.
  */
 int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
                      limefile_keep_fn *keep, void *context);
 
-/* Owner, group, attributes, access control list and mode of `to` become those of `from`,
- * another open file; before anything else is done to `to` it should be nobody else's to read.
- */
+/* Copies owner, group, attributes, access control list and mode from an open file to another.
+ * Call it before anything else is done to `to`, which no other user may be able to read. */
 int limefile_owner_copy(int from, int to);
 
 /* Gives `to` the access control list of `from`, or removes that of `to` if `from` has none.
  * Only the owner of `to` may do so. Call fchmod(2) afterwards. */
 int limefile_acl_copy(int from, int to);
 
-/* A new file for such bytes, beside the container `name` of the folder (or AT_FDCWD, and a
- * path): NAME.cut-FROM, or with .1, .2 ... after it if there are such already. Owner and mode
- * are those of the container, which is open; or it is the caller's alone, where that is not
- * allowed. A descriptor, or -errno; *made, its name, is the caller's to free, whatever came of
- * it, NULL perhaps. */
+/* Creates a file for bytes cut at offset `from`, next to the container `name` in the directory
+ * `folder` (or AT_FDCWD and a path): NAME.cut-FROM, with .1, .2 ... added if that exists. It
+ * gets the owner and mode of the open file `container`; if that is not permitted, only the
+ * caller can read it. Returns a descriptor or -errno. The caller always frees the name *made
+ * (or NULL). */
 int limefile_create_kept(int folder, const char *name, uint64_t from, int container,
                          char **made);
 
-/* ---- its steps, for who has to ask in between: lime repair ---- */
+/* ---- the steps of recovery, for a program that asks the user in between: lime repair ---- */
 
 enum limefile_tail {
     LIMEFILE_TAIL_NONE,
-    LIMEFILE_TAIL_UNFINISHED, /* a record of ours that was never committed */
-    LIMEFILE_TAIL_OPEN, /* behind a record that was being resized: its data, or what were */
+    LIMEFILE_TAIL_UNFINISHED,  /* an unfinished record of this project, never committed */
+    LIMEFILE_TAIL_OPEN,        /* after a record that was being resized: old or new data */
     LIMEFILE_TAIL_OPEN_RECORD, /* the same, but it begins like a whole record */
-    LIMEFILE_TAIL_REMOVED,     /* what is left of a record that was being removed */
-    LIMEFILE_TAIL_REDO,        /* new data of a record that are to be copied into it */
-    LIMEFILE_TAIL_ZEROS,       /* not more than a header */
+    LIMEFILE_TAIL_REMOVED,     /* remainder of a record that was being removed */
+    LIMEFILE_TAIL_REDO,        /* new data of a record; recovery copies them into it */
+    LIMEFILE_TAIL_ZEROS,       /* zeros, at most a header long */
     LIMEFILE_TAIL_OTHER,
 };
 
-/* What one pass over a container finds. */
+/* The result of one pass over a container. */
 struct limefile_survey {
     uint64_t records, size, deviations;
     uint32_t messages;
-    uint64_t end; /* of what can be read: where the fault's header stands, or the size */
-    struct limefile_finding fault; /* code 0: none */
-    enum limefile_tail tail;       /* what the bytes behind `end` are */
-    uint64_t open;                 /* the record that is marked as being resized; 0: none */
-    uint64_t removing; /* the one that is marked because the next was being removed; 0: none */
-    uint64_t
-        replacing; /* the last record, if it has the mark of a replacement; 0: it has not */
-    struct limefile_redo redo; /* LIMEFILE_TAIL_REDO */
-    uint64_t contradictions;   /* of message flags, but for those that recovery settles */
-    uint64_t last, before; /* where the headers of the last record and the one before it are */
-    bool cut_sets_me;  /* the last record does not end its message, and limefile_survey_cut()
-                          ends it */
-    bool is_container; /* also if it has nothing but an unfinished record */
-    char type[LIMEFILE_NAME_MAX + 1]; /* of the unfinished record, with %XX */
+    uint64_t end; /* where the readable part ends: at the header at fault, or at the size */
+    struct limefile_finding fault; /* code 0: no fault */
+    enum limefile_tail tail;       /* kind of the bytes after `end` */
+    uint64_t open;                 /* ordinal of the record marked as being resized, or 0 */
+    uint64_t removing;  /* ordinal of the record that precedes one being removed, or 0 */
+    uint64_t replacing; /* ordinal of the last record if marked as being replaced, or 0 */
+    struct limefile_redo redo; /* if tail is LIMEFILE_TAIL_REDO */
+    uint64_t contradictions;   /* contradicting message flags that recovery does not repair */
+    uint64_t last, before;     /* offsets of the headers of the last two records */
+    /* The last record does not end its message; limefile_survey_cut() will set its ME flag. */
+    bool cut_sets_me;
+    bool is_container;                /* true also for a lone unfinished record */
+    char type[LIMEFILE_NAME_MAX + 1]; /* type of the unfinished record, with %XX */
 };
 
-/* progress may be NULL, here and below. (recover.c) */
+/* Examines the container. progress may be NULL, here and below. (recover.c) */
 int limefile_survey_take(struct limefile_source *, limefile_progress_fn *progress,
                          void *context, struct limefile_survey *out);
 
-/* Why no program may change this container, whatever its tail is: LIMEFILE_E_FLAGS, message
- * flags contradict each other, which no crash of ours leaves but one in the middle of
- * limefile_set_boundary(); LIMEFILE_E_MIXED, the mark of a replacement without its new data.
- * Otherwise 0. */
+/* Returns 0, or why no program may change this container, whatever its tail is.
+ * LIMEFILE_E_FLAGS: message flags contradict each other, as after a crash in the middle of
+ * limefile_set_boundary(). LIMEFILE_E_MIXED: the mark of a replacement without its new data. */
 int limefile_survey_refusal(const struct limefile_survey *);
 
-/* What is or was there to be cut or completed; for tails that need no question. Always
- * terminates. */
+/* Fills buf with a text on what limefile_survey_cut() cuts or completes, for tails that need no
+ * question. The text always ends with a NUL. */
 void limefile_survey_text(const struct limefile_survey *, char *buf, size_t cap);
 
-/* Cuts the tail, or completes the replacement, on the disk; may be repeated after a crash. */
+/* Cuts the tail or completes the replacement, and syncs; can be repeated after a crash. */
 int limefile_survey_cut(struct limefile_source *, const struct limefile_survey *);
 
-/* A whole record that stands anywhere behind `from`, at whatever byte. 1: found; 0: there is
- * none; < 0: an error code. (salvage.c) */
+/* Searches for a whole record at any byte after `from`. Returns 1 if found, 0 if not, or an
+ * error code. (salvage.c) */
 struct limefile_salvage {
     uint64_t offset;
     struct limefile_header header;
@@ -302,7 +300,7 @@ int limefile_salvage_find(struct limefile_source *, uint64_t from, uint64_t size
                           limefile_progress_fn *progress, void *context,
                           struct limefile_salvage *out);
 
-/* Mends flags, reserved bits, what follows the NUL of types, and padding; leaves types and the
+/* Repairs flags, reserved bits, bytes after the NUL of types, and padding, but not types or the
  * mark of a replacement. dry: only reports what it would do. note may be NULL. Does not sync.
  * (mend.c) */
 int limefile_mend(struct limefile_source *, bool dry, limefile_note_fn *note,

@@ -1,15 +1,15 @@
 /*
- * limefile.h - the LIME container format (docs/format.md): headers, index, names, check,
- * writer.
+ * limefile.h - read, check, index and write LIME containers (docs/format.md).
  *
- * Knows no MPI and no FUSE. Nothing here prints or has global state, so threads may use
- * different objects at once; one object belongs to one thread at a time unless said otherwise.
+ * This header uses neither MPI nor FUSE. No function prints or has global state. Threads may
+ * use different objects at once; only one thread at a time may use an object unless stated
+ * otherwise.
  *
- * Results are int: 0 (or a count, where said) is success; failure is negative,
- * either -errno or one of enum limefile_error. limefile_strerror() knows both.
+ * Functions return an int: 0 (or a count, where stated) on success; on failure -errno or a
+ * value of enum limefile_error. limefile_strerror() has texts for both.
  *
- * Offsets and lengths are bytes, 64 bits wide, from the start of the container.
- * Ordinals, message numbers and record numbers are counted from 1.
+ * Offsets and lengths are 64-bit byte counts; offsets start at the beginning of the container.
+ * Ordinals, message numbers and record numbers count from 1.
  */
 #ifndef LIMEFILE_H
 #define LIMEFILE_H
@@ -23,57 +23,58 @@
 
 #define LIMEFILE_MAGIC        UINT32_C(0x456789ab)
 #define LIMEFILE_VERSION      1
-#define LIMEFILE_HEADER_BYTES 144       /* a record header on disk */
-#define LIMEFILE_TYPE_BYTES   128       /* its type field; writers keep 127 and a NUL */
-#define LIMEFILE_ALIGN        8         /* records are padded to a multiple of this */
+#define LIMEFILE_HEADER_BYTES 144 /* size of a record header in a file */
+#define LIMEFILE_TYPE_BYTES   128 /* size of its type field; writers end the type with a NUL */
+#define LIMEFILE_ALIGN        8   /* the data of a record are padded to a multiple of this */
 #define LIMEFILE_BYTES_MAX    INT64_MAX /* the largest data length that a file can hold */
 
 /* ---- headers (format.c), pure functions -------------------------------------------- */
 
-/* A record header, as read: what the fields say, whether or not it makes sense. */
+/* A record header as read: the values of its fields, valid or not. */
 struct limefile_header {
-    uint64_t bytes;   /* data length, without padding */
-    uint16_t version; /* LIMEFILE_VERSION */
-    uint8_t flags;    /* the whole flags byte; MB and ME below are taken from it */
-    uint8_t reserved; /* the byte after it, zero */
-    bool mb, me;      /* first, last record of its message */
-    bool type_tail;   /* bytes other than NUL follow the type's NUL */
-    uint8_t type_len; /* 0..128 */
+    uint64_t bytes;                     /* data length without padding */
+    uint16_t version;                   /* LIMEFILE_VERSION in a valid header */
+    uint8_t flags;                      /* the whole flags byte; `mb` and `me` are bits of it */
+    uint8_t reserved;                   /* the byte after the flags; zero in a valid header */
+    bool mb, me;                        /* first and last record of its message */
+    bool type_tail;                     /* true if bytes other than NUL follow the type's NUL */
+    uint8_t type_len;                   /* 0..128 */
     char type[LIMEFILE_TYPE_BYTES + 1]; /* NUL-terminated; no NUL inside */
 };
 
-/* True if the `n` bytes at `raw` begin like a header (n < 4: as far as they go). */
+/* Returns true if the `n` bytes at `raw` begin like a header (n < 4: like a part of one). */
 bool limefile_header_is_magic(const void *raw, size_t n);
 
-/* Decodes LIMEFILE_HEADER_BYTES bytes. LIMEFILE_E_MAGIC, _VERSION or _LENGTH; out
- * is filled in all the same, except when the magic is wrong. */
+/* Decodes LIMEFILE_HEADER_BYTES bytes. Errors: LIMEFILE_E_MAGIC, _VERSION or _LENGTH; `out` is
+ * filled in even then, except for _MAGIC. */
 int limefile_header_decode(const unsigned char *raw, struct limefile_header *out);
 
-/* Encodes mb, me, bytes, type (type_len bytes); all other fields come out as the format
- * wants them. LIMEFILE_E_TYPE if type_len > 127 or it holds a NUL, LIMEFILE_E_LENGTH. */
+/* Encodes mb, me, bytes, type and type_len; other fields get the values that the format
+ * requires. LIMEFILE_E_TYPE: type_len > 127, or the type holds a NUL; LIMEFILE_E_LENGTH. */
 int limefile_header_encode(const struct limefile_header *in, unsigned char *raw);
 
-/* Fills a header for limefile_header_encode(); fails like it. */
+/* Fills a header for limefile_header_encode(), with the same errors. */
 int limefile_header_init(struct limefile_header *out, const char *type, size_t type_len,
                          uint64_t bytes, bool mb, bool me);
 
-/* How many bytes of a type come before one that is not printable ASCII: all, in most. */
+/* Returns the number of bytes of a type before the first that is not printable ASCII. */
 size_t limefile_type_printable(const char *type, size_t len);
 
-/* The zero bytes, 0..7, that follow data of this length. */
+/* Returns the number of padding bytes, 0..7, after data of this length. */
 unsigned limefile_padding(uint64_t bytes);
 
-/* Where the data end and where the next header stands for data of `bytes` bytes whose header
- * is at `header_offset`. LIMEFILE_E_LENGTH when that is beyond what a file can hold. */
+/* Computes the end of the data and the offset of the next header, for a record with a header at
+ * header_offset and `bytes` bytes of data. LIMEFILE_E_LENGTH: beyond the size of any file. */
 int limefile_extent_of(uint64_t header_offset, uint64_t bytes, uint64_t *data_end,
                        uint64_t *next);
 
-/* ---- where bytes come from and go to (source.c) ------------------------------------ */
+/* ---- sources (source.c) -------------------------------------------------------------- */
 
 /*
- * The only way in which this library touches a container. read and write behave like pread
- * and pwrite: they may move fewer bytes; read gives 0 at the end; failure is -errno. fault
- * gives the fault that ends a container there. All but read may be NULL if it is read only.
+ * The library accesses containers only through a source. read and write work like pread(2) and
+ * pwrite(2): they can move fewer bytes, read returns 0 at the end, a failure is -errno. fault
+ * returns true and fills *out if the container ends at this offset with a fault. Reading needs
+ * only read and size; the others may be NULL.
  */
 struct limefile_source;
 struct limefile_finding;
@@ -89,40 +90,39 @@ struct limefile_source {
     const struct limefile_source_ops *ops;
 };
 
-/* A file descriptor as a source. The caller keeps and closes it. */
+/* A file descriptor as a source. The caller owns and closes it. */
 struct limefile_fd {
     struct limefile_source source;
     int fd;
 };
 void limefile_fd_init(struct limefile_fd *, int fd);
-int limefile_source_fd(struct limefile_source *); /* -1: it is no file descriptor */
+int limefile_source_fd(struct limefile_source *); /* -1: not a descriptor */
 
-/* Memory as a source: `data` grows by realloc when written to, unless it was lent. */
+/* Memory as a source. A write reallocates `data` as needed, unless it is lent. */
 struct limefile_memory {
     struct limefile_source source;
     unsigned char *data;
     size_t size, capacity;
-    bool lent; /* data belongs to the caller: never written, never freed */
+    bool lent; /* data belongs to the caller: no function writes or frees it */
 };
 void limefile_memory_init(struct limefile_memory *);
 void limefile_memory_lend(struct limefile_memory *, const void *data, size_t size);
 void limefile_memory_release(struct limefile_memory *);
 
-/* Reads or writes all n bytes. read: how many came, fewer than n only at the end. read_exact
- * returns 0, LIMEFILE_E_SHRUNK if fewer came, or another error. */
+/* Read or write all n bytes. read_full returns the number of bytes, less than n only at the
+ * end. read_exact returns 0, LIMEFILE_E_SHRUNK if fewer bytes exist, or another error. */
 ssize_t limefile_read_full(struct limefile_source *, void *buf, size_t n, uint64_t offset);
 int limefile_read_exact(struct limefile_source *, void *buf, size_t n, uint64_t offset);
 int limefile_write_full(struct limefile_source *, const void *buf, size_t n, uint64_t offset);
 
-/* The same, to a descriptor. */
+/* limefile_write_full() for a descriptor. */
 int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset);
 
-/* The same, of bytes that more will follow: the disk begins with them at once, so that there is
- * less to wait for when they are synced. */
+/* Like limefile_fd_write(), for a sequence of writes: starts writing to the disk at once, so
+ * that a later fsync(2) waits less. */
 int limefile_fd_stream(int fd, const void *buf, size_t n, uint64_t offset);
 
-/* The same for limefile_read_full(): fewer than n only at the end of the file; and for
- * limefile_read_exact(). */
+/* limefile_read_full() and limefile_read_exact() for a descriptor. */
 ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset);
 int limefile_fd_read_exact(int fd, void *buf, size_t n, uint64_t offset);
 
@@ -130,242 +130,242 @@ int limefile_fd_read_exact(int fd, void *buf, size_t n, uint64_t offset);
 
 #define LIMEFILE_AT_POSITION INT64_C(-1)
 
-/* Filled in by the caller; advances as bytes are moved. */
+/* The caller fills it in; the functions advance it as they move bytes. */
 struct limefile_copy {
     int in;
     uint64_t in_offset;
     int out;
-    int64_t out_offset; /* LIMEFILE_AT_POSITION: where the descriptor stands, as write() does */
+    int64_t out_offset; /* LIMEFILE_AT_POSITION: the file position of `out`, as for write(2) */
     uint64_t left;
     void (*moved)(void *context, uint64_t more); /* or NULL */
     void *context;
-    bool writing; /* after a failure: it was the writing that failed */
+    bool writing; /* set after a failure of `out`, not of `in` */
 };
 
-/* Moves all that is left by the fastest way that the two descriptors allow, shared where the
- * file system can. 0, -errno, or LIMEFILE_E_SHRUNK if the input ends before. */
+/* Copies all that is left, by the fastest call that both descriptors support; file systems that
+ * can share blocks do. Returns 0, -errno, or LIMEFILE_E_SHRUNK if the input is too short. */
 int limefile_copy(struct limefile_copy *);
 
-/* The same of n bytes in memory, which are no more than are left. -errno. */
+/* Writes n bytes of memory, at most c->left, in the same way. Returns 0 or -errno. */
 int limefile_copy_put(struct limefile_copy *, const void *bytes, size_t n);
 
 /* ---- opening (source.c) ------------------------------------------------------------- */
 
-/* Opens a container without ever blocking on a FIFO. flags: O_RDONLY or O_RDWR.
- * Returns a descriptor, -errno (-EISDIR for a directory) or LIMEFILE_E_NOT_FILE. */
+/* Opens a container and never blocks, even on a FIFO. flags: O_RDONLY or O_RDWR. Returns a
+ * descriptor, -errno (-EISDIR for a directory) or LIMEFILE_E_NOT_FILE. */
 int limefile_open(const char *path, int flags);
 
-/* The same for a descriptor that the caller has: 0, -EISDIR or LIMEFILE_E_NOT_FILE. */
+/* Checks an open descriptor in the same way: 0, -errno, -EISDIR or LIMEFILE_E_NOT_FILE. */
 int limefile_check_fd(int fd);
 
-/* ---- around the page cache (direct.c) ---------------------------------------------- */
+/* ---- direct I/O (direct.c, cached.c) ------------------------------------------------ */
 
-/* Of offset, length and memory of a direct read or write, for any device. */
+/* Alignment of offset, length and memory of a direct read or write; fits every device. */
 #define LIMEFILE_DIRECT_ALIGN 4096
 
-/* The kernel's read-ahead and its gathering of writes make fewer bytes faster. */
+/* For fewer bytes, the kernel's read-ahead and write merging are faster than direct I/O. */
 #define LIMEFILE_DIRECT_MIN (512 * 1024)
 
-/* Of x86-64 and arm64 with small pages of 4 KiB: buffers that the kernel pins for each reply,
- * or that a disk fills, want to lie in them. */
+/* Huge page size of x86-64 and arm64 with 4 KiB pages. Buffers in huge pages are faster for the
+ * kernel, which pins them for each reply, and for disks, which write to them. */
 #define LIMEFILE_HUGE_PAGE (2 << 20)
 
-/* Memory for at least *bytes, which become what there is: aligned for direct reads and writes,
- * of LIMEFILE_DIRECT_MIN and more in huge pages. For free(); NULL: there is none. */
+/* Allocates at least *bytes bytes, aligned for direct I/O, and in huge pages from
+ * LIMEFILE_DIRECT_MIN on; sets *bytes to the size. The caller calls free(). NULL: no memory. */
 void *limefile_buffer_new(size_t *bytes);
 
-/* How much is in memory of the pages that the range lies in; -ENOSYS: nobody knows (Linux
- * before 6.5). Then, true if most of the range is, or nobody knows. */
+/* The first returns how many bytes of the range's pages are in the page cache, or -errno
+ * (-ENOSYS before Linux 6.5). The second returns true if most are, or if that is unknown. */
 int64_t limefile_cached_bytes(int fd, uint64_t offset, size_t n);
 bool limefile_is_cached(int fd, uint64_t offset, size_t n);
 
-/* The file of `fd` once more, for direct reads; -EINVAL where the file system has no such
- * thing. */
+/* Reopens the file of `fd` for direct reads. Returns a descriptor or -errno; -EINVAL: the file
+ * system does not support it. */
 int limefile_open_direct(int fd);
 
-/* Reads the whole blocks around n bytes at `offset`. `buf` is aligned and has room for two
- * blocks more; *bytes is where the range begins in it. Returns how many of the n are there,
- * fewer at the end of the file or where the file system has stopped, or -errno. */
+/* Reads the whole blocks around n bytes at `offset`. `buf` is aligned and has room for n bytes
+ * and two blocks; *bytes is set to the first requested byte in it. Returns how many of the n
+ * bytes were read, fewer at the end of the file or where the file system stopped, or -errno. */
 ssize_t limefile_read_around(int direct, char *buf, size_t n, uint64_t offset,
                              const char **bytes);
 
-/* The whole blocks inside of n bytes at `offset`, in `data`: how many bytes they are, and *head
- * before them. 0: too few, or data are not where a direct read or write could take them. */
+/* Finds the whole blocks in n bytes at `offset`, held in `data`: returns their length, and
+ * in *head the number of bytes before them. 0: too few bytes, or unsuitable alignment of
+ * `data`. */
 size_t limefile_blocks_inside(const void *data, size_t n, uint64_t offset, size_t *head);
 
 /* ---- findings ---------------------------------------------------------------------- */
 
-/* One thing that is wrong with a container, and where. */
+/* A defect of a container and its position. */
 struct limefile_finding {
-    int code;         /* enum limefile_error, or -errno of a read that failed */
-    uint64_t offset;  /* of the first byte concerned */
-    uint64_t ordinal; /* of the record concerned; of the one that would come next */
-    uint64_t have;    /* what is there: by code a length, a count, a value */
-    uint64_t want;    /* what should be there, where the code has such a thing */
-    const char *why;  /* more of the reason, or NULL; lives as long as who has found it */
+    int code;         /* enum limefile_error, or -errno of a failed read */
+    uint64_t offset;  /* offset of the first byte concerned */
+    uint64_t ordinal; /* of the record concerned, or of the next one */
+    uint64_t have;    /* actual value: by code a length, a count or a value */
+    uint64_t want;    /* expected value, for codes that have one */
+    const char *why;  /* more detail or NULL; valid as long as the reporting object */
 };
 
-/* "offset 1234: record 7: the file ends inside the data: ...". Always terminates; returns
- * what snprintf would. */
+/* Formats "offset 1234: record 7: the file ends inside the data: ...". buf always ends with a
+ * NUL. Returns the same as snprintf(3). */
 int limefile_finding_text(const struct limefile_finding *, char *buf, size_t cap);
 
-/* ---- scan (scan.c): one record after another --------------------------------------- */
+/* ---- scan (scan.c): read records in sequence ---------------------------------------- */
 
 struct limefile_record {
-    uint64_t ordinal;       /* in the container */
-    uint32_t message;       /* counted as lime_contents does: one up at each MB */
-    uint32_t record;        /* in its message */
-    uint64_t header_offset; /* multiple of 8 in a good file */
+    uint64_t ordinal;       /* number in the container */
+    uint32_t message;       /* as lime_contents counts: each MB starts a new one */
+    uint32_t record;        /* number within its message */
+    uint64_t header_offset; /* multiple of 8 in a valid file */
     uint64_t data_offset;   /* header_offset + 144 */
-    uint64_t bytes;         /* data length; whole in the file */
-    uint8_t padding;        /* what the format wants after the data, 0..7 */
+    uint64_t bytes;         /* data length; the file holds all of them */
+    uint8_t padding;        /* length of the padding after the data, 0..7 */
     bool mb, me;
     uint8_t type_len; /* 0..128 */
-    const char *type; /* NUL-terminated; lives as long as the index (scan: next call) */
+    const char *type; /* NUL-terminated; owned by the index (scan: until the next call) */
 };
 
-/* The first n bytes of a record, and a NUL, which the caller frees: 0, or an error and NULL. */
+/* Reads the first n bytes and adds a NUL; the caller frees *text. An error sets it to NULL. */
 int limefile_record_text(struct limefile_source *, const struct limefile_record *, size_t n,
                          char **text);
 
-/* Called for each finding, in the order of the file; not for a read-only index. */
+/* Called for each finding, in file order. */
 typedef void limefile_finding_fn(void *context, const struct limefile_finding *);
 
-struct limefile_scan; /* follows the headers of one source */
+struct limefile_scan; /* reads the headers of one source in sequence */
 
-/* `report` may be NULL. The source must outlive the scan. */
+/* Creates a scan. `report` may be NULL. The source must outlive the scan. */
 int limefile_scan_new(struct limefile_source *, limefile_finding_fn *report, void *context,
                       struct limefile_scan **out);
 void limefile_scan_free(struct limefile_scan *);
 
-/* 1: a record, whole; 0: the end, nothing left; < 0: a fault, the same at each further call,
- * described by limefile_scan_fault(). All deviations of a record are reported before it is
- * returned. Reads one small block for each big record and long blocks for small ones. */
+/* Returns 1 and a complete record; 0 at the end; or < 0, a fault, again at each further call;
+ * limefile_scan_fault() describes it. Reports all deviations of a record before returning it.
+ * Reads one small block for each large record, and large blocks for small records. */
 int limefile_scan_next(struct limefile_scan *, struct limefile_record *out);
 const struct limefile_finding *limefile_scan_fault(const struct limefile_scan *);
 
-/* How far the scan has come and how far it has to go. */
+/* Returns how many bytes have been scanned, and how many there are. */
 void limefile_scan_progress(const struct limefile_scan *, uint64_t *done, uint64_t *size);
 
-/* ---- index (index.c): all records of a container, 32 bytes each -------------------- */
+/* ---- index (index.c): all records of a container, 32 bytes each --------------------- */
 
-/* Immutable once built: any number of threads may read it. */
+/* An index does not change: any number of threads may read it at once. */
 struct limefile_index;
 
-/* Builds the index of all records before the first fault. Fails only when there is nothing
- * to return (-ENOMEM, or the source cannot tell its size). */
+/* Builds the index of all records before the first fault. Fails only with -ENOMEM, or if the
+ * source cannot return its size. */
 int limefile_index_build(struct limefile_source *, struct limefile_index **out);
 
-/* done and size in bytes; may be called often. */
+/* Reports progress; done and size are bytes. It is called often. */
 typedef void limefile_progress_fn(void *context, uint64_t done, uint64_t size);
 
-/* The same; `report` gets each finding, in the order of the file, and `progress`, after each
- * record, how far it has come. Either may be NULL. */
+/* Builds an index as above, calls `report` for each finding in file order, and `progress` after
+ * each record. Both may be NULL. */
 int limefile_index_scan(struct limefile_source *, limefile_finding_fn *report,
                         limefile_progress_fn *progress, void *context,
                         struct limefile_index **out);
-void limefile_index_free(struct limefile_index *); /* when the last holder gives it back */
-struct limefile_index *limefile_index_hold(struct limefile_index *); /* one holder more */
+void limefile_index_free(struct limefile_index *);                   /* drops a reference */
+struct limefile_index *limefile_index_hold(struct limefile_index *); /* takes a reference */
 
-/* A copy with another last record (record->ordinal is the count), with one record more (one
- * above it), or with one less. It has no fault, and ends with its last record. */
+/* Copies an index with a new last record (ordinal: the count), one more record (ordinal: the
+ * count + 1), or without the last one. The copy has no fault and ends with its last record. */
 int limefile_index_with(const struct limefile_index *, const struct limefile_record *,
                         struct limefile_index **out);
 int limefile_index_without_last(const struct limefile_index *, struct limefile_index **out);
 
 uint64_t limefile_index_count(const struct limefile_index *);
 uint32_t limefile_index_messages(const struct limefile_index *);
-uint64_t limefile_index_size(const struct limefile_index *);       /* of the container */
-uint64_t limefile_index_end(const struct limefile_index *);        /* of its last record */
-size_t limefile_index_memory(const struct limefile_index *);       /* bytes it takes */
-uint64_t limefile_index_deviations(const struct limefile_index *); /* how many, faults apart */
+uint64_t limefile_index_size(const struct limefile_index *);       /* size of the container */
+uint64_t limefile_index_end(const struct limefile_index *);        /* end of its last record */
+size_t limefile_index_memory(const struct limefile_index *);       /* bytes used */
+uint64_t limefile_index_deviations(const struct limefile_index *); /* count, without faults */
 
-/* NULL if the index is complete, else why and where it stops. */
+/* Returns NULL if the index is complete, or the fault at which it ends. */
 const struct limefile_finding *limefile_index_fault(const struct limefile_index *);
 
-/* False if the file does not even begin like a container (an empty one does). */
+/* Returns false if the file does not begin like a container (an empty file does). */
 bool limefile_index_is_container(const struct limefile_index *);
 
-/* LIMEFILE_E_NO_RECORD if there is no such record. */
+/* Look up a record by its ordinal, or by message and record number. LIMEFILE_E_NO_RECORD. */
 int limefile_index_get(const struct limefile_index *, uint64_t ordinal,
                        struct limefile_record *out);
 int limefile_index_by_number(const struct limefile_index *, uint32_t message, uint32_t record,
                              struct limefile_record *out);
 
-/* The first record of a type and how many there are; LIMEFILE_E_NO_RECORD if none. */
+/* Returns the first record of a type, and how many there are; LIMEFILE_E_NO_RECORD if none. */
 int limefile_index_by_type(const struct limefile_index *, const char *type, size_t type_len,
                            struct limefile_record *first, uint64_t *count);
 
-/* ---- names (name.c): record <-> file name ------------------------------------------ */
+/* ---- names (name.c): records as file names ------------------------------------------ */
 
 #define LIMEFILE_NAME_MAX 255 /* without the NUL */
 
-/* `type` as (part of) a file name: '/', '%', control and non-ASCII bytes become %XX. Cut
- * before the byte that does not fit into cap - 1; always terminated. Returns the length. */
+/* Encodes `type` for a file name: '/', '%', control and non-ASCII bytes become %XX. Cuts the
+ * name before the byte that exceeds cap - 1, and adds a NUL. Returns the length. */
 size_t limefile_name_encode(const char *type, size_t type_len, char *out, size_t cap);
 
-/* The reverse, also of what is not needed; a % without two hex digits is itself. */
+/* Decodes %XX, also where it was not needed. A % without two hex digits stays as it is. */
 size_t limefile_name_decode(const char *name, size_t name_len, char *out, size_t cap);
 
-/* "003-ildg-binary-data". Types that are too long are cut; the ordinal keeps names apart. */
+/* Formats "003-ildg-binary-data". Cuts long types; the ordinal keeps names unique. */
 size_t limefile_name_of(const struct limefile_record *, char out[LIMEFILE_NAME_MAX + 1]);
 
-/* The record of that name, or, where it occurs once, of that plain type. 0 or
+/* Finds the record with this name, or the only record with this type. Returns 0 or
  * LIMEFILE_E_NO_RECORD. */
 int limefile_name_find(const struct limefile_index *, const char *name,
                        struct limefile_record *out);
 
 /* ---- writer (writer.c) ------------------------------------------------------------- */
 
-/* Writes records one after another; small writes are gathered. Not thread-safe. */
+/* Writes records in sequence and buffers small writes. Not thread-safe. */
 struct limefile_writer;
 
-/* Begins at byte `offset` of `to` (0 for a new container), where a message must begin. */
+/* Begins at byte `offset` of `to`, where a message must begin (0 for a new container). */
 int limefile_writer_new(struct limefile_source *to, uint64_t offset,
                         struct limefile_writer **out);
-void limefile_writer_free(struct limefile_writer *); /* writes nothing */
+void limefile_writer_free(struct limefile_writer *); /* does not write */
 
-/* The header of a record whose data will be `bytes` long. */
+/* Writes the header of a record with `bytes` bytes of data, which the caller then writes. */
 int limefile_writer_begin(struct limefile_writer *, const char *type, size_t type_len,
                           uint64_t bytes, bool mb, bool me);
 int limefile_writer_write(struct limefile_writer *, const void *data, size_t n);
 
-/* For a caller that puts n bytes of data there itself: *offset is where. */
+/* Reserves n bytes of data at *offset, which the caller writes itself. */
 int limefile_writer_reserve(struct limefile_writer *, uint64_t n, uint64_t *offset);
 
-/* The padding. LIMEFILE_E_UNDERFILL if data are missing. */
+/* Writes the padding. LIMEFILE_E_UNDERFILL if data are missing. */
 int limefile_writer_end(struct limefile_writer *);
 
-/* All that was written is handed to `to`; LIMEFILE_E_ORDER if the last message is open.
- * Does not sync. *size: where the container ends. */
+/* Flushes the buffer to `to`, without a sync; LIMEFILE_E_ORDER if the last message is open.
+ * *size is the end of the container. */
 int limefile_writer_finish(struct limefile_writer *, uint64_t *size);
 
 /* ---- SciDAC checksum (checksum.c) -------------------------------------------------- */
 
-/* Over the bytes as they stand in the file; zero to begin with. Sums of disjoint sets of
- * sites combine by XOR of both members. */
+/* Covers the bytes as stored in the file. Initialize it with zeros. Checksums of disjoint sets
+ * of sites are combined by XOR of both members. */
 struct limefile_checksum {
     uint32_t suma, sumb;
 };
 
-/* Adds `sites` whole sites of site_bytes each, the first of which has rank first_rank
- * in the file (x fastest). */
+/* Adds `sites` whole sites of site_bytes each; first_rank is the rank of the first site in the
+ * file (x fastest). */
 void limefile_checksum_add(struct limefile_checksum *, const void *data, uint64_t sites,
                            size_t site_bytes, uint64_t first_rank);
 
 /* ---- cksum (cksum.c) --------------------------------------------------------------- */
 
-/* What cksum(1) prints of a file, taken over some bytes: POSIX's CRC of the bytes and their
- * number. Zero to begin with. ILDG's catalogues have that of the data of ildg-binary-data
- * (crcCheckSum). */
+/* The checksum that cksum(1) prints: POSIX's CRC of some bytes, and their number. Initialize it
+ * with zeros. ILDG's catalogues store that of the data of ildg-binary-data (crcCheckSum). */
 struct limefile_cksum {
-    uint32_t crc; /* of the bytes alone */
+    uint32_t crc; /* CRC of the bytes without their number */
     uint64_t bytes;
 };
 void limefile_cksum_add(struct limefile_cksum *, const void *data, size_t n);
 uint32_t limefile_cksum_result(const struct limefile_cksum *);
 
-/* `head` is of the first of its bytes; it becomes that of those behind. */
+/* Removes the first bytes, whose cksum is `head`, from the sum. */
 void limefile_cksum_cut(struct limefile_cksum *, const struct limefile_cksum *head);
 
 #endif

@@ -13,17 +13,17 @@
 #include <stdint.h>
 
 enum {
-    LIMEFILE_GUARDS_MAX = 8, /* files that are guarded at a time; further ones are not */
+    LIMEFILE_GUARDS_MAX = 8, /* files that can be guarded at a time; more are not guarded */
 };
 
-/* A signal removes the file `name`, relative to `dir_fd` (a descriptor, or AT_FDCWD). `name` is
- * not copied. */
+/* Makes the signals remove the file `name`, relative to `dir_fd` (a descriptor, or AT_FDCWD).
+ * `name` is not copied: it must stay valid. */
 void limefile_guard_set(int dir_fd, const char *name);
 
 /* Ends the guard of that file; `name` is the pointer that limefile_guard_set() got. */
 void limefile_guard_remove(const char *name);
 
-/* A signal cuts the file `fd` at byte `end`. One file at a time. */
+/* Makes the signals cut the file `fd` at byte `end`. One file at a time. */
 void limefile_guard_end(int fd, uint64_t end);
 
 /* Ends all guards. */

@@ -1,10 +1,8 @@
 /*
- * limeidentity.h - which file it is, and in what state: what fstat(2) tells of it at one
- * moment.
+ * limeidentity.h - identify a file and its state at one moment, by the values of fstat(2).
  *
- * The daemon, the job, lime stage and limefs-run compare what a file was with what it is. All
- * functions may be called by any thread; those that take no descriptor also by handlers of
- * signals.
+ * The daemon, the job, lime stage and limefs-run use it to detect that a file has changed. All
+ * functions are thread-safe; functions without a descriptor are also async-signal-safe.
  */
 #ifndef LIMEFILE_IDENTITY_H
 #define LIMEFILE_IDENTITY_H
@@ -16,14 +14,14 @@
 
 struct limefile_identity {
     uint64_t dev, ino;
-    uint32_t uid, mode; /* mode: with the type */
+    uint32_t uid, mode; /* mode: with the file type */
     int64_t size;       /* bytes */
     struct timespec mtime, ctime;
 };
 
-/* In what two of them differ. */
+/* Flags for the members in which two identities differ. */
 enum {
-    LIMEFILE_DEV = 1, /* the number means nothing on another host, or after a restart */
+    LIMEFILE_DEV = 1, /* differs between hosts and after a reboot */
     LIMEFILE_INO = 2,
     LIMEFILE_UID = 4,
     LIMEFILE_MODE = 8,
@@ -36,52 +34,52 @@ enum {
 
 struct limefile_identity limefile_identity_of(const struct stat *);
 
-/* The LIMEFILE_... that differ, or'ed; 0: none. */
+/* Returns the LIMEFILE_... flags of all differences, or 0. */
 unsigned limefile_identity_differences(const struct limefile_identity *,
                                        const struct limefile_identity *);
 
-/* The same file, and neither its data nor its attributes have changed. */
+/* Returns true for the same file with unchanged data and attributes. */
 bool limefile_identity_equal(const struct limefile_identity *,
                              const struct limefile_identity *);
 
-/* The same file, whatever was done to it. */
+/* Returns true for the same file, changed or not. */
 bool limefile_identity_same_file(const struct limefile_identity *,
                                  const struct limefile_identity *);
 
-/* The same file, and its data have not changed; owner, mode or links may have. */
+/* Returns true for the same file with unchanged data; owner, mode or links can have changed. */
 bool limefile_identity_same_data(const struct limefile_identity *,
                                  const struct limefile_identity *);
 
 bool limefile_time_equal(const struct timespec *, const struct timespec *);
 
-/* A change within a tick of the file system's clock leaves the same time behind: true if there
- * may be another one after the file was `seen`. */
+/* Returns true if the file can have changed again, with the same `time`, after it was `seen`:
+ * two changes within a tick of the file system's clock get the same time. */
 bool limefile_time_is_racy(const struct timespec *time, const struct timespec *seen);
 
-/* The kernel sets a file's times when a write(2) begins, or with the first of several stores
- * through a mapping, and not again at the end. Whether that may be going on still: the file has
- * that ctime, which is less than a minute old, and somebody has it open for writing. To be
- * asked after its times, and before the bytes that these are to vouch for are read. fd: open
- * for reading alone. A lease tells, which root gets of all files, and others of their own; of
- * no other it is known. Where there are none for another reason (NFS without a delegation), the
- * answer is yes. SIGIO, which whoever opens the file meanwhile causes, must be ignored. */
+/* Returns true if a write to the file can still be in progress: it has this ctime, less than a
+ * minute old, and a process has it open for writing. The kernel sets a file's times when a
+ * write(2) begins, or at the first of several stores through a mapping, and not again at the
+ * end. Call it after fstat(2) and before reading the bytes. fd must be open for reading only.
+ * It tries to get a lease, which root gets on all files and other users on their own. Returns
+ * false for files of other users, and true where leases fail for another reason (NFS without a
+ * delegation). Ignore SIGIO: another process that opens the file in the meantime causes it. */
 bool limefile_is_being_written(int fd, const struct timespec *ctime);
 
-/* What the identity that was seen says of the data that were read then. */
+/* Whether data that were read in the past are still those of the file. */
 enum limefile_validity {
     LIMEFILE_VALID,
     LIMEFILE_CHANGED,
-    LIMEFILE_SUSPECT, /* nothing differs, but it may have changed with the same times */
+    LIMEFILE_SUSPECT, /* nothing differs, but the file can have changed within the same times */
 };
 
 /*
- *   now differs from what was seen   seen within a tick of its ctime,   answer
- *   (file, size, mtime, ctime)       or while it was being written
- *   yes                              -                                  changed
- *   no                               yes                                suspect
- *   no                               no                                 valid
- *
- * seen_at: by the clock of the file system, taken before the file was looked at.
+ * Compares the identity at the time of reading (`seen`) with the identity `now`:
+ *   file, size, mtime or ctime   `seen` within a tick of its ctime,   result
+ *   differ                       or during a write (written_then)
+ *   yes                          -                                    changed
+ *   no                           yes                                  suspect
+ *   no                           no                                   valid
+ * seen_at: the time by the file system's clock, taken before `seen`.
  */
 enum limefile_validity limefile_validity(const struct limefile_identity *seen,
                                          const struct timespec *seen_at, bool written_then,

@@ -10,13 +10,14 @@
  * A program that runs on several ranks calls these functions on one rank; the others open
  * `temporary` for writing and close it before the commit.
  *
- * The temporary file is called .TARGET.lime-tmp-HOST-PID-START-COUNT. A process that is killed
- * leaves it behind; limefile_output_open() removes such files from the target's directory if
- * they belong to the same user and were made by a process of this host that has ended.
- * SIGINT, SIGTERM and SIGHUP remove the file (limeguard.h). Not thread-safe.
+ * The temporary file is called .TARGET.lime-tmp-HOST-PID-START-COUNT. A killed process leaves
+ * it behind; limefile_output_open() removes such files from the target's directory if they
+ * belong to the same user and were made by a process of this host that has ended. SIGINT,
+ * SIGTERM and SIGHUP remove the file (limeguard.h). Not thread-safe.
  *
  * Results are 0, -errno, or a code LIMEFILE_E_OUTPUT_*, LIMEFILE_E_NOT_FILE or -EISDIR for a
- * target that cannot be written. limefile_strerror() of these codes reads well behind "FILE: ".
+ * target that cannot be written. "FILE: " and the limefile_strerror() of these codes is a
+ * message.
  */
 #ifndef LIMEOUTPUT_H
 #define LIMEOUTPUT_H
@@ -28,7 +29,7 @@
 #include <sys/types.h>
 
 /* An attribute of every file and directory in a limefs mount: "DEVICE:INODE", in decimal, of
- * the file of which the mount makes it. It is not listed. */
+ * the file that the mount shows. It is not listed. */
 #define LIMEFILE_OUTPUT_FILES "user.limefs.files"
 
 struct limefile_output {
@@ -37,17 +38,17 @@ struct limefile_output {
     bool without_sync; /* set by the caller: commit does not sync the file */
 
     /* Private. */
-    char *directory;  /* of the target, absolute */
-    int dir_fd;       /* the same, open */
-    char *name;       /* of the target in that directory */
-    char *unfinished; /* name of the temporary file in that directory */
-    char *identity;   /* of the existing target, or of the directory */
-    int old;          /* the existing target, a regular file, locked; or -1 */
-    bool exists;      /* the target did at the open; `device` and `inode` are its */
+    char *directory;  /* directory of the target, absolute */
+    int dir_fd;       /* descriptor of `directory` */
+    char *name;       /* name of the target in `directory` */
+    char *unfinished; /* name of the temporary file in `directory` */
+    char *identity;   /* DEVICE:INODE behind the target or, if it is new, behind `directory` */
+    int old;          /* descriptor of the existing target, a regular file, locked; or -1 */
+    bool exists;      /* the target existed at the open, with this device and inode */
     dev_t device;
     ino_t inode;
-    mode_t mode;  /* of a new file once it is committed */
-    bool is_link; /* the existing target, which is replaced then, not followed */
+    mode_t mode;  /* mode of a new target */
+    bool is_link; /* the target is a symbolic link, which is replaced, not followed */
     bool is_one_of_many;
 };
 
@@ -70,59 +71,59 @@ int limefile_output_open(struct limefile_output *, const char *path, bool force,
 
 /*
  * The two steps of limefile_output_open(), for programs with too many inputs to have them open
- * at once: in between, limefile_output_is() tells whether a file is the target. Nothing is
- * created before the second step. After success commit or abort must be called.
+ * at once. In between, limefile_output_is() returns true for a file that is the target. Nothing
+ * is created before the second step. After success commit or abort must be called.
  */
 int limefile_output_find(struct limefile_output *, const char *path);
 int limefile_output_create(struct limefile_output *, bool force);
 
 /*
- * The same for one of many files that a program writes to the directory `dir_fd`. A symbolic
- * link `name` is replaced, not followed. The caller has made sure by limefile_output_same()
- * that the directory is not what a mount shows of an input. Neither removes old temporary files
- * nor syncs the directory at the commit: the caller does so once for all files, by
- * limefile_output_clean() and fsync(2).
+ * Does the same for one of many files that a program writes to the directory `dir_fd`. A
+ * symbolic link `name` is replaced, not followed. The caller must have checked with
+ * limefile_output_same() that the directory does not show an input in a mount. This does not
+ * remove old temporary files, and the commit does not sync the directory: the caller does both
+ * once for all files, with limefile_output_clean() and fsync(2).
  */
 int limefile_output_open_at(struct limefile_output *, int dir_fd, const char *name, bool force,
                             const int *inputs, size_t count);
 
 /*
- * Returns true if fd, a file or a directory, has the target open: it is the same inode, or one
- * of the two is the other, or a part of it, in a limefs mount. For inputs that are opened after
- * the output.
+ * Returns true if fd is the target: the same inode, or one of the two shows the other, or a
+ * part of it, in a limefs mount. fd is an open file or directory. For inputs that are opened
+ * after the output.
  */
 bool limefile_output_is(const struct limefile_output *, int fd);
 
 /*
  * Gives the file the owner and mode of the old target, or those of a new file, syncs it,
- * renames it, and syncs the directory. LIMEFILE_E_OUTPUT_CHANGED: the target is not the file
- * any more that limefile_output_open() has found, or there is one now; it stays as it is. After
- * an error the temporary file is removed, unless only the directory could not be synced: then
- * the target is the new file.
+ * renames it, and syncs the directory. LIMEFILE_E_OUTPUT_CHANGED: the target was replaced,
+ * removed or created since limefile_output_open(); it is unchanged. After an error the
+ * temporary file is removed, unless only the sync of the directory failed: then the target is
+ * the new file.
  */
 int limefile_output_commit(struct limefile_output *);
 
 /* Removes the temporary file. Does nothing after a commit. */
 void limefile_output_abort(struct limefile_output *);
 
-/* Removes the temporary files that processes of this user, killed on this host, have left in
- * the directory `dir_fd`, a descriptor. limefile_output_open() calls it. */
+/* Removes the temporary files that killed processes of this user and host have left in the
+ * directory `dir_fd`, a descriptor. limefile_output_open() calls it. */
 void limefile_output_clean(int dir_fd);
 
-/* Returns true if a temporary file of an output has such a name. */
+/* Returns true if `name` is that of a temporary file. */
 bool limefile_output_is_temporary(const char *name);
 
 /*
- * Returns true if two open files, or directories, are the same, or have the same container
- * behind them in limefs mounts.
+ * Returns true if two open files, or directories, are the same, or show the same container in
+ * limefs mounts.
  */
 bool limefile_output_same(int fd, int other);
 
 /*
- * For programs with temporary files of their own: opens the existing file `name` in the
- * directory `dir_fd`, a descriptor or AT_FDCWD, and takes its container lock, if the file
- * system has locks. The lock ends when the descriptor is closed. Returns a descriptor, -EBUSY
- * if another process holds the lock, or another -errno.
+ * For programs with their own temporary files: opens the existing file `name` in the directory
+ * `dir_fd`, a descriptor or AT_FDCWD, and acquires its container lock, if the file system has
+ * locks. Closing the descriptor releases the lock. Returns a descriptor, -EBUSY if another
+ * process holds the lock, or another -errno.
  */
 int limefile_output_lock(int dir_fd, const char *name);
 

@@ -1,12 +1,12 @@
 /*
- * limerange.h - where in which file the bytes of a record in a mount are: what the mount tells
- * a program that would rather read them there by itself.
+ * limerange.h - tell a program in which file, and where in it, the bytes of a record of a mount
+ * are, so that it can read them there itself.
  *
- * A mount that nobody writes to gives it as the value of an extended attribute of the record,
- * or of a file that has the record's bytes as they are stored between others of its own, to
- * whoever may read the container. It is a hint: who uses it opens the path with rights of its
- * own, and compares device, inode, size and times with those that are told, then and after each
- * read.
+ * A read-only mount has this range as an extended attribute of the record, and of a file that
+ * contains stored bytes of the record between bytes of its own. Users with read permission on
+ * the container can get it. The range is a hint: a program opens the path with its own
+ * permissions, and compares device, inode, size and times with the range's after the open and
+ * after each read.
  */
 #ifndef LIMEFILE_RANGE_H
 #define LIMEFILE_RANGE_H
@@ -18,28 +18,28 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* It is not listed: copies of a record are not to have it. */
+/* Not listed, so that copies of a record do not get it. */
 #define LIMEFILE_RANGE_XATTR "user.limefs.range"
 
-enum { /* handlers of signals have small stacks, and may open files */
-       LIMEFILE_RANGE_PATH_MAX = 2048,                         /* with its end */
-       LIMEFILE_RANGE_TEXT_MAX = LIMEFILE_RANGE_PATH_MAX + 512 /* of the value */
+enum { /* Signal handlers have small stacks, and may open files. */
+       LIMEFILE_RANGE_PATH_MAX = 2048,                         /* with the NUL */
+       LIMEFILE_RANGE_TEXT_MAX = LIMEFILE_RANGE_PATH_MAX + 512 /* length of the value */
 };
 
 struct limefile_range {
     struct limefile_identity container;
-    uint64_t offset, bytes; /* within its size */
-    uint64_t head;          /* bytes of the mount's file before them */
-    int has_job;            /* 1: the mount has a job, which reads what is not in memory */
-    const char *path;       /* absolute, as the daemon sees it */
+    uint64_t offset, bytes; /* within the container's size */
+    uint64_t head;          /* bytes of the mount's file before the record's */
+    int has_job;      /* 1: the mount has a job, which reads what is not in the page cache */
+    const char *path; /* absolute, as the daemon sees it */
 };
 
-/* The value, without an end; its length, or -ERANGE if it is longer than
+/* Formats the value, without a NUL. Returns its length, or -ERANGE if that exceeds
  * LIMEFILE_RANGE_TEXT_MAX. */
 int limefile_range_encode(const struct limefile_range *, char text[LIMEFILE_RANGE_TEXT_MAX]);
 
-/* Of a value of that length, which has room for one byte more; the path is there. 0, or
- * -EPROTO: it is not such a value. Safe in handlers of signals. */
+/* Parses a value of `len` bytes; `text` has room for one more byte, and `path` points into it.
+ * Returns 0, or -EPROTO if the value is invalid. Async-signal-safe. */
 int limefile_range_decode(char *text, size_t len, struct limefile_range *);
 
 #endif

@@ -9,12 +9,12 @@
 #define LIMEVERDICT_H
 
 enum limefile_verdict {
-    LIMEFILE_GOOD,       /* all that was requested has been examined, and it is right */
-    LIMEFILE_SKIPPED,    /* not examined, as it is not the kind of file that was requested */
-    LIMEFILE_UNVERIFIED, /* nothing wrong was found, but something requested has no checksum, or
-                            one that cannot be compared */
+    LIMEFILE_GOOD,    /* everything requested was examined and is right */
+    LIMEFILE_SKIPPED, /* not examined: not the requested kind of file */
+    /* Nothing is wrong, but a requested part has no checksum or one that cannot be compared. */
+    LIMEFILE_UNVERIFIED,
     LIMEFILE_BAD,        /* something that was examined is wrong */
-    LIMEFILE_UNREADABLE, /* it cannot be opened or read */
+    LIMEFILE_UNREADABLE, /* the file cannot be opened or read */
 };
 
 /* Returns the word that programs print for the verdict: "good", "skipped", ... */

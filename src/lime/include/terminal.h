@@ -1,14 +1,14 @@
 /*
- * terminal.h - whether anybody watches what a program writes to its standard error. It needs
- * nothing else of the library.
+ * terminal.h - find out if the user sees standard error on a terminal. Uses no other part of
+ * the library.
  */
 #ifndef LIMEFILE_TERMINAL_H
 #define LIMEFILE_TERMINAL_H
 
 #include <stdbool.h>
 
-/* Whether standard error reaches a terminal: itself, or through mpirun and its like, which give
- * their ranks pipes and show what comes out of them. */
+/* Returns true if standard error is a terminal, or goes to a launcher such as mpirun, which
+ * gives its ranks pipes and prints their output on a terminal. */
 bool limefile_terminal_shows_errors(void);
 
 #endif

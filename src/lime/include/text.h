@@ -1,7 +1,7 @@
 /*
- * text.h - text of unknown origin, made fit to be shown: names of files, types, metadata
- * values, arguments, messages of other programs; and what several programs print alike. It
- * needs nothing else of the library.
+ * text.h - make untrusted text safe to print (file names, types, metadata values, arguments,
+ * messages of other programs), and format and parse text in the same way in all programs. Uses
+ * no other part of the library.
  */
 #ifndef LIMEFILE_TEXT_H
 #define LIMEFILE_TEXT_H
@@ -11,17 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Length of the UTF-8 sequence at the start of `text`, its code point in *code; 0 if there is
- * none: a wrong or cut sequence, one that is longer than need be, a surrogate. len > 0. */
+/* Returns the length of the UTF-8 sequence at the start of `text` and sets *code. Returns 0 if
+ * it is invalid, truncated, overlong or a surrogate. len > 0. */
 size_t limefile_text_sequence(const char *text, size_t len, uint32_t *code);
 
-/* Replaces, in place, each byte that could steer a terminal or forge a line of a log by '?':
- * control characters (C0 and DEL, but for those in `spared`; C1), those that change the
- * direction of text, line and paragraph separators, and whatever is not UTF-8. The length
- * stays. */
+/* Replaces bytes by '?' that could control a terminal or forge a line of a log: control
+ * characters (C0 and DEL, except those in `spared`; C1), characters that change the direction
+ * of text, line and paragraph separators, and bytes that are not UTF-8. The length does not
+ * change. */
 void limefile_text_defuse(char *text, const char *spared);
 
-/* Prints "program: text", defused, as one line on stderr; text is cut after 5 KiB. */
+/* Prints "program: text" as one line on stderr, defused and cut after 5 KiB. */
 void limefile_text_say(const char *program, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
@@ -29,14 +29,14 @@ enum {
     LIMEFILE_SIZE_BYTES = 32,
 };
 
-/* "1.5 MB" (10^6) into `text`, which is returned; `digits`: at most so many after the point, of
- * three in all. */
+/* Formats a size like "1.5 MB" (10^6 bytes) into `text` and returns it: three significant
+ * digits, of which at most `digits` follow the point. */
 const char *limefile_text_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES]);
 
-/* Moves both ends of a text of *len bytes inwards over white space and control bytes. */
+/* Trims white space and control bytes at both ends of a text of *len bytes. */
 void limefile_text_trim(const char **text, size_t *len);
 
-/* `len` decimal digits; false if there is anything else, or nothing, or it does not fit. */
+/* Parses `len` decimal digits. Returns false for other text, no text, or an overflow. */
 bool limefile_text_number(const char *text, size_t len, uint64_t *out);
 
 #endif

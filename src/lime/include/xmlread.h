@@ -1,7 +1,6 @@
 /*
- * xmlread.h - the values of a small XML document: the texts of the children of one element,
- * the leaves, the attributes.
- * Inside of src/lime and its programs; expat does the parsing.
+ * xmlread.h - read values from a small XML document: the texts of the children of one element,
+ * or of all leaves. For src/lime and its programs only; expat does the parsing.
  */
 #ifndef LIMEFILE_XMLREAD_H
 #define LIMEFILE_XMLREAD_H
@@ -10,38 +9,38 @@
 #include <stddef.h>
 
 enum {
-    XMLREAD_DEPTH_MAX = 64,       /* of nested elements */
-    XMLREAD_ELEMENTS_MAX = 20000, /* in one document */
-    XMLREAD_TEXT_MAX = 256,       /* of a value, with the NUL */
+    XMLREAD_DEPTH_MAX = 64,       /* nesting of elements */
+    XMLREAD_ELEMENTS_MAX = 20000, /* elements in one document */
+    XMLREAD_TEXT_MAX = 256,       /* bytes of a value, with the NUL */
 };
 
-/* One value that is asked for. */
+/* A requested value. */
 struct xmlread_value {
-    const char *name; /* of the child, without its namespace */
+    const char *name; /* name of the child, without namespace */
     bool found;
-    bool bad; /* too long, or there twice with different texts; `text` holds a part then */
-    char text[XMLREAD_TEXT_MAX]; /* UTF-8, without control bytes and white space around it */
+    bool bad; /* too long, or given twice with different texts; `text` is incomplete */
+    char text[XMLREAD_TEXT_MAX]; /* UTF-8, without control bytes, trimmed */
 };
 
 /*
- * Fills `values` from the children of the first element that has one of these names (NULL ends
- * them); where there is none, of the root. Names are compared without namespaces and case. Of
- * elements inside of a value the texts count, separated by spaces. Bytes that are no UTF-8,
- * though the document says so, are taken for ISO-8859-1.
+ * Fills `values` from the children of the first element with one of these names (NULL ends the
+ * list), or of the root if there is none. Names are compared without namespace and case. Texts
+ * of nested elements are joined with spaces. If a document claims to be UTF-8 but is not, its
+ * bytes are read as ISO-8859-1.
  *
- * What surrounds the document, NULs, white space and a byte order mark, is passed over; it ends
- * with the first NUL. Linear in n. LIMEFILE_E_XML: not well-formed, beyond the limits above,
- * longer than LIMEFILE_XML_BYTES_MAX, or with a document type that declares anything.
+ * NULs, white space and a byte order mark around the document are skipped; the document ends
+ * with its first NUL. Takes time linear in n. LIMEFILE_E_XML: not well-formed, beyond the
+ * limits above, longer than LIMEFILE_XML_BYTES_MAX, or with a document type that declares
+ * anything.
  */
 int xmlread_values(const void *xml, size_t n, const char *const *elements,
                    struct xmlread_value *values, size_t count);
 
 /*
- * What people have written into a document of any kind: `fact` gets the leaves below the root,
- * in their order, with their local names and their texts without white space around them, line
- * ends and control bytes kept, at most XMLREAD_FACT_MAX bytes of each; the text of a root
- * without elements too. Limits and results as above; facts that come before an error have been
- * given.
+ * Calls `fact` for each leaf of any document in order, with its local name and text, and for a
+ * root without elements. The text is trimmed, keeps line ends and control bytes, and is cut
+ * after XMLREAD_FACT_MAX bytes. Limits and results are as above; before an error, `fact` has
+ * been called for the leaves up to there.
  */
 enum { XMLREAD_FACT_MAX = 16384 };
 typedef void xmlread_fact_fn(void *context, const char *name, size_t depth, const char *text);
