@@ -15,8 +15,8 @@
 enum {
     TRIES = 3,                   /* if the source changes or the kept bytes are damaged */
     CHECKPOINT_UNIT = 64 << 20,  /* checkpoints are multiples of this many bytes */
-    CHECKPOINT_STEP = 256 << 20, /* least bytes between two checkpoints */
-    CHECKPOINT_SECONDS = 1,      /* least time between them */
+    CHECKPOINT_STEP = 256 << 20, /* minimum of bytes between two checkpoints */
+    CHECKPOINT_SECONDS = 1,      /* minimum of seconds between them */
 };
 
 /* ---- one pass over a file ---- */

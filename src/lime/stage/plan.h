@@ -11,7 +11,8 @@ struct stage_plan {
 };
 
 /* Examines the file. After a failure (negative) the result has the reason and, if the file
- * causes it, the verdict. Warnings and unverified data replace those of an earlier call. */
+ * causes it, the verdict. Warnings and unverified data go to the result and replace those of an
+ * earlier call. */
 int stage_plan_build(struct stage_plan *, int fd, const struct stage_options *,
                      struct stage_result *);
 void stage_plan_release(struct stage_plan *);

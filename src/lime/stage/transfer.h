@@ -64,7 +64,8 @@ struct stage_ring {
 /* Returns the number of blocks per ring if `files` files are copied at once. */
 unsigned stage_ring_blocks(unsigned files);
 
-/* Uses the blocks from `first` on of the job's window or, if `remote` is NULL, own memory. */
+/* Uses the blocks from number `first` on of the job's window or, if `remote` is NULL, memory of
+ * its own. Returns -ENOMEM. */
 int stage_ring_init(struct stage_ring *, unsigned count, struct stage_remote *remote,
                     unsigned first);
 void stage_ring_release(struct stage_ring *);

@@ -84,8 +84,9 @@ struct stage;
 int stage_start(const struct stage_options *, const struct stage_item *items, size_t count,
                 struct stage **out);
 
-/* Waits for the next finished file. Returns 1 and a result to be released, 0 after the timeout,
- * or -1 if no file is left. *moved: bytes copied so far, of all files. */
+/* Waits for a finished file, in the order in which they finish. Returns 1 and a result to be
+ * released, 0 after the timeout, or -1 if no file is left. *moved: bytes copied so far, of all
+ * files. */
 int stage_next(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
 
 /* Call it before stage_free(). No file begins while thousands of results are not released, so a

@@ -17,7 +17,7 @@
 
 /* ---- values ---- */
 
-/* True if the text is UTF-8. */
+/* Returns true if the text is UTF-8. */
 bool jsonout_is_utf8(const char *text);
 
 /* A string; bytes that are not UTF-8 become %XX. NULL for NULL. */
