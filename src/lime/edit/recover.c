@@ -308,8 +308,8 @@ static int put_end(struct recovery *r, uint64_t ordinal, uint64_t offset, const 
     return limefile_write_full(r->source, bytes, n, offset);
 }
 
-/* Zeros padding that data in front of a tail were written into, and syncs: the zeros must be on
- * the disk before the mark is cleared. */
+/* Zeros the last record's padding, which growing data may have overwritten, and syncs: the
+ * zeros must be on the disk before the mark is cleared. */
 static int settle_padding(struct recovery *r, const struct limefile_survey *survey,
                           uint64_t bytes)
 {

@@ -240,8 +240,8 @@ int limefile_output_open_at(struct limefile_output *out, int dir_fd, const char 
     return err;
 }
 
-/* Some file systems have no modes, or one owner for all files. fchmod() fails, but is not
- * needed there, if the mode is right. */
+/* Some file systems have no modes, or one owner for all files. fchmod() fails there, which is
+ * not an error if the mode is right. */
 static int set_mode(int fd, mode_t mode)
 {
     struct stat st;

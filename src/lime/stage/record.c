@@ -57,7 +57,7 @@ int stage_record_store(int fd, const struct stat *source, const struct stage_dig
     size_t all = n + (d->has_data ? print_data(text + n, sizeof text - n, d) : 0);
     if (fsetxattr(fd, name, text, all, 0) == 0)
         return 0;
-    /* The file system may limit the size of an attribute. */
+    /* Without the data sums: the file system may limit the size of an attribute. */
     return all > n && fsetxattr(fd, name, text, n, 0) == 0 ? 0 : -errno;
 }
 

@@ -228,7 +228,7 @@ static int name_of(int fd, char path[LIMEJOB_PATH_MAX])
     return 0;
 }
 
-/* Ranks on other hosts have opened this file if its identity has not changed. */
+/* Ranks on other hosts compare the identity that was sent, so the file must still have it. */
 static int check_opened(struct stage_remote_file *f, int fd,
                         const struct limefile_identity *asked, bool writing)
 {
@@ -241,7 +241,7 @@ static int check_opened(struct stage_remote_file *f, int fd,
     return err;
 }
 
-/* Passes this descriptor to the job. */
+/* Opens the file in the job, which gets this descriptor. */
 static int ask_to_open(struct stage_remote *r, int fd, bool writing,
                        struct stage_remote_file *out)
 {

@@ -18,7 +18,7 @@
 #define TEMP_SUFFIX ".limefs-stage"
 
 enum {
-    TRIES = 16, /* to open a temporary file that other runs rename or adopt at the same time */
+    TRIES = 16, /* attempts to open a temporary file that other runs rename or adopt */
     JOURNAL_BYTES = 512,
 };
 
@@ -33,7 +33,7 @@ static bool is_same_state(const struct limefile_identity *a, const struct limefi
 }
 
 /* Sets mode, times, owner and group of the source, as cp -p does: if the owner or group cannot
- * be kept, no set-id bit or group permission gives his rights to another user. */
+ * be kept, no set-id bit or group permission gives its rights to another user. */
 static int adopt(int fd, const struct stat *source)
 {
     const struct timespec times[] = {source->st_atim, source->st_mtim};
@@ -277,7 +277,7 @@ static int open_temp(struct stage_target *t, int flags, struct stat *st)
     return refused;
 }
 
-/* Restores our owner and mode if the file was adopted, but not renamed. */
+/* Restores our owner and mode of a file that was adopted, but not renamed. */
 static void make_ours(struct stage_target *t)
 {
     if (t->adopted &&

@@ -45,7 +45,7 @@ struct stage_target {
     bool adopted;      /* it has the source's mode and owner */
     bool has_journal;  /* the next run can resume */
     uint64_t kept;     /* bytes kept from an earlier run */
-    uint32_t kept_crc; /* stage_sums.crc of them */
+    uint32_t kept_crc; /* stage_sums.crc of the kept bytes */
 };
 
 /* Opens and locks the temporary file. -EBUSY: another process works on it. Other failures set

@@ -56,7 +56,7 @@ struct stage_ring {
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     struct stage_transfer *transfer;
-    uint64_t blocks, read, passed, written; /* numbers of blocks */
+    uint64_t blocks, read, passed, written; /* blocks in all, and blocks done */
     pthread_t reader, writer;
     bool has_reader, has_writer;
 };

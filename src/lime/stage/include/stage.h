@@ -56,7 +56,7 @@ enum stage_status {
     STAGE_STAGED,
     STAGE_THERE,   /* an earlier run staged it; nothing was done */
     STAGE_FAILED,  /* `reason` is set; the target's name has what it had before */
-    STAGE_STOPPED, /* by stage_stop() */
+    STAGE_STOPPED, /* stage_stop() has interrupted it */
 };
 
 struct stage_result {

@@ -245,7 +245,7 @@ static int run_pack(int argc, char **argv)
             .folder = AT_FDCWD,
             .list_name = argv[1],
             .follow_links = true,
-            .force = true, /* as C-LIME does */
+            .force = true, /* C-LIME replaces it, too */
             .announce = announce,
         };
         printf("msg rec   bytes type\n");
@@ -289,7 +289,7 @@ static int unpack(struct container *c)
         message_output(folder, "open", LIMEFILE_E_OUTPUT_INPUT);
         outdir_close(&dir);
     } else {
-        dir.without_sync = true; /* as C-LIME does */
+        dir.without_sync = true; /* C-LIME does not sync either */
         status = unpack_records(c, &dir) ? container_fault_message(c) : TOOL_BAD;
         outdir_close(&dir);
     }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 100,                   /* to lock a file that other processes replace */
+    TRIES = 100,                   /* attempts to lock a file that other processes replace */
     STEP_BYTES = 16 * 1024 * 1024, /* signals are handled between steps */
 };
 

@@ -33,7 +33,7 @@ struct run {
     const struct parallel *all;
     struct slot *slots; /* a ring */
     size_t slot_count;
-    unsigned children_max, children, processors, threads; /* used by all children */
+    unsigned children_max, children, processors, threads; /* threads of all children */
     size_t turn;                                          /* the file to print next */
     size_t next;                                          /* the file to start next */
     bool any_printed;                                     /* earlier files printed on stdout */
@@ -237,7 +237,7 @@ static unsigned count_children(const struct parallel *all, unsigned processors)
 
 static void run_files(struct run *run)
 {
-    signal(SIGCHLD, SIG_DFL); /* if it is ignored, waitpid() reports no child */
+    signal(SIGCHLD, SIG_DFL); /* waitpid() reports no child while it is ignored */
     while (run->turn < run->all->list->count) {
         start_files(run);
         if (run->turn < run->next && !find_slot(run, run->turn)->pid)

@@ -161,7 +161,7 @@ struct progress {
 };
 
 void progress_begin(struct progress *, const char *what, uint64_t total);
-/* Begins a bar that counts files: "check    17 of 300 files". */
+/* Begins a bar that counts files, not bytes: "check    17 of 300 files". */
 void progress_begin_files(struct progress *, const char *what, uint64_t total);
 void progress_add(void *progress, uint64_t bytes); /* NULL is allowed */
 /* progress_add() for library functions whose callback may stop them; returns true. */
@@ -172,7 +172,7 @@ void progress_end(struct progress *);
 /* Clears a visible bar before a message; the next progress shows it again. */
 void progress_hide(void);
 
-/* Seconds of a monotonic clock. */
+/* Returns the seconds of a monotonic clock. */
 double seconds_now(void);
 
 #endif
