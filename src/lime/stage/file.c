@@ -422,8 +422,8 @@ static int open_target(struct stage_file *f, struct stage_target *t)
     return err ? stage_fail(f->result, err, "%s", why) : 0;
 }
 
-/* Opens both files in the job, if there is one. If it cannot open a file, this process uses
- * it. */
+/* Opens both files in the job, if there is one. This process reads or writes a file that the
+ * job cannot open. */
 static void open_remote(struct stage_file *f, struct stage_target *t,
                         struct stage_remote_file files[2])
 {

@@ -1,6 +1,5 @@
 /*
- * stage.h - copy a list of containers, verify each, and give it its name only when it is
- * complete
+ * stage.h - copy a list of containers, and verify each copy before it gets its target's name
  *
  * Threads copy several files at once. For each file the thread reads its structure and fields
  * (plan.h), copies it (transfer.h) into a temporary file next to its target (target.h), and
@@ -55,7 +54,7 @@ struct stage_words {
 enum stage_status {
     STAGE_STAGED,
     STAGE_THERE,   /* an earlier run staged it; nothing was done */
-    STAGE_FAILED,  /* `reason` is set; the target's name has what it had before */
+    STAGE_FAILED,  /* `reason` is set; an existing target is unchanged */
     STAGE_STOPPED, /* stage_stop() has interrupted it */
 };
 
