@@ -1,10 +1,10 @@
 /*
- * cut.c - records taken from the end of a container
+ * cut.c - cut records from the end of a container so that a crash leaves it readable
  *
- * A file system that cuts a file fills its last block with zeros. They are data: they may come
- * to the disk while the new size does not, or a part of them, and what was to go is then there
- * with a hole at its beginning. So, before that, the record before is marked, and what begins
- * like a record loses its magic.
+ * When a file system cuts a file, it zeros the rest of the last block. These zeros are data:
+ * all or some of them may reach the disk although the new size does not. A crash then leaves
+ * the cut records with zeros at their beginning. So, before the cut, the record before it gets
+ * a mark, and the header at the cut, if there is one, loses its magic.
  */
 #include "cut.h"
 #include "bytes.h"
@@ -13,14 +13,14 @@
 #include <string.h>
 
 enum {
-    WORD = 8, /* what is written at once or not at all */
+    WORD = 8, /* bytes of an aligned write that reaches the disk whole or not at all */
 };
 
-/* The first word of a header; what it was. */
+/* The first word of a header before the change. */
 struct start {
     uint64_t at;
     unsigned char word[WORD];
-    bool changed; /* perhaps */
+    bool changed; /* it was or may have been written */
 };
 
 static int change(struct limefile_source *source, struct start *start,
@@ -67,7 +67,7 @@ static int announce(struct limefile_source *source, const struct limefile_cut *c
     return err ? err : source->ops->sync(source);
 }
 
-/* What follows before what says that it follows. */
+/* Restores the record behind the cut before the word that states that a record follows. */
 static void take_back(struct limefile_source *source, const struct start *before,
                       const struct start *last)
 {
@@ -85,14 +85,14 @@ static int truncate_now(struct limefile_source *source, uint64_t end)
     return err || size == end ? err : source->ops->truncate(source, end);
 }
 
-/* Some file systems want room for what is changed in place, which a cut would make. */
+/* Some file systems need space for a change in place, which the cut itself would free. */
 static bool is_full(int err)
 {
     return err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Clearing the mark needs no sync: where it is left, nothing follows it. ME does, if there was
- * no room for it before the cut; should a crash leave it out, recovery mends it. */
+/* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. ME
+ * needs one if the disk was too full for it before the cut; recovery sets it after a crash. */
 static int settle(struct limefile_source *source, struct limefile_cut *cut,
                   struct start *before, bool full)
 {

@@ -1,4 +1,4 @@
-/* cut.h - records taken from the end of a container */
+/* cut.h - cut records from the end of a container so that a crash leaves it readable */
 #ifndef LIMEFILE_CUT_H
 #define LIMEFILE_CUT_H
 
@@ -6,20 +6,20 @@
 
 #include <stdbool.h>
 
-/* What is cut: all from `end` on, behind the record whose header stands at `before`. */
+/* Cuts all bytes from `end` on, behind the record whose header is at `before`. */
 struct limefile_cut {
     uint64_t end;
-    bool behind;     /* there is such a record */
-    uint64_t before; /* its header */
-    bool set_me;     /* it ends its message then */
+    bool behind;     /* a record precedes `end` */
+    uint64_t before; /* offset of its header */
+    bool set_me;     /* that record ends its message after the cut */
     bool visible;    /* a good header may stand at `end` */
-    /* What has come of it. */
-    bool gone;   /* the file ends there, though perhaps not on the disk; else it is as it was */
-    bool marked; /* the record before has the mark still */
+    /* Results of limefile_cut(). */
+    bool gone;   /* the file ends at `end`, perhaps not yet on the disk; else it is unchanged */
+    bool marked; /* the preceding record still has the mark */
 };
 
-/* Cuts, on the disk. After a crash in the middle the tail is known for what it is, unless there
- * was no room to say so. */
+/* Cuts and syncs. A crash in the middle leaves a tail that recovery recognises, unless the file
+ * system had no space for the mark. Returns 0, -errno or a code of limefile.h. */
 int limefile_cut(struct limefile_source *source, struct limefile_cut *cut);
 
 #endif

@@ -1,4 +1,4 @@
-/* edit.c - the end of a container, changed where it lies */
+/* edit.c - append, resize and remove the last record of a container in place */
 #include "array.h"
 #include "bytes.h"
 #include "cut.h"
@@ -19,7 +19,7 @@ static int push(struct limefile_editor *editor, uint64_t header)
     return 0;
 }
 
-/* The record at `header`, which is whole and good, as the last one. */
+/* Makes the record at `header`, which is whole and good, the last one. */
 static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t header)
 {
     struct limefile_header h;
@@ -108,9 +108,9 @@ int limefile_editor_end(const struct limefile_editor *editor, uint64_t *end)
     return limefile_extent_of(editor->last.header_offset, editor->last.bytes, &data_end, end);
 }
 
-/* ---- a further record ---- */
+/* ---- append ---- */
 
-/* Where the next header is to be; LIMEFILE_E_STATE if something stands there already. */
+/* Finds the offset of the next header. LIMEFILE_E_STATE if the file does not end there. */
 static int find_end(const struct limefile_editor *editor, uint64_t *end)
 {
     uint64_t data_end, size;
@@ -130,7 +130,7 @@ static int write_unfinished(struct limefile_editor *editor,
         return err;
     memset(raw, 0, LIMEFILE_WORD);
     err = limefile_write_full(editor->source, raw, sizeof raw, at);
-    /* So that no data are ever on the disk without it: it is what a tail is recognised by. */
+    /* Recovery recognises a tail by this header, so it must be on the disk before any data. */
     if (!err)
         err = limefile_put_sync(editor->source);
     if (err)
@@ -150,7 +150,7 @@ int limefile_append_begin(struct limefile_editor *editor, const char *type, size
         return LIMEFILE_E_TYPE;
     int err = limefile_header_init(&header, type, type_len, 0, false, false);
     if (!err && editor->count && (editor->uncertain || editor->marked))
-        err = limefile_commit(editor, editor->last.bytes); /* one has failed, or a crash came */
+        err = limefile_commit(editor, editor->last.bytes); /* after a failure or a crash */
     if (!err)
         err = find_end(editor, &at);
     if (!err)
@@ -194,7 +194,7 @@ int limefile_append_message(struct limefile_editor *editor, bool mb)
 
 /* ---- commit ---- */
 
-/* The record before ends its message if, and only if, this one begins another. */
+/* The record before ends its message if and only if this record begins another one. */
 static int settle_before(struct limefile_editor *editor)
 {
     uint64_t before = editor->count > 1 ? editor->headers[editor->count - 2] : 0;
@@ -239,7 +239,7 @@ static int commit_more(struct limefile_editor *editor, uint64_t bytes)
     return err ? err : limefile_put_length(editor, bytes);
 }
 
-/* Where the file must not end before: it is what the header claims. */
+/* Finds the smallest allowed end of the file, which is the end that the header claims. */
 static int floor_of(const struct limefile_editor *editor, uint64_t *floor)
 {
     uint64_t data_end;
@@ -256,7 +256,7 @@ static int cut_at(struct limefile_editor *editor, uint64_t end)
     return err || size <= end ? err : limefile_put_size(editor->source, end);
 }
 
-/* Nothing but zeros behind the `bytes` first bytes, and no more of them than must be. */
+/* Cuts the data to `bytes` bytes, but not the file below its floor; zeros fill the rest. */
 static int cut(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];
@@ -269,8 +269,8 @@ static int cut(struct limefile_editor *editor, uint64_t bytes)
     return limefile_write_full(editor->source, zeros, (size_t)(floor - end), end);
 }
 
-/* The mark says that the data behind the new end are none. What was never committed goes first:
- * there may be no room to write the length before that. */
+/* The mark states that the bytes behind the new end are not data. Uncommitted bytes are cut
+ * first: the write of the length may need space that only this cut frees. */
 static int commit_less(struct limefile_editor *editor, uint64_t bytes)
 {
     uint64_t floor;
@@ -305,7 +305,7 @@ int limefile_commit(struct limefile_editor *editor, uint64_t bytes)
         err = commit_length(editor, bytes);
     if (err)
         return err;
-    /* Clearing the mark needs no sync: where it is left, nothing follows it. */
+    /* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. */
     bool first = !editor->last.committed;
     if (first || editor->marked)
         err = limefile_put_start(editor, false);

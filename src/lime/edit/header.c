@@ -1,4 +1,4 @@
-/* header.c - types and message flags, changed where they lie */
+/* header.c - change types and message flags in place */
 #include "put.h"
 #include "bytes.h"
 

@@ -1,4 +1,4 @@
-/* lock.c - one writer at a time */
+/* lock.c - lock a container so that it has one writer at a time */
 #define _GNU_SOURCE
 #include "limeedit.h"
 

@@ -1,8 +1,8 @@
 /*
- * mend.c - what can be set right without touching a type or data
+ * mend.c - repair header and padding deviations without changing a type or data
  *
- * A message boundary stands between two records if either says so, and then both shall; so
- * a record's flags are settled only when the next one is known.
+ * If one of two neighbours states a message boundary, both must state it. So a record's flags
+ * can be settled only when the next record is known.
  */
 #include "limeedit.h"
 #include "bytes.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the scan found in one record. */
+/* Deviations that the scan reports for one record. */
 struct faults {
     bool flags, reserved, tail, padding;
 };
@@ -22,9 +22,9 @@ struct mender {
     limefile_note_fn *note;
     limefile_progress_fn *progress;
     void *context;
-    struct limefile_record record; /* the one to be settled; ordinal 0: none yet */
-    struct faults found, coming;   /* in it; in the one that the scan looks at */
-    bool before_ends;              /* the record before it has ME */
+    struct limefile_record record; /* the record to settle next, or ordinal 0 */
+    struct faults found, coming;   /* of `record`; of the record that the scan reads */
+    bool before_ends;              /* the record before `record` has ME */
 };
 
 static void take(void *context, const struct limefile_finding *finding)
@@ -44,7 +44,7 @@ static void take(void *context, const struct limefile_finding *finding)
     case LIMEFILE_D_PAD_CUT:
         m->coming.padding = true;
         break;
-    default: /* MB and ME come out of the rule; types and what stands behind a fault stay */
+    default: /* the rule above covers MB and ME; types, and bytes behind a fault, stay */
         break;
     }
 }
@@ -104,7 +104,7 @@ static int mend_all(struct mender *m, struct limefile_scan *scan)
     int err = 0;
     while (!err && limefile_scan_next(scan, &record) > 0) {
         err = settle(m, record.mb);
-        m->record = record; /* but for the type, which is the scan's */
+        m->record = record; /* record.type must not be used: the scan owns it */
         m->found = m->coming;
         memset(&m->coming, 0, sizeof m->coming);
         show(m, scan);

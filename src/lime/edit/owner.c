@@ -1,4 +1,4 @@
-/* owner.c - whose a file is, and who else may do what with it, for a copy of it */
+/* owner.c - copy a file's owner, mode, access control list and extended attributes */
 #define _GNU_SOURCE
 #include "limeedit.h"
 
@@ -11,7 +11,7 @@
 
 #define ACL "system.posix_acl_access"
 
-/* Those that only the system gives out are as the system gives them. */
+/* Other attributes belong to the system, so a failure to copy them is not an error. */
 static bool must_keep(const char *attribute)
 {
     return strncmp(attribute, "user.", 5) == 0 ||
@@ -53,7 +53,7 @@ int limefile_acl_copy(int from, int to)
 {
     if (fgetxattr(from, ACL, NULL, 0) >= 0)
         return copy_attribute(from, to, ACL);
-    /* The directory's default list may have given it one. */
+    /* The new file may have a list from the directory's default list. */
     if (fremovexattr(to, ACL) == 0)
         return 0;
     return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;

@@ -1,4 +1,4 @@
-/* put.c - the single writes that changes consist of */
+/* put.c - the single reads and writes that an edit consists of */
 #include "put.h"
 #include "bytes.h"
 
@@ -18,7 +18,6 @@ int limefile_put_size(struct limefile_source *source, uint64_t size)
     return source->ops->truncate ? source->ops->truncate(source, size) : -EROFS;
 }
 
-/* The first word of a good header. */
 int limefile_put_read_start(struct limefile_source *source, uint64_t header,
                             unsigned char word[LIMEFILE_WORD])
 {
@@ -59,7 +58,6 @@ int limefile_put_read_header(struct limefile_source *source, uint64_t at,
     return got == sizeof raw ? limefile_header_decode(raw, out) : LIMEFILE_E_MAGIC;
 }
 
-/* The 144 bytes of the last record with `bytes` of data, and MB and ME as they will be. */
 int limefile_put_encode(const struct limefile_editor *editor, uint64_t bytes,
                         unsigned char *raw)
 {
@@ -69,7 +67,7 @@ int limefile_put_encode(const struct limefile_editor *editor, uint64_t bytes,
     return err ? err : limefile_header_encode(&header, raw);
 }
 
-/* The first word of the last record: what makes a header of it. */
+/* Writes the first word of the last record, which makes a header of the bytes there. */
 int limefile_put_start(struct limefile_editor *editor, bool mark)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -86,7 +84,7 @@ int limefile_put_start(struct limefile_editor *editor, bool mark)
     return err;
 }
 
-/* Its header has that length, as far as the source shows it. */
+/* Returns true if the last header, as the source shows it, contains that length. */
 static bool reads_length(const struct limefile_editor *editor, uint64_t bytes)
 {
     unsigned char word[LIMEFILE_WORD];
@@ -106,7 +104,8 @@ int limefile_put_length(struct limefile_editor *editor, uint64_t bytes)
         editor->claimed = bytes;
     int err = limefile_write_full(editor->source, word, sizeof word,
                                   editor->last.header_offset + AT_BYTES);
-    if (err && !uncertain && reads_length(editor, claimed)) { /* there was no room for it */
+    /* The write failed without changing the length, for example because the disk is full. */
+    if (err && !uncertain && reads_length(editor, claimed)) {
         editor->claimed = claimed;
         editor->uncertain = false;
     } else if (!err) {
@@ -121,8 +120,8 @@ int limefile_put_length(struct limefile_editor *editor, uint64_t bytes)
     return 0;
 }
 
-/* The end of the file behind `bytes` of data, and their padding: there may be no room to write
- * it before the cut. */
+/* Sets the file's end behind `bytes` of data and their padding. The size is set first: a write
+ * of the padding may need space that only this cut frees. */
 int limefile_put_end(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];

@@ -1,6 +1,6 @@
 /*
- * put.h - single reads and writes of an editor (put.c): what of a change is one write, and
- * cannot be seen by half. 0, -errno or a code of limefile.h.
+ * put.h - the single reads and writes of an edit, of which no reader sees half. Functions
+ * return 0, -errno or a code of limefile.h. Not thread-safe.
  */
 #ifndef LIMEFILE_PUT_H
 #define LIMEFILE_PUT_H
@@ -8,44 +8,44 @@
 #include "limeedit.h"
 
 enum {
-    LIMEFILE_WORD = 8, /* what is written at once or not at all, where it is aligned */
+    LIMEFILE_WORD = 8, /* bytes of an aligned write that reaches the disk whole or not at all */
 };
 
 struct limefile_editor {
     struct limefile_source *source;
-    uint64_t *headers; /* where they are, of all records; the last one is `last` */
+    uint64_t *headers; /* header offsets of all records; the last one is that of `last` */
     size_t count, capacity;
     struct limefile_last last;
-    uint64_t claimed;    /* the greatest length that its header may have on the disk */
-    bool visible;        /* its magic is or may be on the disk */
-    bool uncertain;      /* writing its length has failed: claimed, or less */
-    bool marked;         /* MARK_OPEN is or may be in its header ... */
-    bool mark_synced;    /* ... and on the disk */
-    bool before_cleared; /* ME of the record before is or may be cleared for it */
+    uint64_t claimed;    /* the greatest length that the last header may have on the disk */
+    bool visible;        /* the last header's magic is or may be on the disk */
+    bool uncertain;      /* a write of its length has failed: it is `claimed` or less */
+    bool marked;         /* MARK_OPEN is or may be in the last header */
+    bool mark_synced;    /* the mark is also on the disk */
+    bool before_cleared; /* ME of the record before is or may be cleared for the last one */
 };
 
 int limefile_put_sync(struct limefile_source *source);
-int limefile_put_size(struct limefile_source *source, uint64_t size); /* of the file */
+int limefile_put_size(struct limefile_source *source, uint64_t size); /* sets the file's size */
 
-/* The first word of a good header, and the whole of it. */
+/* Read the first word, or all, of the header at an offset. */
 int limefile_put_read_start(struct limefile_source *source, uint64_t header,
                             unsigned char word[LIMEFILE_WORD]);
 int limefile_put_read_header(struct limefile_source *source, uint64_t at,
                              struct limefile_header *out);
 
-/* MB, ME and our own mark, in the header there. */
+/* Clears and sets bits of the flags byte of the header at `header`. */
 int limefile_put_flags(struct limefile_source *source, uint64_t header, unsigned clear,
                        unsigned set);
 
-/* Writes the reserved byte of the header there. */
+/* Writes the reserved byte of the header at `header`. */
 int limefile_put_mark(struct limefile_source *source, uint64_t header, int mark);
 
-/* The 144 bytes of the last record with `bytes` of data, and MB and ME as they will be. */
+/* Encodes the last record's header, 144 bytes, with length `bytes` and its final MB and ME. */
 int limefile_put_encode(const struct limefile_editor *editor, uint64_t bytes,
                         unsigned char *raw);
 
-/* Of the last record: what makes a header of it; its length, which is on the disk then; and the
- * end of the file behind so many bytes of data. */
+/* Write the last record's first header word, which makes it a header; write its length and
+ * sync; set the file's end behind `bytes` bytes of data. */
 int limefile_put_start(struct limefile_editor *editor, bool mark);
 int limefile_put_length(struct limefile_editor *editor, uint64_t bytes);
 int limefile_put_end(struct limefile_editor *editor, uint64_t bytes);

@@ -1,4 +1,4 @@
-/* recover.c - what a crash leaves, brought back to a good container */
+/* recover.c - bring a container that a crash has left back into a good state */
 #define _GNU_SOURCE
 #include "limeedit.h"
 #include "bytes.h"
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what stands behind the last record ---- */
+/* ---- the tail behind the last record ---- */
 
-/* Plain ASCII, in which a power failure may have left eights of zeros; how many bytes of it,
- * 0 if it is none of ours. */
+/* Returns the length of the type of an unfinished record; 0 if no program of ours wrote it. Our
+ * types are plain ASCII, in which a power failure may leave aligned groups of 8 zero bytes. */
 static size_t unfinished_type(const unsigned char *type, size_t n)
 {
     size_t len = 0;
@@ -29,7 +29,7 @@ static size_t unfinished_type(const unsigned char *type, size_t n)
     return len;
 }
 
-/* 1 if a good header stands there. */
+/* Returns 1 if a good header is at `offset`. */
 static int is_header(struct limefile_source *source, uint64_t offset,
                      struct limefile_header *header)
 {
@@ -40,7 +40,8 @@ static int is_header(struct limefile_source *source, uint64_t offset,
     return got == sizeof raw && limefile_header_decode(raw, header) == 0;
 }
 
-/* A header that has lost its magic in the middle of a container is followed by others. */
+/* Returns 1 if a header follows, or the length is impossible: then the header at survey->end is
+ * not unfinished, but has lost its magic in the middle of a container. */
 static int is_followed(struct limefile_source *source, const struct limefile_survey *survey,
                        uint64_t bytes)
 {
@@ -53,7 +54,7 @@ static int is_followed(struct limefile_source *source, const struct limefile_sur
     return is_header(source, next, &header);
 }
 
-/* Somebody who knows nothing of the mark may have appended what looks like a whole record. */
+/* A program that does not know the mark may have appended a whole record. */
 static int judge_open_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -68,7 +69,7 @@ static int judge_open_tail(struct limefile_source *source, struct limefile_surve
     return 0;
 }
 
-/* A good header is no such tail: it would have lost its magic before anything else. */
+/* A good header is not a removed record: a removal destroys the magic before anything else. */
 static int judge_removed_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -122,8 +123,8 @@ static int judge_tail(struct limefile_source *source, struct limefile_survey *su
 
 /* ---- the survey ---- */
 
-/* Recovery settles the flags of a last record that has a mark, and of a record that was about
- * to be removed behind one. */
+/* Returns false for flags that recovery corrects: those of a last record that has a mark, and
+ * of a record that was about to be removed behind one. */
 static bool is_contradiction(const struct limefile_survey *survey,
                              const struct limefile_finding *finding)
 {
@@ -189,7 +190,7 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
         err = judge_tail(source, out);
     out->cut_sets_me = out->cut_sets_me && code && !out->open && !out->replacing;
     if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)
-        out->tail = LIMEFILE_TAIL_OTHER; /* whatever that file is */
+        out->tail = LIMEFILE_TAIL_OTHER; /* a few zeros are not evidence of a container */
     out->is_container = out->records > 0 || !is_header_code(code) ||
                         out->tail == LIMEFILE_TAIL_UNFINISHED ||
                         out->tail == LIMEFILE_TAIL_ZEROS;
@@ -235,7 +236,7 @@ int limefile_survey_cut(struct limefile_source *source, const struct limefile_su
 {
     struct limefile_cut cut = {
         .end = survey->end,
-        .behind = survey->records > 0 && !survey->open, /* else it is marked already */
+        .behind = survey->records > 0 && !survey->open, /* an open record has a mark already */
         .before = survey->last,
         .set_me = survey->cut_sets_me,
     };
@@ -262,7 +263,7 @@ static void take_note(void *context, const char *text)
         r->note(r->context, text);
 }
 
-/* 0 if a tail of somebody else may go. */
+/* Returns 0 if `keep` has saved a tail that is not known to be ours, and it may be cut. */
 static int ask(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
@@ -277,7 +278,7 @@ static int ask(struct recovery *r, const struct limefile_survey *survey)
     return r->keep(r->context, survey->end, survey->size);
 }
 
-/* On the disk before the mark of an open record is cleared, which must outlive the tail. */
+/* The cut is synced, because the mark of an open record must outlive the tail on the disk. */
 static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
@@ -307,8 +308,8 @@ static int put_end(struct recovery *r, uint64_t ordinal, uint64_t offset, const 
     return limefile_write_full(r->source, bytes, n, offset);
 }
 
-/* Padding that the data before a tail were written into; on the disk before its mark is
- * cleared. */
+/* Zeros the last record's padding, which growing data may have overwritten, and syncs: the
+ * zeros must be on the disk before the mark is cleared. */
 static int settle_padding(struct recovery *r, const struct limefile_survey *survey,
                           uint64_t bytes)
 {
@@ -325,7 +326,7 @@ static int settle_padding(struct recovery *r, const struct limefile_survey *surv
     return err ? err : limefile_put_sync(r->source);
 }
 
-/* The last record after a crash: it ends its message, and has no mark. */
+/* After a crash the last record ends its message and has no mark. */
 static int settle_last(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -348,7 +349,7 @@ static int settle_last(struct recovery *r, const struct limefile_survey *survey)
                    header.me ? "the mark of an interrupted change cleared" : "ME set");
 }
 
-/* The last record was about to be removed, and is there: nothing was done yet. */
+/* Clears the mark of a removal that did nothing yet: the last record is still there. */
 static int undo_removal(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_header last;
@@ -390,15 +391,15 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
     return err;
 }
 
-/* ---- what is kept ---- */
+/* ---- saved tails ---- */
 
-/* Until it is whose the container is, nobody else may read it. */
+/* The file is private until it has the owner and the mode of the container. */
 static int create_private(int folder, const char *name, int container)
 {
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    limefile_owner_copy(container, fd); /* where that is not allowed, it stays private */
+    limefile_owner_copy(container, fd); /* it stays private if this fails */
     return fd;
 }
 

@@ -1,12 +1,13 @@
 /*
- * redo.c - other data in a record, in place: a crash leaves the old data or the new ones
+ * redo.c - replace a record's data in place: a crash leaves all old data or all new data
  *
- * Behind the last record stand 8 zero bytes, so that the new data are never taken for a record,
- * then the new data, padded, and a trailer that ends the file: a magic word, where the data of
- * the record begin, and the new length. While the last record has MARK_OPEN this is an
- * uncommitted tail. MARK_REDO makes it count: from then on the copy into the record can be
- * repeated until it is complete. The last record gets MARK_OPEN again before the file is cut,
- * because file systems may zero a part of what is cut before the new size is on the disk.
+ * The new data are written behind the last record: first 8 zero bytes, so that no reader takes
+ * the data for a record, then the data, padded, and a trailer at the end of the file: a magic
+ * word, the offset of the record's data, and the new length. While the last record has
+ * MARK_OPEN this is an uncommitted tail. MARK_REDO makes it valid: from then on the copy into
+ * the record can be repeated until it is complete. The last record gets MARK_OPEN again before
+ * the cut, because a file system may zero some of the cut bytes before the new size is on the
+ * disk.
  */
 #include "redo.h"
 #include "bytes.h"
@@ -48,8 +49,8 @@ static int copy_data(struct limefile_source *source, const struct limefile_redo 
     return err;
 }
 
-/* The padding and the length of the last record, and no old data behind it that look like a
- * record. */
+/* Writes the last record's padding and length. The zero word behind the padding keeps old data
+ * from looking like a record. */
 static int put_last_end(struct limefile_source *source, uint64_t last, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN + LIMEFILE_WORD];
@@ -90,14 +91,14 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
         err = put_mark_synced(source, last, MARK_OPEN);
     if (!err)
         err = cut_behind(source, last);
-    /* Clearing the mark needs no sync: where it is left, nothing follows it. */
+    /* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. */
     return err ? err : limefile_put_mark(source, last, 0);
 }
 
 /* ---- find ---- */
 
-/* The record has a header that fits, and the new data stand where limefile_redo_begin() puts
- * them, or further behind: the last record may have become shorter already. */
+/* Returns true if the target is a record with a matching header, and the new data are where
+ * limefile_redo_begin() puts them, or further behind: the last record may be shorter now. */
 static bool fits(struct limefile_source *source, uint64_t last,
                  const struct limefile_redo *redo)
 {

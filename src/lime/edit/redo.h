@@ -4,13 +4,13 @@
 
 #include "limeedit.h"
 
-/* Finds the new data behind the last record, whose header stands at `last`, in a file of `size`
- * bytes. Returns 1 and fills `out`; 0 if no data there fit, or an error code. */
+/* Finds the new data behind the last record, whose header is at `last`, in a file of `size`
+ * bytes. Returns 1 and fills `out`; 0 if there are no matching data, or an error code. */
 int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t size,
                        struct limefile_redo *out);
 
 /* Copies the new data into their record, cuts the file behind the last record and clears its
- * mark. May be repeated after a crash or an error. */
+ * mark. The caller may repeat it after a crash or an error. */
 int limefile_redo_apply(struct limefile_source *source, uint64_t last,
                         const struct limefile_redo *redo);
 

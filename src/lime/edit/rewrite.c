@@ -1,8 +1,8 @@
 /*
- * rewrite.c - a container written anew beside the old one, which it then replaces
+ * rewrite.c - write a changed copy of a container next to the old one and rename it over it
  *
- * The new file has no name until it is whole, synced and locked (O_TMPFILE; where there is no
- * such thing, it has the temporary name from the beginning).
+ * The new file has no name until it is complete, synced and locked (O_TMPFILE). On a file
+ * system without O_TMPFILE it has the temporary name from the beginning.
  */
 #define _GNU_SOURCE
 #include "limeedit.h"
@@ -19,17 +19,17 @@
 
 enum {
     OWNER_TRIES = 5,
-    NAME_TRIES = 100, /* where others have taken the temporary name */
-    END_MAX = 48,     /* of what the temporary name adds */
-    BLOCK = 4096,     /* whole ones can be shared by file systems that do */
+    NAME_TRIES = 100, /* attempts, if other users own files with the temporary name */
+    END_MAX = 48,     /* bytes that the temporary name adds at most */
+    BLOCK = 4096,     /* file systems with reflinks can share whole blocks */
 };
 
 struct rewrite {
     const struct limefile_rewrite *is;
     char temporary[NAME_MAX + 1];
-    bool named;        /* the temporary name is in use */
+    bool named;        /* the file has the temporary name */
     int to;            /* the new container */
-    uint64_t at, size; /* what is written, of what is to be */
+    uint64_t at, size; /* bytes written so far; bytes of the whole new file */
 };
 
 /* ---- bytes ---- */
@@ -62,7 +62,7 @@ static int copy_part(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
     return limefile_copy(&part);
 }
 
-/* In three parts, the middle one made of whole blocks. */
+/* Copies in three parts, of which the middle one consists of whole blocks. */
 static int copy(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
 {
     uint64_t head = -offset % BLOCK;
@@ -85,7 +85,7 @@ static int put_zeros(struct rewrite *r, uint64_t n)
 
 /* ---- the container ---- */
 
-/* The length of the record that is changed or inserted. */
+/* Computes the data length of the record that is changed or inserted. */
 static int length_of(const struct limefile_rewrite *is, uint64_t *bytes)
 {
     *bytes = is->insert ? is->insert->bytes : 0;
@@ -112,7 +112,7 @@ static int put_record(struct rewrite *r, uint64_t bytes)
     return err ? err : put_zeros(r, limefile_padding(bytes));
 }
 
-/* The new file has no readers yet. */
+/* Changes bits of a flags byte in the new file, which no reader has open yet. */
 static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear, unsigned set)
 {
     unsigned char flags;
@@ -123,8 +123,8 @@ static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear
     return limefile_fd_write(r->to, &flags, 1, header + AT_FLAGS);
 }
 
-/* What a removed record said, its neighbours say now; what is before an inserted one does not
- * end the message any more. */
+/* The neighbours inherit the flags of a removed record. An inserted record ends the message
+ * instead of the one before it. */
 static int settle_flags(const struct rewrite *r)
 {
     const struct limefile_record *record = r->is->record;
@@ -184,13 +184,13 @@ static int fill(struct rewrite *r)
     if (!err)
         err = copy(r, r->is->fd, rest, behind);
     if (!err)
-        err = put_zeros(r, limefile_padding(r->at)); /* the last padding was missing */
+        err = put_zeros(r, limefile_padding(r->at)); /* the old end may lack its padding */
     return err ? err : settle_flags(r);
 }
 
 /* ---- names ---- */
 
-/* Long names that begin alike are told apart by the inode. */
+/* The inode distinguishes long names with the same beginning. */
 static void name_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
 {
     char end[END_MAX] = "", number[16] = "";
@@ -203,7 +203,7 @@ static void name_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
              number);
 }
 
-/* What a crash has left there is removed; what may be anybody else's is not. */
+/* Removes the file that a crash has left, but not a file that may belong to another user. */
 static bool is_free(const struct rewrite *r, const struct stat *container)
 {
     struct stat st;
@@ -226,7 +226,7 @@ static int choose_temporary(struct rewrite *r)
     return -EEXIST;
 }
 
-/* The name must still be that of the file: no link to it, and not replaced. */
+/* Fails unless the name still belongs to the open file, and not to a link or another file. */
 static int check_name(const struct rewrite *r)
 {
     return limefile_check_name(r->is->folder, r->is->name, r->is->fd);
@@ -255,8 +255,8 @@ static int give_name(struct rewrite *r)
     return 0;
 }
 
-/* As late as possible, and again if they were changed meanwhile: whoever takes rights away is
- * not to find them given once more. */
+/* Copies the owner and the rights as late as possible, and again if they change in the
+ * meantime: the new file must not restore rights that a user is taking away. */
 static int keep_owner(const struct rewrite *r)
 {
     struct stat before, after;
@@ -274,12 +274,12 @@ static int keep_owner(const struct rewrite *r)
     return err;
 }
 
-/* Whole, synced and locked before anybody can see it. */
+/* The new file is complete, synced and locked before another process can see it. */
 static int replace(struct rewrite *r)
 {
     int err = fsync(r->to) == 0 ? 0 : -errno;
     if (!err) {
-        limefile_lock(r->to); /* fails only where there are no locks */
+        limefile_lock(r->to); /* fails only if the file system has no locks */
         err = check_name(r);
     }
     if (!err)

@@ -1,4 +1,4 @@
-/* salvage.c - is there a whole record somewhere in these bytes? */
+/* salvage.c - search a byte range for a whole record */
 #define _GNU_SOURCE
 #include "limeedit.h"
 
@@ -11,7 +11,7 @@ enum {
     PATTERN_BYTES = 6, /* magic and version */
 };
 
-/* True if a header stands there and the file holds all that it promises. */
+/* Returns 1 if the file has a header there and all data that it claims; 0, or an error code. */
 static int judge(struct limefile_source *source, uint64_t offset, uint64_t size,
                  struct limefile_salvage *out)
 {
@@ -35,7 +35,7 @@ static void make_pattern(unsigned char pattern[PATTERN_BYTES])
     memcpy(pattern, raw, PATTERN_BYTES);
 }
 
-/* At every byte, not only at every eighth: a lost or added byte is what makes such files. */
+/* Searches at every byte, not only at multiples of 8: lost or added bytes cause such files. */
 static int search_block(struct limefile_source *source, const char *block, size_t n,
                         uint64_t offset, uint64_t size, struct limefile_salvage *out)
 {
@@ -67,7 +67,7 @@ int limefile_salvage_find(struct limefile_source *source, uint64_t from, uint64_
             break;
         }
         found = search_block(source, block, (size_t)got, from, size, out);
-        /* the next block sees a pattern that is cut by the end of this one */
+        /* The blocks overlap, so that a pattern across the end of a block is found. */
         from += (uint64_t)got - (PATTERN_BYTES - 1);
         if (progress)
             progress(context, from - began, size - began);

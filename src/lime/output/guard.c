@@ -9,7 +9,7 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 #define SIGNALS (sizeof signals / sizeof signals[0])
 
-/* The handler reads an entry only if its name is set, which is therefore written last. */
+/* The handler reads an entry only if its name is set, so the name is written last. */
 static struct {
     volatile int dir_fd;
     const char *volatile name;
@@ -23,7 +23,7 @@ static void remove_and_die(int number)
         if (guarded[i].name)
             unlinkat(guarded[i].dir_fd, guarded[i].name, 0);
     if (guarded_fd >= 0 && ftruncate(guarded_fd, guarded_end) != 0)
-        guarded_fd = -1; /* lime repair cuts it */
+        guarded_fd = -1; /* if that fails, lime repair cuts it */
     signal(number, SIG_DFL);
     raise(number); /* delivered on return, so that the parent sees the true reason */
 }
@@ -34,7 +34,7 @@ static void catch_signals(void)
     for (size_t i = 0; !done && i < SIGNALS; i++) {
         struct sigaction old, new = {.sa_handler = remove_and_die};
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            sigaction(signals[i], &new, NULL); /* what was ignored (nohup) stays so */
+            sigaction(signals[i], &new, NULL); /* ignored signals stay ignored (nohup) */
     }
     done = true;
 }

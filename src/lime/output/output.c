@@ -36,7 +36,7 @@ static void set_old(struct limefile_output *out, const struct stat *st)
     out->inode = st->st_ino;
 }
 
-/* Finds the name and directory of the target, behind symbolic links. */
+/* Finds the name and directory of the target; follows symbolic links. */
 static int find_target(struct limefile_output *out, const char *path)
 {
     struct stat st;
@@ -70,7 +70,7 @@ static bool is_old(const struct limefile_output *out, const struct stat *st)
     return st->st_dev == out->device && st->st_ino == out->inode;
 }
 
-/* Reads what identifies the target; of a new one, what identifies its directory, which may be a
+/* Reads the identity of the target or, if the target is new, of its directory, which may be a
  * container in a mount. */
 static int identify_target(struct limefile_output *out)
 {
@@ -146,7 +146,7 @@ static int create(struct limefile_output *out)
     limefile_guard_release(&before);
     if (err || out->old >= 0 || out->is_one_of_many)
         return err;
-    /* The mode of a new file, which depends on the umask and the directory's default ACL. */
+    /* The mode of a new file depends on the umask and the directory's default ACL. */
     if (fstat(out->fd, &st) != 0)
         return -errno;
     out->mode = st.st_mode & 0777;
@@ -240,8 +240,8 @@ int limefile_output_open_at(struct limefile_output *out, int dir_fd, const char 
     return err;
 }
 
-/* There are file systems that have no modes, or give all files to one user: no process may
- * change the mode there, nor has to. */
+/* Some file systems have no modes, or one owner for all files. fchmod() fails there, which is
+ * not an error if the mode is right. */
 static int set_mode(int fd, mode_t mode)
 {
     struct stat st;
@@ -251,8 +251,8 @@ static int set_mode(int fd, mode_t mode)
     return fstat(fd, &st) == 0 && (st.st_mode & 0777) == mode ? 0 : err;
 }
 
-/* Another group than the old one gets no permissions but those that everybody has, and so do
- * users and groups of an access control list that cannot be kept. */
+/* If the group or the access control list cannot be kept, the group class gets only the
+ * permissions that all users have. */
 static int adopt_mode(const struct limefile_output *out)
 {
     struct stat st;
@@ -297,7 +297,7 @@ static int name_new(const struct limefile_output *out)
     }
     if (errno == EEXIST || fstatat(dir_fd, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return LIMEFILE_E_OUTPUT_CHANGED;
-    /* Nor does it support hard links. */
+    /* The file system does not support hard links either. */
     return renameat(dir_fd, out->unfinished, dir_fd, out->name) == 0 ? 0 : -errno;
 }
 

@@ -1,4 +1,4 @@
-/* unfinished.c - temporary files of outputs, and those that killed processes have left */
+/* unfinished.c - create temporary files of outputs, remove those of killed processes */
 #define _GNU_SOURCE
 #include "unfinished.h"
 #include "descriptor.h"
@@ -22,7 +22,7 @@
 #define MARK ".lime-tmp-"
 
 enum {
-    SUFFIX_MAX = 64, /* of the mark and what follows it */
+    SUFFIX_MAX = 64, /* bytes of MARK and the text behind it */
     TRIES = 100,
 };
 
@@ -30,12 +30,12 @@ enum {
 
 /* The process that created a temporary file. The file's name contains the host because a
  * process of another host, or PID namespace, cannot be examined. A lock on the file does not
- * help: some file systems have locks that are local to a host, and some MPI libraries lock what
- * they write. */
+ * help: some file systems have locks that are local to a host, and some MPI libraries lock
+ * their files. */
 struct maker {
     unsigned host; /* hash of the host's name and the PID namespace */
     int pid;
-    uint64_t start; /* when it started, as in /proc/PID/stat; 0: not known */
+    uint64_t start; /* start time as in /proc/PID/stat, in clock ticks; 0: unknown */
 };
 
 static unsigned hash(unsigned hash, const char *text)
@@ -56,7 +56,7 @@ static unsigned this_host(void)
     return hash(hash(2166136261U, host.nodename), space);
 }
 
-/* Returns the start of a process, 0 if it is not known. *state: a letter as in proc(5). */
+/* Returns the start time of a process, 0 if it is unknown. *state: a letter as in proc(5). */
 static uint64_t start_of(int pid, char *state)
 {
     char path[64], line[1024] = "";
@@ -87,7 +87,7 @@ static bool is_running(const struct maker *maker)
 
 /* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
 
-/* After a fork() the process is not the one that was examined last. */
+/* The cached process is wrong after a fork(). */
 static const struct maker *this_maker(void)
 {
     static struct maker maker;
@@ -140,7 +140,7 @@ int limefile_output_lock(int dir_fd, const char *name)
     if (fd == -EACCES || fd == -EPERM || fd == -EROFS || fd == -ETXTBSY)
         fd = limefile_open_at(dir_fd, name, O_RDONLY | flags, 0);
     if (fd < 0 || (writes ? limefile_lock(fd) : limefile_lock_shared(fd)) != -EBUSY)
-        return fd; /* also where the file system has no locks */
+        return fd; /* no error if the file system has no locks */
     close(fd);
     return -EBUSY;
 }

@@ -1,6 +1,4 @@
-/*
- * unfinished.h - the temporary files of outputs, and what identifies a file in a limefs mount.
- */
+/* unfinished.h - create temporary files of outputs, and identify a file in a limefs mount */
 #ifndef LIMEFILE_UNFINISHED_H
 #define LIMEFILE_UNFINISHED_H
 
@@ -8,12 +6,12 @@
 #include <sys/types.h>
 
 /* Creates a temporary file for `target` in the directory `dir_fd`, with a mode that the umask
- * limits. Returns a descriptor, O_RDWR, or -errno; *name is the caller's to free. */
+ * limits. Returns a descriptor, O_RDWR, or -errno; the caller frees *name. */
 int limefile_unfinished_create(int dir_fd, const char *target, mode_t mode, char **name);
 
-/* Returns "DEVICE:INODE" of the file that fd, O_PATH perhaps, has open, or of the file of which
- * a limefs mount makes it. only_mounted: "" for a file that is not in a limefs mount. The
- * caller frees it. NULL: out of memory. */
+/* Returns "DEVICE:INODE" of the file that fd, perhaps O_PATH, has open; for a file in a limefs
+ * mount, of the file that the mount shows. only_mounted: "" for a file that is not in a limefs
+ * mount. The caller frees the text. NULL: out of memory. */
 char *limefile_output_file_of(int fd, bool only_mounted);
 
 #endif

@@ -1,4 +1,4 @@
-/* file.c - stage one file: compare it with what has its name, copy it, verify it, name it */
+/* file.c - stage one file: compare it with an existing target, copy, verify and rename it */
 #define _GNU_SOURCE
 #include "file.h"
 #include "limeoutput.h"
@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 3,                   /* with a source that changes, or a beginning that was bad */
-    CHECKPOINT_UNIT = 64 << 20,  /* checkpoints are multiples of it, */
-    CHECKPOINT_STEP = 256 << 20, /* so far from each other */
-    CHECKPOINT_SECONDS = 1,      /* and not more often */
+    TRIES = 3,                   /* if the source changes or the kept bytes are damaged */
+    CHECKPOINT_UNIT = 64 << 20,  /* checkpoints are multiples of this many bytes */
+    CHECKPOINT_STEP = 256 << 20, /* minimum of bytes between two checkpoints */
+    CHECKPOINT_SECONDS = 1,      /* minimum of seconds between them */
 };
 
-/* ---- one pass over the bytes of a file ---- */
+/* ---- one pass over a file ---- */
 
 struct pass {
     struct stage_transfer transfer;
@@ -27,8 +27,8 @@ struct pass {
     struct stage_sums sums;
     struct stage_fieldsums fields;
     struct stage_datasums data;
-    uint64_t noted; /* the last checkpoint, */
-    double then;    /* and when it was */
+    uint64_t noted; /* offset of the last checkpoint */
+    double then;    /* time of the last checkpoint */
 };
 
 static double now(void)
@@ -48,20 +48,20 @@ static int fail_pass(struct stage_file *f, const struct stage_transfer *t)
                       t->writing ? "write" : "read", t->err_offset, limefile_strerror(t->err));
 }
 
-/* Failures of keeping the journal are no failures of staging: it would begin anew. Those of
- * syncing the bytes are. */
+/* A failed write of the journal is not an error (the next run copies all), but a failed sync
+ * is. */
 static int checkpoint(struct stage_file *f, struct pass *p)
 {
     int err = stage_ring_drain(f->ring);
     if (err)
-        return 0; /* the end of the pass reports it */
+        return 0; /* stage_ring_end() reports it */
     err = stage_target_checkpoint(p->target, p->sums.bytes, p->sums.crc);
     p->noted = p->sums.bytes;
     p->then = now();
     return err ? stage_fail(f->result, err, "sync: %s", limefile_strerror(err)) : 0;
 }
 
-/* After each block. -EAGAIN: what was kept is not what it was. */
+/* Runs after each block. -EAGAIN: the kept bytes are damaged. */
 static int check_target(struct stage_file *f, struct pass *p)
 {
     uint64_t done = p->sums.bytes, step = f->options->checkpoint;
@@ -104,7 +104,7 @@ static int add_blocks(struct stage_file *f, struct pass *p)
     return err ? err : failed ? fail_pass(f, &p->transfer) : 0;
 }
 
-/* Compares the sums of the fields with those in the file. */
+/* Compares the fields' checksums with those stored in the file. */
 static int judge_fields(struct stage_file *f, struct stage_fieldsums *sums, int fd)
 {
     struct limefile_checksum found;
@@ -125,7 +125,7 @@ static int judge_fields(struct stage_file *f, struct stage_fieldsums *sums, int 
                       bad, found.suma, found.sumb, field.checksum.suma, field.checksum.sumb);
 }
 
-/* Takes the sums of a transfer, and those of plan's fields unless it is NULL. */
+/* Computes the sums of a transfer and, unless plan is NULL, those of its fields. */
 static int run_pass(struct stage_file *f, struct pass *p, unsigned kinds,
                     const struct stage_plan *plan, struct stage_digest *out)
 {
@@ -152,7 +152,7 @@ static int run_pass(struct stage_file *f, struct pass *p, unsigned kinds,
     return err;
 }
 
-/* Reads a file and takes its sums. */
+/* Reads a file and computes its sums. */
 static int sum_file(struct stage_file *f, const struct stage_port *port, unsigned kinds,
                     const struct stage_plan *plan, struct stage_digest *out)
 {
@@ -162,14 +162,14 @@ static int sum_file(struct stage_file *f, const struct stage_port *port, unsigne
     return run_pass(f, &p, kinds, plan, out);
 }
 
-/* Progress of a try that has failed does not count. */
+/* Subtracts the progress of a failed attempt. */
 static void forget_progress(struct stage_file *f)
 {
     atomic_fetch_sub(f->moved, f->told);
     f->told = 0;
 }
 
-/* The bytes and their sums. -EAGAIN: from the beginning, please. */
+/* Copies the bytes and computes their sums. -EAGAIN: the caller starts from the beginning. */
 static int copy(struct stage_file *f, struct stage_target *t)
 {
     struct pass p = {.transfer = {.in = f->source,
@@ -179,15 +179,15 @@ static int copy(struct stage_file *f, struct stage_target *t)
                      .target = t};
     int err = run_pass(f, &p, f->options->kinds, &f->plan, &f->result->digest);
     if (err == LIMEFILE_D_CHECKSUM && t->kept)
-        err = -EAGAIN; /* the beginning may have been damaged meanwhile */
+        err = -EAGAIN; /* the kept bytes may have been damaged since */
     f->result->resumed = err ? 0 : t->kept;
     return err;
 }
 
-/* ---- what has the target's name already ---- */
+/* ---- an existing target ---- */
 
-/* --force: the lock is held until the copy has got the name, so no record that another process
- * appends in the meantime is lost. */
+/* --force: holds the lock until the rename, so that no record that another process appends in
+ * the meantime is lost. */
 static int lock_existing(struct stage_file *f, const struct stat *st)
 {
     int err = stage_existing_lock(&f->existing, f->item->target, st);
@@ -199,8 +199,8 @@ static int lock_existing(struct stage_file *f, const struct stat *st)
                : 0;
 }
 
-/* Whether the target, or the container in a mount that it would become a record of, is the
- * source: through links and limefs mounts. */
+/* Returns true if the target, or the mounted container in which it would become a record, is
+ * the source. Follows links and looks through limefs mounts. */
 static bool is_source(const struct stage_file *f)
 {
     const char *slash = strrchr(f->item->target, '/');
@@ -216,7 +216,8 @@ static bool is_source(const struct stage_file *f)
     return same;
 }
 
-/* By what stat() says: 1: it may be ours; 0: it may be replaced, or there is none; < 0. */
+/* Checks the target's metadata. Returns 1 if it may be an earlier copy; 0 if it may be replaced
+ * or does not exist; < 0 after a failure. */
 static int look(struct stage_file *f, struct stat *st)
 {
     struct stage_result *r = f->result;
@@ -250,7 +251,7 @@ static int look(struct stage_file *f, struct stat *st)
     return 1;
 }
 
-/* Where there is no record of what was staged, source and target are read. */
+/* Compares with the record of the staged file; without a record it reads source and target. */
 static int compare(struct stage_file *f, struct stage_port *target, const struct stat *st,
                    const struct stage_plan *plan)
 {
@@ -278,8 +279,8 @@ static int compare(struct stage_file *f, struct stage_port *target, const struct
     return 0;
 }
 
-/* Returns 1 if the target is there, with its sums in the result; 0 if it is to be made, and may
- * be. */
+/* Returns 1 if the target is up to date, with its sums in the result; 0 if it may be written;
+ * or a negative code after a failure. */
 static int is_there(struct stage_file *f)
 {
     struct stat st;
@@ -305,10 +306,10 @@ static int is_there(struct stage_file *f)
     return err ? err : 1;
 }
 
-/* ---- what is to be true in the end ---- */
+/* ---- checks before the rename ---- */
 
-/* What was read, and what has the source's name: who writes a new one and renames it leaves the
- * one that is open as it was. */
+/* Checks that the open source is unchanged and still has its name: a program that renames a new
+ * file to the name leaves the open file unchanged. */
 static int source_is_the_same(struct stage_file *f)
 {
     struct stat st, named;
@@ -326,12 +327,12 @@ static int source_is_the_same(struct stage_file *f)
                : -ESTALE;
 }
 
-/* Reads what was written from the disk. */
+/* Verifies the copy's structure and, if requested, reads it from the disk. */
 static int verify_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_digest digest;
     int fits = stage_plan_fits(&f->plan, t->port.fd);
-    if (fits < 0) /* of the target: -ESTALE would be taken for the source's */
+    if (fits < 0) /* -ESTALE of the target must not look like one of the source */
         return stage_fail(f->result, -EIO, "read what was written: %s",
                           limefile_strerror(fits));
     if (!fits)
@@ -385,7 +386,7 @@ static int give_name(struct stage_file *f, struct stage_target *t)
     return err ? blame_name(f, err) : 0;
 }
 
-/* ---- from the beginning to the end ---- */
+/* ---- one file ---- */
 
 static int open_source(struct stage_file *f)
 {
@@ -421,7 +422,8 @@ static int open_target(struct stage_file *f, struct stage_target *t)
     return err ? stage_fail(f->result, err, "%s", why) : 0;
 }
 
-/* Through the job where there is one. Where it cannot, locally. */
+/* Opens both files in the job, if there is one. This process reads or writes a file that the
+ * job cannot open. */
 static void open_remote(struct stage_file *f, struct stage_target *t,
                         struct stage_remote_file files[2])
 {
@@ -447,7 +449,7 @@ static int make(struct stage_file *f, struct stage_target *t)
 {
     struct stage_remote_file files[2];
     int err = 0;
-    if (t->kept % f->ring->block_bytes) /* of a run with smaller blocks */
+    if (t->kept % f->ring->block_bytes) /* an earlier run had smaller blocks */
         err = stage_target_restart(t, &t->source);
     if (!err)
         err = stage_target_allocate(t);
@@ -466,7 +468,7 @@ static int make(struct stage_file *f, struct stage_target *t)
 static int begin_anew(struct stage_file *f, struct stage_target *t, int why)
 {
     int err = 0;
-    if (why == -ESTALE) { /* another state of the source, or another file */
+    if (why == -ESTALE) { /* the source has changed or was replaced */
         stage_port_close(&f->source);
         err = open_source(f);
         if (!err)
@@ -523,9 +525,9 @@ static enum stage_status run(struct stage_file *f)
         err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
     if (!err) {
         err = stage_it(f);
-        stage_plan_release(&f->plan); /* for the target's */
+        stage_plan_release(&f->plan); /* is_there() builds the target's plan */
         if (err == -EEXIST && is_there(f) == 1)
-            return STAGE_THERE; /* somebody else was faster */
+            return STAGE_THERE; /* another process was faster */
     }
     f->result->has_digest = !err;
     return !err                                       ? STAGE_STAGED

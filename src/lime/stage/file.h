@@ -1,4 +1,4 @@
-/* file.h - one file of the list, from the first look at it to its name */
+/* file.h - stage one file of the list, from the first check to the final rename */
 #ifndef STAGE_FILE_H
 #define STAGE_FILE_H
 
@@ -15,15 +15,16 @@ struct stage_file {
     struct stage_remote *remote; /* or NULL */
     atomic_uint_fast64_t *moved;
     atomic_bool *stopped;
-    uint64_t told; /* of moved: by this file */
+    uint64_t told; /* bytes of *moved that this file has added */
 
     struct stage_port source;
     struct stat st;                 /* of the source */
-    struct stage_existing existing; /* what has the target's name, with --force */
+    struct stage_existing existing; /* the target that --force replaces */
     struct stage_plan plan;
 };
 
-/* Fills in the result. */
+/* Stages the file and fills in `result`. The caller sets the members up to `stopped` and zeros
+ * the others and the result. */
 void stage_file_run(struct stage_file *);
 
 #endif

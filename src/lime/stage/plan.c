@@ -1,4 +1,4 @@
-/* plan.c - a look at a file before it is copied */
+/* plan.c - examine a file before it is copied */
 #define _GNU_SOURCE
 #include "plan.h"
 
@@ -13,7 +13,7 @@
 
 #define UNVERIFIED "record %" PRIu64 ": unverified: %s"
 
-/* ---- words ---- */
+/* ---- messages and results ---- */
 
 void stage_words_add(struct stage_words *words, const char *format, ...)
 {
@@ -59,7 +59,7 @@ void stage_judge(struct stage_result *result, enum limefile_verdict verdict)
 
 void stage_judge_copy(struct stage_result *r)
 {
-    r->reason[0] = '\0'; /* of a try that failed */
+    r->reason[0] = '\0'; /* an earlier attempt may have failed */
     r->judged = false;
     if (!r->container) {
         stage_judge(r, LIMEFILE_SKIPPED);
@@ -76,7 +76,7 @@ void stage_judge_copy(struct stage_result *r)
 struct look {
     const struct stage_options *options;
     struct stage_result *result;
-    int err; /* of the first finding that is a failure */
+    int err; /* the first finding that is a failure */
 };
 
 static int fail(const struct look *look, int code, const char *text)
@@ -105,7 +105,7 @@ static void report(void *context, const struct limefile_finding *finding)
         stage_words_add(&look->result->words, "%s", text);
 }
 
-/* The findings of the structure, one by one: the index only counts them. */
+/* Reports each deviation of the structure, which the index only counts. */
 static int name_deviations(struct limefile_source *source, struct look *look)
 {
     struct limefile_scan *scan;
@@ -128,7 +128,7 @@ static void add_unverified(struct look *look, uint64_t ordinal, const char *why)
         look->err = fail(look, LIMEFILE_D_CHECKSUM_MISSING, text);
 }
 
-/* ildg-binary-data without an ildg-format are bad; other data without a checksum are
+/* ildg-binary-data without an ildg-format is an error; other data without a checksum are
  * unverified. */
 static void take_demands(const struct stage_plan *plan, struct look *look, size_t i,
                          uint64_t ordinal)
@@ -141,7 +141,7 @@ static void take_demands(const struct stage_plan *plan, struct look *look, size_
         add_unverified(look, ordinal, limefile_strerror(findings[0].code));
 }
 
-/* Data whose checksum is missing or cannot be compared. */
+/* Reports data whose checksum is missing or cannot be compared. */
 static void name_unverified(const struct stage_plan *plan, struct look *look)
 {
     for (size_t i = 0; i < plan->fields.count; i++) {
@@ -155,7 +155,7 @@ static void name_unverified(const struct stage_plan *plan, struct look *look)
     }
 }
 
-/* Particles have sums in their index, which are not compared here. */
+/* Particle data have sums in their index, which are not compared here. */
 static void name_particles(const struct stage_plan *plan, struct look *look)
 {
     struct limefile_record record;
@@ -181,7 +181,7 @@ static int look_at_fields(struct stage_plan *plan, struct limefile_source *sourc
     return look->err;
 }
 
-/* Returns 1 for a container, 0 for another file that is copied as it is, else the failure. */
+/* Returns 1 for a container, 0 for another file that is copied unchanged, or the failure. */
 static int select_kind(const struct stage_plan *plan, struct limefile_source *source,
                        struct look *look)
 {
@@ -192,7 +192,7 @@ static int select_kind(const struct stage_plan *plan, struct limefile_source *so
         return 0;
     int kind = limefile_beginning(source, &finding);
     if (kind == 1)
-        return 1; /* of another version: look_at_all() reports the fault */
+        return 1; /* look_at_all() reports an unknown version */
     if (finding.code) {
         report(look, &finding);
         return look->err;
@@ -259,7 +259,7 @@ static bool same_record(const struct limefile_record *a, const struct limefile_r
            memcmp(a->type, b->type, a->type_len) == 0;
 }
 
-/* 1, 0 or -errno: whether the scan finds the records of the plan. */
+/* Returns 1 if the scan finds the records of the plan, 0 if not, or -errno. */
 static int same_records(const struct stage_plan *plan, struct limefile_scan *scan)
 {
     struct limefile_record a, b;

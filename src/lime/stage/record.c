@@ -1,13 +1,12 @@
 /*
- * record.c - what was staged, kept with the file: the next run need not read it to know its
- * sums
+ * record.c - store the sums of a staged file with it, so that the next run need not read it
  *
  *     user.limefs.staged = "1 SIZE MTIME.NS CKSUM ADLER32 MD5 data ORDINAL:CKSUM ... +MORE"
  *
- * with "-" for a sum that was not taken. What follows "data" are the cksums of
- * ildg-binary-data; earlier versions wrote nothing from there on.
+ * with "-" for a sum that was not computed. The cksums of ildg-binary-data follow "data"; the
+ * format of earlier versions ends before it.
  *
- * It holds for a file that still has that size and that time (rounded down, where its file
+ * The record is valid while the file has that size and that time (rounded down, if its file
  * system keeps less of it).
  */
 #define _GNU_SOURCE
@@ -58,7 +57,7 @@ int stage_record_store(int fd, const struct stat *source, const struct stage_dig
     size_t all = n + (d->has_data ? print_data(text + n, sizeof text - n, d) : 0);
     if (fsetxattr(fd, name, text, all, 0) == 0)
         return 0;
-    /* A file system may have no room for so much. */
+    /* Without the data sums: the file system may limit the size of an attribute. */
     return all > n && fsetxattr(fd, name, text, n, 0) == 0 ? 0 : -errno;
 }
 
@@ -73,7 +72,7 @@ static bool parse_md5(const char *text, unsigned char out[STAGE_MD5_BYTES])
     return true;
 }
 
-/* Digits, and what ends them, which is passed over. */
+/* Parses digits and the character `end` behind them, and skips both. */
 static bool take_number(const char **text, char end, uint64_t most, uint64_t *out)
 {
     char *after;

@@ -1,10 +1,10 @@
 /*
- * remote.c - requests of many threads over one connection to a job
+ * remote.c - send requests of many threads over one connection to a job
  *
- * One thread receives; who has asked sleeps until it has found the answer. The first thing that
- * goes wrong with the connection ends it for good: the gate takes back what was asked for, and
- * the window is left as it is from then on. A rank that still writes out of it writes what is
- * written locally as well.
+ * One thread receives; a thread that has sent a request sleeps until its reply has arrived. The
+ * first error of the connection ends it permanently: the gate cancels the writes in flight, and
+ * the window is not changed any more. A rank that still writes from the window writes the same
+ * bytes that this process writes locally.
  */
 #define _GNU_SOURCE
 #include "remote.h"
@@ -23,12 +23,12 @@
 enum {
     BLOCK_LEAST = 4 << 20,
     BLOCK_MOST = 16 << 20,
-    SYNC_PATIENCE = 20, /* a disk may take so many times longer over it */
-    SLOTS = 32,         /* requests in flight: more than the pump has threads */
+    SYNC_PATIENCE = 20, /* a sync may take so many times the timeout */
+    SLOTS = 32,         /* requests in flight, more than the job's pump has threads */
     POLL_MS = 200,
 };
 
-/* A request that waits for its reply. */
+/* A request and its reply. */
 struct slot {
     bool used, answered;
     uint64_t tag;
@@ -41,14 +41,14 @@ struct stage_remote {
     struct limejob_channel channel;
     struct limejob_window window;
     size_t block_bytes;
-    uint64_t mapped; /* bytes of the window; those that blocks take are fewer */
-    uint64_t gate;   /* where in it: not 0 takes all writes back */
+    uint64_t mapped; /* bytes mapped; window.bytes counts only the blocks */
+    uint64_t gate;   /* offset in the window; nonzero cancels all writes */
     int timeout_ms;
     pthread_t receiver, preparer;
     bool has_receiver, has_preparer;
     atomic_bool ending;
     pthread_mutex_t sending;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t some;
     struct slot slots[SLOTS];
     uint64_t tag;
@@ -56,7 +56,7 @@ struct stage_remote {
     char why[LIMEJOB_TEXT_MAX];
 };
 
-/* ---- the end of it ---- */
+/* ---- failure ---- */
 
 static void give_up(struct stage_remote *r, const char *why)
 {
@@ -81,7 +81,7 @@ bool stage_remote_is_gone(struct stage_remote *r, const char **why)
 
 /* ---- replies ---- */
 
-/* False: it answers nothing that was asked. */
+/* Returns false if the reply belongs to no request. */
 static bool deliver(struct stage_remote *r, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
@@ -157,7 +157,7 @@ static struct slot *take_slot(struct stage_remote *r, uint16_t opcode)
     return slot;
 }
 
-/* False after `ms`. */
+/* Returns false after `ms`, unless a reply or a failure has come. */
 static bool wait_for_reply(struct stage_remote *r, struct slot *slot, int ms)
 {
     struct timespec until;
@@ -172,7 +172,7 @@ static bool wait_for_reply(struct stage_remote *r, struct slot *slot, int ms)
     return answered || stage_remote_is_gone(r, NULL);
 }
 
-/* Sends a request that `slot` waits for. 0 or -errno: what the job says, or -EPIPE. */
+/* Sends the request and waits for its reply. Returns the job's code, or -EPIPE. */
 static int ask(struct stage_remote *r, struct slot *slot, const struct limejob_packet *request,
                uint64_t *value)
 {
@@ -194,7 +194,7 @@ static int ask(struct stage_remote *r, struct slot *slot, const struct limejob_p
     return err;
 }
 
-/* Begins a request; NULL: there is no job any more. */
+/* Creates a request. NULL: the job has gone, or out of memory. */
 static struct limejob_packet *begin(struct stage_remote *r, uint16_t opcode, struct slot **slot)
 {
     struct limejob_packet *request = malloc(sizeof *request);
@@ -216,7 +216,7 @@ static int identity_of(int fd, struct limefile_identity *identity)
     return 0;
 }
 
-/* The name that the file has now: ranks on other hosts go by it. */
+/* Returns the file's present name, by which ranks on other hosts open it. */
 static int name_of(int fd, char path[LIMEJOB_PATH_MAX])
 {
     char link[LIMEFILE_FD_PATH_MAX];
@@ -228,7 +228,7 @@ static int name_of(int fd, char path[LIMEJOB_PATH_MAX])
     return 0;
 }
 
-/* What ranks elsewhere have found is this file if it is still what they were to find. */
+/* Ranks on other hosts compare the identity that was sent, so the file must still have it. */
 static int check_opened(struct stage_remote_file *f, int fd,
                         const struct limefile_identity *asked, bool writing)
 {
@@ -241,7 +241,7 @@ static int check_opened(struct stage_remote_file *f, int fd,
     return err;
 }
 
-/* The job gets this descriptor. */
+/* Opens the file in the job, which gets this descriptor. */
 static int ask_to_open(struct stage_remote *r, int fd, bool writing,
                        struct stage_remote_file *out)
 {
@@ -266,7 +266,7 @@ static int ask_to_open(struct stage_remote *r, int fd, bool writing,
     return err ? err : check_opened(out, fd, &identity, writing);
 }
 
-/* A target is locked: the lock goes with the open file, and must not live on in the job. */
+/* A target is locked. The job gets a new open file description, without the lock. */
 int stage_remote_open(struct stage_remote *r, int fd, bool writing,
                       struct stage_remote_file *out)
 {
@@ -302,8 +302,8 @@ int stage_remote_sync(struct stage_remote_file *f)
     return ask_of_file(f, LIMEJOB_SYNC);
 }
 
-/* Until when a write may be obeyed: also by ranks that see no gate, or whose client was killed.
- */
+/* The time in ns after which no rank may start the write, even if the rank does not see the
+ * gate or this client was killed. */
 static uint64_t latest(const struct stage_remote *r)
 {
     struct timespec now;
@@ -346,7 +346,7 @@ int stage_remote_write(struct stage_remote_file *f, const char *data, size_t n, 
 
 /* ---- the connection ---- */
 
-/* Every rank gets a stripe of each block. */
+/* A block has a stripe for each rank. */
 static size_t block_bytes(const struct limejob_greeting *g)
 {
     uint64_t bytes = BLOCK_LEAST;
@@ -377,8 +377,8 @@ int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,
     int err = r ? 0 : -ENOMEM;
     if (r) {
         init(r, timeout);
-        /* How large blocks are the number of ranks says; the window holds the largest ones,
-         * of which only what is used takes memory. */
+        /* The number of ranks determines the block size. The window has room for the largest
+         * blocks; unused pages take no memory. */
         r->gate = (uint64_t)blocks * BLOCK_MOST;
         uint64_t bytes = r->gate + LIMEJOB_ALIGN;
         err = limejob_window_create(&r->window, bytes);
@@ -401,7 +401,7 @@ int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,
             stage_remote_free(r);
         return err;
     }
-    /* Only what the blocks take is to become huge pages. */
+    /* Only the blocks' part of the window shall become huge pages. */
     r->mapped = r->window.bytes;
     r->window.bytes = r->block_bytes * blocks;
     r->has_preparer = pthread_create(&r->preparer, NULL, prepare, r) == 0;

@@ -1,4 +1,4 @@
-/* stage.c - the list: a thread for each file that is under way, and a queue of results */
+/* stage.c - stage a list of files, with one thread per file in progress, and queue results */
 #define _GNU_SOURCE
 #include "stage.h"
 #include "file.h"
@@ -11,7 +11,7 @@
 #include <time.h>
 
 enum {
-    RESULTS_MAX = 8192, /* of about 3 KB: no file is begun while so many are not released */
+    RESULTS_MAX = 8192, /* of about 3 KB; no file begins while so many are not released */
 };
 
 struct node {
@@ -20,7 +20,7 @@ struct node {
     struct node *next;
 };
 
-/* A thread, which stages one file after another. */
+/* A thread that stages one file after another. */
 struct worker {
     struct stage *stage;
     struct stage_ring ring;
@@ -32,13 +32,13 @@ struct stage {
     const struct stage_item *items;
     size_t count;
     struct stage_remote *remote;
-    char job_failure[STAGE_REASON_MAX]; /* "" if none */
+    char job_failure[STAGE_REASON_MAX]; /* "" if the job has not failed */
 
     pthread_mutex_t lock;
-    pthread_cond_t some;  /* a result, or a thread less */
-    pthread_cond_t fewer; /* results, or nothing more to do */
-    size_t unreleased;    /* results, with those of files under way */
-    size_t next;          /* item that nobody has taken */
+    pthread_cond_t some;  /* signals a new result, or a thread that has ended */
+    pthread_cond_t fewer; /* signals a released result, or the stop */
+    size_t unreleased;    /* number of results, including files in progress */
+    size_t next;          /* subscript of the next item to stage */
     struct node *first, **last;
     unsigned running, thread_count, ring_count;
     atomic_uint_fast64_t moved;
@@ -48,7 +48,8 @@ struct stage {
 
 /* ---- threads ---- */
 
-/* The next item's. NULL: there is none, or no memory; what is missing at the end has failed. */
+/* Creates the next item's node. NULL: no item is left, or out of memory; an item without a
+ * result in the end has failed. */
 static struct node *begin_next(struct stage *s)
 {
     while (s->unreleased >= RESULTS_MAX && !atomic_load(&s->stopped))
@@ -108,7 +109,7 @@ static void connect_job(struct stage *s, unsigned blocks)
         memcpy(s->job_failure, text, sizeof text);
 }
 
-/* Memory, and then threads, for so many files at once. */
+/* Allocates memory and starts threads for `count` files at once. */
 static int start_workers(struct stage *s, unsigned count)
 {
     unsigned blocks = stage_ring_blocks(count);
@@ -126,7 +127,7 @@ static int start_workers(struct stage *s, unsigned count)
             s->running = ++s->thread_count;
     }
     pthread_mutex_unlock(&s->lock);
-    return s->thread_count ? 0 : err; /* perhaps fewer at once */
+    return s->thread_count ? 0 : err; /* fewer threads are enough */
 }
 
 int stage_start(const struct stage_options *options, const struct stage_item *items,
@@ -184,7 +185,7 @@ void stage_result_release(struct stage_result *result)
 {
     stage_words_release(&result->words);
     stage_words_release(&result->unverified);
-    struct node *node = (struct node *)result; /* its first member */
+    struct node *node = (struct node *)result; /* the node begins with it */
     struct stage *s = node->stage;
     pthread_mutex_lock(&s->lock);
     s->unreleased--;
@@ -238,7 +239,7 @@ int stage_space(const struct stage_item *items, size_t count, const char *folder
         uint64_t has = stage_target_has(items[i].target);
         if (lstat(items[i].target, &st) == 0 && S_ISREG(st.st_mode) &&
             (uint64_t)st.st_size == items[i].size)
-            continue; /* likely there */
+            continue; /* it is probably up to date */
         *needed += items[i].size > has ? items[i].size - has : 0;
     }
     return 0;

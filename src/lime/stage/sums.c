@@ -1,4 +1,4 @@
-/* sums.c - cksum, Adler-32 and MD5; SciDAC checksums of sites that no block holds whole */
+/* sums.c - compute cksum, Adler-32 and MD5, and SciDAC checksums of sites across two blocks */
 #include "sums.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ bool stage_digest_agrees(const struct stage_digest *a, const struct stage_digest
            (!(both & STAGE_MD5) || memcmp(a->md5, b->md5, STAGE_MD5_BYTES) == 0);
 }
 
-/* "-fips": MD5 identifies files here and protects nothing, so FIPS mode must not forbid it. */
+/* "-fips": MD5 only identifies files here, so FIPS mode must not forbid it. */
 static int init_md5(struct stage_sums *s)
 {
     s->md5 = EVP_MD_CTX_new();
@@ -37,7 +37,7 @@ static int init_md5(struct stage_sums *s)
 
 int stage_sums_init(struct stage_sums *s, unsigned kinds)
 {
-    /* isa-l takes and gives the complement of the register, which cksum begins with 0. */
+    /* isa-l takes and returns the complement of the register, which is initially 0 in cksum. */
     *s = (struct stage_sums){.kinds = kinds | STAGE_CKSUM, .crc = UINT32_MAX, .adler32 = 1};
     return kinds & STAGE_MD5 ? init_md5(s) : 0;
 }
@@ -196,7 +196,7 @@ static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data
     memcpy(s->carry, data + (n - s->carried), s->carried);
 }
 
-/* The next one that is summed while it passes; false if there is none. */
+/* Selects the next field that is summed during the copy. Returns false if none is left. */
 static bool begin_field(struct stage_fieldsums *s)
 {
     while (!s->passing && s->next < fields_of(s)) {
@@ -237,7 +237,7 @@ void stage_fieldsums_add(struct stage_fieldsums *s, const void *data, size_t n, 
 int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
                                 struct limefile_checksum *found)
 {
-    if (begin_field(s)) /* it has not come to its end */
+    if (begin_field(s)) /* the file ended inside the field */
         end_field(s);
     for (size_t i = 0; i < fields_of(s); i++) {
         struct limefile_field field, as;

@@ -1,4 +1,4 @@
-/* target.c - temporary files: locked, resumed, renamed; and what a copy has beside its bytes */
+/* target.c - lock, resume and rename the temporary file; copy the source's metadata to it */
 #define _GNU_SOURCE
 #include "target.h"
 #include "descriptor.h"
@@ -18,22 +18,22 @@
 #define TEMP_SUFFIX ".limefs-stage"
 
 enum {
-    TRIES = 16, /* to open a temporary that others rename, or adopt, at the same time */
+    TRIES = 16, /* attempts to open a temporary file that other runs rename or adopt */
     JOURNAL_BYTES = 512,
 };
 
 static const struct stage_target none = {.folder = -1, .port = {.fd = -1, .direct = -1}};
 
-/* ---- what tells files apart, and what a copy has beside its bytes ---- */
+/* ---- identity and metadata ---- */
 
-/* The device's number may be another one after a restart. */
+/* Ignores the device number, which may change at a restart. */
 static bool is_same_state(const struct limefile_identity *a, const struct limefile_identity *b)
 {
     return !(limefile_identity_differences(a, b) & (LIMEFILE_INO | LIMEFILE_STATE));
 }
 
-/* Gives a file mode, times, owner and group of the source, as cp -p: where the owner cannot be
- * kept, nobody gets his rights by set-id bits. */
+/* Sets mode, times, owner and group of the source, as cp -p does: if the owner or group cannot
+ * be kept, no set-id bit or group permission gives its rights to another user. */
 static int adopt(int fd, const struct stat *source)
 {
     const struct timespec times[] = {source->st_atim, source->st_mtim};
@@ -69,7 +69,7 @@ int stage_existing_lock(struct stage_existing *e, const char *path, const struct
     return err;
 }
 
-/* 0 if the name leads to that file or to none, -EEXIST if it leads to another one. */
+/* Returns 0 if the name has that file or does not exist, -EEXIST if it has another file. */
 static int check_existing(const struct stage_existing *e, int folder, const char *name)
 {
     struct stat st;
@@ -95,7 +95,7 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
-/* ".NAME.limefs-stage"; of a name that would become too long, the beginning and a hash. */
+/* Returns ".NAME.limefs-stage"; shortens a long name and adds a hash. */
 static char *temp_name(const char *name)
 {
     char *out;
@@ -122,9 +122,9 @@ static int open_folder(struct stage_target *t, const char *path)
     return err;
 }
 
-/* ---- what keeps one from opening ---- */
+/* ---- messages for a failed open ---- */
 
-enum { FOLDER_MAX = 200 }; /* of a folder's name in a sentence; a longer one is left out */
+enum { FOLDER_MAX = 200 }; /* a longer directory name is left out of a message */
 
 static int folder_length(const struct stage_target *t)
 {
@@ -159,7 +159,7 @@ const char *stage_kind_of(const struct stat *st)
     }
 }
 
-/* What has the temporary's name and is not a file of ours; NULL: it may be ours. */
+/* Describes a file with the temporary's name that is not ours; NULL if it may be ours. */
 static const char *stranger(const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
@@ -184,7 +184,7 @@ static void explain_temp(const struct stage_target *t, int err, char *why, size_
 
 /* ---- opening ---- */
 
-/* Ours alone: nobody has put a link or another's file there. */
+/* Fails if the file is a link, has another name, or belongs to another user. */
 static int check_temp(int fd, struct stat *st)
 {
     if (fstat(fd, st) != 0)
@@ -192,14 +192,14 @@ static int check_temp(int fd, struct stat *st)
     return stranger(st) ? -EPERM : 0;
 }
 
-/* Where a file system has no locks, there are none. */
+/* Succeeds without a lock on a file system that has no locks. */
 static int lock_temp(int fd)
 {
     int err = limefile_lock(fd);
     return err == -EBUSY || err == 0 ? err : 0;
 }
 
-/* 1: the name in the folder leads to another file than `mine`, or to none. */
+/* Returns 1 if the name in the directory does not exist or has another file than `mine`. */
 static int has_moved(const struct stage_target *t, const char *name, const struct stat *mine)
 {
     struct stat st;
@@ -208,15 +208,15 @@ static int has_moved(const struct stage_target *t, const char *name, const struc
     return st.st_dev != mine->st_dev || st.st_ino != mine->st_ino;
 }
 
-/* 1: the name is not that of the file which fd has open any more: somebody has removed it, or
- * given it to another one. Nothing may be done by name then. */
+/* Returns 1 if the name does not belong to the open file any more: another process has removed
+ * or replaced it. The file must not be changed by its name then. */
 static int is_lost(const struct stage_target *t, const char *name, int fd)
 {
     struct stat mine;
     return fstat(fd, &mine) != 0 ? -errno : has_moved(t, name, &mine);
 }
 
-/* What is another's meanwhile is left to him. */
+/* Leaves the name alone if another process has replaced the file in the meantime. */
 static int remove_temp(const struct stage_target *t)
 {
     int lost = t->port.fd < 0 ? 1 : is_lost(t, t->temp, t->port.fd);
@@ -225,9 +225,9 @@ static int remove_temp(const struct stage_target *t)
     return unlinkat(t->folder, t->temp, 0) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-/* A run that was killed when it had given the source's mode to the temporary: it is ours, and
- * we may not write into it. 1: we may now; try again. The lock, which is one that a read-only
- * file can have, keeps a run out that is just there. */
+/* A run may have been killed after it gave the source's mode to the temporary file. The file is
+ * ours then, but not writable. Returns 1 after the mode is reset: try again. A shared lock,
+ * which needs only a read-only descriptor, detects a run that is at this point now. */
 static int take_back(const struct stage_target *t)
 {
     struct stat st;
@@ -243,7 +243,7 @@ static int take_back(const struct stage_target *t)
     return err;
 }
 
-/* The lock comes first: who is at work may have made it another's already. 1: try again. */
+/* Locks first: a run in progress may just have given the file to another user. 1: try again. */
 static int hold_temp(const struct stage_target *t, int fd, struct stat *st)
 {
     int err = lock_temp(fd);
@@ -252,7 +252,7 @@ static int hold_temp(const struct stage_target *t, int fd, struct stat *st)
     if (!err)
         err = has_moved(t, t->temp, st);
     if (!err)
-        fchmod(fd, 0600); /* of a run that was killed; some file systems have no modes */
+        fchmod(fd, 0600); /* undoes a killed run's mode; fails on some file systems */
     return err;
 }
 
@@ -277,16 +277,16 @@ static int open_temp(struct stage_target *t, int flags, struct stat *st)
     return refused;
 }
 
-/* What was adopted and has got no name after all. */
+/* Restores our owner and mode of a file that was adopted, but not renamed. */
 static void make_ours(struct stage_target *t)
 {
     if (t->adopted &&
         (fchmod(t->port.fd, 0600) != 0 || fchown(t->port.fd, geteuid(), (gid_t)-1) != 0))
-        return; /* it is in the way of the next run then, which says so */
+        return; /* the file blocks the next run, which reports it */
     t->adopted = false;
 }
 
-/* Nothing empty stays behind. */
+/* Removes an empty temporary file. */
 static void leave(struct stage_target *t)
 {
     struct stat st;
@@ -297,15 +297,15 @@ static void leave(struct stage_target *t)
 
 /* ---- the journal ---- */
 
-/* Behind the copy, where a page begins that no write of the copy touches. */
+/* The journal is on the first page behind the copy, which no write of the copy touches. */
 static off_t journal_offset(const struct stage_target *t)
 {
     const off_t page = LIMEFILE_DIRECT_ALIGN;
     return (t->source.size + page - 1) / page * page;
 }
 
-/* Sets kept and kept_crc if there is a journal of this source. A journal that a crash has
- * damaged does no harm: what is kept must have its CRC. */
+/* Sets kept and kept_crc if there is a journal of this source. A damaged journal does no harm,
+ * because the kept bytes must have its CRC. */
 static void load_journal(struct stage_target *t)
 {
     char text[JOURNAL_BYTES + 1] = "", end;
@@ -344,7 +344,7 @@ static void store_journal(struct stage_target *t, uint64_t kept, uint32_t crc)
         t->has_journal = true;
 }
 
-/* ---- from the beginning to the last byte ---- */
+/* ---- open and allocate ---- */
 
 int stage_target_open(struct stage_target *t, const char *path,
                       const struct limefile_identity *source, char *why, size_t cap)
@@ -398,9 +398,9 @@ int stage_target_allocate(struct stage_target *t)
     return st.st_size >= size || ftruncate(t->port.fd, size) == 0 ? 0 : -errno;
 }
 
-/* ---- on the disk ---- */
+/* ---- sync ---- */
 
-/* -EAGAIN: what ranks have written and not synced went with them. */
+/* -EAGAIN: the job has gone, and bytes that its ranks had not synced are lost. */
 static int sync_temp(struct stage_target *t, int (*sync)(int))
 {
     int err = t->port.remote ? stage_remote_sync(t->port.remote) : 0;
@@ -428,27 +428,27 @@ int stage_target_sync(struct stage_target *t)
 int stage_target_adopt(struct stage_target *t, const struct stat *source,
                        const struct stage_digest *digest)
 {
-    stage_record_store(t->port.fd, source, digest); /* the next run reads the file without it */
+    stage_record_store(t->port.fd, source, digest); /* without it the next run reads the file */
     t->adopted = true;
     int err = adopt(t->port.fd, source);
     return err ? err : fsync(t->port.fd) == 0 ? 0 : -errno;
 }
 
-/* ---- the name ---- */
+/* ---- rename ---- */
 
-/* By the inode itself: who exchanges the temporary meanwhile changes nothing. -EEXIST; any
- * other failure: it cannot be done here. */
+/* Links the open inode, so a replaced temporary name does no harm. Returns -EEXIST, or another
+ * error if it cannot be done here. */
 static int link_it(const struct stage_target *t)
 {
     char path[LIMEFILE_FD_PATH_MAX];
     limefile_fd_path(t->port.fd, path);
     if (linkat(AT_FDCWD, path, t->folder, t->name, AT_SYMLINK_FOLLOW) != 0) {
         int err = -errno;
-        /* NFS says -EEXIST of its own link, if it had to ask twice. */
+        /* NFS returns -EEXIST for its own link if it has repeated the request. */
         if (err != -EEXIST || is_lost(t, t->name, t->port.fd) != 0)
             return err;
     }
-    remove_temp(t); /* a failure leaves it for stage_target_tidy() */
+    remove_temp(t); /* after a failure stage_target_tidy() removes it */
     return 0;
 }
 
@@ -459,7 +459,7 @@ static int rename_without_replacing(const struct stage_target *t)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    /* A file system that knows no such thing. */
+    /* The file system does not support RENAME_NOREPLACE. */
     if (fstatat(t->folder, t->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return -EEXIST;
     return renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno;
@@ -476,7 +476,7 @@ static int give_name(const struct stage_target *t, const struct stage_existing *
     int err = link_it(t);
     if (err == 0 || (err == -EEXIST && !existing->exists))
         return err;
-    err = check_temp_is_ours(t); /* it may have failed because there is no such file any more */
+    err = check_temp_is_ours(t); /* the temporary file may be gone */
     if (err)
         return err;
     if (!existing->exists)
@@ -495,7 +495,7 @@ int stage_target_rename(struct stage_target *t, const struct stage_existing *exi
     if (err)
         return err;
     free(t->temp);
-    t->temp = NULL; /* it is no more */
+    t->temp = NULL; /* the name does not exist any more */
     err = is_lost(t, t->name, t->port.fd);
     if (err)
         return err > 0 ? STAGE_TEMP_EXCHANGED : err;

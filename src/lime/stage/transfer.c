@@ -1,9 +1,9 @@
 /*
- * transfer.c - a ring of blocks: read, passed on, written
+ * transfer.c - copy a file through a ring of blocks that are read, passed on and written
  *
- * Around the page cache no processor copies anything, so both are free for the sums. What a
- * direct write can't do (the end that is not a whole page, file systems without it) goes
- * through the page cache, and the kernel starts to write it at once.
+ * Direct I/O copies nothing through the page cache, which leaves the processors free for the
+ * sums. Bytes that a direct write can't handle (an incomplete last page, file systems without
+ * O_DIRECT) go through the page cache, and the kernel starts to write them at once.
  */
 #define _GNU_SOURCE
 #include "transfer.h"
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    BLOCKS = 32, /* of all files under way together, */
-    LEAST = 3,   /* and of each: read, passed, written */
+    BLOCKS = 32, /* of all files in progress */
+    LEAST = 3,   /* of one file: one each to read, sum and write */
 };
 
 /* ---- one block ---- */
@@ -38,7 +38,7 @@ void stage_port_close(struct stage_port *port)
 
 static int read_locally(const struct stage_port *port, const struct stage_block *b)
 {
-    const char *bytes; /* b->data: blocks begin with pages */
+    const char *bytes; /* equals b->data, because blocks are page-aligned */
     ssize_t got = 0;
     if (port->direct >= 0 && !limefile_is_cached(port->fd, b->offset, b->n))
         got = limefile_read_around(port->direct, b->data, b->n, b->offset, &bytes);
@@ -48,8 +48,7 @@ static int read_locally(const struct stage_port *port, const struct stage_block 
     return limefile_fd_read_exact(port->fd, b->data + done, b->n - done, b->offset + done);
 }
 
-/* Ranks of a job that has failed may still use its window, so the block gets memory of its
- * own. */
+/* Ranks of a failed job may still use its window, so the block then gets its own memory. */
 static int read_block(const struct stage_port *port, struct stage_block *b, size_t bytes)
 {
     if (b->lender && port->remote &&
@@ -74,7 +73,7 @@ static int write_block(const struct stage_port *port, const struct stage_block *
     if (whole) {
         int err = limefile_fd_write(port->direct, b->data, whole, b->offset);
         if (err == -EINVAL)
-            whole = 0; /* the file system refuses it after all */
+            whole = 0; /* the file system refuses O_DIRECT */
         else if (err)
             return err;
     }
@@ -98,7 +97,7 @@ static void fail(struct stage_ring *r, int err, bool writing, uint64_t offset)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Waits until *reached exceeds `number`. False: something has failed. */
+/* Waits until *reached exceeds `number`. False: an error has occurred. */
 static bool wait_for(struct stage_ring *r, const uint64_t *reached, uint64_t number)
 {
     pthread_mutex_lock(&r->lock);

@@ -1,4 +1,4 @@
-/* main.c - which sub-command, or which old program's name */
+/* main.c - run the sub-command, or the program of C-LIME or Lemon, that is called */
 #include "tool.h"
 
 #include <fcntl.h>
@@ -77,7 +77,7 @@ static int dispatch(int argc, char **argv)
     return TOOL_UNUSABLE;
 }
 
-/* A file that is opened must never take the place of a stream that the caller closed. */
+/* An opened file must never take the descriptor of a standard stream that the caller closed. */
 static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -85,8 +85,8 @@ static void fill_standard_streams(void)
             _exit(TOOL_BAD);
 }
 
-/* Large arrays grow without a hole behind them, and are given back when they are freed, also
- * after the first, which would raise the threshold. Buffers for a sum stay below it. */
+/* Larger blocks are mapped, so arrays grow without holes and free() returns them to the system.
+ * A threshold that is set does not rise at the first free(). Buffers for sums stay below it. */
 static void keep_memory_small(void)
 {
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 {
     fill_standard_streams();
     keep_memory_small();
-    signal(SIGXFSZ, SIG_IGN); /* EFBIG says it, and what was unfinished is taken away */
+    signal(SIGXFSZ, SIG_IGN); /* write() fails with EFBIG instead; cleanup follows */
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc == 0 ? "lime" : slash ? slash + 1 : argv[0];
     const struct command *compat = find(compat_names, COUNT(compat_names), name);

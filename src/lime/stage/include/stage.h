@@ -1,10 +1,10 @@
 /*
- * stage.h - copies of containers that are verified on their way and appear whole or not at all
+ * stage.h - copy a list of containers, and verify each copy before it gets its target's name
  *
- * A list of files is copied, several at once. Each file is first looked at (plan.h: its
- * structure, its fields), then copied (transfer.h) into a temporary file beside its target
- * (target.h), and gets its name only when its sums, the SciDAC checksums in it, and the
- * structure of what was written are right, and all of it is on the disk. docs/staging.md.
+ * Threads copy several files at once. For each file the thread reads its structure and fields
+ * (plan.h), copies it (transfer.h) into a temporary file next to its target (target.h), and
+ * renames that only when its sums, its SciDAC checksums and the structure of the written file
+ * are right, and all bytes are on the disk. docs/staging.md.
  *
  * Nothing here prints. Results are as in limefile.h.
  */
@@ -25,27 +25,26 @@ enum {
 };
 
 struct stage_options {
-    unsigned kinds;         /* of enum stage_sum_kind */
+    unsigned kinds;         /* sums to compute, of enum stage_sum_kind */
     unsigned files_at_once; /* 1..STAGE_FILES_AT_ONCE_MAX */
-    bool any;               /* what is no container is copied, too */
-    bool strict;            /* a warning is a failure, and a field that is not verified */
-    bool force;             /* another file that has the target's name is replaced */
-    bool check_there;       /* what is there already is read and compared */
-    bool verify_target;     /* what was written is read again from the disk */
-    uint64_t
-        checkpoint;     /* bytes after which is noted how far a file is synced; 0: as is best */
-    const char *socket; /* of a running limefs-io, or NULL */
-    unsigned job_timeout; /* seconds without an answer after which it has failed */
+    bool any;               /* also copy files that are not containers */
+    bool strict;            /* a warning, or an unverified field, is a failure */
+    bool force;             /* replace another file that has the target's name */
+    bool check_there;       /* if the target is up to date, read and compare it, too */
+    bool verify_target;     /* read the copy again from the disk */
+    uint64_t checkpoint;    /* bytes between checkpoints of a copy; 0: automatic */
+    const char *socket;     /* of a running limefs-io, or NULL */
+    unsigned job_timeout;   /* seconds without a reply after which the job has failed */
 };
 
 struct stage_item {
     char *source, *target;
-    uint64_t size; /* for the progress; what the file has in the end is looked up later */
-    dev_t device;  /* of the source when the list was made; inode 0: unknown */
+    uint64_t size; /* bytes, for the progress; stage_file_run() reads it again */
+    dev_t device;  /* of the source when the list was built; inode 0: unknown */
     ino_t inode;
 };
 
-/* Sentences, at most STAGE_WORDS_MAX of them; `more` were left out. */
+/* At most STAGE_WORDS_MAX messages; `more` counts those that were left out. */
 struct stage_words {
     char *line[STAGE_WORDS_MAX];
     unsigned count;
@@ -54,23 +53,23 @@ struct stage_words {
 
 enum stage_status {
     STAGE_STAGED,
-    STAGE_THERE,   /* it had been staged before, and nothing was done */
-    STAGE_FAILED,  /* there is a reason; under the target's name is what was there before */
-    STAGE_STOPPED, /* by stage_stop() */
+    STAGE_THERE,   /* an earlier run staged it; nothing was done */
+    STAGE_FAILED,  /* `reason` is set; an existing target is unchanged */
+    STAGE_STOPPED, /* stage_stop() has interrupted it */
 };
 
 struct stage_result {
     enum stage_status status;
     const struct stage_item *item;
     char reason[STAGE_REASON_MAX]; /* without the file's name */
-    bool judged;                   /* the next is known: the file was examined in this run */
+    bool judged;                   /* `verdict` is set: this run examined the file */
     enum limefile_verdict verdict; /* on the source; docs/verdicts.md */
     struct stage_words words;      /* warnings */
-    struct stage_words unverified; /* data without a checksum that can be compared, and why */
+    struct stage_words unverified; /* data without a comparable checksum, and why */
     uint64_t size, records;
-    uint64_t resumed;  /* bytes that an earlier try had left */
-    uint64_t verified; /* fields whose checksum is right */
-    bool read;         /* all of it was, and so compared */
+    uint64_t resumed;  /* bytes kept from an earlier run */
+    uint64_t verified; /* number of fields with the right checksum */
+    bool read;         /* all data were read and compared */
     bool sized, container, has_digest;
     struct stage_digest digest;
     char lfn[LIMEFILE_LFN_MAX];
@@ -79,32 +78,33 @@ struct stage_result {
 
 struct stage;
 
-/* Items must outlive it. -errno; a job that does not answer is no failure (stage_job_failure).
- */
+/* Starts the threads. `items` must outlive the stage. Returns -errno; a job that does not
+ * answer is not an error (stage_job_failure). */
 int stage_start(const struct stage_options *, const struct stage_item *items, size_t count,
                 struct stage **out);
 
-/* A file that is done with, in the order in which they are: 1, to be released. 0: none within
- * that time. -1: there will be none. *moved: bytes of all files that are done with so far. */
+/* Waits for a finished file, in the order in which they finish. Returns 1 and a result to be
+ * released, 0 after the timeout, or -1 if no file is left. *moved: bytes copied so far, of all
+ * files. */
 int stage_next(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
 
-/* Before stage_free(). While thousands are not released nothing more is begun, so that a caller
- * may wait with them for the first item that is under way, and for nothing else. */
+/* Call it before stage_free(). No file begins while thousands of results are not released, so a
+ * caller may hold them until the first item in progress is finished, but for nothing else. */
 void stage_result_release(struct stage_result *);
 
-/* How many records of data have no checksum, or one that cannot be compared. */
+/* Returns how many data records have no checksum, or one that cannot be compared. */
 uint64_t stage_unverified_count(const struct stage_result *);
 
-/* What is under way is brought to where it can be resumed, and nothing else is begun. */
+/* Begins no further file, and interrupts those in progress where they can be resumed. */
 void stage_stop(struct stage *);
 
-/* Why the job is not used (any more), or NULL. */
+/* Returns why the job is not used (any more), or NULL. */
 const char *stage_job_failure(struct stage *);
 
-void stage_free(struct stage *); /* after stage_next() has said -1 */
+void stage_free(struct stage *); /* after stage_next() has returned -1 */
 
-/* How many bytes the targets will need beyond what is there, and how many `folder`'s file
- * system has. -errno. */
+/* Computes the bytes that the targets need in addition to existing ones, and the bytes that the
+ * file system of the directory `folder` has free. -errno. */
 int stage_space(const struct stage_item *items, size_t count, const char *folder,
                 uint64_t *needed, uint64_t *available);
 

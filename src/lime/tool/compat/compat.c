@@ -1,4 +1,4 @@
-/* compat.c - programs with the names that C-LIME and Lemon have for them */
+/* compat.c - programs that replace those of C-LIME and Lemon under their names */
 #define _GNU_SOURCE
 #include "container.h"
 #include "copy.h"
@@ -38,7 +38,7 @@ static int put(const struct container *c, const struct limefile_record *record)
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-/* A number as atoi() takes it, but nothing that is none. */
+/* Parses a number like atoi(), but rejects other text. */
 static bool parse_number(const char *text, const char *what, uint32_t *out)
 {
     char *end;
@@ -51,8 +51,8 @@ static bool parse_number(const char *text, const char *what, uint32_t *out)
     return true;
 }
 
-/* The first record of a type or, if `type` is NULL, the one with that number in its message.
- * `what`: it, for a message. */
+/* Writes the first record of a type or, if `type` is NULL, the record `inside` of message
+ * `number`. `what` names it in a message. */
 static int extract(const char *path, const char *type, uint32_t number, uint32_t inside,
                    const char *what)
 {
@@ -108,14 +108,14 @@ const struct command compat_lime_extract_type = {
     .run = run_type};
 
 enum {
-    LONG_LIME = 64000, /* data of this length and more are not shown */
+    LONG_LIME = 64000, /* data of at least so many bytes are not printed */
     LONG_LEMON = 4096,
 };
 
 struct style {
     uint64_t long_bytes;
-    const char *binary; /* how it speaks of data that are not ASCII */
-    bool harmless;      /* nothing may steer the terminal */
+    const char *binary; /* the text printed for data that are not ASCII */
+    bool harmless;      /* replace control characters, as the output is a terminal */
 };
 
 static bool is_ascii(const char *data, size_t n)
@@ -144,7 +144,7 @@ static int print_data(struct limefile_source *source, const struct limefile_reco
     }
     if (style->harmless)
         limefile_text_defuse(data, "\t\n");
-    printf("Data:           \"%s\" \n", data); /* up to a NUL, as it always was */
+    printf("Data:           \"%s\" \n", data); /* ends at a NUL, as in C-LIME */
     return 0;
 }
 
@@ -164,7 +164,7 @@ static void print_head(const struct limefile_record *r, const struct style *styl
     printf("ME flag:        %d\n", r->me);
 }
 
-/* Record by record, so that what stands before a fault is shown. */
+/* Prints one record after another, so that records before a fault are printed. */
 static int print_all(const char *path, int fd, const struct style *style)
 {
     struct limefile_fd file;
@@ -245,7 +245,7 @@ static int run_pack(int argc, char **argv)
             .folder = AT_FDCWD,
             .list_name = argv[1],
             .follow_links = true,
-            .force = true, /* as C-LIME does */
+            .force = true, /* C-LIME replaces it, too */
             .announce = announce,
         };
         printf("msg rec   bytes type\n");
@@ -289,7 +289,7 @@ static int unpack(struct container *c)
         message_output(folder, "open", LIMEFILE_E_OUTPUT_INPUT);
         outdir_close(&dir);
     } else {
-        dir.without_sync = true; /* as C-LIME does */
+        dir.without_sync = true; /* C-LIME does not sync either */
         status = unpack_records(c, &dir) ? container_fault_message(c) : TOOL_BAD;
         outdir_close(&dir);
     }

@@ -1,4 +1,4 @@
-/* container.c - open containers, report what is wrong with them, find their records */
+/* container.c - open and index containers, report their faults, find their records */
 #define _GNU_SOURCE
 #include "container.h"
 #include "limebeginning.h"
@@ -35,7 +35,7 @@ static void count_deviation(void *context, const struct limefile_finding *findin
         ++*deviations;
 }
 
-/* The file does not begin with a record header: says on stderr what it is instead. */
+/* Reports on stderr what the file is, as it does not begin with a record header. */
 static int refuse_beginning(struct container *c)
 {
     struct limefile_finding finding;
@@ -44,7 +44,7 @@ static int refuse_beginning(struct container *c)
         message(c->path, "%s", CONTAINER_FOREIGN);
         return TOOL_UNUSABLE;
     }
-    if (c->beginning == 1) { /* of another version */
+    if (c->beginning == 1) { /* an unknown version of the format */
         finding = *limefile_index_fault(c->index);
         c->beginning = finding.code;
     }
@@ -153,7 +153,7 @@ const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX])
 }
 
 enum {
-    LISTED_MAX = 20, /* ordinals named when a type is not enough */
+    LISTED_MAX = 20, /* ordinals in the message for an ambiguous type */
 };
 
 static void explain_missing(const struct container *c, const char *word)
@@ -169,7 +169,7 @@ static void explain_missing(const struct container *c, const char *word)
         message(c->path,
                 "record '%s': no such record; there are %" PRIu64 ", 'lime ls' lists them",
                 type_shown(word, strlen(word), shown), limefile_index_count(c->index));
-    container_fault_message(c); /* it may stand behind the fault */
+    container_fault_message(c); /* the record may be behind the fault */
 }
 
 static void explain_ambiguous(const struct container *c, const struct limefile_record *first,
@@ -209,7 +209,7 @@ static bool by_type(const struct container *c, const char *type, size_t len,
     return true;
 }
 
-/* True if the word looks like a number or two; *found then says whether it is there. */
+/* Returns true if the word looks like a number or two; *found: the record exists. */
 static bool by_number(const struct container *c, const char *word, struct limefile_record *out,
                       bool *found)
 {
@@ -234,7 +234,7 @@ bool select_record(const struct container *c, const char *word, bool as_type,
     char decoded[LIMEFILE_TYPE_BYTES + 2];
     if (as_type || !by_number(c, word, out, &found)) {
         found = by_type(c, word, strlen(word), out, &said);
-        if (!found && !said) { /* as 'lime ls' shows it */
+        if (!found && !said) { /* the word may be a type as 'lime ls' prints it */
             size_t len = limefile_name_decode(word, strlen(word), decoded, sizeof decoded);
             found = by_type(c, decoded, len, out, &said);
         }

@@ -1,4 +1,4 @@
-/* copy.c - where the data of a record come from, and messages of copies that fail */
+/* copy.c - open and copy the data of a new record, and report copies that fail */
 #define _GNU_SOURCE
 #include "copy.h"
 #include "limefile.h"
@@ -135,7 +135,7 @@ static bool copy_stream(struct feed *feed, int out, const char *out_name, uint64
             return false;
         }
         *bytes += (uint64_t)got;
-        progress->total += (uint64_t)got; /* nobody knows what is to come */
+        progress->total += (uint64_t)got; /* the total is unknown in advance */
         progress_add(progress, (uint64_t)got);
     }
 }
@@ -150,13 +150,13 @@ bool feed_run(struct feed *feed, int out, const char *out_name, uint64_t offset,
            feed_is_unchanged(feed);
 }
 
-/* A file without a name in that directory, or in /tmp where it cannot have one. */
+/* Creates a file without a name in that directory or, if it does not support that, in /tmp. */
 static int tempfile_unnamed(const char *folder)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
-    FILE *file = tmpfile(); /* that file system has no such thing */
+    FILE *file = tmpfile();
     fd = file ? fcntl(fileno(file), F_DUPFD_CLOEXEC, 3) : -1;
     int err = errno;
     if (file)

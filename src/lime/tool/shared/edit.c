@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 100,                   /* to lock a file that other processes replace */
-    STEP_BYTES = 16 * 1024 * 1024, /* in between, signals come through */
+    TRIES = 100,                   /* attempts to lock a file that other processes replace */
+    STEP_BYTES = 16 * 1024 * 1024, /* signals are handled between steps */
 };
 
 static int lock(const char *path, int fd, bool test)
@@ -37,7 +37,7 @@ static void note(void *context, const char *text)
     message(edit->c.path, "edit: recover: %s", text);
 }
 
-/* The end is as a crash leaves it, or no container is there. */
+/* Reports that the file is not a container, or ends as a crash leaves it. */
 static int refuse_tail(struct edit *edit)
 {
     struct limefile_survey survey;
@@ -52,8 +52,8 @@ static int refuse_tail(struct edit *edit)
     return TOOL_BAD;
 }
 
-/* Does to deviations what limefs -o rw does: clears our own marks, leaves the harmless ones and
- * refuses message flags that contradict each other. */
+/* Treats deviations like limefs -o rw: clears our own marks, ignores harmless ones, and refuses
+ * contradictory message flags. */
 static int recover(struct edit *edit)
 {
     struct limefile_source *source = edit->c.source;
@@ -90,8 +90,8 @@ static int begin(struct edit *edit)
     return status;
 }
 
-/* The path leads to another file than the one that is open, or to none: a process that had the
- * lock before has replaced it. */
+/* Returns true if another process, which had the lock before, has replaced the file at
+ * `path`. */
 static bool is_replaced(const char *path, int fd)
 {
     struct stat named, opened;
@@ -148,7 +148,7 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
     progress_to(progress, done);
 }
 
-/* Links are followed, so that they stay what they are. */
+/* Replaces the file behind symbolic links; the links remain. */
 static int rewrite_at(const struct limefile_rewrite *what, char *real)
 {
     struct limefile_rewrite to = *what;
@@ -205,9 +205,9 @@ int edit_insert(struct edit *edit, const struct limefile_record *after,
     return rewrite(edit, after, NULL, insert);
 }
 
-/* ---- new records ---- */
+/* ---- append ---- */
 
-/* A signal cuts what has been written of the record, but comes between no steps of a commit. */
+/* A signal cuts the bytes written for the record, but cannot interrupt a commit. */
 bool edit_append(struct edit *edit, const char *type, bool begins_message, struct feed *feed,
                  struct progress *progress)
 {
@@ -260,9 +260,10 @@ int record_append(struct edit *edit, const char *type, const void *data, size_t 
     return good ? TOOL_GOOD : edit_take_back(edit);
 }
 
-/* ---- other data in a record ---- */
+/* ---- replace data ---- */
 
-/* A signal waits for the end of a step; the process ends when the old data are settled. */
+/* A signal takes effect between two steps; the old data are restored before the process
+ * ends. */
 static bool put_steps(struct edit *edit, struct feed *feed, const struct limefile_redo *redo,
                       struct progress *progress)
 {

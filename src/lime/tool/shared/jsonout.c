@@ -70,7 +70,7 @@ json_t *jsonout_hex(uint32_t value)
     return json_sprintf("%08" PRIx32, value);
 }
 
-/* What a finding has, or should have. */
+/* Formats the actual or expected value of a finding. */
 static json_t *measured(const struct limefile_finding *f, uint64_t value)
 {
     if (f->code == LIMEFILE_D_CHECKSUM) /* two sums */
@@ -102,7 +102,7 @@ static void print(FILE *out, json_t *value, size_t flags)
     while (*c) {
         size_t plain = strcspn(c, "\x7f");
         fwrite(c, 1, plain, out);
-        for (c += plain; *c == 0x7f; c++) /* to jansson an ordinary character */
+        for (c += plain; *c == 0x7f; c++) /* jansson does not escape DEL */
             fputs("\\u007f", out);
     }
     free(line);
@@ -156,7 +156,7 @@ void jsonout_list_print(const char *name, FILE *list)
     char text[BUFSIZ];
     printf(", \"%s\": [", name);
     if (list)
-        fseek(list, 2, SEEK_SET); /* the comma before the first element */
+        fseek(list, 2, SEEK_SET); /* skip the comma before the first element */
     for (size_t n; list && (n = fread(text, 1, sizeof text, list)) > 0;)
         fwrite(text, 1, n, stdout);
     putchar(']');

@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* The kernel's list of mounts tells what is on the folder's device. */
+/* Looks up the directory's device in the kernel's list of mounts. */
 bool is_in_limefs(const char *folder)
 {
     struct stat st;
@@ -36,24 +36,24 @@ bool is_in_limefs(const char *folder)
 
 #define ATTRIBUTE "user.lime."
 
-enum { FAULT_MAX = 128, /* as in the format of read_fault() */ TYPE_AT = 16 };
+enum { FAULT_MAX = 128, /* matches the format of read_fault() */ TYPE_AT = 16 };
 
 struct entry {
-    uint64_t ordinal, offset; /* of its header */
-    uint64_t bytes, next;     /* next: where the next header is */
+    uint64_t ordinal, offset; /* offset of the header */
+    uint64_t bytes, next;     /* next: offset of the next header */
     char *name;
 };
 
 struct mounted {
     struct limefile_source source;
     int folder;
-    struct entry *entry; /* in their order, one a record */
+    struct entry *entry; /* one per record, by ordinal */
     size_t count, room;
-    struct limefile_finding fault; /* code 0: none */
-    uint64_t size;                 /* with what follows the fault */
+    struct limefile_finding fault; /* code 0: no fault */
+    uint64_t size;                 /* including bytes behind the fault */
 };
 
-/* ---- the list_records of records ---- */
+/* ---- list the records ---- */
 
 bool mounted_is(const char *folder)
 {
@@ -66,7 +66,7 @@ bool mounted_is(const char *folder)
            getxattr(folder, ATTRIBUTE "records", count, sizeof count) > 0;
 }
 
-/* "012-type": its ordinal; 0 for anything else. */
+/* Returns the ordinal in "012-type", or 0 for another name. */
 static uint64_t ordinal_of(const char *name)
 {
     uint64_t ordinal;
@@ -74,7 +74,8 @@ static uint64_t ordinal_of(const char *name)
     return end && limefile_text_number(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
 }
 
-/* Records come in their order, and their faces, which have the same numbers, after them all. */
+/* limefs lists all records in order, then their faces (the same data in other formats), which
+ * have the same ordinals. */
 static bool is_face(const struct mounted *m, uint64_t ordinal)
 {
     return ordinal && m->count && ordinal <= m->entry[m->count - 1].ordinal;
@@ -109,7 +110,7 @@ static int list_records(struct mounted *m)
     return err;
 }
 
-/* Each record's place follows from those before it. */
+/* Computes each record's offset from the records before it. */
 static int measure(struct mounted *m)
 {
     uint64_t offset = 0, data_end;
@@ -140,8 +141,7 @@ int mounted_data(const struct mounted *m, uint64_t ordinal)
     return fd < 0 ? -errno : fd;
 }
 
-/* With -o verify=open, data that are bad cannot be opened: so this goes by the record's path.
- */
+/* Uses the record's path: with -o verify=open, a record with bad data cannot be opened. */
 int mounted_attribute(const struct mounted *m, uint64_t ordinal, const char *name,
                       char value[MOUNTED_VALUE_MAX])
 {
@@ -160,7 +160,7 @@ static int read_flag(const struct mounted *m, size_t i, const char *name)
     return len < 0 ? len : strcmp(value, "1") == 0;
 }
 
-/* Its reserved parts are as they should be. */
+/* Builds a header whose reserved parts have their normal values. */
 static int make_header(const struct mounted *m, size_t i,
                        unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
@@ -176,11 +176,11 @@ static int make_header(const struct mounted *m, size_t i,
     if (!err)
         err = limefile_header_encode(&header, raw);
     if (!err)
-        memcpy(raw + TYPE_AT, type, (size_t)len); /* also one of 128 bytes */
+        memcpy(raw + TYPE_AT, type, (size_t)len); /* the type may have 128 bytes */
     return err;
 }
 
-/* As it is in the container, unless that is being written to. */
+/* Reads the header from the container, unless the container is being written to. */
 static int put_header(const struct mounted *m, size_t i,
                       unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
@@ -196,7 +196,7 @@ static int put_header(const struct mounted *m, size_t i,
 
 /* ---- the source ---- */
 
-/* The record in whose bytes, from its header to its padding, that one is. */
+/* Finds the record that contains the offset, from its header to its padding. */
 static size_t find_record(const struct mounted *m, uint64_t offset)
 {
     size_t low = 0, high = m->count;
@@ -254,7 +254,7 @@ static int size_mounted(struct limefile_source *source, uint64_t *size)
     return 0;
 }
 
-/* Behind the last record that the mount shows. */
+/* Reports the fault behind the last record that the mount shows. */
 static bool fault_of_mounted(struct limefile_source *source, uint64_t offset,
                              struct limefile_finding *out)
 {
@@ -266,9 +266,9 @@ static bool fault_of_mounted(struct limefile_source *source, uint64_t offset,
 static const struct limefile_source_ops ops = {
     .read = read_mounted, .size = size_mounted, .fault = fault_of_mounted};
 
-/* ---- all of it ---- */
+/* ---- open and close ---- */
 
-/* The attribute has the fault's word, offset, ordinal, have and want, and the file's size. */
+/* Parses the attribute: the fault's word, offset, ordinal, have, want, and the file's size. */
 static int read_fault(struct mounted *m)
 {
     char text[FAULT_MAX], word[FAULT_MAX];
@@ -280,7 +280,7 @@ static int read_fault(struct mounted *m)
     if (sscanf(text, "%127s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word,
                &fault->offset, &fault->ordinal, &fault->have, &fault->want, &m->size) != 6)
         return -EPROTO;
-    fault->code = -EIO; /* also for the word of another errno */
+    fault->code = -EIO; /* an errno has another word */
     for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_RECORDS; code++)
         if (strcmp(limefile_error_word(code), word) == 0)
             fault->code = code;

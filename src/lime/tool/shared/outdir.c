@@ -1,4 +1,4 @@
-/* outdir.c - files in one folder, and nowhere else */
+/* outdir.c - write records to files in a directory */
 #define _GNU_SOURCE
 #include "outdir.h"
 #include "copy.h"

@@ -1,4 +1,4 @@
-/* pack.c - lists of files that become records, and the container made of them */
+/* pack.c - create a container from a list of files */
 #define _GNU_SOURCE
 #include "pack.h"
 #include "container.h"
@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 struct pack_entry {
-    size_t text; /* subscript of texts: the type, NUL-terminated, and so the path ... */
+    size_t text; /* subscript in texts: the type, a NUL and, unless named, the path */
     uint8_t type_len;
-    bool named; /* ... but where it follows from the type */
+    bool named; /* the path follows from the type */
     bool mb, me;
 };
 
-/* What 'lime unpack' calls the i-th one. */
+/* Computes the name that 'lime unpack' gives to record i. */
 static void name_of(size_t i, const char *type, size_t type_len,
                     char name[LIMEFILE_NAME_MAX + 1])
 {
@@ -42,7 +42,7 @@ static bool reserve(struct packlist *list, size_t text)
     return limefile_reserve(&list->texts, &list->text_capacity, list->text_size + text, 1);
 }
 
-/* Copies path and type. False after a message: out of memory. */
+/* Adds copies of path and type. Returns false after a message: out of memory. */
 static bool packlist_add(struct packlist *list, const char *path, const char *type,
                          size_t type_len, bool mb, bool me)
 {
@@ -121,20 +121,20 @@ bool packlist_type_is_bad(const char *path, const char *type, size_t type_len)
 }
 
 enum {
-    LINE_BYTES = 8192, /* a path, a type with %XX, and more */
+    LINE_BYTES = 8192, /* path, type with %XX, and other columns */
 };
 
-/* Hands out the lines of a text file. */
+/* Reads a text file line by line. */
 struct lines {
     const char *name;
     FILE *file;
     uint64_t number;
-    bool failed; /* after a message */
+    bool failed; /* a message was printed */
     size_t len;
-    char line[LINE_BYTES]; /* without its end */
+    char line[LINE_BYTES]; /* without the newline */
 };
 
-/* regular: nothing else will do; what is no file could keep us waiting, or never end. */
+/* regular: refuses other files, which could block or never end. */
 static bool lines_open(struct lines *l, int folder, const char *path, const char *name,
                        bool regular)
 {
@@ -181,7 +181,7 @@ static bool lines_next(struct lines *l)
     return true;
 }
 
-/* False if reading failed on the way. */
+/* Returns false if a read has failed. */
 static bool lines_close(struct lines *l)
 {
     fclose(l->file);
@@ -243,7 +243,7 @@ bool packlist_read_manifest(struct packlist *list, int folder, const char *folde
             if (l.len > 0 && l.line[0] != '#')
                 good = manifest_line(list, &l);
         good = lines_close(&l) && good;
-        if (good && l.number == 0) { /* of an empty container there is the heading */
+        if (good && l.number == 0) { /* even an empty container has the heading */
             message(name, "it is empty, so nothing says what to pack");
             good = false;
         }
@@ -281,7 +281,7 @@ static bool list_line(struct packlist *list, const struct lines *l, char *text, 
         return bad_line(l, "more than two words; separate path and type by a TAB if spaces "
                            "belong to them");
     if (!tab)
-        type[word] = '\0'; /* C-LIME overlooks what follows */
+        type[word] = '\0'; /* ignore further words like C-LIME */
     return !packlist_type_is_bad(path, type, strlen(type)) &&
            packlist_add(list, path, type, strlen(type), mb, false);
 }
@@ -310,21 +310,21 @@ bool packlist_read_list(struct packlist *list, const char *path, bool tabs)
 }
 
 enum {
-    SMALL = 64 * 1024, /* up to here data go through the writer's buffer */
+    SMALL = 64 * 1024, /* longer data bypass the writer's buffer */
 };
 
 /* The container that is being written. */
 struct output {
     const struct packing *packing;
-    const char *target; /* what it will be, for messages */
+    const char *target; /* final name, for messages */
     struct limefile_writer *writer;
     const struct limefile_output *file;
-    bool writing; /* after a failure: it was the writing that failed */
+    bool writing; /* a failure concerns the output, not the input */
     uint32_t message, record;
     struct progress progress;
 };
 
-/* One file on its way into it. */
+/* A file that becomes a record. */
 struct input {
     char name[PATH_MAX]; /* for messages */
     int fd;
@@ -402,7 +402,7 @@ static int put_record(struct output *out, const struct pack_item *item, const st
 
 static bool put_item(struct output *out, const struct pack_item *item)
 {
-    static struct input in; /* static for its size */
+    static struct input in; /* static, as it is large */
     const struct packing *p = out->packing;
     if (!input_open(&in, p, item))
         return false;
@@ -420,7 +420,7 @@ static bool put_item(struct output *out, const struct pack_item *item)
     return !err;
 }
 
-/* For the bar only, so what cannot be looked at does not matter here. */
+/* Only for the progress bar, so errors are ignored. */
 static uint64_t total_of(const struct packing *p)
 {
     struct stat st;
@@ -469,8 +469,7 @@ static bool is_packed(const struct packing *p, const char *path,
     return is;
 }
 
-/* Nothing is created if the target is an input: it could be a part of a container in a mount.
- */
+/* Checks all inputs before it creates a file, which could be in a mounted input container. */
 static int open_output(const struct packing *p, const char *target, struct limefile_output *out)
 {
     int err = limefile_output_find(out, target);

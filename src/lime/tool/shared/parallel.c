@@ -15,29 +15,29 @@
 
 enum {
     CHILDREN_MAX = 64,
-    WAITING_MIN = 4,       /* children if the work mostly waits */
-    CHILD_BYTES = 1 << 30, /* of the machine's memory for each child; most need a few MiB */
-    AHEAD = 8,             /* files for each child that may be held until they are printed */
+    WAITING_MIN = 4,       /* minimum of children if the work mostly waits */
+    CHILD_BYTES = 1 << 30, /* memory of the machine per child; most need a few MiB */
+    AHEAD = 8,             /* files per child that may be held until they are printed */
     STATUS_LOST = 100,     /* exit status of a child that could not hold its output */
 };
 
-/* A file that has been started and not printed. */
+/* A file that is started, but not yet printed. */
 struct slot {
     pid_t pid;    /* 0: the child has ended */
-    int out, err; /* what the child prints: files in memory */
+    int out, err; /* memfds that hold the child's output */
     unsigned threads;
     int how; /* as waitpid() returns it */
 };
 
 struct run {
     const struct parallel *all;
-    struct slot *slots; /* of a ring */
+    struct slot *slots; /* a ring */
     size_t slot_count;
-    unsigned children_max, children, processors, threads; /* used by all children */
-    size_t turn;                                          /* the file to be printed */
-    size_t next;                                          /* the file to be started */
-    bool any_printed;                                     /* on stdout, by files before, */
-    bool prints;                                          /* and by the file to be printed */
+    unsigned children_max, children, processors, threads; /* threads of all children */
+    size_t turn;                                          /* the file to print next */
+    size_t next;                                          /* the file to start next */
+    bool any_printed;                                     /* earlier files printed on stdout */
+    bool prints;                                          /* file `turn` printed on stdout */
     int worst;
     struct progress bar;
 };
@@ -62,7 +62,7 @@ static _Noreturn void run_child(const struct run *run, const struct slot *slot)
 {
     for (size_t i = run->turn; i < run->next; i++)
         close_slot(find_slot(run, i));
-    __fpurge(stdout); /* it is the parent's */
+    __fpurge(stdout); /* the buffer belongs to the parent */
     clearerr(stdout);
     setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
     if (dup2(slot->out, STDOUT_FILENO) < 0 || dup2(slot->err, STDERR_FILENO) < 0)
@@ -74,9 +74,9 @@ static _Noreturn void run_child(const struct run *run, const struct slot *slot)
     _exit(status);
 }
 
-/* ---- children, seen from the parent ---- */
+/* ---- the parent ---- */
 
-/* The next file gets its share of the processors that no other file uses. */
+/* Returns the next file's share of the processors that no other file uses. */
 static unsigned count_threads(const struct run *run)
 {
     size_t left = run->all->list->count - run->next;
@@ -97,7 +97,7 @@ static bool start_file(struct run *run)
     pid_t parent = getpid();
     slot.pid = slot.out < 0 || slot.err < 0 ? -1 : fork();
     if (slot.pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* SIGTERM may be ignored */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child may ignore SIGTERM */
         if (getppid() != parent)
             _exit(STATUS_LOST);
         run_child(run, &slot);
@@ -120,7 +120,7 @@ static void start_files(struct run *run)
         started = start_file(run);
 }
 
-/* Waits until a child has ended. This process may have children that are not its own. */
+/* Waits until a child has ended, which may be one that parallel_run() has not started. */
 static void wait_child(struct run *run)
 {
     int how;
@@ -186,7 +186,7 @@ static void end_file(struct run *run, int status)
     run->turn++;
 }
 
-/* Prints the file whose turn it is; its child has ended. */
+/* Prints file `turn`, whose child has ended. */
 static void print_file(struct run *run)
 {
     struct slot *slot = find_slot(run, run->turn);
@@ -199,7 +199,7 @@ static void print_file(struct run *run)
     end_file(run, is_lost ? TOOL_UNUSABLE : WEXITSTATUS(slot->how));
 }
 
-/* Examines the file whose turn it is in this process. */
+/* Examines file `turn` in this process. */
 static void run_here(struct run *run)
 {
     const struct parallel *all = run->all;
@@ -237,7 +237,7 @@ static unsigned count_children(const struct parallel *all, unsigned processors)
 
 static void run_files(struct run *run)
 {
-    signal(SIGCHLD, SIG_DFL); /* if it is ignored, waitpid() reports no child */
+    signal(SIGCHLD, SIG_DFL); /* waitpid() reports no child while it is ignored */
     while (run->turn < run->all->list->count) {
         start_files(run);
         if (run->turn < run->next && !find_slot(run, run->turn)->pid)

@@ -1,4 +1,4 @@
-/* pathlist.c - files by name, from a list, from directories */
+/* pathlist.c - list files from operands, from --files-from and below directories */
 #define _GNU_SOURCE
 #include "pathlist.h"
 #include "limeoutput.h"
@@ -16,7 +16,7 @@
 
 static const char digits[] = "0123456789";
 
-/* Compares the numbers at the beginning of both, of any length, and moves behind them. */
+/* Compares the numbers, of any length, at the start of both, and skips them. */
 static int compare_numbers(const char **a, const char **b)
 {
     *a += strspn(*a, "0");
@@ -89,8 +89,7 @@ static int by_name(const void *a, const void *b)
     return name_compare(*(char *const *)a, *(char *const *)b);
 }
 
-/* 0, or why not all of it could be read. A link that has taken a folder's place meanwhile is
- * not followed either. */
+/* Returns 0 or an errno. Does not follow a link that has just replaced a directory. */
 static int read_names(const char *path, bool follow, struct names *names)
 {
     int err = directory_each(AT_FDCWD, path, follow ? 0 : O_NOFOLLOW, add_name, names);
@@ -112,8 +111,8 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* The temporary files of outputs, of changed containers and of lime stage; those of a series of
- * checkpoints, and its lock. */
+/* Temporary files of outputs, rewritten containers, lime stage and checkpoint series, and locks
+ * of series. */
 bool walk_is_working_file(const char *name)
 {
     return limefile_output_is_temporary(name) ||
@@ -190,7 +189,7 @@ static bool put(struct pathlist *list, struct pathlist_item item)
     return true;
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 static bool put_fault(struct pathlist *list, const struct walk_entry *entry)
 {
@@ -231,7 +230,7 @@ static bool take_entry(void *context, const struct walk_entry *entry)
     }
 }
 
-/* ---- all ways ---- */
+/* ---- the list ---- */
 
 static bool add_path(struct pathlist *list, const char *path)
 {
@@ -245,7 +244,7 @@ static bool add_path(struct pathlist *list, const char *path)
                      });
 }
 
-/* Adds each line of the file `name` that is not empty, or (nul) what ends with a NUL. */
+/* Adds each nonempty line of the file `name`, or (nul) each text that ends with a NUL. */
 static bool add_lines(struct pathlist *list, const char *name, bool nul)
 {
     char *line = NULL;

@@ -1,4 +1,4 @@
-/* tool.c - messages, options, exit statuses and numbers, the same in all sub-commands */
+/* tool.c - messages, options, exit statuses and numbers that all sub-commands share */
 #define _GNU_SOURCE
 #include "tool.h"
 #include "limeildg.h"
@@ -105,14 +105,14 @@ void progress_end(struct progress *p)
 /* ---- messages ---- */
 
 static const char *program = "lime";
-static int stdout_error; /* errno of the first flush that failed */
+static int stdout_error; /* errno of the first failed flush */
 
 void message_program(const char *name)
 {
     program = name;
 }
 
-/* "file: text", or "text"; NULL where there is no memory. To be freed. */
+/* Formats "file: text", or "text". NULL: out of memory. The caller frees it. */
 __attribute__((format(printf, 2, 0))) static char *compose(const char *file, const char *format,
                                                            va_list args)
 {
@@ -138,7 +138,7 @@ __attribute__((format(printf, 2, 0))) static void say(const char *file, const ch
 {
     char *line = compose(file, format, args);
     progress_hide();
-    flush_stdout(); /* so that both streams stay in order on one terminal */
+    flush_stdout(); /* keeps both streams in order on a terminal */
     fprintf(stderr, "%s: %s\n", program, line ? line : "out of memory");
     free(line);
 }
@@ -328,7 +328,7 @@ const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX])
 
 enum { WORDS_MAX = 2 * LIMEFILE_LFN_MAX };
 
-/* What is said, harmless. */
+/* Formats a text and replaces control characters. */
 __attribute__((format(printf, 2, 0))) static void defused(char text[WORDS_MAX],
                                                           const char *format, va_list args)
 {

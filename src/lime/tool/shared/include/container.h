@@ -1,4 +1,4 @@
-/* container.h - a container that a sub-command works on: open, indexed, faults in words */
+/* container.h - open and index a container for a sub-command, and report its faults */
 #ifndef CONTAINER_H
 #define CONTAINER_H
 
@@ -10,46 +10,44 @@ struct container {
     int fd;
     struct limefile_fd file;
     struct limefile_index *index;
-    uint64_t
-        deviations; /* of the structure, without warnings; of an index that was built here */
-    int beginning;  /* as limefile_beginning() returns it; 1: a container, or not known */
+    uint64_t deviations; /* of the structure, without warnings; only of an index built here */
+    int beginning;       /* result of limefile_beginning(); 1: a container, or unknown */
 
     struct limefile_source *source;
     struct mounted *mounted; /* or NULL; then fd is -1 */
 };
 
-/* Opens and indexes. Returns an exit status: TOOL_GOOD (also where the index ends at a
- * fault), TOOL_BAD or TOOL_UNUSABLE after a message. Call container_close() only after
- * TOOL_GOOD. */
+/* Opens and indexes. Returns an exit status: TOOL_GOOD (even if the index ends at a fault), or
+ * TOOL_BAD or TOOL_UNUSABLE after a message. Call container_close() only after TOOL_GOOD. */
 int container_open(struct container *, const char *path);
 
-/* The same; also of a folder as which limefs shows a container. */
+/* The same; also opens a directory as which limefs shows a container. */
 int container_open_shown(struct container *, const char *path);
 
-/* What comes before the index, which the caller builds: 0, or < 0 after a message. Closing it
- * does no harm whatever it was. */
+/* Opens without building the index, which the caller does. Returns 0, or < 0 after a message.
+ * container_close() is allowed after both. */
 int container_open_source(struct container *, const char *path);
 
 void container_close(struct container *);
 
-/* What a message says of a file that is not a container. */
+/* The message for a file that is not a container. */
 #define CONTAINER_FOREIGN "not a LIME container (no record header at offset 0)"
 
-/* A descriptor for the data of a record that the caller closes, or -errno; the record then says
- * where they are in that file. */
+/* Opens the data of a record: a descriptor that the caller closes, or -errno. Sets data_offset
+ * to their offset in that file. */
 int container_open_data(const struct container *, struct limefile_record *record);
 
-/* For a script: why the container could not be opened. */
+/* Returns a short text, for scripts, on why the container could not be opened. */
 const char *container_failure_text(const struct container *);
 
-/* Says on stderr why and where the index ends, if it does. Returns TOOL_GOOD if it does not,
+/* Prints on stderr why and where the index ends early. Returns TOOL_GOOD if it does not,
  * TOOL_UNUSABLE if the file could not be read there, else TOOL_BAD. */
 int container_fault_message(const struct container *);
 
-/* "FILE: offset N: record R: reason", on stderr; of a warning, "FILE: warning: ...". */
+/* Prints "FILE: offset N: record R: reason", or "FILE: warning: ...", on stderr. */
 void finding_message(const char *path, const struct limefile_finding *, bool is_warning);
 
-/* The type as people may see it: %XX for what a terminal or a table cannot bear. */
+/* Returns the type with %XX for bytes that are unsafe in a terminal or a table. */
 #define TYPE_SHOWN_MAX (3 * LIMEFILE_TYPE_BYTES + 1)
 const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX]);
 
@@ -59,9 +57,9 @@ int open_with_message(const char *path, int flags);
 /* ---- records ---- */
 
 /*
- * `word` is an ordinal ("3"), message.record ("2.1"), a type, or the name that the record
- * has in a mount ("003-ildg-binary-data"); `as_type`: a type whatever it looks like.
- * False after a message that says what to name instead.
+ * `word` is an ordinal ("3"), message.record ("2.1"), a type, or the record's file name in a
+ * mount ("003-ildg-binary-data"); `as_type`: always a type. Returns false after a message that
+ * names the alternatives.
  */
 bool select_record(const struct container *, const char *word, bool as_type,
                    struct limefile_record *out);

@@ -1,4 +1,4 @@
-/* copy.h - where the data of a record come from, and messages of copies that fail */
+/* copy.h - open and copy the data of a new record, and report copies that fail */
 #ifndef COPY_H
 #define COPY_H
 
@@ -9,43 +9,43 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* All data of the record, out of the container in `in`, to stdout. */
+/* Returns a copy of all data of a record, from the container `in` to stdout. */
 struct limefile_copy copy_to_stdout(int in, const struct limefile_record *);
 
-/* Whether an input still is as it was before: data that change while they are copied would make
- * a record that never was. */
+/* Returns true if an input is unchanged. A record that is copied while its input changes would
+ * contain a mixture of old and new data. */
 bool copy_is_unchanged(int in, const struct stat *before);
 
-/* The failure of a copy in words: the file that failed, and how. */
+/* Reports a failed copy: the file that failed, and how. */
 void copy_message(const struct limefile_copy *, const char *in_name, const char *out_name,
                   int code);
 
-/* ---- where the data of a record come from: a file, a pipe, standard input ("-") ---- */
+/* ---- data of a new record: from a file, a pipe or standard input ("-") ---- */
 
 struct feed {
     const char *name; /* for messages */
     int fd;
     struct stat st;
-    bool sized; /* a file: st.st_size bytes from its beginning; else all until the end comes */
+    bool sized; /* the data are st.st_size bytes at offset 0; else all bytes up to EOF */
 };
 
-/* False after a message. A file that is `container` itself is refused. */
+/* Returns false after a message. Refuses the file `container` itself. */
 bool feed_open(struct feed *, const char *path, int container);
-/* A sized one of n bytes in memory. */
+/* Creates a sized feed of n bytes in memory. Returns false after a message. */
 bool feed_memory(struct feed *, const char *name, const void *data, size_t n);
 void feed_close(struct feed *);
 
-/* All of it to `out` at that offset; *bytes: how many. False after a message, which names
- * `out_name` where it was the writing that failed. */
+/* Copies all data to `out` at `offset`; *bytes: how many. Returns false after a message, which
+ * names `out_name` if a write has failed. */
 bool feed_run(struct feed *, int out, const char *out_name, uint64_t offset,
               struct progress *progress, uint64_t *bytes);
 
-/* Only [from, from + n) of a sized one. */
+/* Copies only [from, from + n) of a sized feed. */
 bool feed_part(struct feed *, uint64_t from, uint64_t n, int out, const char *out_name,
                uint64_t offset, struct progress *progress);
 
-/* Makes a sized one of it, in an unnamed file in the folder of `beside`. False after a message.
- */
+/* Makes a feed sized: copies it to an unnamed file in the directory of the file `beside`.
+ * Returns false after a message. */
 bool feed_collect(struct feed *, const char *beside);
 
 #endif

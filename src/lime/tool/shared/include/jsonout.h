@@ -17,28 +17,28 @@
 
 /* ---- values ---- */
 
-/* True if the text is UTF-8. */
+/* Returns true if the text is UTF-8. */
 bool jsonout_is_utf8(const char *text);
 
-/* A string; bytes that are not UTF-8 become %XX. NULL for NULL. */
+/* Returns a string, with %XX for bytes that are not UTF-8. NULL for NULL. */
 json_t *jsonout_string(const char *text);
 
-/* The same; null for NULL and "". */
+/* Returns such a string, but null for NULL and "". */
 json_t *jsonout_string_or_null(const char *text);
 
-/* An integer; above INT64_MAX, which jansson's integers cannot exceed, a real number. */
+/* Returns an integer or, above INT64_MAX, the maximum of jansson's integers, a real number. */
 json_t *jsonout_integer(uint64_t);
 
-/* The same; null for 0. */
+/* Returns such a number, but null for 0. */
 json_t *jsonout_integer_or_null(uint64_t);
 
-/* A list of integers; null for an empty one. */
+/* Returns a list of integers; null for an empty one. */
 json_t *jsonout_integers(const uint64_t *, unsigned count);
 
-/* A string of 8 hexadecimal digits. */
+/* Returns a string of 8 hexadecimal digits. */
 json_t *jsonout_hex(uint32_t);
 
-/* An object; null for NULL. */
+/* Returns an object; null for NULL. */
 json_t *jsonout_finding(const struct limefile_finding *);
 
 /* ---- printing ---- */
@@ -55,7 +55,7 @@ void jsonout_members(const char *before, json_t *members, const char *after);
 
 /* ---- lists that are printed later ---- */
 
-/* Creates an empty list, in a file in the kernel's memory. Returns 0 or -errno. */
+/* Creates an empty list in a memfd. Returns 0 or -errno. */
 int jsonout_list_create(FILE **list);
 
 void jsonout_list_add(FILE *list, json_t *);
@@ -63,6 +63,6 @@ void jsonout_list_add(FILE *list, json_t *);
 /* Prints the list as a member that is not the first of its object; NULL is an empty list. */
 void jsonout_list_print(const char *name, FILE *list);
 
-void jsonout_list_release(FILE *list); /* or NULL */
+void jsonout_list_release(FILE *list); /* NULL is allowed */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * mounted.h - a container that limefs shows as a directory, as the bytes that it has: headers
- * are attributes of its records, their data are read from the files.
+ * mounted.h - read a container that limefs shows as a directory as if it were the file: headers
+ * come from attributes of its records, data from their files.
  *
  * Damage to padding below the mount is not visible; damage to headers, and the fault that ends
  * the list of records, are.
@@ -12,21 +12,21 @@
 
 struct mounted;
 
-/* True if the folder is one. False, with errno, if it is anything else. */
+/* Returns true if the directory is such a container. Otherwise false, with errno. */
 bool mounted_is(const char *folder);
 
-/* 0, -errno; -ESTALE: it has been changed meanwhile. */
+/* Returns 0 or -errno; -ESTALE: the container has changed in the meantime. */
 int mounted_open(const char *folder, struct mounted **out);
-void mounted_close(struct mounted *); /* NULL: nothing happens */
+void mounted_close(struct mounted *); /* NULL is allowed */
 
-/* Lives as long as it is open. */
+/* Returns the source, which lives until mounted_close(). */
 struct limefile_source *mounted_source(struct mounted *);
 
-/* The data of a record, from its first byte: a descriptor that the caller closes, or -errno. */
+/* Opens the data of a record. Returns a descriptor that the caller closes, or -errno. */
 int mounted_data(const struct mounted *, uint64_t ordinal);
 
-/* The attribute user.lime.NAME of a record, whether or not its data can be opened: its length,
- * or -errno. The value is NUL-terminated. */
+/* Reads the attribute user.lime.NAME of a record, whether or not its data can be opened.
+ * Returns its length, or -errno. The value is NUL-terminated. */
 #define MOUNTED_VALUE_MAX 512
 int mounted_attribute(const struct mounted *, uint64_t ordinal, const char *name,
                       char value[MOUNTED_VALUE_MAX]);

@@ -1,4 +1,4 @@
-/* outdir.h - a folder that records are unpacked into, a file each */
+/* outdir.h - write records to files in a directory */
 #ifndef OUTDIR_H
 #define OUTDIR_H
 
@@ -8,19 +8,20 @@
 struct outdir {
     const char *path; /* not owned */
     int fd;
-    bool without_sync; /* files are not synced one by one, but by outdir_finish() */
+    bool without_sync; /* outdir_finish() syncs all files at once */
 };
 
-/* Makes the folder if it is not there. must_be_empty: -ENOTEMPTY if it holds anything. */
+/* Opens the directory, creates it if needed. must_be_empty: -ENOTEMPTY if it has entries.
+ * Removes temporary files of killed processes. Returns 0 or -errno. */
 int outdir_open(struct outdir *, const char *path, bool must_be_empty);
 void outdir_close(struct outdir *);
 
-/* Brings the files' names, and the files without_sync, to the disk. 0 or -errno. */
+/* Syncs the files' names and, if without_sync, the files. Returns 0 or -errno. */
 int outdir_finish(const struct outdir *);
 
-/* Writes a record's data to a new file, never to one that a link of that name leads to.
- * replace: it takes the place of an old file of that name, or link. False after a message; the
- * old file is what it was then, as after a signal. */
+/* Writes a record's data to a new file and follows no link of that name. replace: replaces an
+ * existing file or link. Returns false after a message; an existing file is unchanged then, and
+ * after a signal. */
 bool outdir_save(const struct outdir *, const struct container *,
                  const struct limefile_record *, const char *name, bool replace,
                  struct progress *);

@@ -1,10 +1,10 @@
 /*
  * parallel.h - run a command on many files in parallel, printing results in order
  *
- * Each file is examined by a process of its own, so the work prints as if it were alone, and a
- * crash costs one file. The output of a file is held in memory until the files before it have
- * been printed. A single file is examined in this process; so is each file for which no process
- * can be started.
+ * Each file is examined by its own process, so the work prints as if it were alone, and a crash
+ * costs one file. The output of a file is held in memory until the files before it have been
+ * printed. A single file is examined in this process; so is each file for which no process can
+ * be started.
  */
 #ifndef PARALLEL_H
 #define PARALLEL_H
@@ -16,15 +16,15 @@ struct parallel {
     unsigned processors;         /* to use; 0: all */
     bool waits;          /* the work mostly waits for storage: use 4 processes at least */
     const char *action;  /* for messages and the progress bar */
-    const char *between; /* goes to stdout between the output of two files; or NULL */
+    const char *between; /* printed on stdout between the output of two files; or NULL */
     void *context;
 
-    /* Examines a file with `threads` threads, in a child process as a rule. Returns an exit
+    /* Examines a file with `threads` threads, normally in a child process. Returns an exit
      * status. */
     int (*work)(void *context, const struct pathlist_item *, unsigned threads);
 
-    /* Prints what replaces the standard output of a file whose process crashed; `why` has been
-     * printed as a message. Or NULL. */
+    /* Prints the replacement for the standard output of a file whose process crashed; `why` has
+     * been printed as a message. Or NULL. */
     void (*lost)(void *context, const struct pathlist_item *, const char *why);
 };
 

@@ -1,4 +1,4 @@
-/* pathlist.h - the files that a command works on: named, listed in a file, found in folders */
+/* pathlist.h - list the files that a command works on: operands, --files-from, -r */
 #ifndef PATHLIST_H
 #define PATHLIST_H
 
@@ -10,34 +10,33 @@ struct command;
 
 struct pathlist_item {
     char *path;    /* owned by the list */
-    uint64_t size; /* 0 if it cannot be told */
-    bool found;    /* in a directory: it need not be a container */
+    uint64_t size; /* bytes; 0: unknown */
+    bool found;    /* in a directory, so it need not be a container */
 
-    /* Only in a list with pathlist_options.all: what is not a file to be examined. */
-    const char *skipped; /* why not: a symbolic link ... */
-    int error;           /* errno: the file or directory could not be read */
+    /* Only with pathlist_options.all: an entry that cannot be examined. */
+    const char *skipped; /* the reason, such as "symbolic link" */
+    int error;           /* errno of the file or directory that could not be read */
 };
 
-/* Filled by pathlist_make(). */
+/* Built by pathlist_make(). */
 struct pathlist {
     struct pathlist_item *items;
     size_t count, capacity;
-    bool incomplete; /* something could not be read: after a message, or there is an item for it
-                      */
-    bool walk;       /* a directory means all regular files below it, and mounted containers */
+    bool incomplete; /* a read has failed: there is a message or an item */
+    bool walk;       /* a directory means all regular files and mounted containers in it */
     bool all;        /* as in pathlist_options */
-    bool open_ended; /* by -r or --files-from: there may be any number of files */
+    bool open_ended; /* -r or --files-from was given: any number of files is possible */
 };
 
-/* ---- the options that name them ---- */
+/* ---- options ---- */
 
 struct pathlist_options {
-    const char *list; /* --files-from; '-': standard input */
+    const char *list; /* --files-from; "-": standard input */
     bool nul, recursive;
-    bool all; /* the list also has what is skipped or cannot be read */
+    bool all; /* the list also has skipped and unreadable files */
 };
 
-/* Their rules, for a struct pathlist_options. */
+/* Option rules for a struct pathlist_options. */
 /* clang-format off */
 #define PATHLIST_RULES(options)                          \
     FLAG_RULE("recursive", 'r', &(options).recursive),   \
@@ -47,48 +46,47 @@ struct pathlist_options {
 
 /* ---- the list ---- */
 
-/* Of what is left of the command line after its options, and of --files-from. Found files come
- * in natural order (name_compare()); links found are not followed, so that there is no way
- * round in a circle. An exit status, after a message if it is not TOOL_GOOD. */
+/* Lists the `operands` and the files of --files-from. Found files come in natural order
+ * (name_compare()); found links are not followed, so that there is no endless recursion.
+ * Returns an exit status, after a message if it is not TOOL_GOOD. */
 int pathlist_make(struct pathlist *, const struct pathlist_options *, const struct command *,
                   int count, char **operands);
 
 void pathlist_release(struct pathlist *);
 
-/* ---- all that is in a directory and below it ---- */
+/* ---- walk through a directory ---- */
 
-/* Compares two names in natural order: a run of digits counts as a number, so that conf.9 comes
- * before conf.10; every other byte counts as it is, and a number in the place of '0' to '9'.
- * Names that differ in leading zeros alone are in the order of their bytes. Returns a number
- * less than, equal to or greater than 0. limefs._stack._natural is the same order in Python. */
+/* Compares two names in natural order: a run of digits counts as a number, so conf.9 comes
+ * before conf.10; other bytes compare as bytes, and as '0' to '9' with a number. Names that
+ * differ only in leading zeros compare as bytes. Returns a number less than, equal to or
+ * greater than 0. limefs._stack._natural is the same order in Python. */
 int name_compare(const char *a, const char *b);
 
 enum walk_kind {
-    WALK_FILE,    /* a regular one */
-    WALK_FOLDER,  /* told before what is in it */
-    WALK_WHOLE,   /* a folder that is to be one thing: what is in it is not told */
-    WALK_LINK,    /* a symbolic link: not followed */
-    WALK_WORKING, /* a temporary file of a command that runs or was killed, or a lock */
+    WALK_FILE,    /* a regular file */
+    WALK_FOLDER,  /* reported before its entries */
+    WALK_WHOLE,   /* a directory for which is_whole() is true; its entries are not reported */
+    WALK_LINK,    /* a symbolic link, not followed */
+    WALK_WORKING, /* a temporary file or lock of a running or killed command */
     WALK_OTHER,
-    WALK_FAULT, /* it cannot be looked at, or, after WALK_FOLDER, not be read to its end */
+    WALK_FAULT, /* cannot be examined or, after WALK_FOLDER, not be read to its end */
 };
 
 struct walk_entry {
-    const char *path, *name; /* the path begins with the root's */
+    const char *path, *name; /* path begins with the root's */
     enum walk_kind kind;
-    const struct stat *st; /* NULL: a fault */
-    int error;             /* an errno: of a fault */
+    const struct stat *st; /* NULL for a fault */
+    int error;             /* errno of a fault */
 };
 
-/* Calls `each` for the root and all below it; a directory's entries come in the order of their
- * names (name_compare()). The root may be a link to a directory. `is_whole` returns true for a
- * directory that is not to be entered; NULL: all are. Returns false if `each` did, or without
- * memory, after a message. (fts(3) takes an error while it reads a directory for its end.) */
+/* Calls `each` for the root and all entries below it; a directory's entries come in the order
+ * of name_compare(). The root may be a link to a directory. `is_whole` returns true for a
+ * directory that is not to be entered; NULL: enter all. Returns false if `each` did, or, after
+ * a message, without memory. (fts(3) takes a read error for the end of a directory.) */
 bool walk(const char *root, bool (*is_whole)(const char *folder),
           bool (*each)(void *context, const struct walk_entry *), void *context);
 
-/* Returns true if a command of this project, running or killed, gives that name to a temporary
- * file or a lock. */
+/* Returns true if it is the name of a temporary file or lock of this project's commands. */
 bool walk_is_working_file(const char *name);
 
 #endif

@@ -1,7 +1,4 @@
-/*
- * tool.h - what every sub-command of `lime` shares: exit statuses, messages, the table of
- * commands.
- */
+/* tool.h - exit statuses, messages, options and progress bars of all sub-commands of `lime` */
 #ifndef TOOL_H
 #define TOOL_H
 
@@ -18,9 +15,9 @@
 /* Exit statuses, the same for all sub-commands: docs/verdicts.md. */
 enum {
     TOOL_GOOD = 0,
-    TOOL_BAD = 1,        /* something is wrong with the file, or the work could not be done */
-    TOOL_UNUSABLE = 2,   /* wrong usage; a file that cannot be opened or is not a container */
-    TOOL_UNVERIFIED = 3, /* nothing is wrong, but data that were to be examined could not be */
+    TOOL_BAD = 1,        /* the file is faulty, or the command has failed */
+    TOOL_UNUSABLE = 2,   /* wrong usage, or the file cannot be opened or is not a container */
+    TOOL_UNVERIFIED = 3, /* no fault, but some requested data could not be verified */
 };
 
 /* Returns the worse of two exit statuses, in the order 2, 1, 3, 0. */
@@ -43,12 +40,12 @@ struct command {
     const char *summary;
     const char *help;
     int (*run)(int count, char **operands);
-    const struct option_rule *rules; /* up to OPTION_END; NULL: --help alone */
+    const struct option_rule *rules; /* ends with OPTION_END; NULL: --help only */
     struct {
-        const char *usage; /* the message if there are not as many; NULL: run() counts them */
+        const char *usage; /* message for a wrong number; NULL: run() counts them */
         int least, most;
     } operands;
-    /* Takes each operand in its place among the options; or NULL: run() gets them. */
+    /* Handles each operand in its place among the options; NULL: run() gets them. */
     int (*operand)(const void *command, const char *word);
 };
 
@@ -64,42 +61,42 @@ extern const struct command cmd_ls, cmd_info, cmd_cat, cmd_unpack, cmd_pack, cmd
     cmd_replace, cmd_rm, cmd_set, cmd_check, cmd_checksum, cmd_verify, cmd_repair, cmd_stage,
     cmd_lfn, cmd_new, cmd_refs, cmd_qcdml, cmd_convert, cmd_join;
 
-/* The old names: run() gets the whole argv; main() answers --help. */
+/* Programs of C-LIME and Lemon: run() gets the whole argv; main() answers --help. */
 extern const struct command compat_lime_contents, compat_lemon_contents,
     compat_lime_extract_record, compat_lime_extract_type, compat_lime_pack, compat_lime_unpack;
 
-/* ---- messages: one line each, made harmless (text.h) ---- */
+/* ---- messages: one line each, with control characters replaced (text.h) ---- */
 
-/* The name that messages begin with; "lime" unless called by another. */
+/* Sets the name that messages begin with, initially "lime". */
 void message_program(const char *name);
 
-/* "program: file: text" on stderr. file may be NULL. */
+/* Prints "program: file: text" on stderr. file may be NULL. */
 __attribute__((format(printf, 2, 3))) void message(const char *file, const char *format, ...);
 
-/* "file: text" on stdout, made harmless as well; file may be NULL. */
+/* Prints "file: text" on stdout, with control characters replaced. file may be NULL. */
 __attribute__((format(printf, 2, 3))) void answer(const char *file, const char *format, ...);
 
-/* "program: file: action: what the code means". */
+/* Prints "program: file: action: message of the code". */
 void message_code(const char *file, const char *action, int code);
 
-/* "program: file: record 3: read: what the code means". */
+/* Prints "program: file: record 3: read: message of the code". */
 void message_record(const char *file, uint64_t ordinal, int code);
 
-/* The same as message_code() unless the code is 0. Returns TOOL_GOOD for 0, else TOOL_BAD. */
+/* Call message_code() or message_output() unless err is 0. Return TOOL_GOOD or TOOL_BAD. */
 int failed_status(const char *file, const char *action, int err);
 int failed_output(const char *file, const char *action, int err);
 
-/* The same for an output: what the code means without an action where that is clear
+/* Like message_code() for an output, but without the action if the code explains itself
  * (LIMEFILE_E_OUTPUT_*). */
 void message_output(const char *file, const char *action, int code);
 
-/* "program: command: text" and where help is; returns TOOL_UNUSABLE. */
+/* Prints "program: command: text" and a reference to --help. Returns TOOL_UNUSABLE. */
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *command,
                                                       const char *format, ...);
 
 /* ---- options ---- */
 
-/* usage_error() for a value that an option does not take: "--to: unknown format 'x' (nersc,
+/* Calls usage_error() for an invalid value of an option: "--to: unknown format 'x' (nersc,
  * ...)", or without a noun "-j: invalid value '0' (a number ...)". */
 int value_error(const struct command *command, const char *option, const char *noun,
                 const char *value, const char *expected);
@@ -107,74 +104,75 @@ int value_error(const struct command *command, const char *option, const char *n
 /* Prints a command's help; returns TOOL_GOOD. */
 int print_help(const struct command *command);
 
-/* Pushes out what stdout holds by now; a failure is told by finish_stdout(). */
+/* Flushes stdout; finish_stdout() reports a failure. */
 void flush_stdout(void);
 
-/* Pushes out what stdout still holds: TOOL_GOOD, or TOOL_BAD after a message. */
+/* Flushes stdout. Returns TOOL_GOOD, or TOOL_BAD after a message. */
 int finish_stdout(void);
 
 /* ---- mounts (mounted.c) ---- */
 
-/* The folder is in a limefs mount. */
+/* Returns true if the directory is in a limefs mount. */
 bool is_in_limefs(const char *folder);
 
 /* ---- directories ---- */
 
-/* Calls `each` for the names in a directory, but for "." and "..", until it returns another
- * value than 0, which is returned, or all are read: 0, or -errno. flags: further ones for
+/* Calls `each` for the names in a directory except "." and "..", until it returns another value
+ * than 0. Returns that value, 0 after the last name, or -errno. flags: added to those of
  * openat(). */
 int directory_each(int folder, const char *path, int flags,
                    int (*each)(void *context, const char *name), void *context);
 
 /* ---- numbers ---- */
 
-/* "" for 1, "s" for any other number. */
+/* Returns "" for 1, "s" for any other number. */
 const char *plural(uint64_t n);
 
-/* Digits and perhaps one of k M G T (powers of 1024). */
+/* Parses digits and perhaps one of k M G T (powers of 1024). Returns false for other text. */
 bool number_parse_size(const char *text, size_t len, uint64_t *out);
 
 #define NUMBER_HUMAN_MAX 16
-/* "65", "1.2K", "19.3G" */
+/* Formats a number as "65", "1.2K" or "19.3G". */
 const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX]);
 
-/* ---- headings, and names with their values, for people ---- */
+/* ---- headings and named values for people ---- */
 
-enum { TELL_WIDTH = 16 }; /* of a name */
+enum { TELL_WIDTH = 16 }; /* of the name, in characters */
 
-/* On a terminal headings stand out. A command that prints in child processes asks before. */
+/* Returns true if headings are bold because stdout is a terminal. Call it before printing in
+ * child processes, whose stdout is not the terminal. */
 bool tell_is_bold(void);
 __attribute__((format(printf, 1, 2))) void tell_heading(const char *format, ...);
 
-/* A name and what is to be said of it. */
+/* Prints a name and its value. */
 __attribute__((format(printf, 2, 3))) void tell_value(const char *name, const char *format,
                                                       ...);
 
-/* "65 bytes", "1.2K (1230 bytes)" */
+/* Formats "65 bytes" or "1.2K (1230 bytes)". */
 const char *tell_bytes(uint64_t bytes, char out[64]);
 
-/* ---- a progress bar on stderr: only on a terminal, only after a second, one at a time ---- */
+/* ---- a progress bar on stderr, only on a terminal, after a second, one at a time ---- */
 
 struct progress {
     const char *what;
     uint64_t done, total; /* bytes, or files */
-    double began, shown;  /* seconds on a monotonic clock; shown 0: never */
+    double began, shown;  /* seconds of a monotonic clock; shown 0: never */
     bool wanted, counts_files;
 };
 
 void progress_begin(struct progress *, const char *what, uint64_t total);
-/* The same for a bar that counts files: "check    17 of 300 files". */
+/* Begins a bar that counts files, not bytes: "check    17 of 300 files". */
 void progress_begin_files(struct progress *, const char *what, uint64_t total);
-void progress_add(void *progress, uint64_t bytes); /* NULL: nothing happens */
-/* progress_add() for functions of the library that ask whether to go on: true. */
+void progress_add(void *progress, uint64_t bytes); /* NULL is allowed */
+/* progress_add() for library functions whose callback may stop them; returns true. */
 bool progress_count(void *progress, uint64_t bytes);
 void progress_to(struct progress *, uint64_t done);
 void progress_end(struct progress *);
 
-/* Wipes the bar, if one is to be seen, for a message; it comes back by itself. */
+/* Clears a visible bar before a message; the next progress shows it again. */
 void progress_hide(void);
 
-/* Seconds of a monotonic clock. */
+/* Returns the seconds of a monotonic clock. */
 double seconds_now(void);
 
 #endif
