@@ -75,8 +75,8 @@ enum limejob_opcode {
      * ECANCELED: the 32 bits at `gate` are not 0, set by the client or after its end;
      * ETIMEDOUT: the time is after `until` */
     LIMEJOB_WRITE,
-    /* Syncs, on every rank, all earlier writes of all clients.
-     * request: u32 file                    reply: nothing */
+    /* Syncs the file on every rank, including all earlier writes of all clients. request: u32
+     * file                    reply: nothing */
     LIMEJOB_SYNC,
     /* Opcodes from here on are internal to the job: src/mpi/job/control.h */
     LIMEJOB_INTERNAL = 0x100,
