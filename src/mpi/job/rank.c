@@ -12,7 +12,7 @@
 
 enum {
     PACKETS_A_TURN = 64,
-    STRANGERS_MAX = 64,           /* connections besides the ranks that may wait to join */
+    STRANGERS_MAX = 64,           /* pending connections in addition to the ranks */
     PAUSE_NS = 100 * 1000 * 1000, /* pause when no descriptor is free */
 };
 

@@ -63,7 +63,7 @@ struct job_file {
     struct limefile_identity identity; /* at the time of the open */
     uint32_t root;
     /* The number of failed syncs, and the last error. The kernel reports an error once, but the
-     * server reports it to each client that has the file open. */
+     * server reports it to each client that has the file open, at its next sync. */
     unsigned failures;
     int failure_code;
     char failure[JOB_TEXT_MAX];
@@ -180,13 +180,14 @@ struct job_server_setup {
     int ranks;
     const struct job_rendezvous *where;
     int local, tcp, own;
-    int wants_end; /* eventfd: a signal has come */
+    int wants_end; /* eventfd: a signal asks the job to end */
 };
 
 /* The thread's function. Returns after JOB_END is sent to all workers. */
 void *job_server_run(void *setup);
 
-/* Returns 0 or -errno. */
+/* Watch fd as a peer; send a packet, of which the rest waits in the outbox; drop a peer, which
+ * is freed after the current events are handled. Return 0 or -errno. */
 int job_peer_watch(struct job_server *, struct job_peer *, int fd);
 int job_peer_put(struct job_server *, struct job_peer *, const struct limejob_packet *);
 void job_peer_drop(struct job_server *, struct job_peer *);

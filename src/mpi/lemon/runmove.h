@@ -48,7 +48,7 @@ void lemon_runmove_close(struct lemon_runmove *);
 
 /* ---- I/O; collective, not agreed ---- */
 
-/* Write or read all turns. */
+/* Write or read all turns. data: the rank's stream. */
 int lemon_runmove_write(struct lemon_internal *, struct lemon_runmove *,
                         const struct lemon_stream *);
 int lemon_runmove_read(struct lemon_internal *, struct lemon_runmove *, char *data);

@@ -22,7 +22,7 @@ struct lemon_grid {
     int64_t step[LEMON_BOX_DIMS];   /* difference of the rank numbers of adjacent parts */
 };
 
-/* parts: in the order of the communicator's dimensions. mapping[i]: the communicator's
+/* lattice, parts: in the order of the communicator's dimensions. mapping[i]: the communicator's
  * dimension that is dimension i on disk; NULL: the same order. */
 void lemon_grid_make(struct lemon_grid *, int dims, int64_t site_bytes, const int *lattice,
                      const int *parts, const int *mapping);

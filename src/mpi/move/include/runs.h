@@ -28,6 +28,7 @@ struct lemon_runs_plan {
     int64_t turns; /* of each aggregator; some may be empty */
 };
 
+/* base: the offset of the first byte in the file. */
 void lemon_runs_plan_make(struct lemon_runs_plan *, int64_t bytes, int64_t ranks, int64_t base,
                           const struct lemon_plan_hints *hints);
 

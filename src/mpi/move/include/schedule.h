@@ -33,7 +33,7 @@ struct lemon_schedule {
     int64_t bytes, window; /* bytes that this aggregator moves: in all turns; the most in one */
 };
 
-/* Returns 0, or -1 if out of memory; then nothing is to be freed. */
+/* Lists what `rank` exchanges. Returns 0, or -1 if out of memory (nothing to free). */
 int lemon_schedule_make(struct lemon_schedule *, const struct lemon_plan *, int64_t rank);
 void lemon_schedule_free(struct lemon_schedule *);
 

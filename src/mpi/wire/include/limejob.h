@@ -83,7 +83,7 @@ enum limejob_opcode {
 };
 
 enum {
-    LIMEJOB_REPLY = 1, /* flags */
+    LIMEJOB_REPLY = 1, /* a packet's flag */
 };
 
 struct limejob_message {
@@ -160,6 +160,7 @@ size_t limejob_folder_bytes(const char *path);
 
 /* ---- headers (packet.c) ---- */
 
+/* raw: LIMEJOB_HEADER_BYTES bytes. */
 void limejob_header_encode(const struct limejob_packet *, unsigned char *raw);
 
 /* Returns -EPROTO if it is not a packet of this protocol, -EPROTONOSUPPORT if it has another
@@ -177,6 +178,7 @@ struct limejob_channel {
     unsigned char buf[LIMEJOB_HEADER_BYTES + LIMEJOB_PAYLOAD_MAX];
 };
 
+/* The channel owns fd: closing it also closes fd, and a descriptor that nothing has taken. */
 void limejob_channel_init(struct limejob_channel *, int fd);
 void limejob_channel_close(struct limejob_channel *);
 
