@@ -12,7 +12,7 @@
 
 enum {
     ANSWER_MS = 10 * 1000,
-    END_MS = 30 * 1000, /* in which a job has to end */
+    END_MS = 30 * 1000, /* time limit for the job's end */
 };
 
 static int fail(const struct job_options *options, const char *action, const char *reason)
@@ -34,7 +34,7 @@ static int connect_to(const struct job_options *options, struct limejob_channel 
 
 /* ---- status ---- */
 
-/* A name, made harmless: what listens there may be any program of this user. */
+/* Copies a name without control characters: any program of this user may listen here. */
 static const char *shown(const json_t *text, char out[LIMEJOB_PATH_MAX])
 {
     const char *value = json_string_value(text);
@@ -119,7 +119,7 @@ static int show_status(const struct job_options *options, struct limejob_channel
     json_t *status = json_loads(text, 0, &error);
     if (!status)
         return fail(options, "status", error.text);
-    limefile_text_defuse(text, ""); /* a job of ours has nothing of that in it, nor newlines */
+    limefile_text_defuse(text, ""); /* limefs-io sends no control characters */
     if (options->json)
         puts(text);
     else
@@ -130,7 +130,7 @@ static int show_status(const struct job_options *options, struct limejob_channel
 
 /* ---- stop ---- */
 
-/* The job's end closes the connection: that is waited for. */
+/* Returns after the job has closed the connection by its end. */
 static int stop(const struct job_options *options, struct limejob_channel *channel)
 {
     static struct limejob_packet reply;

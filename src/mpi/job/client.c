@@ -1,7 +1,8 @@
 /*
- * client.c - what clients ask for: checked, sent to the workers as commands, and answered when
- * all have replied; and the containers that are open for them. A client that breaks the rules
- * is dropped.
+ * client.c - handle the clients' requests, and keep the containers that are open for them
+ *
+ * Checks each request, sends it to the workers as a command, and answers it after all workers
+ * have replied. Drops a client that violates the protocol.
  */
 #define _GNU_SOURCE
 #include "server.h"
@@ -17,15 +18,15 @@
 #include <unistd.h>
 
 enum {
-    SILENT_US = 10 * 1000 * 1000, /* in which a client has to say hello */
-    PACKETS_A_TURN = 16,          /* then others have theirs */
+    SILENT_US = 10 * 1000 * 1000, /* time limit for HELLO */
+    PACKETS_A_TURN = 16,          /* packets of one client before other peers have their turn */
     ARRIVALS_A_TURN = 32,
 };
 
-/* Frees it if it is gone and nothing of it is in flight. */
+/* Frees a closed client when none of its requests is in flight. */
 static void release_client(struct job_server *, struct job_client *);
 
-/* One client, or request, less has it open. */
+/* Drops a reference of a client or request, and closes the file with the last one. */
 static void unref_file(struct job_server *, struct job_file *);
 
 /* ---- commands to all workers ---- */
@@ -122,9 +123,10 @@ static bool is_being_written(const struct job_server *server, const struct job_f
     return false;
 }
 
-/* ---- coming and going ---- */
+/* ---- connections ---- */
 
-/* A client that was killed cannot shut its gates, and others may write there next. */
+/* Shuts the gates of the client's writes. A killed client cannot do so, and another process may
+ * write to the same place next. */
 static void take_back(const struct job_client *client)
 {
     limejob_gate shut;
@@ -136,7 +138,7 @@ static void take_back(const struct job_client *client)
                     (long)client->pid, strerror(errno));
 }
 
-/* What is in flight still needs its window and files. */
+/* Requests in flight need the client's window and files until release_client(). */
 static void drop_client(struct job_server *server, struct job_client *client)
 {
     if (client->gone)
@@ -147,7 +149,7 @@ static void drop_client(struct job_server *server, struct job_client *client)
     if (!client->greeted)
         server->strangers--;
     job_outbox_clear(&client->peer.outbox);
-    limejob_channel_close(&client->peer.channel); /* epoll forgets it */
+    limejob_channel_close(&client->peer.channel); /* this also removes it from epoll */
     release_client(server, client);
 }
 
@@ -225,7 +227,7 @@ static void answer_now(struct job_server *server, struct job_client *client,
     reply_to(server, client, &reply);
 }
 
-/* ---- answers to clients ---- */
+/* ---- results of requests ---- */
 
 static void put_result(const struct job_server *server, const struct job_request *request,
                        struct limejob_packet *reply)
@@ -247,7 +249,7 @@ static void answer_request(struct job_server *server, struct job_request *reques
     struct limejob_packet of = {.opcode = 0};
     of.opcode = request->client_opcode;
     of.tag = request->client_tag;
-    limefile_text_defuse(request->text, ""); /* it names files: UTF-8 goes out, no controls */
+    limefile_text_defuse(request->text, ""); /* the text names files: make it valid UTF-8 */
     const char *text = request->text[0] ? request->text : strerror(request->code);
     limejob_reply(&reply, &of, request->code, text);
     if (!request->code)
@@ -280,9 +282,9 @@ static bool remember_opened(struct job_client *client, struct job_file *file)
     return true;
 }
 
-/* ---- opened on all ranks: once each, however many clients use them ---- */
+/* ---- files: opened once on all ranks, shared by all clients ---- */
 
-/* The descriptor goes to the ranks on this host; it stays the caller's. */
+/* The caller keeps the descriptor, which is also sent to the ranks on this host. */
 static void make_open(struct limejob_packet *packet, const struct job_file *file, int fd)
 {
     limejob_request(packet, JOB_OPEN, 0);
@@ -292,8 +294,9 @@ static void make_open(struct limejob_packet *packet, const struct job_file *file
     packet->fd = fd;
 }
 
-/* Takes `wanted` over; NULL: no memory, or (*code) too many are open: a rank that has no
- * descriptor left would be the end of the job. The workers set about it if it is new. */
+/* Takes ownership of `wanted`, and opens it on all workers unless it is open. Returns NULL if
+ * out of memory, or at the limit (*code EMFILE): a rank without a free descriptor would end the
+ * job. */
 static struct job_file *find_or_open(struct job_server *server, struct job_file *wanted, int fd,
                                      int *code)
 {
@@ -320,7 +323,7 @@ static struct job_file *find_or_open(struct job_server *server, struct job_file 
     return wanted;
 }
 
-/* The client gets the file, if it is still there. */
+/* Answers an open; a client that still exists gets the file. */
 static void hand_over(struct job_server *server, struct job_request *request)
 {
     struct job_file *file = request->file;
@@ -384,7 +387,7 @@ static void finish_opening(struct job_server *server, struct job_request *openin
     struct job_request *waiter = file->waiters, *next;
     file->waiters = NULL;
     file->open = opening->code == 0;
-    file->refs++; /* until all have been told */
+    file->refs++; /* keeps the file until all waiters are answered */
     for (; waiter; waiter = next) {
         next = waiter->next;
         waiter->code = opening->code;
@@ -455,7 +458,7 @@ static bool is_inside(uint64_t from, uint64_t bytes, uint64_t all)
     return bytes <= all && from <= all - bytes;
 }
 
-/* A READ or WRITE, as the client sends it. */
+/* A READ or WRITE request. */
 struct move {
     uint32_t file;
     uint64_t offset, bytes, at;
@@ -476,7 +479,7 @@ static struct move parse_move(struct limejob_packet *packet)
     return move;
 }
 
-/* What is wrong with its place in the window; NULL: nothing. */
+/* Checks the range of the window. Returns NULL, or a message and sets *code. */
 static const char *check_window_range(const struct job_client *client, const struct move *move,
                                       int *code)
 {
@@ -656,7 +659,7 @@ static void check_all_moved(struct job_request *request)
              (unsigned long long)request->moved, (unsigned long long)request->bytes);
 }
 
-/* Of a read, a write or a sync. */
+/* Finishes a read, a write or a sync. */
 static void finish_io(struct job_server *server, struct job_request *request)
 {
     if (request->opcode == JOB_SYNC) {
@@ -692,7 +695,7 @@ static void finish(struct job_server *server, struct job_request *request)
     free_request(server, request);
 }
 
-/* Of several ranks that failed, one with words counts. */
+/* If several ranks have failed, the first error with a message is reported. */
 static void take_reply(struct job_request *request, struct limejob_packet *packet)
 {
     char text[sizeof request->text];
@@ -862,11 +865,11 @@ static void refuse_version(struct job_server *server, struct job_client *client,
     char text[JOB_TEXT_MAX];
     snprintf(text, sizeof text, "limefs-io speaks version %d of the protocol, the client %d",
              LIMEJOB_VERSION, client->peer.channel.version);
-    packet->opcode = LIMEJOB_HELLO; /* as whoever cannot read us will expect */
+    packet->opcode = LIMEJOB_HELLO; /* the reply that any version expects */
     refuse_hello(server, client, packet, EPROTONOSUPPORT, text);
 }
 
-/* False: nothing more is there, or nobody. */
+/* Handles one packet. Returns false if there is no other packet, or the client is gone. */
 static bool receive(struct job_server *server, struct job_client *client)
 {
     static struct limejob_packet packet;
@@ -894,7 +897,7 @@ static void client_ready(struct job_server *server, struct job_peer *peer, uint3
     struct job_client *client = (struct job_client *)peer;
     if (client->gone)
         return;
-    if (events & EPOLLHUP) { /* who has hung up wants nothing more, also of what was sent */
+    if (events & EPOLLHUP) { /* the client has hung up: even packets it has sent are obsolete */
         drop_client(server, client);
         return;
     }
@@ -941,8 +944,8 @@ static void welcome(struct job_server *server, int fd)
     server->strangers++;
 }
 
-/* Where there is no descriptor left, a connection that nobody accepts would wake us for ever:
- * the spare one serves to hang up. */
+/* If no descriptor is free, a pending connection would wake epoll in a loop. So this closes a
+ * spare descriptor, accepts the connection, and hangs up. */
 static void hang_up(int listener)
 {
     static int spare = -1;
@@ -957,7 +960,7 @@ static void hang_up(int listener)
 
 void job_clients_accept(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
-    if (!events) { /* before the first one */
+    if (!events) { /* the first call opens the spare descriptor */
         hang_up(-1);
         return;
     }

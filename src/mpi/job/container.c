@@ -1,4 +1,4 @@
-/* container.c - containers, opened by all ranks together */
+/* container.c - open and close containers on all ranks together */
 #define _GNU_SOURCE
 #include "descriptor.h"
 #include "limefile.h"
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the client has open, and wants. */
+/* The container that a client asks to open. */
 struct wanted {
-    bool writing; /* then size and times mean nothing */
+    bool writing; /* then size and times are not compared */
     struct limejob_opening opening;
 };
 
@@ -23,12 +23,13 @@ static void parse(struct job_worker *worker, struct limejob_packet *packet, uint
     *id = limejob_get_u32(packet);
     wanted->writing = limejob_get_u32(packet) != 0;
     if (limejob_get_opening(packet, &wanted->opening) != 0)
-        job_worker_fault(worker, "open: not a path below a root"); /* others wait for this */
+        job_worker_fault(worker, "open: not a path below a root"); /* other ranks wait here */
 }
 
-/* ---- is it that one? ---- */
+/* ---- verify the file ---- */
 
-/* With or without the state that it is in: 0 or an errno, with words. */
+/* Compares with or without size and times. Returns 0, or an errno and fills text with a
+ * message. */
 static int compare(const struct job_worker *worker, int fd, const struct wanted *wanted,
                    bool state, char *text, size_t cap)
 {
@@ -37,9 +38,9 @@ static int compare(const struct job_worker *worker, int fd, const struct wanted 
     return job_identity_check(fd, &wanted->opening.identity, any, text, cap);
 }
 
-/* On other hosts, the name is all there is: what leads to the root is the administrator's, what
- * is below it may be anybody's, and no link is followed there. O_PATH: what is found, a device
- * perhaps, is not touched. A descriptor or -errno. */
+/* Opens the file by name: other hosts get no descriptor. The administrator owns the path up to
+ * the root. Any user may change what is below the root, so no symbolic link is followed there.
+ * O_PATH avoids side effects if the file is a device. Returns a descriptor or -errno. */
 static int open_by_name(const struct limejob_opening *opening)
 {
     char root[LIMEJOB_PATH_MAX];
@@ -53,9 +54,9 @@ static int open_by_name(const struct limejob_opening *opening)
     return fd;
 }
 
-/* A descriptor of our own to the file that `seen` has, if that is the one: 0 or an errno, with
- * words. Size and times are compared afterwards: a network file system brings them up to date
- * when a file is opened for I/O. */
+/* Reopens the file of `seen` for I/O, if it is the requested one. Size and times are compared
+ * after the open, because a network file system revalidates them when a file is opened for I/O.
+ * Returns 0, or an errno and fills text with a message. */
 static int open_seen(const struct job_worker *worker, const struct wanted *wanted, int seen,
                      int *fd, char *text, size_t cap)
 {
@@ -70,7 +71,7 @@ static int open_seen(const struct job_worker *worker, const struct wanted *wante
     return -*fd;
 }
 
-/* passed: the client's descriptor, on its host. */
+/* passed: the client's descriptor, on rank 0's host. */
 static int look(const struct job_worker *worker, const struct wanted *wanted, int passed,
                 int *fd, char *text, size_t cap)
 {
@@ -94,11 +95,11 @@ static int agree(const struct job_worker *worker, int code)
 
 /* ---- opening ---- */
 
-/* All ranks have it open already: here, only memory or MPI can fail, and not on one alone. */
+/* All ranks have a descriptor, so only memory or MPI can fail here, and then on all ranks. */
 static int open_by_mpi(struct job_worker *worker, struct job_container *container, int mode,
                        char *text, size_t cap)
 {
-    char path[LIMEFILE_FD_PATH_MAX]; /* which differs from rank to rank: MPI does not mind */
+    char path[LIMEFILE_FD_PATH_MAX]; /* differs between ranks, which MPI allows */
     limefile_fd_path(container->fd, path);
     int err = MPI_File_open(worker->comm, path, mode, worker->info, &container->mpi);
     int failed = err != MPI_SUCCESS, failures = failed;
@@ -111,13 +112,13 @@ static int open_by_mpi(struct job_worker *worker, struct job_container *containe
     }
     if (failures == 0)
         return 0;
-    if (failures < worker->ranks) /* MPI_File_close would wait for those that have failed */
+    if (failures < worker->ranks) /* MPI_File_close would wait for the ranks that failed */
         job_worker_fault(worker, "%s: MPI_File_open: %s", container->path,
                          failed ? text : "it failed on other ranks");
     return EIO;
 }
 
-/* The same on all ranks, as these have the same options. Collective. */
+/* Sets the hints, equal on all ranks because all have the same options. Collective. */
 static int take_hints(struct job_worker *worker, struct job_container *container)
 {
     int64_t said[LEMON_HINTS], told = lemon_hints_stripe(container->mpi, worker->comm);
@@ -149,7 +150,7 @@ static void close_container(struct job_container *container)
     free(container);
 }
 
-/* Collective. */
+/* Collective. Returns 0, or an errno and fills text with a message. */
 static int open_together(struct job_worker *worker, const struct wanted *wanted,
                          struct job_container *container, char *text, size_t cap)
 {
@@ -206,7 +207,7 @@ static int open_it(struct job_worker *worker, uint32_t id, const struct wanted *
         container->next = worker->containers;
         worker->containers = container;
     } else if (container) {
-        close_container(container); /* collective if it has been opened, and then everywhere */
+        close_container(container); /* collective if MPI has opened it, on all ranks */
     }
     return code ? code : agreed;
 }
@@ -226,7 +227,7 @@ void job_container_open(struct job_worker *worker, struct limejob_packet *packet
     job_worker_answer(worker, &reply);
 }
 
-/* ---- found and closed ---- */
+/* ---- lookup and close ---- */
 
 struct job_container *job_container_find(struct job_worker *worker, uint32_t id)
 {
@@ -252,7 +253,7 @@ void job_container_close(struct job_worker *worker, struct limejob_packet *packe
     job_worker_answer(worker, &reply);
 }
 
-/* In the same order on all ranks: that of their opening, reversed. */
+/* All ranks close them in the same order, the reverse order of the opens. */
 void job_containers_close(struct job_worker *worker)
 {
     while (worker->containers) {

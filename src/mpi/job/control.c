@@ -1,4 +1,4 @@
-/* control.c - how the workers find the server */
+/* control.c - connect the workers to the server */
 #define _GNU_SOURCE
 #include "control.h"
 
@@ -17,9 +17,9 @@
 
 enum {
     BACKLOG = 1024,
-    CONNECT_MS = 3000, /* for each address: some may lead nowhere */
+    CONNECT_MS = 3000, /* per address: some may be unreachable */
     JOIN_MS = 20000,
-    QUIET_S = 5, /* after which the other host is asked whether it is there, LOOKS times */
+    QUIET_S = 5, /* idle time before each keep-alive probe; LOOKS probes may fail */
     LOOKS = 4,
 };
 
@@ -38,7 +38,7 @@ void job_control_tune(int fd)
 
 /* ---- rank 0 ---- */
 
-/* The kernel chooses a name that is free; it leaves no file. */
+/* The kernel chooses a free abstract name, which leaves no file. */
 static int listen_local(struct job_rendezvous *where)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -60,7 +60,7 @@ static int listen_local(struct job_rendezvous *where)
     return err;
 }
 
-/* *port: in network order. */
+/* Returns a descriptor or -errno; *port is in network byte order. */
 static int listen_tcp_of(int family, in_port_t *port)
 {
     union job_address address = {.any.sa_family = (sa_family_t)family};
@@ -80,7 +80,7 @@ static int listen_tcp_of(int family, in_port_t *port)
     return err;
 }
 
-/* IPv6 sockets serve IPv4 too; where there is no IPv6, IPv4 alone. */
+/* An IPv6 socket also serves IPv4; without IPv6, an IPv4 socket. */
 static int listen_tcp(in_port_t *port)
 {
     int fd = listen_tcp_of(AF_INET6, port);
@@ -93,7 +93,7 @@ static bool is_useful(const struct ifaddrs *i)
         return false;
     if (i->ifa_addr->sa_family != AF_INET6)
         return i->ifa_addr->sa_family == AF_INET;
-    /* A link-local address means nothing without an interface. */
+    /* A link-local address is useless without its interface. */
     return !IN6_IS_ADDR_LINKLOCAL(
         &((const struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr);
 }
@@ -134,7 +134,7 @@ int job_rendezvous_open(struct job_rendezvous *where, bool others, int *local, i
     return err;
 }
 
-/* ---- the others ---- */
+/* ---- other ranks ---- */
 
 static int connect_local(const struct job_rendezvous *where)
 {

@@ -1,10 +1,9 @@
 /*
- * control.h - what the server, a thread of rank 0, and the worker of each rank say to each
- * other; knows no MPI.
+ * control.h - commands from the server (a thread of rank 0) to the workers of all ranks; no MPI
  *
- * A command goes to all workers, over one stream socket each, in the same order. Each worker
- * obeys in that order and replies, so collective MPI calls meet. A worker that waits for a
- * command sleeps in poll(): MPI, which would spin, never waits for one.
+ * The server sends each command to all workers, over one stream socket each, in the same order.
+ * Each worker executes the commands in that order and replies, so collective MPI calls match. A
+ * worker that waits for a command sleeps in poll(), not in MPI, which would spin.
  */
 #ifndef JOB_CONTROL_H
 #define JOB_CONTROL_H
@@ -13,11 +12,11 @@
 
 #include <netinet/in.h>
 
-/* Payloads; a reply has a code, as replies to clients. */
+/* Opcodes, with their payloads. A reply begins with a code, as a reply to a client does. */
 enum job_control {
-    /* worker to server, first: u32 rank, token */
+    /* From worker to server, first packet: u32 rank, token */
     JOB_JOIN = LIMEJOB_INTERNAL,
-    /* u32 window, u64 bytes; the descriptor goes to ranks on rank 0's host */
+    /* u32 window, u64 bytes; ranks on rank 0's host also get the descriptor */
     JOB_WINDOW,
     /* u32 window */
     JOB_UNMAP,
@@ -28,13 +27,13 @@ enum job_control {
     JOB_CLOSE,
     /* u32 file, u32 window, u64 offset, u64 bytes, u64 at */
     JOB_READ,
-    /* the same, u64 gate (in the window; UINT64_MAX: none), u64 until, u32 uid */
+    /* As JOB_READ, then u64 gate (in the window; UINT64_MAX: none), u64 until, u32 uid */
     JOB_WRITE,
     /* u32 file */
     JOB_SYNC,
-    /* no reply */
+    /* No payload, no reply. */
     JOB_END,
-    /* worker to server, no reply: a signal says that the job is to end */
+    /* From worker to server, without reply: a signal asks the job to end. */
     JOB_WANTS_END,
 };
 
@@ -43,29 +42,31 @@ enum {
     JOB_ADDRESSES_MAX = 32,
 };
 
-/* An IP address, with a port. */
+/* An IP address with a port. */
 union job_address {
     struct sockaddr any;
     struct sockaddr_in four;
-    struct sockaddr_in6 six; /* the port is where that of IPv4 is */
+    struct sockaddr_in6 six; /* sin6_port has the same offset as sin_port */
 };
 
-/* Where workers find the server: MPI brings it to all ranks, so who knows the token is one. */
+/* Where workers find the server. MPI broadcasts it to all ranks, so the token proves that a
+ * peer is a rank of this job. */
 struct job_rendezvous {
     unsigned char token[JOB_TOKEN_BYTES];
-    char name[16]; /* of an abstract Unix socket, for ranks on the same host */
-    int addresses; /* of a TCP socket on rank 0's host, for the others; 0: there are none */
+    char name[16]; /* of an abstract Unix socket, for ranks on rank 0's host */
+    int addresses; /* of a TCP socket on rank 0's host, for other ranks; 0 if there are none */
     union job_address address[JOB_ADDRESSES_MAX];
 };
 
-/* Rank 0: opens the listening sockets; *tcp is -1 if there are no `others`. -errno. */
+/* Rank 0: opens the listening sockets; *tcp is -1 without `others`, ranks on other hosts.
+ * Returns 0 or -errno. */
 int job_rendezvous_open(struct job_rendezvous *, bool others, int *local, int *tcp);
 
-/* Both ends of a connection between hosts: small packets go at once, and a host or link that is
- * gone is noticed within half a minute, also while nothing is said. */
+/* Sets the options of a TCP connection between hosts, at both ends: small packets are sent at
+ * once, and a dead host or link is detected within half a minute, even if no data flow. */
 void job_control_tune(int fd);
 
-/* The other ranks: connects and says JOIN. -errno. */
+/* Other ranks: connects to the server and sends JOB_JOIN. Returns 0 or -errno. */
 int job_rendezvous_join(const struct job_rendezvous *, int rank, bool local,
                         struct limejob_channel *);
 

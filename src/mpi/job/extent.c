@@ -1,14 +1,14 @@
 /*
- * extent.c - an extent, read or written by all ranks
+ * extent.c - read or write one extent of a container by all ranks
  *
- * Each rank has the part that its share is. Ranks on rank 0's host have it in the
- * client's window. The others have buffers, and exchange these, part by part, with rank 0,
- * which sends out of the window and receives into it. Rank 0 posts its messages before it moves
- * its own part, and waits for none of them: it goes on with the next command, and replies to
- * this one when all is done.
+ * Each rank moves its share of the extent. Ranks on rank 0's host use the client's window.
+ * Ranks on other hosts use buffers, which they exchange with rank 0 in parts; rank 0 sends from
+ * the window and receives into it. Rank 0 posts its messages before it moves its own share and
+ * does not wait for them: it executes the next commands, and replies to this one when all
+ * messages are complete.
  *
- * Messages between two ranks keep their order, and all ranks obey in the same order. So one
- * tag is enough for each direction.
+ * MPI keeps the order of messages between two ranks, and all ranks execute commands in the same
+ * order, so one tag for each direction is enough.
  */
 #define _GNU_SOURCE
 #include "worker.h"
@@ -22,43 +22,44 @@ enum {
     JOB_TAG_READ = 1,
     JOB_TAG_WRITE,
     JOB_BUFFER = JOB_PART + LIMEJOB_ALIGN,
-    JOB_SPINS = 50, /* looks at MPI before a rank sleeps between them */
+    JOB_SPINS = 50, /* polls of MPI before a rank sleeps between polls */
     JOB_PAUSE_US = 50,
 };
 
-/* What a command names. Ranges of it count from its start. */
+/* The extent that a command names. Ranges are relative to its start. */
 struct job_extent {
     struct job_container *container;
-    char *window; /* its first byte; NULL on other hosts than rank 0's */
+    char *window; /* start of the data; NULL on other hosts than rank 0's */
     int64_t bytes, offset;
     enum lemon_direction direction;
-    struct job_permit permit; /* to write */
+    struct job_permit permit; /* for writes */
     struct lemon_share share;
 };
 
-/* Moves a range of the extent between the file and `data`: 0 or an errno, with words. */
+/* Moves a range of the extent between the file and `data`. Returns 0, or an errno and fills
+ * text with a message. */
 typedef int job_mover(struct job_worker *, const struct job_extent *, char *data, int64_t from,
                       int64_t bytes, char *text, size_t cap);
 
-/* A command of which parts travel. */
+/* Rank 0 and ranks on its host: a command in progress. */
 struct job_transfer {
     uint16_t opcode;
     uint64_t tag;
-    int waiting; /* messages, and 1 for this rank's own part */
+    int waiting; /* messages in flight, plus 1 for the rank's own share */
     uint64_t moved;
     int code;
     char text[JOB_TEXT_MAX];
 };
 
-/* What a message is for. */
+/* What a message belongs to. */
 struct job_part {
     struct job_transfer *transfer;
-    int bytes; /* that are wanted; 0: it is sent */
+    int bytes; /* expected bytes of a receive; 0 for a send */
 };
 
-/* ---- who moves what ---- */
+/* ---- shares of the ranks ---- */
 
-/* What is written is divided between blocks: no two ranks ever write into the same one. */
+/* Writes are divided at block boundaries, so no two ranks write into the same block. */
 static struct lemon_plan_hints hints_of(const struct job_extent *extent)
 {
     struct lemon_plan_hints hints = extent->container->hints;
@@ -73,7 +74,7 @@ static void share_out(struct job_worker *worker, struct job_extent *extent)
     lemon_share_make(&extent->share, extent->bytes, worker->ranks, extent->offset, &hints);
 }
 
-/* The range of a rank; empty ones have *from == *to. */
+/* The share of a rank; *from == *to if it is empty. */
 static void range_of(const struct job_extent *extent, int rank, int64_t *from, int64_t *to)
 {
     *from = *to = 0;
@@ -136,7 +137,7 @@ static void reserve_messages(struct job_worker *worker, int more)
     worker->messages = realloc(worker->messages, (size_t)capacity * sizeof *worker->messages);
     worker->parts = realloc(worker->parts, (size_t)capacity * sizeof *worker->parts);
     if (!worker->messages || !worker->parts)
-        job_worker_fault(worker, "out of memory"); /* the others have begun already */
+        job_worker_fault(worker, "out of memory"); /* other ranks have begun this command */
     worker->message_capacity = capacity;
 }
 
@@ -170,7 +171,7 @@ static void finish_if_complete(struct job_worker *worker, struct job_transfer *t
     free(transfer);
 }
 
-/* An empty message says that its sender, which tells the server why, could not read. */
+/* A rank that could not read sends an empty message, and tells the server the reason. */
 static void take_part(struct job_worker *worker, const struct job_part *part,
                       const MPI_Status *status)
 {
@@ -228,7 +229,7 @@ bool job_extent_busy(const struct job_worker *worker)
 
 /* ---- on rank 0's host ---- */
 
-/* While messages are under way, MPI is looked after between parts, which end with blocks. */
+/* Ends a part early while messages are in flight, to let MPI progress; it ends at a block. */
 static int64_t end_of_part(const struct job_worker *worker, const struct job_extent *extent,
                            int64_t at, int64_t to)
 {
@@ -286,8 +287,8 @@ static int read_range(struct job_worker *worker, const struct job_extent *extent
     return EIO;
 }
 
-/* Until the message of a buffer has come or gone. Rank 0's end, or that of its host, ends this
- * process, too. */
+/* Waits until the last message from or to the buffer is complete. If rank 0 or its host fails,
+ * the watch thread ends this process. */
 static char *wait_for_buffer(struct job_worker *worker, const struct job_extent *extent,
                              unsigned i, int64_t from)
 {
@@ -297,11 +298,11 @@ static char *wait_for_buffer(struct job_worker *worker, const struct job_extent 
         if (!done)
             job_worker_pause(looks > JOB_SPINS ? JOB_PAUSE_US : 0);
     }
-    /* As in the file, because direct I/O wants memory and file aligned alike. */
+    /* Direct I/O requires equal alignment of memory and file offset. */
     return worker->buffers + (size_t)i * JOB_BUFFER + (extent->offset + from) % LIMEJOB_ALIGN;
 }
 
-/* After an error, messages are empty. */
+/* Sends the rank's share to rank 0; after an error the messages are empty. */
 static void send_range(struct job_worker *worker, const struct job_extent *extent,
                        const struct limejob_packet *packet)
 {
@@ -333,7 +334,7 @@ void job_extent_read(struct job_worker *worker, struct limejob_packet *packet)
         send_range(worker, &extent, packet);
 }
 
-/* ---- written ---- */
+/* ---- write ---- */
 
 static int write_range(struct job_worker *worker, const struct job_extent *extent, char *data,
                        int64_t from, int64_t bytes, char *text, size_t cap)
@@ -348,8 +349,8 @@ static int write_range(struct job_worker *worker, const struct job_extent *exten
 
 /* ---- on other hosts ---- */
 
-/* Receives into its buffers in turn, ahead of what it writes. After an error the rest is
- * received all the same: rank 0 sends it. */
+/* Writes the rank's share, and posts receives into the buffers ahead of the writes. Also
+ * receives the rest after an error, because rank 0 sends it. */
 static void take_range(struct job_worker *worker, const struct job_extent *extent,
                        const struct limejob_packet *packet)
 {
@@ -393,7 +394,7 @@ void job_extent_sync(struct job_worker *worker, struct limejob_packet *packet)
     char why[MPI_MAX_ERROR_STRING] = "", text[JOB_TEXT_MAX] = "";
     struct job_container *container = job_container_find(worker, limejob_get_u32(packet));
     if (!container)
-        job_worker_fault(worker, "sync: no such container"); /* others wait for this rank */
+        job_worker_fault(worker, "sync: no such container"); /* other ranks wait for this one */
     int code = job_store_sync(container, why, sizeof why);
     if (code)
         snprintf(text, sizeof text, "%.100s: %.300s: sync: %.200s", worker->host,

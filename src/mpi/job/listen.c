@@ -1,4 +1,4 @@
-/* listen.c - the Unix socket that clients find */
+/* listen.c - create and remove the Unix socket that clients connect to */
 #define _GNU_SOURCE
 #include "listen.h"
 
@@ -21,7 +21,6 @@ enum {
     LOCK_PAUSE_MS = 50,
 };
 
-/* The socket of this process. */
 static struct {
     const char *path;
     dev_t dev;
@@ -49,7 +48,7 @@ int job_listen_check(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    /* Only a refusal tells that nobody listens; EAGAIN is a job with much to do. */
+    /* Only a refusal proves that no process listens; EAGAIN means that a job is busy. */
     int err = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? EADDRINUSE
               : errno == ECONNREFUSED || errno == ENOENT                    ? 0
                                                                             : EADDRINUSE;
@@ -57,7 +56,7 @@ int job_listen_check(const char *path)
     return -err;
 }
 
-/* Not for long: in /tmp, anybody may hold it for ever. */
+/* Gives up after LOCK_TRIES: in /tmp, any user may hold the lock forever. */
 static void lock_for_a_moment(int fd)
 {
     const struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
@@ -65,8 +64,8 @@ static void lock_for_a_moment(int fd)
         nanosleep(&pause, NULL);
 }
 
-/* The directory of the socket, locked if possible, so that of two jobs that find a dead socket
- * only one replaces it; -1 where it cannot be opened. */
+/* Opens the directory of the socket and tries to lock it, so that only one of two jobs replaces
+ * a dead socket. Returns the descriptor, or -1 if the directory cannot be opened. */
 static int lock_directory(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -88,7 +87,7 @@ static int bind_and_listen(int fd, const char *path)
         return err;
     if (unlink(path) != 0 && errno != ENOENT)
         return -errno;
-    /* The mode is the socket's before the file is there. */
+    /* bind() gives the file the mode of the socket. */
     if (fchmod(fd, 0600) != 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0)
         return -errno;
     if (listen(fd, BACKLOG) == 0 && lstat(path, &st) == 0) {

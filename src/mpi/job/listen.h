@@ -1,16 +1,16 @@
-/* listen.h - the Unix socket that clients find */
+/* listen.h - create and remove the Unix socket that clients connect to */
 #ifndef JOB_LISTEN_H
 #define JOB_LISTEN_H
 
-/* Whether a job answers there: -EADDRINUSE; or something else is there: -EEXIST. 0: free, or
- * the socket of a job that is dead. */
+/* Returns 0 if `path` is free or the socket of a dead job, -EADDRINUSE if a job listens there,
+ * -EEXIST if it is not a socket, -EPERM if it is another user's, or another -errno. */
 int job_listen_check(const char *path);
 
-/* Creates a listening socket of mode 0600 at `path`, which must stay valid, in the place of a
- * dead one. Returns its descriptor or -errno. Once in a process. */
+/* Creates a listening socket with mode 0600 at `path`, in place of a dead job's socket. `path`
+ * must stay valid. Returns the descriptor or -errno. A process may call it once. */
 int job_listen(const char *path);
 
-/* Removes that socket's name, unless another file has taken it. Any thread may call it. */
+/* Unlinks the socket, unless another file has replaced it. Any thread may call it. */
 void job_listen_remove(void);
 
 #endif

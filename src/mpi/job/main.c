@@ -1,8 +1,8 @@
 /*
  * main.c - limefs-io: the persistent MPI job that reads and writes containers for limefs
  *
- * Every rank has a worker, in its main thread. Rank 0 has in addition the server, a thread
- * that clients and workers talk with.
+ * Every rank runs a worker in its main thread. Rank 0 also runs the server, a thread that
+ * serves clients and commands the workers.
  */
 #define _GNU_SOURCE
 #include "limefile.h"
@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 enum {
-    END_S = 10, /* in which MPI has to end */
-    SPINS = 50, /* looks at MPI before a worker sleeps between them */
+    END_S = 10, /* time limit for MPI_Finalize() */
+    SPINS = 50, /* polls of MPI before a worker sleeps between polls */
     PAUSE_US = 50,
 };
 
@@ -43,28 +43,28 @@ static void raise_limits(void)
 static void start_mpi(int *argc, char ***argv)
 {
     int provided;
-    /* Ranks that wait in a collective call for one that reads must not take its processor. */
+    /* Ranks that wait in a collective call must leave the processor to a rank that reads. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* Shared file pointers, which nobody uses here: between hosts they are a file beside each
-     * container that is open, on one host a semaphore in /dev/shm, of a name that anybody can
-     * foresee. MPI must find a component for them, but need not take it. */
+    /* The job uses no shared file pointers. Open MPI would keep them in a file next to each
+     * open container (several hosts) or in a semaphore in /dev/shm with a predictable name (one
+     * host). MPI must find a component for them, but need not select it. */
     setenv("OMPI_MCA_sharedfp", "^lockedfile,individual", 0);
     setenv("OMPI_MCA_sharedfp_sm_priority", "-1", 0);
-    /* Open MPI 5 locks what it reads and writes, and waits for ever where a mount has it
-     * locked. */
+    /* Open MPI 5 locks what it reads and writes, and waits forever if a mount holds a lock. */
     setenv("OMPI_MCA_fs_ufs_lock_algorithm", "1", 0);
-    /* Where the keeper of limefs clears up. On other hosts there is no such place. */
+    /* Open MPI's shared memory goes to a directory that the supervisor of limefs removes. The
+     * directory does not exist on other hosts. */
     const char *shm = getenv("LIMEFS_IO_SHM");
     if (shm && access(shm, W_OK | X_OK) == 0) {
-        setenv("OMPI_MCA_btl_vader_backing_directory", shm, 0); /* of Open MPI 4; of 5: */
+        setenv("OMPI_MCA_btl_vader_backing_directory", shm, 0); /* Open MPI 4; below: 5 */
         setenv("OMPI_MCA_btl_sm_backing_directory", shm, 0);
     }
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
 }
 
-/* ---- who is where ---- */
+/* ---- hosts ---- */
 
-/* places: of all ranks. */
+/* Fills places[] for all ranks. Returns whether any rank runs on another host than rank 0. */
 static bool find_places(struct job_worker *worker, struct job_place *places)
 {
     MPI_Comm host;
@@ -148,7 +148,7 @@ static int finish_mpi(int code)
     return code;
 }
 
-/* The worker's end: with the others, in order. */
+/* Closes and frees what MPI has open. Collective. */
 static void close_down(struct job_worker *worker)
 {
     alarm(END_S);
@@ -160,7 +160,7 @@ static void close_down(struct job_worker *worker)
 
 /* ---- the loop of a worker ---- */
 
-/* False: the end. */
+/* Returns false after JOB_END. */
 static bool obey(struct job_worker *worker, struct limejob_packet *packet)
 {
     switch (packet->opcode) {
@@ -202,10 +202,10 @@ static void pass_signal_on(struct job_worker *worker)
     job_worker_answer(worker, &packet);
 }
 
-/* Until there is a command, or something may have come over MPI. */
+/* Waits for a command or, while MPI messages are in flight, until it is time to test them. */
 static void wait_for_work(struct job_worker *worker)
 {
-    static int idle; /* looks in vain */
+    static int idle; /* consecutive tests without progress */
     struct pollfd fds[2] = {{worker->channel.fd, POLLIN, 0},
                             {worker->rank ? worker->wants_end : -1, POLLIN, 0}};
     struct timespec time = {0, 0}, *limit = NULL;
@@ -289,10 +289,10 @@ static int serve(const struct job_options *options, int wants_end)
     return run(&worker, &setup, others);
 }
 
-/* The exit code, 1 if what was printed did not get out. */
+/* Returns the exit status: at least 1 if standard output could not be written. */
 static int printed(int code)
 {
-    errno = EIO; /* an earlier failure has left no better reason */
+    errno = EIO; /* the reason to report if an earlier write has failed */
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
     job_say("standard output: write: %s", strerror(errno));

@@ -1,6 +1,4 @@
-/* opening.c - the container that a client wants opened: whether its descriptor is of that very
- * file
- */
+/* opening.c - check that a client's descriptor is the container it asks to open */
 #define _GNU_SOURCE
 #include "server.h"
 
@@ -47,7 +45,7 @@ int job_identity_check(int fd, const struct limefile_identity *wanted, unsigned 
     return ESTALE;
 }
 
-/* The descriptor is of that very file: 0 or an errno, with words. */
+/* Checks the client's descriptor. Returns 0, or an errno and fills text with a message. */
 static int check_descriptor(int fd, bool writing, const struct limefile_identity *wanted,
                             char *text, size_t cap)
 {

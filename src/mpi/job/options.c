@@ -10,8 +10,8 @@
 
 enum {
     USAGE = 2,
-    STRIPE_MAX = 1 << 30, /* Lemon's */
-    WORD_MAX = 4096,      /* bytes of an argument that a message repeats */
+    STRIPE_MAX = 1 << 30, /* Lemon's limit, in bytes */
+    WORD_MAX = 4096,      /* bytes of an argument that a message shows */
 };
 
 static const char help[] =
@@ -34,7 +34,7 @@ static const char help[] =
     "  --status PATH     show job status; --json: for programs\n"
     "  --help, --version\n";
 
-/* Prints "what: reason". */
+/* Prints "what: reason". Returns the exit status. */
 static int wrong(const char *what, const char *reason)
 {
     job_say("%.*s: %s; try limefs-io --help", WORD_MAX, what, reason);
@@ -66,7 +66,7 @@ static int take_path(const void *context, const char *path)
     return 0;
 }
 
-/* path: NULL if it was not given as --OPTION=PATH. */
+/* path: NULL unless given as --OPTION=PATH. */
 static int take_mode(const void *context, enum job_mode mode, const char *path)
 {
     struct job_options *options = *(struct job_options *const *)context;

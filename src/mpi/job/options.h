@@ -1,4 +1,4 @@
-/* options.h - the command line of limefs-io; knows no MPI */
+/* options.h - the command line of limefs-io; no MPI */
 #ifndef JOB_OPTIONS_H
 #define JOB_OPTIONS_H
 
@@ -12,18 +12,18 @@ enum {
 struct job_options {
     enum job_mode { JOB_NO_MODE, JOB_SERVE, JOB_STOP, JOB_STATUS } mode;
     const char *socket;
-    int64_t stripe; /* 0: what the file says */
+    int64_t stripe; /* bytes; 0: as the file system states */
     char *hint_keys[JOB_HINTS_MAX], *hint_values[JOB_HINTS_MAX];
     int hints;
     int ready, lifeline; /* descriptors of rank 0, or -1 */
     bool json;
 };
 
-/* -1: go on; else the code to exit with: words have been said. */
+/* Returns -1 to continue, or the exit status; after an error a message has been printed. */
 int job_options_parse(struct job_options *, int argc, char **argv);
 
-/* limefs-io --stop and --status (ask.c): questions to a job that runs, without MPI. The code to
- * exit with. */
+/* limefs-io --stop and --status (ask.c): query a running job without MPI. Returns the exit
+ * status. */
 int job_ask(const struct job_options *);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer.c - the server's peers: packets to them, epoll, and messages for people */
+/* peer.c - the server's peers: outboxes, epoll, messages on stderr */
 #define _GNU_SOURCE
 #include "say.h"
 #include "server.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    LOG_LINES = 100, /* in LOG_US */
+    LOG_LINES = 100, /* limit of lines in LOG_US */
     LOG_US = 60 * 1000 * 1000,
 };
 
@@ -45,11 +45,11 @@ void job_server_fault(const char *format, ...)
     job_watch_end();
 }
 
-/* ---- packets that wait ---- */
+/* ---- outboxes ---- */
 
 struct job_parcel {
     struct job_parcel *next;
-    int fd; /* goes with the first byte; or -1 */
+    int fd; /* sent with the first byte; or -1 */
     size_t bytes, sent;
     unsigned char data[];
 };
@@ -61,7 +61,7 @@ static void free_parcel(struct job_parcel *parcel)
     free(parcel);
 }
 
-/* Takes a copy, also of the packet's descriptor. -errno. */
+/* Appends a copy of the packet and of its descriptor. Returns 0 or -errno. */
 static int put_in_outbox(struct job_outbox *box, const struct limejob_packet *packet)
 {
     size_t bytes = LIMEJOB_HEADER_BYTES + (size_t)packet->bytes;
@@ -135,7 +135,6 @@ int job_peer_watch(struct job_server *server, struct job_peer *peer, int fd)
     return set_events(server, peer, EPOLL_CTL_ADD, EPOLLIN);
 }
 
-/* Watches for room as long as something waits for it. */
 void job_peer_update(struct job_server *server, struct job_peer *peer)
 {
     uint32_t wanted = EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);

@@ -1,4 +1,4 @@
-/* rank.c - the server's channels to the workers */
+/* rank.c - accept the workers and receive their packets */
 #define _GNU_SOURCE
 #include "server.h"
 
@@ -12,8 +12,8 @@
 
 enum {
     PACKETS_A_TURN = 64,
-    STRANGERS_MAX = 64,           /* that may wait in addition to the ranks */
-    PAUSE_NS = 100 * 1000 * 1000, /* where there is no descriptor left */
+    STRANGERS_MAX = 64,           /* pending connections in addition to the ranks */
+    PAUSE_NS = 100 * 1000 * 1000, /* pause when no descriptor is free */
 };
 
 static void hear(struct job_server *server, struct job_rank *worker,
@@ -45,10 +45,10 @@ static void worker_ready(struct job_server *server, struct job_peer *peer, uint3
     if (!server->end_said)
         job_server_fault("rank %d on %s has ended: the job ends, too", worker->rank,
                          server->places[worker->rank].host);
-    job_peer_drop(server, peer); /* it obeys */
+    job_peer_drop(server, peer); /* it has executed JOB_END */
 }
 
-/* ---- who has come, and not joined ---- */
+/* ---- connections that have not joined ---- */
 
 static int newcomers_most(const struct job_server *server)
 {
@@ -68,8 +68,7 @@ static void drop_newcomer(struct job_server *server, struct job_rank *rank)
     job_peer_drop(server, &rank->peer);
 }
 
-/* A rank speaks at once: so it is the one that has been silent for longest that goes, however
- * many come. */
+/* A rank sends JOB_JOIN at once, so a full ring drops the oldest connection. */
 static void add_newcomer(struct job_server *server, struct job_rank *rank)
 {
     int place = server->next_newcomer;
@@ -96,7 +95,7 @@ static bool same_token(const unsigned char *a, const unsigned char *b)
     return differs == 0;
 }
 
-/* Whether a stranger is the worker that it says it is. */
+/* Returns whether the packet is a valid JOB_JOIN of a rank that has not joined. */
 static bool is_worker(const struct job_server *server, struct limejob_packet *packet,
                       uint32_t *rank)
 {
@@ -167,7 +166,7 @@ void job_ranks_accept(struct job_server *server, struct job_peer *peer, uint32_t
     (void)events;
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE)
-            nanosleep(&pause, NULL); /* or who waits there would wake us for ever */
+            nanosleep(&pause, NULL); /* the pending connection would wake epoll in a loop */
         return;
     }
     if (peer == server->meeting[1]) {

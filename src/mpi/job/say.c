@@ -1,4 +1,4 @@
-/* say.c - messages, a line each */
+/* say.c - print messages of limefs-io, one line each */
 #include "say.h"
 #include "text.h"
 

@@ -1,4 +1,4 @@
-/* server.c - the server's loop: its peers, its beginning and its end */
+/* server.c - the server's loop: start, events, end */
 #define _GNU_SOURCE
 #include "server.h"
 #include "listen.h"
@@ -14,9 +14,9 @@
 
 enum {
     EVENTS = 64,
-    JOIN_US = 60 * 1000 * 1000, /* in which all workers have to be there */
-    END_US = 5 * 1000 * 1000,   /* in which what is in flight has to be done at the end */
-    TICK_MS = 1000,             /* while something must be watched; else never */
+    JOIN_US = 60 * 1000 * 1000, /* time limit until all workers have joined */
+    END_US = 5 * 1000 * 1000,   /* time limit of requests in flight when the job ends */
+    TICK_MS = 1000,             /* between checks for peers that are late */
 };
 
 static void bury(struct job_server *server)
@@ -29,7 +29,7 @@ static void bury(struct job_server *server)
     server->dead = NULL;
 }
 
-/* A descriptor that is no peer, but is watched as one. */
+/* Watches a descriptor without packets in the same way as a peer. */
 static struct job_peer *watch(struct job_server *server, int fd,
                               void (*ready)(struct job_server *, struct job_peer *, uint32_t))
 {
@@ -43,7 +43,7 @@ static struct job_peer *watch(struct job_server *server, int fd,
     return peer;
 }
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
 static void hang_up(struct job_server *server, struct job_peer **peer)
 {
@@ -57,7 +57,7 @@ static void begin_end(struct job_server *server)
     if (server->ending)
         return;
     if (!server->serving)
-        job_watch_end(); /* workers may still wait for others: there is no orderly end */
+        job_watch_end(); /* other ranks may wait in MPI: no orderly end is possible */
     server->ending = true;
     server->end_until_us = job_now_us() + END_US;
     job_listen_remove();
@@ -74,7 +74,7 @@ static void tell_workers(struct job_server *server)
         job_peer_put(server, &server->workers[i]->peer, &packet);
 }
 
-/* Clients see the end when the process ends. */
+/* Returns whether the server may exit. Clients notice the end when the process exits. */
 static bool is_done(struct job_server *server)
 {
     if (!server->ending)
@@ -109,9 +109,9 @@ static void lifeline_ready(struct job_server *server, struct job_peer *peer, uin
     server->wants_end = true;
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
-/* epoll takes no ordinary file and no /dev/null: these are at their end already. */
+/* epoll rejects a regular file and /dev/null, which are at their end already. */
 static void watch_lifeline(struct job_server *server)
 {
     int fd = server->options->lifeline;
@@ -137,7 +137,7 @@ static void say_ready(const struct job_server *server)
         close(fd);
 }
 
-/* All workers are there. */
+/* Starts to accept clients, after all workers have joined. */
 static void serve(struct job_server *server)
 {
     const char *path = server->options->socket;
@@ -153,8 +153,7 @@ static void serve(struct job_server *server)
     say_ready(server);
 }
 
-/* A container takes up to three descriptors of a rank, and clients, windows and MPI want some,
- * too. */
+/* A container takes up to 3 descriptors of a rank; clients, windows and MPI need the rest. */
 static uint64_t files_most(void)
 {
     enum { OF = 6, LEAST = 16 };
@@ -235,7 +234,7 @@ static void turn(struct job_server *server)
 void *job_server_run(void *setup)
 {
     static struct job_server
-        *server; /* reachable until the process ends, and all else with it */
+        *server; /* static, so that the leak checker still finds it when the process ends */
     server = start(setup);
     while (!is_done(server))
         turn(server);

@@ -1,4 +1,4 @@
-/* status.c - counts what a job has done, and shows it as JSON */
+/* status.c - count requests, and report the job's status as JSON */
 #include "control.h"
 #include "server.h"
 #include "text.h"
@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 enum {
-    /* A reply is one packet: */
-    PATHS_MAX = 16 * 1024, /* bytes of open files' paths; JSON may double them */
-    HOSTS_MAX = 48,        /* that are named, with */
-    RANKS_MAX = 2048,      /* ranks in all */
+    /* Limits that make a reply fit into one packet: */
+    PATHS_MAX = 16 * 1024, /* bytes of open files' paths, which JSON may double */
+    HOSTS_MAX = 48,        /* number of hosts that the report lists */
+    RANKS_MAX = 2048,      /* number of ranks on all these hosts together */
 };
 
 int64_t job_now_us(void)
@@ -44,8 +44,7 @@ void job_counters_end(struct job_counters *counters, uint16_t opcode, uint64_t b
     }
 }
 
-/* Control characters, which JSON would make longer, and what is not UTF-8 become question
- * marks. */
+/* Replaces control characters, which JSON would make longer, and invalid UTF-8 by '?'. */
 static json_t *shown(const char *name)
 {
     char *copy = strdup(name);
@@ -101,7 +100,7 @@ static json_t *list_files(const struct job_server *server, int *count)
     return files;
 }
 
-/* Those that read and write; not who only asks, as for this. */
+/* Counts the clients that can read and write: a status query has no window. */
 static int count_clients(const struct job_server *server)
 {
     int count = 0;

@@ -1,8 +1,8 @@
 /*
- * store.c - bytes of a container that is open for writing, from memory to the disk
+ * store.c - write data from memory to a container's file, and sync it
  *
- * They do not go through MPI-IO: of a disk that is full, Open MPI 4.1 says MPI_SUCCESS and that
- * fewer bytes were written. What is opened by MPI serves MPI_File_sync.
+ * Data bypass MPI-IO: if the disk is full, Open MPI 4.1 returns MPI_SUCCESS after a short
+ * write. The MPI file only serves MPI_File_sync().
  */
 #define _GNU_SOURCE
 #include "descriptor.h"
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 8 << 20, /* longer writes into the page cache stall now and then */
+    CHUNK = 8 << 20, /* longer writes into the page cache may stall */
 };
 
 void job_store_open(struct job_container *container)
@@ -36,8 +36,8 @@ void job_store_close(struct job_container *container)
 
 /* ---- writing ---- */
 
-/* 0 or an errno. A process that was stopped goes on with what it was about to do, however much
- * later: by then the client has done it otherwise, and something else after it. */
+/* Checks the permission to write. A process that was stopped may continue its write later,
+ * after the client has written the data itself, and newer data. Returns 0 or an errno. */
 static int look_at(const struct job_permit *permit)
 {
     struct timespec now;
@@ -50,7 +50,7 @@ static int look_at(const struct job_permit *permit)
                                                                                      : 0;
 }
 
-/* *done: how many bytes were written, also after an error. */
+/* *done: bytes that were written, even after an error. */
 static int write_all(int fd, const struct job_permit *permit, const char *data, int64_t n,
                      int64_t offset, int64_t chunk, int64_t *done)
 {
@@ -69,8 +69,8 @@ static int write_all(int fd, const struct job_permit *permit, const char *data, 
     return 0;
 }
 
-/* EINVAL refuses: the alignment is wrong for that file system, or became so when the disk was
- * full. The page cache takes such bytes, or tells what is wrong. */
+/* After EINVAL (the alignment is wrong for the file system, or became so when the disk was
+ * full) returns 0: the caller writes the rest through the page cache, which reports errors. */
 static int write_blocks(struct job_container *container, const struct job_permit *permit,
                         const char *data, int64_t n, int64_t offset, int64_t *done)
 {
@@ -88,7 +88,7 @@ static int write_range(struct job_container *container, const struct job_permit 
                        const char *data, int64_t n, int64_t *offset)
 {
     int64_t done = 0, end = *offset + n;
-    size_t head = 0, blocks = 0; /* around the page cache, and what comes before */
+    size_t head = 0, blocks = 0; /* bytes before the aligned blocks; bytes of the blocks */
     if (container->direct_fd >= 0)
         blocks = limefile_blocks_inside(data, (size_t)n, (uint64_t)*offset, &head);
     int code = 0;
@@ -133,7 +133,7 @@ static int sync_by_mpi(struct job_container *container, char *text, size_t cap)
     return EIO;
 }
 
-/* Each descriptor tells of an error once; so both are asked. */
+/* The kernel reports an error once for each descriptor, so both are synced. */
 int job_store_sync(struct job_container *container, char *text, size_t cap)
 {
     int code = fsync(container->fd) == 0 ? 0 : errno;

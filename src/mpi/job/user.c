@@ -1,4 +1,4 @@
-/* user.c - for whom a rank writes */
+/* user.c - write on behalf of a user */
 #define _GNU_SOURCE
 #include "user.h"
 #include "say.h"
@@ -29,7 +29,7 @@ int job_user_start(void)
     return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
 }
 
-/* Of this thread alone. setfsuid() reports no failure, and no user has the uid -1. */
+/* Affects this thread only. setfsuid() reports no failure; an invalid uid reads the value. */
 static bool set_fsuid(uid_t uid)
 {
     syscall(SYS_setfsuid, uid);
@@ -54,6 +54,6 @@ void job_user_leave(uid_t uid)
         job_say("setfsuid: cannot become root again");
         job_watch_end();
     }
-    /* The kernel has taken that, too; but MPI's ranks read each other's memory. */
+    /* The kernel has cleared this flag, too, but MPI's ranks read each other's memory. */
     prctl(PR_SET_DUMPABLE, dumpable);
 }

@@ -1,4 +1,4 @@
-/* watch.c - what ends a rank out of order */
+/* watch.c - end a rank whose job is broken */
 #define _GNU_SOURCE
 #include "watch.h"
 #include "listen.h"
@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 static struct {
-    pid_t parent; /* 0: nobody's */
+    pid_t parent; /* process id; 0: not started by mpirun */
     int signals, wants_end, woken;
-    atomic_int channel; /* -1: none, or it means nothing any more */
+    atomic_int channel; /* the socket to watch; -1: none */
     atomic_bool ending;
 } watch = {.channel = -1};
 
 /* ---- the end ---- */
 
-/* MPI's shared memory is cleared away by mpirun; but who clears up if mpirun is killed? */
+/* mpirun removes MPI's shared memory, but not if mpirun is killed. */
 static void remove_shared_memory(void)
 {
     char line[4096 + 128];
@@ -33,7 +33,7 @@ static void remove_shared_memory(void)
     while (maps && fgets(line, sizeof line, maps)) {
         char *path = strchr(line, '/'), *name = strrchr(line, '/');
         line[strcspn(line, "\n")] = '\0';
-        if (path && (strncmp(name, "/vader_segment.", 15) == 0 || /* of Open MPI 4, and 5 */
+        if (path && (strncmp(name, "/vader_segment.", 15) == 0 || /* Open MPI 4, 5 */
                      strncmp(name, "/sm_segment.", 12) == 0))
             unlink(path);
     }
@@ -44,7 +44,7 @@ static void remove_shared_memory(void)
 void job_watch_end(void)
 {
     if (atomic_exchange(&watch.ending, true))
-        pause(); /* another thread is on it */
+        pause(); /* another thread ends the process */
     job_listen_remove();
     remove_shared_memory();
     _exit(1);
@@ -64,15 +64,15 @@ static void take_signal(void)
         job_watch_end();
 }
 
-/* The signal comes to the process, but is asked for by a thread: this one, since a worker's
- * request ends when it changes its user (user.h). */
+/* The process gets the signal, but the request belongs to the thread that makes it: this one,
+ * because a worker's request ends when the worker changes its user (user.h). */
 static void follow_parent(void)
 {
     if (!watch.parent)
         return;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != watch.parent)
-        job_watch_end(); /* it was quicker */
+        job_watch_end(); /* the parent ended before prctl() */
 }
 
 static void *run(void *unused)
@@ -95,7 +95,7 @@ static void *run(void *unused)
     }
 }
 
-/* ---- for the others ---- */
+/* ---- called by other threads ---- */
 
 static void block_signals(void)
 {
@@ -104,16 +104,16 @@ static void block_signals(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it */
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* new threads inherit the mask */
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* EFBIG says it */
+    signal(SIGXFSZ, SIG_IGN); /* write() returns EFBIG instead */
     watch.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static void find_parent(void)
 {
     if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE"))
-        watch.parent = getppid(); /* else started by hand: a shell may end before us */
+        watch.parent = getppid(); /* a job started by hand may outlive its shell */
 }
 
 int job_watch_start(int *wants_end)

@@ -1,4 +1,4 @@
-/* worker.c - a worker's windows, and what it says */
+/* worker.c - a worker's windows, and its replies and error messages */
 #define _GNU_SOURCE
 #include "worker.h"
 #include "say.h"
@@ -12,7 +12,7 @@
 #include <time.h>
 
 enum {
-    ANSWER_MS = 30 * 1000, /* the server never waits for long */
+    ANSWER_MS = 30 * 1000, /* the server never blocks for long */
 };
 
 void job_worker_fault(struct job_worker *worker, const char *format, ...)
@@ -31,7 +31,7 @@ void job_worker_fault(struct job_worker *worker, const char *format, ...)
 void job_worker_answer(struct job_worker *worker, const struct limejob_packet *reply)
 {
     if (limejob_send(&worker->channel, reply, ANSWER_MS) != 0)
-        job_watch_end(); /* the server is gone, or has found a fault and said so */
+        job_watch_end(); /* the server is gone, or has reported an error and ends the job */
 }
 
 void job_worker_pause(int us)

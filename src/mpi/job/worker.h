@@ -1,6 +1,7 @@
 /*
- * worker.h - the worker of a rank: obeys the server's commands, in their order, and is the
- * only one that calls MPI.
+ * worker.h - the worker of a rank: executes the server's commands in their order
+ *
+ * The worker's thread is the only one that calls MPI.
  */
 #ifndef JOB_WORKER_H
 #define JOB_WORKER_H
@@ -13,20 +14,20 @@
 #include "share.h"
 
 enum {
-    JOB_PART = 4 << 20, /* of what goes over MPI at once */
-    JOB_SENDS = 4,      /* parts that may be on their way */
+    JOB_PART = 4 << 20, /* bytes of one MPI message of bulk data */
+    JOB_SENDS = 4,      /* messages in flight at once */
 };
 
-/* A container that is open. */
+/* An open container. */
 struct job_container {
     struct job_container *next;
     uint32_t id;
     char *path;
     MPI_File mpi;
-    struct lemon_file file; /* to read */
+    struct lemon_file file; /* for reading */
     struct lemon_plan_hints hints;
-    int fd;        /* the file, compared with what the client has; MPI has it opened by this */
-    int direct_fd; /* to write around the page cache; -1: none */
+    int fd;        /* verified to be the client's file; MPI opens the file through it */
+    int direct_fd; /* O_DIRECT, for writing; -1: none */
 };
 
 struct job_mapping {
@@ -37,20 +38,20 @@ struct job_mapping {
 
 struct job_worker {
     const struct job_options *options;
-    MPI_Comm comm; /* for data; containers have their own */
+    MPI_Comm comm; /* for data; each container has a communicator of its own */
     MPI_Info info;
     int rank, ranks;
     char host[JOB_HOST_MAX];
     const struct job_place *places; /* of all ranks */
     struct limejob_channel channel; /* to the server */
-    int wants_end;                  /* eventfd: a signal has come; rank 0's server reads it */
+    int wants_end;                  /* eventfd: a signal asks for the end (rank 0: unused) */
     struct job_container *containers;
     struct job_mapping *mappings;
-    /* Rank 0: what is to come and to go. */
+    /* Rank 0: MPI messages in flight, to and from other hosts. */
     MPI_Request *messages;
-    struct job_part *parts; /* of these */
+    struct job_part *parts; /* parts[i] belongs to messages[i] */
     int message_count, message_capacity;
-    /* Ranks on other hosts: what is on its way to rank 0, or from it. */
+    /* Ranks on other hosts: MPI messages in flight, to and from rank 0. */
     char *buffers; /* JOB_SENDS of them, used in turn */
     MPI_Request requests[JOB_SENDS];
     unsigned next_buffer;
@@ -58,18 +59,18 @@ struct job_worker {
 
 /* ---- worker.c ---- */
 
-/* Commands. */
+/* The commands JOB_WINDOW and JOB_UNMAP. */
 void job_worker_map(struct job_worker *, struct limejob_packet *command);
 void job_worker_unmap(struct job_worker *, struct limejob_packet *command);
 
 /* Sends a reply to the server. */
 void job_worker_answer(struct job_worker *, const struct limejob_packet *);
 
-/* Nothing can be done but to end at once. */
+/* Prints a message and ends the whole job at once. */
 void job_worker_fault(struct job_worker *, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
-/* Lets others run for a moment. */
+/* Sleeps `us` microseconds, or only yields the processor if us is 0. */
 void job_worker_pause(int us);
 
 /* ---- container.c ---- */
@@ -78,27 +79,27 @@ void job_container_open(struct job_worker *, struct limejob_packet *command);
 void job_container_close(struct job_worker *, struct limejob_packet *command);
 struct job_container *job_container_find(struct job_worker *, uint32_t id);
 
-/* Collective. */
+/* Closes all containers. Collective. */
 void job_containers_close(struct job_worker *);
 
 /* ---- store.c: containers that are open for writing ---- */
 
-/* After the container has its descriptor. */
+/* Call it after container->fd is set. */
 void job_store_open(struct job_container *);
 void job_store_close(struct job_container *);
 
-/* A client's leave to write, looked at before each system call. */
+/* A client's permission to write, checked before each system call. */
 struct job_permit {
-    const limejob_gate *gate; /* in its window: gone when that is not 0; or NULL */
-    uint64_t until;           /* ns of CLOCK_REALTIME; 0: for ever */
-    uid_t uid;                /* for whom: what binds that user binds the write (user.h) */
+    const limejob_gate *gate; /* in the client's window: not 0 cancels; or NULL */
+    uint64_t until;           /* deadline, ns of CLOCK_REALTIME; 0: none */
+    uid_t uid;                /* the user whose limits apply to the write (user.h) */
 };
 
-/* 0 or an errno; *offset becomes where that happened. */
+/* Writes n bytes. Returns 0 or an errno; *offset advances by the bytes that were written. */
 int job_store_write(struct job_container *, const struct job_permit *, const char *data,
                     int64_t n, int64_t *offset);
 
-/* Collective. 0 or an errno, with words. */
+/* Collective. Returns 0, or an errno and fills text with a message. */
 int job_store_sync(struct job_container *, char *text, size_t cap);
 
 /* ---- extent.c ---- */
@@ -107,11 +108,11 @@ void job_extent_read(struct job_worker *, struct limejob_packet *command);
 void job_extent_write(struct job_worker *, struct limejob_packet *command);
 void job_extent_sync(struct job_worker *, struct limejob_packet *command);
 
-/* Rank 0: takes note of what has come and gone, and replies to what is complete; other ranks:
- * what has gone. True if anything has. */
+/* Completes MPI messages that have finished; rank 0 also replies to commands that are complete.
+ * Returns whether any message has finished. */
 bool job_extent_progress(struct job_worker *);
 
-/* Whether anything is under way. */
+/* Returns whether MPI messages are in flight. */
 bool job_extent_busy(const struct job_worker *);
 
 #endif

@@ -1,4 +1,4 @@
-/* agree.c - one answer for all ranks, and words for those who want them */
+/* agree.c - agree on an error code across ranks, and report messages */
 #include "internal.h"
 #include "lemon_inside.h"
 
@@ -28,7 +28,7 @@ int lemon_inside_agree_on(MPI_Comm comm, int code, const int64_t *values, int n)
     least[0] = code;
     for (int i = 0; i < n; i++) {
         least[1 + 2 * i] = values[i];
-        least[2 + 2 * i] = ~values[i]; /* its order the other way round, without overflow */
+        least[2 + 2 * i] = ~values[i]; /* reverses the order without overflow */
     }
     MPI_Allreduce(MPI_IN_PLACE, least, 1 + 2 * n, MPI_INT64_T, MPI_MIN, comm);
     if (least[0] != LEMON_SUCCESS)
@@ -60,7 +60,7 @@ void lemonSetMessageHandler(lemonMessageHandler *call, void *context)
     atomic_store(&handler, call);
 }
 
-/* rank, negative: of no rank. */
+/* rank < 0: no rank. */
 static void compose(int rank, char text[MESSAGE_MAX], const char *format, va_list args)
 {
     int n = rank >= 0 ? snprintf(text, MESSAGE_MAX, "lemon: rank %d: ", rank)

@@ -1,13 +1,13 @@
-/* cells.c - a checkpoint of particles, written */
+/* cells.c - write a checkpoint of particles */
 #include "cells.h"
 
 #include <string.h>
 
 enum {
-    TYPE_ROOM = 32, /* of a record's type */
+    TYPE_ROOM = 32, /* buffer size for a record's type */
 };
 
-/* Everything of a write. */
+/* State of one write. */
 struct cells_write {
     LemonWriter *writer;
     struct lemon_internal *in;
@@ -17,12 +17,12 @@ struct cells_write {
     struct lemon_stream stream;
     struct lemon_run *run;
     int64_t runs;
-    int64_t index_at; /* in the file */
+    int64_t index_at; /* offset in the file */
     int mb, me;
-    int fault; /* what went wrong on this rank, which the others do not know yet */
+    int fault; /* an error of this rank that the ranks have not agreed on */
 };
 
-/* ---- what is to be written ---- */
+/* ---- preparation ---- */
 
 static int agree_on_arguments(struct cells_write *w, int code, const char *why, int flags)
 {
@@ -37,8 +37,8 @@ static int agree_on_arguments(struct cells_write *w, int code, const char *why, 
     return lemon_agree_on(w->in, code, values, 4);
 }
 
-/* What all ranks have together; or, the same on all, what the first one says that cannot sort
- * its particles. */
+/* Counts the particles of all ranks. If a rank cannot sort its particles, each rank reports the
+ * error of the first such rank. */
 static int count_particles(struct cells_write *w, int64_t count, bool good, const char *words)
 {
     int64_t sums[2] = {count, !good};
@@ -50,7 +50,7 @@ static int count_particles(struct cells_write *w, int64_t count, bool good, cons
     return why ? lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why) : LEMON_SUCCESS;
 }
 
-/* Sorts and checks the particles, and finds out where each cell goes. */
+/* Sorts and checks the particles, and finds the place of each cell. */
 static int prepare(struct cells_write *w, const char *particles, int64_t count, int flags)
 {
     char why[CELLS_WHY_MAX] = "";
@@ -65,7 +65,7 @@ static int prepare(struct cells_write *w, const char *particles, int64_t count, 
 
 /* ---- the records ---- */
 
-/* All ranks have agreed on what is in the headers. */
+/* All ranks have agreed on the contents of the headers. */
 static int open_record(struct cells_write *w, const char *type, uint64_t bytes, int mb, int me)
 {
     char name[TYPE_ROOM];
@@ -74,7 +74,7 @@ static int open_record(struct cells_write *w, const char *type, uint64_t bytes, 
     return lemon_writer_open(w->writer, &header, &w->fault);
 }
 
-/* Text and index; the latter's bytes come when the checksums are known. */
+/* Writes the text and reserves the index, whose bytes follow when the checksums are known. */
 static int write_first_records(struct cells_write *w)
 {
     char text[LIMECELLS_TEXT_MAX];
@@ -96,7 +96,7 @@ static int write_first_records(struct cells_write *w)
     return LEMON_SUCCESS;
 }
 
-/* It is written even if something went wrong on this rank: the others count on it. */
+/* Also runs after an error of this rank, because it is collective. */
 static int write_index(struct cells_write *w)
 {
     bool good = lemon_cells_sum_up(&w->sorted);
@@ -109,7 +109,7 @@ static int first_fault(int code, int other)
     return code == LEMON_SUCCESS ? other : code;
 }
 
-/* Data first: their checksums are known when they have been through the processor. */
+/* Writes the data before the index, because this also computes the checksums. */
 static int write_data(struct cells_write *w, struct lemon_runmove *runs)
 {
     w->fault = first_fault(w->fault, lemon_runmove_write(w->in, runs, &w->stream));
@@ -122,7 +122,7 @@ static int start_data(struct cells_write *w, struct lemon_runmove *runs)
 {
     int code = lemon_runmove_keep(w->in, runs, &w->stream);
     char *buffer = w->in->pending.buffer;
-    w->in->pending.buffer = NULL; /* the index goes another way first */
+    w->in->pending.buffer = NULL; /* write_index() must not use it */
     if (code == LEMON_SUCCESS)
         code = lemon_agree(w->in, first_fault(w->fault, write_index(w)));
     if (code != LEMON_SUCCESS) {
@@ -182,7 +182,7 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
     if (code == LEMON_SUCCESS)
         code = write_records(&w, wait);
     if (code != LEMON_SUCCESS)
-        *writer = before; /* nothing counts as written, so that it can be tried again */
+        *writer = before; /* restore the state, so that the program can retry */
     free(w.run);
     lemon_cells_homes_close(&w.homes);
     lemon_cells_sorted_free(&w.sorted);

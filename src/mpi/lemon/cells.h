@@ -1,6 +1,4 @@
-/*
- * cells.h - particles on their way into cells: what the parts of a write hand to each other
- */
+/* cells.h - internal interfaces of the modules that write particles into cells */
 #ifndef LEMON_CELLS_INSIDE_H
 #define LEMON_CELLS_INSIDE_H
 
@@ -12,43 +10,43 @@ enum {
     CELLS_WHY_MAX = 256,
 };
 
-/* ---- cellsargs.c: what callers say, as the format says it; local ---- */
+/* ---- cellsargs.c: convert the caller's arguments to the format's; local ---- */
 
-/* False: *why. */
+/* Converts the arguments. Returns false and sets *why if they are invalid. */
 bool lemon_cells_take(const LemonDomain *, const LemonParticle *, struct limecells *,
                       const char **why);
 
-/* The other way round; names and fields belong to the LemonCells. */
+/* The reverse; names and fields belong to the LemonCells. */
 void lemon_cells_give(const struct limecells *, LemonCells *,
                       LemonField field[LIMECELLS_FIELDS_MAX]);
 
 bool lemon_cells_is_big_endian(void);
 
-/* Where a particle is, and how messages call it: "particle 7 of rank 2", "id 12". */
+/* A particle's position, its name in messages ("particle 7 of rank 2", "id 12"), and its id. */
 void lemon_cells_position(const struct limecells_field *position, const char *particle,
                           double x[LIMECELLS_DIMS]);
 void lemon_cells_name(const struct limecells *, const char *particle, int64_t number,
                       char name[CELLS_WHY_MAX / 2]);
 uint64_t lemon_cells_id(const struct limecells_field *id, const char *particle);
 
-/* Numbers of all fields are turned round, byte by byte. */
+/* Reverses the byte order of all numbers. */
 void lemon_cells_swap(const struct limecells *, char *particles, int64_t count);
 
-/* ---- cellssort.c: the particles of this rank, by cells; local ---- */
+/* ---- cellssort.c: sort this rank's particles by cell; local ---- */
 
-/* Those of one cell. */
+/* The particles of one cell. */
 struct cells_segment {
     uint64_t cell;
     int64_t count;
-    int64_t place; /* in the data record, of its first particle: cellshome.c */
-    int64_t first; /* in the rank's stream */
+    int64_t place; /* index in the data record of its first particle: cellshome.c */
+    int64_t first; /* index in the rank's stream of its first particle */
     uint32_t crc;
 };
 
-/* A piece of a segment that a piece of the stream ends in. */
+/* A part of a segment that is cut at the end of a piece of the stream. */
 struct cells_fragment {
-    int64_t at, bytes; /* in the stream */
-    int64_t segment;   /* of `stream` */
+    int64_t at, bytes; /* in the stream, bytes */
+    int64_t segment;   /* index in `stream` */
     uint32_t crc;
 };
 
@@ -56,58 +54,61 @@ struct cells_sorted {
     const struct limecells *c;
     const char *particles;
     int64_t count;
-    struct cells_segment *segment; /* in the order of cells */
+    struct cells_segment *segment; /* sorted by cell */
     int64_t segments;
     size_t room;
-    int64_t *key;                  /* of each particle: its cell, then its segment */
-    int64_t *order;                /* the particles in the order of the stream */
-    bool as_is;                    /* which is the caller's order */
-    struct cells_segment **stream; /* the segments in that order */
+    int64_t *key;                  /* for each particle: its cell, later its segment */
+    int64_t *order;                /* particles in the order of the stream */
+    bool as_is;                    /* the stream has the caller's order */
+    struct cells_segment **stream; /* segments in the order of the stream */
     struct cells_fragment *fragment;
     int64_t fragments;
     size_t capacity;
-    bool no_memory; /* was met while the stream was read */
+    bool no_memory; /* out of memory while the stream was read */
 };
 
-/* False: `why` names the particle, or there is no memory. */
+/* Returns false if a particle is invalid, with its name in `why`, or if out of memory. */
 bool lemon_cells_sort(struct cells_sorted *, const struct limecells *, const char *particles,
                       int64_t count, char why[CELLS_WHY_MAX]);
 void lemon_cells_sorted_free(struct cells_sorted *);
 
-/* All places are known: the stream is in the order of the file. Sets *run, malloc'ed, in
- * particles' bytes. False: no memory. */
+/* Sorts the stream in file order after all places are known. Sets *run (malloc'ed), in bytes of
+ * the data record. Returns false if out of memory. */
 bool lemon_cells_line_up(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
 
-/* It, noting checksums; then those of the segments. False: no memory. */
+/* The first sets a stream that also computes checksums; the second then computes those of the
+ * segments, and returns false if out of memory. */
 void lemon_cells_stream_set(struct cells_sorted *, struct lemon_stream *);
 bool lemon_cells_sum_up(struct cells_sorted *);
 
-/* ---- cellshome.c: a cell's entry is put together by its home, one rank ---- */
+/* ---- cellshome.c: each cell has a home, a rank that completes its entry ---- */
 
 struct cells_homes {
     struct lemon_sparse pattern;
-    int64_t per;          /* cells of a home */
-    int64_t first, cells; /* this rank's */
+    int64_t per;          /* number of cells of a home */
+    int64_t first, cells; /* of this rank as a home */
     struct limecells_cell *cell;
-    int64_t *word; /* of the cells' items: cell, count */
-    /* What this rank asks and is told; and what it is asked as a home, and tells. */
+    int64_t *word; /* received items: cell, count */
+    /* This rank's items and the answers to them; this rank's answers as a home. */
     int64_t *asked, *told, *answer, *place;
-    unsigned char *index; /* the entries of this rank's cells; on rank 0 the whole index */
+    unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };
 
-/* Gives each segment its place. Collective, agreed; to be closed in any case. */
+/* Sets the place of each segment. Collective, agreed; call lemon_cells_homes_close() in any
+ * case. */
 int lemon_cells_meet(struct lemon_internal *, struct cells_homes *, const struct limecells *,
                      struct cells_sorted *);
 
-/* The checksums of the segments become those of cells; writes the index, which begins at `at`
- * of the file. Collective, not agreed. */
+/* Combines the segments' checksums to those of cells, and writes the index at offset `at` of
+ * the file. Collective, not agreed. */
 int lemon_cells_write_index(struct lemon_internal *, struct cells_homes *, struct limecells *,
                             const struct cells_sorted *, int64_t at);
 void lemon_cells_homes_close(struct cells_homes *);
 
 /* ---- cellsid.c ---- */
 
-/* LEMON_ERR_PARAM, told, if an id is there twice. Collective, agreed. */
+/* Returns LEMON_ERR_PARAM, with a message, if two particles have the same id. Collective,
+ * agreed. */
 int lemon_cells_check_ids(struct lemon_internal *, const struct limecells *,
                           const char *particles, int64_t count);
 

@@ -1,4 +1,4 @@
-/* cellsargs.c - what callers say of domain and particles, as the format says it */
+/* cellsargs.c - convert the caller's domain and particles to the format's structs */
 #include "cells.h"
 
 #include <inttypes.h>

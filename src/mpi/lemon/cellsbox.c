@@ -1,9 +1,9 @@
-/* cellsbox.c - domains divided between ranks */
+/* cellsbox.c - divide a domain among ranks */
 #include "cells.h"
 
 #include <string.h>
 
-/* Where cell i of n begins: as limefile_cells_edge(). */
+/* Returns the lower edge of cell i of n, as limefile_cells_edge() does. */
 static double edge(const LemonDomain *domain, int d, int64_t i, int64_t n)
 {
     return domain->origin[d] + domain->length[d] * ((double)i / (double)n);
@@ -41,7 +41,7 @@ struct part {
     int first, ranks;
 };
 
-/* The particles in each plane of cells of dimension d. */
+/* Counts the particles in each plane of cells of dimension d. */
 static void count_planes(const LemonCells *cells, const struct part *part, int d,
                          int64_t *planes)
 {
@@ -55,7 +55,7 @@ static void count_planes(const LemonCells *cells, const struct part *part, int d
                     cells->cell[(at[0] * n[1] + at[1]) * n[2] + at[2]].count;
 }
 
-/* The dimension in which the part is longest, of those that it has several cells in, or -1. */
+/* Returns the dimension with several cells in which the part is longest, or -1. */
 static int longest(const LemonCells *cells, const struct part *part)
 {
     int best = -1;
@@ -71,8 +71,8 @@ static int longest(const LemonCells *cells, const struct part *part)
     return best;
 }
 
-/* How many planes the lower part gets: at least one, and not all, and about left / all of the
- * particles. */
+/* Returns how many planes the lower part gets: at least one, not all, and with about left / all
+ * of the particles. */
 static int64_t cut(const int64_t *planes, int64_t n, int left, int all)
 {
     double total = 0, before = 0, best = 0;
@@ -91,12 +91,12 @@ static int64_t cut(const int64_t *planes, int64_t n, int left, int all)
     return at;
 }
 
-/* Goes down to the part of `rank`. -1: no memory. */
+/* Descends to the part of `rank`. Returns 0, or -1 if out of memory. */
 static int divide(const LemonCells *cells, struct part *part, int rank)
 {
     while (part->ranks > 1) {
         int d = longest(cells, part), left = part->ranks / 2;
-        if (d < 0) { /* one cell: the first rank has it */
+        if (d < 0) { /* a single cell: the first rank gets it */
             if (rank != part->first) {
                 memcpy(part->from, cells->domain.cells, sizeof part->from);
                 memcpy(part->to, cells->domain.cells, sizeof part->to);

@@ -1,16 +1,17 @@
 /*
- * cellshome.c - what all ranks together know of a cell
+ * cellshome.c - complete the entry of each cell on its home rank
  *
- * The cells' numbers are divided between the ranks: each cell has a home, which counts what the
- * ranks have of it and puts its entry together. So no rank has a table of all cells. The data
- * record is ordered by the first rank that has anything of a cell, its owner, and then by
- * cells: what a rank has is one range of it, if no other rank has anything of the same cells.
+ * The cell numbers are divided among the ranks: each cell has a home, which counts its
+ * particles on all ranks and completes its entry. So no rank needs a table of all cells. The
+ * data record is sorted by the cell's owner, the first rank with particles of the cell, and
+ * then by cell. So a rank's particles are one range of it, if no other rank has particles of
+ * the same cells.
  */
 #include "cells.h"
 
 #include <limits.h>
 
-/* Of an item: the particles of a cell that a rank has. */
+/* Words of an item: the particles that a rank has of a cell. */
 enum {
     ITEM_CELL,
     ITEM_COUNT,
@@ -18,8 +19,8 @@ enum {
 };
 
 enum {
-    ANSWER_BEFORE, /* particles of the cell that lower ranks have */
-    ANSWER_TOTAL,  /* of the cell, for its owner; 0 for the others */
+    ANSWER_BEFORE, /* number of the cell's particles on lower ranks */
+    ANSWER_TOTAL,  /* all of the cell, for its owner; 0 for other ranks */
     ANSWER_WORDS,
 };
 
@@ -42,7 +43,7 @@ static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int6
     return good;
 }
 
-/* Sources come in the order of ranks. */
+/* Items are sorted by rank. */
 static void count_cells(struct cells_homes *h, int64_t *answer)
 {
     for (int64_t i = 0; i < h->pattern.from_items; i++) {
@@ -59,7 +60,7 @@ static void count_cells(struct cells_homes *h, int64_t *answer)
     }
 }
 
-/* Where the cells that this rank owns begin, or -1. */
+/* Sets the places of the cells that this rank owns; others get -1. */
 static void place_owned(struct lemon_internal *in, const struct cells_sorted *s,
                         const int64_t *answer, int64_t *place)
 {
@@ -86,7 +87,7 @@ static void tell_places(const struct cells_homes *h, const int64_t *answer, int6
                    answer[i * ANSWER_WORDS + ANSWER_BEFORE];
 }
 
-/* What is needed until the index is written, so that all ranks agree once. */
+/* Allocates all memory until the index is written, so that the ranks agree only once. */
 static bool homes_open(const struct lemon_internal *in, struct cells_homes *h,
                        const struct limecells *c)
 {
@@ -107,7 +108,7 @@ static bool homes_open(const struct lemon_internal *in, struct cells_homes *h,
 static void find_places(struct lemon_internal *in, struct cells_homes *h,
                         struct cells_sorted *s)
 {
-    int64_t *mine = h->asked; /* is not needed any more once it has been sent */
+    int64_t *mine = h->asked; /* not used again after it is sent */
     lemon_sparse_forth(in, &h->pattern, ITEM_WORDS, h->asked, h->word);
     count_cells(h, h->answer);
     lemon_sparse_back(in, &h->pattern, ANSWER_WORDS, h->answer, h->told);
@@ -169,7 +170,7 @@ static void sum_cells(struct lemon_internal *in, struct cells_homes *h,
         limefile_cells_entry_encode(&h->cell[i], entries + i * LIMECELLS_ENTRY_BYTES);
 }
 
-/* Brings the entries of all homes to rank 0, whose own are the first of them. */
+/* Sends the entries of all homes to rank 0, whose own are the first. */
 static void gather_entries(const struct lemon_internal *in, const struct cells_homes *h,
                            const struct limecells *c, unsigned char *entries)
 {

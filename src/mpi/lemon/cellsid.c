@@ -1,7 +1,7 @@
 /*
- * cellsid.c - whether an id is there twice
+ * cellsid.c - check that no id occurs twice
  *
- * Each id goes to one rank, by its hash, which sorts what it gets.
+ * The hash of an id selects a rank, which sorts the ids that it receives.
  */
 #include "cells.h"
 #include "mix.h"
@@ -15,7 +15,7 @@ static int judge_of(uint64_t id, int ranks)
     return (int)(mix64(id) % (uint64_t)ranks);
 }
 
-/* The ids of this rank, those for each rank together. */
+/* Lists this rank's ids, grouped by the rank that checks them. */
 static int64_t *list_ids(const struct lemon_internal *in, const struct limecells *c,
                          const char *particles, int64_t count, struct lemon_sparse *p)
 {
@@ -43,7 +43,7 @@ static int64_t *list_ids(const struct lemon_internal *in, const struct limecells
     return NULL;
 }
 
-/* Sorts by 16 bits at a time, those that are not the same in all words. False: no memory. */
+/* Radix sort, 16 bits per pass; skips equal digits. Returns false if out of memory. */
 static bool sort_words(int64_t *word, int64_t n)
 {
     enum {

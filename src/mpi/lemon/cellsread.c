@@ -1,4 +1,4 @@
-/* cellsread.c - a checkpoint of particles, found and read */
+/* cellsread.c - find and read a checkpoint of particles */
 #include "cells.h"
 #include "mix.h"
 
@@ -8,21 +8,21 @@
 
 enum {
     LONG_RUN =
-        256 << 10,    /* bytes: where runs are as long, on average, each rank reads its own */
-    PIECE = 64 << 20, /* bytes: one is read while the one before is looked at */
+        256 << 10,    /* bytes: average length of runs above which each rank reads its own */
+    PIECE = 64 << 20, /* bytes: one piece is read while the previous one is checked */
 };
 
-/* What a LemonCells has behind it. */
+/* The internal part of a LemonCells. */
 struct lemon_cells {
     struct limecells c;
     LemonField field[LIMECELLS_FIELDS_MAX];
-    MPI_Offset data_at; /* in the file */
+    MPI_Offset data_at; /* offset in the file */
     LemonCell cell[];
 };
 
 /* ---- the index ---- */
 
-/* An index as rank 0 has it. */
+/* An index on rank 0. */
 struct found {
     struct limecells c;
     unsigned char *raw;
@@ -41,7 +41,7 @@ static int read_piece(LemonReader *reader, unsigned char *raw, uint64_t from, ui
                             reader->off + (MPI_Offset)from);
 }
 
-/* The header, and what it says of the record's length. */
+/* Reads the header, and checks the record's length against it. */
 static int read_header(LemonReader *reader, struct found *f, char why[CELLS_WHY_MAX])
 {
     unsigned char raw[LIMECELLS_HEADER_MAX];
@@ -93,7 +93,7 @@ static int check_cells(const struct found *f, char why[CELLS_WHY_MAX])
     return LEMON_ERR_READ;
 }
 
-/* Rank 0's index to all; *cells has what there is of it. */
+/* Broadcasts rank 0's index; sets *cells, also partly after an error. */
 static int share_index(struct lemon_internal *in, struct found *f, LemonCells **cells)
 {
     uint64_t n;
@@ -145,7 +145,7 @@ static int read_index(LemonReader *reader, LemonCells **cells)
     return code;
 }
 
-/* ---- finding it ---- */
+/* ---- search ---- */
 
 static bool is_open(const LemonReader *reader, const char *type)
 {
@@ -183,7 +183,7 @@ int lemonNextCells(LemonReader *reader, LemonCells **cells)
         code = lemonReaderNextRecord(reader);
     if (code == LEMON_SUCCESS) {
         code = read_index(reader, cells);
-        lemonReaderCloseRecord(reader); /* the next call goes on behind it */
+        lemonReaderCloseRecord(reader); /* the next call continues after the index */
     }
     if (code == LEMON_SUCCESS)
         code = find_data(reader, *cells);
@@ -201,44 +201,44 @@ void lemonFreeCells(LemonCells *cells)
     free(cells);
 }
 
-/* ---- which cells a rank reads, and which of their particles it keeps ---- */
+/* ---- cells that a rank reads, and particles that it keeps ---- */
 
 struct cells_box {
     double lower[LIMECELLS_DIMS], upper[LIMECELLS_DIMS];
-    uint64_t from[LIMECELLS_DIMS], to[LIMECELLS_DIMS]; /* of its cells; `to` is behind */
+    uint64_t from[LIMECELLS_DIMS], to[LIMECELLS_DIMS]; /* its cells; `to` is exclusive */
 };
 
-/* A cell with particles that touches the box, in the order of the data. */
+/* A cell with particles that touches the box; sorted by position in the data. */
 struct cells_pick {
     uint64_t cell;
     int64_t first, count;
 };
 
-/* Looks at particles as they come, one cell after another: compares checksums and positions,
- * and keeps, in place, those of the box. */
+/* Processes particles as they arrive, cell by cell: verifies checksums and positions, and keeps
+ * the particles of the box, in place. */
 struct cells_keeper {
     const struct limecells *c;
     const struct limecells_field *position;
     const LemonCell *cell;
     const struct cells_box *box;
     const struct cells_pick *pick;
-    int64_t picks, now; /* now: the one under way */
-    int64_t inside;     /* bytes of it that were looked at */
-    int64_t done;       /* bytes of those before it */
+    int64_t picks, now; /* now: the current cell */
+    int64_t inside;     /* bytes of the current cell that are checked */
+    int64_t done;       /* bytes of the cells before it */
     char *particles, *to;
     uint64_t at[LIMECELLS_DIMS];
-    double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS]; /* its edges */
-    bool whole;                                       /* all of it is in the box */
-    bool misplaced; /* it has a particle that is somewhere else */
+    double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS]; /* the cell's edges */
+    bool whole;                                       /* the cell is completely in the box */
+    bool misplaced; /* the cell has a particle with a position outside */
     uint32_t crc;
-    bool swap;    /* bytes have to be turned round */
-    bool counts;  /* wants `sum` */
-    uint64_t sum; /* of where in the file each is that was kept */
+    bool swap;    /* reverse the byte order */
+    bool counts;  /* compute `sum` */
+    uint64_t sum; /* sum of hashes of the file indices of all particles that are kept */
     int code;
     char why[CELLS_WHY_MAX];
 };
 
-/* The first cell that no coordinate below x is in. */
+/* Returns the first cell without any coordinate below x. */
 static uint64_t behind(const struct limecells *c, int d, double x)
 {
     if (x >= c->origin[d] + c->length[d])
@@ -247,8 +247,8 @@ static uint64_t behind(const struct limecells *c, int d, double x)
     return x > limefile_cells_edge(c, d, i) ? i + 1 : i;
 }
 
-/* The cells from that of the lowest coordinate to that of the highest one. Returns NULL, or why
- * the box is refused. */
+/* Sets the range of cells from the lowest to the highest coordinate. Returns NULL, or a message
+ * if the box is invalid. */
 static const char *set_box(struct cells_box *box, const struct limecells *c,
                            const double *lower, const double *upper)
 {
@@ -284,7 +284,7 @@ static uint64_t number(const LemonCells *cells, uint64_t x, uint64_t y, uint64_t
     return (x * (uint64_t)n[1] + y) * (uint64_t)n[2] + z;
 }
 
-/* malloc'ed; -1: no memory. */
+/* Sets *pick (malloc'ed). Returns the number of cells, or -1 if out of memory. */
 static int64_t pick_cells(const LemonCells *cells, const struct cells_box *box,
                           struct cells_pick **pick)
 {
@@ -311,15 +311,15 @@ static int64_t pick_cells(const LemonCells *cells, const struct cells_box *box,
     return n;
 }
 
-/* ---- what has come ---- */
+/* ---- particles that have been read ---- */
 
-/* Of a particle of the file. */
+/* Hashes the file index of a particle. */
 static uint64_t hash(uint64_t number)
 {
     return mix64(number + MIX64_STEP);
 }
 
-/* What the keeper's sum is for particles [from, to) of the file. */
+/* Returns the expected `sum` of a cells_keeper for particles [from, to) of the file. */
 static uint64_t sum_of(uint64_t from, uint64_t to)
 {
     uint64_t sum = 0;
@@ -375,7 +375,7 @@ static int64_t kept_particles(const struct cells_keeper *k)
     return (k->to - k->particles) / (int64_t)k->c->particle_bytes;
 }
 
-/* By the edges; what is on one of the domain's upper faces, by the rule. */
+/* Compares with the cell's edges; on an upper face of the domain, applies the rule. */
 static bool is_in_cell(const struct cells_keeper *k, const double x[LIMECELLS_DIMS])
 {
     for (int d = 0; d < LIMECELLS_DIMS; d++)
@@ -385,7 +385,7 @@ static bool is_in_cell(const struct cells_keeper *k, const double x[LIMECELLS_DI
     return true;
 }
 
-/* The domain's upper face belongs to a box that reaches it, if it is not its lower one. */
+/* A box that reaches the domain's upper face includes it, unless the dimension is periodic. */
 static bool is_in_box(const struct cells_keeper *k, const double x[LIMECELLS_DIMS])
 {
     const struct cells_box *box = k->box;
@@ -399,7 +399,7 @@ static bool is_in_box(const struct cells_keeper *k, const double x[LIMECELLS_DIM
     return true;
 }
 
-/* Some particles of the cell. */
+/* Checks `count` particles of the current cell. */
 static void look_at(struct cells_keeper *k, char *particle, int64_t count)
 {
     const size_t bytes = k->c->particle_bytes;
@@ -431,11 +431,11 @@ static void end_cell(struct cells_keeper *k)
     begin_cell(k);
 }
 
-/* So many bytes have come. After an error, nothing. */
+/* Processes the first `bytes` bytes of the data; does nothing after an error. */
 static void reach(struct cells_keeper *k, int64_t bytes)
 {
     enum {
-        LOOK_PIECE = 128 << 10, /* summed and looked at while it is in the cache */
+        LOOK_PIECE = 128 << 10, /* bytes that are summed and checked while in the cache */
     };
     const int64_t each = (int64_t)k->c->particle_bytes;
     while (k->code == LEMON_SUCCESS && k->now < k->picks) {
@@ -454,9 +454,9 @@ static void reach(struct cells_keeper *k, int64_t bytes)
     }
 }
 
-/* ---- the particles ---- */
+/* ---- read ---- */
 
-/* Everything of a read. */
+/* State of one read. */
 struct cells_read {
     const LemonCells *cells;
     struct lemon_internal *in;
@@ -465,13 +465,13 @@ struct cells_read {
     int64_t picks;
     struct lemon_run *run;
     int64_t runs;
-    int64_t run_now; /* that is read */
-    int64_t count;   /* of all picks */
+    int64_t run_now; /* the run that is being read */
+    int64_t count;   /* particles in all picks */
     char *particles;
     struct cells_keeper keeper;
 };
 
-/* Cells that follow each other in the file are one run. */
+/* Merges cells that are contiguous in the file into runs. */
 static void make_runs(struct cells_read *r)
 {
     int64_t bytes = (int64_t)r->cells->particle.bytes;
@@ -499,7 +499,7 @@ static bool plan_read(struct cells_read *r)
     return r->particles != NULL;
 }
 
-/* Posts the next piece; how many bytes it has, 0 at the end. */
+/* Posts the next piece. Returns its bytes, 0 at the end. */
 static int64_t post_piece(struct cells_read *r, int64_t posted)
 {
     int64_t i = r->run_now;
@@ -542,7 +542,7 @@ static int read_through_movers(struct cells_read *r)
     return code;
 }
 
-/* All ranks do it in the same way. */
+/* All ranks select the same method. */
 static int move_particles(struct cells_read *r)
 {
     int64_t sums[2] = {lemon_runs_count(r->run, r->runs), r->runs};
@@ -551,7 +551,7 @@ static int move_particles(struct cells_read *r)
     return lemon_agree(r->in, long_runs ? read_own_runs(r) : read_through_movers(r));
 }
 
-/* Whether each particle of the file came to one rank. */
+/* Checks that each particle of the file went to exactly one rank. */
 static int check_once(const struct cells_read *r)
 {
     const struct lemon_internal *in = r->in;
@@ -603,7 +603,7 @@ static int check_call(LemonReader *reader, const LemonCells *cells, struct cells
     return lemon_agree_on(r->in, code, values, 1);
 }
 
-/* What is kept, in no more memory than it needs. */
+/* Returns the kept particles, in memory that is reduced to their size. */
 static void give(struct cells_read *r, int64_t kept, void **particles, MPI_Offset *count)
 {
     size_t bytes = (size_t)(kept * (int64_t)r->cells->particle.bytes);

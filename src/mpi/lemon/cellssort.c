@@ -1,4 +1,4 @@
-/* cellssort.c - the particles of a rank, in the order of cells */
+/* cellssort.c - sort a rank's particles by cell */
 #define _GNU_SOURCE
 #include "array.h"
 #include "cells.h"
@@ -8,10 +8,10 @@
 #include <string.h>
 
 enum {
-    TABLE_LEAST = 1 << 20, /* cells that a table is made for, however few particles there are */
+    TABLE_LEAST = 1 << 20, /* cells that may have a table even if there are few particles */
 };
 
-/* ---- which cell ---- */
+/* ---- cell of a particle ---- */
 
 static bool refuse(const struct cells_sorted *s, int64_t k, int d, double x,
                    char why[CELLS_WHY_MAX])
@@ -24,7 +24,7 @@ static bool refuse(const struct cells_sorted *s, int64_t k, int d, double x,
     return false;
 }
 
-/* One dimension: limefile_cells_locate() without a division, but close to faces. */
+/* Parameters of one dimension: limefile_cells_locate() without division, but near faces. */
 struct ruler {
     double origin, end, scale;
     int64_t cells;
@@ -39,7 +39,7 @@ static void make_rulers(const struct limecells *c, struct ruler ruler[LIMECELLS_
 
 static int64_t locate_one(const struct limecells *c, const struct ruler *ruler, int d, double x)
 {
-    const double near = 0x1p-7; /* as in limefile_cells_locate(), which decides then */
+    const double near = 0x1p-7; /* as in limefile_cells_locate(), which decides near faces */
     if (!(x >= ruler->origin && x < ruler->end))
         return limefile_cells_locate(c, d, x);
     if (ruler->cells == 1)
@@ -83,7 +83,7 @@ static bool add_segment(struct cells_sorted *s, int64_t cell, int64_t count)
     return true;
 }
 
-/* By a table of the cells from `least` on. */
+/* Counts in a table of the cells from `least` on. */
 static bool count_in_table(struct cells_sorted *s, int64_t least, int64_t cells)
 {
     int64_t *table = calloc((size_t)cells, sizeof *table);
@@ -111,7 +111,7 @@ static int by_key(const void *a, const void *b)
     return (x->key > y->key) - (x->key < y->key);
 }
 
-/* For few particles that are far apart. */
+/* Counts by sorting, for few particles that are far apart. */
 static bool count_sorted(struct cells_sorted *s)
 {
     struct keyed *keyed = malloc((size_t)s->count * sizeof *keyed);
@@ -177,7 +177,7 @@ static int by_place(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-/* Whether the particles are in the order of the stream. */
+/* Returns whether the particles already have the order of the stream. */
 static bool is_as_is(const struct cells_sorted *s)
 {
     int64_t most = -1;
@@ -190,7 +190,7 @@ static bool is_as_is(const struct cells_sorted *s)
     return true;
 }
 
-/* Which particle comes when. */
+/* Computes the order of the particles in the stream. */
 static bool make_order(struct cells_sorted *s)
 {
     int64_t *next = malloc((size_t)s->segments * sizeof *next + 1);
@@ -234,7 +234,7 @@ bool lemon_cells_line_up(struct cells_sorted *s, struct lemon_run **run, int64_t
     return good;
 }
 
-/* The segment of a byte of the stream, as one of `stream`. */
+/* Returns the segment of a byte of the stream, as an index in `stream`. */
 static int64_t segment_at(const struct cells_sorted *s, int64_t at)
 {
     int64_t particle = at / (int64_t)s->c->particle_bytes, low = 0, high = s->segments - 1;
@@ -258,7 +258,7 @@ static void note_fragment(struct cells_sorted *s, int64_t segment, int64_t at, i
         s->fragment[s->fragments++] = (struct cells_fragment){at, bytes, segment, crc};
 }
 
-/* Bytes [at, at + n) of the stream are at `data`. */
+/* Adds bytes [at, at + n) of the stream, which are at `data`, to the checksums. */
 static void sum_stream(struct cells_sorted *s, int64_t at, int64_t n, const char *data)
 {
     int64_t bytes = (int64_t)s->c->particle_bytes;
@@ -292,7 +292,7 @@ static void copy_stream(const struct cells_sorted *s, int64_t at, int64_t n, cha
 }
 
 enum {
-    PIECE = 256 << 10, /* summed while it is in the cache */
+    PIECE = 256 << 10, /* bytes that are summed while in the cache */
 };
 
 static void copy_and_sum(void *sorted, int64_t at, int64_t n, char *to)

@@ -1,9 +1,10 @@
 /*
- * exchange.c - a lattice between the ranks that hold it and the ranks that move it
+ * exchange.c - exchange a lattice between the ranks that hold it and the aggregators
  *
- * A mover has a window: the pieces of its turn, one after another. What a rank holds of a piece
- * is one range of the rank's memory (box.h), so the rank sends or receives its ranges in place,
- * in one message a turn; the mover keeps those of the others in its staging buffer.
+ * An aggregator has a window, which contains the pieces of its turn. A rank's bytes of a piece
+ * are one range of the rank's memory (box.h), so the rank sends or receives its ranges in
+ * place, in one message per turn. The aggregator stores other ranks' bytes in its staging
+ * buffer.
  */
 #include "internal.h"
 
@@ -78,7 +79,7 @@ void lemon_exchange_close(struct lemon_exchange *exchange)
 
 /* ---- a rank's side ---- */
 
-/* Of `count` ranges from `part` on, to or from one mover. */
+/* Posts a message of `count` ranges from `part` on, to or from one aggregator. */
 static void post_message(const struct lemon_internal *in, struct lemon_exchange *exchange,
                          const struct lemon_part *part, int count, MPI_Request *request)
 {
@@ -102,7 +103,7 @@ static void post_message(const struct lemon_internal *in, struct lemon_exchange 
         MPI_Type_free(&ranges);
 }
 
-/* What this rank has for, or gets from, the movers other than itself in this turn. */
+/* Posts this rank's messages to or from the other aggregators in this turn. */
 static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
                           int64_t turn)
 {
@@ -121,10 +122,10 @@ static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange
     return messages;
 }
 
-/* ---- a mover's side ---- */
+/* ---- an aggregator's side ---- */
 
-/* Between the window and what a rank has of it: `part`, range after range, or, if that is NULL,
- * this rank's own data, in their places. */
+/* Copies between the window and a rank's bytes of it: `part`, where they are contiguous, or, if
+ * part is NULL, this rank's own data at their offsets. */
 static void copy_part(const struct lemon_exchange *exchange, const struct lemon_turn *own,
                       int64_t rank, char *part)
 {
@@ -145,7 +146,7 @@ static void copy_part(const struct lemon_exchange *exchange, const struct lemon_
     }
 }
 
-/* The sources of this turn; how many. */
+/* Assigns places in the staging buffer to the turn's sources; returns the number of sources. */
 static int lay_out_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
                          int64_t turn, const struct lemon_source **sources)
 {
@@ -164,7 +165,7 @@ static int lay_out_parts(const struct lemon_internal *in, struct lemon_exchange 
     return count;
 }
 
-/* Of a write: parts come in any order and are put in their places. */
+/* Write: receives the parts in any order and copies them into the window. */
 static void collect(const struct lemon_internal *in, struct lemon_exchange *exchange,
                     const struct lemon_turn *own, const struct lemon_source *sources, int count)
 {
@@ -189,7 +190,7 @@ static void collect(const struct lemon_internal *in, struct lemon_exchange *exch
     }
 }
 
-/* Of a read. */
+/* Read: sends each rank its part of the window. */
 static void hand_out(const struct lemon_internal *in, struct lemon_exchange *exchange,
                      const struct lemon_turn *own, const struct lemon_source *sources,
                      int count)
@@ -210,7 +211,7 @@ static void hand_out(const struct lemon_internal *in, struct lemon_exchange *exc
 
 /* ---- the checksum ---- */
 
-/* The sites that lie wholly in one of the parts [first, end). */
+/* Adds the sites that are completely in one of the parts [first, end). */
 static void sum_parts(struct lemon_internal *in, const struct lemon_exchange *exchange,
                       int64_t first, int64_t end)
 {
@@ -220,7 +221,7 @@ static void sum_parts(struct lemon_internal *in, const struct lemon_exchange *ex
     }
 }
 
-/* A site that is cut begins in one part, which ends inside of it. */
+/* A divided site begins in one part, which ends inside the site. */
 void lemon_exchange_sum_rest(struct lemon_internal *in, const struct lemon_exchange *exchange)
 {
     int64_t site = in->geometry.box.site_bytes;
@@ -239,7 +240,7 @@ void lemon_exchange_turn(struct lemon_internal *in, struct lemon_exchange *excha
     const struct lemon_source *sources;
     int messages = post_own_parts(in, exchange, turn);
     int64_t end = exchange->next_part;
-    if (exchange->direction == LEMON_WRITE) /* while parts are on their way */
+    if (exchange->direction == LEMON_WRITE) /* while messages are in flight */
         sum_parts(in, exchange, first, end);
     int count = lay_out_parts(in, exchange, turn, &sources);
     if (exchange->direction == LEMON_WRITE)

@@ -1,4 +1,4 @@
-/* geometry.c - which sites of a lattice each rank holds */
+/* geometry.c - compute which sites of a lattice each rank holds */
 #include "internal.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static bool is_permutation(const int *mapping, int n)
     return true;
 }
 
-/* The same code on every rank if the arguments are. */
+/* Returns the same code on every rank if the arguments are the same. */
 static int set_geometry(struct lemon_internal *in, int64_t site_bytes, const int *lattice,
                         const int *mapping, const int *memory)
 {

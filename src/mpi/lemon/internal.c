@@ -1,4 +1,4 @@
-/* internal.c - what reader and writer share: record headers, their internal part, hints */
+/* internal.c - record headers, and the state that readers and writers share */
 #include "hint.h"
 #include "internal.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- record headers as programs make them ---- */
+/* ---- record headers of programs ---- */
 
 LemonRecordHeader *lemonCreateHeader(int MB_flag, int ME_flag, char const *type,
                                      MPI_Offset reclen)
@@ -37,23 +37,23 @@ void lemonDestroyHeader(LemonRecordHeader *h)
     free(h);
 }
 
-/* ---- what reader and writer share ---- */
+/* ---- state of readers and writers ---- */
 
-/* LEMON_COMPAT=overfull in the environment. */
+/* Returns whether the environment contains LEMON_COMPAT=overfull. */
 static bool wants_overfull(void)
 {
     const char *compat = getenv("LEMON_COMPAT");
     return compat && strcmp(compat, "overfull") == 0;
 }
 
-/* True if all is well on all ranks; then the file's stripe is used. */
+/* Returns true if no rank has failed, and then selects the file's stripe. */
 static bool agree_on_creation(struct lemon_internal *in, bool bad, MPI_Comm comm)
 {
     int most[2] = {bad, wants_overfull()};
     MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, comm);
     if (most[0])
         return false;
-    in->overfull = most[1]; /* mpirun may have given it to rank 0 alone */
+    in->overfull = most[1]; /* mpirun may have passed it to rank 0 only */
     int64_t stripe = lemon_hints_stripe(*in->file.mpi, comm);
     in->hints.striped = stripe > 0;
     in->hints.stripe = stripe ? stripe : LEMON_STRIPE;
@@ -110,8 +110,8 @@ bool lemon_fits(struct lemon_internal *in, int64_t bytes, int64_t left)
     return true;
 }
 
-/* From the end, positions are counted backwards, as ever in Lemon; as none is behind the end, a
- * program that gives them as to lseek() means the same. */
+/* MPI_SEEK_END counts backwards, as always in Lemon. No position is after the end, so a
+ * negative offset, as for lseek(), is not ambiguous. */
 int lemon_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes,
                MPI_Offset offset, int whence, MPI_Offset *to)
 {
@@ -138,7 +138,7 @@ int lemon_point(const struct lemon_internal *in, MPI_Offset offset)
                               : lemon_say(in, LEMON_ERR_SEEK, "seek: MPI error %d", err);
 }
 
-/* ---- hints: taken on all ranks or on none ---- */
+/* ---- hints: set on all ranks or on none ---- */
 
 int lemon_take_hints(struct lemon_internal *in, MPI_Info info)
 {

@@ -1,13 +1,13 @@
-/* permute.c - the same sites in two orders of their dimensions */
+/* permute.c - copy sites between disk order and the user's memory order */
 #include "permute.h"
 
 #include <string.h>
 
 enum {
-    TILE = 32, /* blocks in each direction: of small ones, whole cache lines on both sides */
+    TILE = 32, /* blocks in each direction: whole cache lines on both sides */
 };
 
-/* ---- what there is to do ---- */
+/* ---- construction ---- */
 
 static void append(struct lemon_permute *permute, int64_t sites, int64_t disk, int64_t memory)
 {
@@ -42,15 +42,15 @@ void lemon_permute_make(struct lemon_permute *permute, int dims, const int64_t *
         append(permute, sites[i], disk, memory[i]);
     }
     int last = permute->dims - 1;
-    if (last >= 0 && permute->memory[last] == site_bytes) { /* fastest in both */
+    if (last >= 0 && permute->memory[last] == site_bytes) { /* fastest in both orders */
         permute->block *= permute->sites[last];
         permute->dims--;
     }
 }
 
-/* ---- doing it ---- */
+/* ---- copy ---- */
 
-/* One side of the copy: the strides of all dimensions, and which of them is fastest. */
+/* One side of a copy: the strides of all dimensions, and the fastest dimension. */
 struct side {
     const int64_t *stride;
     int fastest;
@@ -65,7 +65,7 @@ static int fastest(const struct lemon_permute *permute, const int64_t *stride)
     return found;
 }
 
-/* `block` is known to the compiler where it is worth it. */
+/* `block` is a compile-time constant for the common sizes. */
 __attribute__((always_inline)) static inline void copy_tile(char *to, const char *from,
                                                             int64_t rows, int64_t columns,
                                                             int64_t to_stride,
@@ -77,7 +77,7 @@ __attribute__((always_inline)) static inline void copy_tile(char *to, const char
                    from + row * block + column * from_stride, (size_t)block);
 }
 
-/* A plane: columns follow each other in `to`, rows in `from`. */
+/* Copies a plane: columns are contiguous in `to`, rows in `from`. */
 static void copy_plane(char *to, const char *from, int64_t rows, int64_t columns,
                        int64_t to_stride, int64_t from_stride, int64_t block)
 {
@@ -98,7 +98,7 @@ static void copy_plane(char *to, const char *from, int64_t rows, int64_t columns
         }
 }
 
-/* All planes: the other dimensions go round like an odometer. */
+/* Copies all planes, with a counter for each other dimension. */
 static void copy(const struct lemon_permute *permute, struct side to_side, char *to,
                  struct side from_side, const char *from)
 {

@@ -1,4 +1,4 @@
-/* reader.c - records read one after another by all ranks together */
+/* reader.c - read a container record by record, by all ranks together */
 #include "internal.h"
 #include "limefile.h"
 #include "scidac.h"
@@ -46,7 +46,7 @@ int lemonFinishReading(LemonReader *reader)
     return code;
 }
 
-/* What each call begins with: waits, and makes sure that a record is open; else `otherwise`. */
+/* Start of each call: waits for a pending call; returns `otherwise` if no record is open. */
 static int ready(LemonReader *reader, const char *call, int otherwise)
 {
     int code = lemonFinishReading(reader);
@@ -55,9 +55,9 @@ static int ready(LemonReader *reader, const char *call, int otherwise)
     return code;
 }
 
-/* ---- from record to record ---- */
+/* ---- next record ---- */
 
-/* What rank 0 finds where a header should be. */
+/* Reads a header by rank 0. */
 static int read_raw(const LemonReader *reader, unsigned char *raw, int *damaged)
 {
     struct lemon_internal *in = reader->internal;
@@ -77,7 +77,7 @@ static int read_raw(const LemonReader *reader, unsigned char *raw, int *damaged)
     return lemon_move_bytes(in, LEMON_READ, raw, LIMEFILE_HEADER_BYTES, reader->off);
 }
 
-/* Rank 0 reads the header for all. */
+/* Reads a header by rank 0, for all ranks. */
 static int fetch_header(LemonReader *reader, struct limefile_header *header)
 {
     struct lemon_internal *in = reader->internal;
@@ -126,8 +126,8 @@ static int read_header(LemonReader *reader, struct limefile_header *header,
     return code;
 }
 
-/* Programs go on to the next record until it is LEMON_EOF, whatever else comes in between. A
- * header that could not be read they may try once more. */
+/* Programs continue until LEMON_EOF, whatever the earlier codes. They may retry once after a
+ * header that could not be read. */
 static int no_record(LemonReader *reader, int code)
 {
     struct lemon_internal *in = reader->internal;
@@ -153,7 +153,7 @@ int lemonReaderNextRecord(LemonReader *reader)
     if (code == LEMON_SUCCESS && !reader->is_awaiting_header)
         code = lemonReaderCloseRecord(reader);
     if (code != LEMON_SUCCESS)
-        return code; /* of what the program has started before */
+        return code; /* the error of an earlier non-blocking call */
     code = read_header(reader, &header, &record);
     if (code != LEMON_SUCCESS)
         return no_record(reader, code);
@@ -186,7 +186,7 @@ int lemonReaderCloseRecord(LemonReader *reader)
 
 /* ---- the open record ---- */
 
-/* Of the record that was opened last: programs ask also after closing it. */
+/* Returns the last opened record, because programs also query it after they have closed it. */
 static const LemonRecordHeader *record_of(const LemonReader *reader)
 {
     return reader ? reader->curr_header : NULL;
@@ -214,7 +214,7 @@ char const *lemonReaderType(LemonReader *reader)
     const LemonRecordHeader *record = record_of(reader);
     if (record)
         return record->type;
-    return reader && reader->internal->asked ? "" : NULL; /* which programs compare at once */
+    return reader && reader->internal->asked ? "" : NULL; /* programs pass it to strcmp() */
 }
 
 MPI_Offset lemonReaderBytes(LemonReader *reader)
@@ -312,7 +312,7 @@ int lemonReaderSetInfo(LemonReader *reader, MPI_Info info)
 
 /* ---- data ---- */
 
-/* The arguments, agreed on; *n becomes what can be had. */
+/* Checks the arguments on all ranks; sets *n to the number of bytes available. */
 static int check_data(LemonReader *reader, const char *call, const void *dest,
                       const MPI_Offset *nbytes, MPI_Offset *n)
 {

@@ -1,8 +1,8 @@
 /*
- * recordsum.c - the SciDAC checksum of the open record, while its lattices move
+ * recordsum.c - compute the SciDAC checksum of the open record while its lattices move
  *
- * Each rank keeps the sums of its own sites, one for each lattice call. They are brought
- * together when somebody asks: no call that moves data waits for another rank because of them.
+ * Each rank stores the sums of its own sites, one for each lattice call. The ranks combine them
+ * only on request, so no call that moves data waits for another rank because of a checksum.
  */
 #include "array.h"
 #include "internal.h"
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Adds those sites of a box that lie wholly in bytes [from, to) of its memory. `first` is the
- * rank of the lattice's first site. */
+/* Adds the sites of a box that are completely in bytes [from, to) of its memory. `first`: rank
+ * of the lattice's first site. */
 static void add_sites(struct limefile_checksum *sum, const struct lemon_box *box,
                       uint64_t first, const char *memory, int64_t from, int64_t to)
 {
@@ -41,13 +41,13 @@ static uint32_t rotate_left(uint32_t value, unsigned by)
     return by ? value << by | value >> (32 - by) : value;
 }
 
-/* Bytes in the order of the file, in pieces of any length; whole sites in the end. */
+/* Checksum of bytes in file order, added in chunks of any length; whole sites in total. */
 struct sites_stream {
     struct limefile_checksum sum;
     int64_t site_bytes; /* more than 0 */
-    uint64_t rank;      /* of the site that comes, or is begun */
-    int64_t inside;     /* bytes of it that have come */
-    uint32_t crc;       /* of these */
+    uint64_t rank;      /* of the current site */
+    int64_t inside;     /* bytes of it that are added */
+    uint32_t crc;       /* of these bytes */
 };
 
 static void end_site(struct sites_stream *stream)
@@ -84,7 +84,7 @@ static void feed_sites(struct sites_stream *stream, const char *data, int64_t n)
 /* ---- while lattices move ---- */
 
 enum {
-    BESIDE_MIN = 4 << 20, /* less is summed sooner than a thread is started for it */
+    BESIDE_MIN = 4 << 20, /* summing less is faster than starting a thread */
 };
 
 static bool is_on(const struct lemon_record_sum *sum)
@@ -133,7 +133,7 @@ static bool is_inside(const struct lemon_summed *a, const struct lemon_summed *b
     return a->from >= b->from && a->from + a->bytes <= b->from + b->bytes;
 }
 
-/* Moved once more a lattice replaces itself; half of one cannot be replaced. */
+/* A lattice that is moved again replaces its earlier sum; part of one cannot be replaced. */
 static bool cuts_another(const struct lemon_record_sum *sum, const struct lemon_summed *now)
 {
     for (int i = 0; i < sum->count; i++)
@@ -142,7 +142,8 @@ static bool cuts_another(const struct lemon_record_sum *sum, const struct lemon_
     return false;
 }
 
-/* What counts has the rank that a serial reader gives it; what is read back needs any. */
+/* Sets the first site's rank as a serial reader counts it. Lattices that are only read back may
+ * have any rank. */
 static int rank_site(const struct lemon_internal *in, struct lemon_summed *now)
 {
     int64_t site = now->site_bytes, behind = now->from - in->sum.origin;
@@ -193,7 +194,7 @@ void lemon_sum_reach(struct lemon_internal *in, const char *data, int64_t to)
     sum->reached = to - to % sum->now.site_bytes;
 }
 
-/* The thread calls nothing of MPI, so that it is nothing to MPI; signals are for others. */
+/* The thread calls no MPI, so MPI needs no thread support; all signals are blocked in it. */
 static void *sum_all(void *argument)
 {
     struct lemon_sum_beside *beside = argument;
@@ -258,18 +259,19 @@ int lemon_sum_get(struct lemon_internal *in, LemonChecksum *out)
     return LEMON_SUCCESS;
 }
 
-/* ---- what was written, read back by another way and by other ranks ---- */
+/* ---- read back by another method and by other ranks ---- */
 
 /*
- * The lattices of the record are cut into one range of sites for each rank, and each rank reads
- * that of its neighbour: around the page cache, where the file system can do that. The XOR of
- * all that was sent and all that was read is zero, or something is wrong.
+ * Each lattice of the record is divided into one range of sites per rank, and each rank reads
+ * its neighbour's range, without the page cache if the file system supports that. If all is
+ * right, the XOR of the checksums of all data passed to the library and all data read back is
+ * 0.
  */
 enum {
-    CHUNK = 4 << 20, /* read at once */
+    CHUNK = 4 << 20, /* bytes per read */
 };
 
-/* ---- where from ---- */
+/* ---- source ---- */
 
 void lemon_verify_close(struct lemon_internal *in)
 {
@@ -319,7 +321,8 @@ static int64_t read_mpi(struct lemon_internal *in, char *buffer, int64_t n, int6
     return got;
 }
 
-/* The file system may refuse what it has opened: then through the page cache, emptied. */
+/* Reads with O_DIRECT; if the file system rejects that, through the page cache, after its pages
+ * are dropped. */
 static int64_t read_posix(struct lemon_read_back *back, char *buffer, int64_t n, int64_t offset)
 {
     ssize_t got;
@@ -337,8 +340,8 @@ static int64_t read_posix(struct lemon_read_back *back, char *buffer, int64_t n,
     return got;
 }
 
-/* Bytes [at, to) of the file, or the first of them, in whole blocks of it; *data becomes where
- * they are. How many, 0 at the end of the file, -1. */
+/* Reads bytes [at, to) of the file, or the first of them, in whole blocks. *data is set to
+ * their address. Returns their number, 0 at the end of the file, or -1. */
 static int64_t read_some(struct lemon_internal *in, char *buffer, int64_t at, int64_t to,
                          const char **data)
 {
@@ -355,7 +358,7 @@ static int64_t read_some(struct lemon_internal *in, char *buffer, int64_t at, in
     return from + got > at ? from + got - at : 0;
 }
 
-/* ---- all of it ---- */
+/* ---- all chunks ---- */
 
 static int read_range(struct lemon_internal *in, char *buffer, int64_t at, int64_t to,
                       struct sites_stream *stream)
@@ -376,7 +379,7 @@ static int read_range(struct lemon_internal *in, char *buffer, int64_t at, int64
     return LEMON_SUCCESS;
 }
 
-/* The neighbour's share of the sites of a lattice. */
+/* Reads the neighbour's share of the sites of a lattice. */
 static int read_share(struct lemon_internal *in, char *buffer, int64_t base,
                       const struct lemon_summed *lattice, struct limefile_checksum *sum)
 {

@@ -1,10 +1,10 @@
 /*
- * runmove.c - ranges of a file that ranks have any of, exchanged with the ranks that move them
+ * runmove.c - read or write arbitrary ranges of a file through aggregators
  *
  * In each turn there is at most one message between two ranks: a range of the stream of the
- * rank that has it. It goes straight into the window, or out of it, if it is a single range
- * there, too; otherwise through the mover's staging buffer. In a turn all ranks first say what
- * they receive, so nobody who sends waits for a rank that waits for him.
+ * rank that holds the data. If it is a single range of the window too, the message goes
+ * directly into the window or out of it; otherwise it goes through the aggregator's staging
+ * buffer. In a turn all ranks first post their receives, so no two ranks wait for each other.
  */
 #include "runmove.h"
 
@@ -12,12 +12,13 @@
 
 enum {
     TAG = 5,
-    STAGING = 32 << 20, /* bytes that a rank keeps for sending, or more if one message is */
+    STAGING = 32 << 20, /* bytes of a rank's buffer for sends; one message may need more */
 };
 
-/* ---- who has what ---- */
+/* ---- pattern of the exchange ---- */
 
-/* This rank's runs of a mover's range, as pairs of words behind `words`. */
+/* Returns the number of this rank's runs in an aggregator's range; stores them as pairs of
+ * words in `words` unless it is NULL. */
 static int64_t clip(const struct lemon_runmove *m, int64_t mover, int64_t *words)
 {
     int64_t from, to, n = 0;
@@ -33,7 +34,7 @@ static int64_t clip(const struct lemon_runmove *m, int64_t mover, int64_t *words
     return n;
 }
 
-/* Calls on each mover of this rank's runs, in order. */
+/* Returns the next aggregator of this rank's runs, or -1. */
 static int64_t next_mover(const struct lemon_runmove *m, int64_t after)
 {
     int64_t from, to, i;
@@ -66,7 +67,7 @@ static int64_t *clip_all(struct lemon_runmove *m, bool *good)
     return words;
 }
 
-/* The runs of the others come as pairs of words. */
+/* Stores the runs of other ranks, received as pairs of words. */
 static void note_theirs(struct lemon_runmove *m, const int64_t *words)
 {
     const struct lemon_sparse *p = &m->pattern;
@@ -81,7 +82,7 @@ static int64_t window_bytes(const struct lemon_runmove *m)
     return m->mover < 0 ? 0 : m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN;
 }
 
-/* Of all windows that a move needs. */
+/* Returns the bytes of all windows that a move needs. */
 static int64_t windows_bytes(const struct lemon_runmove *m)
 {
     return m->use == LEMON_RUNMOVE_KEEP ? 0 : (m->plan.turns > 1 ? 2 : 1) * window_bytes(m);
@@ -90,7 +91,7 @@ static int64_t windows_bytes(const struct lemon_runmove *m)
 static bool allocate(struct lemon_runmove *m, int64_t **words)
 {
     const struct lemon_sparse *p = &m->pattern;
-    free(m->staging); /* of a rank whose own runs are long */
+    free(m->staging); /* allocated if this rank's own runs are long */
     m->staging_bytes = m->plan.turn > STAGING ? m->plan.turn : STAGING;
     *words = malloc((size_t)p->from_items * 2 * sizeof **words + 1);
     m->theirs = malloc((size_t)p->from_items * sizeof *m->theirs + 1);
@@ -103,7 +104,7 @@ static bool allocate(struct lemon_runmove *m, int64_t **words)
            m->windows;
 }
 
-/* Who deals with whom, and what that needs. */
+/* Determines which ranks exchange data, and allocates memory for it. */
 static int open_exchange(struct lemon_internal *in, struct lemon_runmove *m, bool good)
 {
     int64_t *out = clip_all(m, &good), *into = NULL;
@@ -119,7 +120,7 @@ static int open_exchange(struct lemon_internal *in, struct lemon_runmove *m, boo
     return code;
 }
 
-/* Whether all ranks write what they have themselves; LEMON_ERR_PARAM. */
+/* Determines whether all ranks write their own runs. LEMON_ERR_PARAM if out of memory. */
 static int agree_on_way(struct lemon_internal *in, struct lemon_runmove *m, bool good)
 {
     bool direct = lemon_runs_are_long(&m->plan, m->run, m->count, &in->hints);
@@ -167,8 +168,8 @@ void lemon_runmove_close(struct lemon_runmove *m)
 
 /* ---- a turn ---- */
 
-/* What of some runs is in [from, to): the range of their stream, and where in [from, to) it is
- * if that is one range, too, or -1. */
+/* The part of some runs in [from, to): the range of their stream, and, if it is also a single
+ * range in [from, to), its offset there, otherwise -1. */
 struct part {
     int64_t at, n, place;
 };
@@ -186,7 +187,7 @@ static struct part part_of(const struct lemon_run *run, int64_t count, int64_t f
     return part;
 }
 
-/* Between a window of [from, to) and the bytes that runs have of it, one after another. */
+/* Copies between a window of [from, to) and the bytes that runs have of it, contiguous. */
 static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, int64_t to,
                       char *window, char *bytes, bool into_window)
 {
@@ -209,7 +210,7 @@ static void turn_of(const struct lemon_runmove *m, int64_t mover, int64_t turn, 
         lemon_runs_turn(&m->plan, mover, turn, from, to);
 }
 
-/* Of a mover that this rank deals with. */
+/* Returns this rank's part of the turn of an aggregator. */
 static struct part own_part(const struct lemon_runmove *m, const struct lemon_peer *peer,
                             int64_t turn)
 {
@@ -248,7 +249,7 @@ static int receive(const struct lemon_internal *in, struct lemon_runmove *m, int
     return n;
 }
 
-/* As many messages at once as there is room for. */
+/* Sends as many messages at once as the buffer can hold. */
 static void send_all(const struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
                      const struct lemon_stream *stream, MPI_Request *requests)
 {
@@ -270,7 +271,7 @@ static void send_all(const struct lemon_internal *in, struct lemon_runmove *m, i
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
 }
 
-/* This mover's own runs: those of its stream that it moves itself. */
+/* Copies this aggregator's own runs from the stream into the window. */
 static void fill_own(const struct lemon_runmove *m, int64_t from, int64_t to, char *window,
                      const struct lemon_stream *stream)
 {
@@ -283,7 +284,7 @@ static void fill_own(const struct lemon_runmove *m, int64_t from, int64_t to, ch
     }
 }
 
-/* Brings a turn of all movers into their windows. */
+/* Collects a turn of all aggregators in their windows. */
 static void collect(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
                     char *window, const struct lemon_stream *stream)
 {
@@ -302,7 +303,7 @@ static void collect(struct lemon_internal *in, struct lemon_runmove *m, int64_t 
 
 /* ---- out of the windows ---- */
 
-/* What of this mover's turn any rank reads; empty: *from == *to. */
+/* Computes the range of this aggregator's turn that any rank reads; *from == *to if empty. */
 static void wanted_range(const struct lemon_runmove *m, int64_t turn, int64_t *from,
                          int64_t *to)
 {
@@ -373,9 +374,9 @@ static void hand_out(struct lemon_internal *in, struct lemon_runmove *m, int64_t
     MPI_Waitall(n, m->requests, MPI_STATUSES_IGNORE);
 }
 
-/* ---- between the windows of movers and the file ---- */
+/* ---- I/O of the windows ---- */
 
-/* Where a turn's window begins: pages of memory are pages of the file. */
+/* Returns the start of a turn's window, so that pages of memory match pages of the file. */
 static char *window_at(const struct lemon_runmove *m, char *windows, int64_t turn,
                        int64_t *from, int64_t *to)
 {
@@ -386,9 +387,8 @@ static char *window_at(const struct lemon_runmove *m, char *windows, int64_t tur
     return windows + (m->plan.share.base + *from) % LIMEFILE_DIRECT_ALIGN;
 }
 
-/* n bytes of the stream, looked at on the way: in pieces that stay in the cache in between.
- * buffer: for a piece. After an error the stream is still asked for: it is
- * once for each byte. */
+/* Writes n bytes of the stream in pieces that stay in the cache. buffer: for one piece. After
+ * an error it still reads the stream, because each byte must be requested once. */
 static int write_stream(struct lemon_internal *in, const struct lemon_stream *stream,
                         int64_t at, int64_t n, int64_t offset, char *buffer)
 {
@@ -404,7 +404,7 @@ static int write_stream(struct lemon_internal *in, const struct lemon_stream *st
     return code;
 }
 
-/* Each rank its own runs. */
+/* Writes this rank's own runs. */
 static int write_own(struct lemon_internal *in, const struct lemon_runmove *m,
                      const struct lemon_stream *stream)
 {
@@ -427,8 +427,8 @@ static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64
         lemon_post(in, window, to - from, m->plan.share.base + from);
 }
 
-/* While one turn is written, by MPI or by the disk, the next one is collected. After an error
- * the ranks go on exchanging: nobody is left waiting. */
+/* While one turn is written, by MPI or by write-back, the next one is collected. After an error
+ * the ranks still exchange, so that no rank waits forever. */
 int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *m,
                         const struct lemon_stream *stream)
 {
@@ -441,7 +441,7 @@ int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *m,
     return lemon_post_wait(in);
 }
 
-/* While one turn is handed out, the next one is read. */
+/* While one turn is distributed, the next one is read. */
 int lemon_runmove_read(struct lemon_internal *in, struct lemon_runmove *m, char *data)
 {
     lemon_post_begin(in, LEMON_READ);
@@ -462,7 +462,7 @@ int lemon_runmove_read(struct lemon_internal *in, struct lemon_runmove *m, char 
     return in->pending.code;
 }
 
-/* ---- kept in memory ---- */
+/* ---- turns kept in memory ---- */
 
 int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *m,
                        const struct lemon_stream *stream)

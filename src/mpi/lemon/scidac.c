@@ -1,4 +1,4 @@
-/* scidac.c - the text of a record scidac-checksum */
+/* scidac.c - format and parse the text of a scidac-checksum record */
 #define _GNU_SOURCE
 #include "scidac.h"
 
@@ -31,7 +31,7 @@ static int digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* What stands in [at, end) up to the next tag. */
+/* Parses the number in [at, end) before the next tag. */
 static bool read_number(const char *at, const char *end, uint32_t *value)
 {
     int digits = 0;
@@ -46,7 +46,7 @@ static bool read_number(const char *at, const char *end, uint32_t *value)
     return digits >= 1 && digits <= 8 && at < end && *at == '<';
 }
 
-/* The name of the element whose tag begins at `at`, behind the <, without its namespace. */
+/* Returns the name, without its namespace, of the element whose '<' is just before `at`. */
 static const char *name_of(const char *at, const char *end, size_t *length)
 {
     const char *name = at;

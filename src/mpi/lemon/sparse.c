@@ -1,17 +1,15 @@
-/*
- * sparse.c - words between ranks that only the senders know of at first
- */
+/* sparse.c - exchange words between ranks when at first only the senders know the receivers */
 #include "sparse.h"
 
 enum {
     TAG_WORDS = 4,
-    CHUNK = 1 << 26, /* words of one message: counts are int */
+    CHUNK = 1 << 26, /* words per message: MPI counts are int */
 };
 
 static int add(struct lemon_peer **peers, int64_t *count, int64_t *total, int rank,
                int64_t items)
 {
-    if ((*count & (*count - 1)) == 0) { /* it is full */
+    if ((*count & (*count - 1)) == 0) { /* the array is full */
         size_t more = *count ? (size_t)*count * 2 : 1;
         struct lemon_peer *bigger = realloc(*peers, more * sizeof *bigger);
         if (!bigger)
@@ -28,7 +26,7 @@ int lemon_sparse_add(struct lemon_sparse *p, int rank, int64_t items)
     return add(&p->to, &p->to_count, &p->to_items, rank, items);
 }
 
-/* Each rank tells each other one how many items it has for it. */
+/* Each rank sends every other rank the number of items it has for it. */
 static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool good)
 {
     int64_t *mine = calloc(2 * (size_t)in->ranks, sizeof *mine), *theirs;
@@ -45,7 +43,7 @@ static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse
     return good;
 }
 
-/* One for each peer and for each further chunk, of up to 8 words an item. */
+/* Allocates a request for each peer and each further chunk, for up to 8 words per item. */
 static bool make_requests(struct lemon_sparse *p)
 {
     int64_t chunks = p->to_count + p->from_count + 1;

@@ -1,14 +1,13 @@
 /*
- * transfer.c - bytes between memory and file, by plan; those of non-blocking calls go on while
- * the program computes
+ * transfer.c - move data between memory and file by a plan, blocking or not
  *
- * What the file system does is left to MPI's non-blocking contiguous calls. A write that needs
- * movers exchanges the data first, in memory, and then lets the movers write; a read lets the
- * movers read and exchanges when it is finished.
+ * I/O uses MPI's non-blocking calls for contiguous ranges. A write through aggregators first
+ * exchanges the data in memory, and then the aggregators write; for a read the aggregators
+ * read, and the exchange follows when the read is finished.
  *
- * Open MPI's OMPIO refuses to sync a file, before it has met the other ranks, as long as this
- * process has any request of any file: so all readers and writers that have some are in a list,
- * and waited for before a sync.
+ * In Open MPI's OMPIO, MPI_File_sync() returns an error, without the other ranks, while this
+ * process has a request of any file. So a list contains all readers and writers with requests,
+ * and they are waited for before a sync.
  */
 #include "internal.h"
 #include "lemon_inside.h"
@@ -18,12 +17,12 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 << 20,     /* of one request: counts are int */
-    WRITE_CHUNK = 8 << 20, /* longer ones stall now and then (range.c) */
-    RUNS_MAX = 64,         /* more requests than this at once help nobody */
-    LOOKS_OF_SIZE = 256,   /* at a request, a quarter of a second, for each one at the file */
-    CUTS = 8,              /* of the latter in a row: then it stays too short */
-    CALM_US = 100000,      /* in which what is being read at that moment is done */
+    CHUNK = 256 << 20,     /* bytes of one request: counts are int */
+    WRITE_CHUNK = 8 << 20, /* longer writes may stall (range.c) */
+    RUNS_MAX = 64,         /* more requests at once do not help */
+    LOOKS_OF_SIZE = 256,   /* tests of a request (about 0.25 s) per check of the file's size */
+    CUTS = 8,              /* consecutive checks that find the file too short: the read fails */
+    CALM_US = 100000,      /* time for a read in progress to end */
 };
 
 static int reserve(struct lemon_pending *pending)
@@ -52,7 +51,7 @@ int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, 
                : lemon_say(in, lemon_failure(direction), "%s", text);
 }
 
-/* Open MPI's OMPIO never finishes a non-blocking read that the file is too short for. */
+/* Open MPI's OMPIO never completes a non-blocking read beyond the end of the file. */
 static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
 {
     MPI_Offset size = 0;
@@ -62,16 +61,16 @@ static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
                      (long long)(offset + n), (long long)size);
 }
 
-/* OMPIO keeps the requests of all files in one list, which every thread that waits for anything
- * walks along, without a lock: where there are threads, programs crash. */
+/* OMPIO keeps the requests of all files in one list, which every waiting thread traverses
+ * without a lock: programs with several threads crash. */
 static bool must_wait(const struct lemon_internal *in)
 {
     return in->pending.waits || in->threads;
 }
 
-/* ---- those of all readers and writers ---- */
+/* ---- list of readers and writers with requests ---- */
 
-/* Without a lock: where there are threads, nothing is ever under way (must_wait()). */
+/* No lock: with several threads no request is ever in flight (must_wait()). */
 static struct lemon_internal *under_way;
 
 static void list_it(struct lemon_internal *in)
@@ -88,7 +87,7 @@ static void unlist_it(struct lemon_internal *in)
     *at = in->pending.next;
 }
 
-/* Their code is returned later, to the caller that started them. */
+/* The call that started a request returns its error later. */
 static void wait_for_all(void)
 {
     while (under_way)
@@ -101,7 +100,7 @@ int lemon_inside_sync(MPI_File file)
     return MPI_File_sync(file);
 }
 
-/* ---- one ---- */
+/* ---- one request ---- */
 
 int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
 {
@@ -167,8 +166,7 @@ static int post_runs(struct lemon_internal *in, char *data, int64_t base)
     return code;
 }
 
-/* All turns between the ranks' data and the movers' buffers. good: see lemon_exchange_open().
- */
+/* Exchanges all turns between the ranks' data and the aggregators' buffers (good: see open). */
 static int exchange_all(struct lemon_internal *in, bool good)
 {
     struct lemon_pending *pending = &in->pending;
@@ -190,7 +188,6 @@ static int exchange_all(struct lemon_internal *in, bool good)
     return LEMON_SUCCESS;
 }
 
-/* Posts all pieces of a turn. */
 static int post_turn(struct lemon_internal *in, const struct lemon_turn *own, int64_t base)
 {
     char *window = own->window;
@@ -251,16 +248,15 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
     return code;
 }
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
-/* Looks at requests that have not moved. */
+/* Counts tests of requests without progress. */
 struct looks {
-    int all, too_short; /* too_short: the file was, for the request, the latest times */
+    int all, too_short; /* too_short: consecutive checks that found the file too short */
 };
 
 #ifdef OPEN_MPI
-/* Of a read whose file has become shorter since it was started, no more will come: see
- * is_there(). */
+/* Returns true for a read whose file was truncated after the start: see is_there(). */
 static bool is_hopeless(const struct lemon_internal *in, int64_t end, struct looks *looks)
 {
     MPI_Offset size = 0;
@@ -272,8 +268,8 @@ static bool is_hopeless(const struct lemon_internal *in, int64_t end, struct loo
     return looks->too_short >= CUTS;
 }
 
-/* MPI_Wait() on a request that has failed crashes Open MPI 4.1, so the request is asked first
- * how much it has moved; asking drives MPI's progress, too. (MPICH's never answer.) */
+/* MPI_Wait() on a failed request crashes Open MPI 4.1, so this first queries how much the
+ * request has moved. The query also drives MPI's progress. (In MPICH it never completes.) */
 static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
                         const struct lemon_wanted *wanted, struct looks *looks)
 {
@@ -283,7 +279,7 @@ static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
         if (MPI_Request_get_status(*request, &done, &status) != MPI_SUCCESS)
             return 0;
         if (!done && is_hopeless(in, wanted->end, looks)) {
-            usleep(CALM_US); /* it reads on when it is asked, and not in between */
+            usleep(CALM_US); /* OMPIO continues a read only when it is queried */
             MPI_Request_free(request);
             return 0;
         }
@@ -298,7 +294,7 @@ static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
 
-/* Whether it has moved; wait_for() tells how much. */
+/* Returns whether the request is complete; wait_for() returns the number of bytes. */
 static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
 {
     int done = 0;
@@ -313,7 +309,7 @@ static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
     int moved = 0;
     (void)in;
     (void)looks;
-    if (*request == MPI_REQUEST_NULL) /* ask_for() has answered */
+    if (*request == MPI_REQUEST_NULL) /* ask_for() has completed it */
         return wanted->bytes;
     if (MPI_Wait(request, &status) != MPI_SUCCESS)
         return 0;
@@ -321,7 +317,8 @@ static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
     return moved;
 }
 
-/* Whether it has moved, and how much: MPICH tells only who takes the request away. */
+/* Returns whether the request is complete, and its bytes, which MPICH reports only on
+ * release. */
 static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
 {
     MPI_Status status;
@@ -387,7 +384,7 @@ int lemon_post_wait(struct lemon_internal *in)
     }
     if (pending->count == 0)
         return pending->code;
-    /* ROMIO says of some reads that all has come, whatever has. */
+    /* ROMIO reports some short reads as complete. */
     if (pending->direction == LEMON_READ && pending->code == LEMON_SUCCESS)
         pending->code = is_there(in, 0, end_of(pending));
     pending->count = 0;
@@ -418,15 +415,15 @@ int lemon_finish(struct lemon_internal *in)
     return code;
 }
 
-/* ---- waiting for them ---- */
+/* ---- blocking ---- */
 
 enum {
-    READ_SUM_CHUNK = 8 << 20, /* read, then summed while it is in the cache */
+    READ_SUM_CHUNK = 8 << 20, /* bytes that are read, then summed while in the cache */
 };
 
-/* ---- each rank its own runs ---- */
+/* ---- direct: each rank moves its own runs ---- */
 
-/* n bytes from byte `at` of the part on, with the checksum, if one is wanted. */
+/* Reads n bytes from byte `at` of the part on, and adds them to an active checksum. */
 static int read_run(struct lemon_internal *in, char *data, int64_t at, int64_t n,
                     int64_t offset)
 {
@@ -461,12 +458,12 @@ static int move_runs(struct lemon_internal *in, enum lemon_direction direction, 
     return code;
 }
 
-/* ---- through movers ---- */
+/* ---- through aggregators ---- */
 
 struct mover {
     const struct lemon_plan *plan;
     struct lemon_schedule schedule;
-    char *windows;  /* two if there are turns after the first */
+    char *windows;  /* two if there is more than one turn */
     int64_t window; /* bytes of one */
 };
 
@@ -476,8 +473,8 @@ static void set_turn(const struct mover *mover, struct lemon_turn *own, int64_t 
                    mover->windows + turn % 2 * mover->window);
 }
 
-/* While one turn is written, by MPI or by the disk, the next one is collected. After an error
- * the ranks go on exchanging: nobody is left waiting. */
+/* While one turn is written, by MPI or by write-back, the next one is collected. After an error
+ * the ranks still exchange, so that no rank waits forever. */
 static int write_turns(struct lemon_internal *in, const struct mover *mover,
                        struct lemon_exchange *exchange)
 {
@@ -493,7 +490,7 @@ static int write_turns(struct lemon_internal *in, const struct mover *mover,
     return lemon_post_wait(in);
 }
 
-/* While one turn is handed out, the next one is read. */
+/* While one turn is distributed, the next one is read. */
 static int read_turns(struct lemon_internal *in, const struct mover *mover,
                       struct lemon_exchange *exchange)
 {
@@ -541,7 +538,7 @@ static int move_lattice(struct lemon_internal *in, enum lemon_direction directio
                        : move_through_movers(in, &plan, direction, data);
 }
 
-/* ---- lattices that memory holds in another order than the disk ---- */
+/* ---- lattices with different orders in memory and on disk ---- */
 
 static bool is_as_on_disk(const struct lemon_geometry *geometry)
 {
@@ -568,7 +565,7 @@ static int move_by_copy(struct lemon_internal *in, enum lemon_direction directio
     char *copy = NULL;
     int code = LEMON_SUCCESS;
     make_permute(in, &permute);
-    bool differs = permute.dims > 0; /* else the rank's part is too thin to show it */
+    bool differs = permute.dims > 0; /* otherwise the rank's part is the same in both orders */
     if (differs && !(copy = malloc((size_t)lemon_geometry_local(in))))
         code = lemon_say(in, lemon_failure(direction), "no memory for a part of %lld bytes",
                          (long long)lemon_geometry_local(in));

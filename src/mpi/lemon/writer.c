@@ -1,4 +1,4 @@
-/* writer.c - records written one after another by all ranks together */
+/* writer.c - write a container record by record, by all ranks together */
 #include "descriptor.h"
 #include "internal.h"
 #include "lemon_inside.h"
@@ -9,15 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- fillers: the data of the record after one begin aligned ---- */
+/* ---- fillers: align the data of the next record ---- */
 
 enum {
-    FILLER_PIECE = 1 << 20, /* of the zeros, written at once */
+    FILLER_PIECE = 1 << 20, /* bytes of zeros per write */
 };
 
-/* How many bytes, with its header, the filler has that goes to `offset` so that the data of the
- * record behind it begin at a multiple of `alignment`; 0: none is needed. Both are multiples of
- * 8, and so is the result. */
+/* Returns the size, with header, of the filler at `offset` that aligns the data of the record
+ * after it to `alignment`; 0: none is necessary. All these values are multiples of 8. */
 static int64_t filler_bytes(int64_t offset, int64_t alignment)
 {
     int64_t beyond = (offset + LIMEFILE_HEADER_BYTES) % alignment;
@@ -28,7 +27,7 @@ static int64_t filler_bytes(int64_t offset, int64_t alignment)
     return gap + (lack + alignment - 1) / alignment * alignment;
 }
 
-/* Between messages it is one of its own; inside of one it is neither first nor last. */
+/* A filler between messages is its own message; inside one it is neither first nor last. */
 static int encode_filler(int64_t bytes, bool begins_message, unsigned char *raw)
 {
     struct limefile_header header;
@@ -49,7 +48,7 @@ static int write_filler(struct lemon_internal *in, int64_t offset, int64_t bytes
     }
     int code = lemon_move_bytes(in, LEMON_WRITE, buffer, piece, offset);
     memset(buffer, 0, LIMEFILE_HEADER_BYTES);
-    /* Not left to be a hole: a file that is written over has bytes there. */
+    /* Write zeros, do not leave a hole: an overwritten file has other bytes there. */
     for (int64_t done = piece; done < bytes && code == LEMON_SUCCESS; done += piece) {
         int64_t n = bytes - done < piece ? bytes - done : piece;
         code = lemon_move_bytes(in, LEMON_WRITE, buffer, n, offset + done);
@@ -72,7 +71,7 @@ LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
     if (!in)
         return NULL;
     if (MPI_File_get_position(*fp, &begin) != MPI_SUCCESS)
-        begin = 0; /* not where the others are, if they know: that is refused */
+        begin = 0; /* if other ranks have a position, the values differ: LEMON_ERR_PARAM */
     int64_t values[1] = {begin};
     if (lemon_agree_on(in, writer ? LEMON_SUCCESS : LEMON_ERR_PARAM, values, 1) !=
         LEMON_SUCCESS) {
@@ -86,7 +85,7 @@ LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
     writer->is_awaiting_header = 1;
     writer->is_first_record = 1;
     writer->internal = in;
-    /* The container to append to may lack its last padding: that becomes a hole of zeros. */
+    /* The container may lack its last padding: this becomes a hole with zeros. */
     writer->off = begin + limefile_padding((uint64_t)begin);
     return writer;
 }
@@ -101,7 +100,7 @@ int lemonFinishWriting(LemonWriter *writer)
     struct lemon_internal *in = writer->internal;
     int code = lemon_finish(in);
     lemon_sum_end(in, code);
-    if (code != LEMON_SUCCESS) { /* nothing counts as written, so that it can be tried again */
+    if (code != LEMON_SUCCESS) { /* restore the state, so that the program can retry */
         writer->pos = in->undo.pos;
         in->filled = in->undo.filled;
         in->written = in->undo.written;
@@ -117,7 +116,7 @@ void lemon_writer_begin_busy(LemonWriter *writer)
     writer->internal->undo.written = writer->internal->written;
 }
 
-/* What each call begins with: waits, and makes sure that a record is open. */
+/* Start of each call: waits for a pending call and checks that a record is open. */
 static int ready(LemonWriter *writer, const char *call, int otherwise)
 {
     int code = lemonFinishWriting(writer);
@@ -257,7 +256,7 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
 
 /* ---- data ---- */
 
-/* The arguments, agreed on by all ranks, and room for n bytes. */
+/* Checks the arguments on all ranks, and that the record has room for n bytes. */
 static int check_data(LemonWriter *writer, const char *call, const void *source,
                       const MPI_Offset *nbytes, MPI_Offset *n)
 {
@@ -378,7 +377,7 @@ int lemonWriteLatticeParallelNonBlockingMapped(LemonWriter *writer, void *data,
     return write_lattice(writer, data, siteSize, latticeDims, mapping, NULL, false);
 }
 
-/* ---- where records begin and end ---- */
+/* ---- begin and end of records ---- */
 
 static int encode(LemonWriter *writer, LemonRecordHeader const *props, unsigned char *raw,
                   int64_t *values)
@@ -396,7 +395,7 @@ static int encode(LemonWriter *writer, LemonRecordHeader const *props, unsigned 
     return LEMON_SUCCESS;
 }
 
-/* How long the filler before the record's header has to be; the record must fit into a file. */
+/* Computes the length of the filler before the record. The record must end before 2^63. */
 static int place(const LemonWriter *writer, LemonRecordHeader const *props, int64_t *filler)
 {
     const struct lemon_internal *in = writer->internal;
@@ -410,7 +409,7 @@ static int place(const LemonWriter *writer, LemonRecordHeader const *props, int6
     return err ? lemon_say(in, LEMON_ERR_PARAM, "the record ends behind 2^63") : LEMON_SUCCESS;
 }
 
-/* The flags are what the record before calls for, and the record fits into a file. */
+/* Checks the MB flag against the previous record, and the length. */
 static int judge(const LemonWriter *writer, LemonRecordHeader const *props, int64_t *filler)
 {
     if (!writer->is_first_record && (props->MB_flag != 0) != (writer->is_last_written != 0))
@@ -419,7 +418,7 @@ static int judge(const LemonWriter *writer, LemonRecordHeader const *props, int6
     return place(writer, props, filler);
 }
 
-/* By rank 0. */
+/* Writes filler and header by rank 0. */
 static int write_header(LemonWriter *writer, LemonRecordHeader const *props, int64_t filler,
                         unsigned char *raw)
 {
@@ -484,9 +483,9 @@ int lemon_writer_open(LemonWriter *writer, LemonRecordHeader const *props, int *
     return LEMON_SUCCESS;
 }
 
-/* The padding, by rank 0, which begins at `end`; the file then reaches the end of the record
- * even if its last bytes were only sought, not written. What was written is not asked for:
- * before a sync, a host may not see yet how far others have come (NFS). */
+/* Writes the padding at `end` by rank 0. The file then reaches the end of the record even if
+ * its last bytes were skipped by a seek. This does not read the file size if all bytes were
+ * written: before a sync, a host may not see what others have written (NFS). */
 static int finish_record(struct lemon_internal *in, MPI_Offset end, int padding)
 {
     static unsigned char zeros[LIMEFILE_ALIGN];
@@ -510,7 +509,7 @@ static void leave(LemonWriter *writer)
     writer->data_length = 0;
 }
 
-/* Behind the data, also where they are more than the header says. */
+/* Ends the record after its data, which may be longer than its header states. */
 static int end_record(LemonWriter *writer)
 {
     struct lemon_internal *in = writer->internal;

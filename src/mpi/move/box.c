@@ -1,4 +1,4 @@
-/* box.c - the part of a lattice that a rank holds, as bytes of the file */
+/* box.c - compute which bytes of the file belong to a rank's part of a lattice */
 #include "box.h"
 
 #include <string.h>
@@ -31,8 +31,8 @@ int64_t lemon_box_before(const struct lemon_box *box, int64_t at)
         return 0;
     if (site >= lattice_inner)
         return box_inner * box->site_bytes;
-    /* From the slowest dimension on: whole slices of the box that come before, as long as
-     * the coordinate lies in the box there may be more in the next dimension. */
+    /* From the slowest dimension on, count the whole slices of the box that come before the
+     * site. While the coordinate is inside the box, the next dimension may add to the count. */
     for (int i = 0; i < box->dims; i++) {
         lattice_inner /= box->extent[i];
         box_inner /= box->sites[i];
@@ -63,7 +63,7 @@ int64_t lemon_box_run_bytes(const struct lemon_box *box)
 
 int64_t lemon_box_run_offset(const struct lemon_box *box, int64_t run_bytes, int64_t run)
 {
-    int64_t site = run * (run_bytes / box->site_bytes); /* in the box */
+    int64_t site = run * (run_bytes / box->site_bytes); /* index in the box */
     int64_t offset = 0, stride = 1;
     for (int i = box->dims - 1; i >= 0; i--) {
         offset += (box->start[i] + site % box->sites[i]) * stride;
@@ -90,7 +90,7 @@ void lemon_box_walk_set(struct lemon_box_walk *walk, const struct lemon_box *box
         walk->bytes[i] = stride;
         stride *= box->extent[i];
     }
-    /* The innermost dimensions are those that a run covers. */
+    /* A run covers the innermost dimensions. */
     for (int64_t covered = box->site_bytes; covered < run_bytes; walk->dims--)
         covered *= box->sites[walk->dims - 1];
     walk->offset = lemon_box_run_offset(box, run_bytes, run);
@@ -111,7 +111,7 @@ void lemon_box_walk_next(struct lemon_box_walk *walk)
     }
 }
 
-/* Between the pieces of the box in [from, to) of the window and the part. */
+/* Copies between the window, [from, to) of the file, and the box's bytes in that range. */
 static void copy_pieces(const struct lemon_box *box, int64_t from, int64_t to,
                         const char *source, char *target, int to_window)
 {

@@ -1,4 +1,4 @@
-/* grid.c - how a lattice is divided between ranks */
+/* grid.c - divide a lattice among ranks */
 #include "grid.h"
 
 void lemon_grid_make(struct lemon_grid *grid, int dims, int64_t site_bytes, const int *lattice,
@@ -50,11 +50,11 @@ void lemon_grid_box(const struct lemon_grid *grid, int64_t rank, struct lemon_bo
 int64_t lemon_grid_part(const struct lemon_grid *grid, int d, int64_t coordinate)
 {
     int64_t each = grid->extent[d] / grid->parts[d], more = grid->extent[d] % grid->parts[d];
-    int64_t larger = more * (each + 1); /* sites in the parts that have one more */
+    int64_t larger = more * (each + 1); /* number of sites in the parts that have one more */
     return coordinate < larger ? coordinate / (each + 1) : more + (coordinate - larger) / each;
 }
 
-/* ---- who has something of a range ---- */
+/* ---- ranks that hold bytes of a range ---- */
 
 static void coordinates(const struct lemon_grid *grid, int64_t site, int64_t *at)
 {
@@ -64,8 +64,9 @@ static void coordinates(const struct lemon_grid *grid, int64_t site, int64_t *at
     }
 }
 
-/* Up to the dimension in which its ends differ, a range has one coordinate; in that one it has
- * all between them; and in the faster ones perhaps any. */
+/* All sites of a range have the same coordinates in the dimensions slower than the first one in
+ * which its ends differ. In that dimension they have all coordinates between the ends, and in
+ * the faster dimensions possibly any. */
 void lemon_grid_walk_set(struct lemon_grid_walk *walk, const struct lemon_grid *grid,
                          int64_t from, int64_t to)
 {
@@ -102,7 +103,8 @@ void lemon_grid_walk_next(struct lemon_grid_walk *walk)
 
 /* ---- runs ---- */
 
-/* The fastest dimension that is really divided, or -1; a run covers those that are faster. */
+/* Returns the fastest dimension with more than one part, or -1. A run covers the faster
+ * ones. */
 static int fastest_divided(const struct lemon_grid *grid)
 {
     for (int i = grid->dims - 1; i >= 0; i--)

@@ -1,4 +1,4 @@
-/* hint.c - hints, from text */
+/* hint.c - read hints from an MPI_Info */
 #include "hint.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum {
-    VALUE_BYTES = 32, /* more digits are no number in range */
+    VALUE_BYTES = 32, /* a longer value is out of range */
 };
 
 const struct lemon_hint lemon_hints[LEMON_HINTS] = {
@@ -17,7 +17,7 @@ const struct lemon_hint lemon_hints[LEMON_HINTS] = {
     [LEMON_HINT_OVERFULL] = {"lemon_overfull", 1},
 };
 
-/* A decimal number, blanks around it allowed; 0 if it is none or out of range. */
+/* Parses a decimal number with optional blanks around it. Returns 0 if it is not valid. */
 static int64_t number(const char *text, int64_t most)
 {
     char *end;
@@ -30,8 +30,7 @@ static int64_t number(const char *text, int64_t most)
     return *end ? 0 : value;
 }
 
-/* *value becomes what `info` says of the hint; as it was if it says nothing. False: it says
- * something that is no value for it. */
+/* Sets *value if `info` has the hint. Returns false if the hint's value is not valid. */
 static bool read_hint(MPI_Info info, const struct lemon_hint *hint, int64_t *value)
 {
     char text[VALUE_BYTES + 1] = "";
@@ -66,7 +65,7 @@ static int64_t stripe_of(MPI_File file)
 {
     MPI_Info info = MPI_INFO_NULL;
     int64_t stripe = 0;
-    if (file == MPI_FILE_NULL) /* which Open MPI takes for an error of MPI_COMM_WORLD */
+    if (file == MPI_FILE_NULL) /* which Open MPI reports as an error of MPI_COMM_WORLD */
         return 0;
     if (MPI_File_get_info(file, &info) != MPI_SUCCESS || info == MPI_INFO_NULL)
         return 0;

@@ -1,17 +1,17 @@
-/* plan.c - who moves which range of the file, and where the pieces of a plan are */
+/* plan.c - plan which rank moves which range of the file */
 #include "plan.h"
 
-/* Measured: docs/performance.md; computed for many ranks: docs/study.md. */
+/* Measurements: docs/performance.md; computations for many ranks: docs/study.md. */
 enum {
-    DIRECT_MIN = 256 * 1024, /* runs of at least this go straight to the file */
-    DIRECT_STRIPES = 4,      /* ... if they are so many stripes, where these are known */
-    EXTENT_MIN = 4 << 20,   /* extents are to be so long, and pieces are not cut shorter, ... */
-    SMALL = 64,             /* ... unless the lattice has not so many of them */
-    TURN_MIN = 8 << 20,     /* bytes of a mover's turn, ... */
-    TURN_MAX = 64 << 20,    /* ... more if the row has many ranks, so that ... */
-    MESSAGE = 512 << 10,    /* ... each of them has about so much */
-    TURN_LIMIT = 512 << 20, /* a message's count is an int */
-    MOVERS_ENOUGH = 1024,   /* more do not make it faster: longer turns instead */
+    DIRECT_MIN = 256 * 1024, /* shortest run that its rank moves itself ... */
+    DIRECT_STRIPES = 4,      /* ... and its length in stripes, if these are known */
+    EXTENT_MIN = 4 << 20,    /* length of extents, and lower limit of pieces, ... */
+    SMALL = 64,              /* ... but at most 1/SMALL of the lattice */
+    TURN_MIN = 8 << 20,      /* bytes of an aggregator's turn, ... */
+    TURN_MAX = 64 << 20,     /* ... up to this limit for a wide row, ... */
+    MESSAGE = 512 << 10,     /* ... so that each rank contributes about this much */
+    TURN_LIMIT = 512 << 20,  /* the count of an MPI message is an int */
+    MOVERS_ENOUGH = 1024,    /* more aggregators do not help, longer turns do */
 };
 
 static int64_t larger(int64_t a, int64_t b)
@@ -24,10 +24,10 @@ static int64_t quotient_up(int64_t a, int64_t b)
     return a / b + (a % b > 0);
 }
 
-/* ---- making one ---- */
+/* ---- construction ---- */
 
-/* A single one is fine whatever its length. Short runs that begin anywhere would each be in one
- * stripe more than they need. */
+/* A single run may have any length. Short runs at arbitrary offsets would each touch one stripe
+ * more than necessary. */
 static bool runs_are_long(const struct lemon_grid *grid, int64_t base,
                           const struct lemon_plan_hints *hints)
 {
@@ -38,7 +38,7 @@ static bool runs_are_long(const struct lemon_grid *grid, int64_t base,
            (run % hints->stripe == 0 && base % hints->stripe == 0);
 }
 
-/* Bytes of one step in dimension d. */
+/* Returns the bytes of one step in dimension d. */
 static int64_t inner_bytes(const struct lemon_grid *grid, int d)
 {
     int64_t bytes = grid->site_bytes;
@@ -47,7 +47,7 @@ static int64_t inner_bytes(const struct lemon_grid *grid, int d)
     return bytes;
 }
 
-/* The fastest dimension whose parts are long enough, or the slowest one. */
+/* Cuts at the fastest dimension with parts of at least `least` bytes, or at the slowest. */
 static void cut_extents(struct lemon_plan *plan, int64_t least)
 {
     const struct lemon_grid *grid = &plan->grid;
@@ -65,7 +65,7 @@ static void cut_extents(struct lemon_plan *plan, int64_t least)
     plan->width = plan->ranks / plan->rows;
 }
 
-/* Extents of the row that has most of them. */
+/* Returns the number of extents of the largest row. */
 static int64_t row_extents(const struct lemon_grid *grid, int cut)
 {
     int64_t extents = 1;
@@ -74,7 +74,7 @@ static int64_t row_extents(const struct lemon_grid *grid, int cut)
     return extents;
 }
 
-/* A few more pieces may be dealt evenly where these cannot. */
+/* Returns a slightly larger number of pieces if it divides evenly among the aggregators. */
 static int64_t evenly(int64_t pieces, int64_t extents, int64_t movers, int64_t most)
 {
     for (int64_t more = pieces; more <= smaller(most, 4 * pieces); more++)
@@ -83,16 +83,16 @@ static int64_t evenly(int64_t pieces, int64_t extents, int64_t movers, int64_t m
     return pieces;
 }
 
-/* What is asked of the turns of movers. */
+/* Requirements for the turns of aggregators. */
 struct wish {
-    int64_t turn;  /* bytes of one, as far as the grid has them */
-    int64_t limit; /* bytes of one, when the ends of its pieces have been shifted, too */
+    int64_t turn;  /* bytes of a turn, before boundaries are shifted to stripes */
+    int64_t limit; /* limit in bytes after boundaries are shifted */
     int64_t movers;
-    bool strictly; /* no more of them */
-    int64_t least; /* pieces are not cut shorter for their sake */
+    bool strictly; /* `movers` is a limit */
+    int64_t least; /* shortest piece in bytes that is cut for more aggregators */
 };
 
-/* How many pieces of the longest extent go into a turn. */
+/* Returns how many pieces of the longest extent fit into a turn. */
 static int64_t pieces_of_turn(const struct lemon_plan *plan, int64_t longest,
                               const struct wish *wish)
 {
@@ -101,8 +101,8 @@ static int64_t pieces_of_turn(const struct lemon_plan *plan, int64_t longest,
     return larger(smaller(most, LEMON_TURN_PIECES), 1);
 }
 
-/* As many movers of a row as there is something to do for. Where there would be more than are
- * wanted, fewer of them have full turns; the user's wish is kept in any case. */
+/* Returns the number of aggregators in a row: as many as there are pieces for. If there would
+ * be too many, takes fewer, with full turns; a user's limit always holds. */
 static int64_t movers_of_row(const struct lemon_plan *plan, int64_t row_pieces,
                              const struct wish *wish)
 {
@@ -115,8 +115,8 @@ static int64_t movers_of_row(const struct lemon_plan *plan, int64_t row_pieces,
     return smaller(movers, larger(full, quotient_up(wish->movers, plan->rows)));
 }
 
-/* Cuts extents into pieces, so that these fit into turns and there is something to do for the
- * movers that are wanted; and deals them. */
+/* Cuts extents into pieces that fit into turns and occupy the aggregators; assigns the
+ * pieces. */
 static void deal_pieces(struct lemon_plan *plan, const struct wish *wish)
 {
     int64_t cut_part = quotient_up(plan->grid.extent[plan->cut], plan->grid.parts[plan->cut]);
@@ -172,9 +172,9 @@ void lemon_plan_make(struct lemon_plan *plan, const struct lemon_grid *grid, int
     deal_pieces(plan, &wish);
 }
 
-/* ---- places in the file ---- */
+/* ---- offsets in the file ---- */
 
-/* To the nearest multiple of the stripe in the file. */
+/* Rounds to the nearest multiple of the stripe in the file. */
 static int64_t at_stripe(const struct lemon_plan *plan, int64_t at)
 {
     int64_t over = (plan->base % plan->stripe + at % plan->stripe) % plan->stripe;
@@ -204,7 +204,7 @@ int64_t lemon_plan_piece(const struct lemon_plan *plan, int64_t piece)
     return at_stripe(plan, begin + (int64_t)before);
 }
 
-/* ---- movers ---- */
+/* ---- aggregators ---- */
 
 void lemon_plan_row(const struct lemon_plan *plan, const int64_t *parts, struct lemon_row *row)
 {
@@ -231,8 +231,8 @@ static void row_by_number(const struct lemon_plan *plan, int64_t number, struct 
     lemon_plan_row(plan, parts, row);
 }
 
-/* A slot is a place for a mover in a row. Movers have one each, or, where there are fewer, some
- * one after another. */
+/* A slot is a place for an aggregator in a row. Each aggregator has one slot, or, if there are
+ * fewer aggregators than slots, several consecutive ones. */
 static int64_t slots(const struct lemon_plan *plan)
 {
     return plan->rows * plan->row_movers;
@@ -248,7 +248,7 @@ static int64_t slot_turns(const struct lemon_plan *plan)
     return plan->turns / quotient_up(slots(plan), plan->movers);
 }
 
-/* The rank with number `j` in the faster dimensions, counted from the row's first one. */
+/* Returns rank number `j` in the faster dimensions, relative to the row's first rank. */
 static int64_t member(const struct lemon_plan *plan, int64_t j)
 {
     const struct lemon_grid *grid = &plan->grid;
@@ -260,7 +260,7 @@ static int64_t member(const struct lemon_plan *plan, int64_t j)
     return rank;
 }
 
-/* The movers of a row are spread over it. */
+/* The aggregators of a row are spread over it. */
 static int64_t slot_rank(const struct lemon_plan *plan, const struct lemon_row *row,
                          int64_t of_row)
 {
@@ -294,7 +294,7 @@ int64_t lemon_plan_mover(const struct lemon_plan *plan, int64_t rank)
     return first_slot(plan, mover) == slot ? mover : -1;
 }
 
-/* The number of a piece of the row that comes `k`th in it. */
+/* Returns the number of the k-th piece of the row. */
 static int64_t piece_of_row(const struct lemon_plan *plan, const struct lemon_row *row,
                             int64_t k)
 {
@@ -309,7 +309,7 @@ static int64_t piece_of_row(const struct lemon_plan *plan, const struct lemon_ro
     return (number * parts + row->number % parts) * plan->pieces + k % plan->pieces;
 }
 
-/* The pieces of a slot are a block of those of its row. */
+/* The pieces of a slot are consecutive in its row. */
 static int64_t block_begin(const struct lemon_plan *plan, const struct lemon_row *row,
                            int64_t of_row)
 {
@@ -341,7 +341,7 @@ int lemon_plan_turn(const struct lemon_plan *plan, int64_t mover, int64_t turn,
     return count;
 }
 
-/* ---- whose a piece is ---- */
+/* ---- owner of a piece ---- */
 
 int64_t lemon_plan_owner(const struct lemon_plan *plan, int64_t piece, int64_t *turn)
 {

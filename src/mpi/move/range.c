@@ -1,4 +1,4 @@
-/* range.c - around the page cache, or by MPI-IO */
+/* range.c - read or write a range with O_DIRECT or MPI-IO */
 #define _GNU_SOURCE
 #include "range.h"
 #include "limefile.h"
@@ -9,16 +9,16 @@
 #include <unistd.h>
 
 enum {
-    /* Of one MPI-IO call. Longer writes stall now and then, shorter reads read less ahead. */
+    /* Bytes of one MPI-IO call. Longer writes may stall, shorter reads reduce read-ahead. */
     READ_CHUNK = 256 << 20,
     WRITE_CHUNK = 8 << 20,
-    START_CHUNK = 512 << 10, /* ... and where the disk is to begin with it at once */
-    PAGE = 4096,             /* of memory, or a part of one */
+    START_CHUNK = 512 << 10, /* for writes with start_fd */
+    PAGE = 4096,             /* a divisor of the page size */
 };
 
-/* ---- around the page cache ---- */
+/* ---- O_DIRECT ---- */
 
-/* Reads what direct reads can, from byte *head of the range; how many bytes. */
+/* Reads the aligned part, from byte *head of the range. Returns its length in bytes. */
 static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n, int64_t offset,
                            int64_t *head)
 {
@@ -37,17 +37,16 @@ static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n,
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0 || got % LIMEFILE_DIRECT_ALIGN)
-            break; /* refused, or the file's end: MPI-IO tells what is wrong */
+            break; /* rejected, or end of file: MPI-IO reports the error */
         done += got;
     }
     return done;
 }
 
-/* ---- by MPI-IO ---- */
+/* ---- MPI-IO ---- */
 
-/* What was written goes to the disk, and nobody waits for it. A page that is not full yet is
- * the next one's. Of errors the sync tells: it does for each descriptor, whoever has met them
- * before. */
+/* Starts write-back of complete pages without waiting; a partial page is left to the next
+ * write. Errors are reported by the sync: it reports an error once for each descriptor. */
 static void start_disk(const struct lemon_file *file, int64_t n, int64_t offset)
 {
     int64_t from = offset - offset % PAGE, to = (offset + n) - (offset + n) % PAGE;
@@ -55,7 +54,7 @@ static void start_disk(const struct lemon_file *file, int64_t n, int64_t offset)
         sync_file_range(file->start_fd, from, to - from, SYNC_FILE_RANGE_WRITE);
 }
 
-/* What went wrong: of a call for `count` bytes, which has moved some. */
+/* Describes a failure of a call for `count` bytes that moved `moved` bytes. Returns false. */
 static bool explain(enum lemon_direction direction, int64_t at, int moved, int count, int err,
                     char text[LEMON_RANGE_TEXT])
 {
@@ -64,7 +63,7 @@ static bool explain(enum lemon_direction direction, int64_t at, int moved, int c
                      reads ? "read" : "write", (long long)at, moved, count);
     if (err != MPI_SUCCESS)
         snprintf(text + n, LEMON_RANGE_TEXT - (size_t)n, " (MPI error %d)", err);
-    else /* Open MPI's write of a part is a success */
+    else /* Open MPI reports a short write as success */
         snprintf(text + n, LEMON_RANGE_TEXT - (size_t)n, "%s",
                  reads ? ": the file ends there" : "; is the disk full?");
     return false;

@@ -1,10 +1,10 @@
-/* runs.c - who moves bytes of which each rank has any ranges */
+/* runs.c - plan which rank moves which bytes if each rank has arbitrary ranges */
 #include "runs.h"
 
 enum {
-    RANGE_LEAST = 4 << 20, /* of a mover */
+    RANGE_LEAST = 4 << 20, /* of an aggregator */
     TURN = 8 << 20,
-    ROOT_MOST = 1 << 20, /* items are 2^40 at most */
+    ROOT_MOST = 1 << 20, /* there are at most 2^40 items */
 };
 
 void lemon_runs_plan_make(struct lemon_runs_plan *plan, int64_t bytes, int64_t ranks,
@@ -56,13 +56,13 @@ int64_t lemon_runs_owner(const struct lemon_runs_plan *plan, int64_t at)
     return (at + plan->share.base % plan->share.stripe) / plan->share.each;
 }
 
-/* Turns end at multiples of the stripe in the file, too: only the first one is shorter. */
+/* Turns end at multiples of the stripe in the file, so the first one may be shorter. */
 void lemon_runs_turn(const struct lemon_runs_plan *plan, int64_t mover, int64_t turn,
                      int64_t *from, int64_t *to)
 {
     int64_t begin, end, skew = plan->share.base % plan->share.stripe;
     lemon_share_range(&plan->share, (int)mover, &begin, &end);
-    int64_t first = mover * plan->share.each - skew; /* before `begin` perhaps */
+    int64_t first = mover * plan->share.each - skew; /* possibly before `begin` */
     *from = first + turn * plan->turn;
     *to = smaller(*from + plan->turn, end);
     if (*from < begin)

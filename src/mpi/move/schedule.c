@@ -1,4 +1,4 @@
-/* schedule.c - what one rank does by a plan, turn by turn */
+/* schedule.c - list what one rank exchanges in each turn of a plan */
 #include "schedule.h"
 #include "array.h"
 
@@ -9,7 +9,7 @@ static int by_number(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* ---- the rank's part ---- */
+/* ---- the rank's data ---- */
 
 static int by_turn_mover_place(const void *a, const void *b)
 {
@@ -20,7 +20,7 @@ static int by_turn_mover_place(const void *a, const void *b)
     return order ? order : by_number(x->at, y->at);
 }
 
-/* Those that follow each other are one. Counts the most in a turn, too. */
+/* Merges adjacent parts, and counts the most parts in a turn. */
 static void join_parts(struct lemon_schedule *schedule)
 {
     struct lemon_part *parts = schedule->parts;
@@ -46,10 +46,10 @@ struct finder {
     struct lemon_box box;
     struct lemon_schedule *schedule;
     size_t capacity;
-    int64_t next; /* the first piece that has not been looked at */
+    int64_t next; /* first piece that is not checked */
 };
 
-/* What the box has of the pieces in which [begin, end) lies. */
+/* Adds the box's parts of the pieces that overlap [begin, end). */
 static int find_in_pieces(struct finder *finder, int64_t piece, int64_t begin, int64_t end)
 {
     const struct lemon_plan *plan = finder->plan;
@@ -76,8 +76,8 @@ static int find_in_pieces(struct finder *finder, int64_t piece, int64_t begin, i
     return 0;
 }
 
-/* The extents that the box has a part of are those of its row: one for each coordinate that it
- * has in the dimensions before the cut. */
+/* The box has parts of the extents of its row: one extent for each of its coordinates in the
+ * dimensions before the cut. */
 static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                       int64_t rank)
 {
@@ -108,7 +108,7 @@ static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *
     return 0;
 }
 
-/* ---- what a mover gets ---- */
+/* ---- sources of an aggregator ---- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -116,7 +116,7 @@ static int by_rank(const void *a, const void *b)
     return by_number(x->rank, y->rank);
 }
 
-/* From `first` on they are of one turn: each rank once. */
+/* Sorts the sources from `first` on, which belong to one turn, and merges those of a rank. */
 static void join_sources(struct lemon_schedule *schedule, int64_t first)
 {
     struct lemon_source *sources = schedule->sources;

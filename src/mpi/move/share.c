@@ -1,4 +1,4 @@
-/* share.c - bytes without a shape, shared between ranks */
+/* share.c - divide bytes without structure among ranks */
 #include "share.h"
 
 void lemon_share_make(struct lemon_share *share, int64_t bytes, int ranks, int64_t base,
@@ -14,7 +14,7 @@ void lemon_share_make(struct lemon_share *share, int64_t bytes, int ranks, int64
         share->each = stripe;
 }
 
-/* A boundary between movers: a multiple of the stripe in the file, inside of the bytes. */
+/* Returns a boundary between aggregators: a multiple of the stripe in the file, or an end. */
 static int64_t boundary(const struct lemon_share *share, int64_t from_first_stripe)
 {
     int64_t at = from_first_stripe - share->base % share->stripe;

@@ -1,6 +1,4 @@
-/*
- * folder.c - the folder of a series: names, their order, and how one becomes visible
- */
+/* folder.c - the directory of a series: file names, locking, listing, publishing, removing */
 #define _GNU_SOURCE
 #include "series.h"
 
@@ -16,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    DIGITS = 12,  /* of a number, at least: so ls sorts them */
-    CHANCES = 16, /* hexadecimal digits in the name of what is unfinished */
+    DIGITS = 12,  /* minimal number of digits, so that ls sorts by number */
+    CHANCES = 16, /* hexadecimal digits in an unfinished checkpoint's name */
     LOCK_PAUSES = 200,
     LOCK_PAUSE_MS = 50,
 };
@@ -44,7 +42,7 @@ bool lemon_folder_part(const char *base, int64_t number, uint64_t chance,
                     DIGITS, number, CHANCES, chance) < LEMON_SERIES_NAME;
 }
 
-/* The number in a name of a checkpoint: -1 if it is none that lemon_folder_name() gives. */
+/* Returns the number in a checkpoint's name, or -1 if the name is not canonical. */
 static int64_t number_of(const char *base, const char *name)
 {
     size_t n = strlen(base);
@@ -70,9 +68,9 @@ static bool is_part(const char *base, const char *name)
            strcmp(number + digits + 1 + CHANCES, ".part") == 0;
 }
 
-/* ---- the folder ---- */
+/* ---- the directory ---- */
 
-/* To go through it from the beginning. */
+/* Returns a new stream, which starts at the first entry. */
 static DIR *entries_of(int folder)
 {
     int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -96,8 +94,7 @@ static struct lemon_folder_fault remove_parts(const struct lemon_folder *folder)
     return met;
 }
 
-/* A run that was killed has the lock until its last thread has ended, which may be in the
- * middle of a sync. */
+/* A killed process holds the lock until its last thread has ended, possibly after a sync. */
 static int wait_for_lock(int fd)
 {
     const struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
@@ -145,7 +142,7 @@ void lemon_folder_close(struct lemon_folder *folder)
     folder->lock = folder->fd = -1;
 }
 
-/* ---- what is complete ---- */
+/* ---- complete checkpoints ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -153,7 +150,7 @@ static int compare(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Adds to an array that doubles at each power of 2. */
+/* Appends to an array whose capacity doubles at each power of 2. */
 static bool add(int64_t **numbers, int64_t *count, int64_t number)
 {
     if ((*count & (*count - 1)) == 0) {
@@ -182,7 +179,7 @@ struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *folder,
         if (number < 0)
             continue;
         if (fstatat(folder->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            met = errno == ENOENT ? good : fault("list"); /* else it may be the newest */
+            met = errno == ENOENT ? good : fault("list"); /* it may be the newest */
         else if (S_ISREG(st.st_mode) && !add(numbers, count, number))
             met = (struct lemon_folder_fault){ENOMEM, "list"};
     }

@@ -1,10 +1,10 @@
 /*
- * push.c - brings a file's data to the disk while they are written
+ * push.c - write a file's data back to the disk while they are written
  *
- * What MPI-IO writes goes to the page cache, where the kernel leaves it for a while; the sync
- * at the end would then wait for all of it. Any descriptor of the file will do, and so the
- * thread needs nothing of MPI. It finds out by the time of modification that there is something
- * to do; times are coarse, so it looks once more after the last change.
+ * MPI-IO writes into the page cache, where the kernel keeps the data for some time, and the
+ * final sync would wait for all of them. Any descriptor of the file can start the sync, so the
+ * thread needs no MPI. It detects new data by the modification time; that is coarse, so the
+ * thread syncs once more after the last change.
  */
 #define _GNU_SOURCE
 #include "series.h"
@@ -26,7 +26,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* Whether to go on. */
+/* Waits for a wake-up or PAUSE_MS. Returns whether to continue. */
 static bool rest(struct lemon_push *push)
 {
     struct pollfd wake = {push->wake, POLLIN, 0};
@@ -36,7 +36,7 @@ static bool rest(struct lemon_push *push)
     return !push->stop;
 }
 
-/* What has changed since the last time, goes to the disk. An errno. */
+/* Syncs changes since the last call. Returns 0 or an errno. */
 static int sync_changes(struct lemon_push *push, bool moved, struct timespec *last, bool *quiet)
 {
     struct stat st;
@@ -78,7 +78,7 @@ bool lemon_push_clean(struct lemon_push *push)
     return !push->started || push->clean;
 }
 
-/* Signals are for the program's own threads. */
+/* Blocks all signals in the thread: the program's own threads handle them. */
 static bool start(struct lemon_push *push)
 {
     sigset_t all, before;

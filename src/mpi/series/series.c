@@ -1,7 +1,4 @@
-/*
- * series.c - a series of checkpoints: opened, asked, closed; and one checkpoint of it: begun,
- * then published or given up
- */
+/* series.c - a series of checkpoints: open, query, close; begin, publish or abort one */
 #define _GNU_SOURCE
 #include "series.h"
 
@@ -15,7 +12,7 @@
 
 static const struct lemon_folder_fault good = {0, NULL};
 
-/* The path of a name in the folder; NULL: no memory. Freed by free(). */
+/* Returns the path of a file in the directory, or NULL if out of memory. Free it by free(). */
 static char *path_of(const struct lemon_series *s, const char *name)
 {
     size_t bytes = strlen(s->path) + strlen(name) + 2;
@@ -25,7 +22,7 @@ static char *path_of(const struct lemon_series *s, const char *name)
     return path;
 }
 
-/* The lowest code of all; rank 0 has reported its fault. Collective. */
+/* Returns the lowest code of all ranks. Rank 0 reports its fault. Collective. */
 static int agree_on_fault(const struct lemon_series *s, int code,
                           struct lemon_folder_fault fault, const char *name)
 {
@@ -37,7 +34,7 @@ static int agree_on_fault(const struct lemon_series *s, int code,
 
 /* ---- open ---- */
 
-/* "folder/base" in two; the base has room in all names. */
+/* Splits "directory/base". All names with this base must fit into LEMON_SERIES_NAME. */
 static int take_prefix(struct lemon_series *s, const char *prefix)
 {
     char name[LEMON_SERIES_NAME];
@@ -55,7 +52,7 @@ static int take_prefix(struct lemon_series *s, const char *prefix)
                               : lemon_inside_say(s->comm, LEMON_ERR_PARAM, "out of memory");
 }
 
-/* FNV-1a: to notice that prefixes differ. */
+/* FNV-1a hash, to detect prefixes that differ between ranks. */
 static int64_t sum_of(const char *text)
 {
     uint64_t sum = 0xcbf29ce484222325;
@@ -79,7 +76,7 @@ static int take_arguments(struct lemon_series *s, const char *prefix, int keep)
     return lemon_inside_agree_on(s->comm, code, values, 2);
 }
 
-/* The greatest number that is there, below `before`; -1: none. By rank 0. */
+/* Finds the greatest existing number below `before`; -1: none. Rank 0 only. */
 static struct lemon_folder_fault greatest(const struct lemon_series *s, int64_t before,
                                           int64_t *number)
 {
@@ -188,7 +185,7 @@ int lemonCloseSeries(LemonSeries *s)
     return code;
 }
 
-/* ---- what is there ---- */
+/* ---- query ---- */
 
 int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *path, size_t bytes)
 {
@@ -241,11 +238,9 @@ int lemonSeriesRewind(LemonSeries *s, int64_t number)
     return LEMON_SUCCESS;
 }
 
-/* ---- one checkpoint ---- */
-
 /* ---- begin ---- */
 
-/* By rank 0: a new file of a name that no process knows, of dead runs either. */
+/* Creates a new file whose name is unique, even among those of dead processes. Rank 0 only. */
 static struct lemon_folder_fault create_part(struct lemon_series *s)
 {
     uint64_t chance;
@@ -257,7 +252,7 @@ static struct lemon_folder_fault create_part(struct lemon_series *s)
     return s->fd < 0 ? (struct lemon_folder_fault){errno, "create"} : good;
 }
 
-/* By rank 0, whatever there is of it. */
+/* Removes the unfinished file, if it exists. Rank 0 only. */
 static void remove_part(struct lemon_series *s)
 {
     if (s->fd >= 0) {
@@ -292,7 +287,7 @@ static int open_writer(struct lemon_series *s, const char *path)
     code = s->writer ? lemonWriterSetInfo(s->writer, s->info)
                      : lemon_inside_say(s->comm, LEMON_ERR_WRITE, "out of memory");
     if (code == LEMON_SUCCESS) {
-        lemonWriterSetPath(s->writer, path); /* in vain, perhaps */
+        lemonWriterSetPath(s->writer, path); /* optional: an error does not matter */
         lemon_inside_sync_later(s->writer);
         return code;
     }
@@ -302,7 +297,7 @@ static int open_writer(struct lemon_series *s, const char *path)
     return code;
 }
 
-/* A number that is due, the same on all ranks. */
+/* Checks that the number is valid, and the same on all ranks. */
 static int check_number(const struct lemon_series *s, int64_t number, LemonWriter **writer)
 {
     int64_t values[1] = {number};
@@ -347,7 +342,7 @@ int lemonSeriesBegin(LemonSeries *s, int64_t number, LemonWriter **writer)
     return code;
 }
 
-/* ---- meanwhile ---- */
+/* ---- progress ---- */
 
 enum progress { MOVING, MOVED, CLEAN };
 
@@ -373,7 +368,7 @@ int lemonSeriesTest(LemonSeries *s, int *done)
 
 /* ---- end ---- */
 
-/* Whether what was written is a whole container. The same on all ranks. */
+/* Closes the open record, and checks that the file is a complete container. Collective. */
 static int close_record(struct lemon_series *s)
 {
     LemonWriter *w = s->writer;
@@ -390,7 +385,7 @@ static int close_record(struct lemon_series *s)
     return code;
 }
 
-/* Ends writer, thread and file; after that, if the code is good, all is on the disk. */
+/* Ends writer, thread and file. If it returns LEMON_SUCCESS, all data are on the disk. */
 static int close_file(struct lemon_series *s, int code)
 {
     int pushed = lemon_push_stop(&s->push);
@@ -413,9 +408,9 @@ static int close_file(struct lemon_series *s, int code)
     return lemon_inside_agree(s->comm, code);
 }
 
-/* By rank 0. What has been renamed stays, even if its name may not be on the disk. Those that
- * the run went back behind go first: killed in between, it goes on from where it went back to,
- * and not from a greater number that was given up. */
+/* Rank 0 only. A renamed file stays, even if the name may not be on the disk. Checkpoints that
+ * a rewind has invalidated are removed first: a program that is killed in between then restarts
+ * from the rewind's number, not from a greater, invalid one. */
 static struct lemon_folder_fault publish(struct lemon_series *s)
 {
     struct lemon_folder_fault met = {0, "sync"};
@@ -434,7 +429,7 @@ static void prune(const struct lemon_series *s)
         lemon_inside_say(s->comm, 0, "%s: %s: %s", s->base, met.action, strerror(met.error));
 }
 
-/* LEMON_SUCCESS if a checkpoint is under way. */
+/* Returns LEMON_SUCCESS if a checkpoint is being written. */
 static int check_begun(const LemonSeries *s, const char *call)
 {
     if (!s)
@@ -460,7 +455,7 @@ int lemonSeriesEnd(LemonSeries *s)
         close(s->fd);
         s->fd = -1;
     }
-    remove_part(s); /* if there is one */
+    remove_part(s); /* no effect after a rename */
     return code;
 }
 

@@ -1,6 +1,4 @@
-/*
- * series.h - a series of checkpoints: what its files share.
- */
+/* series.h - internal interfaces of a series of checkpoints */
 #ifndef LEMON_SERIES_INTERNAL_H
 #define LEMON_SERIES_INTERNAL_H
 
@@ -12,65 +10,66 @@
 #include <stdbool.h>
 
 enum {
-    LEMON_SERIES_NAME = 256, /* bytes of a file's name, with its NUL */
+    LEMON_SERIES_NAME = 256, /* bytes of a file name with its NUL */
 };
 
-/* ---- push.c: the thread that brings data to the disk ---- */
+/* ---- push.c: the thread that writes data back to the disk ---- */
 
 struct lemon_push {
     pthread_t thread;
     bool started;
     atomic_bool stop, moved, clean; /* see lemon_push_moved() */
     int fd, wake;                   /* wake: an eventfd */
-    int error;                      /* an errno of fdatasync() */
+    int error;                      /* an errno of fdatasync(), or 0 */
 };
 
-/* Without memory, or where the file cannot be opened, nothing is brought there beforehand. */
+/* Starts the thread. After a failure (memory, open) there is just no early write-back. */
 void lemon_push_start(struct lemon_push *, const char *path);
 
-/* All has been handed to the file system. */
+/* Notifies the thread that all data have been passed to the file system. */
 void lemon_push_moved(struct lemon_push *);
 
-/* Whether a sync has begun after that, and ended; or whether there is no thread. */
+/* Returns whether a sync that began after that is complete, or there is no thread. */
 bool lemon_push_clean(struct lemon_push *);
 
-/* Waits for the thread to end. 0, or an errno. */
+/* Waits for the end of the thread. Returns 0 or an errno. */
 int lemon_push_stop(struct lemon_push *);
 
-/* ---- folder.c: rank 0's folder, by its descriptor ---- */
+/* ---- folder.c: the series' directory, used by rank 0 only ---- */
 
 struct lemon_folder {
     int fd, lock;     /* -1: none */
-    const char *base; /* what the names begin with */
+    const char *base; /* prefix of the file names */
 };
 
-/* What a call met: an errno, and where. 0: all is well. */
+/* Result of a call: error 0, or an errno and the action that failed. */
 struct lemon_folder_fault {
     int error;
     const char *action;
 };
 
-/* path: of the folder. Takes the lock and removes what is unfinished: EBUSY. *locks: whether
- * the file system has any. */
+/* Opens the directory `path`, takes the lock and removes unfinished checkpoints. EBUSY: another
+ * process holds the lock. *locks: whether the file system supports locks. */
 struct lemon_folder_fault lemon_folder_open(struct lemon_folder *, const char *path,
                                             bool *locks);
 void lemon_folder_close(struct lemon_folder *);
 
-/* The file name of a checkpoint, and one for a checkpoint that is being written, which no other
- * has. False: too long. */
+/* Format the file name of a checkpoint, and a unique one for a checkpoint that is being
+ * written. Return false if it is too long. */
 bool lemon_folder_name(const char *base, int64_t number, char name[LEMON_SERIES_NAME]);
 bool lemon_folder_part(const char *base, int64_t number, uint64_t chance,
                        char name[LEMON_SERIES_NAME]);
 
-/* The numbers of the complete ones, greatest first; *numbers: freed by free(). */
+/* Lists the numbers of the complete checkpoints, greatest first; free *numbers by free(). */
 struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *, int64_t **numbers,
                                             int64_t *count);
 
-/* Gives the file `part`, which is fd's, the name of a checkpoint. */
+/* Renames the file `part`, which must be the file of fd, to the checkpoint's name. */
 struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *, int fd,
                                                const char *part, int64_t number);
 
-/* Removes all that are greater than `newest`, and all but `keep` of the others. */
+/* Removes all checkpoints greater than `newest`, and all but the greatest `keep` of the
+ * others. */
 struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64_t newest,
                                               int64_t keep);
 
@@ -79,20 +78,20 @@ struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64
 struct lemon_series {
     MPI_Comm comm;
     int rank;
-    struct lemon_folder folder; /* rank 0's */
-    char *path;                 /* of the folder */
-    char *base;                 /* of the names in it */
+    struct lemon_folder folder; /* rank 0 only */
+    char *path;                 /* of the directory */
+    char *base;                 /* prefix of the file names */
     int64_t keep;
-    int64_t newest; /* numbers begin behind it; -1 at first */
-    int64_t before; /* others than those below it do not count, once rewound */
+    int64_t newest; /* numbers must be greater; -1 at first */
+    int64_t before; /* after a rewind: only smaller numbers are valid */
     MPI_Info info;
-    bool pushes; /* this rank does it for its node */
+    bool pushes; /* this rank runs the thread of its node */
 
-    /* What is being written; no writer: nothing. */
+    /* The checkpoint that is being written; none if writer is NULL. */
     LemonWriter *writer;
     MPI_File file;
     int64_t number;
-    int fd; /* rank 0's */
+    int fd; /* rank 0 only */
     char part[LEMON_SERIES_NAME];
     struct lemon_push push;
 };

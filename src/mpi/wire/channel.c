@@ -1,4 +1,4 @@
-/* channel.c - packets through a stream socket, and the first words with a job */
+/* channel.c - send and receive packets over a stream socket, and connect to a job */
 #define _GNU_SOURCE
 #include "limejob.h"
 
@@ -40,7 +40,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* 1: ready; 0: not before `until`; -errno. */
+/* Returns 1 if fd is ready, 0 after `until` (ms of CLOCK_MONOTONIC; < 0: never), or -errno. */
 static int wait_for(int fd, short events, int64_t until)
 {
     for (;;) {
@@ -58,7 +58,7 @@ static int wait_for(int fd, short events, int64_t until)
 
 /* ---- receiving ---- */
 
-/* The first descriptor is kept, if none is; others are closed. */
+/* Stores a packet's first descriptor and closes the others. */
 static void take_descriptors(struct limejob_channel *channel, struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
@@ -76,7 +76,7 @@ static void take_descriptors(struct limejob_channel *channel, struct msghdr *mes
     }
 }
 
-/* Up to `want` bytes of the packet in all: 1 if they are here, 0 if nothing more is now. */
+/* Receives up to `want` bytes of the packet. Returns 1, 0 if the socket is empty, or -errno. */
 static int fill(struct limejob_channel *channel, size_t want)
 {
     while (channel->got < want) {
@@ -202,7 +202,7 @@ bool limejob_peer_is_ours(int socket)
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
 }
 
-/* A socket that is connected to a job of this user, or -errno; -EPERM: it is another user's. */
+/* Returns a socket that is connected to a job of this user, or -errno (-EPERM: another's). */
 static int dial(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -212,7 +212,7 @@ static int dial(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    /* Where many wait already, connecting takes as long as sending. */
+    /* This also limits connect(), which blocks while the job's backlog is full. */
     struct timeval limit = {CONNECT_SECONDS, 0};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     int err = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? 0 : -errno;

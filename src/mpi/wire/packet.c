@@ -1,4 +1,4 @@
-/* packet.c - packets made and taken apart, and which there are; pure */
+/* packet.c - encode and decode packets, without I/O */
 #include "limejob.h"
 
 #include <endian.h>
@@ -93,7 +93,7 @@ int limejob_get_code(struct limejob_packet *packet, char *text, size_t cap)
     uint32_t code = limejob_get_u32(packet);
     if (cap)
         text[0] = '\0';
-    if (packet->broken || code > 4095) /* the kernel's own limit of an errno */
+    if (packet->broken || code > 4095) /* the kernel's limit of an errno */
         return -EPROTO;
     if (code && cap)
         limejob_get_text(packet, text, cap);
@@ -144,7 +144,7 @@ int limejob_header_decode(struct limejob_packet *packet, const unsigned char *ra
 
 /* ---- which container ---- */
 
-/* The first of them in words. */
+/* Describes the first difference. */
 static void describe(unsigned differs, const struct limefile_identity *found,
                      const struct limefile_identity *wanted, char *text, size_t cap)
 {
@@ -219,7 +219,7 @@ static void get_identity(struct limejob_packet *packet, struct limefile_identity
     identity->ctime.tv_nsec = limejob_get_u32(packet);
 }
 
-/* "/data" and "/" are folders of "/data/conf", "/da" is not. */
+/* "/data" and "/" are directories above "/data/conf"; "/da" is not. */
 static bool is_root_of(const char *path, uint32_t root)
 {
     size_t length = strlen(path);
@@ -241,7 +241,7 @@ int limejob_get_opening(struct limejob_packet *packet, struct limejob_opening *o
 /* ---- the messages ---- */
 
 enum {
-    /* An identity, root, and a folder with a name below it: "/x" at least. */
+    /* An identity, root, and a directory with a name below it: at least "/x". */
     OPENING_LEAST = LIMEJOB_IDENTITY_BYTES + 4 + 2,
     OPENING_MOST = LIMEJOB_IDENTITY_BYTES + 4 + LIMEJOB_PATH_MAX - 1,
     WRITE_BYTES = 4 + 8 + 8 + 8 + 8 + 8 + 4,

@@ -1,4 +1,4 @@
-/* window.c - the memory that a client and the job share */
+/* window.c - memory that a client shares with the job */
 #define _GNU_SOURCE
 #include "limejob.h"
 
@@ -18,7 +18,7 @@ enum {
 #define MADV_COLLAPSE 25
 #endif
 
-/* At an address that huge pages can have. */
+/* Maps the window at an address aligned for huge pages. */
 static int map(struct limejob_window *window)
 {
     size_t room = window->bytes + HUGE_PAGE;
@@ -45,14 +45,14 @@ static int map(struct limejob_window *window)
 void limejob_window_prepare(struct limejob_window *window, const atomic_bool *stop)
 {
     for (uint64_t at = 0; at + HUGE_PAGE <= window->bytes && !*stop; at += HUGE_PAGE) {
-        /* A page must be there to be collapsed; what is in it may be in use and stays. */
+        /* Only an existing page can be collapsed; data in it stay valid for their users. */
         if (madvise(window->data + at, 1, MADV_POPULATE_WRITE) != 0 ||
             madvise(window->data + at, HUGE_PAGE, MADV_COLLAPSE) != 0)
             return;
     }
 }
 
-/* A memfd that no process can make shorter, or -errno. */
+/* Returns a memfd that no process can shrink, or -errno. */
 static int create_memory(uint64_t bytes)
 {
     if (bytes == 0 || bytes > LIMEJOB_WINDOW_MAX)
@@ -80,7 +80,7 @@ int limejob_window_create(struct limejob_window *window, uint64_t bytes)
     return err;
 }
 
-/* Huge pages of hugetlbfs are mapped whole, beyond the room that map() has reserved. */
+/* hugetlbfs maps only whole huge pages, which would exceed the range that map() reserves. */
 static bool has_huge_pages(int fd)
 {
     struct statfs fs;

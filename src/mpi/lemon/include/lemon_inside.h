@@ -1,6 +1,4 @@
-/*
- * lemon_inside.h - what other rooms of the library need of this one; not installed.
- */
+/* lemon_inside.h - functions for other modules of the library; not installed */
 #ifndef LEMON_INSIDE_H
 #define LEMON_INSIDE_H
 
@@ -8,24 +6,24 @@
 
 #include <stdbool.h>
 
-/* The lowest code of all ranks; LEMON_ERR_PARAM if the values, at most 64, are not the same on
- * all. Collective. */
+/* Return the lowest code of all ranks; LEMON_ERR_PARAM if the n values (at most 64) differ
+ * between ranks. Collective. */
 int lemon_inside_agree(MPI_Comm, int code);
 int lemon_inside_agree_on(MPI_Comm, int code, const int64_t *values, int n);
 
-/* Hands a message to the handler, if there is one, with the rank unless it is MPI_COMM_NULL;
- * returns `code`. */
+/* Passes a message to the handler, if there is one, with the rank unless comm is MPI_COMM_NULL.
+ * Returns `code`. */
 int lemon_inside_say(MPI_Comm, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Closing a record no longer waits for the disk, unless it is to be verified. */
+/* From now on closing a record does not sync, unless the record is to be verified. */
 void lemon_inside_sync_later(LemonWriter *);
 
-/* MPI_File_sync(), once all that non-blocking calls of this process have started has moved: of
- * any reader or writer, as Open MPI syncs nothing before. */
+/* Waits for the non-blocking calls of all readers and writers of this process, because Open MPI
+ * does not sync before that, and calls MPI_File_sync(). */
 int lemon_inside_sync(MPI_File);
 
-/* Whether what a non-blocking call has started has moved, well or not; local. */
+/* Returns whether the data of a non-blocking call have moved, or the call has failed; local. */
 bool lemon_inside_have_moved(LemonWriter *);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * hint.h - what users, by an MPI_Info, or the file, say about how to move data
- */
+/* hint.h - hints how to move data, from the user's MPI_Info or from the opened file */
 #ifndef LEMON_HINT_H
 #define LEMON_HINT_H
 
@@ -16,22 +14,22 @@ enum {
 };
 
 enum {
-    LEMON_STRIPE = 1 << 20, /* where nobody says another one */
+    LEMON_STRIPE = 1 << 20, /* bytes, the default */
 };
 
-/* The least value is 1. */
+/* Values are 1 to `most`. */
 struct lemon_hint {
     const char *key;
     int64_t most;
 };
 extern const struct lemon_hint lemon_hints[LEMON_HINTS];
 
-/* What `info` says, 0 where it says nothing. Returns the first hint whose value is no number
- * from 1 to the most, or -1. Local. */
+/* Reads the hints in `info`, 0 for those it does not contain. Returns the first hint whose
+ * value is not a number from 1 to its `most`, or -1. Local. */
 int lemon_hints_parse(MPI_Info info, int64_t values[LEMON_HINTS]);
 
-/* The stripe that the file was opened with, if it says so and all ranks see the same; else 0.
- * MPI_FILE_NULL says nothing. Collective. */
+/* Returns the stripe that the file was opened with, in bytes, if all ranks report the same one;
+ * else 0. MPI_FILE_NULL reports none. Collective. */
 int64_t lemon_hints_stripe(MPI_File file, MPI_Comm comm);
 
 #endif

@@ -1,44 +1,43 @@
 /*
- * plan.h - who moves which range of the file; pure, no MPI, the same on every rank.
+ * plan.h - plan which rank moves which range of the file; no MPI, the same result on every rank
  *
- * Either every rank moves its own runs (direct), where these are long, and not short beside a
- * stripe that is known unless they are stripes; or the ranks exchange
- * data with some of them, the movers, which move long contiguous pieces. Nothing is ever read
- * in order to write.
+ * If runs are long (and, if the file's stripe is known, at least several stripes or whole
+ * stripes), each rank moves its own runs ("direct"). Otherwise the ranks exchange data with
+ * some of them, the aggregators ("movers"), which move long contiguous ranges ("pieces"). No
+ * read-modify-write.
  *
- * The pieces follow the grid. The ranks that differ only in the fastest dimensions of the grid
- * are a row; together they hold extents of the file, one for each coordinate of the slower
- * dimensions. The plan takes the shortest extents that reach 4 MiB: then few ranks exchange
- * with each other, and the more ranks there are, the more rows there are. An extent is one
- * piece, or several where it is long or where more ranks are to move; the pieces of a row are
- * dealt in the order of the file to movers of that row. Boundaries between pieces are shifted
- * to the nearest multiple of the stripe, so a piece may have a little of the neighbouring row,
- * too.
+ * Pieces follow the grid. A row is a set of ranks that differ only in the fastest dimensions of
+ * the grid. A row holds extents of the file, one for each coordinate of the slower dimensions.
+ * The plan selects the shortest extents of at least 4 MiB: few ranks then exchange data with
+ * each other, and the number of rows grows with the number of ranks. An extent is one piece, or
+ * several if it is long or if more ranks should move data. The pieces of a row are assigned in
+ * file order to aggregators of that row. Boundaries between pieces are shifted to the nearest
+ * multiple of the stripe, so a piece may contain a little of the neighbouring row.
  *
- * A mover moves its pieces in turns, so that it needs memory for two turns only and exchanges
- * one of them while the file system has the other.
+ * An aggregator moves its pieces in turns, so it needs memory for two turns only, and exchanges
+ * one turn while the file system processes the other.
  *
- * MPI-IO is only ever asked for contiguous ranges. Left to interleave ranks by itself, Open MPI
- * 4.1's default component (OMPIO) silently corrupts the file, and ROMIO's collective buffering
- * does not scale (MPICH's issue 7935, from which the idea of rows is).
+ * MPI-IO gets contiguous ranges only. If ranks interleave, the default component of Open MPI
+ * 4.1 (OMPIO) silently corrupts the file, and ROMIO's collective buffering does not scale
+ * (MPICH issue 7935, the origin of the idea of rows).
  *
- * Offsets count from the first byte of the lattice. Nothing here is kept for each rank.
+ * Offsets are relative to the first byte of the lattice. Memory does not grow with the ranks.
  */
 #ifndef LEMON_PLAN_H
 #define LEMON_PLAN_H
 
 #include "grid.h"
 
-/* What the user wishes. */
+/* What the user requests. */
 struct lemon_plan_hints {
-    int64_t stripe; /* 1 .. 1 GiB */
-    bool striped;   /* that is known to be the file's, not just assumed */
-    int64_t movers; /* at most so many; 0: no wish */
-    int64_t round;  /* at most so many bytes in a turn, but at least a stripe; 0: no wish */
+    int64_t stripe; /* bytes, 1 to 1 GiB */
+    bool striped;   /* the stripe is the file's, not a default */
+    int64_t movers; /* limit of aggregators; 0: none */
+    int64_t round;  /* limit of bytes in a turn, at least one stripe; 0: none */
 };
 
 enum {
-    LEMON_TURN_PIECES = 64, /* at most */
+    LEMON_TURN_PIECES = 64, /* limit */
 };
 
 struct lemon_plan {
@@ -46,55 +45,55 @@ struct lemon_plan {
     bool direct;
     int64_t ranks;
     int64_t bytes; /* of the lattice */
-    int64_t base;  /* where it starts in the file */
+    int64_t base;  /* offset of the lattice in the file */
     int64_t stripe;
-    int cut;             /* extents are parts of this dimension, and all of the faster ones */
+    int cut;             /* an extent is a part of this dimension with all of the faster ones */
     int64_t inner;       /* bytes of one step in dimension `cut` */
     int64_t extents;     /* in the lattice */
-    int64_t pieces;      /* of an extent */
-    int64_t rows, width; /* width: ranks in a row */
-    int64_t row_movers;  /* of a row, at most width */
-    int64_t movers;      /* of all; fewer than rows * row_movers if the user wishes so */
-    int64_t turn_pieces; /* of a mover in a turn */
-    int64_t turns;       /* each mover's, some of which may be empty */
+    int64_t pieces;      /* in an extent */
+    int64_t rows, width; /* width: number of ranks in a row */
+    int64_t row_movers;  /* in a row, at most width */
+    int64_t movers;      /* in all; a user's limit may make it less than rows * row_movers */
+    int64_t turn_pieces; /* of an aggregator in a turn */
+    int64_t turns;       /* of each aggregator; some may be empty */
 };
 
-/* base: where the lattice starts in the file. */
+/* base: the offset of the lattice in the file. */
 void lemon_plan_make(struct lemon_plan *, const struct lemon_grid *, int64_t base,
                      const struct lemon_plan_hints *hints);
 
-/* ---- what a mover does ---- */
+/* ---- aggregators ---- */
 
 struct lemon_piece {
     int64_t from, to;
 };
 
-/* The number of a rank as a mover, or -1. */
+/* Returns the number of a rank as an aggregator, or -1. */
 int64_t lemon_plan_mover(const struct lemon_plan *, int64_t rank);
 
-/* The pieces of a mover's turn, in the order of the file, without empty ones; adjacent ones are
- * joined. How many. */
+/* Returns the number of pieces in an aggregator's turn, in file order, not empty, and merged if
+ * adjacent. */
 int lemon_plan_turn(const struct lemon_plan *, int64_t mover, int64_t turn,
                     struct lemon_piece pieces[LEMON_TURN_PIECES]);
 
-/* ---- pieces: extents and pieces are numbered in the order of the file ---- */
+/* ---- pieces: numbered, like extents, in file order ---- */
 
-/* Where an extent begins, and how many bytes it has. */
+/* Returns the offset of an extent, and sets its length in bytes. */
 int64_t lemon_plan_extent(const struct lemon_plan *, int64_t extent, int64_t *bytes);
 
-/* Where a piece begins: where the one before it ends. The number behind the last one's is that
- * of the end. */
+/* Returns the offset of a piece, which is the end of the one before. The number after the last
+ * piece gives the end of the lattice. */
 int64_t lemon_plan_piece(const struct lemon_plan *, int64_t piece);
 
-/* The rank that moves a piece, and its turn. */
+/* Returns the rank that moves a piece, and sets its turn. */
 int64_t lemon_plan_owner(const struct lemon_plan *, int64_t piece, int64_t *turn);
 
-/* A row: the ranks that have the same parts of the dimensions up to `cut`. */
+/* A row: the ranks that have the same parts in the dimensions up to `cut`. */
 struct lemon_row {
     int64_t number;
-    int64_t rank;                                         /* its first one */
-    int64_t pieces;                                       /* of all its extents */
-    int64_t start[LEMON_BOX_DIMS], sites[LEMON_BOX_DIMS]; /* in the dimensions up to `cut` */
+    int64_t rank;                                         /* its first rank */
+    int64_t pieces;                                       /* in all its extents */
+    int64_t start[LEMON_BOX_DIMS], sites[LEMON_BOX_DIMS]; /* in dimensions up to `cut` */
 };
 void lemon_plan_row(const struct lemon_plan *, const int64_t *parts, struct lemon_row *);
 

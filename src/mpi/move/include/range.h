@@ -1,7 +1,4 @@
-/*
- * range.h - one contiguous range of a file, between memory and file, waiting for it; this rank
- * alone.
- */
+/* range.h - read or write one contiguous range of a file, blocking, by this rank alone */
 #ifndef LEMON_RANGE_H
 #define LEMON_RANGE_H
 
@@ -16,16 +13,17 @@ enum lemon_direction {
 };
 
 struct lemon_file {
-    MPI_File *mpi; /* its giver's */
-    int direct_fd; /* the file once more, for direct reads; -1: none. Its giver closes it */
-    int start_fd;  /* likewise, to start the disk on what was written */
+    MPI_File *mpi; /* owned by the caller */
+    int direct_fd; /* descriptor for O_DIRECT reads; -1: none. The caller closes it */
+    int start_fd;  /* descriptor to start write-back; -1: none. The caller closes it */
 };
 
 enum {
     LEMON_RANGE_TEXT = 128, /* bytes */
 };
 
-/* Any length. False: `text` says why not all of it was moved, without the file's name. */
+/* Moves a range of any length. Returns false if not all of it was moved, and fills `text` with
+ * a message without the file's name. */
 bool lemon_range_move(const struct lemon_file *, enum lemon_direction, void *data, int64_t n,
                       int64_t offset, char text[LEMON_RANGE_TEXT]);
 

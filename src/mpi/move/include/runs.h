@@ -1,65 +1,65 @@
 /*
- * runs.h - who moves bytes of which each rank has any ranges; pure, no MPI, the same on every
- * rank.
+ * runs.h - plan which rank moves which bytes if each rank has arbitrary ranges; no MPI, the
+ * same result on every rank
  *
- * What a rank has are runs of the file, in the order of the file, and its stream is these runs,
- * one after another. The bytes are divided between movers, one contiguous range for each,
- * at multiples of the stripe; a mover is given 4 MiB or more where there is that much, so where
- * ranks have little few of them move, and these are spread over all. A mover moves its range in
- * turns. Whatever falls into one turn of a mover is one range of each rank's stream.
+ * Each rank has runs of the file, in file order; its stream is the concatenation of its runs.
+ * Aggregators ("movers") get one contiguous range of the bytes each, divided at multiples of
+ * the stripe and at least 4 MiB long if possible. So little data need few aggregators, which
+ * are spread over all ranks. An aggregator moves its range in turns. The bytes of one turn are
+ * one range of each rank's stream.
  *
- * Offsets count from the first byte. Nothing here is kept for each rank.
+ * Offsets are relative to the first byte. Memory does not grow with the number of ranks.
  */
 #ifndef LEMON_RUNS_H
 #define LEMON_RUNS_H
 
 #include "share.h"
 
-/* Bytes [offset, offset + bytes). Runs are in order and do not overlap. */
+/* Bytes [offset, offset + bytes). Runs are sorted and do not overlap. */
 struct lemon_run {
     int64_t offset, bytes;
-    int64_t before; /* bytes of the runs before it: lemon_runs_count() */
+    int64_t before; /* total bytes of earlier runs, set by lemon_runs_count() */
 };
 
 struct lemon_runs_plan {
-    struct lemon_share share; /* its movers are counted, not ranks */
+    struct lemon_share share; /* numbered by aggregator, not by rank */
     int64_t ranks;
-    int64_t turn;  /* bytes of a turn, at most; a multiple of the stripe */
-    int64_t turns; /* each mover's, some of which may be empty */
+    int64_t turn;  /* limit of a turn in bytes, a multiple of the stripe */
+    int64_t turns; /* of each aggregator; some may be empty */
 };
 
+/* base: the offset of the first byte in the file. */
 void lemon_runs_plan_make(struct lemon_runs_plan *, int64_t bytes, int64_t ranks, int64_t base,
                           const struct lemon_plan_hints *hints);
 
-/* Whether a rank may write what it has itself, without movers: each run is as long as a mover's
- * range, no stripe is known that it would share with a neighbour, and all ranks may be movers.
- */
+/* Returns whether a rank may write its own runs: each run is as long as an aggregator's range,
+ * no known stripe would be shared with a neighbour, and all ranks may be aggregators. */
 bool lemon_runs_are_long(const struct lemon_runs_plan *, const struct lemon_run *, int64_t runs,
                          const struct lemon_plan_hints *hints);
 
-/* Of `items` that each rank has some of, how many have the same rank as their home: rank i
- * those from i times as many on. Where ranks have few, fewer of them are homes, so that neither
- * a home hears of too many ranks nor too many homes write to one place. */
+/* Returns how many consecutive items belong to one home: rank i is the home of the items from i
+ * times that number on. If there are few items, fewer ranks are homes, so that neither a home
+ * communicates with too many ranks nor too many homes write to one place. */
 int64_t lemon_runs_of_home(int64_t items, int64_t ranks);
 
-/* The rank that is a mover, and the number of a rank as a mover, or -1. */
+/* Return the rank of an aggregator, and the number of a rank as an aggregator, or -1. */
 int64_t lemon_runs_rank(const struct lemon_runs_plan *, int64_t mover);
 int64_t lemon_runs_mover(const struct lemon_runs_plan *, int64_t rank);
 
-/* The mover that has a byte. */
+/* Returns the aggregator of a byte. */
 int64_t lemon_runs_owner(const struct lemon_runs_plan *, int64_t at);
 
-/* What a mover moves in a turn; empty: *from == *to. */
+/* Computes the range of an aggregator's turn; *from == *to if it is empty. */
 void lemon_runs_turn(const struct lemon_runs_plan *, int64_t mover, int64_t turn, int64_t *from,
                      int64_t *to);
 
-/* Sets `before` of each run; returns the length of the stream. */
+/* Sets `before` of each run; returns the length of the stream in bytes. */
 int64_t lemon_runs_count(struct lemon_run *, int64_t runs);
 
-/* The bytes of the stream that lie before byte `at`. */
+/* Returns the number of the stream's bytes before byte `at`. */
 int64_t lemon_runs_before(const struct lemon_run *, int64_t runs, int64_t at);
 
-/* The first run that ends behind byte `at`, or `runs`. */
+/* Returns the first run that ends after byte `at`, or `runs`. */
 int64_t lemon_runs_find(const struct lemon_run *, int64_t runs, int64_t at);
 
 #endif

@@ -1,15 +1,16 @@
 /*
- * lemon_series.h - Lemon: a series of checkpoints, of which the last ones are kept.
+ * lemon_series.h - Lemon: a series of checkpoints, which keeps the newest ones.
  *
- * A series is the files PREFIX.NUMBER.lime, NUMBER being twelve decimal digits (more if it
- * needs them), a time step for example. Of these names, each is at any time a complete
- * container that is on the disk: what is being written has another name (.PREFIX.NUMBER.*.part,
- * in the same folder) until lemonSeriesEnd() has synced it on all ranks, renamed it and synced
- * the folder. Only then older ones are removed. So a kill or a power failure at any moment
- * leaves a checkpoint to restart from, once there was one. docs/cells.md shows a program.
+ * A series consists of the files PREFIX.NUMBER.lime; NUMBER, for example a time step, has at
+ * least twelve decimal digits. Each file with such a name is always a complete container on the
+ * disk. A checkpoint that is being written has another name (.PREFIX.NUMBER.*.part, in the same
+ * directory) until lemonSeriesEnd() has synced it on all ranks, renamed it, and synced the
+ * directory. Only then does it remove older checkpoints. So after the first checkpoint, a kill
+ * or a power failure at any moment leaves one to restart from. docs/cells.md shows a program.
  *
- * The rules of lemon.h hold: all calls are collective; an error on one rank is the same code on
- * each; reasons go to lemonSetMessageHandler(). One thread at a time uses a series.
+ * The rules of lemon.h apply: all calls are collective; an error on one rank gives the same
+ * code on each; lemonSetMessageHandler() receives the reasons. Only one thread at a time may
+ * use a series.
  */
 #ifndef LEMON_SERIES_H
 #define LEMON_SERIES_H
@@ -23,74 +24,75 @@ extern "C" {
 typedef struct lemon_series LemonSeries;
 
 /*
- * prefix: a folder, which exists, and the beginning of the names in it. keep: how many
- * checkpoints stay, 1 or more. info: of the files (MPI_File_open()) and their writers
- * (lemonWriterSetInfo()); copied. All is the same on each rank.
+ * Opens a series. prefix: an existing directory and the beginning of the file names. keep:
+ * number of checkpoints to keep, at least 1. info: for the files (MPI_File_open()) and their
+ * writers (lemonWriterSetInfo()); copied. All arguments are the same on each rank.
  *
- * Locks the file .PREFIX.lock, which stays there. LEMON_ERR_PARAM: another run has the series
- * open, and still has it after 10 seconds: one that was killed takes a moment to end. Where the
- * file system has no locks this cannot be noticed; a message says so. The lock is rank 0's, and
- * ends with it. What dead runs have left unfinished is removed.
- * LEMON_ERR_WRITE: the folder cannot be opened or written. *series: NULL after an error.
+ * Locks the file .PREFIX.lock, which is not removed. LEMON_ERR_PARAM if another run still has
+ * the series open after 10 seconds (a killed run takes a moment to end). A file system without
+ * locks cannot detect that; a message reports it. Rank 0 holds the lock, which ends with its
+ * process at the latest. Removes unfinished checkpoints of dead processes. LEMON_ERR_WRITE if
+ * the directory cannot be opened or written. After an error *series is NULL.
  */
 int lemonOpenSeries(char const *prefix, int keep, MPI_Info info, MPI_Comm comm,
                     LemonSeries **series);
 
-/* What is unfinished is given up: LEMON_ERR_LAST_NOT_WRITTEN. NULL is LEMON_SUCCESS. */
+/* Closes a series and aborts an unfinished checkpoint: LEMON_ERR_LAST_NOT_WRITTEN.
+ * LEMON_SUCCESS if series is NULL. */
 int lemonCloseSeries(LemonSeries *series);
 
 /*
- * The newest checkpoint with a number below `before` (LEMON_SERIES_NEWEST: of all): its number,
- * and its path at `path`, which has room for `bytes`. LEMON_EOF: there is none. A program that
- * cannot read it asks for the one before it, with before = *number.
+ * Finds the newest checkpoint with a number less than `before` (LEMON_SERIES_NEWEST: no limit):
+ * its number, and its path in `path`, a buffer of `bytes` bytes. LEMON_EOF if there is none. A
+ * program that cannot read it calls again with before = *number.
  *
- * That a file is whole is known; that nobody and no disk has damaged it since then, its
- * checksums tell.
+ * The file is complete; its checksums detect later damage.
  */
 #define LEMON_SERIES_NEWEST INT64_MAX
 int lemonSeriesLatest(LemonSeries *series, int64_t before, int64_t *number, char *path,
                       size_t bytes);
 
 /*
- * The program goes on from `number`, and newer ones (damaged ones, or of a run that is not to
- * be continued) no longer count. They are removed when the next one is on the disk, just
- * before it gets its name. LEMON_ERR_PARAM: number is negative. */
+ * The program continues from `number`: newer checkpoints (damaged ones, or those of a run to be
+ * discarded) become invalid. They are removed after the next checkpoint is on the disk, just
+ * before it is renamed. LEMON_ERR_PARAM if number is negative or a checkpoint is begun.
+ */
 int lemonSeriesRewind(LemonSeries *series, int64_t number);
 
 /*
- * Begins checkpoint `number`, which is greater than all others (LEMON_ERR_PARAM; see
- * lemonSeriesRewind()). *writer writes any records into it, by the calls of lemon.h and
- * lemon_cells.h; it ends with lemonSeriesEnd() or lemonSeriesAbort(), and is not destroyed by
- * the program. Closing a record does not wait for the disk here, unless it is to be verified
+ * Begins checkpoint `number`, which must be greater than all others (otherwise LEMON_ERR_PARAM;
+ * see lemonSeriesRewind()). *writer accepts any records by the calls of lemon.h and
+ * lemon_cells.h. lemonSeriesEnd() or lemonSeriesAbort() destroys it; the program must not.
+ * Closing a record does not wait for the disk here, unless the record is to be verified
  * (lemonWriterSetVerify()).
  *
- * Meanwhile, on each node a thread, which calls no MPI, brings what was written to the disk. So
- * a program that writes by a non-blocking call and computes between it and lemonSeriesEnd()
- * waits for little there. With Open MPI this needs less than MPI_THREAD_MULTIPLE: see
- * docs/lemon.md.
+ * In the meantime, a thread on each node, which calls no MPI, writes the data back to the disk.
+ * So a program that computes between a non-blocking write and lemonSeriesEnd() does not wait
+ * long there. With Open MPI this requires a level below MPI_THREAD_MULTIPLE: see docs/lemon.md.
  */
 int lemonSeriesBegin(LemonSeries *series, int64_t number, LemonWriter **writer);
 
 /*
- * *done: whether all that was written is on the disk, so that lemonSeriesEnd() would be short.
- * Asked after the last call that writes, non-blocking or not; does not wait. A program that
- * asks between its steps publishes a checkpoint soon.
+ * Sets *done to whether all written data are on the disk, so that lemonSeriesEnd() returns
+ * soon. Call it after the last call that writes, non-blocking or not. It does not wait. A
+ * program that calls it between its steps publishes a checkpoint early.
  */
 int lemonSeriesTest(LemonSeries *series, int *done);
 
 /*
- * Waits for what is pending, closes the record that is open, and publishes the checkpoint: it
- * is on the disk, name included, when this returns. Then removes all but the last `keep`; where
- * that fails a message says so, and it is tried again next time.
+ * Waits for a pending call, closes the open record, and publishes the checkpoint: when this
+ * returns, data and name are on the disk. Then removes all but the last `keep` checkpoints; a
+ * failure is reported by a message, and the next call retries.
  *
- * After an error nothing of it is left, the others are as they were, and the next one can be
- * begun. LEMON_ERR_LAST_NOT_WRITTEN: no record was written, the last one is not full, or has no
- * ME. LEMON_ERR_WRITE: it cannot be brought to the disk; if it was the folder that could not be
- * synced the checkpoint is there, and is valid.
+ * After an error the checkpoint is removed, the others are unchanged, and the next one may
+ * begin. LEMON_ERR_LAST_NOT_WRITTEN if no record was written, or if the last one is incomplete
+ * or has no ME. LEMON_ERR_WRITE if the checkpoint cannot be written to the disk; if only the
+ * sync of the directory has failed, the checkpoint exists and is valid.
  */
 int lemonSeriesEnd(LemonSeries *series);
 
-/* Gives up what was begun. LEMON_ERR_CLOSE from both: nothing was begun. */
+/* Aborts the checkpoint and removes its file. LEMON_ERR_CLOSE, also from lemonSeriesEnd(),
+ * if no checkpoint was begun. */
 int lemonSeriesAbort(LemonSeries *series);
 
 #ifdef __cplusplus
