@@ -32,7 +32,7 @@ const char *bench_cache_method(const struct bench_world *, bool file_only);
 /* True if the method also drops pages of other files. */
 bool bench_cache_is_whole(const char *method);
 
-/* Writes back and drops the cached pages of the file. Collective. */
+/* Writes back and drops the cached pages of the file, or all pages. Collective. */
 void bench_cache_drop(const struct bench_world *, const char *method, const char *path);
 
 #endif

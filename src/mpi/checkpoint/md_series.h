@@ -37,8 +37,8 @@ bool md_series_write(struct md_series *, const struct md_state *, double start);
 bool md_series_look(const struct checkpoint_world *, struct md_series *);
 
 /* Reads the newest good checkpoint and drops newer ones from the series. Sets *found to false
- * if there are none; returns false if there are some but none is good. The caller frees a state
- * that was found. */
+ * if the series is empty; returns false if none is good. The caller frees a state that was
+ * found. */
 bool md_series_load(const struct checkpoint_world *, struct md_series *, struct md_state *,
                     double *start, bool *found);
 

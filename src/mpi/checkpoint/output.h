@@ -23,7 +23,7 @@ struct checkpoint_output {
 };
 
 /* All but checkpoint_output_put() are collective; if they return false, rank 0 has printed the
- * reason and nothing is left. */
+ * reason and, but for checkpoint_output_write(), the file is removed. */
 
 /* Creates the temporary file. Fails where limefile_output_open() fails: for an existing file
  * unless force, a locked one, and the file that the program reads. input: its descriptor on
@@ -50,7 +50,7 @@ bool checkpoint_output_put(struct checkpoint_output *, int64_t at, const void *d
  * them, independent of the number of ranks. */
 void checkpoint_cells_choose(LemonDomain *, int64_t particles);
 
-/* Creates the writer, if there is none yet. */
+/* Creates the writer at the first call. */
 void checkpoint_output_writer(struct checkpoint_output *);
 
 /* Writes the checkpoint, in a message that begins with its header, and finishes the file; rank

@@ -191,9 +191,9 @@ struct look {
 
     /* Findings about checkpoints, computed one at a time. */
     struct limecheckpoint_findings walk;
-    struct limefile_finding of_cells; /* the next one, */
-    bool waits;                       /* if true; its reason is stored in `walk` */
-    int cells;                        /* 1: there may be more; 0: no more; < 0: an error */
+    struct limefile_finding of_cells; /* the next one, if `waits`; its text is in `walk` */
+    bool waits;
+    int cells; /* 1: there may be more; 0: no more; < 0: an error */
 
     struct limefile_finding beginning; /* for a file that does not begin with a header */
 

@@ -42,7 +42,7 @@ static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t 
 enum { NAMED_MAX = 8 };
 
 /* Names the first fields that can be configurations but cannot be read as one: record
- * `ordinal`, or any if it is 0. Returns false if there are none. */
+ * `ordinal`, or any if it is 0. Returns false if it finds none. */
 static bool name_unknown(const struct gaugefile *f, uint64_t ordinal)
 {
     struct limefile_index *index;

@@ -130,7 +130,7 @@ static bool is_one(const struct edit *edit, const char *wanted, uint64_t count)
     return count == 1;
 }
 
-/* Returns the ordinal of the name record that belongs to the data, 0 if there is none. */
+/* Returns the ordinal of the name record that belongs to the data, or 0. */
 static uint64_t described_name(struct edit *edit, const struct limefile_record *data)
 {
     struct limefile_fields fields;

@@ -182,7 +182,7 @@ static char *folder_of(const char *path)
 struct place {
     const struct stage_item *item;
     const char *name; /* in the directory: the end of the target */
-    dev_t device;     /* of the directory; */
+    dev_t device;     /* of the directory, like inode */
     ino_t inode;      /* 0: stat() failed, and staging will report why */
 };
 
@@ -395,7 +395,7 @@ static const char *hex(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES 
 
 enum { DATA_SHOWN = 16 };
 
-/* Formats the cksums of ildg-binary-data, separated by commas; "-" if there are none. */
+/* Formats the cksums of ildg-binary-data, separated by commas; "-" if unknown. */
 static const char *data_words(const struct stage_result *r, char out[DATA_SHOWN * 11 + 8])
 {
     const struct stage_digest *d = &r->digest;
@@ -556,7 +556,7 @@ struct options {
     bool json, quiet, no_space_check;
 };
 
-/* What is kept of a failed file until the end: little, as all files of a long list may fail. */
+/* The part of a failed result that is kept until the end: all files of a long list may fail. */
 struct failure {
     const struct stage_item *item;
     char *reason;

@@ -160,7 +160,7 @@ static void compare_sum(struct data_check *check, const struct limefile_field *f
     check->sums->wrong++;
 }
 
-/* Returns why there is no valid checksum; NULL if there is one. */
+/* Returns why the field has no valid checksum; NULL if it has one. */
 static const char *reason_of(const struct limefile_field *f, const struct sum_result *sum)
 {
     const char *bad = limefile_field_why_bad(f);
@@ -274,7 +274,7 @@ static bool report_figures(const struct data_check *check, const struct limefile
     return good;
 }
 
-/* Returns true if there are no findings. */
+/* Reports all findings; returns true if it finds nothing wrong. */
 static bool report_all(const struct data_check *check, const struct limefile_field *f,
                        const struct physics_result *result)
 {

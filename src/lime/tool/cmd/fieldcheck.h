@@ -34,6 +34,7 @@ struct data_check {
 
 /* ---- checksums ---- */
 
+/* Compares the data of each field with its checksum. */
 void sums_check(struct data_check *);
 
 /* Compares header and data of a foreign file that limefs shows as a container; skips other
@@ -48,7 +49,8 @@ int cells_check(struct data_check *);
 
 /* ---- configurations ---- */
 
-int physics_check(struct data_check *); /* Returns 0 or -ENOMEM. */
+/* Compares each configuration with its metadata, and its links with SU(3). 0 or -ENOMEM. */
+int physics_check(struct data_check *);
 
 /* ---- files in other formats ---- */
 

@@ -36,13 +36,14 @@ struct configs {
 int configs_open(struct configs *, const char *path, unsigned threads);
 void configs_close(struct configs *);
 
+/* Gets the field of configuration i. */
 void configs_field(const struct configs *, size_t i, struct limefile_field *out);
 
 /* Reads the data of configuration i and sets its cksum. Returns an exit status. */
 int configs_cksum(struct configs *, size_t i);
 
 /* Compares lfn with the ildg-data-lfn records of the container. Returns 1 if one of them is
- * equal, 0 if all are different or lfn is NULL, -1 if there are none. *only, unless NULL,
+ * equal, 0 if all are different or lfn is NULL, -1 without records. *only, unless NULL,
  * receives the LFN that all of them contain, or "". */
 int configs_lfn(const struct configs *, const char *lfn, char only[LIMEFILE_LFN_MAX]);
 

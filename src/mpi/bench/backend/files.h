@@ -26,7 +26,7 @@ int bench_posix_move(struct bench_io *, void *data, int64_t n, int64_t offset);
 /* Moves all pieces of this rank. */
 int bench_posix_pieces(struct bench_io *);
 
-/* Both do nothing if there is no descriptor. */
+/* Both do nothing without a descriptor. */
 int bench_posix_sync(struct bench_io *);
 int bench_posix_close(struct bench_io *);
 
@@ -44,7 +44,7 @@ int bench_mpifile_close(struct bench_io *);
 /* Checks that a transfer has moved `expected` units. */
 int bench_mpifile_moved(struct bench_io *, int error, MPI_Status *, MPI_Datatype, int expected);
 
-/* Returns the task's hints, or MPI_INFO_NULL if there are none. The caller frees them with
+/* Returns the task's hints, or MPI_INFO_NULL if it has none. The caller frees them with
  * bench_info_free(). */
 MPI_Info bench_info_create(const struct bench_task *);
 void bench_info_free(MPI_Info *);
