@@ -1,4 +1,4 @@
-/* jsonfile.c - the file of --json */
+/* jsonfile.c - write the result file of --json */
 #define _GNU_SOURCE
 #include "jsonfile.h"
 #include "guard.h"
@@ -13,7 +13,7 @@ enum {
     ERRNO_MAX = 4095,
 };
 
-/* A code of the library, and EISDIR, are a whole message; another errno needs the action. */
+/* Messages of the library's codes and of EISDIR are complete; other errnos need the action. */
 static bool complain(const char *name, const char *action, int err)
 {
     if (err < -ERRNO_MAX || err == -EISDIR)

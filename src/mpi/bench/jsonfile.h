@@ -1,6 +1,4 @@
-/*
- * jsonfile.h - the file of --json; by rank 0
- */
+/* jsonfile.h - write the result file of --json; all functions run on rank 0 */
 #ifndef BENCH_JSONFILE_H
 #define BENCH_JSONFILE_H
 
@@ -11,21 +9,22 @@
 
 /* The file of --json, or standard output for "-". */
 struct bench_json {
-    const char *name; /* as given; NULL: it is not open */
+    const char *name; /* as given; NULL: not open */
     FILE *to;
-    struct limefile_output file; /* unless it is standard output */
+    struct limefile_output file; /* unused for standard output */
 };
 
-/* Creates a temporary file in its directory (limeoutput.h). Returns false after a message: an
- * existing file, unless `force`; a container that another process has locked. */
+/* Creates a temporary file in the directory of `name` (limeoutput.h). Returns false, after a
+ * message, if the file exists and `force` is false, or another process has locked it as a
+ * container. */
 bool bench_json_open(struct bench_json *, const char *name, bool force);
 
-/* Returns whether it is also the file of data `path`, whose directory is absolute and without
- * links, after a message. */
+/* Returns true, after a message, if it is also the data file `path`, whose directory must be
+ * absolute and free of symbolic links. */
 bool bench_json_meets(const struct bench_json *, const char *path);
 
-/* Writes the object, which is given away, and gives the file its name. Returns false after a
- * message. */
+/* Writes the object, whose reference it takes, and renames the file to its name. Returns false,
+ * after a message, if that fails. */
 bool bench_json_write(struct bench_json *, json_t *);
 
 /* Removes the temporary file, if there is one. */

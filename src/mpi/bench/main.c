@@ -52,7 +52,8 @@ static void answer(const struct bench_options *o)
 
 /* ---- with a file ---- */
 
-/* Rank 0's: absolute, the directory without links. False: errno, on all ranks. */
+/* Sets `path` on all ranks to rank 0's absolute path, with a directory free of symbolic links.
+ * Returns false on all ranks, after rank 0's message, if that fails. */
 static bool make_absolute(const struct bench_world *world, struct bench_options *o,
                           char path[BENCH_PATH_BYTES])
 {
@@ -82,7 +83,7 @@ static bool make_absolute(const struct bench_world *world, struct bench_options 
     return true;
 }
 
-/* Where results go; on rank 0 only, empty elsewhere. */
+/* Destinations of the results, on rank 0; empty on other ranks. */
 struct output {
     FILE *text;
     struct bench_json json;

@@ -1,4 +1,4 @@
-/* measure.c - repetitions of writing and reading, by one back end after another */
+/* measure.c - repeat writing and reading with each back end in turn */
 #define _GNU_SOURCE
 #include "measure.h"
 #include "guard.h"
@@ -46,7 +46,7 @@ void bench_output_path(const struct bench_run *run, const struct bench_entry *en
 
 static volatile double sink;
 
-/* Arithmetic without memory. */
+/* Computes without using memory. */
 static void compute(double units)
 {
     double x = sink;
@@ -55,7 +55,7 @@ static void compute(double units)
     sink = x;
 }
 
-/* How long a unit of computing takes when all ranks compute, the same on each. */
+/* Returns the seconds of a unit of computing while all ranks compute; the same on all. */
 static double compute_unit(MPI_Comm comm)
 {
     MPI_Barrier(comm);
@@ -69,7 +69,7 @@ static double compute_unit(MPI_Comm comm)
 
 /* ---- what is measured ---- */
 
-/* The reason of rank 0, which is the one that mounts. */
+/* Rank 0 decides and gives the reason, because it is the one that mounts. */
 static bool refuses(const struct bench_backend *backend, const struct bench_task *task,
                     char reason[BENCH_REASON_BYTES])
 {
@@ -109,8 +109,8 @@ static void say_refusals(const struct bench_run *run)
         bench_say("%s: %s", run->skipped[i].backend->name, run->skipped[i].reason);
 }
 
-/* Refuses to overwrite a file that lime-bench has not made. An empty file counts, too, as the
- * measurement would remove it. Only rank 0 checks. */
+/* Refuses to overwrite a file, even an empty one: the measurement would remove it. Only rank 0
+ * checks. */
 static bool is_free(const struct bench_run *run)
 {
     for (int i = 0; i < run->entries * run->options->outputs; i++) {
@@ -153,12 +153,12 @@ static bool make_data(struct bench_run *run)
     if (posix_memalign((void **)&run->data, 4096, bytes ? (size_t)bytes : 1) != 0)
         run->data = NULL;
     if (run->data)
-        memset(run->data, 0, (size_t)bytes); /* the pages are there before the clock runs */
+        memset(run->data, 0, (size_t)bytes); /* allocates the pages before the clock runs */
     return run->data != NULL;
 }
 
-/* Readers are moved by as many ranks as a host has, so that each reads what another host has
- * written; on one host, by one. */
+/* Shifts the readers by the ranks of a host, so that each reads what another host has written;
+ * on a single host by one rank. */
 static void make_comms(struct bench_run *run)
 {
     int ranks = run->world->ranks, shift = 0;
@@ -247,14 +247,14 @@ static const char *error_of(const struct batch *b)
     return b->io ? "" : "prepare: out of memory";
 }
 
-/* Whether no rank has met an error so far; rank 0 says so otherwise. Collective. */
+/* Returns true if no rank has an error so far; otherwise rank 0 prints it. Collective. */
 static bool all_good(const struct batch *b)
 {
     return bench_world_report(b->run->world, b->entry->path, b->entry->backend->name,
                               error_of(b));
 }
 
-/* What a write begins with: no file, and nothing of others that waits to be written. */
+/* Before a write: removes the files, and syncs so that no earlier data wait for writeback. */
 static void clear(const struct batch *b)
 {
     for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {
@@ -288,7 +288,7 @@ static void release(struct batch *b)
 {
     for (int i = 0; b->io && i < b->n; i++) {
         if (b->io[i].abandoned)
-            return; /* some library may still use all this */
+            return; /* the library may still use this memory */
         if (b->is_prepared && b->entry->backend->release)
             b->entry->backend->release(&b->io[i]);
         free(b->io[i].state);
@@ -301,7 +301,7 @@ static void release(struct batch *b)
 
 /* ---- while the clock runs ---- */
 
-/* Whether no rank has failed. Collective. */
+/* Returns true if no rank has failed. Collective. */
 static bool all_moved(const struct bench_io *io)
 {
     int good = io->error[0] == '\0';
@@ -309,7 +309,7 @@ static bool all_moved(const struct bench_io *io)
     return good;
 }
 
-/* Closes the file, unless that could take for ever. */
+/* Closes the file, unless closing could hang. */
 static void end_file(struct bench_io *io, bool failed)
 {
     io->abandoned = failed && io->backend->is_fragile;
@@ -319,7 +319,7 @@ static void end_file(struct bench_io *io, bool failed)
         io->backend->close(io);
 }
 
-/* Adds to *s. False if something failed, on any rank. */
+/* Adds the times to *s. Returns false if anything failed on any rank. */
 static bool move_one(struct bench_run *run, struct bench_io *io, struct bench_seconds *s)
 {
     double times[5];
@@ -374,12 +374,12 @@ static uint64_t seed_of(const struct bench_run *run, enum bench_operation operat
 {
     const struct bench_options *o = run->options;
     bool written = o->writes || operation == BENCH_WRITE;
-    /* Another one each time, so that a file of before is not taken for this one's. The last is
-     * --seed itself, by which a file that is kept can be read. */
+    /* Each repetition has its own seed, so that a file of an earlier one does not pass for its
+     * own. The last seed is --seed itself, so that a kept file can be read later. */
     return (uint64_t)o->seed + (written ? (uint64_t)(o->repetitions - 1 - repetition) : 0);
 }
 
-/* Fills this rank's data, or compares them with what must be there. */
+/* Fills this rank's data, or compares them with the expected values. */
 static void walk(const struct batch *b, uint64_t seed, struct bench_wrong *wrong)
 {
     const struct bench_pattern *p = &b->io->task->pattern;
@@ -395,7 +395,7 @@ static void walk(const struct batch *b, uint64_t seed, struct bench_wrong *wrong
     }
 }
 
-/* What a write or a read begins with: what is not read must not look like what was written. */
+/* Prepares the data. Zeros before a read ensure that unread bytes do not look right. */
 static void set_data(const struct batch *b, uint64_t seed)
 {
     if (b->io->writing)
@@ -426,13 +426,13 @@ static void keep_hints(const struct batch *b, struct bench_result *result)
         result->hints = json_incref(b->io->hints);
 }
 
-/* `n` outputs at once, from `first`. */
+/* Processes `n` outputs at once, from `first`. */
 static bool operate_on(struct batch *b, enum bench_operation operation, int first, int n,
                        uint64_t seed, struct bench_seconds *s, bool *wrong)
 {
     const struct bench_options *o = b->run->options;
     make_batch(b, operation, first, n);
-    if (!all_good(b)) /* out of memory somewhere */
+    if (!all_good(b)) /* out of memory on some rank */
         return false;
     if (operation == BENCH_WRITE)
         clear(b);
@@ -450,7 +450,8 @@ static bool operate_on(struct batch *b, enum bench_operation operation, int firs
     return good;
 }
 
-/* One operation of one entry; false after a message. *wrong: some byte was. Collective. */
+/* Performs one operation of one entry. Returns false after a message; sets *wrong if any byte
+ * is wrong. Collective. */
 static bool operate(struct bench_run *run, struct bench_entry *entry,
                     enum bench_operation operation, int repetition, struct bench_seconds *s,
                     bool *wrong)
@@ -481,7 +482,7 @@ static void weigh(const struct bench_run *run, struct bench_entry *entry)
     }
 }
 
-/* One operation, unless it was not asked for. False: the back end is not measured any more. */
+/* Performs a requested operation. Returns false if the back end is no longer measured. */
 static bool measure_one(struct bench_run *run, struct bench_entry *entry,
                         enum bench_operation operation, int repetition)
 {
@@ -504,7 +505,7 @@ static bool measure_one(struct bench_run *run, struct bench_entry *entry,
     return true;
 }
 
-/* So that the disk need not hold the files of all back ends at once. */
+/* Removes the outputs, so that the disk need not hold the files of all back ends at once. */
 static void remove_outputs(const struct bench_run *run, const struct bench_entry *entry)
 {
     const struct bench_options *o = run->options;

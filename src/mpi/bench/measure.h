@@ -1,22 +1,20 @@
-/*
- * measure.h - repetitions of writing and reading, by one back end after another
- */
+/* measure.h - repeat writing and reading with each back end in turn */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
 #include "options.h"
 #include "world.h"
 
-/* Each time is that of the slowest rank, for all outputs together. */
+/* Each time is the maximum over all ranks, summed over the outputs. */
 struct bench_seconds {
     double compute, open, transfer, close, total;
 };
 
 struct bench_result {
-    int n; /* repetitions that are done */
+    int n; /* repetitions done */
     struct bench_seconds *seconds;
-    bool verified; /* reading: every byte was right, in each repetition */
-    json_t *hints; /* in effect; NULL where MPI-IO is not used */
+    bool verified; /* reading: every byte was right in each repetition */
+    json_t *hints; /* the MPI-IO hints in effect; NULL if the back end does not use MPI-IO */
 };
 
 enum bench_operation {
@@ -25,13 +23,13 @@ enum bench_operation {
     BENCH_OPERATIONS,
 };
 
-/* A back end that is measured. */
+/* One measured back end. */
 struct bench_entry {
     const struct bench_backend *backend;
-    char path[BENCH_PATH_BYTES]; /* of its first output */
+    char path[BENCH_PATH_BYTES]; /* path of its first output */
     struct bench_result results[BENCH_OPERATIONS];
-    char failure[BENCH_ERROR_BYTES]; /* why it is not measured any more; "" otherwise */
-    int64_t file_bytes;              /* on rank 0: of its outputs, with what a format adds */
+    char failure[BENCH_ERROR_BYTES]; /* why it is no longer measured, or "" */
+    int64_t file_bytes; /* on rank 0: bytes of its outputs, including the format's overhead */
 };
 
 struct bench_run {
@@ -44,24 +42,24 @@ struct bench_run {
         const struct bench_backend *backend;
         char reason[BENCH_REASON_BYTES];
     } skipped[BENCH_BACKENDS_MAX];
-    int64_t bytes;             /* of a file's data, times the outputs */
-    const char *cache;         /* what is done to the page cache: "drop_caches", ... */
-    MPI_Comm writers, readers; /* the ranks of the pattern; not the same with --reorder */
-    double unit;               /* seconds of a unit of computing, if there is any */
-    char *data;                /* this rank's */
+    int64_t bytes;             /* bytes of data in all outputs */
+    const char *cache;         /* how the page cache is dropped: "drop_caches", ... */
+    MPI_Comm writers, readers; /* the ranks of the pattern; they differ with --reorder */
+    double unit;               /* seconds per unit of computing, if any */
+    char *data;                /* this rank's data */
 };
 
-/* Chooses what is measured; BENCH_GOOD, or BENCH_USAGE after a message. Collective. */
+/* Selects the back ends. Returns BENCH_GOOD, or BENCH_USAGE after a message. Collective. */
 int bench_run_set(struct bench_run *, const struct bench_options *, const struct bench_world *);
 void bench_run_free(struct bench_run *);
 
-/* BENCH_GOOD, or BENCH_FAILED after messages. Collective. */
+/* Returns BENCH_GOOD, or BENCH_FAILED after messages. Collective. */
 int bench_run_measure(struct bench_run *);
 
-/* Whether a library was left with an open file, so that MPI_Finalize() may wait for ever. */
+/* True if a library still has an open file after an error: MPI_Finalize() may then hang. */
 bool bench_is_abandoned(void);
 
-/* Output n of an entry, from 0: its path, with n + 1 appended where there are several. */
+/* Writes the path of output n of an entry, from 0; with several outputs n + 1 is appended. */
 void bench_output_path(const struct bench_run *, const struct bench_entry *, int n,
                        char path[BENCH_PATH_BYTES]);
 

@@ -1,4 +1,4 @@
-/* options.c - the command line of lime-bench, and the pattern that follows from it */
+/* options.c - parse the command line of lime-bench and derive the pattern */
 #include "options.h"
 #include "option.h"
 
@@ -12,10 +12,10 @@
 #define BYTES_MAX 0x1p50
 
 enum {
-    SIZE = 64 << 20, /* of a rank */
+    SIZE = 64 << 20, /* per rank */
     TRANSFER = 1 << 20,
     LATTICE_TRANSFER = 8 << 20,
-    SITE_BYTES = 576, /* 4 complex 3x3 matrices in double precision: a gauge configuration's */
+    SITE_BYTES = 576, /* a gauge configuration in double precision: 4 complex 3x3 matrices */
     JOB_RANKS = 2,
 };
 
@@ -30,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static bool wrong(char *reason, const char
 
 /* ---- options that are more than a value ---- */
 
-/* What they get. */
+/* The context of option handlers. */
 struct taking {
     struct bench_options *options;
     char *reason;
@@ -309,7 +309,7 @@ static bool resolve_grid(const struct bench_options *o, struct bench_pattern *p,
     return true;
 }
 
-/* A multiple of the grid near `extent`. */
+/* Returns a multiple of the grid near `extent`. */
 static int nearest(double extent, int grid)
 {
     double parts = round(extent / grid);
@@ -317,7 +317,7 @@ static int nearest(double extent, int grid)
     return parts * grid > INT_MAX ? INT_MAX / grid * grid : (int)parts * grid;
 }
 
-/* L x L x L x 2L sites, of which the slowest dimension makes up for what rounding does to the
+/* Chooses L x L x L x 2L sites. The slowest dimension compensates for the rounding of the
  * others. */
 static void choose_lattice(struct bench_pattern *p, int64_t rank_bytes)
 {

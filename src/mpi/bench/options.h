@@ -1,6 +1,4 @@
-/*
- * options.h - what lime-bench is asked for
- */
+/* options.h - the command line of lime-bench */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -30,21 +28,22 @@ struct bench_options {
 
     bool writes, reads, cold, cold_file, reorder, keep, quiet;
     int64_t repetitions, outputs, seed;
-    double compute;   /* seconds before each output */
+    double compute;   /* seconds of computing before each output */
     const char *json; /* NULL: none; "-": standard output */
     bool force;       /* replace that file */
 
     struct bench_task task; /* its pattern is complete after bench_options_resolve() */
 };
 
-/* False: they are wrong, and `reason` says why; "" if there are not enough or too many. */
+/* Returns false if the options are wrong and writes why to reason; "" if the number of operands
+ * is wrong. */
 bool bench_options_parse(int argc, char **argv, struct bench_options *,
                          char reason[BENCH_REASON_BYTES]);
 
-/* Makes the pattern for this number of ranks. False as above. */
+/* Makes the pattern for this number of ranks. Returns false as above. */
 bool bench_options_resolve(struct bench_options *, int ranks, char reason[BENCH_REASON_BYTES]);
 
-/* "usage: ..." alone, or all that --help prints. */
+/* Prints "usage: ..." alone, or all of --help. */
 void bench_options_usage(bool all, FILE *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* report.c - results for people and for programs */
+/* report.c - print the results as text and as JSON */
 #include "report.h"
 #include "text.h"
 
@@ -12,7 +12,7 @@
 
 struct statistics {
     double mean, min, max, median;
-    double deviation; /* of the sample: n - 1; 0 of one value */
+    double deviation; /* of the sample (n - 1); 0 for a single value */
 };
 
 static int compare_numbers(const void *a, const void *b)
@@ -21,7 +21,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the values, of which there is one at least. */
+/* Sorts the values; n must be at least 1. */
 static struct statistics statistics_of(double *values, int n)
 {
     struct statistics s = {0};
@@ -38,7 +38,7 @@ static struct statistics statistics_of(double *values, int n)
     return s;
 }
 
-/* Speeds are in bytes a second. */
+/* Returns speeds in bytes per second. */
 static struct statistics speeds_of(const struct bench_run *run,
                                    const struct bench_result *result)
 {
@@ -141,7 +141,7 @@ static void show_heading(bool computes, FILE *to)
             computes ? " compute" : "");
 }
 
-/* The median of one phase, in seconds. */
+/* Returns the median of one phase, in seconds. */
 static double phase_median(const struct bench_result *result, enum column column)
 {
     double values[BENCH_REPETITIONS_MAX] = {0};
@@ -153,7 +153,7 @@ static double phase_median(const struct bench_result *result, enum column column
     return statistics_of(values, result->n).median;
 }
 
-/* Right-aligned in `width` columns, with a digit behind the point where it is small. */
+/* Prints right-aligned in `width` columns, with one decimal digit if the value is small. */
 static void show_number(double value, int width, FILE *to)
 {
     fprintf(to, "%*.*f", width, fabs(value) < 99.95 ? 1 : 0, value);

@@ -1,6 +1,4 @@
-/*
- * report.h - results for people and for programs; by rank 0
- */
+/* report.h - print the results as text and as JSON; all functions run on rank 0 */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
@@ -10,11 +8,11 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* What is measured, and the results, as text. */
+/* Prints what is measured, and the results. */
 void bench_text_head(const struct bench_run *, const struct bench_system *, FILE *to);
 void bench_text_results(const struct bench_run *, FILE *to);
 
-/* Both as a JSON object. */
+/* Returns both as a new JSON object. */
 json_t *bench_json_run(const struct bench_run *, const struct bench_system *);
 
 #endif

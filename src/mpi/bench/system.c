@@ -1,4 +1,4 @@
-/* system.c - the machine and the libraries that are measured, and its page cache */
+/* system.c - describe the machine and its libraries, and drop its page cache */
 #define _GNU_SOURCE
 #include "system.h"
 #include "backend.h"
@@ -15,8 +15,8 @@
 
 /* ---- MPI ---- */
 
-/* "Open MPI v4.1.4, package: ..." and "MPICH Version:\t4.0.2\n..." become a name and a number.
- */
+/* Sets name and version from "Open MPI v4.1.4, package: ..." or "MPICH
+ * Version:\t4.0.2\n...". */
 static void set_mpi(struct bench_system *s)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -33,7 +33,7 @@ static void set_mpi(struct bench_system *s)
         snprintf(s->mpi, sizeof s->mpi, "%.*s", (int)strcspn(text, ",\n"), text);
 }
 
-/* The rest of a loaded library's name after `prefix`, up to the point. */
+/* Finds a loaded library by a part of its path; name gets what follows the prefix up to ".". */
 static bool is_loaded(const char *prefix, char *name, size_t cap)
 {
     char line[2 * BENCH_PATH_BYTES];
@@ -52,9 +52,9 @@ static bool is_loaded(const char *prefix, char *name, size_t cap)
     return found;
 }
 
-/* Finds the component of an Open MPI whose file is open. OMPIO then has loaded what it needs
- * for a file system; a ROMIO is there under its name. Where components are in one library only
- * what the user has chosen is known. */
+/* Finds the io component of Open MPI while a file is open. OMPIO has then loaded its module for
+ * the file system; ROMIO is loaded under its own name. If all components are in one library,
+ * only the user's choice is known. */
 static void find_component(char *component, size_t cap)
 {
     char name[64];
@@ -76,8 +76,8 @@ static int64_t number_in(MPI_Info info, const char *key)
     return number > 0 ? number : 0;
 }
 
-/* Which component MPI-IO takes for a file there, and how the file is striped: of an open file
- * the hints tell. */
+/* Creates a file there to find the component that MPI-IO uses, and, from the hints of the open
+ * file, its striping. */
 static void probe(struct bench_system *s, const char *path)
 {
     char name[BENCH_PATH_BYTES + 8];
@@ -109,7 +109,7 @@ static void probe(struct bench_system *s, const char *path)
 
 /* ---- the file system ---- */
 
-/* Whether the mount point is the directory or above it. */
+/* True if the mount point is the directory or above it. */
 static bool is_above(const char *point, const char *directory)
 {
     size_t n = strlen(point);
@@ -117,8 +117,8 @@ static bool is_above(const char *point, const char *directory)
            (strncmp(point, directory, n) == 0 && (directory[n] == '/' || directory[n] == '\0'));
 }
 
-/* The type of the innermost mount point, out of lines such as
- * "36 35 98:0 / /mnt rw,noatime shared:1 - ext3 /dev/root rw". */
+/* Finds the type of the innermost mount point in lines such as "36 35 98:0 / /mnt rw,noatime
+ * shared:1 - ext3 /dev/root rw". */
 static void set_type(struct bench_system *s, const char *directory)
 {
     char line[2 * BENCH_PATH_BYTES], point[BENCH_PATH_BYTES], type[64];
@@ -218,7 +218,7 @@ static void drop_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return; /* not made yet */
+        return; /* does not exist yet */
     fsync(fd);
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);

@@ -1,6 +1,4 @@
-/*
- * system.h - the machine and the libraries that are measured, and its page cache
- */
+/* system.h - describe the machine and its libraries, and drop its page cache */
 #ifndef BENCH_SYSTEM_H
 #define BENCH_SYSTEM_H
 
@@ -16,25 +14,25 @@ struct bench_system {
     long cpus;
     int64_t memory_bytes;
     char file_system[64];               /* its type, as mount(8) shows it */
-    int64_t block_bytes;                /* 0: unknown, as those below */
-    int64_t stripe_bytes, stripe_count; /* by what MPI-IO tells */
+    int64_t block_bytes;                /* 0: unknown, as are those below */
+    int64_t stripe_bytes, stripe_count; /* as MPI-IO reports them */
 };
 
-/* On rank 0, for a file of that absolute path: a file with its name and ".probe" is made and
- * removed again. */
+/* Describes the system on rank 0 for a file with the absolute path `path`: creates and removes
+ * a file with ".probe" appended. */
 void bench_system_set(struct bench_system *, const char *path);
 
-/* The JSON object "system". */
+/* Returns the new JSON object "system". */
 json_t *bench_system_json(const struct bench_system *);
 
-/* What bench_cache_drop() can do here: "drop_caches" (all of it) or "posix_fadvise" (the file's
- * pages, on each host that has read or written it). Collective. */
+/* Returns what bench_cache_drop() can do here: "drop_caches" (the whole cache) or
+ * "posix_fadvise" (the file's pages, on each host that has read or written it). Collective. */
 const char *bench_cache_method(const struct bench_world *, bool file_only);
 
-/* Whether the method drops what belongs to other files, too. */
+/* True if the method also drops pages of other files. */
 bool bench_cache_is_whole(const char *method);
 
-/* Nothing of the file is in memory, nothing is being written. Collective. */
+/* Writes back and drops the cached pages of the file, or all pages. Collective. */
 void bench_cache_drop(const struct bench_world *, const char *method, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* world.c - all ranks, and messages */
+/* world.c - all ranks, and their messages */
 #include "world.h"
 #include "backend.h"
 #include "terminal.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    QUIET_SECONDS = 2, /* before the first line of progress */
+    QUIET_SECONDS = 2, /* before progress is shown */
 };
 
 static bool shows_progress, is_shown;

@@ -1,6 +1,4 @@
-/*
- * world.h - all ranks: who they are, and one message for what any of them has met
- */
+/* world.h - all ranks: their numbers, and one message for the errors of all of them */
 #ifndef BENCH_WORLD_H
 #define BENCH_WORLD_H
 
@@ -16,7 +14,7 @@ enum { /* exit statuses */
 };
 
 struct bench_world {
-    int rank, ranks; /* of MPI_COMM_WORLD */
+    int rank, ranks; /* in MPI_COMM_WORLD */
     int hosts;
     MPI_Comm host; /* the ranks of this host */
     int host_rank, host_ranks;
@@ -25,23 +23,21 @@ struct bench_world {
 void bench_world_set(struct bench_world *);
 void bench_world_free(struct bench_world *);
 
-/* "lime-bench: text" on stderr: one line, with nothing in it that steers a terminal. By the
- * rank that calls. */
+/* Prints "lime-bench: text" to stderr, one line without control characters. On any rank. */
 __attribute__((format(printf, 1, 2))) void bench_say(const char *format, ...);
 
-/* A line on stderr that says what goes on: on a terminal, and not in the first seconds.
- * bench_progress_start() is called once, by all ranks. */
+/* Shows progress in a line on stderr, only on a terminal and not in the first seconds. All
+ * ranks call bench_progress_start() once. */
 void bench_progress_start(const struct bench_world *, bool quiet);
 __attribute__((format(printf, 1, 2))) void bench_progress(const char *format, ...);
 void bench_progress_clear(void);
 
-/* Collective. Rank 0 says what the lowest rank with an error has met: "lime-bench: path: where:
- * rank N: error". "" means no error. Returns whether no rank has an
- * error. */
+/* Rank 0 prints the error of the lowest rank that has one: "lime-bench: path: where: rank N:
+ * error". "" means no error. Returns true if no rank has an error. Collective. */
 bool bench_world_report(const struct bench_world *, const char *path, const char *where,
                         const char *error);
 
-/* The same value on all ranks: rank 0's. */
+/* Returns rank 0's value on all ranks. Collective. */
 int bench_world_agree(int value);
 
 #endif

@@ -1,4 +1,4 @@
-/* cmd_compare.c - lime-checkpoint compare: the same particles in both? */
+/* cmd_compare.c - lime-checkpoint compare: compare the particles of two checkpoints */
 #include "molecule.h"
 #include "options.h"
 #include "show.h"
@@ -13,7 +13,7 @@ enum {
     TROUBLE = 2,
 };
 
-/* What makes a comparison of the particles pointless; NULL: nothing. */
+/* Returns what makes a comparison of the particles pointless, or NULL. */
 static const char *other_shape(const LemonCells *a, const LemonCells *b)
 {
     if (!checkpoint_particle_same(&a->particle, &b->particle))
@@ -27,7 +27,7 @@ static const char *other_shape(const LemonCells *a, const LemonCells *b)
     return NULL;
 }
 
-/* The same box of both: one that is balanced for the first. */
+/* Reads the same box of both, one that is balanced for the first. */
 static bool read_both(const struct checkpoint_world *world, struct checkpoint_input in[2],
                       struct checkpoint_particles sets[2])
 {
@@ -45,7 +45,7 @@ static bool read_both(const struct checkpoint_world *world, struct checkpoint_in
     return true;
 }
 
-/* Brings the matches of all ranks to rank 0; what is only on one side, to all. */
+/* Brings the matches of all ranks to rank 0, and the numbers of unmatched particles to all. */
 static void combine(const struct checkpoint_world *world, struct checkpoint_match *m)
 {
     struct checkpoint_match *all = checkpoint_allocate(NULL, world->ranks, sizeof *all);

@@ -1,4 +1,4 @@
-/* cmd_export.c - lime-checkpoint export: a checkpoint to MarDyn's old ASCII format */
+/* cmd_export.c - lime-checkpoint export: write a checkpoint in MarDyn's old ASCII format */
 #define _GNU_SOURCE
 #include "exchange.h"
 #include "mardyn.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    COMPONENTS_MAX = 700, /* of a header that is made: pairs of them fill its 1 MiB */
+    COMPONENTS_MAX = 700, /* of a new header: its text for all pairs must fit in 1 MiB */
 };
 
 struct export
@@ -21,8 +21,8 @@ struct export
     const char *names[2];
 };
 
-/* Whether the text can say what the checkpoint does, but for components; `h`: the header that
- * was imported, if one was. Local, and the same on all ranks. */
+/* Checks that the text format can store the checkpoint, apart from components. `h`: the
+ * imported header, if any. Not collective; the same result on all ranks. */
 static void check_shape(const struct checkpoint_input *in, enum checkpoint_format *format,
                         struct checkpoint_header *h, char reason[CHECKPOINT_REASON_BYTES])
 {
@@ -45,7 +45,7 @@ static void check_shape(const struct checkpoint_input *in, enum checkpoint_forma
                  CHECKPOINT_HEADER_TYPE " does not fit to the checkpoint");
 }
 
-/* Of all particles: the least, and the greatest. */
+/* Finds the least and the greatest component of all particles. */
 static void find_components(const struct checkpoint_particles *p, int64_t *least, int64_t *most)
 {
     int64_t ends[2] = {INT64_MIN, INT64_MIN};
@@ -60,8 +60,8 @@ static void find_components(const struct checkpoint_particles *p, int64_t *least
     *most = ends[1];
 }
 
-/* malloc()ed. One that is made has the components that there are; one that was imported must.
- * Collective; NULL, and a reason. */
+/* Returns a header that the caller frees. A new one has the components of the particles; an
+ * imported one must have them already. NULL: sets reason. Collective. */
 static char *make_header(const struct checkpoint_input *in,
                          const struct checkpoint_particles *p, enum checkpoint_format format,
                          const struct checkpoint_header *h,
@@ -82,7 +82,7 @@ static char *make_header(const struct checkpoint_input *in,
                : checkpoint_header_make(&cells->domain, 0, most, cells->particles, format);
 }
 
-/* The lines of this rank, and before them, on rank 0, the header; malloc()ed. */
+/* Returns this rank's lines, on rank 0 preceded by the header. The caller frees them. */
 static char *make_text(const char *header, const struct checkpoint_particles *p,
                        enum checkpoint_format format, size_t *bytes)
 {
@@ -102,7 +102,7 @@ static char *make_text(const char *header, const struct checkpoint_particles *p,
     return text;
 }
 
-/* ---- all of it ---- */
+/* ---- output ---- */
 
 static bool write_text(const struct checkpoint_world *world, const struct export *o,
                        const char *header, const struct checkpoint_particles *p,

@@ -1,4 +1,4 @@
-/* cmd_generate.c - lime-checkpoint generate: particles by a seed */
+/* cmd_generate.c - lime-checkpoint generate: make particles from a seed */
 #include "made.h"
 #include "mardyn.h"
 #include "options.h"
@@ -10,9 +10,9 @@
 struct generate {
     struct checkpoint_making making;
     int64_t seed;
-    int format, distribution;  /* words */
+    int format, distribution;  /* indexes of words */
     double density, length[3]; /* 0: not given */
-    int64_t cells[3];          /* likewise */
+    int64_t cells[3];          /* 0: not given */
     bool force, quiet;
     const char *to;
 };
@@ -47,7 +47,7 @@ static bool generate(const struct checkpoint_world *world, struct generate *o,
 
 /* ---- the command line ---- */
 
-/* What follows from what was given. */
+/* Computes defaults from the given options. */
 static void resolve(struct generate *o)
 {
     struct checkpoint_making *m = &o->making;

@@ -1,4 +1,4 @@
-/* cmd_import.c - lime-checkpoint import: MarDyn's old ASCII format to a checkpoint */
+/* cmd_import.c - lime-checkpoint import: convert MarDyn's old ASCII format to a checkpoint */
 #include "options.h"
 #include "output.h"
 #include "textfile.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 struct import {
-    int64_t cells[3]; /* 0: as many as are sensible */
+    int64_t cells[3]; /* 0: choose a number */
     bool force, quiet, check;
     const char *names[2];
 };

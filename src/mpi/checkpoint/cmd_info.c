@@ -1,4 +1,4 @@
-/* cmd_info.c - lime-checkpoint info: what a checkpoint is, and how ranks would share it */
+/* cmd_info.c - lime-checkpoint info: describe a checkpoint and how ranks would share it */
 #include "options.h"
 #include "show.h"
 #include "text.h"
@@ -14,7 +14,7 @@ enum {
 
 struct facts {
     const struct checkpoint_input *in;
-    int64_t cells, empty, fewest, most; /* particles of a cell */
+    int64_t cells, empty, fewest, most; /* particles per cell */
     struct checkpoint_balance balance[DECOMPOSITIONS];
 };
 
@@ -31,7 +31,7 @@ static void count_cells(const LemonCells *cells, struct facts *f)
     }
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void print_domain(const LemonDomain *domain)
 {
@@ -89,7 +89,7 @@ static void print_text(const struct facts *f)
     print_balance(f);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static json_t *json_domain(const LemonDomain *domain)
 {
@@ -123,13 +123,13 @@ static json_t *json_balance(const struct checkpoint_balance *b, bool exact)
                      "mean", b->mean, "most", b->most, "empty", b->empty, "exact", (int)exact);
 }
 
-/* Which may be any number. */
+/* JSON cannot express a number that is not finite. */
 static json_t *json_time(double time)
 {
     return isfinite(time) ? json_real(time) : json_null();
 }
 
-/* NULL: no memory. */
+/* Returns NULL if out of memory. */
 static json_t *json_facts(const struct facts *f)
 {
     const LemonCells *c = f->in->cells;
@@ -152,7 +152,7 @@ static json_t *json_facts(const struct facts *f)
     return NULL;
 }
 
-/* Standard output is looked at when the program ends. */
+/* main() checks stdout for errors. */
 static bool print_json(const struct facts *f)
 {
     json_t *facts = json_facts(f);

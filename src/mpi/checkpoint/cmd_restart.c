@@ -1,10 +1,10 @@
-/* cmd_restart.c - lime-checkpoint restart: read by these ranks, and written by them */
+/* cmd_restart.c - lime-checkpoint restart: read a checkpoint and write it again */
 #include "options.h"
 #include "output.h"
 
 struct restart {
     int decomposition;
-    int64_t cells[3]; /* 0: as it was */
+    int64_t cells[3]; /* 0: as in the input */
     bool force, quiet;
     const char *to, *from;
 };

@@ -1,4 +1,4 @@
-/* cmd_run.c - lime-checkpoint run: molecular dynamics, checkpointed while it goes on */
+/* cmd_run.c - lime-checkpoint run: molecular dynamics with checkpoints while it runs */
 #include "limefile.h"
 #include "made.h"
 #include "md_series.h"
@@ -42,9 +42,9 @@ struct run {
     double computing;
 };
 
-/* ---- what it is ---- */
+/* ---- parameters ---- */
 
-/* Rank 0's, as the root is not the same everywhere. */
+/* Rank 0 computes the edge, because cbrt() may differ between hosts. */
 static double edge_of(int64_t particles, double density)
 {
     double edge = cbrt((double)particles / density);
@@ -78,7 +78,7 @@ static bool begin(struct run *r)
     return true;
 }
 
-/* What was given is what the run to be continued has. */
+/* Returns the option that differs from the run to be continued, or NULL. */
 static const char *differs(const struct run *r)
 {
     const struct md_parameters *p = &r->state.parameters;
@@ -118,7 +118,7 @@ static bool go_on(struct run *r)
     return false;
 }
 
-/* A series that exists is not mixed with a run that begins. */
+/* A new run must not be mixed with a series that exists. */
 static bool is_free(const struct run *r)
 {
     char path[PATH_MAX], text[CHECKPOINT_ERROR_BYTES] = "";
@@ -197,8 +197,8 @@ static void print_times(const struct run *r, double seconds)
 
 /* ---- the command ---- */
 
-/* Whether --out can be written: hours before it is. It must not be the checkpoint that a run
- * which continues has read. */
+/* Checks early that --out can be written at the end, hours later. It must not be the checkpoint
+ * that a continued run has read. */
 static bool can_save(const struct run *r)
 {
     bool has_input = r->world->rank == 0 && r->out && r->series.read[0];

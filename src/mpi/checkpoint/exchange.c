@@ -1,4 +1,4 @@
-/* exchange.c - particles that go from ranks to ranks, and a sample sort by id */
+/* exchange.c - send particles between ranks, and sort them by id with a sample sort */
 #define _GNU_SOURCE
 #include "exchange.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    SAMPLES = 32, /* of each rank */
+    SAMPLES = 32, /* per rank */
 };
 
 static void check_count(int64_t count)
@@ -16,7 +16,7 @@ static void check_count(int64_t count)
         checkpoint_abort("more than 2^31 particles on a rank: use more ranks");
 }
 
-/* at[r]: where the items of rank r begin. Returns how many there are. */
+/* Sets at[r] to the first item of rank r. Returns the number of all items. */
 static int64_t add_up(const int *counts, int *at, int ranks)
 {
     int64_t all = 0;
@@ -80,8 +80,8 @@ static int compare(const void *a, const void *b, void *bytes)
     return order ? order : memcmp(a, b, *(const size_t *)bytes);
 }
 
-/* least[r]: the least id of rank r, by ids that all ranks have picked; a rank without particles
- * picks the greatest. */
+/* Returns the least id of each rank, taken from samples of all ranks; a rank without particles
+ * gives the greatest id. */
 static uint64_t *divide_ids(const struct checkpoint_world *world,
                             const struct checkpoint_particles *p)
 {
@@ -104,7 +104,7 @@ void checkpoint_order(const struct checkpoint_world *world, struct checkpoint_pa
     uint64_t *least = divide_ids(world, p);
     int *to = checkpoint_allocate(NULL, p->count, sizeof *to);
     for (int64_t i = 0; i < p->count; i++) {
-        int low = 0, high = world->ranks; /* it is one of [low, high) */
+        int low = 0, high = world->ranks; /* the rank is in [low, high) */
         while (high - low > 1) {
             int middle = low + (high - low) / 2;
             if (least[middle] <= id_of(p, i))

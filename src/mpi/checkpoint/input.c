@@ -1,4 +1,4 @@
-/* input.c - open, find, read */
+/* input.c - open a file, find the checkpoint in it and read it */
 #include "input.h"
 #include "limefile.h"
 #include "mardyn.h"
@@ -13,7 +13,7 @@
 
 const char *const checkpoint_decomposition_names[] = {"regular", "kd", NULL};
 
-/* Rank 0's: where it really is, as MPI libraries misunderstand some names without a folder. */
+/* Runs on rank 0. MPI libraries misparse some names without a directory: make it absolute. */
 static void find_file(struct checkpoint_input *in, char absolute[PATH_MAX],
                       char error[CHECKPOINT_ERROR_BYTES])
 {
@@ -51,7 +51,7 @@ static bool open_file(const struct checkpoint_world *world, struct checkpoint_in
     return true;
 }
 
-/* The open record is the header. One that is too long, or has a NUL, is not ours. */
+/* Keeps the open record as the header, unless it is too long or contains a NUL. */
 static int keep_header(struct checkpoint_input *in)
 {
     MPI_Offset n = lemonReaderBytes(in->reader);
@@ -69,7 +69,7 @@ static int keep_header(struct checkpoint_input *in)
     return code;
 }
 
-/* To the first record of a checkpoint; a header counts where it is in the same message. */
+/* Finds the first record of a checkpoint; a header counts only in the same message. */
 static int find(struct checkpoint_input *in)
 {
     for (;;) {

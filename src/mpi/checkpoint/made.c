@@ -1,4 +1,4 @@
-/* made.c - make particles by a seed */
+/* made.c - make particles from a seed */
 #include "made.h"
 #include "mix.h"
 
@@ -17,8 +17,8 @@ enum {
     DROPLETS = 4,
 };
 
-/* Numbers that follow from a seed, a particle and a row only, so that each rank makes those
- * that it needs: a counter, mixed. */
+/* Numbers that depend only on seed, particle and row, so that each rank can make those that it
+ * needs: a counter, mixed. */
 struct random {
     uint64_t key, next;
 };
@@ -54,7 +54,7 @@ static int64_t sites_of(const int64_t sites[3])
     return sites[0] * sites[1] * sites[2];
 }
 
-/* Sets the lattice. */
+/* Chooses the sites of the lattice. */
 static void set_sites(struct checkpoint_making *m)
 {
     double n = m->particles > 0 ? (double)m->particles : 1;
@@ -63,7 +63,7 @@ static void set_sites(struct checkpoint_making *m)
         double sites = floor(m->length[d] / edge + 1e-9);
         m->sites[d] = sites < 1 ? 1 : sites > n ? (int64_t)n : (int64_t)sites;
     }
-    while (sites_of(m->sites) < m->particles) { /* where the distance is the largest */
+    while (sites_of(m->sites) < m->particles) { /* refine the widest spacing */
         int widest = 0;
         for (int d = 1; d < 3; d++)
             if (m->length[d] / (double)m->sites[d] >
@@ -84,7 +84,7 @@ static void place_on_site(const struct checkpoint_making *m, int64_t i, double s
         share[d] = ((double)at[d] + 0.5) / (double)m->sites[d];
 }
 
-/* In one of the droplets, or anywhere. */
+/* Places a particle in one of the droplets, or anywhere. */
 static void place_in_cluster(const struct checkpoint_making *m, struct random *r,
                              double share[3])
 {
@@ -105,7 +105,7 @@ static void place_in_cluster(const struct checkpoint_making *m, struct random *r
     }
 }
 
-/* In the domain and not on an upper face. */
+/* Chooses a position in the domain, never on an upper face. */
 static void set_position(const struct checkpoint_making *m, int64_t i, double position[3])
 {
     struct random r;
@@ -121,7 +121,7 @@ static void set_position(const struct checkpoint_making *m, int64_t i, double po
     for (int d = 0; d < 3; d++) {
         double end = m->length[d];
         position[d] = share[d] * m->length[d];
-        if (position[d] >= end) /* rounded */
+        if (position[d] >= end) /* rounded up */
             position[d] = nextafter(end, 0);
     }
 }
@@ -137,7 +137,9 @@ static void set_velocity(const struct checkpoint_making *m, int64_t i, double ve
                           : sign * sqrt(m->temperature) * random_normal(&r);
 }
 
-/* A rotation out of all alike, and the momentum of a body of moment 1. */
+/* Chooses a random rotation, all equally likely, and the angular momentum of a body of
+ * moment 1.
+ */
 static void set_rotation(const struct checkpoint_making *m, int64_t i,
                          struct checkpoint_molecule *out)
 {

@@ -1,6 +1,4 @@
-/*
- * made.h - particles that are made by a seed, in a domain that begins at 0. Pure.
- */
+/* made.h - make particles from a seed, in a domain that begins at 0; calls no MPI */
 #ifndef CHECKPOINT_MADE_H
 #define CHECKPOINT_MADE_H
 
@@ -8,11 +6,11 @@
 
 enum checkpoint_distribution {
     CHECKPOINT_UNIFORM, /* anywhere */
-    CHECKPOINT_LATTICE, /* simple cubic, with evenly spread gaps where the number is no cube */
+    CHECKPOINT_LATTICE, /* simple cubic; if the number is not a cube, with evenly spread gaps */
     CHECKPOINT_CLUSTER, /* nine of ten in four droplets, each half as large as the one before */
 };
 
-extern const char *const checkpoint_distribution_names[]; /* then NULL */
+extern const char *const checkpoint_distribution_names[]; /* ends with NULL */
 
 struct checkpoint_making {
     int64_t particles;
@@ -20,14 +18,14 @@ struct checkpoint_making {
     enum checkpoint_distribution distribution;
     enum checkpoint_format format;
     double length[3];
-    double temperature; /* of masses of 1 */
+    double temperature; /* for masses of 1 */
     int64_t components;
-    int64_t sites[3]; /* of the lattice: set by checkpoint_make() */
+    int64_t sites[3]; /* of the lattice; checkpoint_make() sets it */
 };
 
-/* The particles of a rank: of all, a part that follows from rank and ranks. Particles 2 i and
- * 2 i + 1 have opposite velocities, and a last one without another has none: nothing moves as a
- * whole. */
+/* Makes the particles of a rank, a part of all that depends only on rank and ranks. Particles
+ * 2i and 2i + 1 have opposite velocities, and an unpaired last one has none, so the total
+ * momentum is 0. */
 void checkpoint_make(struct checkpoint_making *, int rank, int ranks,
                      struct checkpoint_particles *);
 

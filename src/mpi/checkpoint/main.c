@@ -1,4 +1,4 @@
-/* main.c - lime-checkpoint: which sub-command */
+/* main.c - lime-checkpoint: run a sub-command */
 #include "options.h"
 
 #include <fcntl.h>
@@ -79,7 +79,7 @@ static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
     return CHECKPOINT_USAGE;
 }
 
-/* A file that is opened must never take the place of a stream that the caller closed. */
+/* If the caller closed a standard stream, a file that is opened must not get its number. */
 static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -87,7 +87,7 @@ static void fill_standard_streams(void)
             _exit(CHECKPOINT_FAILED);
 }
 
-/* What could not be printed is a failure. */
+/* Output that could not be written is a failure. */
 static int finish_output(const struct checkpoint_world *world, int status)
 {
     int failed = fflush(stdout) != 0 || ferror(stdout);

@@ -13,16 +13,16 @@
 #include <string.h>
 
 enum {
-    OLDEST = 20080701, /* version that MarDyn's reader takes */
+    OLDEST = 20080701, /* oldest version that MarDyn's reader accepts */
     NUMBER_BYTES = 64,
-    SHOWN_BYTES = 60, /* of a word, in a message */
+    SHOWN_BYTES = 60, /* bytes of a word shown in a message */
     CENTRES_MAX = 1000,
     COMPONENTS_MAX = 10000,
-    REAL_BYTES = 48,  /* of a number as text, with its NUL */
+    REAL_BYTES = 48,  /* bytes of a number as text, with its NUL */
     NUMBERS_MAX = 13, /* position, velocity, orientation, angular momentum */
 };
 
-/* What separates words in a line. */
+/* True for characters that separate words in a line. */
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
@@ -34,7 +34,7 @@ struct cursor {
     const char *text;
     size_t at, n;
     int64_t line;
-    const char *word; /* the last one that was taken */
+    const char *word; /* the last word that was read */
     size_t bytes;
     char *reason;
 };
@@ -49,7 +49,7 @@ __attribute__((format(printf, 2, 3))) static bool fail(struct cursor *c, const c
     return false;
 }
 
-/* Blanks and comments; over line ends as well, or not. */
+/* Skips blanks and comments; with `lines` also line ends. */
 static void skip(struct cursor *c, bool lines)
 {
     for (; c->at < c->n; c->at++) {
@@ -91,7 +91,7 @@ static int shown_bytes(const struct cursor *c)
     return c->bytes < SHOWN_BYTES ? (int)c->bytes : SHOWN_BYTES;
 }
 
-/* The next word, "" if it is too long for a number. */
+/* Reads the next word; "" if it is too long for a number. */
 static bool take_number(struct cursor *c, char text[NUMBER_BYTES])
 {
     if (!take_word(c))
@@ -163,8 +163,9 @@ static bool take_length(struct cursor *c, struct checkpoint_header *h)
     return true;
 }
 
-/* Centres of each kind, with as many numbers each; three moments of inertia; two coefficients
- * for each pair of components; epsilon of the reaction field. */
+/* Skips, for each component, its centres of each kind with `numbers` numbers each and three
+ * moments of inertia; then two coefficients per pair of components and the epsilon of the
+ * reaction field. */
 static bool take_components(struct cursor *c, struct checkpoint_header *h)
 {
     static const int numbers[5] = {8, 5, 7, 7,
@@ -187,7 +188,7 @@ static bool take_components(struct cursor *c, struct checkpoint_header *h)
 
 struct keyword {
     const char *names[3];
-    int numbers; /* which are only passed over */
+    int numbers; /* to be skipped */
     bool (*take)(struct cursor *, struct checkpoint_header *);
 };
 
@@ -298,7 +299,7 @@ static bool take_all(struct cursor *c, struct checkpoint_header *h)
     if (!(h->length[0] > 0))
         return fail(c, "the header has no Length");
     if (h->components == 0)
-        h->components = 1; /* which MarDyn makes then */
+        h->components = 1; /* MarDyn's default */
     return true;
 }
 
@@ -314,7 +315,7 @@ bool checkpoint_header_parse(const char *text, size_t n, struct checkpoint_heade
 
 /* ---- write a header ---- */
 
-/* A number so that strtod() gives the same value: with 15 digits if they do, else 17. */
+/* Formats a number with the 15 or 17 digits from which strtod() reads the same value. */
 static const char *real_text(double value, char text[REAL_BYTES])
 {
     snprintf(text, REAL_BYTES, "%.15g", value);
@@ -323,7 +324,7 @@ static const char *real_text(double value, char text[REAL_BYTES])
     return text;
 }
 
-/* Two places get another text. */
+/* Replaces the time and the number of molecules in the text. */
 static char *replace(const char *text, const struct checkpoint_header *h, const char *time,
                      const char *molecules)
 {
@@ -344,7 +345,7 @@ char *checkpoint_header_renew(const char *text, const struct checkpoint_header *
     bool has_time = h->time_bytes > 0;
     if (memcmp(&h->time, &time, sizeof time) == 0) {
         snprintf(now, sizeof now, "%.*s", has_time ? (int)h->time_bytes : 0, text + h->time_at);
-        if (h->time_bytes >= sizeof now) /* much longer than need be */
+        if (h->time_bytes >= sizeof now) /* an unusually long number */
             snprintf(now, sizeof now, "%s", real_text(time, as_text));
     } else {
         snprintf(now, sizeof now, "%s%s", has_time ? "" : "\ncurrentTime ",
@@ -406,7 +407,7 @@ static bool read_whole(const char **at, uint64_t *value)
     return good;
 }
 
-/* Too large a number is none: infinity would be another one. */
+/* A number beyond the range of double is an error: it would become infinity. */
 static bool read_real(const char **at, double *value)
 {
     char *end;
@@ -445,7 +446,7 @@ static int check(const struct checkpoint_molecule *m, const struct checkpoint_he
     return 1;
 }
 
-/* Values in the order of the format, and how many have been taken. */
+/* Values read in the order of the format, and their number. */
 struct values {
     const char *at;
     int taken;

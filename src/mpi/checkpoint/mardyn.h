@@ -1,10 +1,10 @@
 /*
- * mardyn.h - MarDyn's old ASCII format: its header, and molecules as lines of text. Pure.
+ * mardyn.h - MarDyn's old ASCII format: a header, and molecules as lines of text; calls no MPI
  *
- * Words and numbers between blanks and line ends; from # to the end of the line is a comment.
- * First "mardyn trunk VERSION" (the first has other spellings, too), then keywords with their
- * values, in any order but that NumberOfMolecules, and MoleculeFormat if it is there, are the
- * last. A line a molecule follows.
+ * Words and numbers are separated by blanks and line ends; a comment extends from # to the end
+ * of the line. The file begins with "mardyn trunk VERSION" (the first word has other spellings,
+ * too). Keywords and their values follow in any order, but NumberOfMolecules and the optional
+ * MoleculeFormat come last. Then each line is a molecule.
  */
 #ifndef CHECKPOINT_MARDYN_H
 #define CHECKPOINT_MARDYN_H
@@ -20,38 +20,39 @@ enum {
 };
 
 struct checkpoint_header {
-    double time, temperature; /* 0 where they are not given */
+    double time, temperature; /* 0 if not given */
     double length[3];
     int64_t components;
     int64_t molecules;
     enum checkpoint_format format;
     size_t bytes;  /* up to the first line of a molecule */
-    int64_t lines; /* in these */
-    /* Where time and number of molecules stand; no bytes: where the time could. */
+    int64_t lines; /* in these bytes */
+    /* Positions of the time and of the number of molecules. time_bytes is 0 if the header has
+     * no time: then time_at is where it can be inserted. */
     size_t time_at, time_bytes, molecules_at, molecules_bytes;
 };
 
-/* `text` has n bytes and a NUL after them; what follows the header does not matter. False: the
- * reason, and the line. */
+/* Parses the header at the beginning of text, which has n bytes and a NUL after them. Returns
+ * false, and sets reason and line, if it is wrong. */
 bool checkpoint_header_parse(const char *text, size_t n, struct checkpoint_header *,
                              char reason[CHECKPOINT_REASON_BYTES], int64_t *line);
 
-/* The text with time and number of molecules as they are now, malloc()ed; as it was where they
- * are the same. */
+/* Returns the header with a new time and number of molecules; an equal time keeps its text. The
+ * caller frees it. */
 char *checkpoint_header_renew(const char *text, const struct checkpoint_header *, double time,
                               int64_t molecules);
 
-/* A new one, malloc()ed, for components of one Lennard-Jones centre each, of mass, depth and
- * diameter 1. */
+/* Returns a new header for components of one Lennard-Jones centre each, with mass, depth and
+ * diameter 1. The caller frees it. */
 char *checkpoint_header_make(const LemonDomain *, double temperature, int64_t components,
                              int64_t molecules, enum checkpoint_format);
 
-/* A line without its end, of n bytes and a NUL, in a file with that header. 1: a molecule;
- * 0: nothing but blanks and a comment; -1: reason. */
+/* Parses a line of n bytes without its end, followed by a NUL. Returns 1 for a molecule, 0 for
+ * only blanks or a comment, -1 and a reason if it is wrong. */
 int checkpoint_line_parse(const char *line, size_t n, const struct checkpoint_header *,
                           struct checkpoint_molecule *, char reason[CHECKPOINT_REASON_BYTES]);
 
-/* With its end. strtod() makes the same numbers of it; of NaN, some NaN. */
+/* Prints a line with its end. strtod() reads the same numbers from it, but for NaN any NaN. */
 void checkpoint_line_print(const struct checkpoint_molecule *, enum checkpoint_format,
                            FILE *to);
 

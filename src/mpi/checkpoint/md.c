@@ -3,8 +3,8 @@
  *
  *     v(i + 1/2) = v(i - 1/2) + a(x(i)) dt,    x(i + 1) = x(i) + v(i + 1/2) dt
  *
- * Each rank adds up the forces on its own particles only, so each pair is computed twice: what
- * is added in which order then depends on no rank. The energy at step i takes v(i) as the mean
+ * Each rank adds up only the forces on its own particles and so computes each pair twice: the
+ * order of additions does not depend on the ranks. For the energy at step i, v(i) is the mean
  * of the two.
  */
 #include "md.h"
@@ -18,18 +18,18 @@
 #include <string.h>
 
 enum {
-    LEAST_CELLS = 3,   /* in a dimension: else a cell is its neighbour's neighbour */
-    SPARSE_CELLS = 64, /* in a dimension: from there on no more cells than particles */
+    LEAST_CELLS = 3,   /* per dimension: with fewer, a cell is its neighbour's neighbour */
+    SPARSE_CELLS = 64, /* per dimension: above this, at most as many cells as particles */
     CELLS_MAX = 100000,
-    AROUND = 27, /* cells, with the one in the middle */
+    AROUND = 27, /* neighbours of a cell, including itself */
 };
 
-/* ---- sums that depend on no order: whole numbers ---- */
+/* ---- exact sums in fixed point, independent of the order ---- */
 
 enum {
     FRACTION = 40, /* bits after the point */
     SUMS = 2,      /* potential and kinetic energy */
-    PARTS = 3,     /* of 32, 32 and 64 bits: sums of 2^31 ranks' do not overflow */
+    PARTS = 3,     /* of 32, 32 and 64 bits: sums over 2^31 ranks cannot overflow */
 };
 
 #define GREATEST 0x1p49
@@ -38,7 +38,7 @@ __extension__ typedef __int128 wide;
 
 struct sum {
     wide value;  /* in units of 2^-FRACTION */
-    int64_t bad; /* something was not a number, or too great */
+    int64_t bad; /* some value was NaN or too large */
 };
 
 static void add_to_sum(struct sum *sum, double value)
@@ -49,7 +49,7 @@ static void add_to_sum(struct sum *sum, double value)
         sum->bad = 1;
 }
 
-/* Of all ranks, on all ranks; what was bad is NaN. */
+/* Adds the sums of all ranks, on all ranks; a bad sum becomes NaN. */
 static void add_sums(const struct sum sums[SUMS], double values[SUMS])
 {
     int64_t parts[SUMS * (PARTS + 1)], *p = parts;
@@ -80,7 +80,7 @@ static int owner_of(const struct md_state *s, int64_t cell)
     return (int)(((cell + 1) * s->world->ranks - 1) / s->cells);
 }
 
-/* Of a position in [0, length) of each dimension. */
+/* Returns the cell of a position, which must be in [0, length) in each dimension. */
 static int64_t cell_of(const struct md_state *s, const double x[3])
 {
     double scale = (double)s->n / s->parameters.length;
@@ -92,14 +92,14 @@ static int64_t cell_of(const struct md_state *s, const double x[3])
     return cell;
 }
 
-/* A cell around another one, and what makes differences of positions those of the nearest
+/* A neighbouring cell, and the shift that makes differences of positions those of the nearest
  * images. */
 struct neighbour {
     int64_t cell;
     double shift[3];
 };
 
-/* In one order on all ranks. */
+/* The order is the same on all ranks. */
 static void find_neighbours(const struct md_state *s, int64_t cell,
                             struct neighbour around[AROUND])
 {
@@ -117,8 +117,8 @@ static void find_neighbours(const struct md_state *s, int64_t cell,
     }
 }
 
-/* Orders items by cell, and those of a cell as they were. position: its place in an item.
- * first[cell]: its first item; one more at the end. */
+/* Orders items by cell, keeping their order within a cell. position: its offset in an item.
+ * first[cell]: index of its first item; one more entry for the end. */
 static void order_by_cell(const struct md_state *s, struct checkpoint_particles *p,
                           size_t position, int64_t *first)
 {
@@ -135,7 +135,7 @@ static void order_by_cell(const struct md_state *s, struct checkpoint_particles 
         first[c + 1] += first[c];
     for (int64_t i = 0; i < p->count; i++)
         memcpy(ordered + first[cell[i]]++ * bytes, p->data + i * bytes, (size_t)bytes);
-    memmove(first + 1, first, (size_t)s->cells * sizeof *first); /* each is its end now */
+    memmove(first + 1, first, (size_t)s->cells * sizeof *first); /* entries are ends now */
     first[0] = 0;
     free(cell);
     free(p->data);
@@ -156,7 +156,7 @@ static int compare_ids(const void *a, const void *b)
 
 /* ---- the state ---- */
 
-/* Cells whose edges are at least the cut-off, as many as are of use. */
+/* Chooses the number of cells: edges of at least the cut-off, but no more cells than useful. */
 static int64_t choose_cells(const struct md_parameters *p)
 {
     double cells = floor(p->length / p->cut_off * (1 - 1e-12));
@@ -190,7 +190,7 @@ void md_state_free(struct md_state *s)
     *s = (struct md_state){0};
 }
 
-/* Each particle to the rank that owns its cell. */
+/* Sends each particle to the rank that owns its cell. */
 static void migrate(struct md_state *s)
 {
     int *to = checkpoint_allocate(NULL, s->own.count, sizeof *to);
@@ -224,12 +224,12 @@ struct pass {
     struct md_state *state;
     double cut_off2, shift; /* of the potential */
     bool move;
-    struct checkpoint_particles seen; /* positions in own cells and those around, by cell */
-    double (*x)[3];                   /* these */
-    int64_t *first;                   /* of each cell */
-    struct neighbour around[AROUND];  /* of the cell that is computed */
+    struct checkpoint_particles seen; /* positions in own and adjacent cells, by cell */
+    double (*x)[3];                   /* data of `seen` */
+    int64_t *first;                   /* first position of each cell */
+    struct neighbour around[AROUND];  /* of the current cell */
     struct sum sums[SUMS];            /* potential and kinetic energy */
-    uint64_t lost;                    /* a particle that has moved too far */
+    uint64_t lost;                    /* id of a particle that has moved too far */
     bool is_lost;
 };
 
@@ -238,7 +238,7 @@ static void add_item(struct checkpoint_particles *p, const void *item)
     memcpy(checkpoint_particles_add(p), item, (size_t)p->bytes);
 }
 
-/* Adds the particles of own cells that other ranks need, and which rank needs each. */
+/* Adds the particles of an own cell that other ranks need, and the rank that needs each. */
 static void add_needed(struct pass *p, int64_t cell, struct checkpoint_particles *needed,
                        struct checkpoint_particles *by)
 {
@@ -259,7 +259,7 @@ static void add_needed(struct pass *p, int64_t cell, struct checkpoint_particles
         }
 }
 
-/* All particles of a cell come from the rank that owns it, in order. */
+/* Collects positions. Those of a cell all come from its owner, so they keep their order. */
 static void collect_seen(struct pass *p)
 {
     const struct md_state *s = p->state;
@@ -283,8 +283,8 @@ static double potential_at(double r2)
     return 4 * s6 * (s6 - 1);
 }
 
-/* The force on particle `self` of those that are seen, and its potential energy: half of each
- * pair's. */
+/* Computes the force of all seen particles on particle `self`; returns its potential energy,
+ * half of each pair's. */
 static double force_on(const struct pass *p, int64_t self, double force[3])
 {
     double(*const x)[3] = p->x;
@@ -311,7 +311,8 @@ static double force_on(const struct pass *p, int64_t self, double force[3])
     return potential / 2;
 }
 
-/* Back into the cube; false: it has moved by a cell or more, or is not a number. */
+/* Moves a particle, wrapping it into the cube. Returns false if it moves by a cell or more, or
+ * becomes NaN. */
 static bool move_on(const struct md_state *s, struct md_particle *q, const double v[3])
 {
     double length = s->parameters.length, edge = length / (double)s->n;
@@ -319,7 +320,7 @@ static bool move_on(const struct md_state *s, struct md_particle *q, const doubl
     for (int d = 0; d < 3; d++) {
         double step = v[d] * s->parameters.dt, x = q->x[d] + step;
         x = x < 0 ? x + length : x >= length ? x - length : x;
-        x = x >= length ? 0 : x; /* a very small negative number has become the edge */
+        x = x >= length ? 0 : x; /* adding length to a tiny negative number gives length */
         good = good && fabs(step) < edge && x >= 0 && x < length;
         q->v[d] = v[d];
         q->x[d] = x;
@@ -327,7 +328,7 @@ static bool move_on(const struct md_state *s, struct md_particle *q, const doubl
     return good;
 }
 
-/* An own cell: sums are those of the cell, so that there are fewer of them. */
+/* Processes an own cell. Its energies are summed first, which makes fewer exact additions. */
 static void pass_cell(struct pass *p, int64_t cell)
 {
     struct md_state *s = p->state;

@@ -1,4 +1,4 @@
-/* md_series.c - write the state of a run while it goes on, and read it again */
+/* md_series.c - write the state of a run during the run, and read it back */
 #include "input.h"
 #include "md_series.h"
 #include "output.h"
@@ -12,7 +12,7 @@ enum {
     RECORD_BYTES = 1024,
 };
 
-/* ---- the record of a run: lines of a word and a value, which keep each bit, and a sum ---- */
+/* ---- the record of a run: lines of a word and an exact value, and a checksum ---- */
 
 struct record {
     int64_t step;
@@ -42,7 +42,8 @@ static void print_record(const struct record *r, char text[RECORD_BYTES])
              sum_of(text, (size_t)n));
 }
 
-/* False: it is none, or has been changed: what it says, printed again, is another text. */
+/* Returns false if the text is not a record or has been changed: printing the parsed values
+ * must give the same text. */
 static bool parse_record(const char *text, struct record *r)
 {
     struct md_parameters *p = &r->parameters;
@@ -93,7 +94,7 @@ bool md_file_save(const char *path, bool force, const struct md_state *s, double
     return false;
 }
 
-/* The record of a run, which is the file's first. Collective. */
+/* Reads the record of a run, the first record of the file. Collective. */
 static int read_record(struct checkpoint_input *in, char text[RECORD_BYTES])
 {
     MPI_Offset n = RECORD_BYTES - 1;
@@ -109,7 +110,7 @@ static int read_record(struct checkpoint_input *in, char text[RECORD_BYTES])
     return code;
 }
 
-/* What the record says is what the index says. */
+/* Compares the record with the index. Returns what differs, or "". */
 static const char *compare(const LemonCells *cells, const struct record *record)
 {
     enum checkpoint_format format;
@@ -228,7 +229,7 @@ bool md_series_load(const struct checkpoint_world *world, struct md_series *s,
 {
     char path[PATH_MAX];
     int64_t number = LEMON_SERIES_NEWEST;
-    bool damaged = false; /* those that were tried before */
+    bool damaged = false; /* newer checkpoints cannot be read */
     *found = false;
     for (;; damaged = true) {
         int code = lemonSeriesLatest(s->series, number, &number, path, sizeof path);

@@ -1,4 +1,4 @@
-/* molecule.c - layouts, arrays that grow, and sets compared */
+/* molecule.c - particle layouts, growing arrays, and comparison of sets */
 #define _GNU_SOURCE
 #include "molecule.h"
 #include "world.h"

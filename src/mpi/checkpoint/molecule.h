@@ -1,6 +1,4 @@
-/*
- * molecule.h - molecules in memory and in checkpoints, by the three formats of MarDyn
- */
+/* molecule.h - molecules in memory and in checkpoints, in the three formats of MarDyn */
 #ifndef CHECKPOINT_MOLECULE_H
 #define CHECKPOINT_MOLECULE_H
 
@@ -10,15 +8,15 @@
 
 enum checkpoint_format {
     CHECKPOINT_ICRV,   /* id, component, position, velocity */
-    CHECKPOINT_ICRVQD, /* and orientation, angular momentum */
+    CHECKPOINT_ICRVQD, /* the same with orientation and angular momentum */
     CHECKPOINT_IRV,    /* id, position, velocity; the component is 1 */
     CHECKPOINT_FORMATS,
 };
 
-extern const char *const checkpoint_format_names[CHECKPOINT_FORMATS + 1]; /* then NULL */
+extern const char *const checkpoint_format_names[CHECKPOINT_FORMATS + 1]; /* ends with NULL */
 
-/* All that there may be. In memory and in checkpoints the first bytes of it, as many as the
- * format has; the rest is zero, as is `gap`. */
+/* All members that a format may have. Memory and checkpoints hold only the first bytes of it,
+ * as many as the format has; the rest is zero, as is `gap`. */
 struct checkpoint_molecule {
     uint64_t id;
     uint32_t component; /* from 1 on; 0 in IRV */
@@ -28,45 +26,45 @@ struct checkpoint_molecule {
     double angular_momentum[3];
 };
 
-/* The bytes of each, and its fields. The table is static. */
+/* Returns the size and the fields of a particle in this format, in a static table. */
 const LemonParticle *checkpoint_particle(enum checkpoint_format);
 
-/* Whether a checkpoint's particles are laid out so; which format it is. */
+/* Returns true if the layout is that of a format, and sets the format. */
 bool checkpoint_particle_find(const LemonParticle *, enum checkpoint_format *);
 bool checkpoint_particle_same(const LemonParticle *, const LemonParticle *);
 
-/* A field by its name; NULL. */
+/* Returns the field with this name, or NULL. */
 const LemonField *checkpoint_field(const LemonParticle *, const char *name);
 
-/* Many of them, of `bytes` each; data: malloc()ed. */
+/* An array of particles of `bytes` bytes each; data: malloc()ed. */
 struct checkpoint_particles {
     unsigned char *data;
     int64_t count, room;
     int64_t bytes;
 };
 
-/* For one more. Its bytes are not set. */
+/* Adds a particle and returns it; its bytes are not set. */
 void *checkpoint_particles_add(struct checkpoint_particles *);
 void checkpoint_particles_free(struct checkpoint_particles *);
 
-/* ---- two sets compared, byte for byte ---- */
+/* ---- comparison of two sets, byte for byte ---- */
 
 enum {
-    CHECKPOINT_MATCH_IDS = 10, /* of each side are kept: the least */
+    CHECKPOINT_MATCH_IDS = 10, /* the least ids of each side are kept */
 };
 
 struct checkpoint_match {
-    int64_t only[2]; /* particles in one set and not in the other */
-    int ids[2];      /* of `id` */
+    int64_t only[2]; /* number of particles in one set and not in the other */
+    int ids[2];      /* number of entries in `id` */
     uint64_t id[2][CHECKPOINT_MATCH_IDS];
 };
 
-/* Sorts both. id: where the particles' ids are, or NULL. Equal particles count as often as they
- * are there. */
+/* Sorts and compares both sets. id: the field of the particles' ids, or NULL. Equal particles
+ * are counted as often as they occur. */
 void checkpoint_match(struct checkpoint_particles sets[2], const LemonField *id,
                       struct checkpoint_match *);
 
-/* Keeps the least, sorted. */
+/* Adds an id; the least ones are kept, sorted. */
 void checkpoint_match_add(struct checkpoint_match *, int side, uint64_t id);
 
 #endif

@@ -1,4 +1,4 @@
-/* options.c - the command line */
+/* options.c - parse the command line */
 #include "options.h"
 
 #include <stdarg.h>

@@ -1,6 +1,4 @@
-/*
- * options.h - sub-commands, and the command line of each by a table
- */
+/* options.h - sub-commands, and parsing of their command lines by tables */
 #ifndef CHECKPOINT_OPTIONS_H
 #define CHECKPOINT_OPTIONS_H
 
@@ -9,23 +7,24 @@
 
 struct checkpoint_command {
     const char *name, *arguments; /* "[OPTION]... TXT C" */
-    const char *summary;          /* a line without a full stop */
+    const char *summary;          /* one line without a full stop */
     const char *help;             /* what it does and its options, for --help */
-    /* Collective, and returns the same exit status on each rank. argv[0] is the name. */
+    /* Collective; returns the same exit status on all ranks. argv[0] is the name. */
     int (*run)(const struct checkpoint_world *, int argc, char **argv);
 };
 
-/* Each is a file cmd_NAME.c. */
+/* Each is defined in cmd_NAME.c. */
 extern const struct checkpoint_command checkpoint_generate, checkpoint_import,
     checkpoint_restart, checkpoint_export, checkpoint_compare, checkpoint_info, checkpoint_run;
 
-/* Options may stand before, between and after the `files` names, which must be there and come
- * to file[]. False: CHECKPOINT_USAGE, and rank 0 has said why. The same on all ranks. */
+/* Parses options before, between and after exactly `files` names, which it stores in file[].
+ * Returns false for CHECKPOINT_USAGE, after a message of rank 0. The result is the same on all
+ * ranks. */
 bool checkpoint_options(const struct checkpoint_world *, const struct checkpoint_command *,
                         int argc, char **argv, const struct option_rule *, int files,
                         const char **file);
 
-/* "lime-checkpoint: reason; see lime-checkpoint NAME --help" by rank 0; CHECKPOINT_USAGE. */
+/* Rank 0 prints "lime-checkpoint: reason; see ... NAME --help". Returns CHECKPOINT_USAGE. */
 __attribute__((format(printf, 3, 4))) int checkpoint_misuse(const struct checkpoint_world *,
                                                             const struct checkpoint_command *,
                                                             const char *format, ...);

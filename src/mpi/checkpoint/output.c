@@ -1,4 +1,4 @@
-/* output.c - all or nothing */
+/* output.c - write a file completely or not at all */
 #include "output.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 #include <string.h>
 
 enum {
-    PIECE_BYTES = 8 << 20, /* longer writes stall now and then */
+    PIECE_BYTES = 8 << 20, /* longer writes stall at times */
     ERRNO_MAX = 4095,
     PARTICLES_A_CELL = 1000,
     CELLS_A_DIMENSION = 128,
 };
 
-/* A code of the library, and EISDIR, are a whole message; another errno needs the action. */
+/* Messages of the library's codes and of EISDIR are complete; other errnos need the action. */
 static const char *reason_for(int err, const char *action, char text[CHECKPOINT_ERROR_BYTES])
 {
     if (err < -ERRNO_MAX || err == -EISDIR)
@@ -123,7 +123,7 @@ bool checkpoint_output_put(struct checkpoint_output *out, int64_t at, const void
             checkpoint_mpi_text(err, error);
             return false;
         }
-        /* A full disk takes a part, and is an error of the next call only. */
+        /* A full disk makes a short write; only the next call reports an error. */
         MPI_Get_count(&status, MPI_BYTE, &put);
         if (put <= 0 || put > piece) {
             snprintf(error, CHECKPOINT_ERROR_BYTES,
@@ -168,7 +168,7 @@ void checkpoint_output_writer(struct checkpoint_output *out)
     out->writer = lemonCreateWriter(&out->file, MPI_COMM_WORLD);
     if (!out->writer)
         checkpoint_abort("out of memory");
-    lemonWriterSetPath(out->writer, out->temporary); /* in vain, perhaps */
+    lemonWriterSetPath(out->writer, out->temporary); /* optional: failure does no harm */
 }
 
 bool checkpoint_output_write(const struct checkpoint_world *world,

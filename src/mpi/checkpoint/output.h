@@ -1,6 +1,6 @@
 /*
- * output.h - a file that all ranks write, and that has its name only when it is complete and on
- * the disk
+ * output.h - a file that all ranks write, and that gets its name only when it is complete and
+ * synced
  */
 #ifndef CHECKPOINT_OUTPUT_H
 #define CHECKPOINT_OUTPUT_H
@@ -11,21 +11,21 @@
 
 #include <limits.h>
 
-/* As many in each dimension; the library's limit is for all together. */
+/* In each dimension; the library limits their product. */
 #define CHECKPOINT_CELLS_MAX 1e9
 
 struct checkpoint_output {
     const char *path;                        /* as given; not owned */
-    struct limefile_output unfinished;       /* rank 0's */
+    struct limefile_output unfinished;       /* on rank 0 */
     char temporary[PATH_MAX + NAME_MAX + 2]; /* its absolute path */
     MPI_File file;                           /* open for reading and writing, empty at first */
     LemonWriter *writer;                     /* NULL until the first checkpoint */
 };
 
-/* All but checkpoint_output_put() are collective; if they return false rank 0 has printed the
- * reason and nothing is left. */
+/* All but checkpoint_output_put() are collective; if they return false, rank 0 has printed the
+ * reason and, but for checkpoint_output_write(), the file is removed. */
 
-/* Creates the temporary file. Refuses what limefile_output_open() refuses: an existing file
+/* Creates the temporary file. Fails where limefile_output_open() fails: for an existing file
  * unless force, a locked one, and the file that the program reads. input: its descriptor on
  * rank 0, or -1. */
 bool checkpoint_output_open(const struct checkpoint_world *, const char *path, bool force,
@@ -35,31 +35,32 @@ bool checkpoint_output_open(const struct checkpoint_world *, const char *path, b
 bool checkpoint_output_check(const struct checkpoint_world *, const char *path, bool force,
                              int input);
 
-/* Ends with a failure that has been reported: removes the file. */
+/* Removes the file after a failure that has been reported. */
 void checkpoint_output_drop(const struct checkpoint_world *, struct checkpoint_output *);
 
-/* Brings all to the disk and gives it its name. */
+/* Syncs the file and gives it its name. */
 bool checkpoint_output_finish(const struct checkpoint_world *, struct checkpoint_output *);
 
-/* Puts n bytes at `at` of the file, by this rank. False: `error`. Local. */
+/* Writes this rank's n bytes at `at` of the file. Returns false and sets `error` on failure.
+ * Not collective. */
 bool checkpoint_output_put(struct checkpoint_output *, int64_t at, const void *data, int64_t n,
                            char error[CHECKPOINT_ERROR_BYTES]);
 
-/* Cuts the domain into about cubes of 1000 particles each, at most 2^21 of them, whatever the
- * number of ranks. */
+/* Divides the domain into cells that are about cubes of 1000 particles each, at most 2^21 of
+ * them, independent of the number of ranks. */
 void checkpoint_cells_choose(LemonDomain *, int64_t particles);
 
-/* Creates the writer, if there is none yet. */
+/* Creates the writer at the first call. */
 void checkpoint_output_writer(struct checkpoint_output *);
 
-/* Writes the checkpoint, in a message with its header before it, and finishes the file; rank 0
- * prints what was written unless quiet. header: NULL, or the same text on all ranks. flags: of
- * lemonWriteCells(). After false the output has still to be dropped. */
+/* Writes the checkpoint, in a message that begins with its header, and finishes the file; rank
+ * 0 prints what was written unless quiet. header: NULL, or the same text on all ranks. flags:
+ * those of lemonWriteCells(). If it returns false, the caller must still drop the output. */
 bool checkpoint_output_write(const struct checkpoint_world *, struct checkpoint_output *,
                              const char *header, const LemonDomain *, const LemonParticle *,
                              const struct checkpoint_particles *, int flags, bool quiet);
 
-/* Writes a record of text with the writer. message_ends: its ME flag. LEMON_SUCCESS, or an
+/* Writes a text record with the writer. message_ends: its ME flag. Returns LEMON_SUCCESS, or an
  * error. */
 int checkpoint_write_text(LemonWriter *, const char *type, const char *text, int message_ends);
 

@@ -1,4 +1,4 @@
-/* show.c - print sizes, names, and how many particles each rank has */
+/* show.c - print sizes, names, and the number of particles per rank */
 #include "show.h"
 #include "text.h"
 
@@ -22,7 +22,7 @@ const char *checkpoint_type_word(int type)
 }
 
 /* ---- particles of each rank ---- */
-/* The cells of a dimension that a box touches, and by how much. */
+/* The cells of a dimension that a box touches, and its extent. */
 struct span {
     int64_t first, end;
     double lower, upper, origin, width;
@@ -45,7 +45,7 @@ static void set_span(const LemonDomain *domain, int d, double lower, double uppe
                        .width = width};
 }
 
-/* Which part of cell i is in the box; all but all of it is all. */
+/* Returns the share of cell i in the box, rounded to 0 or 1 if it is within 1e-9. */
 static double part(const struct span *s, int64_t i)
 {
     double from = s->origin + (double)i * s->width, to = from + s->width;

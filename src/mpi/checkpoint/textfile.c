@@ -1,4 +1,4 @@
-/* textfile.c - molecules out of text */
+/* textfile.c - read molecules from text */
 #define _GNU_SOURCE
 #include "textfile.h"
 
@@ -73,9 +73,9 @@ void checkpoint_textfile_close(struct checkpoint_textfile *t)
 struct reading {
     const struct checkpoint_textfile *text;
     struct checkpoint_particles *particles;
-    int64_t lines; /* so far */
+    int64_t lines; /* lines read so far */
     char error[CHECKPOINT_ERROR_BYTES];
-    bool of_line; /* `error` is about the line that was counted last */
+    bool of_line; /* `error` is about the last counted line */
 };
 
 static bool take_line(struct reading *r, char *line, size_t n)
@@ -94,7 +94,7 @@ static bool take_line(struct reading *r, char *line, size_t n)
     return taken >= 0;
 }
 
-/* A line belongs to the rank in whose part of the file, [at, end), it begins. */
+/* Reads the lines that begin in this rank's part of the file, [at, end). */
 static void read_lines(struct reading *r, int64_t at, int64_t end)
 {
     FILE *file = r->text->file;
@@ -115,8 +115,8 @@ static void read_lines(struct reading *r, int64_t at, int64_t end)
     free(line);
 }
 
-/* The line's number in the file: those of the ranks before are all counted where the first
- * rank that has an error is. */
+/* Reports with the line's number in the file. All lines of lower ranks are counted, because the
+ * lowest rank with an error is reported. */
 static bool report(const struct checkpoint_world *world, struct reading *r)
 {
     char error[CHECKPOINT_ERROR_BYTES + 32];

@@ -1,6 +1,4 @@
-/*
- * textfile.h - MarDyn's old ASCII format, read by all ranks, each a part of the lines
- */
+/* textfile.h - MarDyn's old ASCII format, of which each rank reads a part of the lines */
 #ifndef CHECKPOINT_TEXTFILE_H
 #define CHECKPOINT_TEXTFILE_H
 
@@ -11,18 +9,18 @@ struct checkpoint_textfile {
     const char *path;
     FILE *file;
     int64_t bytes;
-    char *text; /* the header's, with a NUL */
+    char *text; /* of the header, with a NUL */
     struct checkpoint_header header;
 };
 
-/* Collective; where they return false rank 0 has said why: "path: line N: reason". */
+/* Collective; they return false after rank 0 has printed "path: line N: reason". */
 
-/* Opens it and reads the header. Close it after success only. */
+/* Opens it and reads the header. Close it only after success. */
 bool checkpoint_textfile_open(const struct checkpoint_world *, const char *path,
                               struct checkpoint_textfile *);
 void checkpoint_textfile_close(struct checkpoint_textfile *);
 
-/* The molecules of this rank's lines; all ranks together have as many as the header says. */
+/* Reads the molecules in this rank's lines; their number on all ranks is that in the header. */
 bool checkpoint_textfile_read(const struct checkpoint_world *, struct checkpoint_textfile *,
                               struct checkpoint_particles *);
 

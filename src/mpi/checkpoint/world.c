@@ -1,4 +1,4 @@
-/* world.c - all ranks */
+/* world.c - all ranks, and their messages */
 #include "world.h"
 #include "lemon.h"
 #include "text.h"
@@ -11,7 +11,7 @@ enum {
     SAID_BYTES = 512,
 };
 
-/* What the library has said first since the last call of checkpoint_lemon(). */
+/* The first message of the library since the last call of checkpoint_lemon(). */
 static char said[SAID_BYTES];
 
 static void take_message(const char *text, void *context)
@@ -66,7 +66,7 @@ bool checkpoint_report(const struct checkpoint_world *world, const char *path,
     return false;
 }
 
-/* Of a code that the library says nothing about. */
+/* Returns a text for a code without a message of the library. */
 static const char *word_for(int code)
 {
     static char text[32];
@@ -74,7 +74,7 @@ static const char *word_for(int code)
     return code == LEMON_EOF ? "no checkpoint in it" : text;
 }
 
-/* Without "lemon: rank N: ", which is the library's. */
+/* Skips the library's prefix "lemon: rank N: ". */
 static const char *reason_in(const char *text)
 {
     int prefix = 0;

@@ -1,6 +1,4 @@
-/*
- * world.h - all ranks: one message for what any of them has met
- */
+/* world.h - all ranks, and one message for the errors of all of them */
 #ifndef CHECKPOINT_WORLD_H
 #define CHECKPOINT_WORLD_H
 
@@ -22,36 +20,36 @@ enum {
 };
 
 struct checkpoint_world {
-    int rank, ranks; /* of MPI_COMM_WORLD */
+    int rank, ranks; /* in MPI_COMM_WORLD */
 };
 
-/* Also tells the library to give its messages to checkpoint_lemon(). */
+/* Sets the ranks, and collects the library's messages for checkpoint_lemon(). */
 void checkpoint_world_set(struct checkpoint_world *);
 
-/* "lime-checkpoint: text" on stderr: one line, with nothing in it that steers a terminal. By
- * the rank that calls. */
+/* Prints "lime-checkpoint: text" to stderr as one line without control characters. Any rank may
+ * call it. */
 __attribute__((format(printf, 1, 2))) void checkpoint_say(const char *format, ...);
 
-/* The same, and ends the job. */
+/* Prints the reason and aborts the job. */
 void checkpoint_abort(const char *reason) __attribute__((noreturn));
 
-/* As realloc(), `count` items of `bytes`; never NULL: a rank without memory ends the job. */
+/* Reallocates data to `count` items of `bytes` bytes; never NULL: aborts the job instead. */
 void *checkpoint_allocate(void *data, int64_t count, int64_t bytes);
 
-/* Collective. Rank 0 says what the lowest rank with an error has met: "lime-checkpoint: path:
- * error". An empty error is none, path may be NULL. Returns whether nobody has one. */
+/* Rank 0 prints the error of the lowest rank that has one: "lime-checkpoint: path: error". ""
+ * means no error; path may be NULL. Returns true if no rank has an error. Collective. */
 bool checkpoint_report(const struct checkpoint_world *, const char *path, const char *error);
 
-/* The same for `code` of a call of Lemon, which each rank has got: the reason is the library's
- * own message. action: "read", or NULL. */
+/* Reports the `code` of a Lemon call that each rank made, with the library's own message as the
+ * reason. action: "read", or NULL. Otherwise as checkpoint_report(). */
 bool checkpoint_lemon(const struct checkpoint_world *, const char *path, const char *action,
                       int code);
 
-/* The same value on all ranks: rank 0's. And their sum. */
+/* Return, on all ranks, rank 0's value, and the sum of all values. */
 int checkpoint_agree(int value);
 int64_t checkpoint_sum(int64_t value);
 
-/* What MPI calls this error. */
+/* Returns MPI's text for this error. */
 const char *checkpoint_mpi_text(int error, char text[CHECKPOINT_ERROR_BYTES]);
 
 #endif

@@ -1,4 +1,4 @@
-/* canonical.c - the worked example of the Lemon paper, as it stands there (section 3) */
+/* canonical.c - the worked example of the Lemon paper (section 3), unchanged */
 #include <stdio.h>
 #include <mpi.h>
 #include <lemon.h>

@@ -1,9 +1,9 @@
 /*
- * parallel.c - a lattice of characters, written and read again, first by the calls that wait
- * and then by the non-blocking ones
+ * parallel.c - write and read a lattice of characters, first with blocking and then with
+ * non-blocking calls
  *
- * Every rank has 4 x 4 x 4 x 4 sites with one character each: '0' for rank 0, '1' for rank 1
- * and so on. So the file shows which sites each rank holds and in what order they are stored.
+ * Each rank has 4 x 4 x 4 x 4 sites with one character each: '0' for rank 0, '1' for rank 1 and
+ * so on. So the file shows which sites each rank holds and in what order they are stored.
  */
 #include "sample.h"
 
@@ -15,7 +15,7 @@ enum {
     LOCAL_SITES = 256,
 };
 
-/* On disk the communicator's dimension 0 is slowest, then 3, then 1; 2 is fastest. */
+/* In the file the communicator's dimension 0 is slowest, then 3, then 1; 2 is fastest. */
 static int const mapping[DIMS] = {0, 3, 1, 2};
 
 static MPI_Comm make_grid(int *lattice)
@@ -70,7 +70,7 @@ static void read_lattice(MPI_Comm cartesian, char const *name, int const *lattic
         sample_check(
             lemonReadLatticeParallelNonBlockingMapped(r, data, sizeof *data, lattice, mapping),
             "lemonReadLatticeParallelNonBlockingMapped");
-        /* Here the program can compute. The data are not there yet. */
+        /* Here the program can compute, but must not use the data yet. */
         sample_check(lemonFinishReading(r), "lemonFinishReading");
     } else {
         sample_check(lemonReadLatticeParallelMapped(r, data, sizeof *data, lattice, mapping),

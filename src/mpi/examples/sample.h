@@ -1,6 +1,4 @@
-/*
- * sample.h - what the sample programs share: a file opened, and an end where something fails
- */
+/* sample.h - functions of the sample programs: open a file, and end the program on an error */
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
@@ -8,8 +6,7 @@
 #include <mpi.h>
 #include <stdio.h>
 
-/* Ends the program if a call of Lemon gave another code than LEMON_SUCCESS. The code is the
- * same on all ranks. */
+/* Aborts the program if a Lemon call returned an error. The code is the same on all ranks. */
 static inline void sample_check(int code, char const *call)
 {
     if (code == LEMON_SUCCESS)
@@ -18,7 +15,7 @@ static inline void sample_check(int code, char const *call)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* Creates a new file; ends the program if there is one of this name. */
+/* Creates a new file; aborts the program if a file of this name exists. */
 static inline void sample_open_for_writing(MPI_Comm comm, char const *name, MPI_File *fp)
 {
     int mode = MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL;

@@ -1,9 +1,8 @@
 /*
- * xlf.c - a record of text, written and read again, first by the calls that wait and then by
- * the non-blocking ones
+ * xlf.c - write and read a text record, first with blocking and then with non-blocking calls
  *
- * The record is like the one in which tmLQCD describes a configuration. The time in it is
- * SOURCE_DATE_EPOCH of the environment where that is set, so that a file can be made again.
+ * The record is like the one in which tmLQCD describes a configuration. Its time is the
+ * environment variable SOURCE_DATE_EPOCH, if set, so that a file can be reproduced.
  */
 #include "sample.h"
 
@@ -15,7 +14,7 @@ enum {
     MESSAGE_BYTES = 512,
 };
 
-/* The same on all ranks: they must agree on the length of the record. */
+/* Returns the same time on all ranks: they must agree on the length of the record. */
 static time_t time_of_rank_0(void)
 {
     char const *epoch = getenv("SOURCE_DATE_EPOCH");
@@ -56,11 +55,11 @@ static void write_message(char const *name, char *message, int non_blocking)
     MPI_File_close(&fp);
 }
 
-/* Every rank gets all of it. */
+/* Each rank reads the whole record. */
 static void read_message(char const *name, char *message, int non_blocking)
 {
     MPI_File fp;
-    MPI_Offset bytes = MESSAGE_BYTES - 1; /* or what the record has, if that is less */
+    MPI_Offset bytes = MESSAGE_BYTES - 1; /* or the record's length, if that is less */
     sample_open_for_reading(MPI_COMM_WORLD, name, &fp);
     LemonReader *r = lemonCreateReader(&fp, MPI_COMM_WORLD);
     sample_check(lemonReaderNextRecord(r), "lemonReaderNextRecord");
@@ -69,7 +68,7 @@ static void read_message(char const *name, char *message, int non_blocking)
     if (non_blocking) {
         sample_check(lemonReaderReadDataNonBlocking(message, &bytes, r),
                      "lemonReaderReadDataNonBlocking");
-        /* Here the program can compute. The message is not there yet. */
+        /* Here the program can compute, but must not use the message yet. */
         sample_check(lemonFinishReading(r), "lemonFinishReading");
     } else {
         sample_check(lemonReaderReadData(message, &bytes, r), "lemonReaderReadData");

@@ -1,7 +1,7 @@
 /*
- * lemon_benchmark.c - how fast Lemon writes and reads a lattice, and whether it does so rightly
+ * lemon_benchmark.c - measure how fast Lemon writes and reads a lattice, and verify the data
  *
- * Every step is agreed on by all processes: they go on together or end together.
+ * All processes agree on the success of each step: they continue together or end together.
  */
 #include "lemon.h"
 #include "limeoutput.h"
@@ -23,14 +23,14 @@
 #include <unistd.h>
 
 enum {
-    SITE_BYTES = 72 * 8, /* 4 complex 3x3 matrices: a gauge configuration's */
+    SITE_BYTES = 72 * 8, /* 4 complex 3x3 matrices, as in a gauge configuration */
     INFO_BYTES = 256,
-    L_MAX = 1 << 30, /* 2 L is an int */
+    L_MAX = 1 << 30, /* 2 L must fit in an int */
     MEASUREMENTS_MAX = 1000000,
 };
 
 #define DATA_TYPE "benchmark"
-#define INFO_TYPE "benchmark-info" /* so that the data of a kept file can be checked */
+#define INFO_TYPE "benchmark-info" /* needed to check the data of a kept file */
 
 struct arguments {
     const char *file;
@@ -47,7 +47,7 @@ struct bench {
     int64_t bytes;   /* of the whole lattice */
     char *data;      /* of this process */
     uint64_t seed;   /* of the first measurement */
-    double *writing; /* seconds, of each measurement */
+    double *writing; /* seconds of each measurement */
     double *reading;
 };
 
@@ -86,7 +86,7 @@ static bool parse_number(const char *text, int most, int *number)
     return *text && !*end && value >= 1 && value <= most;
 }
 
-/* False: they are wrong. */
+/* Returns false if the arguments are wrong. */
 static bool parse_arguments(int argc, char **argv, struct arguments *options)
 {
     static const struct option names[] = {{"checksum", no_argument, NULL, 'c'},
@@ -132,7 +132,7 @@ static double mean_of(const double *values, int n)
     return sum / n;
 }
 
-/* The root of the mean square of what separates them from their mean. */
+/* Returns the standard deviation of the n values. */
 static double deviation_of(const double *values, int n)
 {
     double mean = mean_of(values, n), sum = 0;
@@ -143,9 +143,9 @@ static double deviation_of(const double *values, int n)
 
 /* ---- data ---- */
 
-/* Each byte is a function of the seed and of its place in the whole lattice. So what was read
- * is compared without a copy of what was written, and the file is the same whatever the number
- * of processes. */
+/* Each byte depends only on the seed and its offset in the whole lattice. So the data are
+ * compared without a copy of what was written, and the file does not depend on the number of
+ * processes. */
 static void fill(const struct bench *b, uint64_t seed)
 {
     int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank);
@@ -156,7 +156,8 @@ static void fill(const struct bench *b, uint64_t seed)
     }
 }
 
-/* How many bytes are wrong; *first is where the first of them is in this process's part. */
+/* Returns the number of wrong bytes, and in *first the first one's offset in this process's
+ * part. */
 static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
 {
     int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank), bytes = 0;
@@ -172,8 +173,8 @@ static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
     return bytes;
 }
 
-/* The seed and the whole lattice as text, for a file that is kept; its length. And back: false
- * if it is something else. */
+/* Print the seed and the whole lattice as text, for a kept file, and return its length; parse
+ * the text, and return false if it is something else. */
 static int print_info(const struct bench *b, uint64_t seed, char text[INFO_BYTES])
 {
     const int *l = b->lattice.lattice;
@@ -189,9 +190,9 @@ static bool parse_info(struct bench *b, const char *text)
            l[0] > 0 && l[1] > 0 && l[2] > 0 && l[3] > 0;
 }
 
-/* ---- what all processes do together ---- */
+/* ---- collective calls and messages ---- */
 
-/* "lemon_benchmark: text" on stderr: one line, with nothing in it that steers a terminal. */
+/* Prints "lemon_benchmark: text" to stderr as one line without control characters. */
 __attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
 {
     va_list args;
@@ -206,7 +207,7 @@ static void report(const struct bench *b, const char *action, const char *reason
         complain("%s: %s: %s", b->options.file, action, reason);
 }
 
-/* Whether all processes can go on; rank 0 tells why not. Collective. */
+/* Returns true if all processes can continue; otherwise rank 0 prints why not. Collective. */
 static bool all(const struct bench *b, bool good, const char *action, const char *reason)
 {
     int everyone = good;
@@ -216,7 +217,7 @@ static bool all(const struct bench *b, bool good, const char *action, const char
     return everyone;
 }
 
-/* The same for a code of Lemon, which is the same on all processes already. */
+/* The same for a code of Lemon, which is already the same on all processes. */
 static bool lemon(const struct bench *b, int code, const char *action)
 {
     char reason[64];
@@ -226,7 +227,7 @@ static bool lemon(const struct bench *b, int code, const char *action)
     return code == LEMON_SUCCESS;
 }
 
-/* On rank 0. */
+/* Prints on rank 0. */
 __attribute__((format(printf, 2, 3))) static void say(const struct bench *b, const char *format,
                                                       ...)
 {
@@ -280,7 +281,7 @@ static int check_existing(const struct arguments *o)
     if (fd < 0)
         return fd == -EBUSY ? LIMEFILE_E_OUTPUT_LOCKED : fd;
     int err = limefile_check_fd(fd);
-    close(fd); /* MPI libraries have locks of their own */
+    close(fd); /* MPI libraries use their own locks */
     return err;
 }
 
@@ -358,7 +359,7 @@ static bool find_record(const struct bench *b, LemonReader *r, const char *type)
     return all(b, false, type, "no such record");
 }
 
-/* What the data have, against the record of it. */
+/* Compares the checksum of the data with the checksum record. */
 static bool compare_checksum(const struct bench *b, LemonReader *r, LemonChecksum sum)
 {
     LemonChecksum stored = {0, 0};
@@ -392,7 +393,7 @@ static bool read_data(const struct bench *b, LemonReader *r, double *seconds)
 static bool measure_reading(const struct bench *b, double *seconds)
 {
     MPI_File fp;
-    /* What is not read cannot be right by chance. */
+    /* Preset the data, so that unread bytes cannot be right by chance. */
     memset(b->data, 0xff, (size_t)bench_pattern_rank_bytes(&b->lattice, b->rank));
     if (!open_file(b, MPI_MODE_RDONLY, &fp))
         return false;
@@ -453,7 +454,7 @@ static bool allocate(struct bench *b)
     return all(b, b->data && b->writing && b->reading, "lattice", "not enough memory");
 }
 
-/* Data of their own for each run, so that nothing left from another one can pass for them. */
+/* Each run has its own data, so that those of an earlier run cannot pass for them. */
 static void choose_seed(struct bench *b)
 {
     struct timespec now;
@@ -462,14 +463,14 @@ static void choose_seed(struct bench *b)
     MPI_Bcast(&b->seed, 1, MPI_UINT64_T, 0, b->cartesian);
 }
 
-/* ---- what is printed ---- */
+/* ---- results ---- */
 
 static void say_sizes(const struct bench *b)
 {
     const int *whole = b->lattice.lattice;
     char size[LIMEFILE_SIZE_BYTES];
     struct lemon_box local;
-    bench_pattern_box(&b->lattice, 0, &local); /* the largest */
+    bench_pattern_box(&b->lattice, 0, &local); /* rank 0 has the largest part */
     say(b, "Benchmark on a block of data %s in size,\n",
         limefile_text_size((double)b->bytes, 2, size));
     say(b, "representing a %d x %d x %d x %d lattice", whole[0], whole[1], whole[2], whole[3]);
@@ -515,7 +516,8 @@ static void say_results(const struct bench *b, int wrong)
 
 /* ---- the measurements ---- */
 
-/* Whether what was read is right on all processes; each names its own fault. Collective. */
+/* Returns whether the data read are right on all processes; each prints its own error.
+ * Collective. */
 static bool check_data(const struct bench *b, uint64_t seed)
 {
     int64_t first = 0, wrong[2] = {count_wrong(b, seed, &first)};
@@ -535,7 +537,7 @@ static bool check_data(const struct bench *b, uint64_t seed)
 
 static bool measure(const struct bench *b, int i, bool *right)
 {
-    /* A kept file has one seed, a written one that of its measurement. */
+    /* A kept file has one seed; otherwise each measurement has its own. */
     uint64_t seed = b->options.read ? b->seed : b->seed + (uint64_t)i;
     say(b, "Measurement %d of %d.\n", i + 1, b->options.measurements);
     if (!b->options.read) {
@@ -570,7 +572,7 @@ static bool run(struct bench *b)
     return wrong == 0;
 }
 
-/* After a failure the file is left, to be looked at. */
+/* After a failure the file is kept for inspection. */
 static bool remove_file(const struct bench *b)
 {
     if (b->options.read || b->options.keep)
@@ -607,7 +609,7 @@ int main(int argc, char **argv)
     } else {
         status = start(&options);
     }
-    errno = EIO; /* an earlier failure has left no better reason */
+    errno = EIO; /* the errno of an earlier failure is lost */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         complain("standard output: write: %s", strerror(errno));
         status = status ? status : 1;

@@ -1,4 +1,4 @@
-/* cells.c - what lime check and lime info say of checkpoints of particles */
+/* cells.c - compare and print checkpoints of particles, for lime check and lime info */
 #define _GNU_SOURCE
 #include "cells.h"
 #include "fieldcheck.h"
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a record of particles. */
+/* The result for one record of particles. */
 struct cells_result {
     uint64_t ordinal, cells, bad;
-    uint64_t first[LIMECELLS_DIMS]; /* the first bad one */
+    uint64_t first[LIMECELLS_DIMS]; /* the coordinates of the first bad cell */
     enum limefile_verdict verdict;
 };
 
@@ -27,7 +27,7 @@ static json_t *result_json(const struct cells_result *r)
                      r->bad ? jsonout_integers(r->first, LIMECELLS_DIMS) : NULL);
 }
 
-/* Why its particles cannot be compared; NULL if they can. */
+/* Returns why the particles cannot be compared; NULL if they can. */
 static const char *reason_of(const struct limecheckpoint *p, enum limefile_verdict *verdict)
 {
     *verdict = LIMEFILE_UNVERIFIED;
@@ -121,7 +121,7 @@ bool cells_any(const struct limefile_index *index)
                                   &first, &count) == 0;
 }
 
-/* No more digits than it takes to read the same number. */
+/* Writes the fewest digits from which strtod() reads the same number. */
 static const char *number(double x, char out[NUMBER_MAX])
 {
     for (int digits = 15; digits <= 17; digits++) {
@@ -132,7 +132,7 @@ static const char *number(double x, char out[NUMBER_MAX])
     return out;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void tell_domain(const struct limecells *c)
 {
@@ -205,9 +205,9 @@ void cells_tell(const struct limecheckpoint *p)
         tell_value("size", "%s", tell_bytes(p->data.bytes, size));
 }
 
-/* ---- for scripts ---- */
+/* ---- JSON ---- */
 
-/* A number that is not finite is null. */
+/* A number that is not finite becomes null. */
 static json_t *reals_json(const double numbers[LIMECELLS_DIMS])
 {
     return json_pack("[o?, o?, o?]", json_real(numbers[0]), json_real(numbers[1]),

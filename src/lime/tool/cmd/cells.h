@@ -1,4 +1,4 @@
-/* cells.h - what lime info says of checkpoints of particles; lime check: fieldcheck.h */
+/* cells.h - print checkpoints of particles for lime info; lime check uses fieldcheck.h */
 #ifndef CELLS_H
 #define CELLS_H
 
@@ -6,13 +6,13 @@
 
 #include <jansson.h>
 
-/* True of the records that checkpoints consist of. */
+/* True if records of this type are part of a checkpoint. */
 bool cells_is_type(const char *type);
 
-/* Whether the container has data of checkpoints. */
+/* True if the container has the data record of at least one checkpoint. */
 bool cells_any(const struct limefile_index *);
 
-/* A paragraph for people; a JSON object. */
+/* Prints the checkpoint as a paragraph of text; returns it as a new JSON object. */
 void cells_tell(const struct limecheckpoint *);
 json_t *cells_json(const struct limecheckpoint *);
 

@@ -1,4 +1,4 @@
-/* check.h - lime check: what is found out about one file */
+/* check.h - lime check: examine one file and print the result */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -13,38 +13,38 @@
 
 struct check_options {
     bool quiet, json;
-    bool lines;        /* JSON: an object a line */
-    bool data;         /* compare checksums, too */
-    bool physics;      /* compute plaquette and link trace of configurations, too */
-    bool strict;       /* warnings and what is unverified are bad */
-    bool list_skipped; /* name the files that are skipped */
-    bool all;          /* a file in a directory that is not a container is bad */
+    bool lines;        /* JSON: one object per line */
+    bool data;         /* also compare checksums */
+    bool physics;      /* also compute plaquette and link trace of configurations */
+    bool strict;       /* warnings and unverified data count as bad */
+    bool list_skipped; /* print the names of skipped files */
+    bool all;          /* in a directory, a file that is not a container counts as bad */
     unsigned threads;
 };
 
-/* Path, options and progress are the caller's. The rest is zero to begin with. */
+/* The caller sets path, options, qcdml, progress and optional, and zeroes the rest. */
 struct check {
     const char *path;
     const struct check_options *options;
-    struct qcdml_check *qcdml; /* or NULL; compared by who prints it */
+    struct qcdml_check *qcdml; /* or NULL; the caller compares it and prints the result */
     struct progress *progress; /* or NULL */
-    bool optional;             /* if it is not a container, it is skipped */
+    bool optional;             /* skip the file if it is not a container */
 
     enum limefile_verdict verdict;
-    const char *format;  /* if it is not a container: "nersc", "milc", "openqcd" */
-    const char *error;   /* why it could not be read, or NULL; not owned */
-    const char *skipped; /* why it is skipped, or NULL; not owned */
+    const char *format;  /* if it is not a container: "nersc", "milc" or "openqcd" */
+    const char *error;   /* why the file could not be read, or NULL; not owned */
+    const char *skipped; /* why the file is skipped, or NULL; not owned */
     uint64_t warnings, deviations, faults;
     uint64_t records, size;
     uint32_t messages;
-    int fault;                         /* the code that ended the container, or 0 */
-    bool read_failed;                  /* a part of it cannot be read */
-    bool has_data;                     /* that --data would have read */
+    int fault;                         /* the error code at which the container ends, or 0 */
+    bool read_failed;                  /* a part of the file cannot be read */
+    bool has_data;                     /* the file has data that --data would read */
     struct check_counts sums, physics; /* physics: of configurations */
-    uint64_t summed;                   /* bytes that were read for sums and for physics */
+    uint64_t summed;                   /* bytes read for checksums and for physics */
 };
 
-/* Examines the file and prints all about it; sets its verdict. */
+/* Examines the file, prints the findings and sets check->verdict. */
 void check_file(struct check *);
 
 #endif

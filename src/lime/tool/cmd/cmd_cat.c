@@ -1,4 +1,4 @@
-/* cmd_cat.c - lime cat: the data of records, or of a face of them, on standard output */
+/* cmd_cat.c - lime cat: write the data of records, as stored or exported, to standard output */
 #define _GNU_SOURCE
 #include "container.h"
 #include "copy.h"
@@ -12,7 +12,7 @@
 
 struct limefile_face;
 
-/* One file of a face, opened. */
+/* An open file of a struct limefile_face, an export format of one record. */
 struct facecat {
     const struct container *c;
     struct limefile_record record;
@@ -26,11 +26,11 @@ enum {
     BUFFER_BYTES = 256 * 1024,
 };
 
-/* A word taken apart. */
+/* A parsed operand. */
 struct named {
     struct limefile_facename name;
     char *record;     /* owned */
-    const char *rest; /* what is in the directory; NULL: the face itself */
+    const char *rest; /* the path in the face's directory; NULL: the face itself */
 };
 
 static bool take_apart(const char *word, struct named *out)
@@ -73,7 +73,7 @@ static int field_of(const struct container *c, const struct limefile_record *rec
     return 0;
 }
 
-/* By its path in the directory: at most two names. */
+/* Finds a file by its path in the directory, of at most two names. */
 static bool find_in(const struct limefile_face *face, const char *path, uint64_t *number)
 {
     uint64_t parent = 0;
@@ -90,7 +90,7 @@ static bool find_in(const struct limefile_face *face, const char *path, uint64_t
     return limefile_face_find(face, parent, path, number);
 }
 
-/* A whole file's header has figures of all data. */
+/* Some export formats put figures of all data, such as a checksum, in the header. */
 static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct facecat *f = context;
@@ -142,9 +142,9 @@ static bool open_named(struct facecat *out, const struct named *named, const cha
     return !entry.directory && prepare(out);
 }
 
-/* `word` is a record as select_record() takes it with a face's suffix, and, where that is a
- * directory, what is in it: "ildg-binary-data.npy", "3.t/000". 1; 0: it is no such name, or a
- * record has it; < 0 after a message. facecat_close() whatever it was. */
+/* Opens `word`, a record as in select_record() with a face's suffix and, if the face is a
+ * directory, a path in it: "ildg-binary-data.npy", "3.t/000". Returns 1; 0 if it is not such a
+ * name or a record has that name; < 0 after a message. Call facecat_close() in any case. */
 static int facecat_open(const struct container *c, const char *word, struct facecat *out)
 {
     struct named named;
@@ -170,7 +170,7 @@ static ssize_t read_record(void *context, void *buf, size_t n, uint64_t offset,
     return limefile_fd_read(f->c->fd, buf, n, f->record.data_offset + offset);
 }
 
-/* A piece through memory. */
+/* Copies data that the face computes, through a buffer. */
 static int put_made(const struct facecat *f, struct limefile_copy *copy, uint64_t offset)
 {
     static _Alignas(4096) char buffer[BUFFER_BYTES];
@@ -256,7 +256,7 @@ static bool parse_range(const char *text, struct range *r)
     return r->to_end || number_parse_size(colon + 1, strlen(colon + 1), &r->bytes);
 }
 
-/* Cuts the record's data down to the range; false after a message. */
+/* Restricts the copy to the range; returns false after a message. */
 static bool apply_range(const struct container *c, const struct limefile_record *record,
                         const struct range *r, struct limefile_copy *copy)
 {

@@ -1,9 +1,9 @@
 /*
- * cmd_check.c - lime check: every deviation of containers from the format, and their sums
+ * cmd_check.c - lime check: report deviations of containers from the format, and bad checksums
  *
- * The structure of a file is followed first. What is found there is kept until it is known what
- * the records mean, so that all is told in the order of the file. Data come last: they can take
- * minutes.
+ * The first pass scans the structure and collects its findings. They are printed only after the
+ * metadata are parsed, so that all findings appear in file order. The data come last: reading
+ * them can take minutes.
  */
 #define _GNU_SOURCE
 #include "check.h"
@@ -55,9 +55,9 @@ static void check_report(struct check *check, const struct limefile_finding *fin
         finding_message(check->path, finding, warning);
 }
 
-/* ---- the line at the end ---- */
+/* ---- the summary line ---- */
 
-/* "; checksums: 2 right, 1 wrong" */
+/* Formats "; checksums: 2 right, 1 wrong". */
 static void counts_text(const char *what, const char *const names[3],
                         const struct check_counts *is, const char *none, char buf[COUNTS_MAX])
 {
@@ -130,7 +130,7 @@ static void begin_json(const struct check *c)
                     ", \"findings\": [");
 }
 
-/* What follows the findings. */
+/* Prints the members that follow the findings. */
 static void end_json(const struct check *c, const struct data_check *data)
 {
     json_t *counts = json_pack(
@@ -156,7 +156,7 @@ static void end_json(const struct check *c, const struct data_check *data)
 
 /* ---- files that are not examined ---- */
 
-/* Prints the verdict on a file that was not examined: `error` or `skipped` says why. */
+/* Prints the verdict on a file that was not examined; `error` or `skipped` gives the reason. */
 static void check_unexamined(struct check *c)
 {
     bool bad = c->skipped && c->options->all && c->optional;
@@ -172,30 +172,30 @@ static void check_unexamined(struct check *c)
     }
 }
 
-/* One file while it is open. */
+/* The state of one file while it is open. */
 struct look {
     struct check *check;
     struct container c;
     struct limefile_fields fields;
 
-    /* Findings of structure, until those of meaning are known, which go between them. */
+    /* Findings about the structure, collected before those about the metadata are known. */
     struct limefile_finding *found;
     size_t found_count, found_capacity;
     bool lacks_memory;
 
-    /* Findings of meaning, which wait for their turn: those of the fields, and (--strict) what
-     * is demanded of them. */
-    size_t told, demanded; /* findings; fields */
+    /* Findings about metadata, not yet reported: of fields, and (--strict) what a field lacks.
+     */
+    size_t told, demanded; /* findings reported; fields checked for requirements */
     struct limefile_finding demand[2];
     unsigned demands;
 
-    /* Those of checkpoints, found as they are asked for. */
+    /* Findings about checkpoints, computed one at a time. */
     struct limecheckpoint_findings walk;
-    struct limefile_finding of_cells; /* the next one, */
-    bool waits;                       /* if it has been found; its reason lives in `walk` */
-    int cells;                        /* 1; 0: there are no more; < 0: an error */
+    struct limefile_finding of_cells; /* the next one, if `waits`; its text is in `walk` */
+    bool waits;
+    int cells; /* 1: there may be more; 0: no more; < 0: an error */
 
-    struct limefile_finding beginning; /* of a file that does not begin with a header */
+    struct limefile_finding beginning; /* for a file that does not begin with a header */
 
     struct data_check data;
 };
@@ -209,7 +209,7 @@ static int compare_findings(const struct limefile_finding *x, const struct limef
     return (x->code > y->code) - (x->code < y->code);
 }
 
-/* The next thing that is demanded of a field, or NULL. */
+/* Returns the next missing requirement of a field, or NULL. */
 static const struct limefile_finding *next_demand(struct look *look)
 {
     struct limefile_finding *demand = look->demand;
@@ -224,7 +224,7 @@ static const struct limefile_finding *next_demand(struct look *look)
     return look->demands ? demand : NULL;
 }
 
-/* The next one of a checkpoint, or NULL. */
+/* Returns the next finding about a checkpoint, or NULL. */
 static const struct limefile_finding *next_of_cells(struct look *look)
 {
     if (!look->waits && look->cells == 1) {
@@ -234,7 +234,7 @@ static const struct limefile_finding *next_of_cells(struct look *look)
     return look->waits ? &look->of_cells : NULL;
 }
 
-/* The first one that waits, if it stands before that offset; it does not wait any more. */
+/* Removes the first pending finding if its offset is less than `before`. */
 static bool take_waiting(struct look *look, uint64_t before, struct limefile_finding *out)
 {
     const struct limefile_finding *first = next_demand(look), *cells = next_of_cells(look);
@@ -265,7 +265,7 @@ static void report_waiting(struct look *look, uint64_t before)
         check_report(look->check, &finding);
 }
 
-/* ---- structure and meaning ---- */
+/* ---- structure and metadata ---- */
 
 static void keep(void *context, const struct limefile_finding *finding)
 {
@@ -296,7 +296,7 @@ static int understand(struct look *look)
     return err ? err : limefile_fields_build(source, look->c.index, &look->fields);
 }
 
-/* In the order of the file. */
+/* Reports all findings in file order. */
 static int report_all(struct look *look)
 {
     struct check *check = look->check;
@@ -369,18 +369,18 @@ static int verify(struct look *look)
     return !err && data->physical ? physics_check(data) : err;
 }
 
-/* A file in another format, all of it. */
+/* Checks a whole file in another format. */
 static int verify_gauge(struct look *look)
 {
     int err = look->c.source->ops->size(look->c.source, &look->check->size);
     return err ? err : gauge_check(&look->data);
 }
 
-/* ---- the kind of the file ---- */
+/* ---- kind of file ---- */
 
-/* Finds out what there is to examine: a container (1); a file in another format, or one whose
- * beginning is damaged (0, with check->format or look->beginning); or nothing (0, with the
- * reason in check->skipped or check->error). Returns < 0 if it cannot be read. */
+/* Determines what to examine: a container (1); a file in another format or with a damaged
+ * beginning (0, sets check->format or look->beginning); or nothing (0, with the reason in
+ * check->skipped or check->error). Returns < 0 if the file cannot be read. */
 static int classify(struct look *look)
 {
     static const char container[] = "not a LIME container";
@@ -409,7 +409,7 @@ static int classify(struct look *look)
     return kind;
 }
 
-/* ---- all of it ---- */
+/* ---- one file ---- */
 
 static int examine_container(struct look *look)
 {
@@ -419,7 +419,7 @@ static int examine_container(struct look *look)
     return err ? err : verify(look);
 }
 
-/* What classify() has called 0. */
+/* Examines a file for which classify() returned 0. */
 static int examine_other(struct look *look)
 {
     struct check *check = look->check;
@@ -561,7 +561,7 @@ struct options {
     const char *qcdml;
 };
 
-/* What the line at the end counts. */
+/* The sums that the last line prints. */
 struct totals {
     uint64_t verdicts[LIMEFILE_UNREADABLE + 1];
     uint64_t files, warnings, bytes, summed;
@@ -570,7 +570,7 @@ struct totals {
 
 /* ---- all files ---- */
 
-/* What becomes of one file. */
+/* The result for one file. */
 struct outcome {
     enum limefile_verdict verdict;
     uint64_t warnings, size, summed;
@@ -611,7 +611,7 @@ static void print_totals_json(const struct totals *t)
     putchar('\n');
 }
 
-/* How often the data are read, for the progress bar. */
+/* Returns how often the data are read, for the progress bar. */
 static unsigned count_passes(const struct options *o)
 {
     return o->check.data && o->check.physics ? 2 : 1;
@@ -620,10 +620,10 @@ static unsigned count_passes(const struct options *o)
 struct checks {
     const struct pathlist *list;
     const struct options *options;
-    struct outcome *outcomes; /* one for each file, shared with the processes that write them */
+    struct outcome *outcomes; /* one per file, in memory shared with the worker processes */
 };
 
-/* Where the outcome for a file goes. */
+/* Returns where the outcome of the file is stored. */
 static struct outcome *find_outcome(const struct checks *all, const struct pathlist_item *item)
 {
     return &all->outcomes[item - all->list->items];
@@ -670,7 +670,7 @@ static int check_one(const struct checks *all, const struct pathlist_item *item,
     return worse_status(qcdml.status, verdict_status(check.verdict));
 }
 
-/* A single file has a progress bar of its own. */
+/* A single file has its own progress bar. */
 static int work(void *context, const struct pathlist_item *item, unsigned threads)
 {
     const struct checks *all = context;

@@ -1,4 +1,4 @@
-/* cmd_checksum.c - lime checksum: SciDAC checksums computed, compared, and added */
+/* cmd_checksum.c - lime checksum: compute, compare and add SciDAC checksums */
 #define _GNU_SOURCE
 #include "container.h"
 #include "edit.h"
@@ -19,20 +19,20 @@
 enum sum_action { SUM_UNTOUCHED, SUM_ADDED, SUM_REPLACED };
 
 struct sum_item {
-    struct limefile_field field;        /* as the options say, or the file */
-    char type[LIMEFILE_TYPE_BYTES + 1]; /* of its record, whose own is the index's */
+    struct limefile_field field;        /* with the sites that the options or the file give */
+    char type[LIMEFILE_TYPE_BYTES + 1]; /* a copy: the field's type is in the index */
     struct limefile_checksum sum;
-    bool is_cksum; /* `cksum` is known, which is compared with nothing */
+    bool is_cksum; /* `cksum` is known; it is compared with nothing */
     uint32_t cksum;
-    bool summed;                   /* `sum` is known; if not, after a message */
-    enum limefile_verdict verdict; /* docs/verdicts.md */
+    bool summed;                   /* `sum` is known; if false, a message was printed */
+    enum limefile_verdict verdict; /* see docs/verdicts.md */
     enum sum_action action;
 };
 
 struct checksum_options {
     bool json, add, replace, cksum;
     unsigned threads;
-    uint64_t site_bytes, sites; /* 0: as the file says */
+    uint64_t site_bytes, sites; /* 0: as the file states */
     const char *path;
     char **words;
     size_t word_count;
@@ -40,7 +40,7 @@ struct checksum_options {
 
 static const char *const action_words[] = {NULL, "added", "replaced"};
 
-/* ---- the answer ---- */
+/* ---- output ---- */
 
 static void print_text(const struct sum_item *item)
 {
@@ -91,7 +91,7 @@ static json_t *item_json(const struct sum_item *item)
     return json;
 }
 
-/* The i-th of all that are printed. */
+/* Prints item i of all that are printed. */
 static void print_item(const struct checksum_options *o, const struct sum_item *item, size_t i)
 {
     if (o->json)
@@ -115,7 +115,7 @@ static void end_items(const struct checksum_options *o)
 
 static const char type[] = "scidac-checksum";
 
-/* A checksum belongs to the data before it in its message. */
+/* A reader assigns a checksum to the data before it in the same message. */
 static bool may_come_last(const struct edit *edit, const struct limefile_fields *fields,
                           const struct limefile_field *field)
 {
@@ -127,8 +127,8 @@ static bool may_come_last(const struct edit *edit, const struct limefile_fields 
            last_field.record.ordinal == field->record.ordinal;
 }
 
-/* Adds a record. It comes last, if nothing between the data and the end of the container could
- * take it for its own; else behind the data, for which the container is written anew. */
+/* Adds a checksum record. It is appended if readers then assign it to the right data; otherwise
+ * it is inserted behind the data, for which the whole container is rewritten. */
 static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
                         const struct limefile_field *field, const struct limefile_checksum *sum)
 {
@@ -140,7 +140,7 @@ static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
                        &(struct limefile_insert){type, sizeof type - 1, xml, n});
 }
 
-/* Other data in a record that is there; in place if they fit, filled up with blanks. */
+/* Replaces the data of a checksum record, in place if they fit, padded with blanks. */
 static int checksum_replace(struct edit *edit, uint64_t ordinal,
                             const struct limefile_checksum *sum)
 {
@@ -190,9 +190,9 @@ static const char help[] =
     "with; 1 a sum is bad, or could not be computed or added; 2 wrong usage, or FILE\n"
     "cannot be read or is not a container. --cksum and --add compare nothing: 0.\n";
 
-/* ---- which records ---- */
+/* ---- selected records ---- */
 
-/* Sites as the options say, or as the file does. */
+/* Applies the options for sites; without them, the field keeps the file's sites. */
 static void apply(const struct checksum_options *o, struct limefile_field *f)
 {
     uint64_t bytes = f->record.bytes, by = o->site_bytes ? o->site_bytes : o->sites;
@@ -206,7 +206,7 @@ static void apply(const struct checksum_options *o, struct limefile_field *f)
     f->sites = o->site_bytes ? bytes / by : by;
 }
 
-/* The field, or a record that is none, as the options say. False: there is no such record. */
+/* Gets a field, or a record that is not one, and applies the options. False: no such record. */
 static bool look_at(const struct checksum_options *o, const struct container *c,
                     const struct limefile_fields *fields, uint64_t ordinal,
                     struct limefile_field *out)
@@ -220,7 +220,7 @@ static bool look_at(const struct checksum_options *o, const struct container *c,
     return true;
 }
 
-/* The ordinals of the records to sum, which are all there, and how many bytes they have. */
+/* The ordinals of the records to sum, which all exist, and the sum of their bytes. */
 struct selected {
     uint64_t *ordinal;
     size_t count, capacity;
@@ -266,8 +266,8 @@ static int select_records(const struct checksum_options *o, const struct contain
     return status;
 }
 
-/* What is known of a record before it is summed; the type in the field becomes invalid with the
- * index. */
+/* Returns an item to be summed. The record's type in its field is valid as long as the index.
+ */
 static struct sum_item new_item(const struct limefile_field *field)
 {
     struct sum_item item = {.field = *field, .verdict = LIMEFILE_UNREADABLE};
@@ -307,8 +307,8 @@ static bool can_be_summed(const struct checksum_options *o, const struct contain
     return false;
 }
 
-/* 1: one of the ways to read data of a wrong length gives the checksum in the file; the field
- * is read that way then. */
+/* Returns 1 if one of the ways to read data of a wrong length gives the checksum in the file,
+ * and sets the field to that way. */
 static int sum_as_stored(const struct checksum_options *o, const struct container *c,
                          struct limefile_field *f, struct limefile_checksum *sum,
                          struct progress *progress)
@@ -322,7 +322,7 @@ static int sum_as_stored(const struct checksum_options *o, const struct containe
     return right == LIMEFILE_E_STATE ? 0 : right;
 }
 
-/* In one way or the other; an exit status, after a message if it is not GOOD. */
+/* Sums the field. Returns an exit status, after a message if it is not GOOD. */
 static int take_sum(const struct checksum_options *o, const struct container *c,
                     struct limefile_field *f, struct limefile_checksum *sum,
                     struct progress *progress)
@@ -339,7 +339,7 @@ static int take_sum(const struct checksum_options *o, const struct container *c,
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-/* The state of a record whose sum take_sum() has given, or has failed to give. */
+/* Returns the verdict on a record for which take_sum() returned `status`. */
 static enum limefile_verdict judge(const struct sum_item *item, const struct limefile_field *f,
                                    int status)
 {
@@ -365,7 +365,7 @@ static int sum_one(const struct checksum_options *o, const struct container *c,
     return verdict_status(item->verdict);
 }
 
-/* The bytes alone, whatever they mean. */
+/* Sums the bytes alone, whatever they mean. */
 static int cksum_one(const struct checksum_options *o, const struct container *c,
                      struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
@@ -378,7 +378,7 @@ static int cksum_one(const struct checksum_options *o, const struct container *c
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-/* Where there is nothing else to print. */
+/* Prints the object of a file without any other result. */
 static int json_failure(const struct checksum_options *o, int status)
 {
     if (o->json) {
@@ -453,7 +453,7 @@ static int refuse(const struct container *c, const struct sum_item *item)
     return TOOL_BAD;
 }
 
-/* What readers would compare with another sum of the same data. */
+/* Refuses a checksum over sites that differ from those that readers use. */
 static bool contradicts(const struct checksum_options *o, const struct edit *edit,
                         const struct limefile_field *said)
 {
@@ -487,7 +487,7 @@ static int put(const struct checksum_options *o, struct edit *edit,
     return status;
 }
 
-/* The record may be another one by now: between two of them the container is not locked. */
+/* Another process may change the container between two edits: it is not locked then. */
 static bool is_still(const struct edit *edit, const struct limefile_record *record)
 {
     struct limefile_record now;
@@ -535,7 +535,7 @@ static int add_one(const struct checksum_options *o, struct sum_item *item,
     return status;
 }
 
-/* The records that get a checksum. They stand without the container, which each edit opens. */
+/* The records that get a checksum. The list stays valid when an edit closes the container. */
 struct sum_items {
     struct sum_item *item;
     size_t count;
@@ -549,7 +549,7 @@ static int compare_items(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The last one first, as those behind an inserted record are counted anew. */
+/* Begins with the last record, as an insertion changes the ordinals behind it. */
 static int add_all(const struct checksum_options *o, struct sum_items *items)
 {
     struct progress progress;
@@ -597,7 +597,7 @@ static int select_from_file(const struct checksum_options *o, struct sum_items *
     if (status == TOOL_GOOD) {
         status = fill_items(o, &c, &fields, items);
         if (status != TOOL_GOOD)
-            container_fault_message(&c); /* the data are behind it, perhaps */
+            container_fault_message(&c); /* the data may be behind the fault */
         limefile_fields_release(&fields);
     }
     container_close(&c);
@@ -615,7 +615,7 @@ static int add_sums(const struct checksum_options *o)
 
 /* ---- the command line ---- */
 
-/* "32x32x32x64" */
+/* Parses "32x32x32x64"; returns the number of sites in *sites. */
 static bool parse_lattice(const char *text, uint64_t *sites)
 {
     *sites = 1;

@@ -1,4 +1,4 @@
-/* cmd_convert.c - lime convert: a gauge configuration in another program's format */
+/* cmd_convert.c - lime convert: write a gauge configuration in another program's format */
 #define _GNU_SOURCE
 #include "container.h"
 #include "limegauge.h"
@@ -19,12 +19,12 @@ struct gaugefile {
     const char *path; /* as the user gave it; not owned */
     int fd;
     struct limefile_fd file;
-    struct setfile set;             /* or NULL in its `volumes`: then fd is the file's */
-    struct limefile_source *source; /* of either */
+    struct setfile set;             /* if `volumes` is NULL, the input is the file `fd` */
+    struct limefile_source *source; /* of the file or the set */
     struct limefile_gauge *gauge;
 };
 
-/* The record's ordinal. */
+/* Finds the ordinal of the record. */
 static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t *ordinal)
 {
     struct container c = {.path = f->path};
@@ -42,7 +42,7 @@ static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t 
 enum { NAMED_MAX = 8 };
 
 /* Names the first fields that can be configurations but cannot be read as one: record
- * `ordinal`, or any for 0. Returns false if there are none. */
+ * `ordinal`, or any if it is 0. Returns false if it finds none. */
 static bool name_unknown(const struct gaugefile *f, uint64_t ordinal)
 {
     struct limefile_index *index;
@@ -80,7 +80,8 @@ static void open_message(const struct gaugefile *f, uint64_t ordinal, int err, c
         message_code(f->path, "open", err);
 }
 
-/* A volume stands for its set; a configuration is a record of the whole lattice. */
+/* Opens the set of a volume. Records of a part of the lattice are not configurations: skip
+ * them. */
 static int open_source(struct gaugefile *f)
 {
     static const struct limefile_volumes_options whole = {.skips_parts = true};
@@ -106,8 +107,8 @@ static void close_source(struct gaugefile *f)
         close(f->fd);
 }
 
-/* `record`: which one of a container, as for 'lime cat'; NULL: the only one. An exit status,
- * after a message if it is not GOOD; gaugefile_close() only after GOOD. */
+/* Opens the only configuration, or the `record` that lime cat would select. Exit status, after
+ * a message if it is not GOOD; call gaugefile_close() only after GOOD. */
 static int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
 {
     char why[LIMEFILE_GAUGE_WHY_MAX];
@@ -185,7 +186,7 @@ static int judge_stated(const struct gaugefile *in, const char *out_path,
 
 /* Judges the data that were read: they are finite, they have the checksum, plaquette and link
  * trace that the input states, and their links can be stored in `rows` rows. With
- * `ignores_checksum` a difference is a warning. An exit status, after messages. */
+ * `ignores_checksum` a difference is a warning. Returns an exit status, after messages. */
 static int convert_judge_input(const struct gaugefile *in, const char *out_path,
                                const struct limefile_gauge_totals *totals, unsigned rows,
                                bool ignores_checksum)
@@ -200,7 +201,7 @@ static int convert_judge_input(const struct gaugefile *in, const char *out_path,
     if (status != TOOL_GOOD || is->bad_links == 0)
         return status;
     tell_deviation(in, is);
-    if (rows != 2) /* two rows are enough for a link in SU(3) only */
+    if (rows != 2) /* two rows determine a link only in SU(3) */
         return TOOL_GOOD;
     message(out_path, "not written: third rows cannot be left out; use --rows 3");
     return TOOL_BAD;
@@ -239,9 +240,9 @@ static int read_back(const struct limefile_gauge *g, enum limefile_gauge_format 
     return err ? err : limefile_gauge_compare(g, &is, text);
 }
 
-/* Opens the output `fd`, which has been written in this format, as any program of ours would,
- * and compares its header with what was computed while it was written. Data with links that are
- * not SU(3) matrices are read, too: their figures can be out of a format's range. */
+/* Opens the finished output `fd` as any of our programs would, and compares its header with
+ * what was computed while it was written. Data whose links are not SU(3) matrices are read
+ * back, too: their plaquette can be out of a format's range. */
 static int convert_judge_output(int fd, const char *out_path, enum limefile_gauge_format format,
                                 const struct limefile_gauge_totals *written)
 {
@@ -313,7 +314,7 @@ struct conversion {
 
 /* ---- data ---- */
 
-/* The disk begins to write at once, so that little is left to do at the end. */
+/* Starts writeback at once, so that little is left for the fsync at the end. */
 static int write_data(void *context, const void *data, size_t n, uint64_t offset)
 {
     const struct conversion *c = context;
@@ -323,8 +324,8 @@ static int write_data(void *context, const void *data, size_t n, uint64_t offset
     return err;
 }
 
-/* All at once: block by block, in the order in which threads come to write, costs more than
- * anything else. Where the file system cannot, it is done without. */
+/* Allocates the whole file at once, because threads that write out of order make allocation by
+ * blocks very slow. Other errors than ENOSPC are ignored: fallocate() is optional. */
 static int allocate(struct conversion *c)
 {
     uint64_t size = limefile_gauge_image_size(c->image);
@@ -380,9 +381,9 @@ static int write_all(struct conversion *c, const struct options *o)
     return TOOL_BAD;
 }
 
-/* ---- what the header is to say ---- */
+/* ---- header ---- */
 
-/* NERSC's lines are short, and of ASCII. */
+/* NERSC allows only short lines of ASCII. */
 static void tell_changed(const char *path, const char *key, const char *text)
 {
     bool plain = true;
@@ -513,7 +514,7 @@ static int take_lfn(const void *command, char *text)
                : value_error(command, "--lfn", NULL, text, "a name without control characters");
 }
 
-/* An option that the format has no place for; NULL: there is none. */
+/* Returns an option that the format cannot store, or NULL. */
 static const char *misplaced(const struct limefile_gauge_form *form)
 {
     bool nersc = form->format == LIMEFILE_GAUGE_NERSC;

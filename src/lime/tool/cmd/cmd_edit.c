@@ -40,7 +40,7 @@ static bool put_item(struct edit *edit, const struct pack_item *item, struct pro
     return good;
 }
 
-/* All of them or none. */
+/* Appends all files, or none after an error. */
 static int append(const char *path, const struct packlist *list)
 {
     struct edit edit;
@@ -137,8 +137,8 @@ static void notice_checksum(const struct edit *edit, const struct limefile_recor
                     next.ordinal, type);
 }
 
-/* In place the new data are written twice, otherwise they and the rest of the container once.
- */
+/* Replacing in place writes the data twice; a rewrite writes them and the rest of the container
+ * once. Choose the cheaper one. */
 static int replace(struct edit *edit, const struct limefile_record *record, struct feed *feed)
 {
     uint64_t bytes = (uint64_t)feed->st.st_size;

@@ -1,4 +1,4 @@
-/* cmd_info.c - lime info: what is in containers, the way a physicist wants to see it */
+/* cmd_info.c - lime info: print what containers hold, in the terms of a physicist */
 #define _GNU_SOURCE
 #include "cells.h"
 #include "container.h"
@@ -24,12 +24,12 @@
 #include <unistd.h>
 
 enum {
-    FACTS_MAX = 400,             /* of one record; more are not shown */
-    FACTS_BYTES_MAX = 64 * 1024, /* of a text that are looked at */
+    FACTS_MAX = 400,             /* per record; more are not shown */
+    FACTS_BYTES_MAX = 64 * 1024, /* bytes of a text that are parsed */
 };
 
-/* "" as the name: there is a value alone. Both are one line, as the record has it otherwise:
- * not fit to be shown as it is (text.h). Both are owned. */
+/* An empty name means a value alone. Both strings are owned, are one line, and are the raw text
+ * of the record: not safe to print as they are (text.h). */
 struct fact {
     char *name, *value;
 };
@@ -37,14 +37,14 @@ struct fact {
 struct facts {
     struct fact fact[FACTS_MAX];
     size_t count;
-    bool cut; /* there are more */
+    bool cut; /* there are more facts */
 };
 
-/* How the data of a record are to be understood. */
+/* How to parse the data of a record. */
 enum facts_form {
     FACTS_NONE,
-    FACTS_TEXT, /* "name = value" a line, or several separated by ", " */
-    FACTS_XML,  /* the leaves of any XML; or text that isn't */
+    FACTS_TEXT, /* "name = value" lines, or several facts in a line separated by ", " */
+    FACTS_XML,  /* the leaves of any XML; plain text if it is not XML */
 };
 
 static const struct {
@@ -60,7 +60,7 @@ static const struct {
     {"scidac-record-xml", "record", FACTS_XML},
 };
 
-/* What a record of that type holds: "ensemble", "inverter"; NULL for other types. */
+/* Returns what a record of that type holds: "ensemble", "inverter"; NULL for other types. */
 static const char *facts_title(const char *type, enum facts_form *form)
 {
     *form = FACTS_NONE;
@@ -72,7 +72,7 @@ static const char *facts_title(const char *type, enum facts_form *form)
     return NULL;
 }
 
-/* A copy without white space around it, in one line. */
+/* Returns a copy in one line, without white space around it. */
 static char *copy_trimmed(const char *text, size_t n)
 {
     limefile_text_trim(&text, &n);
@@ -101,7 +101,7 @@ static void add_fact(struct facts *facts, const char *name, size_t name_len, con
 
 /* ---- text ---- */
 
-/* Where this fact ends: at a comma behind which another "name = value" begins. */
+/* Returns the length of the first fact: it ends at a comma before another "name = value". */
 static size_t fact_length(const char *line, size_t n)
 {
     const char *comma = memchr(line, ',', n);
@@ -126,7 +126,7 @@ static void add_line(struct facts *facts, const char *line, size_t n)
         else
             add_fact(facts, "", 0, line, length);
         if (length < n)
-            length++; /* the comma */
+            length++; /* skip the comma */
         line += length;
         n -= length;
     }
@@ -151,7 +151,7 @@ static void add_leaf(void *context, const char *name, size_t depth, const char *
     if (strcmp(name, "version") == 0 || *text == '\0')
         return;
     if (strchr(text, '\n') && strchr(text, '='))
-        add_text(facts, text, strlen(text)); /* MILC and NERSC headers */
+        add_text(facts, text, strlen(text)); /* headers of MILC and NERSC */
     else if (depth == 1 && strcasecmp(name, "title") != 0)
         add_fact(facts, "", 0, text, strlen(text));
     else
@@ -170,7 +170,7 @@ static int add_xml(struct facts *facts, const char *text, size_t n)
 
 /* ---- records ---- */
 
-/* Reads a record. 0; -errno or LIMEFILE_E_SHRUNK. Call facts_release() whatever it was. */
+/* Reads a record. Returns 0, -errno or LIMEFILE_E_SHRUNK; call facts_release() in any case. */
 static int facts_read(struct facts *facts, struct limefile_source *source,
                       const struct limefile_record *record, enum facts_form form)
 {
@@ -180,7 +180,7 @@ static int facts_read(struct facts *facts, struct limefile_source *source,
     char *text;
     int err = limefile_record_text(source, record, n, &text);
     if (!err) {
-        n = strlen(text); /* C's programs count the NUL */
+        n = strlen(text); /* C programs often store the NUL, too */
         if (form == FACTS_XML)
             err = add_xml(facts, text, n);
         else
@@ -203,9 +203,9 @@ static void facts_release(struct facts *facts)
 struct info {
     struct container c;
     struct limefile_fields fields;
-    struct facts facts; /* of the record that is being told */
+    struct facts facts; /* of the record that is being printed */
     struct limecheckpoint_walk walk;
-    uint64_t deviations; /* of structure and metadata that were printed; without warnings */
+    uint64_t deviations; /* printed deviations of structure and metadata; without warnings */
 };
 
 static const char help[] =
@@ -241,7 +241,7 @@ static const char help[] =
     "(what can be read is printed); 2 a file cannot be read or is not a container,\n"
     "or wrong usage.\n";
 
-/* What a private record XML says; false if it is not there or cannot be understood. */
+/* Parses a private record XML; returns false if it does not exist or cannot be parsed. */
 static bool info_private_record(struct info *info, uint64_t ordinal,
                                 struct limefile_scidac_record *out)
 {
@@ -271,14 +271,14 @@ static int info_status(struct info *info, int code)
     return code < 0 ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-/* Returns what ends the container too early, also that it is empty; or NULL. */
+/* Returns why the container ends too early or is empty; NULL if it is complete. */
 static const struct limefile_finding *info_fault(const struct info *info)
 {
     static const struct limefile_finding empty = {.code = LIMEFILE_D_EMPTY};
     return limefile_index_size(info->c.index) ? limefile_index_fault(info->c.index) : &empty;
 }
 
-/* The exit status for a container, whose reading has given `status`. */
+/* Returns the exit status for a container whose reading returned `status`. */
 static int info_judge(const struct info *info, int status)
 {
     const struct limefile_finding *fault = info_fault(info);
@@ -309,7 +309,7 @@ static json_t *array_json(const struct limefile_field *field)
 }
 
 static const struct {
-    const char *word, *name; /* for scripts, and for people */
+    const char *word, *name; /* for scripts; for people */
 } kinds[] = {
     [LIMEFILE_KIND_UNKNOWN] = {"unknown", "binary data"},
     [LIMEFILE_KIND_GAUGE] = {"gauge", "gauge configuration"},
@@ -354,7 +354,7 @@ static json_t *field_json(struct info *info, const struct limefile_field *f)
         jsonout_integer_or_null(f->by_lfn));
 }
 
-/* The first fact of a name counts. */
+/* Of facts with the same name only the first is kept. */
 static json_t *facts_json(const struct facts *facts)
 {
     json_t *object = json_object();
@@ -387,10 +387,10 @@ static int print_facts(struct info *info)
     return status;
 }
 
-/* The i-th of all. */
+/* Prints finding i of all. */
 typedef void put_finding_fn(struct info *, const struct limefile_finding *, size_t i);
 
-/* Puts all findings of fields and checkpoints, and counts those that are not warnings. */
+/* Calls put for all findings of fields and checkpoints; counts those that are not warnings. */
 static int put_findings(struct info *info, put_finding_fn *put, size_t *count)
 {
     struct limefile_finding finding;
@@ -459,7 +459,7 @@ static int info_json(struct info *info)
     return status;
 }
 
-/* What stands in the place of a container that cannot be told. */
+/* Prints the JSON object of a container that cannot be read. */
 static void info_json_failure(const char *path, const char *why, enum limefile_verdict verdict)
 {
     jsonout_print(stdout, json_pack("{s:o, s:o, s:[], s:[], s:s}", "file", jsonout_string(path),
@@ -469,7 +469,7 @@ static void info_json_failure(const char *path, const char *why, enum limefile_v
 
 enum { FINDINGS_TOLD = 20 };
 
-/* "24^3 x 48"; all extents where they are not of that form. */
+/* Formats "24^3 x 48", or all extents if the spatial ones differ. */
 static const char *lattice_text(const struct limefile_lattice *lattice, char out[256])
 {
     unsigned dims = lattice->dims;
@@ -520,7 +520,7 @@ static void tell_checksum(const struct limefile_field *f)
         tell_value("checksum", "%s", f->by_checksum ? "cannot be understood" : "none");
 }
 
-/* They are told once: what is harmful in them goes. */
+/* Prints the facts once: unsafe characters in them are replaced in place. */
 static void tell_facts(const struct facts *facts)
 {
     for (size_t i = 0; i < facts->count; i++) {
@@ -536,7 +536,7 @@ static void tell_facts(const struct facts *facts)
         puts("  ...");
 }
 
-/* Where there are several fields; the first one is told with the file. */
+/* Prints the LFN of one field of several; tell_file() prints that of the first one. */
 static void tell_lfn(struct info *info, const struct limefile_field *f)
 {
     char lfn[LIMEFILE_LFN_MAX];
@@ -544,7 +544,7 @@ static void tell_lfn(struct info *info, const struct limefile_field *f)
         tell_value("LFN", "%s", lfn);
 }
 
-/* `user`: ordinal of the scidac-record-xml that belongs to it, or 0. */
+/* `user`: ordinal of the scidac-record-xml that belongs to the field, or 0. */
 static int tell_field(struct info *info, const struct limefile_field *f, uint64_t user)
 {
     struct limefile_record record;
@@ -597,7 +597,7 @@ static void tell_file(const struct info *info)
                messages, plural(messages));
 }
 
-/* The i-th of all; at most FINDINGS_TOLD are. */
+/* Prints finding i, up to FINDINGS_TOLD of them. */
 static void tell_finding(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     char text[512];
@@ -611,7 +611,7 @@ static void tell_finding(struct info *info, const struct limefile_finding *findi
     printf("  %s%s\n", limefile_is_harmless(finding->code) ? "warning: " : "", text);
 }
 
-/* Those of the structure are counted only. */
+/* Prints only the number of deviations of the structure. */
 static void tell_structure(const struct info *info)
 {
     uint64_t n = info->c.deviations;
@@ -633,7 +633,7 @@ static int tell_findings(struct info *info)
     return status;
 }
 
-/* Where one begins. Records of it that follow have been told then. */
+/* Prints a checkpoint at its first record; skips its other records. */
 static int tell_checkpoint(struct info *info, const struct limefile_record *r)
 {
     struct limecheckpoint checkpoint;
@@ -647,7 +647,7 @@ static int tell_checkpoint(struct info *info, const struct limefile_record *r)
     return info_status(info, got);
 }
 
-/* The user's XML of a record stands before its data; alone, it is told alone. */
+/* Prints a user's record XML that no field has followed; tell_field() prints the others. */
 static int flush_user(struct info *info, uint64_t *user)
 {
     struct limefile_record record;
@@ -728,7 +728,7 @@ static int info_one(const char *path, bool json)
     return status;
 }
 
-/* Whether the file is a container, also a damaged one, or cannot be read. */
+/* True if the file is a container, even a damaged one, or cannot be read. */
 static bool is_wanted(const struct pathlist_item *item)
 {
     struct limefile_finding finding;

@@ -1,4 +1,4 @@
-/* cmd_join.c - lime join: a set of volumes that QIO has written, as one container */
+/* cmd_join.c - lime join: join the volumes of a QIO set into one container */
 #define _GNU_SOURCE
 #include "container.h"
 #include "limeoutput.h"
@@ -114,7 +114,7 @@ static int copy_bytes(struct joining *j, uint64_t from, uint64_t to)
     return status;
 }
 
-/* In pieces of whole sites, summed on their way. */
+/* Copies chunks of whole sites and sums them on the way. */
 static int copy_field(struct joining *j, const struct limefile_field *f)
 {
     struct limefile_checksum sum = {0};
@@ -197,7 +197,7 @@ static int work(struct joining *j)
     return j->out_path ? write_out(j) : show_info(j);
 }
 
-/* Records of a part of the lattice are left out. That needs the user's consent. */
+/* Omitting records of a part of the lattice needs the user's consent (--skip-parts). */
 static int judge_parts(const struct joining *j, const struct options *o)
 {
     struct limefile_volumes_facts facts;

@@ -1,4 +1,4 @@
-/* cmd_lfn.c - lime lfn: the logical file names of containers, told and set */
+/* cmd_lfn.c - lime lfn: print and set the logical file names of containers */
 #define _GNU_SOURCE
 #include "limeildg.h"
 #include "edit.h"
@@ -49,7 +49,7 @@ static bool is_name(const struct limefile_record *record)
     return is_of(record, type) || is_of(record, type_too);
 }
 
-/* How many records hold a name; the first of them. */
+/* Returns how many records hold a name, and the first of them. */
 static uint64_t names_in(const struct limefile_index *index, struct limefile_record *first)
 {
     struct limefile_record too;
@@ -63,7 +63,7 @@ static uint64_t names_in(const struct limefile_index *index, struct limefile_rec
     return count + count_too;
 }
 
-/* ---- telling ---- */
+/* ---- print names ---- */
 
 static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
 {
@@ -113,9 +113,9 @@ static int tell(const char *path, bool several)
     return worse_status(status, fault);
 }
 
-/* ---- setting ---- */
+/* ---- set names ---- */
 
-/* One record of that type, or a message. */
+/* Returns true if there is exactly one record of that type; otherwise prints a message. */
 static bool is_one(const struct edit *edit, const char *wanted, uint64_t count)
 {
     if (count > 1)
@@ -130,7 +130,7 @@ static bool is_one(const struct edit *edit, const char *wanted, uint64_t count)
     return count == 1;
 }
 
-/* The name that belongs to those data, 0 if there is none. */
+/* Returns the ordinal of the name record that belongs to the data, or 0. */
 static uint64_t described_name(struct edit *edit, const struct limefile_record *data)
 {
     struct limefile_fields fields;
@@ -142,7 +142,7 @@ static uint64_t described_name(struct edit *edit, const struct limefile_record *
     return ordinal;
 }
 
-/* The next record of that type in the direction, with no other data between. */
+/* Finds the next name record in direction `step`, with no other data between it and `data`. */
 static bool name_beside(const struct edit *edit, const struct limefile_record *data, int step,
                         struct limefile_record *out)
 {
@@ -156,8 +156,8 @@ static bool name_beside(const struct edit *edit, const struct limefile_record *d
     return false;
 }
 
-/* What is known of names is those of ildg-binary-data, if they say one. A name for other data,
- * or an empty one, is beside them in their message. */
+/* limefile_fields knows only a nonempty name of ildg-binary-data. A name of other data, or an
+ * empty one, is next to the data in their message. */
 static bool name_of(struct edit *edit, const struct limefile_record *data,
                     struct limefile_record *out)
 {
@@ -167,8 +167,8 @@ static bool name_of(struct edit *edit, const struct limefile_record *data,
     return name_beside(edit, data, 1, out) || name_beside(edit, data, -1, out);
 }
 
-/* What the new record comes behind: the last one of the data's message; the data themselves if
- * other data follow them there, which it would seem to belong to. */
+/* Finds the record behind which a new name goes: the last one of the data's message, or the
+ * data themselves if other data follow in it, to which the name would seem to belong. */
 static void place_of(const struct edit *edit, const struct limefile_record *data,
                      struct limefile_record *after)
 {
@@ -193,7 +193,7 @@ static int add(struct edit *edit, const struct limefile_record *data, const char
     return edit_insert(edit, &after, &(struct limefile_insert){type, sizeof type - 1, lfn, n});
 }
 
-/* Writers that end their names with a NUL go on having one. */
+/* If the old name ends with a NUL, so does the new one. */
 static int change(struct edit *edit, const struct limefile_record *record, const char *lfn)
 {
     size_t n = strlen(lfn);

@@ -1,4 +1,4 @@
-/* cmd_ls.c - lime ls: the records of containers, for people and for scripts */
+/* cmd_ls.c - lime ls: list the records of containers as text or JSON */
 #define _GNU_SOURCE
 #include "container.h"
 #include "jsonout.h"
@@ -58,7 +58,7 @@ static const char *size_text(const struct options *o, uint64_t bytes, char out[3
 static struct widths measure(const struct container *c, const struct options *o)
 {
     struct limefile_record r;
-    struct widths w = {4, 7, 5, 6, 6}; /* of the headings */
+    struct widths w = {4, 7, 5, 6, 6}; /* widths of the headings */
     uint64_t count = limefile_index_count(c->index), most = 0;
     for (uint64_t i = 1; i <= count && limefile_index_get(c->index, i, &r) == 0; i++) {
         w.number = at_least(digits(r.message) + 1 + digits(r.record), w.number);
@@ -130,7 +130,7 @@ static void print_json(const struct container *c)
     fputs("]}", stdout);
 }
 
-/* What stands in the place of a listing that cannot be made. */
+/* Prints the JSON object of a file that cannot be listed. */
 static void print_json_failure(const struct container *c)
 {
     jsonout_print(stdout,
@@ -138,7 +138,7 @@ static void print_json_failure(const struct container *c)
                             jsonout_string(container_failure_text(c)), "records"));
 }
 
-/* `separator`: what comes before the listing; a file without one gets none. */
+/* `separator` is printed before the listing; a file that cannot be listed as text gets none. */
 static int list_one(const char *path, const struct options *o, bool several,
                     const char **separator)
 {

@@ -1,4 +1,4 @@
-/* cmd_pack.c - lime pack, unpack, new: containers made of files, and taken apart */
+/* cmd_pack.c - lime pack, unpack, new: make containers from files and extract their records */
 #define _GNU_SOURCE
 #include "limeoutput.h"
 #include "pack.h"
@@ -36,7 +36,7 @@ static int make_file(const char *path, bool force)
     return err ? err : limefile_output_commit(&out);
 }
 
-/* The mount makes a container where the name says so; it stays one when it is renamed. */
+/* A mount makes a container by the new name's suffix; it stays one when it is renamed. */
 static int make_in_folder(int folder, const char *name, bool force)
 {
     char temporary[64];
@@ -62,7 +62,7 @@ static int make_in_mount(const char *parent, const char *name, bool force)
 
 static int make(const char *path, bool force)
 {
-    char *copies[2] = {strdup(path), strdup(path)}; /* dirname() and basename() change them */
+    char *copies[2] = {strdup(path), strdup(path)}; /* dirname() and basename() modify them */
     int err = copies[0] && copies[1] ? 0 : -ENOMEM;
     const char *parent = err ? "." : dirname(copies[0]);
     if (!err)
@@ -171,7 +171,7 @@ static int pack_list(struct packlist *list)
     return pack_to_file(&packing, output);
 }
 
-/* A word without a type before it is DIR or FILE of the first form. */
+/* A word without a preceding type is DIR or FILE of the first form. */
 static int pack(struct packlist *list)
 {
     const char *const *operands = packwords.operands;
@@ -206,7 +206,7 @@ const struct command cmd_pack = {
     {NULL, 0, 2}, packwords_operand};
 
 enum {
-    SYNCED_ONE_BY_ONE = 256, /* records at most; more are synced all at once */
+    SYNCED_ONE_BY_ONE = 256, /* above this number one syncfs() is cheaper */
 };
 
 static const char unpack_help[] =
@@ -238,7 +238,7 @@ static void add_line(FILE *manifest, const struct limefile_record *r, const char
             type_shown(r->type, r->type_len, type), name);
 }
 
-/* 0 or -errno; closes fd. */
+/* Writes the manifest and closes fd. Returns 0 or -errno. */
 static int fill_manifest(const struct container *c, int fd)
 {
     struct limefile_record r;
@@ -256,7 +256,7 @@ static int fill_manifest(const struct container *c, int fd)
         add_line(manifest, &r, name);
     }
     int failed = ferror(manifest);
-    errno = EIO; /* an earlier failure has left no better reason */
+    errno = EIO; /* the errno of an earlier failed write is lost */
     return fclose(manifest) != 0 || failed ? -errno : 0;
 }
 
@@ -279,7 +279,7 @@ static bool write_manifest(const struct container *c, const struct outdir *dir)
     return !err;
 }
 
-/* One that is there already speaks of files that are about to be replaced. */
+/* An old manifest describes files that are about to be replaced. */
 static bool remove_manifest(const struct outdir *dir)
 {
     if (unlinkat(dir->fd, MANIFEST_NAME, 0) == 0 || errno == ENOENT)
@@ -299,7 +299,7 @@ static bool is_input(const struct container *c, const struct outdir *dir, const 
     return is;
 }
 
-/* Before any file is replaced. */
+/* Checks before any file is replaced. */
 static bool replaces_input(const struct container *c, const struct outdir *dir, bool force)
 {
     struct limefile_record r;
@@ -312,7 +312,7 @@ static bool replaces_input(const struct container *c, const struct outdir *dir, 
     return is;
 }
 
-/* The manifest comes last: where it is, all files are whole. */
+/* The manifest is written last: if it exists, all files are complete. */
 static bool unpack_records(const struct container *c, const struct outdir *dir, bool force)
 {
     struct limefile_record r;

@@ -1,4 +1,4 @@
-/* cmd_qcdml.c - lime qcdml: a QCDml configuration document filled in from a container */
+/* cmd_qcdml.c - lime qcdml: fill in a QCDml configuration document from a container */
 #define _GNU_SOURCE
 #include "qcdml.h"
 #include "limeoutput.h"
@@ -50,7 +50,7 @@ struct options {
     bool force;
 };
 
-/* ---- what is filled in ---- */
+/* ---- filling in values ---- */
 
 static int set_text(const char *path, struct limefile_qcdml_value *value, const char *text)
 {
@@ -58,7 +58,7 @@ static int set_text(const char *path, struct limefile_qcdml_value *value, const 
     return failed_status(path, "fill in", err);
 }
 
-/* Every element must be there: where one that is missing belongs, the schema says. */
+/* The template must have every element: only the schema defines where a missing one belongs. */
 static bool has(const struct options *o, const struct limefile_qcdml_value *value, size_t line,
                 const char *name)
 {
@@ -93,7 +93,7 @@ static bool is_complete(const struct options *o, const struct configs *configs,
     return false;
 }
 
-/* What a catalogue can use: ASCII without blanks. */
+/* A URI that a catalogue accepts: printable ASCII without blanks, and with a colon. */
 static bool is_uri(const char *text)
 {
     for (const char *at = text; *at; at++)
@@ -160,7 +160,7 @@ static int fill_record(const struct options *o, struct configs *configs, size_t 
     return status ? status : set_text(o->template, &record->plaquette, config->plaquette);
 }
 
-/* "P,P,..." */
+/* Parses "P,P,...". */
 static int take_plaquettes(const struct options *o, struct configs *configs)
 {
     const char *text = o->plaquettes;
@@ -229,9 +229,9 @@ static int validate(const struct options *o, const char *xml, size_t n)
     return valid == 1 ? TOOL_GOOD : TOOL_BAD;
 }
 
-/* ---- the result ---- */
+/* ---- output ---- */
 
-/* The inputs are opened once more, as those that were read are closed by now. */
+/* The inputs have been closed, so open them again: the output must not replace one of them. */
 static int open_output(const struct options *o, struct limefile_output *out)
 {
     const char *const paths[] = {o->path, o->template, o->schema};
@@ -253,7 +253,7 @@ static int write_out(const struct options *o, struct limefile_output *out, const
 {
     if (!o->out) {
         fwrite(xml, 1, n, stdout);
-        return TOOL_GOOD; /* a failure is told when stdout is flushed */
+        return TOOL_GOOD; /* flushing stdout reports a failure */
     }
     int err = limefile_fd_write(out->fd, xml, n, 0);
     if (!err)

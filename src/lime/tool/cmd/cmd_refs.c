@@ -1,9 +1,9 @@
 /*
- * cmd_refs.c - lime refs: many configurations as one array, by reference
+ * cmd_refs.c - lime refs: describe many configurations as one array, by reference
  *
- * All files are looked at first, so that nothing is written if one of them does not fit. What
- * is written then is made from the Zarr face of the first: a dimension, "config", before its
- * others, and for each chunk of each file where it stands in that file.
+ * All files are examined first, so that nothing is written if one of them does not fit. The
+ * result is the Zarr export of the first file with an additional first dimension, "config", and
+ * with the offset of each chunk in each file.
  */
 #define _GNU_SOURCE
 #include "container.h"
@@ -30,15 +30,15 @@ struct refs_file {
     uint64_t data_offset;
 };
 
-/* Zero but for `wanted` to begin with. */
+/* Set `wanted` and zero the rest before use. */
 struct refs {
     const struct refs_wanted *wanted;
     struct refs_file *file;
     size_t count, capacity;
-    char *first; /* the first one's path */
+    char *first; /* the path of the first file */
     struct limefile_array array;
-    struct limefile_face *face; /* of the first */
-    bool braces;                /* some URL looks like a template */
+    struct limefile_face *face; /* the Zarr export of the first file */
+    bool braces;                /* some URL contains a template's brackets */
 };
 
 enum {
@@ -46,7 +46,7 @@ enum {
     SHAPE_MAX = 24 * LIMEFILE_ARRAY_DIMS_MAX + 16,
 };
 
-/* ---- which record ---- */
+/* ---- selected record ---- */
 
 static bool only_field(const char *path, const struct limefile_fields *fields,
                        struct limefile_field *out)
@@ -89,7 +89,7 @@ static bool chosen_field(const struct refs *refs, const struct container *c,
     return false;
 }
 
-/* ---- where it is ---- */
+/* ---- URLs ---- */
 
 static char *url_of(const struct refs_wanted *wanted, const char *path)
 {
@@ -99,7 +99,7 @@ static char *url_of(const struct refs_wanted *wanted, const char *path)
     return asprintf(&url, "%s%s", wanted->prefix, path) < 0 ? NULL : url;
 }
 
-/* What jinja2 would take for something of its own. */
+/* True if jinja2 would parse a part of the URL as a template. */
 static bool has_braces(const char *url)
 {
     for (const char *c = strchr(url, '{'); c; c = strchr(c + 1, '{'))
@@ -129,7 +129,7 @@ static bool put(struct refs *refs, const char *path, uint64_t data_offset)
     return true;
 }
 
-/* ---- what it is ---- */
+/* ---- comparing the fields ---- */
 
 static const char *shape_of(const struct limefile_array *a, char out[SHAPE_MAX])
 {
@@ -203,7 +203,7 @@ static void refs_release(struct refs *refs)
     limefile_face_close(refs->face);
 }
 
-/* A text of the first one's Zarr face; NULL: out of memory. */
+/* Returns a text file of the first Zarr export; NULL: out of memory. */
 static json_t *text_of(const struct refs *refs, const char *folder, const char *name)
 {
     struct limefile_face_entry entry;
@@ -228,7 +228,7 @@ static bool put_text(const char *key, json_t *value, const char *after)
     return text != NULL;
 }
 
-/* ---- the array, with a dimension more ---- */
+/* ---- metadata of the array ---- */
 
 static bool put_metadata(const struct refs *refs)
 {
@@ -248,7 +248,7 @@ static bool put_metadata(const struct refs *refs)
         json_decref(about);
         return false;
     }
-    json_object_del(about, "record"); /* of the first alone */
+    json_object_del(about, "record"); /* true only for the first file */
     json_object_del(about, "scidac_checksum");
     good = put_text(".zgroup", text_of(refs, NULL, ".zgroup"), ",\n");
     good = put_text(".zattrs", about, ",\n") && good;
@@ -258,7 +258,7 @@ static bool put_metadata(const struct refs *refs)
 
 /* ---- chunks ---- */
 
-/* Where there are templates, a brace is one. */
+/* If the document has templates, replaces each brace by the template that gives a brace. */
 static char *escaped(const char *url, bool braces)
 {
     size_t n = strlen(url), filled = 0;

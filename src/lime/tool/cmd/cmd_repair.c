@@ -1,4 +1,4 @@
-/* cmd_repair.c - lime repair: cuts an unfinished tail, mends what surrounds the data */
+/* cmd_repair.c - lime repair: cut an unfinished tail and mend what surrounds the data */
 #define _GNU_SOURCE
 #include "check.h"
 #include "container.h"
@@ -21,14 +21,14 @@ struct repair {
     const char *path;
     int fd;
     struct limefile_fd file;
-    bool dry;   /* say what is to be done, change nothing */
+    bool dry;   /* print what is to be done, change nothing */
     bool force; /* cut whatever follows a fault */
     uint64_t changes;
-    uint64_t lost; /* records that are gone; they are named */
+    uint64_t lost; /* records that are gone; each is named */
     struct progress progress;
 };
 
-/* "FILE: what", on stdout, marked where it is not really done; counts it. */
+/* Prints "FILE: what" to stdout, marked as a dry run if it is one, and counts the change. */
 __attribute__((format(printf, 2, 3))) static void repair_note(struct repair *repair,
                                                               const char *format, ...)
 {
@@ -50,7 +50,7 @@ static void repair_progress(void *context, uint64_t done, uint64_t size)
     progress_to(&repair->progress, done);
 }
 
-/* ---- may it go ---- */
+/* ---- is it safe to cut ---- */
 
 static bool is_tail_code(int code)
 {
@@ -58,7 +58,7 @@ static bool is_tail_code(int code)
            code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_LENGTH;
 }
 
-/* Nobody can want it back. */
+/* True if lime or limefs left the tail, or the file is all zeros: no copy of it is needed. */
 static bool is_ours(const struct limefile_survey *survey)
 {
     return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_OPEN ||
@@ -83,7 +83,7 @@ static void explain_refusal(const struct repair *repair, const struct limefile_s
     message(repair->path, "repair: if these bytes may go, --force cuts them and keeps a copy");
 }
 
-/* An exit status: GOOD if the tail may be cut. */
+/* Returns an exit status: GOOD if the tail may be cut. */
 static int judge_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
@@ -107,7 +107,7 @@ static int judge_tail(struct repair *repair, const struct limefile_survey *surve
     return TOOL_BAD;
 }
 
-/* ---- the records that are gone ---- */
+/* ---- lost records ---- */
 
 static int read_header(struct repair *repair, uint64_t at, unsigned char *raw,
                        struct limefile_header *header)
@@ -125,7 +125,7 @@ static const char *shown(const struct limefile_header *header, char buf[TYPE_SHO
     return type_shown(header->type, header->type_len, buf);
 }
 
-/* The type field of a header: printable text, and NULs up to its end. */
+/* Returns the length of a type: printable text, then only NULs in its field. 0: not a type. */
 static size_t type_of(const unsigned char *type)
 {
     size_t len = 0;
@@ -137,7 +137,7 @@ static size_t type_of(const unsigned char *type)
     return len < LIMEFILE_TYPE_BYTES ? len : 0;
 }
 
-/* Bytes without the beginning of a header: a record if its type stands there. */
+/* Names a record whose header has a damaged beginning, if its type is intact. */
 static void name_damaged(struct repair *repair, const struct limefile_survey *survey,
                          const unsigned char *raw)
 {
@@ -192,7 +192,7 @@ static int name_first(struct repair *repair, const struct limefile_survey *surve
     return 0;
 }
 
-/* Names the records that are gone if the tail is cut, and counts them. 0, or an error code. */
+/* Names and counts the records that are gone if the tail is cut. Returns 0 or an error code. */
 static int name_lost(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
@@ -216,9 +216,9 @@ static int name_lost(struct repair *repair, const struct limefile_survey *survey
     return hit < 0 ? hit : 0;
 }
 
-/* ---- the copy ---- */
+/* ---- copy of the tail ---- */
 
-/* Makes a change of names in the file's directory durable. */
+/* Syncs the file's directory, which makes a change of names in it durable. */
 static int sync_folder_of(const char *path)
 {
     char *copy = strdup(path);
@@ -230,7 +230,7 @@ static int sync_folder_of(const char *path)
     return err;
 }
 
-/* Copies the tail and brings it to the disk, name and all. */
+/* Copies the tail and syncs both the copy and its directory. */
 static int fill_copy(const struct repair *repair, const struct limefile_survey *survey, int fd,
                      const char *path)
 {
@@ -267,7 +267,7 @@ static int keep_copy(struct repair *repair, const struct limefile_survey *survey
     return err;
 }
 
-/* ---- the cut ---- */
+/* ---- cut ---- */
 
 static int cut(struct repair *repair, const struct limefile_survey *survey)
 {
@@ -293,9 +293,9 @@ static int cut_with_copy(struct repair *repair, const struct limefile_survey *su
     return err;
 }
 
-/* Cuts what stands behind the last whole record, after keeping a copy of it unless it is an
- * unfinished record, if that is an unfinished tail (or force says so); completes a replacement.
- * Names the records that are gone. An exit status, after a message if not 0. */
+/* Cuts what follows the last whole record, if that is an unfinished tail or with --force, and
+ * keeps a copy of it unless lime or limefs left it; completes a replacement. Names the records
+ * that are gone. Returns an exit status, after a message if it is not GOOD. */
 static int repair_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
@@ -312,7 +312,7 @@ static int repair_tail(struct repair *repair, const struct limefile_survey *surv
     limefile_survey_text(survey, text, sizeof text);
     if (repair->dry || is_ours(survey))
         repair_note(repair, "%s", text);
-    if (!repair->dry && survey->cut_sets_me) /* else limefile_mend() says so */
+    if (!repair->dry && survey->cut_sets_me) /* otherwise limefile_mend() prints it */
         repair_note(repair, "offset %" PRIu64 ": record %" PRIu64 ": flags: ME set",
                     survey->last + 6, survey->records);
     return TOOL_GOOD;
@@ -368,7 +368,7 @@ static int mend(struct repair *repair)
     return err;
 }
 
-/* What lime check finds in the file as it is now: an exit status. */
+/* Returns the exit status of lime check on the file as it is now. */
 static int check_now(struct repair *repair, bool quiet, struct check *check)
 {
     const struct check_options options = {.quiet = quiet, .threads = 1};
@@ -380,7 +380,7 @@ static int check_now(struct repair *repair, bool quiet, struct check *check)
     return verdict_status(check->verdict);
 }
 
-/* Names what lime check finds. */
+/* Prints what lime check finds. */
 static void name_rest(struct repair *repair)
 {
     struct check check;
@@ -407,7 +407,7 @@ static void say_good(const struct repair *repair, const struct check *check)
            plural(check->messages), check->size);
 }
 
-/* The verdict of lime check on the file as it is now. */
+/* Concludes with the verdict of lime check on the file as it is now. */
 static int conclude(struct repair *repair)
 {
     struct check check;
@@ -416,7 +416,7 @@ static int conclude(struct repair *repair)
         return failed_status(repair->path, "repair", err);
     int status = check_now(repair, true, &check);
     if (repair->dry && repair->changes && status == TOOL_UNUSABLE)
-        status = TOOL_BAD; /* nothing but an unfinished record */
+        status = TOOL_BAD; /* the file holds only an unfinished record */
     if (repair->dry && repair->changes)
         answer(repair->path, "%" PRIu64 " thing%s to do, nothing was changed", repair->changes,
                plural(repair->changes));

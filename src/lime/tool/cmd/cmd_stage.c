@@ -1,4 +1,4 @@
-/* cmd_stage.c - lime stage: verified copies for storage nodes */
+/* cmd_stage.c - lime stage: make verified copies for storage nodes */
 #define _GNU_SOURCE
 #include "jsonout.h"
 #include "pathlist.h"
@@ -18,10 +18,10 @@ struct stagelist {
     struct stage_item *items; /* owned, with their names */
     size_t count, capacity;
     uint64_t bytes;
-    char *folder;        /* one that lies on the targets' file system */
+    char *folder;        /* a directory on the targets' file system */
     bool recursive, bad; /* bad: something was left out, after a message */
-    bool force;          /* existing targets will be replaced */
-    const char *listing; /* the file that lists the sources, "-", or NULL; the caller's */
+    bool force;          /* replace existing targets */
+    const char *listing; /* the file that lists the sources, "-", or NULL; not owned */
 };
 
 static bool out_of_memory(void)
@@ -32,7 +32,7 @@ static bool out_of_memory(void)
 
 /* ---- items ---- */
 
-/* Takes both names over. */
+/* Takes ownership of both names. */
 static bool add(struct stagelist *list, char *source, char *target, const struct stat *st)
 {
     if (!limefile_reserve(&list->items, &list->capacity, list->count + 1,
@@ -48,7 +48,7 @@ static bool add(struct stagelist *list, char *source, char *target, const struct
     return source && target ? true : out_of_memory();
 }
 
-/* The name that a path ends with: "b" of "a/b/", "." of "." */
+/* Finds the last component of a path: "b" of "a/b/", "." of "." */
 static void last_name(const char *path, const char **name, int *length)
 {
     size_t end = strlen(path);
@@ -61,8 +61,8 @@ static void last_name(const char *path, const char **name, int *length)
     *length = (int)(end - begin);
 }
 
-/* Not so "..", "." and "/": what ends with these goes into the folder itself, as with GNU cp.
- * By such a name it would be beside the folder, or be the folder. */
+/* False for "..", "." and "/": such a source is copied into the directory itself, as by GNU cp.
+ * With such a name the copy would be next to the directory, or be the directory. */
 static bool is_a_name(const char *name, int length)
 {
     return length > 0 && strncmp("..", name, (size_t)length) != 0;
@@ -91,7 +91,7 @@ static char *inside(const char *folder, const char *path)
 static bool add_file(struct stagelist *list, const char *source, char *target)
 {
     struct stat st;
-    /* What is missing or no file is found out when its turn comes. */
+    /* A source that is missing or not a regular file is reported when it is staged. */
     if (stat(source, &st) != 0)
         st = (struct stat){0};
     return add(list, strdup(source), target, &st);
@@ -105,7 +105,7 @@ static void leave_out(struct stagelist *list, const char *path, const char *why)
     list->bad = true;
 }
 
-/* Where it cannot be made, what is below fails when its turn comes. */
+/* If the directory cannot be made, staging the files below it reports the failure. */
 static void make_folder(struct stagelist *list, const char *path, const struct stat *like)
 {
     struct stat st;
@@ -121,11 +121,11 @@ static void make_folder(struct stagelist *list, const char *path, const struct s
 
 struct tree {
     struct stagelist *list;
-    const char *top; /* where it will be */
-    size_t skip;     /* the length of its old name, without slashes behind it */
+    const char *top; /* the target of the tree */
+    size_t skip;     /* the length of the source's name, without trailing slashes */
 };
 
-/* A link to a file is that file; one that leads nowhere is told of when its turn comes. */
+/* A link to a file counts as that file; a dangling link fails when it is staged. */
 static bool is_file(struct stagelist *list, const struct walk_entry *entry)
 {
     struct stat st;
@@ -170,7 +170,7 @@ static bool add_tree(struct stagelist *list, char *source, const char *folder)
     return good;
 }
 
-/* ---- all of it ---- */
+/* ---- targets ---- */
 
 static char *folder_of(const char *path)
 {
@@ -178,12 +178,12 @@ static char *folder_of(const char *path)
     return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 }
 
-/* Where a target will be, however its folder is spelled. */
+/* The place of a target, independent of how its directory is spelled. */
 struct place {
     const struct stage_item *item;
-    const char *name; /* in the folder: the end of the target */
-    dev_t device;     /* of the folder; */
-    ino_t inode;      /* 0: it cannot be looked at, and staging will say why */
+    const char *name; /* in the directory: the end of the target */
+    dev_t device;     /* of the directory, like inode */
+    ino_t inode;      /* 0: stat() failed, and staging will report why */
 };
 
 static int by_place(const void *a, const void *b)
@@ -212,8 +212,7 @@ static bool find_place(struct place *place, const struct stage_item *item)
     return true;
 }
 
-/* With --force one of two copies in one place would replace the other one, and both were told
- * to be there. */
+/* With --force a copy would replace one of the same name, but both would count as staged. */
 static bool targets_differ(const struct stagelist *list)
 {
     struct place *places = malloc((list->count + 1) * sizeof *places);
@@ -241,8 +240,8 @@ static int compare_sources(const void *a, const void *b)
     return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-/* Returns another item whose source the target of `item` is, or NULL. An item whose target is
- * its own source fails later, and alone. */
+/* Returns another item whose source is the target of `item`, or NULL. An item whose target is
+ * its own source is not found: it fails later, alone. */
 static const struct stage_item *find_source(const struct stage_item **sorted, size_t count,
                                             const struct stage_item *item)
 {
@@ -257,8 +256,8 @@ static const struct stage_item *find_source(const struct stage_item **sorted, si
     return found ? *found : NULL;
 }
 
-/* With --force a copy would replace a file that is still to be copied, or the one that lists
- * the sources: an item without a source. */
+/* With --force a copy would replace a file that is still to be copied, or the file that lists
+ * the sources, which is an item without a source. */
 static bool targets_are_no_sources(const struct stagelist *list)
 {
     struct stat st;
@@ -291,7 +290,7 @@ static bool targets_are_no_sources(const struct stagelist *list)
     return !found;
 }
 
-/* Its copies would be found as further sources, without an end. */
+/* A target inside its own source would be copied into itself without end. */
 static bool is_inside(const char *folder, const char *tree)
 {
     char *inner = realpath(folder, NULL), *outer = realpath(tree, NULL);
@@ -328,7 +327,7 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Why nothing can be put there. */
+/* Prints why nothing can be copied there. */
 static void refuse_target(const char *path)
 {
     struct stat st;
@@ -343,9 +342,9 @@ static void refuse_target(const char *path)
         message_code(path, "open", err);
 }
 
-/* The sources become files in the folder `target`, or the only one becomes `target`. Makes the
- * folders that a tree needs; files below one that cannot be made fail later. False after a
- * message: nothing may be copied. */
+/* Lists the sources as files in the directory `target`, or a single one as `target`. Makes the
+ * directories of a tree; files below one that cannot be made fail later. Returns false, after a
+ * message, if nothing may be copied. */
 static bool stagelist_make(struct stagelist *list, const struct pathlist *sources,
                            const char *target)
 {
@@ -396,7 +395,7 @@ static const char *hex(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES 
 
 enum { DATA_SHOWN = 16 };
 
-/* The cksums of ildg-binary-data, with commas between them; "-" where there are none. */
+/* Formats the cksums of ildg-binary-data, separated by commas; "-" if unknown. */
 static const char *data_words(const struct stage_result *r, char out[DATA_SHOWN * 11 + 8])
 {
     const struct stage_digest *d = &r->digest;
@@ -409,7 +408,7 @@ static const char *data_words(const struct stage_result *r, char out[DATA_SHOWN 
     return out;
 }
 
-/* Size and sums as words; "-" where there is none. */
+/* Size and checksums as text; "-" for one that is missing. */
 struct words {
     char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
 };
@@ -557,16 +556,16 @@ struct options {
     bool json, quiet, no_space_check;
 };
 
-/* Kept to the end: of a result hardly anything, as all of a long list may fail. */
+/* The part of a failed result that is kept until the end: all files of a long list may fail. */
 struct failure {
     const struct stage_item *item;
     char *reason;
 };
 
-/* What has come out so far. */
+/* The results so far. */
 struct tally {
-    size_t of[4];               /* by enum stage_status */
-    size_t unverified, skipped; /* of those that are staged or there */
+    size_t of[4];               /* indexed by enum stage_status */
+    size_t unverified, skipped; /* of the files that are staged or there */
     int status;                 /* the worst exit status of all files */
     uint64_t bytes;
     struct failure *failed;
@@ -600,7 +599,7 @@ static void warn(const char *path, const struct stage_words *words)
         message(path, "warning: and %" PRIu64 " more", words->more);
 }
 
-/* False after a message. */
+/* Returns false, after a message, if memory is exhausted. */
 static bool keep_failure(struct tally *tally, const struct stage_result *r)
 {
     void *more = reallocarray(tally->failed, tally->failed_count + 1, sizeof *tally->failed);
@@ -670,15 +669,16 @@ static void release(struct tally *tally)
     free(tally->failed);
 }
 
-/* ---- the run ---- */
+/* ---- running ---- */
 
-/* Results come as files end, and are told in the order of the list. */
+/* Results arrive as files finish, but are printed in the order of the list. */
 struct turns {
-    struct stage_result **waiting; /* by item; NULL: not ended, or told */
+    struct stage_result **waiting; /* per item; NULL: not finished, or printed */
     size_t told, ended;
 };
 
-/* All that can be told; at the end, what stands behind those that were not begun, too. */
+/* Prints the results whose turn it is; at the end also those behind files that did not start.
+ */
 static bool tell_in_turn(struct turns *turns, const struct stagelist *list, bool at_end,
                          struct tally *tally, const struct options *o,
                          struct progress *progress)
@@ -777,7 +777,7 @@ static int run_list(const struct stagelist *list, const struct options *o)
 
 /* ---- the list ---- */
 
-/* The word that is not known ("" where there is none), or NULL. */
+/* Returns the first unknown word, which may be "", or NULL if all are known. */
 static const char *parse_sums(char *words, unsigned *kinds)
 {
     static const struct {

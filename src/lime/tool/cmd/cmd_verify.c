@@ -1,4 +1,4 @@
-/* cmd_verify.c - lime verify: have a mount verify its records; the daemon or its job reads */
+/* cmd_verify.c - lime verify: let a mount (the daemon or its job) verify its records */
 #define _GNU_SOURCE
 #include "container.h"
 #include "fieldcheck.h"
@@ -28,7 +28,7 @@
 enum { STRUCTURE_REASON_MAX = 640, TEXT_MAX = 512 };
 
 struct structure {
-    uint64_t bad; /* deviations, but for harmless ones */
+    uint64_t bad; /* deviations, without harmless ones */
     bool is_unreadable;
     char first[TEXT_MAX];
 };
@@ -59,7 +59,7 @@ static int examine_container(struct container *c, struct structure *structure)
     return err;
 }
 
-/* *is_other: the file is not a container, and was never one. */
+/* Sets *is_other if the file is not a container and never was one. */
 static int examine(struct container *c, struct structure *structure, bool *is_other)
 {
     struct limefile_finding finding;
@@ -74,9 +74,9 @@ static int examine(struct container *c, struct structure *structure, bool *is_ot
     return 0;
 }
 
-/* Examines what 'lime check' examines without --data: of the directory that a mount shows of a
- * container, or of a file that it shows as a plain one. Such a file is skipped unless it is
- * what damage has left of a container. The reason is "" if the verdict is good or skipped. */
+/* Examines what 'lime check' examines without --data: the directory that a mount shows a
+ * container as, or a file that it shows as a plain one. Such a file is skipped, unless it is
+ * the damaged rest of a container. The reason is "" if the verdict is good or skipped. */
 static enum limefile_verdict structure_verdict(const char *path,
                                                char reason[STRUCTURE_REASON_MAX])
 {
@@ -130,7 +130,7 @@ static const char help[] =
     "that they can be compared with, or there are no data. Of several, the worst:\n"
     "2, 1, 3, 0.\n";
 
-/* As the daemon has them; see limefs(1). */
+/* The daemon's attributes; see limefs(1). */
 #define ATTR_CHECKSUM  "user.lime.checksum"
 #define ATTR_REASON    "user.lime.reason"
 #define ATTR_VERIFY    "user.lime.verify"
@@ -138,7 +138,7 @@ static const char help[] =
 
 enum {
     VALUE_MAX = 512,
-    LOOK_MS = 200, /* at how far it is */
+    LOOK_MS = 200, /* interval between looks at the progress */
 };
 
 struct options {
@@ -146,7 +146,7 @@ struct options {
     uint64_t seen; /* data records */
 };
 
-/* The attribute as a string: its length, or -errno. */
+/* Reads the attribute as a string. Returns its length, or -errno. */
 static int attribute(const char *path, const char *name, char value[VALUE_MAX])
 {
     ssize_t len = getxattr(path, name, value, VALUE_MAX - 1);
@@ -169,7 +169,7 @@ static void *ask(void *context)
     return NULL;
 }
 
-/* Shows progress until there is an answer. */
+/* Shows progress until the thread has the answer. */
 static void watch(pthread_t thread, const char *path, uint64_t bytes)
 {
     struct progress progress;
@@ -191,7 +191,8 @@ static void watch(pthread_t thread, const char *path, uint64_t bytes)
     progress_end(&progress);
 }
 
-/* Prints the verdict, with the reason unless that is "". Returns its exit status. */
+/* Prints the verdict, and the reason unless it is "". Returns the exit status of the
+ * verdict. */
 static int print(const struct options *o, const char *path, enum limefile_verdict verdict,
                  const char *reason)
 {
@@ -233,7 +234,7 @@ static int verify_record(struct options *o, const char *path, uint64_t bytes)
     return print(o, path, verdict_of(asking.verdict), reason);
 }
 
-/* ---- a container, or another file ---- */
+/* ---- containers and other files ---- */
 
 static int verify_structure(const struct options *o, const char *path)
 {
@@ -246,12 +247,12 @@ static int verify_structure(const struct options *o, const char *path)
                : print(o, path, verdict, reason);
 }
 
-/* ---- what is named ---- */
+/* ---- operands ---- */
 
 static int verify_directory(struct options *o, const char *path);
 
-/* True if the file is in the directory of a mounted container. A copy of a record on another
- * file system can have the same attributes. */
+/* True if the file is in the directory of a mounted container. The attributes do not prove it:
+ * a copy of a record on another file system can have them, too. */
 static bool is_record(const char *path)
 {
     char *real = realpath(path, NULL);
@@ -282,19 +283,18 @@ static int verify_path(struct options *o, const char *path)
 
 /* ---- directories ---- */
 
-/* What the files of a directory are. */
+/* Where the files of a directory are. */
 enum place { OUTSIDE, IN_TREE, IN_CONTAINER };
 
 struct found {
     struct options *o;
-    char *directory; /* the last one whose place was looked at */
+    char *directory; /* the last directory whose place was determined */
     size_t length;
     enum place place;
     int worst;
 };
 
-/* The place of the files in the directory that has the first `length` bytes of the path as its
- * name. */
+/* Returns the place of the files in the directory named by the first `length` bytes of path. */
 static enum place find_place(struct found *found, const char *path, size_t length)
 {
     if (found->directory && found->length == length &&
@@ -314,8 +314,7 @@ static int verify_file(struct found *found, const struct walk_entry *entry)
     const char *slash = strrchr(entry->path, '/');
     size_t length = slash ? (size_t)(slash - entry->path) : 0;
     switch (find_place(found, entry->path, length + (length == 0))) {
-    case IN_CONTAINER: /* most records of a container may have no data: there may be a million
-                        */
+    case IN_CONTAINER: /* a container may have a million records, most of them without data */
         return attribute(entry->path, ATTR_CHECKSUM, value) == -ENODATA
                    ? TOOL_GOOD
                    : verify_record(found->o, entry->path, (uint64_t)entry->st->st_size);
@@ -343,7 +342,7 @@ static bool verify_entry(void *context, const struct walk_entry *entry)
     return true;
 }
 
-/* Working files of commands are shown as containers, too. */
+/* limefs shows the working files of commands as containers, too: skip them. */
 static bool is_working(const char *directory)
 {
     const char *slash = strrchr(directory, '/');
@@ -359,7 +358,7 @@ static int verify_directory(struct options *o, const char *path)
     return found.worst;
 }
 
-/* If nothing is mounted, by mistake perhaps, nothing is good. */
+/* A directory without data is not good: it may be that limefs is not mounted. */
 static int nothing_found(const struct options *o, const char *directory)
 {
     if (is_in_limefs(directory))

@@ -1,6 +1,6 @@
 /*
- * fieldcheck.c - lime check --data and --physics: the data of fields against their checksums,
- * configurations against plaquette and link trace in their metadata, and files in other formats
+ * fieldcheck.c - lime check --data and --physics: compare fields with their checksums,
+ * configurations with plaquette and link trace in the metadata, foreign files with their header
  */
 #define _GNU_SOURCE
 #include "fieldcheck.h"
@@ -19,21 +19,21 @@
 
 /* The verdict on a gauge field. */
 struct physics_result {
-    uint64_t ordinal; /* 0: it is all of a file in another format */
+    uint64_t ordinal; /* 0: the whole of a file in another format */
     enum limefile_verdict verdict;
-    const char *reason; /* LIMEFILE_UNVERIFIED, LIMEFILE_UNREADABLE */
+    const char *reason; /* set for LIMEFILE_UNVERIFIED and LIMEFILE_UNREADABLE */
     unsigned precision;
     struct limefile_physics is;
     struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
     int stated_count;
 };
 
-/* What became of the sum of a field. */
+/* The result of summing a field. */
 struct sum_result {
     struct limefile_checksum is;
     enum limefile_verdict verdict;
     bool known;
-    char reason[MOUNTED_VALUE_MAX]; /* from a mount; or "" */
+    char reason[MOUNTED_VALUE_MAX]; /* reported by the mount; or "" */
 };
 
 static uint64_t word_of(const struct limefile_checksum *sum)
@@ -41,7 +41,7 @@ static uint64_t word_of(const struct limefile_checksum *sum)
     return (uint64_t)sum->suma << 32 | sum->sumb;
 }
 
-/* 1, 0, or an error. */
+/* Returns 1 if the checksum is right, 0 if it is wrong, or an error. */
 static int verify(const struct data_check *check, const struct limefile_field *f,
                   struct sum_result *sum)
 {
@@ -55,9 +55,9 @@ static int verify(const struct data_check *check, const struct limefile_field *f
     return right;
 }
 
-/* ---- what a mount has found out ---- */
+/* ---- verdicts of a mount ---- */
 
-/* The deviation that the mount's reason is about: it begins with the quantity. */
+/* Returns the deviation that the mount's reason is about; it begins with the quantity. */
 static int code_of(const char *reason)
 {
     return strncmp(reason, "plaquette", 9) == 0     ? LIMEFILE_D_PLAQUETTE
@@ -82,9 +82,9 @@ static void report_shown(const struct data_check *check, const struct limefile_f
     check->report(check->context, &finding);
 }
 
-/* The mount verifies what this program can't: a file in another format, whose sum it shows as
- * text, and data that it does not give out as they are bad. False if it has no verdict either.
- */
+/* Gets the mount's verdict on what this program can't verify: a file in another format, whose
+ * checksum the mount shows as text, and bad data that it refuses to return. Returns false if
+ * the mount has no verdict either. */
 static bool ask_mount(struct data_check *check, const struct limefile_field *f,
                       struct sum_result *sum)
 {
@@ -103,12 +103,12 @@ static bool ask_mount(struct data_check *check, const struct limefile_field *f,
         return false;
     sum->verdict = LIMEFILE_BAD;
     check->sums->wrong++;
-    if (code_of(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* else --physics does it */
+    if (code_of(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* or --physics does */
         report_shown(check, f, reason);
     return true;
 }
 
-/* True if a mount does not give out the data as they are bad, which has been reported then. */
+/* Returns true, and reports it, if a mount refuses to return the data because they are bad. */
 static bool is_withheld(const struct data_check *check, const struct limefile_field *f)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
@@ -160,7 +160,7 @@ static void compare_sum(struct data_check *check, const struct limefile_field *f
     check->sums->wrong++;
 }
 
-/* Why there is no sum; NULL if there is one. */
+/* Returns why the field has no valid checksum; NULL if it has one. */
 static const char *reason_of(const struct limefile_field *f, const struct sum_result *sum)
 {
     const char *bad = limefile_field_why_bad(f);
@@ -170,7 +170,7 @@ static const char *reason_of(const struct limefile_field *f, const struct sum_re
                                            : limefile_field_why_unverified(f);
 }
 
-/* Without a sum: its length has been reported. */
+/* Compares the sums if the field has them. A wrong length has already been reported. */
 static void judge_sum(struct data_check *check, const struct limefile_field *f,
                       struct sum_result *sum)
 {
@@ -274,7 +274,7 @@ static bool report_figures(const struct data_check *check, const struct limefile
     return good;
 }
 
-/* Whether all is as it should be. */
+/* Reports all findings; returns true if it finds nothing wrong. */
 static bool report_all(const struct data_check *check, const struct limefile_field *f,
                        const struct physics_result *result)
 {
@@ -304,17 +304,17 @@ static void print_physics(const struct data_check *check, const struct physics_r
            record, r->is.unitarity, r->is.determinant, r->is.bound);
 }
 
-/* Sites of a file, of which those that will be needed soon are asked for in time. */
+/* Sites of a file, with prefetching of the next time slice. */
 struct ahead {
     const struct data_check *check;
     struct limefile_sites sites;
     struct limefile_sites_field field;
     int fd;
-    uint64_t slice; /* sites of a time slice */
+    uint64_t slice; /* sites in a time slice */
 };
 
-/* What is read next is mostly what follows in time: the kernel fetches that from the disk, or
- * from the mount, while this is computed with. */
+/* The same block of the next time slice is usually read next: the kernel fetches it from the
+ * disk or the mount during the computation on this one. */
 static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct ahead *a = context;
@@ -363,7 +363,7 @@ static int measure(const struct data_check *check, const struct limefile_field *
     return err;
 }
 
-/* 0, or what is wrong with reading the container. */
+/* Returns 0, or an error if the container cannot be read. */
 static int compare_field(const struct data_check *check, const struct limefile_field *f,
                          struct physics_result *result)
 {
@@ -435,7 +435,7 @@ static json_t *stated_json(const struct physics_result *r)
     return list;
 }
 
-/* A number that is not finite is null. */
+/* A number that is not finite becomes null. */
 static json_t *physics_json(const struct physics_result *r)
 {
     const struct limefile_physics *is = &r->is;
@@ -457,7 +457,7 @@ static json_t *physics_json(const struct physics_result *r)
 }
 
 /* Reports and counts the result. `err`: why the data could not be read, or LIMEFILE_E_STATE if
- * result->reason tells why they were not examined. Returns 0 or -ENOMEM. */
+ * result->reason states why they were not examined. Returns 0 or -ENOMEM. */
 static int physics_conclude(struct data_check *check, const struct limefile_field *f,
                             struct physics_result *result, int err)
 {
@@ -469,7 +469,7 @@ static int physics_conclude(struct data_check *check, const struct limefile_fiel
     return 0;
 }
 
-/* The metadata are in the master volume, so the others do not describe their data. */
+/* Only the master volume has the metadata, so the other volumes do not describe their data. */
 static bool is_volume(const struct data_check *check)
 {
     static const char type[] = "scidac-sitelist";
@@ -546,7 +546,7 @@ static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gau
                                              : two_words(sums->sum29, sums->sum31);
 }
 
-/* why: NULL if the header has something that the data are compared with. */
+/* why: NULL if the header has a value that the data are compared with. */
 static json_t *gauge_json(const struct limefile_gauge *g, const struct limefile_gauge_sums *is,
                           const char *why, bool right)
 {
@@ -560,7 +560,7 @@ static json_t *gauge_json(const struct limefile_gauge *g, const struct limefile_
                      milc ? jsonout_hex(is->sum31) : NULL);
 }
 
-/* The data cannot be compared with anything. */
+/* Reports data that cannot be compared with anything. */
 static void tell_unverified(const struct data_check *check, const struct limefile_gauge *g,
                             const char *why)
 {
@@ -572,7 +572,7 @@ static void tell_unverified(const struct data_check *check, const struct limefil
         check->report(check->context, &finding);
 }
 
-/* `agree`: the plaquette and the link trace in the header are those of the data. */
+/* `agree`: the plaquette and link trace in the header match the data. */
 static void compare_gauge(struct data_check *check, const struct limefile_gauge *g,
                           const struct limefile_gauge_sums *is, bool agree)
 {
@@ -595,7 +595,7 @@ static void compare_gauge(struct data_check *check, const struct limefile_gauge 
         jsonout_list_add(check->sum_list, gauge_json(g, is, why, same && agree));
 }
 
-/* A field, as far as findings name it. */
+/* Fills in the members of a field that findings use. */
 static void describe(const struct limefile_gauge *g, struct limefile_field *f)
 {
     memset(f, 0, sizeof *f);
@@ -660,7 +660,7 @@ int gauge_check_damage(const char *path, char *reason, size_t cap)
     return err;
 }
 
-/* The file is in the format, but of a kind that cannot be read here. */
+/* True if the file is in the format, but in a variant that limefs cannot read. */
 static bool is_unknown(int err)
 {
     return err == LIMEFILE_E_GAUGE_FORM || err == LIMEFILE_E_GAUGE_ORDER ||

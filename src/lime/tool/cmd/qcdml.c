@@ -1,11 +1,10 @@
 /*
- * qcdml.c - the configurations in a container, their plaquettes, QCDml documents, and lime
- * check
- * --qcdml, which compares a document with its container
+ * qcdml.c - the configurations in a container and their plaquettes, QCDml documents, and lime
+ * check --qcdml, which compares a document with its container
  *
- * A crcCheckSum that is not the data's cksum may be another kind of sum: HotQCD's documents
- * have that of NERSC's format. Where it is that one, or the data are right by their SciDAC
- * checksum, it is a warning.
+ * A crcCheckSum that differs from the data's cksum may be another kind of sum: HotQCD's
+ * documents have the checksum of NERSC's format. If it is that one, or the data match their
+ * SciDAC checksum, the difference is only a warning.
  */
 #define _GNU_SOURCE
 #include "qcdml.h"
@@ -100,7 +99,7 @@ int configs_cksum(struct configs *configs, size_t i)
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-/* ---- what it says ---- */
+/* ---- metadata of all configurations ---- */
 
 int configs_lfn(const struct configs *configs, const char *lfn, char only[LIMEFILE_LFN_MAX])
 {
@@ -134,7 +133,7 @@ const char *configs_precision(const struct configs *configs)
     return all == 32 ? "single" : all == 64 ? "double" : "mixed";
 }
 
-/* ---- numbers ---- */
+/* ---- plaquettes ---- */
 
 bool plaquette_parse(const char *text, struct limefile_physics_stated *out)
 {
@@ -155,7 +154,7 @@ static void set(struct config *config, const char *text, size_t n, const char *f
         config->plaquette[0] = '\0';
 }
 
-/* ---- metadata ---- */
+/* ---- plaquettes in metadata ---- */
 
 static int look_around(struct configs *configs, size_t i)
 {
@@ -171,9 +170,9 @@ static int look_around(struct configs *configs, size_t i)
     return found < 0 ? found : 0;
 }
 
-/* ---- links ---- */
+/* ---- plaquettes from the links ---- */
 
-/* Of data that are no SU(3) configuration of four dimensions it stays unknown. */
+/* Computes the plaquette; it stays unknown unless the data are SU(3) in four dimensions. */
 static int measure(struct configs *configs, size_t i)
 {
     struct limefile_field field;
@@ -212,7 +211,7 @@ int configs_plaquette(struct configs *configs, size_t i)
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-/* Files that have no size, as those of /proc, too. */
+/* Also reads files that report no size, such as those in /proc. */
 static int read_all(const char *path, int fd, char **text, size_t *n)
 {
     *text = malloc(LIMEFILE_QCDML_BYTES_MAX + 1);
@@ -278,7 +277,7 @@ static int sum_up(const struct limefile_sites *sites, unsigned char *block,
     return err;
 }
 
-/* Of an SU(3) configuration; of others it stays unknown. 0, -errno, LIMEFILE_E_SHRUNK. */
+/* Sets out->known only for an SU(3) configuration. Returns 0, -errno or LIMEFILE_E_SHRUNK. */
 static int nersc_sum(int fd, const struct limefile_field *field, struct nersc_sums *out)
 {
     struct limefile_fd file;
@@ -300,10 +299,10 @@ enum { KEPT_MAX = 1000 };
 
 struct difference {
     bool warning;
-    size_t line;                      /* 0: of none */
-    uint64_t ordinal;                 /* 0: of none */
+    size_t line;                      /* 0: unknown */
+    uint64_t ordinal;                 /* 0: not about a record */
     const char *what;                 /* an element's name */
-    const char *document, *container; /* the two values, "" for none */
+    const char *document, *container; /* the two values, "" if missing */
     const char *why;
 };
 
@@ -335,7 +334,7 @@ static void keep(struct qcdml_check *check, const struct difference *d)
                       "ordinal", jsonout_integer_or_null(d->ordinal)));
 }
 
-/* Says it, unless silent, and keeps it for JSON. */
+/* Prints the difference, unless silent, and keeps it for JSON. */
 static void difference_add(struct qcdml_check *check, const struct difference *d)
 {
     if (d->warning)
@@ -374,9 +373,9 @@ json_t *qcdml_check_json(const struct qcdml_check *check)
                                           : "good");
 }
 
-static const double program_tolerance = 1e-5; /* of plaquettes: what Grid and QDP++ allow */
+static const double program_tolerance = 1e-5; /* of plaquettes, as in Grid and QDP++ */
 
-/* One comparison. */
+/* The state of one comparison. */
 struct comparing {
     struct qcdml_check *check;
     const struct limefile_qcdml *document;
@@ -391,7 +390,7 @@ static void differ(const struct comparing *c, size_t line, const char *what,
                                                   container, why});
 }
 
-/* `line`: where a value that is missing should be. */
+/* `line`: where a missing value should be. */
 static bool is_there(const struct comparing *c, const struct limefile_qcdml_value *value,
                      size_t line, const char *name, const char *container)
 {
@@ -400,7 +399,7 @@ static bool is_there(const struct comparing *c, const struct limefile_qcdml_valu
     return value->found;
 }
 
-/* ---- of the file ---- */
+/* ---- comparing the file ---- */
 
 static void compare_file(const struct comparing *c)
 {
@@ -419,9 +418,9 @@ static void compare_file(const struct comparing *c)
                "the container has another number of ildg-binary-data");
 }
 
-/* ---- of a record ---- */
+/* ---- comparing a record ---- */
 
-/* Why a wrong sum need not be the data's fault; NULL: there is no reason. < 0: an error. */
+/* Sets *why to why a wrong sum does not mean wrong data, or to NULL. Returns 0 or an error. */
 static int excuse(struct comparing *c, const struct limefile_field *f, uint32_t said,
                   uint32_t said_hex, const char **why)
 {
@@ -511,7 +510,7 @@ static int compare_record(struct comparing *c, size_t i)
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- comparing all ---- */
 
 static int compare(struct comparing *c)
 {

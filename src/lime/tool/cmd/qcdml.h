@@ -1,5 +1,5 @@
-/* qcdml.h - the configurations in a container, as a QCDml document describes them: one for
- * each ildg-binary-data */
+/* qcdml.h - the configurations (ildg-binary-data records) of a container and their QCDml
+ * document */
 #ifndef QCDML_H
 #define QCDML_H
 
@@ -13,12 +13,12 @@
 
 enum { PLAQUETTE_MAX = 40 };
 
-/* Small: a container may have a million. */
+/* Kept small, because a container may have a million of them. */
 struct config {
     uint32_t ordinal;
     uint32_t cksum;
-    char plaquette[PLAQUETTE_MAX]; /* a number as text; "": not known */
-    const char *from;              /* where it comes from: "as xlf-info says" */
+    char plaquette[PLAQUETTE_MAX]; /* decimal text; "" if unknown */
+    const char *from;              /* the source of the plaquette: "as xlf-info says" */
 };
 
 struct configs {
@@ -26,52 +26,53 @@ struct configs {
     struct limefile_fields fields;
     struct config *config;
     size_t count;
-    uint64_t bytes; /* of all of them */
+    uint64_t bytes; /* in all configurations */
     unsigned threads;
     struct progress progress;
 };
 
-/* Opens the container, or the folder as which limefs shows it. Exit statuses, after a message
- * if not GOOD; configs_close() only after GOOD. */
+/* Opens the container, or the directory that limefs shows it as. Returns an exit status, after
+ * a message if it is not GOOD; call configs_close() only after GOOD. */
 int configs_open(struct configs *, const char *path, unsigned threads);
 void configs_close(struct configs *);
 
+/* Gets the field of configuration i. */
 void configs_field(const struct configs *, size_t i, struct limefile_field *out);
 
-/* Reads the data, and takes their cksum; sets it. An exit status. */
+/* Reads the data of configuration i and sets its cksum. Returns an exit status. */
 int configs_cksum(struct configs *, size_t i);
 
-/* What an ildg-data-lfn of the container says: 1: that name is among them; 0: others are; -1:
- * there is none. `lfn` NULL: whether there is one, and *only, if not NULL, the only one there
- * is or "". */
+/* Compares lfn with the ildg-data-lfn records of the container. Returns 1 if one of them is
+ * equal, 0 if all are different or lfn is NULL, -1 without records. *only, unless NULL,
+ * receives the LFN that all of them contain, or "". */
 int configs_lfn(const struct configs *, const char *lfn, char only[LIMEFILE_LFN_MAX]);
 
-/* "single", "double", "mixed"; NULL: not known of all. */
+/* Returns "single", "double" or "mixed"; NULL if the precision of any is unknown. */
 const char *configs_precision(const struct configs *);
 
-/* Finds out the plaquette of the i-th, and sets it; it may stay unknown. An exit status. */
+/* Sets the plaquette of configuration i; "" if it stays unknown. Returns an exit status. */
 int configs_plaquette(struct configs *, size_t i);
 
-/* True if the text is a finite decimal number, which a document may hold. */
+/* True if the text is a finite decimal number, which a document may contain. */
 bool plaquette_parse(const char *text, struct limefile_physics_stated *out);
 
 /* ---- documents ---- */
 
-/* Reads a whole document; *text is to be freed. An exit status. */
+/* Reads a whole document. The caller frees *text. Returns an exit status. */
 int document_read(const char *path, char **text, size_t *n);
 
-/* The same, understood; `text` must stay as long as it. */
+/* Parses text, which must outlive the result. Returns an exit status. */
 int document_understand(const char *path, const char *text, size_t n, struct limefile_qcdml *);
 
-/* ---- lime check --qcdml: a container compared with its document ---- */
+/* ---- lime check --qcdml: compare a container with its document ---- */
 
-/* The first part is the caller's; the rest is zero to begin with. */
+/* The caller sets the members up to `found`, and zeroes the rest. */
 struct qcdml_check {
     const char *document, *path;
     unsigned threads;
     bool strict;   /* a crcCheckSum of another kind is a difference */
-    bool silent;   /* says nothing, but of what cannot be read */
-    json_t *found; /* an empty array, for the first differences and warnings */
+    bool silent;   /* print only what cannot be read */
+    json_t *found; /* the caller's empty array; receives the first differences and warnings */
 
     int status; /* TOOL_BAD if there is a difference */
     bool compared;
@@ -79,10 +80,10 @@ struct qcdml_check {
     size_t differences, warnings;
 };
 
-/* Reads the data. */
+/* Reads the data, compares them with the document and sets check->status. */
 void qcdml_check(struct qcdml_check *);
 
-/* {"file": "conf.xml", ...} */
+/* Returns a new object: {"file": "conf.xml", ...} */
 json_t *qcdml_check_json(const struct qcdml_check *);
 
 #endif

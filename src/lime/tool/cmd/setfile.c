@@ -1,4 +1,4 @@
-/* setfile.c - which files belong to a set of volumes */
+/* setfile.c - find and open the files of a volume set */
 #define _GNU_SOURCE
 #include "setfile.h"
 #include "container.h"
@@ -15,12 +15,12 @@
 
 /* ---- names ---- */
 
-/* "FOLDER/NAME.vol0012", or "FOLDER/vol0012/FILE": what comes before and after the number's
- * part. All point into `copy`. */
+/* "DIR/NAME.vol0012" or "DIR/vol0012/FILE", split around the volume number. All members point
+ * into `copy`. */
 struct pattern {
     char *copy, *last;
-    const char *folder, *name; /* name: that of the file, or of the folder with a number */
-    const char *file;          /* in a folder with a number; or NULL */
+    const char *folder, *name; /* name: of the file, or of the numbered directory */
+    const char *file;          /* in a numbered directory; or NULL */
     size_t stem;
 };
 
@@ -60,7 +60,7 @@ bool setfile_is(const char *path)
     return is;
 }
 
-/* ---- the folder ---- */
+/* ---- directory ---- */
 
 struct found {
     uint64_t number;
@@ -111,7 +111,7 @@ static int add_volume(void *context, const char *name)
     return is_volume && !add(l->list, number, l->p, name) ? -ENOMEM : 0;
 }
 
-/* Names that were left out would be volumes that are missing. */
+/* Running out of memory is an error here: an omitted name would look like a missing volume. */
 static int list_folder(const struct pattern *p, struct list *list)
 {
     int folder = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -132,7 +132,7 @@ static int by_number(const void *one, const void *other)
 
 /* ---- files ---- */
 
-/* Each volume stays open. */
+/* Each volume stays open, so raise the limit of open files. */
 static void allow_files(size_t count)
 {
     struct rlimit limit;
@@ -233,7 +233,7 @@ int setfile_open(struct setfile *f, const char *path,
     return status;
 }
 
-/* "sites 0 0 0 2 to 3 3 3 2". */
+/* Writes "sites 0 0 0 2 to 3 3 3 2". */
 static void describe_box(const struct limefile_scidac_record *stated, char *text, size_t cap)
 {
     size_t used = 0;

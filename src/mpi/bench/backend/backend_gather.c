@@ -1,9 +1,9 @@
 /*
- * backend_gather.c - everything through one rank with POSIX calls, as C-LIME programs do it
+ * backend_gather.c - move all data through one rank with POSIX calls, as C-LIME programs do
  *
- * A lattice goes slice by slice of the slowest dimension: the ranks send their parts, rank 0
- * puts them in order and writes; the other way round for reading. Other patterns go piece by
- * piece.
+ * A lattice is moved in slices of the slowest dimension: the ranks send their parts, rank 0
+ * puts them in order and writes them; for reading, the other way round. Other patterns are
+ * moved piece by piece.
  */
 #include "files.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct gather {
-    char *slice, *part; /* rank 0's; of a piece: `part` */
+    char *slice, *part; /* of rank 0; for pieces only `part` */
     MPI_Datatype site;
 };
 
@@ -58,7 +58,7 @@ static int open_file(struct bench_io *io)
 
 /* ---- lattices ---- */
 
-/* A rank's part of one slice, as a box of the slice. False if it has none. */
+/* Gets a rank's part of one slice, as a box of the slice. Returns false if it has none. */
 static bool part_of(const struct bench_pattern *p, int rank, int64_t t, struct lemon_box *box,
                     int64_t *before)
 {
@@ -72,7 +72,8 @@ static bool part_of(const struct bench_pattern *p, int rank, int64_t t, struct l
     return true;
 }
 
-/* Rank 0's side of one slice. Ranks wait for messages, so an error does not end it. */
+/* Rank 0's side of one slice. It continues after an error, because ranks wait for its
+ * messages. */
 static int slice_at_root(struct bench_io *io, struct gather *g, int64_t t, int64_t bytes)
 {
     const struct bench_pattern *p = &io->task->pattern;
@@ -153,7 +154,8 @@ static void piece_elsewhere(struct bench_io *io, struct gather *g, int64_t i)
         MPI_Recv(data, (int)piece.bytes, g->site, 0, 0, io->comm, MPI_STATUS_IGNORE);
 }
 
-/* In the order of the file: one rank after another if each has a part of it, else in turn. */
+/* Moves the pieces in file order: rank by rank if each has one contiguous part, otherwise in
+ * turn. */
 static int move_pieces(struct bench_io *io, struct gather *g)
 {
     const struct bench_pattern *p = &io->task->pattern;

@@ -1,4 +1,4 @@
-/* backend_hdf5.c - HDF5's parallel file driver: one dataset of bytes */
+/* backend_hdf5.c - HDF5 with its parallel file driver: one dataset of bytes */
 #include "files.h"
 
 #include <hdf5.h>
@@ -9,7 +9,7 @@
 struct hdf5 {
     struct bench_dataset set;
     hid_t file, dataset, transfer;
-    hsize_t length; /* of the first dimension, where it grows */
+    hsize_t length; /* of the first dimension, if it grows */
 };
 
 const char *bench_hdf5_version(void)
@@ -39,7 +39,7 @@ static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *text)
     return 0;
 }
 
-/* HDF5's results are negative on failure. */
+/* HDF5 functions return a negative value on failure. */
 static int check(struct bench_io *io, const char *action, int64_t result)
 {
     char text[256] = "failed";
@@ -126,7 +126,7 @@ static int open_file(struct bench_io *io)
         h->file = H5Fcreate(io->path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
     else
         h->file = H5Fopen(io->path, H5F_ACC_RDONLY, list);
-    int code = check(io, "open", h->file); /* the next call forgets why */
+    int code = check(io, "open", h->file); /* the next call clears the error stack */
     H5Pclose(list);
     if (code != 0)
         return -1;
@@ -190,7 +190,7 @@ static int move(struct bench_io *io, const struct bench_slab *slab)
     return code;
 }
 
-/* The dataset grows before each call that needs it. Collective. */
+/* Extends the dataset before a call that needs it. Collective. */
 static int grow(struct bench_io *io, int64_t i)
 {
     struct hdf5 *h = io->state;

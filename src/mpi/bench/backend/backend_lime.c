@@ -1,8 +1,8 @@
 /*
- * backend_lime.c - Lemon: one record of a LIME container, by its lattice calls
+ * backend_lime.c - Lemon: one record of a LIME container, with its lattice calls
  *
- * What is no lattice is one here: disjoint blocks are a lattice of one dimension, interleaved
- * pieces one of two, of which the ranks split the faster.
+ * Other patterns are described as lattices, too: disjoint blocks as one of one dimension,
+ * interleaved pieces as one of two, of which the ranks divide the faster.
  */
 #include "files.h"
 
@@ -21,11 +21,11 @@ struct geometry {
 struct lime {
     struct geometry geometry;
     MPI_Comm cartesian;
-    LemonWriter *writer; /* one of the two */
+    LemonWriter *writer; /* one of the two is used */
     LemonReader *reader;
 };
 
-/* False: some extent is no int. */
+/* Returns false if some extent does not fit in an int. */
 static bool set_geometry(const struct bench_pattern *p, struct geometry *g)
 {
     int64_t sites = p->segments;
@@ -62,7 +62,7 @@ static const char *refuses(const struct bench_task *task)
 
 /* ---- Lemon's errors ---- */
 
-/* "lemon: rank 0: write at 144: ..." */
+/* Parses "lemon: rank 0: write at 144: ...". */
 static void keep_message(const char *text, void *io)
 {
     int prefix = 0;
@@ -70,7 +70,7 @@ static void keep_message(const char *text, void *io)
     bench_io_fail(io, "Lemon", "%s", text + prefix);
 }
 
-/* A code is the same on all ranks. A rank without a message of its own keeps silent if another
+/* A code is the same on all ranks. A rank without a message of its own adds none if another
  * rank has one. Collective if the code is an error. */
 static int check(struct bench_io *io, const char *action, int code)
 {
@@ -109,7 +109,8 @@ static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
     LemonRecordHeader *header = lemonCreateHeader(1, !task->checksum, BENCH_RECORD_TYPE, bytes);
     lime->writer = lemonCreateWriter(&io->file, lime->cartesian);
     int code = lemonWriterSetInfo(lime->writer, info);
-    if (code == LEMON_SUCCESS && task->alignment) /* the checksum's record follows closely */
+    if (code == LEMON_SUCCESS &&
+        task->alignment) /* of the data record, not of its checksum's */
         code = lemonWriterSetAlignment(lime->writer, task->alignment, bytes);
     if (code == LEMON_SUCCESS && task->checksum)
         code = lemonWriterSetChecksum(lime->writer, 1);
@@ -168,7 +169,7 @@ static int close_file(struct bench_io *io)
 
 /* ---- data ---- */
 
-/* The sum of what was read is that in the file. */
+/* Compares the checksum of the data read with the one in the file. */
 static int compare_sums(struct bench_io *io, LemonReader *reader)
 {
     LemonChecksum have, want;

@@ -1,9 +1,9 @@
 /*
- * backend_limefs.c - a record of a container that limefs has mounted: each rank moves its own
- * pieces through the mount with POSIX calls
+ * backend_limefs.c - a record of a container in a limefs mount: each rank moves its own pieces
+ * through the mount with POSIX calls
  *
- * Rank 0 makes the container and mounts it in a directory beside it before the time counts, as
- * a mount stays up.
+ * Rank 0 makes the container and mounts it in a directory next to it before the time counts, as
+ * a mount normally stays up.
  */
 #define _GNU_SOURCE
 #include "files.h"
@@ -28,14 +28,14 @@
 extern char **environ;
 
 enum {
-    WAIT_SECONDS = 60, /* for a mount, or its job, or the end of both */
-    BUSY_SECONDS = 5,  /* for who is just closing a file */
+    WAIT_SECONDS = 60, /* for a mount or its job to start or to end */
+    BUSY_SECONDS = 5,  /* for a process that is still closing a file */
     PAUSE_MS = 2,
     STATUS_BYTES = 65536,
 };
 
 struct limefs {
-    pid_t daemon;                     /* 0: none; rank 0's, as the directory */
+    pid_t daemon;                     /* 0: none; set on rank 0, like `directory` */
     char directory[BENCH_PATH_BYTES]; /* "": none */
     char record[BENCH_PATH_BYTES];
 };
@@ -55,7 +55,7 @@ static bool is_program(char *path, size_t cap, const char *directory, size_t n)
     return access(path, X_OK) == 0;
 }
 
-/* Beside this program, else where PATH leads. */
+/* Finds limefs next to this program, otherwise in PATH. */
 static bool find_limefs(char *path, size_t cap)
 {
     char self[PATH_MAX];
@@ -96,8 +96,8 @@ static bool begins_with_any(const char *text, const char *const *prefixes)
     return false;
 }
 
-/* What mpirun tells its ranks must not reach the mpirun of the mount's job; what the user has
- * set must. */
+/* The variables that mpirun sets for its ranks must not reach the mpirun of the mount's job;
+ * those that the user has set must. */
 static bool is_of_mpirun(const char *variable)
 {
     static const char *const set[] = {"OMPI_",      "PMIX_",    "PMI_",      "PRTE_", "ORTE_",
@@ -127,7 +127,7 @@ static char **make_environment(void)
 
 /* ---- starting ---- */
 
-/* Starts the daemon; its standard error goes to `log`, if that is not -1. Returns an errno. */
+/* Starts the daemon with its stderr to `log`, unless that is -1. Returns 0 or an errno. */
 static int spawn(pid_t *pid, const char *program, char *const argv[], int log)
 {
     posix_spawn_file_actions_t files;
@@ -148,7 +148,7 @@ static int spawn(pid_t *pid, const char *program, char *const argv[], int log)
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETSID); /* a ^C is for us */
+                                              POSIX_SPAWN_SETSID); /* keeps ^C away */
     int err = posix_spawn(pid, program, &files, &attributes, argv, list);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
@@ -180,7 +180,7 @@ static bool job_serves(const char *directory)
     return serves;
 }
 
-/* What the daemon has said last, without its name; it ends with a status otherwise. */
+/* Fails with the daemon's last message, without its name, or else with its exit status. */
 static int explain(struct bench_io *io, int log, int status)
 {
     char text[512];
@@ -215,7 +215,7 @@ static int wait_until_usable(struct bench_io *io, struct limefs *l, bool job, in
                          WAIT_SECONDS);
 }
 
-/* Makes an empty directory next to the file, which the guard removes. */
+/* Makes an empty directory next to the file; the guard removes it. */
 static int make_folder(struct bench_io *io, struct limefs *l)
 {
     errno = ENAMETOOLONG;
@@ -229,8 +229,8 @@ static int make_folder(struct bench_io *io, struct limefs *l)
     return 0;
 }
 
-/* Mounts io->path, for writing if that is what the io does, and waits until it can be used;
- * with job_ranks > 0, until its job serves. */
+/* Mounts io->path, for writing if io->writing, and waits until the mount is usable; with
+ * job_ranks > 0, until its job serves. */
 static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ranks)
 {
     char program[PATH_MAX], options[64];
@@ -265,7 +265,7 @@ static bool ends(pid_t daemon)
     return false;
 }
 
-/* Unmounts the container and waits for the daemon's end. */
+/* Unmounts the container and waits until the daemon has ended. */
 static void unmount_container(struct limefs *l)
 {
     for (int ms = 0; l->directory[0] && is_mounted(l->directory); ms += PAUSE_MS) {
@@ -289,7 +289,7 @@ static const char *refuses(const struct bench_task *task)
                            : NULL;
 }
 
-/* One record of the right length, without its data. */
+/* Makes a container with one record of the right length, without writing its data. */
 static int make_container(struct bench_io *io)
 {
     struct limefile_header header;
@@ -338,7 +338,7 @@ static int prepare_job(struct bench_io *io)
     return prepare_with(io, io->task->job_ranks);
 }
 
-/* No rank has the record open any more. */
+/* The barrier ensures that no rank still has the record open when rank 0 unmounts. */
 static void release(struct bench_io *io)
 {
     MPI_Barrier(io->comm);

@@ -1,4 +1,4 @@
-/* backend_mpiio.c - MPI-IO, each piece by one call with an explicit offset */
+/* backend_mpiio.c - MPI-IO: one call with an explicit offset per piece */
 #include "files.h"
 
 static int open_file(struct bench_io *io)
@@ -21,7 +21,8 @@ static int move(struct bench_io *io, const struct bench_piece *piece)
     return bench_mpifile_moved(io, error, &status, MPI_BYTE, n);
 }
 
-/* Collective calls are as many on each rank; those that have no piece left move nothing. */
+/* Each rank makes the same number of collective calls; a rank without pieces left moves
+ * nothing. */
 static int transfer(struct bench_io *io)
 {
     const struct bench_pattern *p = &io->task->pattern;

@@ -1,4 +1,4 @@
-/* backend_netcdf4.c - NetCDF-4, parallel: one variable of bytes in an HDF5 file */
+/* backend_netcdf4.c - parallel NetCDF-4: one variable of bytes in an HDF5 file */
 #include "files.h"
 
 #include <netcdf.h>

@@ -1,4 +1,4 @@
-/* backend_pnetcdf.c - PnetCDF: one variable of bytes in a NetCDF file of the classic kind */
+/* backend_pnetcdf.c - PnetCDF: one variable of bytes in a classic NetCDF file */
 #include "files.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static int prepare(struct bench_io *io)
 
 /* ---- open and close ---- */
 
-/* The alignment is a hint to this library. */
+/* PnetCDF takes the alignment as a hint. */
 static MPI_Info info_of(const struct bench_task *task)
 {
     MPI_Info info = bench_info_create(task);

@@ -1,6 +1,6 @@
 /*
- * backend_subarray.c - MPI-IO with a 4-dimensional file view, one collective call, as the old
- * Lemon does it
+ * backend_subarray.c - MPI-IO with a 4-dimensional file view and one collective call, as the
+ * original Lemon does
  */
 #include "files.h"
 

@@ -1,9 +1,9 @@
-/* dataset.c - the file's data as an array of bytes with dimensions */
+/* dataset.c - describe the file's data as an array of bytes */
 #include "dataset.h"
 
 #include <string.h>
 
-/* Whole fastest dimensions as long as they fit in, then a part of the next one. */
+/* A chunk has the fastest dimensions whole as long as they fit, then a part of the next one. */
 static void set_chunk(struct bench_dataset *set, int64_t bytes)
 {
     for (int d = set->dims - 1; d >= 0; d--) {
@@ -46,7 +46,7 @@ static int64_t slice_bytes(const struct lemon_box *box)
     return bytes;
 }
 
-/* How many slices a part has. */
+/* Returns the number of slices in a part; 0 if one slice is more than BENCH_MOVE_MAX. */
 static int64_t lattice_step(const struct bench_pattern *p, int rank, struct lemon_box *box)
 {
     bench_pattern_box(p, rank, box);

@@ -1,8 +1,8 @@
 /*
- * dataset.h - the file's data as an array of bytes with dimensions, for HDF5 and NetCDF; pure
+ * dataset.h - describe the file's data as an array of bytes, for HDF5 and NetCDF; calls no MPI
  *
- * 1d: all bytes. 2d: rows of one transfer of each rank, as the second dimension of a file of
- * interleaved pieces. A lattice has its 4 dimensions and the bytes of a site.
+ * 1d: all bytes. 2d: each row has one transfer of each rank, as in a file of interleaved
+ * pieces. A lattice has its 4 dimensions and, as the fifth, the bytes of a site.
  */
 #ifndef BENCH_DATASET_H
 #define BENCH_DATASET_H
@@ -15,13 +15,13 @@ enum {
 
 struct bench_dataset {
     const struct bench_pattern *pattern;
-    bool lattice; /* it has the shape of the lattice */
+    bool lattice; /* the array has the shape of the lattice */
     int dims;
     int64_t extent[BENCH_DATASET_DIMS]; /* slowest first */
-    int64_t chunk[BENCH_DATASET_DIMS];  /* of at most task->chunk bytes; 0: none */
+    int64_t chunk[BENCH_DATASET_DIMS];  /* at most task->chunk bytes; 0: none */
 };
 
-/* A part of it that is moved by one call. */
+/* A part of the array that one call moves. */
 struct bench_slab {
     int64_t start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS];
     int64_t memory, bytes; /* in the rank's buffer */
@@ -29,15 +29,15 @@ struct bench_slab {
 
 void bench_dataset_set(struct bench_dataset *, const struct bench_task *);
 
-/* Why the pattern has no such shape, or NULL. */
+/* Returns why the pattern has no array of this shape, or NULL. */
 const char *bench_dataset_refuses(const struct bench_task *);
 
-/* How many slabs the rank with the most of them moves, and slab i of a rank: an empty one where
- * it has fewer. */
+/* Returns the largest number of slabs of any rank; gets slab i of a rank, which is empty if the
+ * rank has fewer. */
 int64_t bench_dataset_rounds(const struct bench_dataset *);
 void bench_dataset_slab(const struct bench_dataset *, int rank, int64_t i, struct bench_slab *);
 
-/* How long the first dimension must be for slab i of every rank. */
+/* Returns how long the first dimension must be for slab i of every rank. */
 int64_t bench_dataset_reach(const struct bench_dataset *, int64_t i);
 
 #endif

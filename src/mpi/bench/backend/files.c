@@ -1,4 +1,4 @@
-/* files.c - what the back ends share: errors, a file by POSIX calls or by MPI-IO, datasets */
+/* files.c - functions that back ends share: errors, files with POSIX or MPI-IO, datasets */
 #include "files.h"
 
 #include <errno.h>
@@ -169,7 +169,7 @@ int bench_mpifile_moved(struct bench_io *io, int error, MPI_Status *status,
     int moved;
     if (error != MPI_SUCCESS)
         return bench_io_mpi(io, action, error);
-    if (expected == 0) /* ROMIO does not set the status */
+    if (expected == 0) /* ROMIO does not set the status then */
         return 0;
     MPI_Get_count(status, datatype, &moved);
     if (moved == MPI_UNDEFINED) /* a part of a unit */

@@ -1,8 +1,8 @@
 /*
- * files.h - what the back ends share: errors of an io, its file by POSIX calls or by MPI-IO,
- * and datasets that are moved slab by slab
+ * files.h - functions that back ends share: errors of an io, its file with POSIX calls or
+ * MPI-IO, and datasets moved slab by slab
  *
- * Functions return 0, or -1 after they have put a message into io->error.
+ * Functions return 0, or -1 after writing a message to io->error.
  */
 #ifndef BENCH_FILES_H
 #define BENCH_FILES_H
@@ -10,64 +10,64 @@
 #include "backend.h"
 #include "dataset.h"
 
-/* Keeps the first error: "action: reason". All return -1 on an error. */
+/* Stores "action: reason" unless there is an error already. All return -1 on an error. */
 __attribute__((format(printf, 3, 4))) int bench_io_fail(struct bench_io *, const char *action,
                                                         const char *format, ...);
-int bench_io_errno(struct bench_io *, const char *action);          /* errno */
-int bench_io_mpi(struct bench_io *, const char *action, int error); /* 0 for MPI_SUCCESS */
+int bench_io_errno(struct bench_io *, const char *action);          /* reason: errno */
+int bench_io_mpi(struct bench_io *, const char *action, int error); /* 0: no error */
 
 /* ---- io->fd ---- */
 
-int bench_posix_open(struct bench_io *); /* io->path */
+int bench_posix_open(struct bench_io *); /* opens io->path */
 
-/* Moves all n bytes, at `offset` of the file. */
+/* Moves all n bytes at `offset` of the file. */
 int bench_posix_move(struct bench_io *, void *data, int64_t n, int64_t offset);
 
 /* Moves all pieces of this rank. */
 int bench_posix_pieces(struct bench_io *);
 
-/* Both do nothing if there is no descriptor. */
+/* Both do nothing without a descriptor. */
 int bench_posix_sync(struct bench_io *);
 int bench_posix_close(struct bench_io *);
 
-/* Rank 0 syncs the file by its path, if that is asked for, because a library has written to it
- * when it closed it. */
+/* If fsync is requested, rank 0 syncs the file by its path, because a library wrote to it when
+ * it closed it. */
 int bench_posix_settle(struct bench_io *);
 
 /* ---- io->file ---- */
 
-/* Opens it on all ranks of `comm`, with the task's hints; keeps those that are in effect. */
+/* Opens the file on all ranks of `comm` with the task's hints, and stores those in effect. */
 int bench_mpifile_open(struct bench_io *, MPI_Comm comm);
 int bench_mpifile_sync(struct bench_io *);
 int bench_mpifile_close(struct bench_io *);
 
-/* Checks what a transfer has moved. */
+/* Checks that a transfer has moved `expected` units. */
 int bench_mpifile_moved(struct bench_io *, int error, MPI_Status *, MPI_Datatype, int expected);
 
-/* Returns the task's hints, for the caller to free with bench_info_free(); MPI_INFO_NULL if
- * there are none. */
+/* Returns the task's hints, or MPI_INFO_NULL if it has none. The caller frees them with
+ * bench_info_free(). */
 MPI_Info bench_info_create(const struct bench_task *);
 void bench_info_free(MPI_Info *);
 
-/* Keeps these hints, on rank 0 and only once, and frees them. */
+/* Stores these hints in io->hints, on rank 0 and only once, and frees them. */
 void bench_info_keep(struct bench_io *, MPI_Info);
 
 /* ---- datasets ---- */
 
 typedef int bench_move_slab(struct bench_io *, const struct bench_slab *);
 
-/* Moves all slabs of this rank. With collective calls all ranks move as many, some of them
- * empty. `grow` is optional: it is called before slab number `round` is written, on all ranks.
- */
+/* Moves all slabs of this rank. With collective calls all ranks make the same number of calls,
+ * some with empty slabs. All ranks call the optional `grow` before slab number `round` is
+ * written. */
 int bench_move_slabs(struct bench_io *, const struct bench_dataset *, bench_move_slab *move,
                      int (*grow)(struct bench_io *, int64_t round));
 
-/* ---- what table.c lists ---- */
+/* ---- the back ends of table.c ---- */
 
 extern const struct bench_backend bench_mpiio, bench_subarray, bench_lime, bench_gather,
     bench_hdf5, bench_netcdf4, bench_pnetcdf, bench_limefs, bench_limefs_job;
 
-/* Versions of the libraries, as static texts. */
+/* Return the versions of the libraries, as static strings. */
 const char *bench_hdf5_version(void);
 const char *bench_netcdf4_version(void);
 const char *bench_pnetcdf_version(void);

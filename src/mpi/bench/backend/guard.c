@@ -1,4 +1,4 @@
-/* guard.c - a process that removes what the benchmark has made */
+/* guard.c - a child process that removes what the benchmark has made */
 #define _GNU_SOURCE
 #include "guard.h"
 #include "backend.h"
@@ -40,7 +40,7 @@ bool bench_guard_unmount(const char *directory, bool lazily)
     if (geteuid() == 0)
         return umount2(directory, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0)) == 0;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); /* ^C is not for fusermount3 */
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); /* keeps ^C away from it */
     errno = posix_spawnp(&pid, argv[0], NULL, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     if (errno != 0 || waitpid(pid, &status, 0) != pid)
@@ -51,8 +51,8 @@ bool bench_guard_unmount(const char *directory, bool lazily)
 
 void bench_guard_remove(const char *directory)
 {
-    if (rmdir(directory) == 0 ||
-        errno == ENOENT) /* of a mount point: EBUSY, without its daemon */
+    /* A mount point gives EBUSY, even if its daemon has ended. */
+    if (rmdir(directory) == 0 || errno == ENOENT)
         return;
     bench_guard_unmount(directory, true);
     rmdir(directory);
@@ -60,7 +60,7 @@ void bench_guard_remove(const char *directory)
 
 /* ---- the guard ---- */
 
-/* Adds what the program has told: its kind, then its path. */
+/* Adds what the program has reported: the kind, then the path. */
 static void learn(const char *text, struct thing **all)
 {
     for (const struct thing *thing = *all; thing; thing = thing->next)
@@ -75,7 +75,7 @@ static void learn(const char *text, struct thing **all)
     }
 }
 
-/* Keeps standard error, so that mpirun waits for it. */
+/* Keeps stderr open, because mpirun waits until it is closed. */
 __attribute__((noreturn)) static void stand_guard(int from_program)
 {
     struct thing *all = NULL;
@@ -92,7 +92,7 @@ __attribute__((noreturn)) static void stand_guard(int from_program)
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
     for (ssize_t n; texts && (n = getdelim(&text, &room, '\0', texts)) > 0 && !text[n - 1];)
         learn(text, &all);
-    for (struct thing *thing = all; thing; thing = thing->next) /* these use files */
+    for (struct thing *thing = all; thing; thing = thing->next) /* first, as mounts use files */
         if (thing->kind == A_MOUNT)
             bench_guard_remove(thing->path);
     for (struct thing *thing = all; thing; thing = thing->next)
@@ -118,7 +118,7 @@ bool bench_guard_start(void)
     return guard > 0;
 }
 
-/* A signal handler calls it, too. */
+/* A signal handler calls this, too. */
 void bench_guard_end(void)
 {
     if (to_guard < 0)

@@ -1,4 +1,4 @@
-/* pattern.c - which bytes of the file each rank has, and their values */
+/* pattern.c - the bytes of the file that each rank has, and their values */
 #include "pattern.h"
 #include "mix.h"
 
@@ -74,7 +74,7 @@ static void lattice_piece(const struct bench_pattern *p, int rank, int64_t i,
 /* ---- random ---- */
 
 /* A permutation of 0 .. n - 1 that needs no memory: a Feistel network over the next power of 4,
- * again until the result is below n. */
+ * repeated until the result is less than n. */
 static uint64_t permuted(uint64_t seed, uint64_t n, uint64_t i)
 {
     int half = 1;
@@ -141,7 +141,7 @@ void bench_pattern_piece(const struct bench_pattern *p, int rank, int64_t i,
 
 enum {
     WORD = 8,
-    BLOCK = 4096, /* bytes that are compared at once */
+    BLOCK = 4096, /* number of bytes compared at once */
 };
 
 static uint64_t key_of(uint64_t seed)
@@ -149,8 +149,8 @@ static uint64_t key_of(uint64_t seed)
     return mix64(seed + MIX64_STEP);
 }
 
-/* Bytes 8 * i to 8 * i + 7 of the data. Two multiplications, so that it takes less time than
- * the memory does. */
+/* Computes bytes 8 * i to 8 * i + 7 of the data. Two multiplications take less time than the
+ * memory access. */
 static inline uint64_t word(uint64_t key, uint64_t i)
 {
     uint64_t x = key + i * MIX64_STEP;
@@ -167,7 +167,7 @@ static unsigned char byte_at(uint64_t key, int64_t at)
     return bytes[at % WORD];
 }
 
-/* How many of n bytes from `at` on come before a whole word. */
+/* Returns how many of n bytes from `at` on precede a whole word. */
 static int64_t head_of(int64_t at, int64_t n)
 {
     int64_t head = (WORD - at % WORD) % WORD;

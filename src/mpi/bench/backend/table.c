@@ -1,4 +1,4 @@
-/* table.c - which back ends there are, and what each can do */
+/* table.c - list the back ends and what each can do */
 #include "files.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const struct bench_backend posix = {
     .close = bench_posix_close,
 };
 
-/* Those that the Makefile leaves out say why. */
+/* A back end that the Makefile leaves out reports why. */
 #ifdef BENCH_WITHOUT_HDF5
 static const char *no_hdf5(void)
 {

@@ -1,11 +1,11 @@
 /*
- * backend.h - the back ends: each a table of functions that writes and reads a file, as in IOR
+ * backend.h - back ends, tables of functions that write and read a file, as in IOR
  *
- * A file is written by prepare, open, transfer, sync, close, release in that order, and read by
- * the same without sync; the time counts from before open to after close. All ranks call them
- * together. Each returns 0, or -1 on the ranks that met an error, which is then in io->error;
- * such a rank still takes part in what is collective. After an open or transfer that failed
- * anywhere, close and release follow; both cope with what is not open.
+ * A file is written by prepare, open, transfer, sync, close and release in that order, and read
+ * by the same without sync; the time counts from before open to after close. All ranks call
+ * them together. Each returns 0, or -1 on the ranks that have an error, with a message in
+ * io->error; such a rank still takes part in collective calls. After an open or transfer that
+ * failed on any rank, close and release follow; both accept what is not open.
  */
 #ifndef BENCH_BACKEND_H
 #define BENCH_BACKEND_H
@@ -21,12 +21,12 @@ enum {
     BENCH_PATH_BYTES = 4096,
 };
 
-/* The record's type in a LIME container: SciDAC checksums belong to it. */
+/* The record's type in a LIME container: one that may have a SciDAC checksum. */
 #define BENCH_RECORD_TYPE "scidac-binary-data"
 
 struct bench_io;
 
-/* What a back end can do if it is asked for. */
+/* What a back end can do on request. */
 enum bench_ability {
     BENCH_CAN_INDEPENDENT = 1,
     BENCH_CAN_COLLECTIVE = 2,
@@ -48,10 +48,10 @@ struct bench_backend {
     const char *name, *about;
     unsigned abilities; /* enum bench_ability */
     unsigned patterns;  /* BENCH_PATTERN_BIT() */
-    bool is_fragile;    /* after a transfer that failed, its library may wait for ever */
+    bool is_fragile;    /* after a failed transfer its library may hang */
     size_t state_bytes; /* of io->state, which is zero before prepare */
-    /* Optional. absent: why it cannot be used here at all, or NULL. refuses: why it cannot do
-     * this task, though the masks allow it, or NULL. Local. */
+    /* Optional. absent: returns why it cannot be used here at all, or NULL. refuses: returns
+     * why it cannot do a task that the masks allow, or NULL. Not collective. */
     const char *(*absent)(void);
     const char *(*refuses)(const struct bench_task *);
     /* prepare and release are optional. */
@@ -63,30 +63,30 @@ struct bench_backend {
     void (*release)(struct bench_io *);
 };
 
-/* All of them, those that were not built too; NULL ends the list. */
+/* All back ends, including those that were not built; NULL ends the list. */
 extern const struct bench_backend *const bench_backends[];
 
-/* Why it cannot do the task, or NULL. `text` is room for the answer. Local. */
+/* Returns why it cannot do the task, in `text`, or NULL. Not collective. */
 const char *bench_backend_refuses(const struct bench_backend *, const struct bench_task *,
                                   char *text, size_t cap);
 
-/* The versions of the libraries that were built in, by name. */
+/* Returns a new object: the versions of the built-in libraries by name. */
 json_t *bench_backend_libraries(void);
 
 /* One file, written or read once. */
 struct bench_io {
     const struct bench_backend *backend;
     const struct bench_task *task;
-    MPI_Comm comm; /* whose ranks are those of the pattern */
+    MPI_Comm comm; /* its ranks are those of the pattern */
     int rank;
     bool writing;
-    bool abandoned; /* a fragile one that has failed: nothing of it is called any more */
+    bool abandoned; /* a fragile back end failed: it must not be called any more */
     char path[BENCH_PATH_BYTES];
     char *data;    /* this rank's bytes */
     void *state;   /* the back end's own */
     int fd;        /* -1: none */
     MPI_File file; /* MPI_FILE_NULL: none */
-    json_t *hints; /* in effect, where MPI-IO tells; NULL otherwise */
+    json_t *hints; /* in effect, as MPI-IO reports them; or NULL */
     char error[BENCH_ERROR_BYTES];
 };
 

@@ -1,30 +1,32 @@
 /*
- * guard.h - a process that removes what the benchmark has made, however it ends
+ * guard.h - a child process that removes the benchmark's files and mounts, however it ends
  *
- * mpirun gives ranks a second after a signal, which a rank may spend in one system call. So
- * what is made on disk is reported to a child of rank 0, which waits for the other end of a
- * pipe to be closed: by the end of the program, in whatever way that comes.
+ * mpirun kills ranks a second after a signal, which a rank may spend in one system call. So
+ * rank 0 reports what it makes on disk to a child process, which waits until the other end of a
+ * pipe is closed: the kernel closes it whenever and however rank 0 ends.
  */
 #ifndef BENCH_GUARD_H
 #define BENCH_GUARD_H
 
 #include <stdbool.h>
 
-/* Forks it; before MPI_Init(). False: errno. */
+/* Forks the guard; call it before MPI_Init(). Returns false and sets errno on failure. */
 bool bench_guard_start(void);
 
-/* To be unmounted and removed at the end; absolute paths. */
+/* Report an absolute path, to be removed, or to be unmounted and removed, at the end. */
 void bench_guard_file(const char *path);
 void bench_guard_mount(const char *path);
 
-/* From now on SIGINT, SIGTERM and SIGHUP wait for the guard, then exit with 128 + the signal.
- */
+/* From now on SIGINT, SIGTERM and SIGHUP wait for the guard, then exit with 128 + the
+ * signal. */
 void bench_guard_signals(void);
 
-/* Lets it remove everything, and waits for that; on a rank that makes nothing, at once. */
+/* Lets the guard remove everything and waits for it; returns at once on a rank without a
+ * guard. */
 void bench_guard_end(void);
 
-/* Unmounts a directory; lazily: as soon as no process uses it. False: errno, perhaps EBUSY. */
+/* Unmounts a directory; lazily: as soon as no process uses it. False: sets errno, e.g. EBUSY.
+ */
 bool bench_guard_unmount(const char *directory, bool lazily);
 
 /* Unmounts and removes a directory, now or as soon as no process uses it. */

@@ -1,6 +1,4 @@
-/*
- * task.h - what is to be measured, the same on every rank; pure, no MPI
- */
+/* task.h - what to measure, the same on every rank; calls no MPI */
 #ifndef BENCH_TASK_H
 #define BENCH_TASK_H
 
@@ -15,13 +13,13 @@ enum {
 };
 
 enum bench_mode {
-    BENCH_ANY_MODE, /* none asked for: collective where there is a choice */
+    BENCH_ANY_MODE, /* not given: collective if there is a choice */
     BENCH_INDEPENDENT,
     BENCH_COLLECTIVE,
 };
 
 enum bench_shape {
-    BENCH_SHAPE_DEFAULT, /* that of the lattice; else 1d */
+    BENCH_SHAPE_DEFAULT, /* the lattice's shape, 1d for other patterns */
     BENCH_SHAPE_1D,
     BENCH_SHAPE_2D,
 };
@@ -32,7 +30,7 @@ struct bench_hint {
 
 struct bench_task {
     struct bench_pattern pattern;
-    int hosts; /* that the ranks run on */
+    int hosts; /* number of hosts of the ranks */
     enum bench_mode mode;
     int64_t alignment, chunk; /* 0: none */
     bool unlimited;
