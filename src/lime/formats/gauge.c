@@ -1,5 +1,4 @@
-/* gauge.c - open a file with a gauge configuration, find its format, and compute its
- * checksums */
+/* gauge.c - open a gauge configuration, find its format, and compute its checksums */
 #include "gauge.h"
 
 #include <errno.h>

@@ -57,8 +57,7 @@ struct limefile_gauge_kept {
     char *why; /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_refuse(); or NULL */
     struct links_form form;
     struct limefile_index *index; /* of a container, or NULL */
-    struct limefile_physics_stated
-        stated[LIMEFILE_PHYSICS_STATED_MAX]; /* from the container's records */
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX]; /* ILDG */
     int stated_count;
     uint32_t *place; /* MILC with a list: each site's position in the file */
 };
@@ -171,8 +170,7 @@ enum {
 
 /* A box of sites in a periodic lattice. */
 struct openqcd_box {
-    uint64_t base[3],
-        width[3]; /* x, y, z: a width is at most the extent; the box may wrap around */
+    uint64_t base[3], width[3]; /* x, y, z; width <= extent; base + width may wrap around */
 };
 
 /* Sites in memory, in ILDG's form. */

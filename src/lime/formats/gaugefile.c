@@ -29,8 +29,7 @@ uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *for
 
 /* ---- reading ---- */
 
-/* Two rows are read to the end of the buffer; links_convert() then expands them from its
- * start. */
+/* Two rows are read to the end of `out`; links_convert() then expands them from its start. */
 int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_gauge *g = context;

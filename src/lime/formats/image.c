@@ -58,8 +58,7 @@ bool limefile_gauge_holds(enum limefile_gauge_format format, const uint64_t exte
     return f != NULL;
 }
 
-/* Fills in precision, rows and byte order, and checks whether the format supports the
- * lattice. */
+/* Fills in precision, rows and byte order, and checks that the format supports the lattice. */
 static int choose_form(struct limefile_gauge_image *image)
 {
     const struct limefile_gauge_form *asked = &image->asked;
@@ -116,8 +115,7 @@ void limefile_gauge_image_free(struct limefile_gauge_image *image)
 }
 
 /* openQCD has no magic number, so its readers check the plaquette's range. NERSC's readers
- * compare figures to 1e-5; put_real() writes that many digits only if a figure is below
- * `largest`. */
+ * compare figures to 1e-5; put_real() has these digits only if a figure is below `largest`. */
 static bool has_readable_header(const struct limefile_gauge_image *image,
                                 const struct limefile_physics *is)
 {
@@ -200,8 +198,7 @@ static int make_units(const struct limefile_gauge_image *image, uint64_t first, 
     return err;
 }
 
-/* Writes n bytes at `offset` of the data. A unit that is only partly requested is made in
- * `one`. */
+/* Writes n bytes at `offset` of the data. A unit that is partly requested is made in `one`. */
 static int make_data(const struct limefile_gauge_image *image, unsigned char *out, size_t n,
                      uint64_t offset)
 {
@@ -277,8 +274,7 @@ bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *image)
 /* ---- adapter: a file in another format as a container ---- */
 
 struct limefile_gauge_guise {
-    struct limefile_source
-        source; /* must be the first member: the operations cast it to the adapter */
+    struct limefile_source source; /* first member: the operations cast it to the adapter */
     struct limefile_fd file;
     struct limefile_gauge *gauge;
     struct limefile_gauge_image *image;

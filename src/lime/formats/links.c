@@ -11,7 +11,7 @@ enum {
     TWO_ROWS = 12, /* reals */
 };
 
-/* A sanitizer's runtime starts after the loader has selected a clone, so it gets no clones. */
+/* A sanitizer's runtime starts after the loader selects a clone: such builds have no clones. */
 #if defined __x86_64__ && defined __GNUC__ && !defined __clang__ && defined __OPTIMIZE__ && \
     !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ && !defined LIMEFS_ONE_CLONE
 #define KERNEL __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))

@@ -52,8 +52,7 @@ static void trim(const char **text, size_t *n)
         (*n)--;
 }
 
-/* Ignores unknown keys. A known key may be there only once, and its value has a length
- * limit. */
+/* Ignores unknown keys. A known key may occur once, and the length of its value is limited. */
 static int take_line(const struct limefile_gauge *g, struct values *v, const char *line,
                      size_t n)
 {
@@ -173,8 +172,7 @@ static int take_figures(struct limefile_gauge *g, const struct values *v)
     return 0;
 }
 
-/* Returns true for links of another group: "4D_SU2_GAUGE", "4D_SU4_GAUGE_4x4",
- * "4D_U1_GAUGE". */
+/* True for links of another group: "4D_SU2_GAUGE", "4D_SU4_GAUGE_4x4", "4D_U1_GAUGE". */
 static bool is_other_group(const char *type)
 {
     return strncmp(type, "4D_", 3) == 0 && strstr(type, "_GAUGE") != NULL &&
@@ -189,8 +187,7 @@ static int refuse_kind(const struct limefile_gauge *g, const struct values *v, e
     return v->there[k] ? code : err;
 }
 
-/* *unclear: FLOATING_POINT does not state the byte order, and readers interpret it
- * differently. */
+/* *unclear: FLOATING_POINT does not state the byte order, and readers disagree about it. */
 static int take_form(const struct limefile_gauge *g, struct links_form *form,
                      const struct values *v, bool *unclear)
 {

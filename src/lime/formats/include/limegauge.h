@@ -22,8 +22,7 @@ enum limefile_gauge_format {
     LIMEFILE_GAUGE_OPENQCD,
 };
 
-/* The names are "ildg", "nersc", "milc", "openqcd". Any other word gives
- * LIMEFILE_GAUGE_NONE. */
+/* "ildg", "nersc", "milc", "openqcd"; any other word gives LIMEFILE_GAUGE_NONE. */
 const char *limefile_gauge_format_name(enum limefile_gauge_format);
 enum limefile_gauge_format limefile_gauge_format_named(const char *word);
 
@@ -146,7 +145,7 @@ struct limefile_gauge_totals;
 int limefile_gauge_image_seal(struct limefile_gauge_image *,
                               const struct limefile_gauge_totals *);
 
-/* For a sealed image: writes the bytes before and after the data; returns the file's size. */
+/* Writes the bytes before and after the data. Both functions require a sealed image. */
 int limefile_gauge_image_write_rest(const struct limefile_gauge_image *, int fd);
 uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *);
 
@@ -167,14 +166,12 @@ bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *);
 /* ---- adapter: a file in another format as a LIME container (image.c) ----------------- */
 
 /* struct limefile_gauge_guise, an adapter: presents the file as a LIME container with the
- * header in a text record (of type "nersc-header" etc.), ildg-format and ildg-binary-data,
- * without a checksum. Only the header of the file is read, and MILC's list of sites if there is
- * one. */
+ * header as a record "nersc-header" etc., ildg-format and ildg-binary-data, without a checksum.
+ * Only the header is read, and MILC's list of sites if the file has one. */
 struct limefile_gauge_guise;
 
-/* Returns 1 if the header shows that an adapter supports the file (MILC's list of sites is
- * checked if it has at most 2^20 sites), otherwise 0, or -errno if the file could not be
- * read. */
+/* Returns 1 if an adapter supports the file, 0 if not, or -errno if it cannot be read. Checks
+ * the header, and MILC's list if it has at most 2^20 sites. */
 int limefile_gauge_has_guise(int fd);
 
 /* Opens an adapter; the caller owns fd and keeps it open. LIMEFILE_E_GAUGE_UNKNOWN: the file is
@@ -194,31 +191,27 @@ size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *);
 /* ---- one pass over all sites (pass.c) ------------------------------------------------ */
 
 struct limefile_gauge_totals {
-    struct limefile_physics physics; /* plaquettes are 0 if without_plaquette */
-    struct limefile_gauge_sums
-        source; /* sums of the stored data, as the source's format defines them */
-    struct limefile_gauge_sums image; /* sums of the image's data */
+    struct limefile_physics physics;   /* plaquettes are 0 if without_plaquette */
+    struct limefile_gauge_sums source; /* sums of the data that the source stores */
+    struct limefile_gauge_sums image;  /* sums of the image's data */
 };
 
-/* The memory limit for a pass without an image: its data then stay in the processors'
- * caches. */
+/* `memory` for a pass without an image, so that its data stay in the processors' caches. */
 #define LIMEFILE_GAUGE_CHECK_BYTES ((size_t)48 << 20)
 
 struct limefile_gauge_pass {
     const struct limefile_sites *sites;
     const struct limefile_gauge *source;      /* compute its sums; or NULL */
     const struct limefile_gauge_image *image; /* compute its data and sums; or NULL */
-    /* Receives the image's data in chunks of any order, from several threads; or NULL. Returns
-     * 0 or -errno. */
+    /* Gets the image's data in chunks of any order, from several threads; or NULL. 0, -errno */
     int (*write)(void *context, const void *data, size_t n, uint64_t offset);
-    /* Called by one thread at a time; if it returns false, the pass stops soon with -EINTR. May
-     * be NULL. */
+    /* One thread at a time calls it; false stops the pass soon with -EINTR. May be NULL. */
     bool (*progress)(void *context, uint64_t sites_more);
     void *context;
     bool without_plaquette; /* do not compute plaquettes */
     unsigned threads;       /* 0: one for each processor */
     /* Approximate limit in bytes; 0: 512 MiB. If a few planes of the lattice need more, the
-     * pass uses up to 640 MiB. */
+     * pass uses up to 1.5 GiB, or 1.25 times `memory` if that is more. */
     size_t memory;
 };
 
@@ -235,8 +228,7 @@ int limefile_gauge_stated(const struct limefile_gauge *,
 
 /* Compares the data with all values of the header, to the precision of their digits
  * (limefile_physics_agrees()). Returns 0 or LIMEFILE_E_GAUGE_CHECKSUM, _PLAQUETTE or _TRACE;
- * text then describes the first difference: "plaquette 0.58..., not 0.12... as in the
- * header". */
+ * then text is the first difference: "plaquette 0.58..., not 0.12... as in the header". */
 #define LIMEFILE_GAUGE_DIFFERENCE_MAX 160
 int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *,
                            char text[LIMEFILE_GAUGE_DIFFERENCE_MAX]);
