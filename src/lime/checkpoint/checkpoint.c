@@ -15,7 +15,7 @@ enum { TEXT_MAX = 8 * LIMECELLS_TEXT_MAX };
 
 /* ---- findings ---- */
 
-/* Inserts a finding in order of offset. */
+/* Inserts a finding in order of offset; the caller adds equal offsets in order of code. */
 static void add_finding(struct limecheckpoint *p, int code,
                         const struct limefile_record *record, unsigned at, const char *why)
 {

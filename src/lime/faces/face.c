@@ -110,7 +110,7 @@ void limefile_face_close(struct limefile_face *face)
     free(face);
 }
 
-/* ---- its files ---- */
+/* ---- listing files ---- */
 
 /* Writes the key of a chunk without its first number: ".0.0.0" */
 static void chunk_key(const struct face_layout *layout, char out[KEY_MAX])
@@ -234,7 +234,7 @@ bool limefile_face_find(const struct limefile_face *face, uint64_t parent, const
     }
 }
 
-/* ---- their bytes ---- */
+/* ---- reading files ---- */
 
 static void piece_of(const struct limefile_face *face, const struct face_file *file,
                      uint64_t offset, struct limefile_face_piece *out)

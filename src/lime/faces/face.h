@@ -35,9 +35,8 @@ struct face_evenodd {
     uint64_t sites, evens;
     uint64_t pairs;  /* pairs of sites in a block, in which parity alternates */
     unsigned origin; /* parity of the first site */
-    unsigned
-        above; /* number of dimensions above a block; extent: their extents, fastest first */
-    uint64_t extent[LIMEFILE_DIMS_MAX];
+    unsigned above;  /* number of dimensions above a block */
+    uint64_t extent[LIMEFILE_DIMS_MAX]; /* of these dimensions, fastest first */
 };
 
 struct face_compute {

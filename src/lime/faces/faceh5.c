@@ -4,9 +4,8 @@
  * so the file has its full length, but it never writes there, so the space needs no memory.
  * Only the bytes before and after the dataset are copied.
  *
- * The library is loaded when it is first needed: Debian's loads thirty others,
- * which a mount or command without HDF5 must not load. It supports no threads: a lock protects
- * it. */
+ * The library is loaded when it is first needed: Debian's loads thirty others, which a mount or
+ * command without HDF5 must not load. It supports no threads, so a lock protects it. */
 #define _GNU_SOURCE
 #include "face.h"
 
@@ -139,7 +138,7 @@ static hid_t create_file(struct making *m)
     check(m, h5.H5Pset_obj_track_times(create, false));
     /* The default driver would follow the link in /proc to a path that does not exist. */
     check(m, h5.H5Pset_fapl_stdio(access));
-    /* Avoid gaps. */
+    /* The library aggregates small blocks by default, which leaves gaps. */
     check(m, h5.H5Pset_meta_block_size(access, 0));
     check(m, h5.H5Pset_small_data_block_size(access, 0));
     check(m, h5.H5Pset_alignment(access, ALIGN_FROM, ALIGN));

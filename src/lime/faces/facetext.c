@@ -16,7 +16,7 @@ enum {
     HEADER_MAX = 512, /* enough for 13 numbers of 19 digits */
 };
 
-/* The even and the odd half have a dimension if they are equal, otherwise there is none. */
+/* If there are as many even sites as odd ones, a first dimension of extent 2 separates them. */
 static unsigned even_odd_shape(const struct limefile_face *face,
                                uint64_t shape[LIMEFILE_ARRAY_DIMS_MAX])
 {

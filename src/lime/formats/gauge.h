@@ -35,10 +35,10 @@ uint32_t links_sum(const void *data, size_t words, bool little);
 void links_xor(const void *data, size_t words, bool little, uint64_t k, uint32_t *sum29,
                uint32_t *sum31);
 
-/* ---- an opened file ------------------------------------------------------------------ */
+/* ---- an open file -------------------------------------------------------------------- */
 
 enum {
-    GAUGE_HEAD_BYTES = 256,   /* bytes at the begin of a file that determine its format */
+    GAUGE_HEAD_BYTES = 256,   /* bytes at the start of a file that determine its format */
     GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list that an adapter reads: 256 MiB */
     GAUGE_LOOK_MAX = 1 << 20, /* the same for GAUGE_HEADER: 4 MiB */
 };

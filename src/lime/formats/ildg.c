@@ -82,8 +82,8 @@ static int read_lfn(struct limefile_gauge *g, uint64_t ordinal)
     return found < 0 ? found : 0;
 }
 
-/* Reads the text about the configuration that `g` has in no other member, so that a conversion
- * to ILDG keeps it. */
+/* Reads the text record about the configuration into g->text, so that a conversion to ILDG
+ * keeps it. */
 static int read_info(struct limefile_gauge *g, const struct limefile_field *field)
 {
     static const char *const types[] = {"xlf-info", "nersc-header", "milc-header",

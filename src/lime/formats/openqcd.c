@@ -15,7 +15,7 @@ enum {
     LINK_BYTES = LIMEFILE_LINK_REALS * 8,
     HEADER_BYTES = 24,
     EXTENT_MAX = 65536,
-    AHEAD = 3, /* points to prefetch sites for */
+    AHEAD = 3, /* sites are prefetched so many points ahead */
     LINE = 64,
     PLANES_MAX = 512,   /* planes read at a time; a column of them is in memory */
     POINTS_MAX = 16384, /* points made at a time */

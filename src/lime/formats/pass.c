@@ -5,8 +5,7 @@
  * from the slice read before, `now`, together with the one read before that (plaquettes use
  * links at the next time, openQCD's points those at the time before). So three slices are in
  * memory, and the last slice is read twice: also at the start. If three slices need too much
- * memory, the pass works in blocks of z planes, each with one plane more below it (the halo).
- */
+ * memory, the pass works in blocks of z planes, each with one more plane below (the halo). */
 #define _GNU_SOURCE
 #include "gauge.h"
 #include "threads.h"

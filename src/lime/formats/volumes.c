@@ -434,7 +434,8 @@ static int join_messages(struct limefile_volumes *set, const bool *chosen)
         }
         struct joined *j = &set->record[set->records];
         err = add_joined(set, &r, &field);
-        j->mb = j->me = true; /* until another record of the message follows */
+        /* The record is the only one of its message until another one follows. */
+        j->mb = j->me = true;
         if (set->records > 1 && message == r.message)
             j->mb = j[-1].me = false;
         message = r.message;

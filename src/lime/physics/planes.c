@@ -26,7 +26,7 @@ struct tally {
 
 typedef __int128 figure;
 
-static const double unit = 0x1p60; /* of fixed point */
+static const double unit = 0x1p60; /* fixed point: 2^60 stands for 1 */
 
 struct limefile_physics_planes {
     uint64_t extent[4];

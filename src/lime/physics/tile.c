@@ -7,9 +7,8 @@
 #define EACH_SITE(i, n) for (size_t i = 0; i < (n); i++)
 
 enum {
-    LANES =
-        8, /* loops process a multiple of this number; the vectors of all machines divide it */
-    ROW = 6, /* real numbers in a row of a matrix */
+    LANES = 8, /* loops process a multiple of it; the vectors of all machines divide it */
+    ROW = 6,   /* real numbers in a row of a matrix */
 };
 
 /* ---- unpacking ---- */

@@ -1,5 +1,4 @@
-/* tile.h - the arithmetic of the physics check, for many sites at once; internal to this
- * directory
+/* tile.h - internal: the arithmetic of the physics check, for many sites at once
  *
  * A tile has up to TILE_SITES sites that are neighbours along x, and the next site in x. Each
  * of the 72 real numbers of a site has a row with the values of all these sites, in this
@@ -28,8 +27,8 @@ struct tile_sums {
     double space, time;            /* sum over sites and planes of Re tr U_p */
     double trace;                  /* sum over sites and directions of Re tr U */
     double unitarity, determinant; /* the largest squares of deviations */
-    double square;                 /* the largest sum of all these squares at a site, */
-    bool finite;                   /* if `finite`: the sum is finite at each site */
+    double square;                 /* the largest sum of all these squares at a site */
+    bool finite;                   /* this sum is finite at each site, so `square` is valid */
 };
 
 /* Measures a tile. `next`: the neighbouring tiles in y, z, t; NULL: space and time are 0. */

@@ -84,7 +84,7 @@ struct limecells_cell {
 const char *limefile_cells_check(const struct limecells *);
 
 /* The following functions need a valid description. */
-uint64_t limefile_cells_cells(const struct limecells *);        /* all cells */
+uint64_t limefile_cells_cells(const struct limecells *);        /* number of cells */
 uint64_t limefile_cells_header_bytes(const struct limecells *); /* of the index's header */
 uint64_t limefile_cells_index_bytes(const struct limecells *);
 uint64_t limefile_cells_data_bytes(const struct limecells *);

@@ -9,7 +9,7 @@
  *     X.zarr/...                Zarr, format 2: one array, "field", one chunk a time slice
  *     X.h5                      HDF5 with one contiguous dataset, "field"; complex as in h5py
  *     X[.eo][.f4|.f8][.le].npy  computed: even sites before odd ones, another precision,
- *                             little-endian; any of the three, in this order
+ *                               little-endian; any of the three, in this order
  *     X.nersc X.milc X.openqcd  a configuration as the whole file of that format
  *
  * The header of a whole file contains sums of all data, so limefile_face_prepare() must compute
@@ -105,7 +105,7 @@ struct limefile_face_entry {
 uint64_t limefile_face_entries(const struct limefile_face *); /* the number of entries */
 void limefile_face_entry(const struct limefile_face *, uint64_t number,
                          struct limefile_face_entry *out);
-/* Finds an entry by its name in `parent` (as in the entry) without a search; false: none. */
+/* Finds an entry by its name in `parent` (as in the entry) in constant time; false: none. */
 bool limefile_face_find(const struct limefile_face *, uint64_t parent, const char *name,
                         uint64_t *number);
 

@@ -64,9 +64,9 @@ struct limefile_gauge {
 
 /* Opens a configuration and finds its format. `ordinal` selects a record of a container; 0
  * selects the only configuration. The source must outlive the object and must allow reads from
- * several threads. Returns 0, -errno or LIMEFILE_E_GAUGE_*. If the container's index ends at a
- * fault and no configuration is before it, the fault's code is returned. The memory used does
- * not depend on the lattice, except for a MILC file with a list of sites (4 bytes a site).
+ * several threads. Returns 0, -errno, LIMEFILE_E_NO_RECORD, LIMEFILE_E_GAUGE_* or, if no
+ * configuration is before the fault at which the container's index ends, the fault's code. The
+ * memory does not depend on the lattice, except for MILC's list of sites (4 bytes a site).
  *
  * If a value in the header is the reason of a failure, `why` (may be NULL) gets the key, the
  * value and the supported values, as "DATATYPE = 4D_SU2_GAUGE: not SU(3); ..."; otherwise it

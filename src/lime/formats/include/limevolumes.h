@@ -31,9 +31,9 @@ struct limefile_volumes_options {
 
 /* Opens all volumes of a set, in any order. The sources must outlive the set and must allow
  * reads from several threads. On failure *bad is the number (from 0) of the faulty volume, or
- * `count` if the fault concerns the whole set. Returns 0, LIMEFILE_E_VOLUME_*, an error of the
- * metadata as of limefile_scidac_file_parse(), the code of a fault in a volume (each must be
- * whole), or -ENOMEM. */
+ * `count` if the fault concerns the whole set. Returns 0, LIMEFILE_E_VOLUME_*, an error
+ * that limefile_scidac_file_parse() or another parser of metadata returns, the code of a fault
+ * in a volume (each must be whole), or -ENOMEM. */
 int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
                           const struct limefile_volumes_options *,
                           struct limefile_volumes **out, size_t *bad);

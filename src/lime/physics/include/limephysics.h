@@ -133,7 +133,7 @@ void limefile_physics_state(struct limefile_physics_stated *out, enum limefile_p
 #define LIMEFILE_PHYSICS_TOLERANCE_OPENQCD 1e-9 /* for an openQCD header with its own data */
 #define LIMEFILE_PHYSICS_DIGIT_MAX         1e-3
 
-/* Returns true if the data (32 or 64 bits) agree with a stated value and it is a number. */
+/* Returns true if the data (32 or 64 bits) agree with a stated value that is a number. */
 bool limefile_physics_agrees(const struct limefile_physics *,
                              const struct limefile_physics_stated *, unsigned precision);
 
@@ -162,8 +162,7 @@ bool limefile_physics_find_text(const struct limefile_index *, const struct lime
                                 const char *type, struct limefile_record *out);
 
 /* Reads the values in the lines of another format's header. `where` is not copied and must
- * outlive `out`. `scale`: a plaquette there if all links are 1. Returns the number of values.
- */
+ * outlive `out`. `scale`: a plaquette there if all links are 1. Returns their number. */
 int limefile_physics_stated_text(
     const char *text, size_t n, double scale, const char *where,
     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);

@@ -60,7 +60,7 @@ int limefile_qcdml_set(struct limefile_qcdml_value *, const char *text);
 int limefile_qcdml_write(const struct limefile_qcdml *, char **out, size_t *n);
 
 /* Parses a crcCheckSum, which has no prescribed form: "930766865", "377a6011", "0x377a6011".
- * Returns the number of possible values: 0, 1 (in both *decimal and *hex) or 2. */
+ * Returns the number of possible values: 0, 1 (in *decimal) or 2 (*decimal, *hex). */
 unsigned limefile_qcdml_crc(const char *text, uint32_t *decimal, uint32_t *hex);
 
 /* ---- schemas (schema.c): with libxml2, which is loaded when it is needed ------------- */
