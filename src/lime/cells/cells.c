@@ -1,5 +1,5 @@
-/* cells.c - what a checkpoint may be, how long its records are, which cell a coordinate is in,
- * and the text for people */
+/* cells.c - validate a checkpoint's description, compute record sizes and the cell of a
+ * coordinate, and write the text for users */
 #include "limecells.h"
 
 #include <float.h>
@@ -38,7 +38,7 @@ static bool is_float(enum limecells_type type)
     return type == LIMECELLS_FLOAT32 || type == LIMECELLS_FLOAT64;
 }
 
-/* ---- what may be ---- */
+/* ---- validation ---- */
 
 static const char *check_name(const char *name)
 {
@@ -99,8 +99,8 @@ static const char *check_fields(const struct limecells *c)
     return NULL;
 }
 
-/* A position tells which cell it is in only if the numbers between two edges are many; and
- * limefile_cells_locate() counts on it. */
+/* A cell must contain many floating-point numbers between its edges, so that a position
+ * determines its cell. limefile_cells_locate() depends on this. */
 static bool is_narrow(const struct limecells *c, int d)
 {
     double width = c->length[d] / (double)c->cells[d];
@@ -185,7 +185,7 @@ double limefile_cells_canonical(const struct limecells *c, int d, double x)
     return c->periodic[d] && x == c->origin[d] + c->length[d] ? c->origin[d] : x;
 }
 
-/* Rounding may have led to a neighbour of the right cell; the edges decide. */
+/* Corrects a rounding error: the edges decide between neighbouring cells. */
 static int64_t by_edges(const struct limecells *c, int d, double x, int64_t i)
 {
     while (i > 0 && x < limefile_cells_edge(c, d, (uint64_t)i))
@@ -197,7 +197,8 @@ static int64_t by_edges(const struct limecells *c, int d, double x, int64_t i)
 
 int64_t limefile_cells_locate(const struct limecells *c, int d, double x)
 {
-    const double near = 0x1p-7; /* more than a few roundings: limefile_cells_check() */
+    /* More than a few rounding errors, because limefile_cells_check() rejects narrow cells. */
+    const double near = 0x1p-7;
     double end = c->origin[d] + c->length[d];
     if (!(x >= c->origin[d] && x <= end))
         return -1;

@@ -1,4 +1,4 @@
-/* index.c - the index record: its header, the cells' entries, big-endian, and checksums */
+/* index.c - encode and decode the big-endian index record, and compute its checksums */
 #include "bytes.h"
 #include "limecells.h"
 #include "mix.h"
@@ -20,7 +20,7 @@ enum {
     INDEX_STEP = 112,
     INDEX_TIME = 120,
     INDEX_ENTRIES_CRC = 128,
-    INDEX_CRC = 132, /* of the header, with zeros here */
+    INDEX_CRC = 132, /* of the header with zeros in this place */
 };
 
 enum {
@@ -30,7 +30,7 @@ enum {
 };
 
 enum {
-    FLAG_PERIODIC = 1, /* shifted by the dimension */
+    FLAG_PERIODIC = 1, /* shifted by the number of the dimension */
     FLAG_BIG_ENDIAN = 8,
     FLAGS_KNOWN = 15,
 };
@@ -61,7 +61,7 @@ uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n)
     return crc32_gzip_refl(crc, (unsigned char *)data, n);
 }
 
-/* a * b modulo the polynomial. */
+/* Returns a * b modulo the polynomial. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
@@ -73,7 +73,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
     return product;
 }
 
-/* Bytes that follow shift what is there by x^8 each; the CRC is linear apart from that. */
+/* The CRC is linear, except that each following byte multiplies the CRC before it by x^8. */
 uint32_t limefile_cells_crc_join(uint32_t first, uint32_t second, uint64_t n)
 {
     uint32_t power = UINT32_C(1) << 23; /* x^8, then its square, and so on */
@@ -225,12 +225,11 @@ const char *limefile_cells_entry_decode(const struct limecells *c, const unsigne
     return NULL;
 }
 
-/*
- * The ranges of all cells cover the data once if each place where one begins, but for 0, is one
- * where another ends, and the reverse, but for the end of the data; the same place as often.
- * (No range is empty, so following them from 0 comes to the end, and none is left for a
- * circle.) Sums of hashes of the places tell; the hash has a key that nobody knows beforehand.
- */
+/* The ranges of all cells cover the data once if each offset at which a range begins, except 0,
+ * is one at which another ends, equally often, and the reverse, except for the end of the data.
+ * (No range is empty, so the ranges from 0 lead to the end, and the others cannot form a
+ * circle.) The checker compares sums of hashes of the offsets. The hash has a random key, so a
+ * file cannot be made to pass. */
 static uint64_t hash_place(const struct limecells_checker *k, uint64_t place)
 {
     return mix64(mix64(place + k->key[0]) ^ k->key[1]);
@@ -246,7 +245,8 @@ void limefile_cells_check_begin(struct limecells_checker *k, const struct limece
         .fewest = UINT64_MAX,
     };
     ssize_t got = getrandom(k->key, sizeof k->key, GRND_NONBLOCK);
-    (void)got; /* what is there is better than nothing */
+    /* If it fails, the key is still the address of `k`. */
+    (void)got;
 }
 
 void limefile_cells_check_add(struct limecells_checker *k, const unsigned char *raw, size_t n)

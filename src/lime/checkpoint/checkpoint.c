@@ -1,4 +1,4 @@
-/* checkpoint.c - which records of a container are a checkpoint, and what is wrong with them */
+/* checkpoint.c - find the records of a checkpoint in a container, and check them */
 #define _GNU_SOURCE
 #include "limecheckpoint.h"
 #include "bytes.h"
@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is read of a text, which is shorter if this project has written it. */
+/* The longest text that is read; this project writes shorter ones. */
 enum { TEXT_MAX = 8 * LIMECELLS_TEXT_MAX };
 
 /* ---- findings ---- */
 
-/* In order of offset, then code. */
+/* Inserts a finding in order of offset; the caller adds equal offsets in order of code. */
 static void add_finding(struct limecheckpoint *p, int code,
                         const struct limefile_record *record, unsigned at, const char *why)
 {
@@ -48,7 +48,7 @@ static void add_index_finding(struct limecheckpoint *p, const char *why, uint64_
     add_finding(p, LIMEFILE_D_CELLS_INDEX, &p->index, LIMEFILE_HEADER_BYTES, p->why);
 }
 
-/* ---- the records' contents ---- */
+/* ---- contents of the records ---- */
 
 static int read_header(struct limefile_source *source, struct limecheckpoint *p,
                        const char **why)
@@ -153,7 +153,7 @@ static int judge(struct limefile_source *source, struct limecheckpoint *p)
     return err;
 }
 
-/* ---- which records ---- */
+/* ---- finding the records ---- */
 
 enum role { ROLE_TEXT, ROLE_INDEX, ROLE_DATA, ROLE_NONE };
 
@@ -172,7 +172,7 @@ const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *p
     return p->data.ordinal ? &p->data : p->index.ordinal ? &p->index : &p->text;
 }
 
-/* The record as the next one of the checkpoint; false: it begins another one. */
+/* Adds a record to the checkpoint; false: the record begins another one. */
 static bool take(struct limecheckpoint *p, const struct limefile_record *record, enum role role)
 {
     const struct limefile_record *last = limecheckpoint_last(p);
@@ -208,7 +208,7 @@ int limecheckpoint_next(struct limecheckpoint_walk *walk, struct limecheckpoint 
     return err ? err : found;
 }
 
-/* ---- findings, one after another ---- */
+/* ---- iterating over findings ---- */
 
 void limecheckpoint_findings_begin(struct limecheckpoint_findings *f,
                                    struct limefile_source *source,

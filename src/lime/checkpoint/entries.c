@@ -1,10 +1,10 @@
-/* entries.c - the entries of an index, read in pieces */
+/* entries.c - read the entries of an index in blocks */
 #include "entries.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* ---- one after another ---- */
+/* ---- iterating over entries ---- */
 
 void entries_begin(struct entries *e, struct limefile_source *source,
                    const struct limecells *is, uint64_t offset)
@@ -16,7 +16,7 @@ void entries_begin(struct entries *e, struct limefile_source *source,
     e->have = e->used = 0;
 }
 
-/* The next piece: 1, 0: there is none, or an error. */
+/* Reads the next block. Returns 1, 0 at the end, or an error. */
 static int entries_fill(struct entries *e)
 {
     uint64_t left = limefile_cells_cells(e->is) - e->next;

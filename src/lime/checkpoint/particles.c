@@ -1,9 +1,7 @@
-/*
- * particles.c - are a checkpoint's particles those of its index?
+/* particles.c - compare a checkpoint's particles with its index
  *
- * Cells are taken many at a time, in the order of their data, so that a disk reads forwards:
- * all at once but for checkpoints of very many cells.
- */
+ * Cells are verified in the order of their data, so that a disk reads forwards. They are sorted
+ * in batches of CELLS_AT_ONCE; most checkpoints have only one batch. */
 #define _GNU_SOURCE
 #include "entries.h"
 
@@ -16,7 +14,7 @@
 
 enum {
     CELLS_AT_ONCE = 1 << 20,
-    BYTES_AT_ONCE = 1 << 20, /* that are read; no particle is larger */
+    BYTES_AT_ONCE = 1 << 20, /* bytes read at a time; no particle is larger */
 };
 
 _Static_assert((int)LIMECELLS_PARTICLE_MAX <= (int)BYTES_AT_ONCE, "a particle fits");
@@ -33,17 +31,17 @@ struct work {
     limecheckpoint_progress_fn *progress;
     void *context;
     const struct limecells_field *position;
-    bool swap; /* the numbers are in the other byte order */
+    bool swap; /* the numbers are not in this machine's byte order */
 
     struct entries entries;
-    struct numbered *cells; /* of room CELLS_AT_ONCE at most */
+    struct numbered *cells; /* one batch, sorted by their data */
     size_t count;
 
-    unsigned char *bytes; /* of the data, from particle `first` on */
+    unsigned char *bytes; /* the data from particle `first` on */
     uint64_t first, particles;
 
     struct limecheckpoint_verdict *verdict;
-    uint64_t worst; /* number of the first wrong cell, if there is one */
+    uint64_t worst; /* number of the first bad cell, if verdict->bad > 0 */
 };
 
 /* ---- one particle ---- */
@@ -66,7 +64,7 @@ static double coordinate(const struct work *w, const unsigned char *position, in
     return (double)y;
 }
 
-/* A cell, and the coordinates that are surely in it. */
+/* A cell, and a range of coordinates that are certainly in it. */
 struct place {
     uint64_t at[LIMECELLS_DIMS];
     double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS];
@@ -81,7 +79,7 @@ static void find_place(const struct limecells *c, uint64_t number, struct place 
     }
 }
 
-/* Why this particle is not in the cell; NULL if it is. */
+/* Returns why the particle is not in the cell, or NULL. */
 static const char *misplaced(const struct work *w, const unsigned char *particle,
                              const struct place *cell)
 {
@@ -112,7 +110,7 @@ static void note(struct work *w, uint64_t number, const uint64_t at[LIMECELLS_DI
              at[0], at[1], at[2], what);
 }
 
-/* The particles from `first` on: at least one, *n at most and then, are at *bytes. */
+/* Gets the particles from `first` on in *bytes; *n: at most so many, then how many (>= 1). */
 static int need(struct work *w, uint64_t first, uint64_t *n, const unsigned char **bytes)
 {
     uint64_t size = w->is->particle_bytes, room = BYTES_AT_ONCE / size;
@@ -164,7 +162,7 @@ static int verify_cell(struct work *w, const struct numbered *c)
     return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- all cells ---- */
 
 static int by_place(const void *a, const void *b)
 {
@@ -172,7 +170,7 @@ static int by_place(const void *a, const void *b)
     return x->cell.first < y->cell.first ? -1 : x->cell.first > y->cell.first;
 }
 
-/* As many cells as there is room for; 0: there are no more. */
+/* Reads and sorts the next batch of cells. Returns 0 if there are no more. */
 static int gather(struct work *w)
 {
     struct numbered *next;
@@ -182,8 +180,9 @@ static int gather(struct work *w)
     while (w->count < CELLS_AT_ONCE && got == 1) {
         next = &w->cells[w->count];
         got = entries_next(&w->entries, &next->number, &raw);
+        /* The entry was valid before, so the file has changed. */
         if (got == 1 && limefile_cells_entry_decode(w->is, raw, &next->cell))
-            return LIMEFILE_E_SHRUNK; /* it was good, and has changed since */
+            return LIMEFILE_E_SHRUNK;
         w->count += got == 1 && next->cell.count > 0;
     }
     if (got < 0)

@@ -1,4 +1,4 @@
-/* array.c - the array that a field is: the lattice's dimensions, then those of a site */
+/* array.c - describe a field as an array: the lattice's dimensions, then those of a site */
 #include "face.h"
 
 #include <stdio.h>
@@ -8,12 +8,12 @@
 static const char *lattice_name(unsigned dims, unsigned i)
 {
     static const char *const four[] = {"x", "y", "z", "t"};
-    static const char *const five[] = {"s", "x", "y", "z", "t"}; /* Grid's */
+    static const char *const five[] = {"s", "x", "y", "z", "t"}; /* as Grid has them */
     static const char *const any[] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
     return dims == 4 ? four[i] : dims == 5 ? five[i] : any[i];
 }
 
-/* False if it has no dimensions that make up the sites. */
+/* Returns false if the lattice's dimensions are not known or do not make up the sites. */
 static bool add_lattice(const struct limefile_field *f, struct face_layout *out)
 {
     uint64_t sites = 1;

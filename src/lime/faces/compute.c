@@ -1,17 +1,17 @@
-/* compute.c - any range of what is computed, from the ranges of the record that it needs */
+/* compute.c - compute any range of an export's data from the required ranges of the record */
 #include "face.h"
 
 #include <string.h>
 
 enum {
-    BUFFER_BYTES = 64 * 1024, /* on the stack of who reads; stays in the processor's cache */
+    BUFFER_BYTES = 64 * 1024, /* on the reader's stack; fits into the processor's cache */
 };
 
 struct work {
     const struct face_compute *compute;
     limefile_face_lend_fn *lend;
     void *context;
-    const unsigned char *in; /* what was fetched: the buffer, or the lender's own */
+    const unsigned char *in; /* the fetched bytes: in `buffer`, or in the memory of lend() */
     _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 };
 
@@ -31,19 +31,17 @@ int face_read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *le
 
 /* ---- even sites before odd ones ---- */
 
-/*
- * Where the extents of the first dimensions (x, y, ...) are odd, the parity of a site's number
- * is that of its coordinates, as it still is with one dimension of an even extent above them.
- * So in a block of that many sites, which is an even number, parity alternates; from one block
- * to the next, it turns over with the coordinates above. If all extents are odd, all is one
- * block.
- */
+/* If the extents of the first dimensions (x, y, ...) are odd, the parity of a site's number is
+ * that of the sum of its coordinates; this remains so with one dimension of an even extent
+ * above them. So parity alternates in a block of that many sites, which is an even number. From
+ * one block to the next it changes with the coordinates above. If all are odd, there is one. */
 static void evenodd_init(struct face_evenodd *e, const struct face_layout *layout)
 {
     const struct limefile_array *a = &layout->array;
     uint64_t block = 1;
     *e = (struct face_evenodd){.sites = 1, .origin = layout->origin & 1};
-    for (unsigned i = a->lattice; i-- > 0;) { /* the fastest is the last */
+    /* The last dimension is the fastest. */
+    for (unsigned i = a->lattice; i-- > 0;) {
         e->sites *= a->shape[i];
         if (block % 2)
             block *= a->shape[i];
@@ -54,8 +52,8 @@ static void evenodd_init(struct face_evenodd *e, const struct face_layout *layou
     e->evens = e->sites / 2 + (e->sites % 2 && e->origin == 0);
 }
 
-/* Where the k-th site of that order stands in the record; *run: how many sites, with it, follow
- * each other by two there (perhaps fewer: not beyond the half of the order). */
+/* Returns the position in the record of the k-th site of that order. *run: the number of sites
+ * from this one on at every second position (at most to the end of the half). */
 static uint64_t evenodd_site(const struct face_evenodd *e, uint64_t k, uint64_t *run)
 {
     unsigned parity = e->origin;
@@ -114,7 +112,7 @@ static int fetch(struct work *w, uint64_t n, uint64_t at)
     return (uint64_t)came == n ? 0 : LIMEFILE_E_SHRUNK;
 }
 
-/* The bytes [skip, skip + n) of what is made of the numbers that begin at `in`. */
+/* Converts the numbers at `in`, and writes the bytes [skip, skip + n) of the result. */
 static void convert(const struct face_compute *c, const unsigned char *in, uint64_t skip,
                     unsigned char *out, size_t n)
 {
@@ -138,7 +136,7 @@ static void convert(const struct face_compute *c, const unsigned char *in, uint6
     }
 }
 
-/* Numbers as they follow each other in the record from `base`. */
+/* Converts numbers that are consecutive in the record from `base` on. */
 static int read_straight(struct work *w, uint64_t base, unsigned char *out, size_t n,
                          uint64_t offset)
 {
@@ -161,7 +159,7 @@ static int read_straight(struct work *w, uint64_t base, unsigned char *out, size
     return 0;
 }
 
-/* Where the sites from the k-th on are in one half, and how many. */
+/* Changes *k to its number in a half of the order; returns the sites from there on. */
 static uint64_t half_of(const struct face_evenodd *e, uint64_t *k)
 {
     if (*k < e->evens)
@@ -171,8 +169,8 @@ static uint64_t half_of(const struct face_evenodd *e, uint64_t *k)
     return left;
 }
 
-/* Pairs of neighbours in one piece of the record; of each, one site. *n: how many bytes came.
- */
+/* Reads pairs of neighbours as one range of the record, and converts one site of each. *n:
+ * bytes requested, then bytes written. */
 static int read_pairs(struct work *w, unsigned char *out, size_t *n, uint64_t offset)
 {
     const struct face_compute *c = w->compute;

@@ -1,11 +1,9 @@
-/*
- * face.c - an opened face: its files, what stands where in them, reading them
+/* face.c - an open face: list its files, find the source of their bytes, and read them
  *
  * A Zarr group, format 2, has one array, "field", with a chunk for each time slice:
  *
  *     0 .zgroup  1 .zattrs  2 .zmetadata  3 field/  4 field/.zarray  5 field/.zattrs
- *     6 field/0.0.0  7 field/1.0.0 ...
- */
+ *     6 field/0.0.0  7 field/1.0.0 ... */
 #define _GNU_SOURCE
 #include "face.h"
 #include "text.h"
@@ -17,7 +15,7 @@
 #include <string.h>
 
 enum {
-    DIGITS_MIN = 3, /* of a time slice's name */
+    DIGITS_MIN = 3, /* digits in a time slice's name */
     ZARR_FOLDER = 3,
     ZARR_CHUNKS = 6,
     KEY_MAX = 2 * LIMEFILE_ARRAY_DIMS_MAX + 1,
@@ -26,7 +24,7 @@ enum {
 static const struct {
     const char *name;
     uint64_t parent;
-    int text; /* < 0: the directory */
+    int text; /* index in face->text; < 0: a directory */
 } zarr_files[ZARR_CHUNKS] = {
     {".zgroup", 0, 0},
     {".zattrs", 0, 1},
@@ -36,11 +34,11 @@ static const struct {
     {".zattrs", ZARR_FOLDER + 1, 4},
 };
 
-/* A file: bytes of the face's own, data, bytes of its own again. */
+/* A file: bytes that the face owns, then data, then again bytes that the face owns. */
 struct face_file {
     struct face_text head, tail;
     enum limefile_face_what what;
-    uint64_t at; /* of the data in the record, if they are STORED */
+    uint64_t at; /* STORED: offset of the data in the record */
     uint64_t bytes;
 };
 
@@ -112,9 +110,9 @@ void limefile_face_close(struct limefile_face *face)
     free(face);
 }
 
-/* ---- its files ---- */
+/* ---- listing files ---- */
 
-/* The key of a chunk behind its first number: ".0.0.0" */
+/* Writes the key of a chunk without its first number: ".0.0.0" */
 static void chunk_key(const struct face_layout *layout, char out[KEY_MAX])
 {
     char *at = out;
@@ -158,7 +156,7 @@ static bool zarr_find(const struct limefile_face *face, uint64_t parent, const c
     return true;
 }
 
-/* What makes up a file; false: there is none of that number, or it is a directory. */
+/* Returns the parts of a file; false: there is no such number. A directory is empty. */
 static bool file_of(const struct limefile_face *face, uint64_t number, struct face_file *out)
 {
     *out = (struct face_file){.what = LIMEFILE_FACE_STORED};
@@ -236,7 +234,7 @@ bool limefile_face_find(const struct limefile_face *face, uint64_t parent, const
     }
 }
 
-/* ---- their bytes ---- */
+/* ---- reading files ---- */
 
 static void piece_of(const struct limefile_face *face, const struct face_file *file,
                      uint64_t offset, struct limefile_face_piece *out)

@@ -1,4 +1,4 @@
-/* facegauge.c - a configuration as the whole file that another program wants (limegauge.h) */
+/* facegauge.c - export a configuration as a whole file in another format (limegauge.h) */
 #include "face.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ int face_gauge_open(struct limefile_face *face, const struct limefile_field *fie
                                                                            : err;
 }
 
-/* What is a configuration has this shape, though not all that has it is one. */
+/* All configurations have this shape, but not all arrays with it are configurations. */
 bool face_gauge_fits(const struct limefile_array *a, const struct limefile_facename *name)
 {
     const uint64_t *site = a->shape + a->lattice, *l = a->shape;
@@ -38,7 +38,7 @@ bool face_gauge_fits(const struct limefile_array *a, const struct limefile_facen
            site[2] == 3 && limefile_gauge_holds(format_of(name->kind), extent);
 }
 
-/* What is read of the record, as sites. */
+/* Reads the record's data as sites. */
 struct lender {
     limefile_face_lend_fn *lend;
     void *context;
@@ -82,7 +82,7 @@ int limefile_face_prepare(struct limefile_face *face, size_t memory,
     int err = limefile_gauge_run(&pass, &totals);
     if (err)
         return err;
-    /* Otherwise damaged data would get a new checksum, which is right. */
+    /* Without this check damaged data would get a new, valid checksum. */
     if (face->has_checksum && (totals.source.scidac.suma != face->checksum.suma ||
                                totals.source.scidac.sumb != face->checksum.sumb))
         return LIMEFILE_D_CHECKSUM;

@@ -1,14 +1,11 @@
-/*
- * faceh5.c - the HDF5 file around a dataset, as the HDF5 library makes it
+/* faceh5.c - create the HDF5 file around a dataset with the HDF5 library
  *
- * The library writes the file into memory (memfd_create()): the dataset's space is allocated,
- * which makes the file as long as it must be, and never written, so that it takes no memory.
- * What the library has written before and after it is kept.
+ * The library writes the file into memory (memfd_create()). It allocates the dataset's space,
+ * so the file has its full length, but it never writes there, so the space needs no memory.
+ * Only the bytes before and after the dataset are copied.
  *
- * The library is loaded when the first such file is asked for. Debian's needs thirty others (it
- * reads from the web, too), which no mount or command shall load that does not want HDF5.
- * It knows no threads: there is a lock around it.
- */
+ * The library is loaded when it is first needed: Debian's loads thirty others, which a mount or
+ * command without HDF5 must not load. It supports no threads, so a lock protects it. */
 #define _GNU_SOURCE
 #include "face.h"
 
@@ -28,10 +25,10 @@
 #include <hdf5.h>
 
 enum {
-    ALIGN = 4096, /* of the dataset in the file, if it has at least ALIGN_FROM bytes */
+    ALIGN = 4096, /* alignment of the dataset in the file, from ALIGN_FROM bytes on */
     ALIGN_FROM = 1 << 20,
-    KEPT_MAX = 1 << 20, /* more than some kB around the dataset make no sense */
-    TRUNCATE = 2,       /* H5F_ACC_TRUNC, which is more than a number */
+    KEPT_MAX = 1 << 20, /* limit on the bytes around the dataset; a few kB are normal */
+    TRUNCATE = 2,       /* H5F_ACC_TRUNC, whose macro also calls the library */
 };
 
 #define FUNCTIONS(F)                \
@@ -69,7 +66,7 @@ enum {
     F(H5Awrite)                     \
     F(H5Aclose)
 
-/* Ids of types and classes, which are variables. */
+/* Ids of types and classes; they are variables of the library. */
 #define IDS(I)                  \
     I(H5T_IEEE_F32BE_g)         \
     I(H5T_IEEE_F64BE_g)         \
@@ -87,7 +84,7 @@ enum {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The library, once it is loaded; under the lock. */
+/* The loaded library; protected by `lock`. */
 static struct {
     bool tried, good;
     FUNCTIONS(FUNCTION_MEMBER)
@@ -99,7 +96,7 @@ bool face_h5_is_there(void)
     return true;
 }
 
-/* It stays loaded. It must not clean up when the process ends: threads may be at work. */
+/* Loads the library permanently, without its cleanup at exit: threads may still use it. */
 static bool load(void)
 {
     if (!h5.tried) {
@@ -116,7 +113,7 @@ static bool load(void)
 struct making {
     const struct limefile_field *field;
     const struct face_layout *layout;
-    int fd; /* of the file in memory */
+    int fd; /* the file in memory */
     hid_t file, dataset;
     bool good;
 };
@@ -137,9 +134,12 @@ static hid_t create_file(struct making *m)
     char path[32];
     hid_t create = checked(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_CREATE_ID_g));
     hid_t access = checked(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_ACCESS_ID_g));
-    check(m, h5.H5Pset_obj_track_times(create, false)); /* the same bytes each time */
-    check(m, h5.H5Pset_fapl_stdio(access)); /* the default driver looks for the link's target */
-    check(m, h5.H5Pset_meta_block_size(access, 0)); /* no gaps */
+    /* Times would make the bytes differ from one time to the next. */
+    check(m, h5.H5Pset_obj_track_times(create, false));
+    /* The default driver would follow the link in /proc to a path that does not exist. */
+    check(m, h5.H5Pset_fapl_stdio(access));
+    /* The library aggregates small blocks by default, which leaves gaps. */
+    check(m, h5.H5Pset_meta_block_size(access, 0));
     check(m, h5.H5Pset_small_data_block_size(access, 0));
     check(m, h5.H5Pset_alignment(access, ALIGN_FROM, ALIGN));
     snprintf(path, sizeof path, "/proc/self/fd/%d", m->fd);
@@ -149,7 +149,7 @@ static hid_t create_file(struct making *m)
     return file;
 }
 
-/* As h5py has complex numbers: a compound of r and i. */
+/* Creates the element's type; complex numbers are a compound of r and i as in h5py. */
 static hid_t create_type(struct making *m)
 {
     const struct limefile_array *a = &m->layout->array;
@@ -162,7 +162,8 @@ static hid_t create_type(struct making *m)
     hid_t type = checked(m, h5.H5Tcreate(H5T_COMPOUND, 2 * size));
     check(m, h5.H5Tinsert(type, "r", 0, real));
     check(m, h5.H5Tinsert(type, "i", size, real));
-    if (m->good) /* NetCDF knows compounds with a name only */
+    /* NetCDF reads only compounds that have a name. */
+    if (m->good)
         check(m,
               h5.H5Tcommit2(m->file, "complex", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     return type;
@@ -193,7 +194,7 @@ static hid_t create_dataset(struct making *m)
 
 /* ---- attributes ---- */
 
-/* count 0: a scalar. */
+/* Writes an attribute of `count` values; count 0: a scalar. */
 static void write_attribute(struct making *m, const char *name, hid_t stored, hid_t given,
                             unsigned count, const void *value)
 {
@@ -226,7 +227,7 @@ static void write_texts(struct making *m, const char *name, const char *const *t
     h5.H5Tclose(type);
 }
 
-/* Fit for any program, as in a mount's names. */
+/* Encodes the text as in a mount's names, so that any program can read it. */
 static void write_text(struct making *m, const char *name, const char *text)
 {
     char plain[3 * LIMEFILE_TYPE_BYTES + 1];
@@ -258,9 +259,9 @@ static void write_attributes(struct making *m)
     write_texts(m, "DIMENSION_LABELS", m->layout->name, m->layout->array.dims);
 }
 
-/* ---- what is kept ---- */
+/* ---- the bytes around the dataset ---- */
 
-/* Keeps all but the dataset's `bytes` at `offset`. */
+/* Copies all bytes except the dataset's `bytes` at `offset`. */
 static int keep(int fd, uint64_t offset, uint64_t bytes, struct face_h5 *out)
 {
     struct stat st;
@@ -280,7 +281,7 @@ static int keep(int fd, uint64_t offset, uint64_t bytes, struct face_h5 *out)
                                         offset + bytes);
 }
 
-/* Writes the file; where its dataset is. False: the library cannot. */
+/* Writes the file; *offset: that of its dataset. Returns false if the library fails. */
 static bool write_file(struct making *m, uint64_t *offset)
 {
     haddr_t at = HADDR_UNDEF;

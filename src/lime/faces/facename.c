@@ -1,4 +1,4 @@
-/* facename.c - a face's name <-> what it is; which faces an array has */
+/* facename.c - parse and print names of faces, and determine which faces an array supports */
 #include "face.h"
 
 #include <stdio.h>
@@ -6,11 +6,11 @@
 
 enum {
     EVEN_ODD_DIMS_MIN = 2,
-    EVEN_ODD_DIMS_MAX = 4, /* of five, there are two ways */
+    EVEN_ODD_DIMS_MAX = 4, /* there are two conventions for five dimensions */
     SLICES_DIMS_MIN = 2,
 };
 
-/* True if the first *n bytes end so, and something stands before it: *n is that. */
+/* Removes the suffix from the first *n bytes of name; false: no suffix, or nothing else. */
 static bool cut(const char *name, size_t *n, const char *suffix)
 {
     size_t len = strlen(suffix);
@@ -67,7 +67,7 @@ static bool has_even_odd(const struct limefile_array *a)
     return a->lattice >= EVEN_ODD_DIMS_MIN && a->lattice <= EVEN_ODD_DIMS_MAX;
 }
 
-/* Data of twice the length must have one that a file can have. */
+/* Widened data must not be longer than a file can be. */
 static bool has_precision(const struct limefile_array *a, unsigned precision)
 {
     if (a->precision == 0)

@@ -1,4 +1,4 @@
-/* facetext.c - numpy's header, and the files of a Zarr group as JSON */
+/* facetext.c - write numpy's header, and the files of a Zarr group as JSON */
 #define _GNU_SOURCE
 #include "face.h"
 
@@ -13,10 +13,10 @@
 enum {
     PREFIX_BYTES = 10, /* magic, version, length of the rest */
     ALIGN = 64,
-    HEADER_MAX = 512, /* 13 numbers of 19 digits */
+    HEADER_MAX = 512, /* enough for 13 numbers of 19 digits */
 };
 
-/* Even sites before odd ones: two halves, if they are alike. */
+/* If there are as many even sites as odd ones, a first dimension of extent 2 separates them. */
 static unsigned even_odd_shape(const struct limefile_face *face,
                                uint64_t shape[LIMEFILE_ARRAY_DIMS_MAX])
 {
@@ -67,7 +67,8 @@ int face_npy_open(struct limefile_face *face)
     if (!face->own)
         return -ENOMEM;
     memset(face->own, ' ', whole);
-    memcpy(face->own, "\x93NUMPY\x01", 8); /* version 1.0, with the literal's NUL */
+    /* The literal's NUL is the minor version 0. */
+    memcpy(face->own, "\x93NUMPY\x01", 8);
     face->own[8] = (unsigned char)((whole - PREFIX_BYTES) & 0xff);
     face->own[9] = (unsigned char)((whole - PREFIX_BYTES) >> 8);
     memcpy(face->own + PREFIX_BYTES, text, n);
@@ -78,7 +79,7 @@ int face_npy_open(struct limefile_face *face)
 
 /* ---- JSON ---- */
 
-/* Quoted; what is not printable ASCII, '/' and '%' as %XX. */
+/* Quotes a string; %XX replaces '/', '%' and everything that is not printable ASCII. */
 static void json_text(FILE *j, const char *text)
 {
     char plain[3 * LIMEFILE_TYPE_BYTES + 1];
@@ -152,7 +153,7 @@ static void json_dimensions(FILE *j, const struct face_layout *layout)
 
 #define ZARR_GROUP "{\"zarr_format\": 2}"
 
-/* What has been printed since the file before is a file. */
+/* Makes the text printed since *from the i-th file. */
 static void end_text(struct limefile_face *face, unsigned i, FILE *to, size_t *from)
 {
     size_t end = (size_t)ftell(to);

@@ -1,4 +1,4 @@
-/* gauge.c - a configuration's file: which format it is, opening it, and its sums */
+/* gauge.c - open a gauge configuration, find its format, and compute its checksums */
 #include "gauge.h"
 
 #include <errno.h>
@@ -153,8 +153,8 @@ static void add_sums(enum limefile_gauge_format format, const void *data, size_t
                   &sums->sum31);
 }
 
-/* All are sums of numbers, whatever order their bytes have in the file. MILC's list of sites
- * tells each one's place. */
+/* A file's sum does not depend on the byte order of its numbers, because they are added as
+ * numbers. MILC's sum depends on each site's position, which the list of sites gives. */
 void gauge_add_source(const struct limefile_gauge *g, const void *sites, uint64_t first,
                       uint64_t count, struct limefile_gauge_sums *sums)
 {

@@ -1,4 +1,4 @@
-/* gauge.h - what the files of this directory share; inside of src/lime/formats */
+/* gauge.h - internal declarations that the files of src/lime/formats share */
 #ifndef LIMEFILE_GAUGE_H
 #define LIMEFILE_GAUGE_H
 
@@ -9,47 +9,46 @@
 
 /* ---- links as bytes (links.c) -------------------------------------------------------- */
 
-/* How a file stores a link. */
+/* The form in which a file stores a link. */
 struct links_form {
     unsigned precision; /* 32, 64 */
     unsigned rows;      /* 2, 3 */
     bool little;
 };
 
-size_t links_bytes(const struct links_form *); /* of one link */
+size_t links_bytes(const struct links_form *); /* bytes of one link */
 
-/* As ILDG has them: three rows, big-endian. */
+/* Returns ILDG's form: three rows, big-endian. */
 struct links_form links_ildg(unsigned precision);
 
-/* Converts `count` links from one form to another. Three rows out of two: the third is
- * computed. */
+/* Converts `count` links from one form to another; the third row is computed from two. */
 void links_convert(const struct links_form *from, const void *in, const struct links_form *to,
                    void *out, size_t count);
 
-/* Converts one link, big-endian of that precision, to this machine's numbers. */
+/* Converts one big-endian link of that precision to doubles of this machine. */
 void links_reals(const void *in, unsigned precision, double out[LIMEFILE_LINK_REALS]);
 
-/* The sum of n words of 32 bits. */
+/* Returns the sum of `words` 32-bit words. */
 uint32_t links_sum(const void *data, size_t words, bool little);
 
-/* Adds n words, the first of which is the k-th of the data, to both sums of MILC. */
+/* Adds `words` 32-bit words to both sums of MILC; the first is the k-th word of the data. */
 void links_xor(const void *data, size_t words, bool little, uint64_t k, uint32_t *sum29,
                uint32_t *sum31);
 
-/* ---- an opened file ------------------------------------------------------------------ */
+/* ---- an open file -------------------------------------------------------------------- */
 
 enum {
-    GAUGE_HEAD_BYTES = 256,   /* of a file that tell what it is, or fewer at its end */
-    GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list, of an adapter: 256 MiB; */
-    GAUGE_LOOK_MAX = 1 << 20, /* of one that is read to look a name up: 4 MiB */
+    GAUGE_HEAD_BYTES = 256,   /* bytes at the start of a file that determine its format */
+    GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list that an adapter reads: 256 MiB */
+    GAUGE_LOOK_MAX = 1 << 20, /* the same for GAUGE_HEADER: 4 MiB */
 };
 
-/* How much of a file is read to open it. */
+/* How much of a file gauge_open_to() reads. */
 enum gauge_depth {
-    GAUGE_ALL,    /* its data, too, if nothing else tells their order of bytes */
-    GAUGE_LISTED, /* its header, and a list of at most GAUGE_LIST_MAX sites */
-    GAUGE_HEADER, /* its header, and a list of at most GAUGE_LOOK_MAX sites: whether it is such
-                   * a file; if its list is longer, sites cannot be read */
+    GAUGE_ALL,    /* also the data, if nothing else determines their byte order */
+    GAUGE_LISTED, /* the header, and a list of at most GAUGE_LIST_MAX sites */
+    GAUGE_HEADER, /* the header, and a list of at most GAUGE_LOOK_MAX sites, to find the format;
+                     if the list is longer, the sites cannot be read */
 };
 
 struct limefile_gauge_kept {
@@ -57,21 +56,21 @@ struct limefile_gauge_kept {
     enum gauge_depth depth;
     char *why; /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_refuse(); or NULL */
     struct links_form form;
-    struct limefile_index *index;                                       /* of a container */
-    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX]; /* by its records */
+    struct limefile_index *index; /* of a container, or NULL */
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX]; /* ILDG */
     int stated_count;
-    uint32_t *place; /* MILC with a list: where in the file each site is */
+    uint32_t *place; /* MILC with a list: each site's position in the file */
 };
 
 struct limefile_gauge_image {
     struct limefile_sites sites;
     enum limefile_gauge_format format;
-    struct links_form form; /* of the links that it stores */
+    struct links_form form; /* of the stored links */
     bool sealed;
     uint64_t data_bytes;
     unsigned char *header, *trailer;
     size_t header_bytes, trailer_bytes;
-    struct limefile_gauge_form asked; /* its texts are copies, in `texts` */
+    struct limefile_gauge_form asked; /* its strings are copies, owned by `texts` */
     char *texts[6];
 };
 
@@ -80,57 +79,57 @@ struct limefile_gauge_image {
 struct gauge_format {
     const char *name;
 
-    /* Whether a file of `size` bytes that begins with these n bytes is of this format. */
+    /* Returns true if a file of `size` bytes with these first n bytes is in this format. */
     bool (*matches)(const unsigned char *head, size_t n, uint64_t size);
 
-    /* Gets a zeroed object that has kept->source and its depth, and fills in the rest. `head`
-     * has GAUGE_HEAD_BYTES, with zeros behind the end of the file. */
+    /* Fills in a zeroed object, whose kept->source and kept->depth are set. `head` has
+     * GAUGE_HEAD_BYTES bytes, with zeros after the end of the file. */
     int (*open)(struct limefile_gauge *, const unsigned char *head, uint64_t size);
 
-    /* Fills in header and trailer; totals NULL: their lengths count only. The header's length
-     * must not depend on the totals. -ENOMEM */
+    /* Builds header and trailer; totals NULL: only their lengths matter. The header's length
+     * must not depend on the totals. Returns 0 or -ENOMEM. */
     int (*make_header)(struct limefile_gauge_image *, const struct limefile_gauge_totals *);
 
-    /* Of files that are made: */
-    unsigned precision;  /* the only one; 0: both */
-    unsigned rows_least; /* 2: both */
+    /* What writing supports: */
+    unsigned precision;  /* the only precision; 0: both */
+    unsigned rows_least; /* 2: two rows and three rows */
     uint64_t extent_most;
-    bool even; /* extents */
+    bool even; /* extents must be even */
 };
 
-extern const struct gauge_format gauge_ildg, gauge_nersc, gauge_milc, gauge_openqcd; /* each in
-                                                                            a file of its own */
+/* Each is defined in its own file. */
+extern const struct gauge_format gauge_ildg, gauge_nersc, gauge_milc, gauge_openqcd;
 
 /* gauge.c */
-const struct gauge_format *gauge_format_of(enum limefile_gauge_format); /* NULL: of NONE */
+const struct gauge_format *gauge_format_of(enum limefile_gauge_format); /* NULL for NONE */
 
-/* ildg.c: opens the configuration of a container, and a field. */
+/* ildg.c: opens a container's configuration, or a field. */
 int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);
 int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
 
-/* limefile_gauge_open() to that depth: less than GAUGE_ALL opens formats other than LIME. */
+/* limefile_gauge_open() to that depth; below GAUGE_ALL, a LIME container is an error. */
 int gauge_open_to(struct limefile_source *, uint64_t ordinal, enum gauge_depth,
                   struct limefile_gauge **out, char *why);
 
-/* ---- what formats use (gaugefile.c) -------------------------------------------------- */
+/* ---- functions for the formats (gaugefile.c) ------------------------------------------ */
 
-/* Writes the reason into kept->why, if the caller wants it. Returns the code. */
+/* Writes the reason into kept->why unless that is NULL. Returns the code. */
 int gauge_refuse(const struct limefile_gauge *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* LIMEFILE_E_GAUGE_LENGTH: the file has another size than header and data together. */
+/* LIMEFILE_E_GAUGE_LENGTH: the file's size is not that of header and data together. */
 int gauge_check_size(const struct limefile_gauge *, uint64_t size);
 
-/* The product of the extents; 0: it is zero, or does not fit. */
+/* Returns the product of the extents; 0: it is zero or too large. */
 uint64_t gauge_count_sites(const uint64_t extent[4]);
 
-/* `sites` links times 4 in this form; 0: it does not fit. */
+/* Returns the bytes of the lattice's links in this form; 0: too many. */
 uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *);
 
-/* Reads sites that stand in the file in ILDG's order, in kept->form. */
+/* Reads sites that the file stores in ILDG's order, in kept->form. */
 int gauge_read_plain(void *gauge, uint64_t first, uint64_t count, void *out);
 
-/* Makes n zeros the image's header (again); NULL: no memory. */
+/* Sets the image's header to n zeros and returns it; NULL: out of memory. */
 unsigned char *gauge_make_header(struct limefile_gauge_image *, size_t n);
 
 static inline void put_le32(unsigned char *at, uint64_t value)
@@ -145,48 +144,48 @@ static inline uint32_t get_le32(const unsigned char *at)
 
 /* ---- sums (gauge.c) ------------------------------------------------------------------ */
 
-/* Adds the sums of `count` sites as the file stores them, out of their ILDG form. */
+/* Adds the sums of `count` sites in ILDG's form, computed as for the file's own form. */
 void gauge_add_source(const struct limefile_gauge *, const void *sites, uint64_t first,
                       uint64_t count, struct limefile_gauge_sums *);
 
-/* Adds the sums of n bytes of an image's data, which begin at `offset` with a whole site. */
+/* Adds the sums of n bytes of an image's data; `offset` is that of a whole site. */
 void gauge_add_image(const struct limefile_gauge_image *, const void *data, size_t n,
                      uint64_t offset, struct limefile_gauge_sums *);
 
-/* Adds sums that another thread has taken of other sites. */
+/* Adds the sums of other sites, computed by another thread. */
 void gauge_merge_sums(struct limefile_gauge_sums *, const struct limefile_gauge_sums *other);
 
 /* ---- images (image.c) ---------------------------------------------------------------- */
 
-/* `count` sites as the image stores them, out of their ILDG form. Not for openQCD. */
+/* Converts `count` sites from ILDG's form to the image's. Not for openQCD. */
 void image_encode(const struct limefile_gauge_image *, const void *sites, uint64_t count,
                   void *out);
 size_t image_site_bytes(const struct limefile_gauge_image *);
 
-/* ---- openQCD's order: of each odd point the eight links around it (openqcd.c) -------- */
+/* ---- openQCD's order: the eight links around each odd point (openqcd.c) -------------- */
 
 enum {
     OPENQCD_POINT_BYTES = 8 * LIMEFILE_LINK_REALS * 8,
 };
 
-/* A box of sites, periodic. */
+/* A box of sites in a periodic lattice. */
 struct openqcd_box {
-    uint64_t base[3], width[3]; /* x, y, z: widths at most the extent; it may wrap around */
+    uint64_t base[3], width[3]; /* x, y, z; width <= extent; base + width may wrap around */
 };
 
-/* Sites as ILDG stores them, in memory. */
+/* Sites in memory, in ILDG's form. */
 struct openqcd_sites {
     const unsigned char *at;
     struct openqcd_box box;
 };
 
-/* Encodes the points [first, first + count) of the file, in its order, all at one time; `now`
- * and `before` have what they need at that time, and below it. */
+/* Encodes the points [first, first + count) of the file, in its order, all at one time t. `now`
+ * contains the sites they need at t, and `before` those at t - 1. */
 void openqcd_encode(const uint64_t extent[4], unsigned precision,
                     const struct openqcd_sites *now, const struct openqcd_sites *before,
                     uint64_t first, uint64_t count, unsigned char *out);
 
-/* The same; the sites that it needs are read. */
+/* The same, but reads the sites. */
 int openqcd_make(const struct limefile_sites *, uint64_t first, uint64_t count,
                  unsigned char *out);
 

@@ -1,4 +1,4 @@
-/* gaugefile.c - what the readers and writers of all formats share */
+/* gaugefile.c - functions that the readers and writers of all formats share */
 #include "gauge.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *for
 
 /* ---- reading ---- */
 
-/* Two rows are read to where the last of their sites will be, and spread from there. */
+/* Two rows are read to the end of `out`; links_convert() then expands them from its start. */
 int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_gauge *g = context;
@@ -45,7 +45,7 @@ int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
     return err;
 }
 
-/* ---- what is wrong ---- */
+/* ---- errors ---- */
 
 int gauge_refuse(const struct limefile_gauge *g, int code, const char *format, ...)
 {
@@ -70,11 +70,12 @@ int gauge_check_size(const struct limefile_gauge *g, uint64_t size)
                         g->kept->form.precision);
 }
 
-/* ---- making ---- */
+/* ---- writing ---- */
 
 unsigned char *gauge_make_header(struct limefile_gauge_image *image, size_t n)
 {
-    if (image->header && image->header_bytes == n) { /* others may be asking for the size */
+    /* Keep the buffer: another thread may be reading the size. */
+    if (image->header && image->header_bytes == n) {
         memset(image->header, 0, n);
         return image->header;
     }

@@ -1,5 +1,4 @@
-/* ildg.c - configurations in LIME containers: reading, and what is around the data of one that
- * is made */
+/* ildg.c - read a configuration in a LIME container, and write the records around its data */
 #include "gauge.h"
 
 #include <errno.h>
@@ -37,7 +36,7 @@ int gauge_field_open(struct limefile_gauge *g, const struct limefile_field *fiel
     return 0;
 }
 
-/* ---- which field ---- */
+/* ---- selecting the field ---- */
 
 static int choose(const struct limefile_fields *fields, uint64_t ordinal,
                   struct limefile_field *out)
@@ -59,7 +58,7 @@ static int choose(const struct limefile_fields *fields, uint64_t ordinal,
     return found ? 0 : LIMEFILE_E_GAUGE_NONE;
 }
 
-/* ---- what other records say ---- */
+/* ---- values in other records ---- */
 
 static int read_stated(struct limefile_gauge *g, const struct limefile_field *field)
 {
@@ -83,8 +82,8 @@ static int read_lfn(struct limefile_gauge *g, uint64_t ordinal)
     return found < 0 ? found : 0;
 }
 
-/* Keeps the text about the configuration that no other field of `g` has, so that a conversion
- * to ILDG does not lose it. */
+/* Reads the text record about the configuration into g->text, so that a conversion to ILDG
+ * keeps it. */
 static int read_info(struct limefile_gauge *g, const struct limefile_field *field)
 {
     static const char *const types[] = {"xlf-info", "nersc-header", "milc-header",
@@ -96,7 +95,8 @@ static int read_info(struct limefile_gauge *g, const struct limefile_field *fiel
             continue;
         char *text;
         int err = limefile_record_text(kept->source, &r, (size_t)r.bytes, &text);
-        if (err || strlen(text) + 1 < r.bytes) { /* more than a NUL at the end is not text */
+        /* A NUL before the end means that the record is not text. */
+        if (err || strlen(text) + 1 < r.bytes) {
             free(text);
             return err;
         }
@@ -129,9 +129,9 @@ int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
     return err ? err : read_stated(g, &field);
 }
 
-/* ---- making ---- */
+/* ---- writing ---- */
 
-/* A record with its padding, or its header alone (data NULL). */
+/* Appends a record with its padding; data NULL: only its header. */
 static int put_record(struct limefile_memory *to, const char *type, const void *data,
                       uint64_t bytes, bool mb, bool me)
 {
@@ -183,7 +183,7 @@ static int put_header(struct limefile_gauge_image *image, struct limefile_memory
                             asked->unsummed);
 }
 
-/* Data are a multiple of 8 bytes: no padding. */
+/* The data need no padding: their size is a multiple of 8 bytes. */
 static int put_trailer(struct limefile_gauge_image *image,
                        const struct limefile_gauge_totals *totals)
 {

@@ -1,5 +1,5 @@
-/* image.c - a file that is computed while it is read, and a file in another format as the
- * container that it would be */
+/* image.c - compute a file in another format while it is read, and present a file in another
+ * format as a LIME container */
 #include "gauge.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 
 enum {
-    PIECE_BYTES = 256 * 1024, /* of ILDG's sites that are converted at a time */
+    PIECE_BYTES = 256 * 1024, /* bytes of ILDG's sites converted at a time */
 };
 
-/* ---- new and sealed ---- */
+/* ---- creating and sealing ---- */
 
-/* Values stand in lines of text: what is no printable ASCII becomes '?', also what would end a
- * line; `room` without the NUL. */
+/* Copies at most `room` characters (without the NUL). Unless `lines`, a value must fit into a
+ * line of text: '?' replaces all characters that are not printable ASCII, such as a newline. */
 static char *copy_text(const char *text, size_t room, bool lines)
 {
     size_t n = text ? strlen(text) : 0;
@@ -58,7 +58,7 @@ bool limefile_gauge_holds(enum limefile_gauge_format format, const uint64_t exte
     return f != NULL;
 }
 
-/* What the format has, and whether it can have this lattice. */
+/* Fills in precision, rows and byte order, and checks that the format supports the lattice. */
 static int choose_form(struct limefile_gauge_image *image)
 {
     const struct limefile_gauge_form *asked = &image->asked;
@@ -114,9 +114,8 @@ void limefile_gauge_image_free(struct limefile_gauge_image *image)
     free(image);
 }
 
-/* openQCD's files have no magic number: the range of the plaquette tells what they are. NERSC's
- * figures have digits up to 1e-5, the tolerance of readers, if they are not larger than that.
- */
+/* openQCD has no magic number, so its readers check the plaquette's range. NERSC's readers
+ * compare figures to 1e-5; put_real() has these digits only if a figure is below `largest`. */
 static bool has_readable_header(const struct limefile_gauge_image *image,
                                 const struct limefile_physics *is)
 {
@@ -140,7 +139,7 @@ int limefile_gauge_image_seal(struct limefile_gauge_image *image,
     return err;
 }
 
-/* ---- places ---- */
+/* ---- offsets and sizes ---- */
 
 uint64_t limefile_gauge_image_data_offset(const struct limefile_gauge_image *image)
 {
@@ -179,7 +178,7 @@ void image_encode(const struct limefile_gauge_image *image, const void *sites, u
     links_convert(&ildg, sites, &image->form, out, (size_t)count * 4);
 }
 
-/* Whole units (sites, or points of openQCD) into `out`. */
+/* Writes whole units (sites, or points of openQCD) into `out`. */
 static int make_units(const struct limefile_gauge_image *image, uint64_t first, uint64_t count,
                       unsigned char *out)
 {
@@ -199,8 +198,7 @@ static int make_units(const struct limefile_gauge_image *image, uint64_t first, 
     return err;
 }
 
-/* n bytes at `offset` of the data; what of its first and last unit is not asked for is made all
- * the same, beside. */
+/* Writes n bytes at `offset` of the data. A unit that is partly requested is made in `one`. */
 static int make_data(const struct limefile_gauge_image *image, unsigned char *out, size_t n,
                      uint64_t offset)
 {
@@ -273,10 +271,10 @@ bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *image)
     return image->sealed;
 }
 
-/* ---- a file in another format as a container ---- */
+/* ---- adapter: a file in another format as a container ---- */
 
 struct limefile_gauge_guise {
-    struct limefile_source source; /* first: what is read leads here */
+    struct limefile_source source; /* first member: the operations cast it to the adapter */
     struct limefile_fd file;
     struct limefile_gauge *gauge;
     struct limefile_gauge_image *image;
@@ -332,7 +330,8 @@ int limefile_gauge_has_guise(int fd)
     limefile_fd_init(&file, fd);
     int err = gauge_open_to(&file.source, 0, GAUGE_HEADER, &gauge, NULL);
     limefile_gauge_close(gauge);
-    return limefile_is_errno(err) ? err : err == 0; /* the others are of the format */
+    /* Any other error means that the file is not supported. */
+    return limefile_is_errno(err) ? err : err == 0;
 }
 
 void limefile_gauge_guise_close(struct limefile_gauge_guise *guise)
@@ -354,7 +353,7 @@ const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gau
     return guise->gauge;
 }
 
-/* A list of sites is most of it. */
+/* The list of sites is most of the memory. */
 size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *guise)
 {
     const struct limefile_gauge *gauge = guise->gauge;

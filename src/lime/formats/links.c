@@ -1,10 +1,8 @@
-/*
- * links.c - links from one form into another, and the checksums of NERSC and MILC over bytes
+/* links.c - convert links between forms, and compute the checksums of NERSC and MILC
  *
- * Loops over numbers are such that compilers turn them into vector instructions; on x86-64 they
- * are compiled for several generations of processors, of which the first call takes the right
- * one. A double that is too large for a float becomes an infinity of its sign, a NaN stays one.
- */
+ * Compilers can vectorize the loops over numbers. On x86-64 they are compiled for several
+ * generations of processors, and the dynamic loader selects the one for this machine. A double
+ * that is too large for a float becomes an infinity of the same sign; a NaN remains a NaN. */
 #include "gauge.h"
 
 static const bool host_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
@@ -13,7 +11,7 @@ enum {
     TWO_ROWS = 12, /* reals */
 };
 
-/* A sanitizer's own start comes too late for the choice of a clone. */
+/* A sanitizer's runtime starts after the loader selects a clone: such builds have no clones. */
 #if defined __x86_64__ && defined __GNUC__ && !defined __clang__ && defined __OPTIMIZE__ && \
     !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ && !defined LIMEFS_ONE_CLONE
 #define KERNEL __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
@@ -114,7 +112,7 @@ void links_reals(const void *in, unsigned precision, double out[LIMEFILE_LINK_RE
     limefile_reals_kernel(precision, false, 64, host_little)(out, in, LIMEFILE_LINK_REALS);
 }
 
-/* Puts conj(first x second) behind the two rows. */
+/* Writes conj(first x second) after the two rows. */
 static void add_third_row(unsigned char *link, const struct links_form *form)
 {
     double row[LIMEFILE_LINK_REALS];
@@ -130,7 +128,8 @@ static void add_third_row(unsigned char *link, const struct links_form *form)
                                         row + TWO_ROWS, LIMEFILE_LINK_REALS - TWO_ROWS);
 }
 
-/* Two rows may be spread in place: each number is read before anything is written behind it. */
+/* Works in place if the links with two rows are at the end of `out`: each number is read before
+ * it is overwritten. */
 void links_convert(const struct links_form *from, const void *in, const struct links_form *to,
                    void *out, size_t count)
 {
@@ -177,8 +176,8 @@ static uint32_t rotate(uint32_t value, unsigned by)
     return by ? value << by | value >> (32 - by) : value;
 }
 
-/* MILC rotates the k-th word by k mod 29 and k mod 31 and adds all by exclusive or. Words that
- * are rotated alike are added first: rows of 29 and of 31 words, one over the other. */
+/* MILC rotates the k-th word by k mod 29 and by k mod 31 and combines all with exclusive or.
+ * Words with the same rotation are combined first, and each such sum is rotated only once. */
 #define ROWS_XOR(NAME, PERIOD)                                                         \
     static uint32_t NAME(const unsigned char *at, size_t words, bool swap, uint64_t k) \
     {                                                                                  \

@@ -1,4 +1,4 @@
-/* milc.c - MILC's version 5: a header of numbers in the writer's order, single precision */
+/* milc.c - MILC version 5: a binary header in the writer's byte order, single precision */
 #include "gauge.h"
 
 #include <errno.h>
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 
 enum {
-    LIST_BLOCK = 16384, /* ranks that are read at a time */
+    LIST_BLOCK = 16384, /* ranks read at a time */
     TEXT_MAX = 512,
     MAGIC = 20103, /* 0x4e87 */
     AT_EXTENT = 4,
     AT_DATE = 20,
     DATE_BYTES = 64,
     AT_ORDER = AT_DATE + DATE_BYTES,
-    HEADER_BYTES = 88, /* before the list of sites or the sums */
+    HEADER_BYTES = 88, /* bytes before the list of sites or the sums */
 };
 
 static uint32_t get32(const unsigned char *at, bool little)
@@ -24,7 +24,7 @@ static uint32_t get32(const unsigned char *at, bool little)
 
 /* ---- a list of sites ---- */
 
-/* place[rank] becomes the number of the datum; UINT32_MAX: none yet. */
+/* Sets place[rank] to the site's position in the file; UINT32_MAX: not set yet. */
 static int take_ranks(struct limefile_gauge *g, const unsigned char *raw, uint64_t first,
                       uint64_t n, uint64_t sites)
 {
@@ -54,7 +54,7 @@ static int read_list(struct limefile_gauge *g, uint64_t sites)
     return err;
 }
 
-/* Neighbours that stand together are read together. */
+/* Sites that are consecutive in the file are read together. */
 static int read_listed(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_gauge *g = context;
@@ -87,7 +87,7 @@ static int take_text(struct limefile_gauge *g)
     return 0;
 }
 
-/* Only what can be shown, up to a NUL or the end of the line. */
+/* Copies only printable characters, up to a NUL or the end of the line. */
 static void take_date(struct limefile_gauge *g, const unsigned char *raw)
 {
     size_t n = 0;
@@ -126,7 +126,8 @@ static int take_sums(struct limefile_gauge *g)
         limefile_read_exact(g->kept->source, raw, sizeof raw, g->data_offset - sizeof raw);
     g->sums.sum29 = get32(raw, g->little);
     g->sums.sum31 = get32(raw + 4, g->little);
-    g->has_checksum = g->sums.sum29 || g->sums.sum31; /* both 0: the writer computed none */
+    /* Both sums are 0 if the writer computed none. */
+    g->has_checksum = g->sums.sum29 || g->sums.sum31;
     return err;
 }
 
@@ -158,7 +159,7 @@ static int open_milc(struct limefile_gauge *g, const unsigned char *head, uint64
     return err ? err : take_text(g);
 }
 
-/* ---- making, in the order of today's machines ---- */
+/* ---- writing, little-endian ---- */
 
 static int make_header(struct limefile_gauge_image *image,
                        const struct limefile_gauge_totals *totals)

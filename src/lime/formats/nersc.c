@@ -1,4 +1,4 @@
-/* nersc.c - NERSC archive files: a header of lines of text before the data */
+/* nersc.c - NERSC archive files: a header of text lines before the data */
 #include "gauge.h"
 
 #include <ctype.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 enum {
-    HEADER_MAX = 65536, /* bytes; writers need less than 2000 */
-    MADE_MAX = 4096,    /* of a header that is made */
+    HEADER_MAX = 65536, /* bytes; usual headers have less than 2000 */
+    MADE_MAX = 4096,    /* bytes of a header that is written */
     PIECE_BYTES = 1 << 20,
     SAMPLE_SITES = 16,
 };
@@ -52,7 +52,7 @@ static void trim(const char **text, size_t *n)
         (*n)--;
 }
 
-/* Unknown keys are nobody's business; a known one is there once and has a value of a length. */
+/* Ignores unknown keys. A known key may occur once, and the length of its value is limited. */
 static int take_line(const struct limefile_gauge *g, struct values *v, const char *line,
                      size_t n)
 {
@@ -81,7 +81,7 @@ static int take_line(const struct limefile_gauge *g, struct values *v, const cha
     return 0;
 }
 
-/* *end: the first byte of the data. */
+/* *end: the offset of the data's first byte. */
 static int take_lines(const struct limefile_gauge *g, struct values *v, const char *text,
                       size_t n, size_t *end)
 {
@@ -109,7 +109,8 @@ static bool integer(const char *text, int base, uint64_t max, uint64_t *out)
 {
     char *end;
     errno = 0;
-    if (!isxdigit((unsigned char)*text)) /* no sign, no space */
+    /* strtoull() would accept a sign and spaces. */
+    if (!isxdigit((unsigned char)*text))
         return false;
     unsigned long long value = strtoull(text, &end, base);
     *out = value;
@@ -123,8 +124,8 @@ static bool real(const char *text, double *out)
     return end != text && *end == '\0' && isfinite(*out);
 }
 
-/* LIMEFILE_E_GAUGE_VALUE: the value is missing or not valid. `expected` completes a sentence:
- * "KEY = VALUE: expected". */
+/* Returns LIMEFILE_E_GAUGE_VALUE: the value is missing or not valid. `expected` completes the
+ * message "KEY = VALUE: expected". */
 static int refuse(const struct limefile_gauge *g, const struct values *v, enum key k,
                   const char *expected)
 {
@@ -171,14 +172,14 @@ static int take_figures(struct limefile_gauge *g, const struct values *v)
     return 0;
 }
 
-/* "4D_SU2_GAUGE", "4D_SU4_GAUGE_4x4", "4D_U1_GAUGE": links of another group. */
+/* True for links of another group: "4D_SU2_GAUGE", "4D_SU4_GAUGE_4x4", "4D_U1_GAUGE". */
 static bool is_other_group(const char *type)
 {
     return strncmp(type, "4D_", 3) == 0 && strstr(type, "_GAUGE") != NULL &&
            strncmp(type, "4D_SU3_", 7) != 0;
 }
 
-/* A file of another kind than is read here is not damaged: it gets another code. */
+/* A file of an unsupported kind is not damaged, so it gets `code` instead. */
 static int refuse_kind(const struct limefile_gauge *g, const struct values *v, enum key k,
                        const char *expected, int code)
 {
@@ -186,7 +187,7 @@ static int refuse_kind(const struct limefile_gauge *g, const struct values *v, e
     return v->there[k] ? code : err;
 }
 
-/* *unclear: the word says nothing of the order of bytes, and readers differ. */
+/* *unclear: FLOATING_POINT does not state the byte order, and readers disagree about it. */
 static int take_form(const struct limefile_gauge *g, struct links_form *form,
                      const struct values *v, bool *unclear)
 {
@@ -211,9 +212,9 @@ static int take_form(const struct limefile_gauge *g, struct links_form *form,
     return known ? 0 : refuse_kind(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
 }
 
-/* ---- an order that is not said ---- */
+/* ---- byte order that the header does not state ---- */
 
-/* The first links have rows of length 1 in one of them. */
+/* Returns true if the first links are unitary in the byte order with which they were read. */
 static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t count)
 {
     double link[LIMEFILE_LINK_REALS], unitarity, determinant;
@@ -226,7 +227,7 @@ static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t 
     return true;
 }
 
-/* Links that are none in either order: the checksum tells. */
+/* If the links are unitary in both or neither byte order, only the checksum can decide. */
 static int decide_by_sum(struct limefile_gauge *g)
 {
     unsigned char *raw = malloc(PIECE_BYTES);
@@ -327,9 +328,9 @@ static int open_nersc(struct limefile_gauge *g, const unsigned char *head, uint6
     return err;
 }
 
-/* ---- making ---- */
+/* ---- writing ---- */
 
-/* Always of the same length: the header's must not depend on the figures. */
+/* Always writes 18 characters, because the header's length must not depend on the figures. */
 static void put_real(char out[24], double value)
 {
     char wide[64];

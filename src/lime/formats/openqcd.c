@@ -1,11 +1,9 @@
-/*
- * openqcd.c - files that openQCD exports
+/* openqcd.c - read and write files that openQCD exports
  *
- * Directions are t, x, y, z; a point's number has t slowest and z fastest. Only odd points are
- * there, in the order of their numbers, each with U(x,0), U(x-0,0), ..., U(x,3), U(x-3,3). All
- * extents are even, so a column (all z of an x, y, t) has half of them, and points one after
- * another in a column are one after another in the file.
- */
+ * openQCD orders directions t, x, y, z; in a point's number t is slowest and z fastest. The
+ * file has only the odd points, in the order of their numbers, each with U(x,0), U(x-0,0), ...,
+ * U(x,3), U(x-3,3). All extents are even, so half the points of a column (all z of an x, y, t)
+ * are odd, and they are consecutive in the file. */
 #include "gauge.h"
 
 #include <errno.h>
@@ -17,15 +15,15 @@ enum {
     LINK_BYTES = LIMEFILE_LINK_REALS * 8,
     HEADER_BYTES = 24,
     EXTENT_MAX = 65536,
-    AHEAD = 3, /* points whose sites are fetched into the cache meanwhile */
+    AHEAD = 3, /* sites are prefetched so many points ahead */
     LINE = 64,
-    PLANES_MAX = 512,   /* that are read at a time: what a column of them takes is kept */
-    POINTS_MAX = 16384, /* that are made at a time */
+    PLANES_MAX = 512,   /* planes read at a time; a column of them is in memory */
+    POINTS_MAX = 16384, /* points made at a time */
     TEXT_MAX = 256,
 };
 
 static const struct links_form stored = {.precision = 64, .rows = 3, .little = true};
-static const struct links_form native = {.precision = 64, .rows = 3}; /* ILDG's */
+static const struct links_form native = {.precision = 64, .rows = 3}; /* ILDG's form */
 
 /* ---- the header ---- */
 
@@ -43,7 +41,7 @@ static bool take_extents(const unsigned char *head, uint64_t extent[4])
         uint32_t n = get_le32(head + 4 * i);
         if (n == 0 || n > EXTENT_MAX || n % 2 != 0)
             return false;
-        extent[(i + 3) % 4] = n; /* t, x, y, z */
+        extent[(i + 3) % 4] = n; /* the file's order is t, x, y, z */
     }
     return true;
 }
@@ -58,8 +56,8 @@ static bool is_openqcd(const unsigned char *head, uint64_t size)
     return bytes && size == HEADER_BYTES + bytes && fabs(plaquette) <= 3.1;
 }
 
-/* The first matrix tells a damaged file: those of openQ*D, in blocks, and dumps have no link
- * there, or, with a U(1) field, another length. */
+/* Returns true for a damaged openQCD file whose first matrix is an SU(3) link. openQ*D's
+ * blocked files, and dumps, have no link there; a file with a U(1) field has another length. */
 static bool is_damaged(const unsigned char *head, size_t n, uint64_t size)
 {
     enum { U1_BYTES = 4 * 8, PLAQUETTE_BYTES = 8 };
@@ -79,14 +77,14 @@ static bool is_damaged(const unsigned char *head, size_t n, uint64_t size)
 
 /* ---- boxes of sites ---- */
 
-/* How far `at` is from the base, going up; below the width if it is inside. */
+/* Returns the distance of `at` above the base; it is below the width inside the box. */
 static uint64_t box_local(const struct openqcd_box *box, const uint64_t extent[4], int d,
                           uint64_t at)
 {
     return at >= box->base[d] ? at - box->base[d] : at + extent[d] - box->base[d];
 }
 
-/* Adds a layer below, where the box is not the whole extent. */
+/* Adds a layer below the box in each direction in which it is not the whole extent. */
 static void box_grow(struct openqcd_box *box, const uint64_t extent[4])
 {
     for (int d = 0; d < 3; d++)
@@ -101,7 +99,7 @@ static uint64_t box_sites(const struct openqcd_box *box)
     return box->width[0] * box->width[1] * box->width[2];
 }
 
-/* Reads the box at time t, x fastest. Rows that follow each other in the lattice and in the box
+/* Reads the box at time t, x fastest. Rows that are consecutive in the lattice and in the box
  * are read together. */
 static int box_read(const struct limefile_sites *sites, const struct openqcd_box *box,
                     uint64_t t, unsigned char *out)
@@ -125,8 +123,8 @@ static int box_read(const struct limefile_sites *sites, const struct openqcd_box
     return err;
 }
 
-/* The largest box, at one time, that the sites [first, first + count) begin with, and that is
- * read in that order; returns how many sites it has. `planes`: at most so many. */
+/* Finds the largest box at one time t whose sites, in the order of box_read(), are the first of
+ * [first, first + count), with at most `planes` in z. Returns its number of sites. */
 static uint64_t box_of_run(const uint64_t l[4], uint64_t first, uint64_t count, uint64_t planes,
                            struct openqcd_box *box, uint64_t *t)
 {
@@ -151,13 +149,13 @@ static uint64_t box_of_run(const uint64_t l[4], uint64_t first, uint64_t count, 
 
 struct reading {
     const struct limefile_gauge *g;
-    struct openqcd_box box; /* of sites that are read */
+    struct openqcd_box box; /* the sites to read */
     uint64_t t;
     unsigned char *out;
-    unsigned char *column; /* records */
+    unsigned char *column; /* buffer for the points of a column */
 };
 
-/* The link at `at` of ILDG's direction; where it is not in the box, nothing is kept. */
+/* Stores the link at `at` in ILDG's direction, or ignores it if it is not in the box. */
 static void keep(const struct reading *r, const uint64_t at[4], unsigned direction,
                  const unsigned char *link)
 {
@@ -186,7 +184,7 @@ static void keep_point(const struct reading *r, const uint64_t at[4], const unsi
     }
 }
 
-/* The odd points of a column with z in [from, from + n), which does not wrap. */
+/* Reads the odd points of a column with z in [from, from + n), which must not wrap around. */
 static int read_column(const struct reading *r, uint64_t x, uint64_t y, uint64_t t,
                        uint64_t from, uint64_t n)
 {
@@ -203,7 +201,7 @@ static int read_column(const struct reading *r, uint64_t x, uint64_t y, uint64_t
     return err;
 }
 
-/* One that is beside the box needs no z above it. */
+/* A column outside the box needs no point above the box in z. */
 static int read_columns(const struct reading *r, uint64_t x, uint64_t y, bool inside)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -290,7 +288,7 @@ static int open_openqcd(struct limefile_gauge *g, const unsigned char *head, uin
     return take_text(g, plaquette);
 }
 
-/* ---- making ---- */
+/* ---- writing ---- */
 
 static void fetch(const unsigned char *at, size_t bytes)
 {
@@ -298,7 +296,7 @@ static void fetch(const unsigned char *at, size_t bytes)
         __builtin_prefetch(at + i);
 }
 
-/* A column of sites in a box: the site at its base, and the bytes to the next one above. */
+/* A column of a box: the site at the base, and the bytes from one site to the next. */
 struct column {
     const struct openqcd_box *box;
     const unsigned char *foot;
@@ -319,8 +317,8 @@ static const unsigned char *site_of(const struct column *c, const uint64_t l[4],
     return c->foot + (size_t)box_local(c->box, l, 2, z) * c->step;
 }
 
-/* The points of a column follow each other in the file. Each takes links of five sites: its
- * own, and those below it in t, x, y and z. */
+/* The points of a column are consecutive in the file. Each has links of five sites: its own
+ * one, and the sites below it in t, x, y and z. */
 void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqcd_sites *now,
                     const struct openqcd_sites *before, uint64_t first, uint64_t count,
                     unsigned char *out)
@@ -339,7 +337,7 @@ void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqc
         points = count < height - k ? count : height - k;
         for (uint64_t i = 0; i < points; i++, z += 2)
             for (unsigned slot = 0; slot < 4; slot++, out += (size_t)2 * LINK_BYTES) {
-                unsigned d = (slot + 3) % 4; /* t, x, y, z */
+                unsigned d = (slot + 3) % 4; /* the file's order is t, x, y, z */
                 uint64_t under = slot < 3 ? z : z ? z - 1 : l[2] - 1;
                 const unsigned char *at = site_of(&below[slot], l, under) + d * link;
                 convert(out, site_of(&here, l, z) + d * link, LIMEFILE_LINK_REALS);
@@ -350,7 +348,7 @@ void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqc
     }
 }
 
-/* A box of sites at t, and what is above t - 1 in it. */
+/* A box of sites at time t, and the box at t - 1 below it. */
 struct making {
     const struct limefile_sites *sites;
     struct openqcd_box now, before;
@@ -358,7 +356,7 @@ struct making {
     unsigned char *of_now, *of_before;
 };
 
-/* The largest box whose points, one after another, [first, first + count) begin with. */
+/* Finds the largest box whose points, in the file's order, begin [first, first + count). */
 static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t count,
                               struct openqcd_box *box, uint64_t *t)
 {
@@ -384,7 +382,7 @@ static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t coun
     return box->width[0] * l[1] * column;
 }
 
-/* A large part of each row is read as whole rows. */
+/* If the box has a large part of each row, whole rows are read. */
 static void widen(struct openqcd_box *box, const uint64_t l[4])
 {
     if (4 * box->width[0] >= l[0] && box->width[1] * box->width[2] >= l[2]) {

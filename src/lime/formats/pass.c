@@ -1,13 +1,11 @@
-/*
- * pass.c - one pass over all sites: sums of what is stored, figures, and an image's data; and
- * whether the header states the same
+/* pass.c - read all sites once: compute the sums of the stored data, the physics figures and an
+ * image's data, and compare the results with the header
  *
- * Time slices are read one after another, all threads at one: while one is read, the figures of
- * the one before are taken and its data are made, for which the one before that is still there
- * (plaquettes go up in time, openQCD's points down). So three are in memory, and the last one
- * is read twice, first of all. Where three slices are too much, it is done in blocks of z, with
- * one plane more below each.
- */
+ * All threads read one time slice. In the same step they compute figures and the image's data
+ * from the slice read before, `now`, together with the one read before that (plaquettes use
+ * links at the next time, openQCD's points those at the time before). So three slices are in
+ * memory, and the last slice is read twice: also at the start. If three slices need too much
+ * memory, the pass works in blocks of z planes, each with one more plane below (the halo). */
 #define _GNU_SOURCE
 #include "gauge.h"
 #include "threads.h"
@@ -21,14 +19,14 @@
 
 enum {
     SLICES = 3,
-    PIECE_BYTES = 512 * 1024, /* that are read at a time */
+    PIECE_BYTES = 512 * 1024, /* bytes read at a time */
     OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY = 512 << 20,
-    MEMORY_MOST = 1536 << 20, /* if a few planes of the lattice take more than was given */
+    MEMORY_MOST = 1536 << 20, /* limit if a few planes of the lattice need more */
 };
 
-/* Units of a step that somebody has begun. */
+/* The units of a step that threads have started. */
 struct taken {
     uint64_t makes, figures, loads;
     unsigned making;
@@ -38,28 +36,28 @@ struct work {
     const struct limefile_gauge_pass *pass;
     uint64_t extent[4], plane; /* plane: sites of one z and t */
     size_t site;               /* bytes */
-    uint64_t block;            /* planes of a block, but for those at the edge */
-    bool halo;                 /* there are several blocks: a plane is below each */
-    bool turned;               /* the image is openQCD's */
-    bool direct;               /* the image stores sites as they are read */
+    uint64_t block;            /* planes of a block; the last block may have fewer */
+    bool halo;                 /* there are several blocks, each with a plane below it */
+    bool turned;               /* the image is in openQCD's order */
+    bool direct;               /* the image stores sites in the form in which they are read */
     unsigned char *ring[SLICES];
-    struct taken taken[SLICES]; /* of a step; under the lock */
+    struct taken taken[SLICES]; /* for each step; protected by `lock` */
     unsigned writers;           /* threads that write at a time, while others have work */
-    atomic_int err;             /* the first one, */
-    _Atomic uint64_t failed;    /* and the step in which it was: the last one */
+    atomic_int err;             /* the first error */
+    _Atomic uint64_t failed;    /* the step of this error, the last step; UINT64_MAX: none */
     unsigned threads;
-    pthread_mutex_t lock; /* held until all threads are there */
+    pthread_mutex_t lock; /* run_all() holds it until all threads have started */
     pthread_barrier_t barrier;
-    struct limefile_physics_planes *figures; /* of threads that have ended, as those below */
+    struct limefile_physics_planes *figures; /* figures and sums of threads that have ended */
     struct limefile_gauge_sums source, image;
 };
 
-/* What is done between two barriers. */
+/* The work between two barriers. */
 struct step {
     uint64_t number;
-    uint64_t base, planes;     /* of the window: z of its first plane */
-    uint64_t load_t, now_t;    /* slices that are read, and made of the one read before */
-    bool loads, counts, makes; /* counts: the slice that is read is not the one before all */
+    uint64_t base, planes;     /* planes of the window; base: z of the first one */
+    uint64_t load_t, now_t;    /* load_t: time that is read; now_t: time of `now` */
+    bool loads, counts, makes; /* counts: false if the last slice is read at the start */
     unsigned char *load, *now, *before;
 };
 
@@ -70,7 +68,7 @@ struct worker {
     unsigned char *out;
 };
 
-/* All threads come to the end of that step, and know then that it is the last. */
+/* Records an error. All threads finish the step, then see that it is the last one. */
 static void fail(struct work *w, int err, uint64_t step)
 {
     uint64_t never = UINT64_MAX;
@@ -81,7 +79,7 @@ static void fail(struct work *w, int err, uint64_t step)
 
 /* ---- reading ---- */
 
-/* Sites of the window [from, to), which stand together in the lattice. */
+/* Reads the window's sites [from, to), which are consecutive in the lattice. */
 static int load_run(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     struct work *w = me->work;
@@ -102,7 +100,7 @@ static int load_run(struct worker *me, const struct step *s, uint64_t from, uint
     return err;
 }
 
-/* The window's first plane may be the lattice's last, and then it is halo as well. */
+/* Splits at the halo plane: it is not counted, and it may be the lattice's last plane. */
 static int load_unit(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     uint64_t edge = me->work->halo ? me->work->plane : 0;
@@ -126,7 +124,7 @@ static uint64_t load_sites(const struct work *w, const struct step *s)
 
 /* ---- figures ---- */
 
-/* Planes whose figures are taken at once: few, where threads would wait for each other. */
+/* Returns the planes of one unit of figures; few, so that threads rarely wait at the end. */
 static uint64_t slab_planes(const struct work *w, const struct step *s)
 {
     uint64_t planes = (s->planes - w->halo) / (2 * (uint64_t)w->threads);
@@ -164,7 +162,7 @@ static int put(struct worker *me, const void *data, size_t n, uint64_t offset)
                        : 0;
 }
 
-/* A plane, in the order in which it was read. */
+/* Makes a plane of the image, in the order in which the sites were read. */
 static int make_plane(struct worker *me, const struct step *s, uint64_t j)
 {
     struct work *w = me->work;
@@ -183,7 +181,7 @@ static int make_plane(struct worker *me, const struct step *s, uint64_t j)
     return err;
 }
 
-/* All columns of an x: of the block's height, or whole ones in one piece. */
+/* Makes all columns of an x: only the block's z, or whole columns together. */
 static int make_columns(struct worker *me, const struct step *s, uint64_t x)
 {
     struct work *w = me->work;
@@ -210,9 +208,9 @@ static int make_columns(struct worker *me, const struct step *s, uint64_t x)
 
 enum kind { NOTHING, MAKE, FIGURES, LOAD };
 
-/* What somebody without work does: writes, unless half of all threads do already, as they would
- * wait for each other (a file has one lock for all that write to it) and for the disk; then
- * there would be only figures left to compute, and nothing to write meanwhile. */
+/* Selects a thread's next unit. It writes, unless half of all threads already do: threads that
+ * write to one file wait for its lock and for the disk, and if all wrote first, only figures
+ * would be left to compute, with nothing to write at the same time. */
 static enum kind take(struct work *w, const struct step *s, uint64_t *unit)
 {
     uint64_t sites = load_sites(w, s), planes = s->makes ? s->planes - w->halo : 0;
@@ -266,7 +264,7 @@ static int do_unit(struct worker *me, const struct step *s, bool *more)
     return 0;
 }
 
-/* False: it was the last one. */
+/* Does a thread's part of a step. Returns false if it was the last step. */
 static bool do_step(struct worker *me, const struct step *s)
 {
     struct work *w = me->work;
@@ -283,7 +281,8 @@ static bool do_step(struct worker *me, const struct step *s)
     return atomic_load(&w->failed) > s->number;
 }
 
-/* The last slice, then all; and what is made of each is a step behind. */
+/* Step 0 reads the last slice, later steps read all slices from 0. A slice is used in the steps
+ * after the one that reads it. */
 static bool do_block(struct worker *me, struct step *s)
 {
     struct work *w = me->work;
@@ -325,7 +324,8 @@ static void *run(void *context)
     if (limefile_physics_planes_new(w->extent, w->pass->sites->precision, &me.figures) != 0 ||
         !me.out)
         fail(w, -ENOMEM, 0);
-    pthread_mutex_lock(&w->lock); /* all are there */
+    /* Wait until run_all() has started all threads. */
+    pthread_mutex_lock(&w->lock);
     pthread_mutex_unlock(&w->lock);
     do_blocks(&me);
     free(me.out);
@@ -364,7 +364,7 @@ static int run_all(struct work *w)
 
 /* ---- memory ---- */
 
-/* Of three slices or blocks, and what each thread takes; 0: it does not fit. */
+/* Returns the bytes of three slices or blocks and of each thread's rows; 0: too many. */
 static uint64_t all_memory(const struct work *w, uint64_t slice)
 {
     uint64_t rows, slices, all;
@@ -376,8 +376,8 @@ static uint64_t all_memory(const struct work *w, uint64_t slice)
     return all;
 }
 
-/* A whole slice, or blocks of an even number of planes, and fewer threads where their rows take
- * too much. -ENOMEM: it is too much for one. */
+/* Selects a whole slice, or blocks of an even number of planes, and fewer threads if their rows
+ * need too much memory. -ENOMEM: one thread needs too much. */
 static int plan(struct work *w)
 {
     const struct limefile_gauge_pass *pass = w->pass;
@@ -395,7 +395,8 @@ static int plan(struct work *w)
     if (all == 0 || (all > MEMORY_MOST && all > pass->memory + pass->memory / 4))
         return -ENOMEM;
     for (int i = 0; i < SLICES; i++) {
-        size_t bytes = (size_t)slice; /* in huge pages: openQCD's order jumps between planes */
+        /* Use huge pages, because openQCD's order jumps between planes. */
+        size_t bytes = (size_t)slice;
         w->ring[i] = bytes == slice ? limefile_buffer_new(&bytes) : NULL;
         if (!w->ring[i])
             return -ENOMEM;
@@ -438,7 +439,7 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
     return err;
 }
 
-/* ---- whether the data are what their header says ---- */
+/* ---- comparing the data with the header ---- */
 
 static bool has_right_checksum(const struct limefile_gauge *g,
                                const struct limefile_gauge_sums *is)

@@ -1,5 +1,4 @@
-/* volumes.c - a set of volumes: what each has, whether they fit together, and the container
- * that they would have been */
+/* volumes.c - check that a set of volumes is complete, and present it as one container */
 #include "array.h"
 #include "bytes.h"
 #include "limevolumes.h"
@@ -11,48 +10,47 @@
 #include <string.h>
 
 enum {
-    LIST_BLOCK = 16384, /* ranks that are read at a time */
+    LIST_BLOCK = 16384, /* ranks read at a time */
 };
 
 struct volume {
     struct limefile_source *source;
     struct limefile_index *index;
-    struct limefile_record list; /* of sites; ordinal 0: none */
+    struct limefile_record list; /* list of sites; ordinal 0: none */
     uint64_t sites;
-    uint64_t *data; /* offsets of the data of the fields that are joined */
+    uint64_t *data; /* offset of the data of each field */
 };
 
-/* A record of a part of the lattice, which is not joined. */
+/* A record of a part of the lattice; such a record is left out. */
 struct part {
-    uint32_t ordinal, message; /* in the master */
+    uint32_t ordinal, message; /* numbers in the master */
     struct limefile_scidac_record stated;
 };
 
-/* Sites that follow each other in the lattice and in a volume. */
+/* Sites that are consecutive in the lattice and in a volume. */
 struct run {
-    uint64_t rank, at; /* at: in the volume's data, in sites */
+    uint64_t rank, at; /* at: index in the volume's data, in sites */
     uint32_t count, volume;
 };
 
 /* A record of the joined container. */
 struct joined {
-    uint64_t offset; /* of its header */
+    uint64_t offset; /* offset of its header */
     uint64_t bytes;
-    uint32_t ordinal; /* in the master */
-    uint32_t field;   /* number + 1 of the field that is joined; 0: as in the master */
+    uint32_t ordinal; /* number in the master */
+    uint32_t field;   /* number + 1 of the field; 0: the data are the master's */
     bool mb, me;
 };
 
 struct limefile_volumes {
-    struct limefile_source source; /* first: the joined container */
+    struct limefile_source source; /* first member: the operations cast it to the set */
     struct volume *volume;
     size_t count, master;
     struct limefile_scidac_file file;
-    uint64_t sites; /* of the lattice */
+    uint64_t sites; /* sites of the lattice */
     uint64_t fields;
-    uint64_t *site_bytes; /* of each field */
-    uint64_t *order; /* of the data in a volume other than the master: number + 1 of the field,
-                      * 0: a part */
+    uint64_t *site_bytes; /* for each field */
+    uint64_t *order;      /* of each data record except in the master: field + 1; 0: a part */
     struct part *part;
     size_t parts;
     struct limefile_volumes_options options;
@@ -63,12 +61,12 @@ struct limefile_volumes {
     uint64_t size;
     char *text; /* the private file XML, with volfmt 0 */
     size_t text_bytes;
-    uint32_t text_ordinal; /* in the master */
+    uint32_t text_ordinal; /* number in the master */
 };
 
 /* ---- metadata ---- */
 
-/* The record as text, with a NUL; to be freed. */
+/* Reads a record as text with a NUL; the caller frees it. */
 static int read_text(const struct volume *v, const struct limefile_record *r, char **out)
 {
     if (r->bytes > LIMEFILE_XML_BYTES_MAX)
@@ -76,7 +74,7 @@ static int read_text(const struct volume *v, const struct limefile_record *r, ch
     return limefile_record_text(v->source, r, (size_t)r->bytes, out);
 }
 
-/* "<volfmt> 2 </volfmt>" becomes "<volfmt> 0 </volfmt>". */
+/* Replaces "<volfmt> 2 </volfmt>" by "<volfmt> 0 </volfmt>". */
 static bool make_single(char *text)
 {
     char *at = strstr(text, "<volfmt>");
@@ -105,7 +103,7 @@ static int take_file(struct limefile_volumes *set, const struct limefile_record 
 
 /* ---- the master ---- */
 
-/* The next data of the other volumes are of that field; 0: of a part. */
+/* The next data in the other volumes belong to that field; 0: to a part. */
 static int add_order(struct limefile_volumes *set, uint64_t field)
 {
     void *order = reallocarray(set->order, set->fields + set->parts + 1, sizeof *set->order);
@@ -150,7 +148,7 @@ static int add_field(struct limefile_volumes *set, const struct limefile_record 
     return 0;
 }
 
-/* Data are described by the private record before them. */
+/* The private record XML before the data describes them. */
 static int take_data(struct limefile_volumes *set, const struct limefile_record *data,
                      const struct limefile_record *by)
 {
@@ -233,7 +231,7 @@ static int take_field_data(struct limefile_volumes *set, struct volume *v, uint6
     return 0;
 }
 
-/* The master's data are known by their descriptions. */
+/* add_field() has stored the offsets of the master's fields. */
 static int find_master_data(struct limefile_volumes *set, struct volume *v)
 {
     struct limefile_record r;
@@ -254,8 +252,8 @@ static uint64_t count_data(const struct volume *v)
     return count;
 }
 
-/* The others have as many data as the master has fields and parts, in the same order; or no
- * parts, where they have no site of these. Global data are in the master alone. */
+/* Other volumes have one data record for each field and part of the master, in the same order,
+ * or no parts if they have no site of them. Only the master has global data. */
 static int find_data(struct limefile_volumes *set, struct volume *v)
 {
     struct limefile_record r;
@@ -302,8 +300,9 @@ static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, ui
         last->count++;
         return 0;
     }
+    /* Fail at once: a hole in the file has equal ranks, and each would become a run. */
     if (last && last->volume == volume && last->rank + last->count - 1 == rank)
-        return LIMEFILE_E_VOLUME_TWICE; /* a hole would be that all along */
+        return LIMEFILE_E_VOLUME_TWICE;
     if (!limefile_reserve(&set->run, &set->capacity, set->runs + 1, sizeof *set->run))
         return -ENOMEM;
     set->run[set->runs++] = (struct run){rank, at, 1, volume};
@@ -334,7 +333,7 @@ static int by_rank(const void *one, const void *other)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* All sites, each once. */
+/* Checks that each site occurs once. */
 static int sort_runs(struct limefile_volumes *set)
 {
     uint64_t next = 0;
@@ -356,7 +355,7 @@ static bool is_list(const struct limefile_record *r)
     return strcmp(r->type, "scidac-sitelist") == 0;
 }
 
-/* True if the record has the master's data of that field. */
+/* Returns true if the record has the master's data of that field. */
 static bool is_field(const struct limefile_volumes *set, const struct limefile_record *r,
                      uint64_t field)
 {
@@ -364,7 +363,7 @@ static bool is_field(const struct limefile_volumes *set, const struct limefile_r
            set->volume[set->master].data[field] == r->data_offset;
 }
 
-/* Which field the next data are; global data are the master's alone. */
+/* Adds a record; *field: the next field, incremented if the record has its data. */
 static int add_joined(struct limefile_volumes *set, const struct limefile_record *r,
                       uint64_t *field)
 {
@@ -393,13 +392,13 @@ static bool has_part(const struct limefile_volumes *set, uint32_t message)
     return false;
 }
 
-/* True if the record is in the joined container when all records are. */
+/* Returns true if the record is in the container that contains all records. */
 static bool is_joinable(const struct limefile_volumes *set, const struct limefile_record *r)
 {
     return !is_list(r) && !has_part(set, r->message);
 }
 
-/* Marks the messages of the records that the caller has chosen, and that of the file. */
+/* Marks the messages of the caller's records, and the message of the private file XML. */
 static int choose_messages(const struct limefile_volumes *set, bool *chosen)
 {
     const struct limefile_index *index = set->volume[set->master].index;
@@ -435,7 +434,8 @@ static int join_messages(struct limefile_volumes *set, const bool *chosen)
         }
         struct joined *j = &set->record[set->records];
         err = add_joined(set, &r, &field);
-        j->mb = j->me = true; /* until another of its message follows */
+        /* The record is the only one of its message until another one follows. */
+        j->mb = j->me = true;
         if (set->records > 1 && message == r.message)
             j->mb = j[-1].me = false;
         message = r.message;
@@ -465,10 +465,10 @@ static int join(struct limefile_volumes *set)
     return err;
 }
 
-/* ---- its bytes ---- */
+/* ---- reading the joined container ---- */
 
-/* The last of `count` structs that begin with a number of at most `value`; they rise, and the
- * first one does. */
+/* Returns the last of `count` structs whose first member, a uint64_t, is at most `value`. The
+ * structs are sorted by it, and the first one must be at most `value`. */
 static const void *last_upto(const void *structs, size_t size, size_t count, uint64_t value)
 {
     const char *base = structs;
@@ -488,7 +488,7 @@ static const void *last_upto(const void *structs, size_t size, size_t count, uin
 _Static_assert(offsetof(struct joined, offset) == 0 && offsetof(struct run, rank) == 0,
                "what they are found by comes first");
 
-/* Several records end before `offset`; this one does not. */
+/* Returns the record that contains the byte at `offset`. */
 static const struct joined *record_at(const struct limefile_volumes *set, uint64_t offset)
 {
     return last_upto(set->record, sizeof *set->record, set->records, offset);
@@ -553,7 +553,7 @@ static ssize_t read_header(const struct limefile_volumes *set, const struct join
     return (ssize_t)n;
 }
 
-/* Of one record: its header, data or padding. */
+/* Reads from one record: its header, data or padding. */
 static ssize_t volumes_read(struct limefile_source *source, void *buf, size_t n,
                             uint64_t offset)
 {
@@ -588,7 +588,7 @@ static const struct limefile_source_ops volumes_ops = {.read = volumes_read,
 
 /* ---- the set ---- */
 
-/* As many as the lattice has, whichever they are. */
+/* Checks that the volumes together have as many sites as the lattice. */
 static int count_sites(const struct limefile_volumes *set)
 {
     uint64_t sites = 0;
@@ -600,7 +600,7 @@ static int count_sites(const struct limefile_volumes *set)
                                 : 0;
 }
 
-/* *bad: the volume that an error is about; `count`: all of them. */
+/* *bad: the number of the volume that the error concerns, or `count` for the whole set. */
 static int take_all(struct limefile_volumes *set, struct limefile_source *const *volumes,
                     size_t *bad)
 {

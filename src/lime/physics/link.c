@@ -1,4 +1,4 @@
-/* link.c - one link: how far it is from SU(3), and what is wrong with it in words */
+/* link.c - measure the deviation of one link from SU(3), and describe a bad link as text */
 #include "limephysics.h"
 
 #include <float.h>
@@ -20,7 +20,7 @@ static struct complex times(struct complex x, struct complex y)
     return (struct complex){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
 }
 
-/* DBL_MAX if it is beyond that: entries are finite, sums of their products need not be. */
+/* Returns at most DBL_MAX: the sum of products of finite entries may be infinite. */
 static double modulus(double re, double im)
 {
     double square = re * re + im * im;

@@ -1,10 +1,8 @@
-/*
- * planes.c - planes of a time slice that are in memory already, as a conversion has them
+/* planes.c - check planes of a time slice that are in memory, as during a conversion
  *
- * Some planes are gone through together, row by row in y: each of their rows, and the next one
- * in y, are unpacked once, the plane above them as well, and the rows above in time. These fit
- * a core's L2. Sums are in fixed point, so that they do not depend on who adds what.
- */
+ * Some planes are processed together, row by row in y. Each of their rows, the next one in y,
+ * those of the plane above in z and the rows of the next time are unpacked once; they fit into
+ * a core's L2 cache. Sums are in fixed point, so their order does not matter. */
 #include "limephysics.h"
 #include "tile.h"
 
@@ -14,11 +12,11 @@
 #include <string.h>
 
 enum {
-    ROWS_BYTES = 640 * 1024, /* of all rows that are unpacked */
+    ROWS_BYTES = 640 * 1024, /* limit for all unpacked rows */
     CACHE_LINE = 64,
 };
 
-/* The largest deviations and the bad links of some sites: they do not depend on the order in
+/* The largest deviations and the bad links of some sites. They do not depend on the order in
  * which tiles are measured. */
 struct tally {
     double unitarity, determinant;
@@ -28,19 +26,19 @@ struct tally {
 
 typedef __int128 figure;
 
-static const double unit = 0x1p60; /* of fixed point */
+static const double unit = 0x1p60; /* fixed point: 2^60 stands for 1 */
 
 struct limefile_physics_planes {
     uint64_t extent[4];
     unsigned precision;
     double bound;
-    uint64_t together; /* planes */
+    uint64_t together; /* number of planes processed together */
     size_t row_tiles;
-    double *rows; /* this one of each plane, and of the one above; the next one; one in time */
+    double *rows; /* y and y + 1 of the planes and of the one above; one row of the next time */
     tile_measure_fn *measure;
     struct tally tally;
     figure space, time, trace;
-    bool beyond; /* a sum is no number, or more than a figure can be */
+    bool beyond; /* a sum is not finite, or too large for `figure` */
 };
 
 /* ---- bad links ---- */
@@ -69,7 +67,7 @@ static void merge_tally(struct tally *t, const struct tally *other)
         t->first = other->first;
 }
 
-/* Returns whether the link is bad, and fills in how. */
+/* Measures a link. Returns true if it is bad and fills in the reason. */
 static bool judge_link(struct tally *t, double bound, const double *u,
                        struct limefile_physics_bad *bad)
 {
@@ -95,7 +93,7 @@ static bool judge_link(struct tally *t, double bound, const double *u,
     return bad->wrong != LIMEFILE_PHYSICS_GOOD;
 }
 
-/* Link by link, where the tile as a whole says that something is wrong. */
+/* Measures each link of a tile whose sum of deviations is too large or not finite. */
 static void judge_tile(struct limefile_physics_planes *p, const double *tile, unsigned count,
                        const uint64_t at[4])
 {
@@ -197,7 +195,7 @@ void limefile_physics_planes_free(struct limefile_physics_planes *p)
 
 /* ---- sums ---- */
 
-/* Of links that are far from SU(3) the sum may be beyond what a figure can be. */
+/* If links are far from SU(3), the sum may be too large for `figure`. */
 static void add(struct limefile_physics_planes *p, figure *sum, double value)
 {
     if (!(fabs(value) < 0x1p64))
@@ -236,7 +234,8 @@ void limefile_physics_planes_tell(const struct limefile_physics_planes *p,
         .bad_links = t->bad_links,
         .bad_sites = t->bad_sites,
         .first = t->first,
-        .space = (double)p->space / unit / (9 * sites), /* 3 planes, 3 colours */
+        /* There are 3 planes and 3 colours. */
+        .space = (double)p->space / unit / (9 * sites),
         .time = (double)p->time / unit / (9 * sites),
         .trace = (double)p->trace / unit / (12 * sites),
     };
@@ -247,11 +246,11 @@ void limefile_physics_planes_tell(const struct limefile_physics_planes *p,
 
 /* ---- planes ---- */
 
-/* Some planes at once. */
+/* Planes that are processed together. */
 struct sweep {
     struct limefile_physics_planes *p;
     const struct limefile_physics_slab *slab;
-    uint64_t first, planes; /* of the slab */
+    uint64_t first, planes; /* in the slab */
     double *here, *next, *then;
 };
 
@@ -265,7 +264,7 @@ static double *row_at(const struct limefile_physics_planes *p, double *rows, uin
     return rows + (size_t)k * p->row_tiles * TILE_REALS;
 }
 
-/* The row y of a plane, which the first site of it follows. */
+/* Unpacks the row y of a plane; the site after the last one is its first site. */
 static void load_row(const struct limefile_physics_planes *p, const unsigned char *plane,
                      uint64_t y, double *tile)
 {
@@ -277,7 +276,7 @@ static void load_row(const struct limefile_physics_planes *p, const unsigned cha
     tile_unpack(tile, at, (unsigned)left, row, p->precision);
 }
 
-/* The same row of all planes and, if `above`, of the one above them. */
+/* Unpacks the row y of all planes and, if `above`, of the plane above them. */
 static void load_rows(const struct sweep *s, uint64_t y, double *rows, bool above)
 {
     const struct limefile_physics_planes *p = s->p;
@@ -314,7 +313,7 @@ static void measure_row(const struct sweep *s, uint64_t k, uint64_t y)
     }
 }
 
-/* Fetches a row into the cache while others are computed with. */
+/* Prefetches a row into the cache. */
 static void fetch_row(const struct limefile_physics_planes *p, const unsigned char *plane,
                       uint64_t y)
 {

@@ -1,4 +1,4 @@
-/* stated.c - plaquette and link trace as metadata have them, and whether that is right */
+/* stated.c - read plaquettes and link traces in metadata, and compare them with the data */
 #define _GNU_SOURCE
 #include "limephysics.h"
 #include "text.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    TEXT_BYTES_MAX = 64 * 1024, /* of a record that are looked at */
-    NUMBER_MAX = 64,            /* characters of a number */
+    TEXT_BYTES_MAX = 64 * 1024, /* bytes of a record that are read */
+    NUMBER_MAX = 64,            /* characters in a number */
 };
 
 /* ---- one number ---- */
@@ -23,7 +23,8 @@ static size_t digits(const char *text, size_t len)
     return n;
 }
 
-/* "-1.25e-03" and nothing else; *digit: 1e-5. No inf, no nan, no hexadecimal digits. */
+/* Parses a text such as "-1.25e-03", for which *digit is 1e-5. It must contain nothing else,
+ * and inf, nan and hexadecimal digits are not allowed. */
 static bool parse_number(const char *text, size_t len, double *value, double *digit)
 {
     char copy[NUMBER_MAX + 1];
@@ -52,7 +53,7 @@ static bool parse_number(const char *text, size_t len, double *value, double *di
     return at == len && isfinite(*value) && isfinite(*digit);
 }
 
-/* Cut, and nothing in it that a terminal would not bear. */
+/* Copies a text, cut to the buffer; '?' replaces characters that a terminal cannot show. */
 static void copy_text(char *out, size_t cap, const char *text, size_t len)
 {
     size_t n = len < cap - 1 ? len : cap - 1;
@@ -105,13 +106,13 @@ bool limefile_physics_agrees(const struct limefile_physics *p,
 
 /* ---- the records of a container ---- */
 
-/* What is looked for; each is stated once a record. */
+/* The names that are searched for; only the first one of a name counts in a record. */
 static const struct {
     const char *name;
     enum limefile_physics_quantity quantity;
     double largest;
 } known[] = {
-    {"plaquette", LIMEFILE_PHYSICS_PLAQUETTE, 1},      /* tmLQCD; NERSC, in capitals */
+    {"plaquette", LIMEFILE_PHYSICS_PLAQUETTE, 1},      /* tmLQCD; NERSC in capitals */
     {"plaq", LIMEFILE_PHYSICS_PLAQUETTE, 1},           /* USQCD */
     {"avePlaquette", LIMEFILE_PHYSICS_PLAQUETTE, 1},   /* QCDml */
     {"linktr", LIMEFILE_PHYSICS_TRACE, 1},             /* USQCD */
@@ -126,7 +127,7 @@ struct list {
     int count;
     const struct limefile_record *record;
     const char *where;
-    double scale; /* of all figures: 3 in openQCD's header */
+    double scale; /* of all values: 3 in openQCD's header */
 };
 
 static void add(struct list *list, const char *name, size_t name_len, const char *text,
@@ -152,7 +153,7 @@ static void add(struct list *list, const char *name, size_t name_len, const char
     }
 }
 
-/* "name = value" a line, or several with commas between them. */
+/* Reads "name = value" from lines, or from parts of a line between commas. */
 static void add_text(struct list *list, const char *text, size_t n)
 {
     while (n) {
@@ -182,7 +183,8 @@ static int add_record(struct list *list, struct limefile_source *source, bool xm
     char *text;
     int err = limefile_record_text(source, record, n, &text);
     if (!err) {
-        n = strlen(text); /* programs in C count the NUL */
+        /* Programs in C may count the NUL. */
+        n = strlen(text);
         if (xml)
             err = xmlread_facts(text, n, add_fact, list);
         else
@@ -192,23 +194,23 @@ static int add_record(struct list *list, struct limefile_source *source, bool xm
     return err == LIMEFILE_E_XML ? 0 : err;
 }
 
-/* Types of records; they are compared without regard to case, as writers differ. */
+/* Types of records, compared without regard to case because writers differ. */
 static const struct {
     const char *type;
     bool xml, same_message;
-    double scale;     /* of all figures */
-    double tolerance; /* of data in double precision; 0: the usual one */
+    double scale;     /* of all values */
+    double tolerance; /* for data in double precision; 0: the usual one */
 } sources[] = {
     {"xlf-info", false, false, 1, 0},
     {"scidac-record-xml", true, true, 1, 0},
     {"qcdml", true, true, 1, 0},
     {"ildg-qcdml", true, true, 1, 0},
-    /* The header of the file that the configuration comes from: limegauge.h. */
+    /* The header of the file that the configuration was converted from: limegauge.h. */
     {"nersc-header", false, false, 1, 0},
     {"openqcd-header", false, false, 3, LIMEFILE_PHYSICS_TOLERANCE_OPENQCD},
 };
 
-/* Whether it stands after other data in their message. */
+/* Returns true if the record follows other data in its own message. */
 static bool is_of_others(const struct limefile_index *index,
                          const struct limefile_record *record,
                          const struct limefile_record *data)
@@ -223,8 +225,8 @@ static bool is_of_others(const struct limefile_index *index,
     return false;
 }
 
-/* The last record of a type before the data, and after those before them; or one after them in
- * their message. */
+/* Finds the last record of a type before the data, but after the data before them, or one after
+ * them in their message. */
 static bool find(const struct limefile_index *index, const struct limefile_record *data,
                  const char *type, bool same_message, struct limefile_record *out)
 {

@@ -1,15 +1,14 @@
-/* tile.c - plaquettes, traces and deviations of the links of many sites at once */
+/* tile.c - compute plaquettes, traces and deviations of the links of many sites at once */
 #include "tile.h"
 
 #include <string.h>
 
-/* The compiler makes vectors of it: `i` is as wide as a pointer, so that it cannot wrap around.
- */
+/* Compilers vectorize this loop: `i` has the width of a pointer, so it cannot wrap around. */
 #define EACH_SITE(i, n) for (size_t i = 0; i < (n); i++)
 
 enum {
-    LANES = 8, /* sites are counted in so many: vectors of any machine divide it */
-    ROW = 6,   /* reals of a matrix's row */
+    LANES = 8, /* loops process a multiple of it; the vectors of all machines divide it */
+    ROW = 6,   /* real numbers in a row of a matrix */
 };
 
 /* ---- unpacking ---- */
@@ -50,8 +49,7 @@ static void spread32(float *restrict tile, const unsigned char *restrict site)
     }
 }
 
-/* Bits are spread first, and made wider then, which takes vectors: one by one it is three times
- * as slow. */
+/* Spreads the bits first, then converts them to double, because that can be vectorized. */
 static void unpack32(double *tile, const unsigned char *sites, unsigned count,
                      const unsigned char *next)
 {
@@ -78,7 +76,7 @@ static void unpack_plain(double *tile, const unsigned char *at, unsigned count,
 
 #if defined(__x86_64__)
 
-/* Squares of four numbers of four sites are turned in registers. */
+/* The AVX2 code transposes squares of four numbers of four sites in registers. */
 enum { SQUARE = 4 };
 
 typedef double four __attribute__((vector_size(SQUARE * 8)));
@@ -86,7 +84,7 @@ typedef double four __attribute__((vector_size(SQUARE * 8)));
 #define AVX2        __attribute__((target("avx2")))
 #define AVX2_INLINE AVX2 static inline __attribute__((always_inline))
 
-/* Four numbers of a site. */
+/* Loads four numbers of a site. */
 AVX2_INLINE void take(const unsigned char *at, unsigned precision, four *out)
 {
     typedef uint8_t wide __attribute__((vector_size(32)));
@@ -134,7 +132,7 @@ AVX2_INLINE void turn(double *tile, const unsigned char *sites, unsigned precisi
     }
 }
 
-/* One by one what is left. */
+/* The sites after the last square are unpacked one by one. */
 AVX2_INLINE void unpack(double *tile, const unsigned char *at, unsigned count,
                         const unsigned char *next, unsigned precision)
 {
@@ -172,13 +170,13 @@ void tile_unpack(double *tile, const void *sites, unsigned count, const void *ne
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Of the row `a` and the column `b` of a matrix. */
+/* The entry in row `a` and column `b` of a matrix. */
 #define RE(m, a, b) (m)[(size_t)(ROW * (a) + 2 * (b)) * TILE_PITCH + i]
 #define IM(m, a, b) (m)[(size_t)(ROW * (a) + 2 * (b) + 1) * TILE_PITCH + i]
 
 #define LINK(tile, mu) ((tile) + (mu)*LIMEFILE_LINK_REALS * TILE_PITCH)
 
-/* Re tr(u v (w x)^+) is added to out. */
+/* Adds Re tr(u v (w x)^+) to out. */
 INLINE void add_loop(const double *restrict u, const double *restrict v,
                      const double *restrict w, const double *restrict x, unsigned lanes,
                      double *restrict out)
@@ -206,7 +204,7 @@ INLINE void add_loop(const double *restrict u, const double *restrict v,
 
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
-/* The largest square of an entry of u u^+ - 1, and the square of det u - 1. */
+/* Computes the largest square of an entry of u u^+ - 1, and the square of det u - 1. */
 INLINE void add_deviation(const double *restrict u, unsigned lanes, double *restrict unitarity,
                           double *restrict determinant, double *restrict square)
 {
@@ -255,13 +253,13 @@ INLINE void add_trace(const double *restrict u, unsigned lanes, double *restrict
     out[i] += RE(u, 0, 0) + RE(u, 1, 1) + RE(u, 2, 2);
 }
 
-/* Of each site of a tile. */
+/* The results for each site of a tile. */
 struct lanes {
     double space[TILE_SITES], time[TILE_SITES], trace[TILE_SITES];
     double unitarity[TILE_SITES], determinant[TILE_SITES], square[TILE_SITES];
 };
 
-/* In halves, so that it is the same order for vectors of any length. */
+/* Adds halves, so that the order is the same for vectors of any length. */
 INLINE double add_up(double *lane, unsigned count)
 {
     for (unsigned i = count; i < TILE_SITES; i++)
@@ -312,7 +310,7 @@ INLINE void measure(const double *tile, const double *const next[3], unsigned co
     sum_up(&l, count, out);
 }
 
-/* ---- for which processor ---- */
+/* ---- selecting the processor ---- */
 
 void tile_measure_plain(const double *tile, const double *const next[3], unsigned count,
                         struct tile_sums *out)

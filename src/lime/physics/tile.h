@@ -1,15 +1,12 @@
-/*
- * tile.h - the arithmetic of the physics check, on many sites at once; inside of this room
+/* tile.h - internal: the arithmetic of the physics check, for many sites at once
  *
- * A tile holds up to TILE_SITES neighbours along x, each of a site's 72 real numbers for all of
- * them in a row, in this machine's order, and after them the site that follows in x. So a
- * compiler makes vector instructions of loops over sites, and the neighbour in x is the same
- * memory one number later.
+ * A tile has up to TILE_SITES sites that are neighbours along x, and the next site in x. Each
+ * of the 72 real numbers of a site has a row with the values of all these sites, in this
+ * machine's byte order. So compilers can vectorize loops over sites, and the neighbour in x is
+ * the same row one number later.
  *
- * Each number comes from the same operations in the same order, whatever instructions the
- * processor has: this room is compiled without fused multiply-add, so results have the same
- * bits on every machine.
- */
+ * Results have the same bits on every machine, because each number comes from the same
+ * operations in the same order: this directory is compiled without fused multiply-add. */
 #ifndef LIMEFILE_PHYSICS_TILE_H
 #define LIMEFILE_PHYSICS_TILE_H
 
@@ -17,29 +14,28 @@
 
 enum {
     TILE_SITES = 32,
-    TILE_PITCH = 40, /* odd in cache lines: the rows of a tile are spread over all sets */
+    TILE_PITCH = 40, /* an odd number of cache lines, so that rows use all sets of the cache */
     TILE_REALS = LIMEFILE_SITE_REALS * TILE_PITCH,
 };
 
-/* Fills a tile from `count` sites as they are stored; `next` is the site that follows in x.
- * What is beyond in the tile stays as it is. */
+/* Fills a tile from `count` stored sites and the next site in x. The rest is unchanged. */
 void tile_unpack(double *tile, const void *sites, unsigned count, const void *next,
                  unsigned precision);
 
-/* What comes of a tile. */
+/* The results for a tile. */
 struct tile_sums {
     double space, time;            /* sum over sites and planes of Re tr U_p */
     double trace;                  /* sum over sites and directions of Re tr U */
-    double unitarity, determinant; /* the largest squares of the deviations */
-    double square;                 /* the largest sum over a site of all these squares ... */
-    bool finite;                   /* ... if that is a number at each site */
+    double unitarity, determinant; /* the largest squares of deviations */
+    double square;                 /* the largest sum of all these squares at a site */
+    bool finite;                   /* this sum is finite at each site, so `square` is valid */
 };
 
-/* `next`: the tiles at the neighbours in y, z and t; NULL: space and time are 0. */
+/* Measures a tile. `next`: the neighbouring tiles in y, z, t; NULL: space and time are 0. */
 typedef void tile_measure_fn(const double *tile, const double *const next[3], unsigned count,
                              struct tile_sums *out);
 
-/* For any processor, and the fastest for this one: both give the same bits. */
+/* For any processor, and the fastest for this one; both give the same bits. */
 tile_measure_fn tile_measure_plain;
 tile_measure_fn *tile_measure_best(void);
 

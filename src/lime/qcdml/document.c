@@ -1,9 +1,7 @@
-/*
- * document.c - a QCDml configuration document: where its values are, and other ones put there
+/* document.c - parse a QCDml configuration document and find the byte ranges of its values
  *
- * The values are found by their path. expat tells at which byte each tag begins, so that a
- * value is replaced as a range of bytes, and all others are as somebody has written them.
- */
+ * Values are found by their path. expat reports the byte at which each tag begins, so a value
+ * can be replaced as a range of bytes, and all other bytes remain as they were written. */
 #define _GNU_SOURCE
 #include "array.h"
 #include "limeqcdml.h"
@@ -15,7 +13,7 @@
 
 #define SPACE "http://www.lqcd.org/ildg/QCDml/config2.0"
 
-/* The elements around a record, from the root on. */
+/* The elements that lead to a record, from the root on. */
 static const char *const record_path[] = {"gaugeConfiguration", "markovSequence", "markovStep",
                                           "record"};
 enum { RECORD_DEPTH = 4 };
@@ -23,11 +21,11 @@ enum { RECORD_DEPTH = 4 };
 struct reading {
     struct safe safe;
     struct limefile_qcdml *out;
-    size_t capacity;  /* of its records */
-    unsigned on_path; /* how many of the open elements are those of record_path */
-    int code;         /* LIMEFILE_E_XML_VALUE, -ENOMEM: refused for that reason */
+    size_t capacity;  /* capacity of out->record */
+    unsigned on_path; /* number of open elements that are on record_path */
+    int code;         /* LIMEFILE_E_XML_VALUE or -ENOMEM if that is why parsing stopped */
 
-    struct limefile_qcdml_value *current; /* whose text is coming, or NULL */
+    struct limefile_qcdml_value *current; /* the value whose text is being read, or NULL */
     unsigned current_depth;
     char text[LIMEFILE_QCDML_TEXT_MAX];
     size_t filled;
@@ -45,14 +43,14 @@ static void lacks_memory(struct reading *r)
     safe_refuse(&r->safe, "out of memory");
 }
 
-/* The local name of an element of QCDml; NULL for others. */
+/* Returns the local name of a QCDml element; NULL for others. */
 static const char *name_of(const char *qualified)
 {
     size_t n = strlen(SPACE);
     return strncmp(qualified, SPACE "|", n + 1) == 0 ? qualified + n + 1 : NULL;
 }
 
-/* ---- where it is ---- */
+/* ---- finding values ---- */
 
 static void add_record(struct reading *r)
 {
@@ -65,11 +63,11 @@ static void add_record(struct reading *r)
         (struct limefile_qcdml_record){.line = XML_GetCurrentLineNumber64(r->safe.parser)};
 }
 
-/* The value that the element holds which is about to begin; NULL: none that matters. */
+/* Returns the value of the element that begins here, or NULL if it is not needed. */
 static struct limefile_qcdml_value *value_of(const struct reading *r, const char *name)
 {
     struct limefile_qcdml *out = r->out;
-    unsigned depth = r->safe.depth - 1; /* of its parent */
+    unsigned depth = r->safe.depth - 1; /* depth of the parent */
     if (depth != r->on_path)
         return NULL;
     if (depth == 1)
@@ -98,13 +96,13 @@ static void begin_value(struct reading *r, struct limefile_qcdml_value *value, c
     value->line = XML_GetCurrentLineNumber64(parser);
     value->empty = end >= 2 && r->out->xml[end - 2] == '/';
     value->begin = value->empty ? end - 2 : end;
-    value->end = end; /* of one that is empty */
+    value->end = end; /* final only if it is empty */
     r->current = value;
     r->current_depth = r->safe.depth;
     r->filled = 0;
 }
 
-/* ---- what expat calls ---- */
+/* ---- handlers for expat ---- */
 
 static void XMLCALL start_element(void *context, const char *qualified, const char **attributes)
 {

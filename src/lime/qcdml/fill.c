@@ -1,4 +1,4 @@
-/* fill.c - a document with other values, and what a checksum in it may mean */
+/* fill.c - write a document with new values, and parse its checksums */
 #define _GNU_SOURCE
 #include "limeqcdml.h"
 
@@ -33,7 +33,7 @@ static void put_text(FILE *to, const char *text)
     }
 }
 
-/* "<name attributes/>": the name as it is there, with its prefix. */
+/* Writes the end tag for "<name attributes/>" with the same name and prefix. */
 static void put_closing(FILE *to, const char *xml, size_t slash)
 {
     size_t tag = slash;
@@ -70,7 +70,7 @@ static void put_all(FILE *to, const struct limefile_qcdml *d,
     fwrite(d->xml + at, 1, d->bytes - at, to);
 }
 
-/* Those that change, in the order of the document. */
+/* Collects the values that change, in the order of the document. */
 static size_t collect(const struct limefile_qcdml *d,
                       const struct limefile_qcdml_value **values)
 {

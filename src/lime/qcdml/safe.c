@@ -1,4 +1,4 @@
-/* safe.c - XML without document types, within limits */
+/* safe.c - parse XML without document types, within limits */
 #include "safe.h"
 #include "limeqcdml.h"
 
@@ -35,7 +35,7 @@ void safe_leave(struct safe *s)
     s->depth--;
 }
 
-/* No document type is needed here; with one come entities, and files elsewhere. */
+/* QCDml needs no document type, and one could declare entities and refer to other files. */
 static void XMLCALL start_doctype(void *context, const char *name, const char *system_id,
                                   const char *public_id, int has_internal_subset)
 {
@@ -43,8 +43,7 @@ static void XMLCALL start_doctype(void *context, const char *name, const char *s
     safe_refuse(context, "a document type declaration (DOCTYPE) is not allowed");
 }
 
-/* A handler of its own, so that documents in other encodings are refused before they are
- * changed byte by byte. */
+/* Rejects documents in other encodings, because values are replaced as bytes. */
 static void XMLCALL declaration(void *context, const char *version, const char *encoding,
                                 int standalone)
 {
@@ -68,7 +67,7 @@ int safe_begin(struct safe *s)
     return 0;
 }
 
-/* UTF-16 begins with its mark, or with half an ASCII character. */
+/* UTF-16 begins with a byte order mark, or with an ASCII character, one byte of which is 0. */
 static bool is_wide(const unsigned char *xml, size_t n)
 {
     return n >= 2 && (xml[0] >= 0xfe || xml[0] == 0 || xml[1] == 0);

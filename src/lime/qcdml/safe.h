@@ -1,5 +1,4 @@
-/* safe.h - what is refused of any XML document before anything is made of it; inside of
- * src/lime/qcdml */
+/* safe.h - parse untrusted XML within limits; internal to src/lime/qcdml */
 #ifndef QCDML_SAFE_H
 #define QCDML_SAFE_H
 
@@ -7,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Expat 2.9 deprecates the names without 64; earlier versions have no others. */
+/* Expat 2.9 deprecates the names without 64; earlier versions have only these. */
 #if XML_MAJOR_VERSION * 1000 + XML_MINOR_VERSION < 2009
 #define XML_GetCurrentLineNumber64 XML_GetCurrentLineNumber
 #define XML_GetCurrentByteIndex64  XML_GetCurrentByteIndex
@@ -15,30 +14,30 @@
 #endif
 
 enum {
-    SAFE_DEPTH_MAX = 64,        /* of nested elements */
-    SAFE_ELEMENTS_MAX = 200000, /* in one document */
+    SAFE_DEPTH_MAX = 64,        /* nested elements */
+    SAFE_ELEMENTS_MAX = 200000, /* elements in one document */
     SAFE_WHY_MAX = 160,
 };
 
-/* A parser with its limits, the first member of what the handlers get. */
+/* A parser with its limits; the first member of the handlers' context. */
 struct safe {
     XML_Parser parser;
     unsigned depth, seen;
     bool refused;
     size_t line;
-    char why[SAFE_WHY_MAX]; /* "" if nothing is wrong */
+    char why[SAFE_WHY_MAX]; /* reason of a failure; "": none */
 };
 
-/* Names come as "URI|local", or as "local" where there is no namespace. -ENOMEM. */
+/* Creates the parser. Names are "URI|local", or "local" without a namespace. -ENOMEM. */
 int safe_begin(struct safe *);
 
-/* All of it. LIMEFILE_E_XML with line and why; -ENOMEM. Releases the parser. */
+/* Parses a whole document and frees the parser. LIMEFILE_E_XML with line and why; -ENOMEM. */
 int safe_parse(struct safe *, const void *xml, size_t n);
 
-/* Stops the parser: the first reason counts. */
+/* Stops the parser; only the first reason is recorded. */
 __attribute__((format(printf, 2, 3))) void safe_refuse(struct safe *, const char *format, ...);
 
-/* To be called first for each element, and last; false: it was refused. */
+/* Must be called first at the start, and last at the end, of each element. False: stopped. */
 bool safe_enter(struct safe *);
 void safe_leave(struct safe *);
 

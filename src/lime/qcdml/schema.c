@@ -1,11 +1,9 @@
-/*
- * schema.c - a document compared with an XML schema
+/* schema.c - validate a document with an XML schema
  *
- * libxml2 is loaded for it: `lime` would otherwise start twice as slowly, whatever it does.
- * Both documents have been parsed within limits before it sees them, and none has entities.
- * What a schema includes, or a document names as its schema, would be loaded from elsewhere: it
- * gets nothing.
- */
+ * libxml2 is loaded only here, because it would double the start time of all other `lime`
+ * commands. safe.c parses both documents within limits before libxml2 does, so neither has
+ * entities. libxml2 would load what a schema includes, or a document names as its schema;
+ * refuse() prevents that. */
 #define _GNU_SOURCE
 #include "limeqcdml.h"
 #include "safe.h"
@@ -26,7 +24,7 @@ typedef xmlErrorPtr error_t_of_libxml;
 
 enum { TEXT_MAX = 512 };
 
-/* What is used of it. */
+/* The functions that are used. */
 #define FUNCTIONS(f)                                                                           \
     f(xmlReadMemory) f(xmlFreeDoc) f(xmlSetExternalEntityLoader) f(xmlGetExternalEntityLoader) \
         f(xmlSetStructuredErrorFunc) f(xmlSchemaNewDocParserCtxt) f(xmlSchemaFreeParserCtxt)   \
@@ -43,7 +41,7 @@ struct libxml {
 struct telling {
     limefile_qcdml_fault_fn *fault;
     void *context;
-    const char *before; /* "" or "schema: " */
+    const char *before; /* prefix: "" or "schema: " */
     unsigned told;
 };
 
@@ -73,7 +71,7 @@ static int load(struct libxml *x, const struct telling *t)
     return -ENOSYS;
 }
 
-/* ---- what it calls ---- */
+/* ---- callbacks for libxml2 ---- */
 
 static xmlParserInputPtr refuse(const char *url, const char *id, xmlParserCtxtPtr context)
 {
@@ -81,7 +79,7 @@ static xmlParserInputPtr refuse(const char *url, const char *id, xmlParserCtxtPt
     return NULL;
 }
 
-/* A schema that is imported, and so refused, is no more than a warning to it. */
+/* Warnings count: an import that refuse() has stopped is only a warning for libxml2. */
 static void on_schema_error(void *context, error_t_of_libxml error)
 {
     struct telling *t = context;
@@ -116,7 +114,7 @@ static void XMLCALL leave(void *context, const char *name)
     safe_leave(context);
 }
 
-/* NULL after its fault has been told. */
+/* Returns the document, or NULL after reporting its fault. */
 static xmlDocPtr read_safely(const struct libxml *x, const void *xml, size_t n,
                              const struct telling *t, int *err)
 {
@@ -153,7 +151,7 @@ static int compare(const struct libxml *x, xmlDocPtr document, xmlSchemaPtr sche
     return result == 0 ? 1 : 0;
 }
 
-/* NULL after its faults have been told. */
+/* Returns the schema, or NULL after reporting its faults. */
 static xmlSchemaPtr parse_schema(const struct libxml *x, xmlDocPtr source, struct telling *t)
 {
     xmlSchemaParserCtxtPtr parser = x->xmlSchemaNewDocParserCtxt(source);
@@ -193,7 +191,8 @@ int limefile_qcdml_validate(const void *xml, size_t n, const void *schema, size_
         return err;
     xmlExternalEntityLoader before = x.xmlGetExternalEntityLoader();
     x.xmlSetExternalEntityLoader(refuse);
-    x.xmlSetStructuredErrorFunc(NULL, on_other); /* else it prints what nobody else takes */
+    /* Without this handler libxml2 prints errors that no other handler receives. */
+    x.xmlSetStructuredErrorFunc(NULL, on_other);
     xmlDocPtr document = read_safely(&x, xml, n, &t, &err);
     int result = !document && err == LIMEFILE_E_XML ? 0 : err;
     xmlDocPtr source = document ? read_safely(&x, schema, schema_n, &of_schema, &err) : NULL;

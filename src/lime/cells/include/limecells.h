@@ -1,17 +1,15 @@
-/*
- * limecells.h - checkpoints of particles, ordered by cells: what the records hold.
+/* limecells.h - the records of a checkpoint of particles that are ordered by cells.
  *
- * A checkpoint is three records that follow each other in one message (fillers may stand
- * between them): LIMECELLS_FORMAT_TYPE, a text for people; LIMECELLS_INDEX_TYPE, all that a
- * reader needs; LIMECELLS_DATA_TYPE, the particles, one after another, of particle_bytes each.
- * The domain is a cuboid, cut into equal cells. The particles of a cell are one range of the
- * data; the ranges may lie in any order, cover all data, and do not overlap. The idea is from
- * A. Stephan, "Entwicklung eines skalierbaren Checkpoint-Restart Schemas mit parallelem
- * File-I/O" (2014), chapter 4; the format is ours: docs/format.md.
+ * A checkpoint is three records in this order in one message (fillers may be between them):
+ * LIMECELLS_FORMAT_TYPE, a text for users; LIMECELLS_INDEX_TYPE, all that a reader needs;
+ * LIMECELLS_DATA_TYPE, the particles, particle_bytes each. The domain is a cuboid, divided into
+ * equal cells. The particles of a cell are one range of the data. The ranges may have any
+ * order; they cover all data and do not overlap. The idea is from A. Stephan, "Entwicklung
+ * eines skalierbaren Checkpoint-Restart Schemas mit parallelem File-I/O" (2014), chapter 4; the
+ * format is ours: docs/format.md.
  *
- * Pure functions: no MPI, no files, nothing printed. A reason, where one is returned, is a
- * static text; NULL: all is well.
- */
+ * All functions are pure: they use no MPI and no files and print nothing. A function that
+ * returns a reason returns a static text, or NULL on success. */
 #ifndef LIMECELLS_H
 #define LIMECELLS_H
 
@@ -27,17 +25,17 @@ enum {
     LIMECELLS_DIMS = 3,
     LIMECELLS_VERSION = 1,
     LIMECELLS_FIELDS_MAX = 64,
-    LIMECELLS_NAME_MAX = 63,          /* of a field's name, without the NUL */
+    LIMECELLS_NAME_MAX = 63,          /* bytes of a field's name, without the NUL */
     LIMECELLS_PARTICLE_MAX = 1 << 20, /* bytes */
-    LIMECELLS_FIXED_BYTES = 136,      /* of the index's header, without its fields */
-    LIMECELLS_FIELD_BYTES = 80,       /* of a field in it */
-    LIMECELLS_HEADER_MAX =            /* of the index */
+    LIMECELLS_FIXED_BYTES = 136,      /* bytes of the index's header, without its fields */
+    LIMECELLS_FIELD_BYTES = 80,       /* bytes of a field in the header */
+    LIMECELLS_HEADER_MAX =            /* bytes of the index's header */
     LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES,
-    LIMECELLS_ENTRY_BYTES = 24, /* of a cell in the index */
-    LIMECELLS_TEXT_MAX = 16384, /* limefile_cells_text() never writes more */
+    LIMECELLS_ENTRY_BYTES = 24, /* bytes of a cell in the index */
+    LIMECELLS_TEXT_MAX = 16384, /* bytes that limefile_cells_text() writes at most */
 };
 
-/* Cells of all dimensions together. */
+/* The product of the cells of all dimensions. */
 #define LIMECELLS_CELLS_MAX (INT64_C(1) << 40)
 
 enum limecells_type {
@@ -49,109 +47,107 @@ enum limecells_type {
     LIMECELLS_FLOAT64,
 };
 
-/* Bytes of one number; 0: no such type. And "float64"; NULL. */
+/* Returns the bytes of one number (0: unknown type); and "float64" (NULL: unknown type). */
 size_t limefile_cells_type_bytes(enum limecells_type);
 const char *limefile_cells_type_word(enum limecells_type);
 
 struct limecells_field {
     char name[LIMECELLS_NAME_MAX + 1]; /* letters, digits, - and _ */
     enum limecells_type type;
-    uint32_t count;  /* numbers of that type, one after another */
-    uint64_t offset; /* in the particle, bytes */
+    uint32_t count;  /* consecutive numbers of that type */
+    uint64_t offset; /* bytes from the start of the particle */
 };
 
-/* What a checkpoint is, but for the cells themselves. One field is `position`, of three
- * floating-point numbers; one may be `id`, of one integer. */
+/* The description of a checkpoint without its cells. One field is `position`, with three
+ * floating-point numbers; an optional one is `id`, with one integer. */
 struct limecells {
     uint64_t particles, particle_bytes;
     uint64_t cells[LIMECELLS_DIMS];
     double origin[LIMECELLS_DIMS], length[LIMECELLS_DIMS]; /* of the domain; length > 0 */
     bool periodic[LIMECELLS_DIMS];
-    bool big_endian; /* the numbers in the particles are */
-    int64_t step;    /* the time step that has been reached */
+    bool big_endian; /* the numbers in the particles are big-endian */
+    int64_t step;    /* the time step of the checkpoint */
     double time;
-    uint32_t entries_crc; /* of all cells' entries */
+    uint32_t entries_crc; /* checksum of all cells' entries */
     uint32_t fields;
     struct limecells_field field[LIMECELLS_FIELDS_MAX];
 };
 
 /* A cell's entry. */
 struct limecells_cell {
-    uint64_t first; /* its first particle, in the data; 0 if it has none */
+    uint64_t first; /* its first particle in the data; 0 if it has none */
     uint64_t count;
-    uint32_t crc; /* CRC-32 (zlib's) of its particles' bytes; 0 if it has none */
+    uint32_t crc; /* zlib's CRC-32 of its particles' bytes; 0 if it has none */
 };
 
-/* Why this cannot be one, whether it was read or is to be written. */
+/* Returns why this is not a valid description, or NULL. */
 const char *limefile_cells_check(const struct limecells *);
 
-/* Of a good one. */
-uint64_t limefile_cells_cells(const struct limecells *);        /* in all */
+/* The following functions need a valid description. */
+uint64_t limefile_cells_cells(const struct limecells *);        /* number of cells */
 uint64_t limefile_cells_header_bytes(const struct limecells *); /* of the index's header */
 uint64_t limefile_cells_index_bytes(const struct limecells *);
 uint64_t limefile_cells_data_bytes(const struct limecells *);
 const struct limecells_field *limefile_cells_find(const struct limecells *, const char *name);
 
-/* The index's header; `raw` has limefile_cells_header_bytes(). */
+/* Encodes the index's header; `raw` has limefile_cells_header_bytes() bytes. */
 void limefile_cells_encode(const struct limecells *, unsigned char *raw);
 
-/* How long the header is, by its first LIMECELLS_FIXED_BYTES bytes. */
+/* Gets the header's length from its first LIMECELLS_FIXED_BYTES bytes. */
 const char *limefile_cells_decode_length(const unsigned char *raw, uint64_t *header_bytes);
 
-/* `raw` is the whole header, of an index of record_bytes. */
+/* Decodes the whole header `raw` of an index record with record_bytes. */
 const char *limefile_cells_decode(const unsigned char *raw, uint64_t header_bytes,
                                   uint64_t record_bytes, struct limecells *out);
 
 void limefile_cells_entry_encode(const struct limecells_cell *, unsigned char *raw);
-/* Of a cell whose particles are in the data. */
+/* Decodes an entry and checks that its particles are in the data. */
 const char *limefile_cells_entry_decode(const struct limecells *, const unsigned char *raw,
                                         struct limecells_cell *out);
 
-/* Checks the entries of all cells as they come, in memory that does not grow with them: against
- * entries_crc and the data that they divide. */
+/* Checks the entries of all cells, in constant memory: their checksum is entries_crc, and their
+ * ranges cover the data once. */
 struct limecells_checker {
     const struct limecells *is;
-    const char *why;       /* what is wrong; NULL: nothing so far */
-    uint64_t bad;          /* the number of the cell that this is about, or that of all */
-    uint64_t fewest, most; /* particles of a cell */
-    uint64_t empty;        /* cells without any */
+    const char *why;       /* the fault; NULL: none so far */
+    uint64_t bad;          /* number of the faulty cell; limefile_cells_cells() for all */
+    uint64_t fewest, most; /* particles in a cell */
+    uint64_t empty;        /* number of cells without particles */
     uint64_t next, key[2], places;
     uint32_t crc;
 };
 void limefile_cells_check_begin(struct limecells_checker *, const struct limecells *);
-/* The next n entries, in the order of the cells. */
+/* Adds the next n entries, in the order of the cells. */
 void limefile_cells_check_add(struct limecells_checker *, const unsigned char *raw, size_t n);
 const char *limefile_cells_check_end(struct limecells_checker *); /* returns `why` */
 
-/* zlib's CRC-32 of n bytes that follow those of `crc`; 0 at first. And that of two pieces, one
- * after another, of which the second has n bytes. */
+/* Returns zlib's CRC-32 of the bytes of `crc` (0: none) and the n bytes after them; and the
+ * CRC-32 of two consecutive ranges, of which the second has n bytes. */
 uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n);
 uint32_t limefile_cells_crc_join(uint32_t first, uint32_t second, uint64_t n);
 
-/* What is in the text record, for people: XML. Returns its length, without the NUL. */
+/* Writes the text record for users, as XML. Returns its length without the NUL. */
 size_t limefile_cells_text(const struct limecells *, char text[LIMECELLS_TEXT_MAX]);
 
-/*
- * ---- where a particle belongs: the one rule ----
+/* ---- the cell of a particle ----
  *
- * A cell, and a reader's box, has its lower faces and not its upper ones: a particle on a face
- * belongs to the cell above. On the domain's upper face there is none above: where the
- * dimension is periodic that face is the domain's lower one, so the particle belongs to the
- * first cell; where it is not, to the last. Positions are never changed.
- */
+ * A cell, and a reader's box, contains its lower faces but not its upper ones: a particle on a
+ * face belongs to the cell above. A particle on the domain's upper face belongs to the first
+ * cell of a periodic dimension, because this is also the lower face, otherwise to the last
+ * cell. Positions are never changed. */
 
-/* The cell of a coordinate in dimension d; -1: outside of the domain, or no number. Never less
- * for a greater coordinate, but for the upper face of a periodic dimension. */
+/* Returns the cell of a coordinate in dimension d; -1: outside of the domain, or NaN. A greater
+ * coordinate never has a smaller cell, except for the upper face of a periodic dimension. */
 int64_t limefile_cells_locate(const struct limecells *, int d, double x);
 
-/* The coordinate that counts: the origin for the upper face of a periodic dimension. */
+/* Returns the coordinate, or the origin for the upper face of a periodic dimension. */
 double limefile_cells_canonical(const struct limecells *, int d, double x);
 
-/* Where cell i of dimension d begins; its end is where cell i + 1 begins, the last one's the
- * domain's. */
+/* Returns the lower edge of cell i in dimension d. Its upper edge is the lower one of cell i +
+ * 1, or the domain's. */
 double limefile_cells_edge(const struct limecells *, int d, uint64_t i);
 
-/* Cells are numbered with x slowest: (x * cells[1] + y) * cells[2] + z. */
+/* Splits a cell's number, which is (x * cells[1] + y) * cells[2] + z, so x is slowest. */
 void limefile_cells_at(const struct limecells *, uint64_t number, uint64_t at[LIMECELLS_DIMS]);
 
 #endif

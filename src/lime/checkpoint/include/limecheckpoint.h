@@ -1,9 +1,7 @@
-/*
- * limecheckpoint.h - the checkpoints of particles (limecells.h) in a container: which records
- * they are, what is wrong with them, and whether their particles are those of the index.
+/* limecheckpoint.h - find the checkpoints of particles (limecells.h) in a container, report
+ * their faults, and compare their particles with the index.
  *
- * Memory does not grow with a checkpoint's cells or particles. Results are as in limefile.h.
- */
+ * Memory does not depend on the number of cells or particles. Results are as in limefile.h. */
 #ifndef LIMECHECKPOINT_H
 #define LIMECHECKPOINT_H
 
@@ -11,66 +9,64 @@
 #include "limefile.h"
 
 enum {
-    LIMECHECKPOINT_FINDINGS = 4, /* of one checkpoint, at most */
+    LIMECHECKPOINT_FINDINGS = 4, /* findings of one checkpoint, at most */
     LIMECHECKPOINT_WHY_MAX = 160,
 };
 
-/*
- * Records that belong together: an index, the text before it and the data after it in its
- * message, with none of these types between them. Of a record that has none of the others, that
- * alone.
- */
+/* Records that belong together: an index, and in the same message the text before it and the
+ * data after it, with no record of these types between them. A text or data record without an
+ * index is a checkpoint alone. */
 struct limecheckpoint {
-    struct limefile_record text, index, data; /* ordinal 0: there is none */
-    struct limecells is;                      /* if `known`: what the index's header says */
-    bool known;                               /* the header is good */
-    bool counted;                             /* so are the entries: of the cells, */
-    uint64_t fewest, most, empty;             /* particles, and how many have none */
-    bool whole; /* ... and the data have the right length: they can be verified */
+    struct limefile_record text, index, data; /* ordinal 0: missing */
+    struct limecells is;                      /* if `known`: the index's header */
+    bool known;                               /* the index's header is valid */
+    bool counted;                             /* known, and the entries are valid */
+    uint64_t fewest, most, empty;             /* particles of a cell; cells without particles */
+    bool whole;                               /* counted, and the data have the right length */
 
-    /* LIMEFILE_D_CELLS_*, in the order of the file. Their reasons are in `why`: a copy of this
-     * has those of the original. */
+    /* LIMEFILE_D_CELLS_*, in the order of the file. They point to `why`; in a copy of this
+     * struct they still point to that of the original. */
     struct limefile_finding finding[LIMECHECKPOINT_FINDINGS];
     unsigned findings;
-    char why[LIMECHECKPOINT_WHY_MAX]; /* of the index */
+    char why[LIMECHECKPOINT_WHY_MAX]; /* the reason of the index's finding */
 };
 
-/* Follows a container. Source and index must outlive it. */
+/* Iterates over a container's checkpoints. Source and index must outlive it. */
 struct limecheckpoint_walk {
     struct limefile_source *source;
     const struct limefile_index *index;
-    uint64_t next; /* ordinal */
+    uint64_t next; /* ordinal of the next record */
 };
 void limecheckpoint_walk_begin(struct limecheckpoint_walk *, struct limefile_source *,
                                const struct limefile_index *);
 
-/* The last record of it. */
+/* Returns the checkpoint's last record. */
 const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *);
 
-/* The next one: 1; 0: there is none; -errno or LIMEFILE_E_SHRUNK. Reads text and index. */
+/* Reads the next checkpoint's text and index. 1; 0: the end; -errno or LIMEFILE_E_SHRUNK. */
 int limecheckpoint_next(struct limecheckpoint_walk *, struct limecheckpoint *out);
 
-/* Its findings, one after another: 1, 0, or an error. The reason lives until the next call. */
+/* Iterates over all findings: 1, 0, or an error. A reason is valid until the next call. */
 struct limecheckpoint_findings {
     struct limecheckpoint_walk walk;
     struct limecheckpoint at;
-    unsigned told; /* of `at` */
+    unsigned told; /* number of findings of `at` that were returned */
 };
 void limecheckpoint_findings_begin(struct limecheckpoint_findings *, struct limefile_source *,
                                    const struct limefile_index *);
 int limecheckpoint_findings_next(struct limecheckpoint_findings *,
                                  struct limefile_finding *out);
 
-/* What became of the particles. */
+/* The result of limecheckpoint_verify(). */
 struct limecheckpoint_verdict {
-    uint64_t bad, cells;              /* of these are wrong */
-    uint64_t at[LIMECELLS_DIMS];      /* the first wrong one, by its number */
-    char why[LIMECHECKPOINT_WHY_MAX]; /* "the first is (1, 2, 3): ..."; "" if all are right */
+    uint64_t bad, cells;              /* number of bad cells and of all cells */
+    uint64_t at[LIMECELLS_DIMS];      /* the first bad cell, by number */
+    char why[LIMECHECKPOINT_WHY_MAX]; /* "the first is (1, 2, 3): ..."; "" if none is bad */
 };
 
-/* Compares each cell with its checksum, and each position with its cell. The checkpoint is
- * whole. progress (may be NULL) is told how many bytes more have been read; false: stop, and
- * fail with -EINTR. -errno, LIMEFILE_E_SHRUNK. */
+/* Compares each cell with its checksum, and each position with its cell. LIMEFILE_E_STATE: the
+ * checkpoint is not `whole`. progress (may be NULL) gets the number of bytes read since the
+ * last call; if it returns false, the function stops with -EINTR. -errno, LIMEFILE_E_SHRUNK. */
 typedef bool limecheckpoint_progress_fn(void *context, uint64_t bytes_more);
 int limecheckpoint_verify(struct limefile_source *, const struct limecheckpoint *,
                           limecheckpoint_progress_fn *progress, void *context,

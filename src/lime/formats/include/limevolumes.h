@@ -1,15 +1,13 @@
-/*
- * limevolumes.h - files that QIO has written in volumes (PARTFILE, PARTFILE_DIR, MULTIFILE),
- * one for each of its I/O nodes, as the one container that they would have been.
+/* limevolumes.h - present the volumes of a QIO file (PARTFILE, PARTFILE_DIR, MULTIFILE; one
+ * volume for each of QIO's I/O nodes) as one LIME container.
  *
- * One volume, the master, has the metadata. Each has the data of some sites and a list of which
- * they are. The joined container has the master's records but for the list of sites, the data
- * of all sites in the lattice's order, and volfmt 0. Checksums cover all sites, so that they
- * are those of the joined container.
+ * One volume, the master, has the metadata. Each volume has the data of some sites and a list
+ * of them. The joined container has the master's records without the list of sites, the data of
+ * all sites in the lattice's order, and volfmt 0. QIO's checksums cover all sites, so the
+ * joined container has the same ones.
  *
- * Memory: 24 bytes for each run of sites that follow each other in the lattice and in a volume,
- * and 40 for each record of the master.
- */
+ * Memory: 24 bytes for each run of sites that are consecutive in the lattice and in a volume,
+ * and 40 bytes for each record of the master. */
 #ifndef LIMEVOLUMES_H
 #define LIMEVOLUMES_H
 
@@ -17,50 +15,49 @@
 
 struct limefile_volumes;
 
-/* Which records are joined. */
+/* Which records to join. */
 struct limefile_volumes_options {
-    /* Leave out messages with a record of a part of the lattice (a hypercube), which cannot be
-     * joined. Without it such a record is LIMEFILE_E_VOLUME_PART. */
+    /* Leave out messages with a record of a part of the lattice (a hypercube), because such a
+     * record cannot be joined. Otherwise it is the error LIMEFILE_E_VOLUME_PART. */
     bool skips_parts;
 
-    /* Join only these records, as they are numbered in the container that is joined without
-     * them, with their messages and the private file XML's. NULL: all. LIMEFILE_E_NO_RECORD.
-     * The array is the caller's, and not used after the open. */
+    /* Join only these records, their messages and the private file XML's message; NULL: all.
+     * The numbers are those of the container that contains all records. LIMEFILE_E_NO_RECORD: a
+     * number does not exist. The caller owns the array; it is used only by
+     * limefile_volumes_open(). */
     const uint64_t *records;
     size_t record_count;
 };
 
-/*
- * Opens all volumes of a set, in any order. The sources must outlive it and bear several
- * threads. *bad: the number (from 0) of the volume that it fails at, or `count` if it is the
- * set. LIMEFILE_E_VOLUME_*, what limefile_scidac_file_parse() and others for metadata return,
- * or the code of a volume's fault (a set must be whole). -ENOMEM
- */
+/* Opens all volumes of a set, in any order. The sources must outlive the set and must allow
+ * reads from several threads. On failure *bad is the number (from 0) of the faulty volume, or
+ * `count` if the fault concerns the whole set. Returns 0, LIMEFILE_E_VOLUME_*, an error
+ * that limefile_scidac_file_parse() or another parser of metadata returns, the code of a fault
+ * in a volume (each must be whole), or -ENOMEM. */
 int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
                           const struct limefile_volumes_options *,
                           struct limefile_volumes **out, size_t *bad);
 void limefile_volumes_close(struct limefile_volumes *);
 
-/* The joined container: to be read only, by any number of threads; lives as long as the set. */
+/* The joined container, read-only, for any number of threads; valid as long as the set. */
 struct limefile_source *limefile_volumes_source(struct limefile_volumes *);
 
-/* What is in the set. */
+/* Facts about the set. */
 struct limefile_volumes_facts {
     unsigned volfmt; /* 1 MULTIFILE, 2 PARTFILE, 3 PARTFILE_DIR */
     struct limefile_lattice lattice;
-    size_t volumes, master; /* master: its number */
-    uint64_t fields;        /* records of the whole lattice */
-    size_t parts;           /* records that are left out by skips_parts */
+    size_t volumes, master; /* master: its number, from 0 */
+    uint64_t fields;        /* number of fields, that is records of the whole lattice */
+    size_t parts;           /* number of records that skips_parts leaves out */
 };
 void limefile_volumes_facts(const struct limefile_volumes *, struct limefile_volumes_facts *);
-/* The i-th record that is left out, from 0: its ordinal in the master, and what describes it.
- */
+/* Returns the i-th left out record's ordinal in the master; *stated: its private record XML. */
 uint64_t limefile_volumes_part(const struct limefile_volumes *, size_t i,
                                const struct limefile_scidac_record **stated);
 uint64_t limefile_volumes_sites(const struct limefile_volumes *, size_t volume);
 
-/* True if a name is a volume's: "NAME.vol0012" (*stem: the length of NAME), or the folder
- * "vol0012" of PARTFILE_DIR (*stem 0). */
+/* Returns true if a name is a volume's: "NAME.vol0012" (*stem: the length of NAME), or the
+ * directory "vol0012" of PARTFILE_DIR (*stem 0). */
 bool limefile_volumes_name(const char *name, size_t *stem, uint64_t *number);
 
 #endif

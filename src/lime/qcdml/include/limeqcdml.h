@@ -1,81 +1,78 @@
-/*
- * limeqcdml.h - QCDml configuration documents (config2.0): what they say of a container, with
- * what is in their place replaced, and whether a schema allows them.
+/* limeqcdml.h - read QCDml configuration documents (config2.0), replace values in them, and
+ * validate them with a schema.
  *
- * ILDG's catalogues have such a document for each file. Of a document only the texts of a few
- * elements are looked at and replaced; all other bytes stay as they are. Parsed by expat within
- * limits: without any document type declaration, so without entities, and nothing is ever
- * fetched. Results are as in limefile.h. Nothing here prints or has global state.
- */
+ * ILDG's catalogues have such a document for each file. Only the text of a few elements is read
+ * and replaced; all other bytes remain unchanged. expat parses the documents within limits; a
+ * document type declaration is an error, so there are no entities and nothing is fetched.
+ * Results are as in limefile.h. The module prints nothing and has no global state. */
 #ifndef LIMEQCDML_H
 #define LIMEQCDML_H
 
 #include "limefile.h"
 
-#define LIMEFILE_QCDML_BYTES_MAX                                \
-    (4 << 20) /* the longest document, and schema, that is read \
-               */
+#define LIMEFILE_QCDML_BYTES_MAX \
+    (4 << 20) /* the size limit of a document, and of a schema, in bytes */
 
 enum {
-    LIMEFILE_QCDML_TEXT_MAX = 1024, /* of a value, with the NUL */
+    LIMEFILE_QCDML_TEXT_MAX = 1024, /* bytes of a value, including the NUL */
     LIMEFILE_QCDML_WHY_MAX = 160,
 };
 
 /* ---- documents (document.c) ----------------------------------------------------------- */
 
-/* An element that holds text. */
+/* An element that contains text. */
 struct limefile_qcdml_value {
     bool found;
-    size_t line;       /* where it begins, from 1 */
-    size_t begin, end; /* what is in it: a range of the document */
-    bool empty;        /* <name/>: the range is what closes it */
-    char *text;        /* without white space around it */
-    char *fresh;       /* what it shall be, or NULL; owned */
+    size_t line;       /* line of the tag, from 1 */
+    size_t begin, end; /* the content, as a range of the document */
+    bool empty;        /* <name/>: the range is its "/>" */
+    char *text;        /* without surrounding white space; owned */
+    char *fresh;       /* the new text, or NULL; owned */
 };
 
-/* One of markovSequence/markovStep/record, of which there is one for each ildg-binary-data. */
+/* A markovSequence/markovStep/record element; there is one for each ildg-binary-data. */
 struct limefile_qcdml_record {
     size_t line;
     struct limefile_qcdml_value field, crc, plaquette;
 };
 
 struct limefile_qcdml {
-    const char *xml; /* the caller's, and to be kept until it is released */
+    const char *xml; /* not owned; must outlive this object */
     size_t bytes;
     struct limefile_qcdml_value lfn, precision;
     struct limefile_qcdml_record *record;
     size_t count;
-    size_t line; /* of a failure, and why */
+    size_t line; /* on failure: the line, and the reason in `why` */
     char why[LIMEFILE_QCDML_WHY_MAX];
 };
 
-/* LIMEFILE_E_XML: it cannot be parsed, or not within the limits; LIMEFILE_E_XML_VALUE: it is no
- * configuration document, or one of the elements above is there twice, holds elements or is too
- * long. Then `line` and `why` say more. Is to be released whatever it was. */
+/* Parses a document. LIMEFILE_E_XML: it is not well-formed, or exceeds the limits;
+ * LIMEFILE_E_XML_VALUE: it is not a configuration document, or one of the elements above occurs
+ * twice, contains elements or is too long; `line` and `why` then say more. -ENOMEM. The caller
+ * must release `out` in any case. */
 int limefile_qcdml_parse(const void *xml, size_t n, struct limefile_qcdml *out);
 void limefile_qcdml_release(struct limefile_qcdml *);
 
-/* The value shall be that text, ASCII. -ENOMEM. */
+/* Sets the new text of a value, ASCII. -ENOMEM. */
 int limefile_qcdml_set(struct limefile_qcdml_value *, const char *text);
 
-/* The document with all that was set in its place; *out is to be freed. -ENOMEM. */
+/* Writes the document with all new values; the caller frees *out. -ENOMEM. */
 int limefile_qcdml_write(const struct limefile_qcdml *, char **out, size_t *n);
 
-/* "930766865", "377a6011", "0x377a6011": a crcCheckSum has no prescribed form. What could be
- * either is told as decimal, and *hex, too. How many it can be: 0, 1, 2. */
+/* Parses a crcCheckSum, which has no prescribed form: "930766865", "377a6011", "0x377a6011".
+ * Returns the number of possible values: 0, 1 (in *decimal) or 2 (*decimal, *hex). */
 unsigned limefile_qcdml_crc(const char *text, uint32_t *decimal, uint32_t *hex);
 
-/* ---- schemas (schema.c): by libxml2, which is loaded when it is needed ---------------- */
+/* ---- schemas (schema.c): with libxml2, which is loaded when it is needed ------------- */
 
-/* A line from 1, or 0, and a sentence that lives as long as the call. */
+/* Receives a line (from 1; 0: unknown) and a sentence, which is valid only during the call. */
 typedef void limefile_qcdml_fault_fn(void *context, size_t line, const char *text);
 
-/*
- * 1: the schema allows the document; 0: it does not, and each fault has been told.
- * LIMEFILE_E_XML: the schema itself is unusable, and its faults have been told, as whatever it
- * includes or imports is not read. -ENOSYS: there is no libxml2, told too. -ENOMEM.
- * Both come with limits as above. While it runs, no other thread may use libxml2.
- */
+/* Validates a document. Returns 1: it is valid; 0: it is not, or cannot be parsed.
+ * LIMEFILE_E_XML: the schema itself is unusable, for example because it includes or imports
+ * another one, which is not read. -ENOSYS: libxml2 is missing. Each of these faults is reported
+ * to `fault`. -ENOMEM. The limits above hold for both. In the meantime no other thread may use
+ * libxml2. */
 int limefile_qcdml_validate(const void *xml, size_t n, const void *schema, size_t schema_n,
                             limefile_qcdml_fault_fn *fault, void *context);
 
