@@ -176,7 +176,7 @@ uint64_t limefs_job_gate(const struct limefs_job *);
  * retry after that one. */
 bool limefs_job_has_too_much(const struct limefs_job *, int code);
 
-/* Returns the snapshot's file for reading or writing; requests to open it if there is none yet.
+/* Returns the snapshot's file for reading or writing; requests to open it if necessary.
  * Releases the lock in the meantime. Returns NULL if there is no room, or if a container to be
  * read is just being changed. */
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *, const struct limefs_view *,
