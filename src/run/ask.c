@@ -166,8 +166,7 @@ static int open_container(const struct limefile_range *range)
     return -1;
 }
 
-/* Returns false also if the kernel cannot tell: before Linux 6.5, or for another user's
- * file. */
+/* Returns false also if the kernel cannot tell: before Linux 6.5, or for others' files. */
 static bool is_in_memory(int container, const struct limefile_range *range)
 {
     return limefile_cached_bytes(container, range->offset, range->bytes) >=

@@ -34,8 +34,7 @@ struct room {
     size_t n;
 };
 
-/* Returns the first n bytes of a destination, in `parts`; a count of 0 if it has too many
- * parts. */
+/* Returns the first n bytes of a destination, in `parts`; a count of 0: too many parts. */
 static struct room first_bytes(const struct room *room, size_t n, struct iovec parts[PARTS])
 {
     struct room cut = {.iov = parts, .n = n};

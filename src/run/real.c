@@ -1,5 +1,4 @@
-/* real.c - find the functions that the library overrides, in libc or other preloaded
- * libraries */
+/* real.c - find the functions that the library overrides, in libc or another library */
 #define _GNU_SOURCE
 #include "run.h"
 

@@ -183,8 +183,7 @@ void limefs_run_let_go(struct limefs_run_record *record)
                                          (life & USERS) == 1 ? life | CLOSING : life - 1))
         ;
     if ((life & USERS) == 1) {
-        struct limefs_run_quiet
-            quiet; /* a handler that jumps away would leave descriptors open */
+        struct limefs_run_quiet quiet; /* a handler that jumps away would leak descriptors */
         limefs_run_quiet_begin(&quiet);
         close_position(record);
         close_container(record);

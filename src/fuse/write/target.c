@@ -407,8 +407,8 @@ static int grow_inner(struct limefs_target *target, uint64_t end)
                    "collected beside the container: %s",
                    limefs_writer_label(writer, path, sizeof path),
                    (unsigned long long)target->ordinal, limefile_strerror(err));
-        limefs_view_renew(writer->fs, writer->view,
-                          target->ordinal); /* the kernel may show it */
+        /* The kernel may show a longer record. */
+        limefs_view_renew(writer->fs, writer->view, target->ordinal);
     }
     return err;
 }
