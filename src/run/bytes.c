@@ -220,7 +220,8 @@ static off_t reserve(const struct mover *by, size_t n)
 }
 
 /* Moves the position back by the bytes that were reserved at `at` and not read. If fd is
- * another file by now (!is_record), only if its position is where reserve() put it. */
+ * another file by now (!is_record), it does so only if reserve() has moved that file's
+ * position. */
 static void give_back(const struct mover *by, bool is_record, size_t reserved, off_t at,
                       ssize_t got)
 {

@@ -403,5 +403,5 @@ __attribute__((destructor)) static void print(void)
                      " bytes through it\n",
                      name, round, through);
     if (n > 0 && write(report, line, (size_t)n) < 0)
-        return; /* there is no other output for the report */
+        return; /* the report has no other output */
 }

@@ -9,7 +9,7 @@
 /* The reasons for these values are in docs/performance.md. */
 static const uint64_t near = 16 * MIB;      /* largest distance between requests of a stream */
 static const size_t small = 64 * KIB;       /* a smaller request can only continue a stream */
-static const uint64_t first_load = 4 * MIB; /* bytes; ready soon */
+static const uint64_t first_load = 4 * MIB; /* small, to be ready soon */
 static const uint64_t align = 4 * KIB;      /* of loads, for direct I/O */
 static const double asleep = 2.0;           /* seconds after which a stream is idle */
 

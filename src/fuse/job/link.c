@@ -89,8 +89,8 @@ void limefs_job_send_closes(struct limefs_job *job)
             send_close(job, file);
 }
 
-/* Returns true if this mount is not changing the container and other hosts see its last
- * state. */
+/* Returns true if this mount has not changed the container for quiet_seconds, and other hosts
+ * see its current state. */
 static bool is_quiet(const struct limefs_job *job, const struct limefs_view *view)
 {
     const struct limefs_job_view *written = view->job;

@@ -78,9 +78,9 @@ struct limefs_parcel {
     uid_t uid;                       /* user whose rights the job uses */
     struct limefs_change change;     /* lasts until the parcel is empty */
     uint64_t from, to;               /* range in the container */
-    struct limefs_spans there;
-    unsigned holds; /* copies into it under way */
-    double since;   /* time when it was sent, or of the last copy */
+    struct limefs_spans there;       /* bytes that it has so far */
+    unsigned holds;                  /* copies into it under way */
+    double since;                    /* time when it was sent, or of the last copy */
 };
 
 /* A range that ranks of a lost job on other hosts may still write to, until a deadline. */
@@ -141,7 +141,7 @@ struct limefs_job {
     unsigned in_flight;             /* requests without a reply */
     unsigned waiting;               /* readers that wait */
     double tidied;                  /* when unused files were last closed */
-    unsigned holds;
+    unsigned holds;                 /* replies that use the window */
     struct limefs_forward forward;
     struct limefs_parcel parcels[LIMEFS_PARCELS_MAX];
     unsigned parcel_count;

@@ -91,7 +91,7 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
         if (!limefs_forward_is_stream(&job->forward, want))
             return follows;
         while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
-               limefs_job_file_is_opening(file)) /* takes little time */
+               limefs_job_file_is_opening(file)) /* an open takes little time */
             wait_a_while(job);
         if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
             return follows;

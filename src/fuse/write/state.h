@@ -48,7 +48,8 @@ struct limefs_last {
     atomic_int error; /* in BROKEN and REFUSED */
 };
 
-/* The last record is another one or was indexed again, or its last user has gone. Any state. */
+/* From any state: another record is the last, it was indexed again, or its last user has
+ * gone. */
 void limefs_last_settles(struct limefs_last *);
 void limefs_last_grows(struct limefs_last *);   /* from SETTLED */
 void limefs_last_commits(struct limefs_last *); /* from GROWING */

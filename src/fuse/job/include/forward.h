@@ -32,6 +32,7 @@ enum limefs_extent_state {
     LIMEFS_EXTENT_READY,
 };
 
+/* A slot. */
 struct limefs_extent {
     enum limefs_extent_state state;
     bool dropped; /* its bytes are out of date; no request finds it */
@@ -42,6 +43,7 @@ struct limefs_extent {
     double since;   /* time of the load request, or of the last use */
 };
 
+/* A stream of requests. */
 struct limefs_flow {
     uint64_t view;  /* id of the snapshot; 0: unused */
     uint64_t next;  /* end of the furthest request */
