@@ -1,4 +1,4 @@
-/* ask.c - asks the mount where a record's bytes are, and opens the container */
+/* ask.c - ask the mount where a record's bytes are, and open the container */
 #define _GNU_SOURCE
 #include "limefile.h"
 #include "run.h"
@@ -13,44 +13,44 @@
 #include <unistd.h>
 
 enum {
-    INHERITED = 10,   /* descriptors below it are looked at when the program starts */
-    FROM = 64 * 1024, /* bytes of a record: to ask takes longer than to read less */
-    CACHE = 64,       /* mounts that are remembered */
+    INHERITED = 10,   /* lower descriptors are examined when the program starts */
+    FROM = 64 * 1024, /* bytes of a record: to read less is faster than to ask */
+    CACHE = 64,       /* mounts in the cache */
     KINDS = 4,
 };
 
 static uint64_t from = FROM;
 
-/* ---- which mounts are limefs, and whose, by /proc/self/mountinfo ---- */
+/* ---- find limefs mounts and their users in /proc/self/mountinfo ---- */
 
-/* A process of ours believes a mount of its own user or of root, as its owner tells which files
- * to read. */
+/* A mount decides which files a program reads. So the library trusts only mounts of the
+ * program's own user and of root. */
 enum limefs_run_mount {
-    LIMEFS_RUN_UNKNOWN, /* just now: there may be no descriptor left to look */
-    LIMEFS_RUN_OTHER,   /* no mount of limefs */
+    LIMEFS_RUN_UNKNOWN, /* at the moment: there may be no free descriptor */
+    LIMEFS_RUN_OTHER,   /* not a limefs mount */
     LIMEFS_RUN_STRANGER,
     LIMEFS_RUN_TRUSTED,
 };
 
 enum {
-    DEVICE = 2,   /* field of a line, from 0 */
-    TYPE = 1,     /* after the field "-" */
-    OPTIONS = 3,  /* after it, too: of the file system */
-    TEXT_MAX = 32 /* of what is looked for; longer words are something else */
+    DEVICE = 2,   /* number of the field in a line, from 0 */
+    TYPE = 1,     /* number after the field "-" */
+    OPTIONS = 3,  /* after "-", too: options of the file system */
+    TEXT_MAX = 32 /* of a text to find; longer words do not match */
 };
 
-/* A word at a time, as lines may be longer than any buffer. */
+/* Parses one word at a time, because lines may be longer than any buffer. */
 struct reader {
-    int field, separator; /* the fields so far in this line, that "-" was; -1: not yet */
+    int field, separator; /* number of this field, and of "-"; -1: not yet */
     char word[TEXT_MAX];
     size_t len;
-    unsigned major, minor; /* looked for */
-    bool device, limefs;   /* this line's */
-    uint64_t user;         /* this line's: who has mounted it */
+    unsigned major, minor; /* device to find */
+    bool device, limefs;   /* of this line */
+    uint64_t user;         /* of this line: the user of the mount */
     enum limefs_run_mount found;
 };
 
-/* A decimal number up to `end`. */
+/* Parses a decimal number that ends with `end`. */
 static bool number(const char **at, char end, uint64_t *n)
 {
     const char *begin = *at;
@@ -130,8 +130,8 @@ static enum limefs_run_mount find_mount(unsigned major, unsigned minor)
     return reader.found;
 }
 
-/* A number of a mount that is never used again stands for what was found out once, by a process
- * of that user; where the kernel (before Linux 6.8) has none, it is found out each time. */
+/* Caches the result for a mount's unique id and the user. Kernels before Linux 6.8 have no such
+ * id: then each call reads the list of mounts. */
 static enum limefs_run_mount mount_of(const struct statx *stx)
 {
     static _Atomic uint64_t known[CACHE];
@@ -148,7 +148,7 @@ static enum limefs_run_mount mount_of(const struct statx *stx)
 
 /* ---- the container ---- */
 
-/* With the process's own rights. A pipe is not waited for. */
+/* Opens the container with the process's own rights, without waiting for a pipe. */
 static int open_container(const struct limefile_range *range)
 {
     struct stat st = {0};
@@ -166,15 +166,15 @@ static int open_container(const struct limefile_range *range)
     return -1;
 }
 
-/* False if the kernel does not tell: before Linux 6.5, or of another user's file. */
+/* Returns false also if the kernel cannot tell: before Linux 6.5, or for others' files. */
 static bool is_in_memory(int container, const struct limefile_range *range)
 {
     return limefile_cached_bytes(container, range->offset, range->bytes) >=
            (int64_t)range->bytes;
 }
 
-/* Returns -1 if the mount is to read the record for as long as it is open: also if it has a
- * job, which reads faster what is not in this host's memory. */
+/* Returns -1 if the mount must read the record as long as it is open: also if the mount has a
+ * job and the bytes are not in this host's memory, because then the job is faster. */
 static int find_container(int fd, struct limefs_run_record *record)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
@@ -196,7 +196,7 @@ static int find_container(int fd, struct limefs_run_record *record)
 static void look_closer(int fd, int flags)
 {
     struct statx stx;
-    /* Mounts of FUSE have no device, whose number would have an upper half. */
+    /* FUSE mounts have no device, so the upper half of their device number is 0. */
     if (!limefs_run_stat(fd, &stx) || !S_ISREG(stx.stx_mode) || stx.stx_dev_major != 0)
         return;
     enum limefs_run_mount mount = mount_of(&stx);
@@ -221,14 +221,14 @@ static void look_closer(int fd, int flags)
 void limefs_run_look(int fd, int flags)
 {
     int kept = errno, cancel = limefs_run_cancel_off();
-    limefs_run_forget(fd); /* what was closed unseen */
+    limefs_run_forget(fd); /* in case the number was closed unnoticed */
     if (fd >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & (O_PATH | O_DIRECTORY)))
         look_closer(fd, flags);
     limefs_run_cancel_back(cancel);
     errno = kept;
 }
 
-/* A program begins with an errno of 0 (C11 7.5). */
+/* errno is 0 when a program begins (C11 7.5). */
 __attribute__((constructor)) static void begin(void)
 {
     int kept = errno;

@@ -1,4 +1,4 @@
-/* bytes.c - reads a record out of its container */
+/* bytes.c - read the bytes of a record from its container */
 #define _GNU_SOURCE
 #include "run.h"
 
@@ -19,22 +19,22 @@
 #endif
 
 enum {
-    PARTS = 64,        /* of a vector that is cut */
-    MOST = 0x7ffff000, /* bytes that the kernel moves at once */
+    PARTS = 64,        /* at most, of a vector that is cut */
+    MOST = 0x7ffff000, /* bytes that the kernel reads at once, at most */
     NO_POSITION = LIMEFS_RUN_NO_POSITION,
-    MAKING = NO_POSITION - 1, /* another thread is about to make one */
+    MAKING = NO_POSITION - 1, /* a thread is creating the descriptor */
 };
 
-#define BEHIND ((uint64_t)1 << 62) /* the end of any file */
+#define BEHIND ((uint64_t)1 << 62) /* behind the end of any file */
 
-/* Where bytes go: `n` of them, as many as the kernel moves at once. */
+/* A destination for `n` bytes, at most as many as the kernel reads at once. */
 struct room {
     const struct iovec *iov;
     int count;
     size_t n;
 };
 
-/* The first n bytes of it; `parts` is room for them. A count of 0: it has too many parts. */
+/* Returns the first n bytes of a destination, in `parts`; a count of 0: too many parts. */
 static struct room first_bytes(const struct room *room, size_t n, struct iovec parts[PARTS])
 {
     struct room cut = {.iov = parts, .n = n};
@@ -49,20 +49,19 @@ static struct room first_bytes(const struct room *room, size_t n, struct iovec p
     return cut;
 }
 
-/* Not libc's functions, by which a thread can be cancelled: it would leave the record held, and
- * the position moved. */
+/* Uses system calls: in libc's functions a thread can be cancelled, and would not release the
+ * record or restore the position. */
 static ssize_t read_parts(int fd, const struct room *to, uint64_t at)
 {
     return to->count == 1 ? syscall(SYS_pread64, fd, to->iov->iov_base, to->iov->iov_len, at)
                           : syscall(SYS_preadv, fd, to->iov, (long)to->count, at, 0L);
 }
 
-/* fstat() of today's libc asks by an empty name, which takes the kernel 2 us more after a large
- * read. */
+/* fstat() of recent libc passes an empty path, which is slower in the kernel. */
 static int bare_fstat(int fd, struct stat *st)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
-    return (int)syscall(SYS_fstat, fd, st); /* where libc's structure is the kernel's */
+    return (int)syscall(SYS_fstat, fd, st); /* the kernel's structure is libc's */
 #else
     return fstat(fd, st);
 #endif
@@ -80,8 +79,8 @@ static bool is_unchanged(const struct limefs_run_record *record)
     return limefile_identity_equal(&now, &record->identity);
 }
 
-/* Afterwards the container must be what it was: what was read is then the record's, as it was
- * when the mount looked at it. */
+/* The container must be unchanged after the read: then the bytes are the record's, as the mount
+ * has checked it. */
 static bool read_container(struct limefs_run_record *record, const struct room *to, uint64_t at)
 {
     int container = atomic_load(&record->container);
@@ -93,15 +92,15 @@ static bool read_container(struct limefs_run_record *record, const struct room *
     return unchanged;
 }
 
-/* Of the bytes at `at` in the container's range, those that it has. */
+/* Reads from offset `at` of the data in the container. *got: bytes read, up to their end. */
 static bool read_range(struct limefs_run_record *record, struct room to, uint64_t at,
                        ssize_t *got)
 {
     struct iovec parts[PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
     if (to.n > left && (to.n == MOST || record->tail || at >= BEHIND))
-        return false; /* the kernel also looks at the addresses behind the end */
-    if (left == 0) {  /* it still looks at the addresses */
+        return false; /* the kernel also checks addresses behind the end */
+    if (left == 0) {  /* the kernel still checks the addresses */
         to.n = 0;
         at = BEHIND - record->offset;
     } else if (to.n > left) {
@@ -111,7 +110,8 @@ static bool read_range(struct limefs_run_record *record, struct room to, uint64_
     return to.count > 0 && read_container(record, &to, at);
 }
 
-/* The same of the mount's file, whose head comes from there. */
+/* Reads from offset `at` of the mount's file. The head is not in the container: the mount reads
+ * it. */
 static bool read_file(int fd, struct limefs_run_record *record, const struct room *to,
                       uint64_t at, ssize_t *got)
 {
@@ -130,26 +130,26 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct roo
 }
 
 /*
- * ---- the kernel's position of a record, in programs with threads ----
+ * ---- the file position of a record, in programs with threads ----
  *
- * Another thread may make the record's number another file between any two system calls of a
- * read. So the position is not moved by that number, but by a descriptor of our own, which
- * shares the open file and is no concern of the program's. It is made by the first such read of
- * a record, and closed with it.
+ * Another thread may open another file as the record's descriptor number between any two system
+ * calls of a read. So the library moves the position with a descriptor of its own, which shares
+ * the open file and which the program does not know. The first such read of a record creates
+ * it, and it is closed with the record.
  *
- * Without threads there is none: only a handler of a signal comes in between then, and the read
- * goes on after it.
+ * Without threads there is no such descriptor: only a signal handler can come in between, and
+ * the read continues after it.
  */
 
-/* They share an open file. Where the kernel does not tell, the record is enough. */
+/* Returns true if both share an open file. Before Linux 6.10 the same record is sufficient. */
 static bool are_one(int fd, int own, const struct limefs_run_record *record)
 {
     long same = syscall(SYS_fcntl, fd, F_DUPFD_QUERY, own);
     return same < 0 && errno == EINVAL ? limefs_run_is(fd, record) : same == 1;
 }
 
-/* As long as fd has the entry, what is duplicated is the record's open file: it is forgotten
- * before it becomes another one. */
+/* While fd has this entry, the duplicate shares the record's open file: the entry is removed
+ * before fd becomes another file. */
 static int duplicate_position(int fd, const struct limefs_run_record *record)
 {
     uint64_t entry = limefs_run_entry(fd);
@@ -166,9 +166,9 @@ static int duplicate_position(int fd, const struct limefs_run_record *record)
     return NO_POSITION;
 }
 
-/* One thread does, and the others leave the read to the mount meanwhile: who came too late
- * would have to close his, and with it all locks of the program's on the record. With no
- * signals: a handler that jumps away would leave it open. */
+/* One thread creates the descriptor, and the others read through the mount in the meantime: to
+ * close a second duplicate would release all locks of the program on the record. Signals are
+ * blocked: a handler that jumps away would leave the descriptor open. */
 static int make_position(int fd, struct limefs_run_record *record)
 {
     struct limefs_run_quiet quiet;
@@ -192,7 +192,7 @@ static int position_of(int fd, struct limefs_run_record *record)
     return own >= 0 && limefs_run_is(own, record) && are_one(fd, own, record) ? own : -1;
 }
 
-/* Of `total` bytes at the kernel's position, what is left of the record; 0: leave it to the
+/* Returns how many of `total` bytes at the file position are in the record; 0: read through the
  * mount, also at the end. */
 static size_t left_of(int fd, const struct limefs_run_record *record, size_t total)
 {
@@ -204,15 +204,15 @@ static size_t left_of(int fd, const struct limefs_run_record *record, size_t tot
     return total == MOST || record->tail ? 0 : (size_t)left;
 }
 
-/* Which descriptor moves the position: fd is the record as long as it has that entry. An entry
- * of 0 means a descriptor of the library's own. */
+/* The descriptor that moves the position: fd is the record while it has this entry. Entry 0: it
+ * is a descriptor of the library. */
 struct mover {
     int fd;
     uint64_t entry;
 };
 
-/* Moves the position by n bytes before they are read, so that a thread or process that reads at
- * the same time by the same open file gets other bytes. Returns where they begin, or -1. */
+/* Moves the position by n bytes before they are read, so that other threads and processes with
+ * the same open file read other bytes. Returns the offset of the n bytes, or -1. */
 static off_t reserve(const struct mover *by, size_t n)
 {
     off_t end = lseek(by->fd, (off_t)n, SEEK_CUR);
@@ -220,7 +220,8 @@ static off_t reserve(const struct mover *by, size_t n)
 }
 
 /* Moves the position back by the bytes that were reserved at `at` and not read. If fd is
- * another file by now (is_record is false), the position of either may have been moved. */
+ * another file by now (!is_record), it does so only if reserve() has moved that file's
+ * position. */
 static void give_back(const struct mover *by, bool is_record, size_t reserved, off_t at,
                       ssize_t got)
 {
@@ -230,8 +231,8 @@ static void give_back(const struct mover *by, bool is_record, size_t reserved, o
     lseek(by->fd, (off_t)n - (off_t)reserved, SEEK_CUR);
 }
 
-/* Bytes that were reserved and the container does not give are the mount's from there, and not
- * from where the position is by then. */
+/* Reads the bytes that the container did not give through the mount, at their reserved offset,
+ * because the position may have changed. */
 static void read_by_mount(int fd, const struct room *to, off_t at, struct limefs_run_got *got)
 {
     got->round = false;
@@ -239,8 +240,8 @@ static void read_by_mount(int fd, const struct room *to, off_t at, struct limefs
     got->error = errno;
 }
 
-/* The position is not moved beyond the end, where others would find it. Without threads it is
- * moved by fd: a handler of a signal may have opened another file as that in between. */
+/* Reads at the position, which is not moved beyond the end, where others would find it. Without
+ * threads fd moves it: a signal handler may have opened another file as fd in between. */
 static bool read_on(int fd, const struct mover *by, struct limefs_run_record *record,
                     struct room to, struct limefs_run_got *got)
 {
@@ -260,7 +261,8 @@ static bool read_on(int fd, const struct mover *by, struct limefs_run_record *re
     return ours;
 }
 
-/* As much as the kernel moves at once; 0: nothing, or it has to say what is wrong. */
+/* Returns the size, at most as many bytes as the kernel reads at once; 0: none, or an error
+ * that the kernel must report. */
 static size_t sum(const struct room *room)
 {
     size_t total = 0;
@@ -270,20 +272,19 @@ static size_t sum(const struct room *room)
     return total < MOST ? total : MOST;
 }
 
-/* The vector is the program's memory: the kernel is asked about it first, by a read that finds
- * nothing. */
+/* The vector is in the program's memory: a read behind the end makes the kernel check it. */
 static bool can_be_read(int container, const struct room *to)
 {
     return syscall(SYS_preadv, container, to->iov, (long)to->count, BEHIND, 0L) == 0;
 }
 
-/* By which the record is to be read, at its position or not; -1: by none. */
+/* Returns the descriptor for a read, at the position or not; -1: read through the mount. */
 static int look_at(int fd, struct limefs_run_record *record, bool at_position)
 {
     int by = at_position ? position_of(fd, record) : fd;
     bool is = (at_position && by >= 0) || limefs_run_is(fd, record);
     if (!is)
-        limefs_run_forget(fd); /* closed unseen: it is another file */
+        limefs_run_forget(fd); /* closed unnoticed: it is another file */
     return is ? by : -1;
 }
 

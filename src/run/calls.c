@@ -1,8 +1,8 @@
 /*
- * calls.c - the library's functions that stand before libc's
+ * calls.c - the functions that override those of libc
  *
- * What is known of a number is forgotten before it changes, and noted after: in between, and to
- * a child that is forked in between, the mount has it.
+ * The entry of a descriptor is removed before the descriptor changes, and set again afterwards.
+ * In between, also for a child that is forked then, reads go through the mount.
  */
 #define _GNU_SOURCE
 #include "run.h"
@@ -23,7 +23,7 @@ ssize_t __read_chk(int, void *, size_t, size_t);
 ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
 ssize_t __pread64_chk(int, void *, size_t, off_t, size_t);
 
-/* ---- open(2) and its like ---- */
+/* ---- open(2) and related calls ---- */
 
 static int looked_at(int fd, int flags)
 {
@@ -37,7 +37,7 @@ static bool has_mode(int flags)
     return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* The argument after `flags`. */
+/* Reads the argument after `flags`. */
 #define MODE(mode, flags)            \
     mode_t mode = 0;                 \
     if (has_mode(flags)) {           \
@@ -83,11 +83,11 @@ OPEN_2(__open64_2)
 OPENAT_2(__openat_2)
 OPENAT_2(__openat64_2)
 
-/* ---- descriptors that are closed and duplicated ---- */
+/* ---- close and duplicate descriptors ---- */
 
 EXPORTED int close(int fd)
 {
-    if (limefs_run_is_own(fd)) { /* a loop that closes all there are */
+    if (limefs_run_is_own(fd)) { /* by a loop that closes all descriptors */
         errno = EBADF;
         return -1;
     }
@@ -99,12 +99,12 @@ EXPORTED int close_range(unsigned first, unsigned last, int flags)
 {
     if (!(flags & CLOSE_RANGE_CLOEXEC))
         limefs_run_forget_range(first, last);
-    if (limefs_run_real()->close_range) /* of glibc 2.34 */
+    if (limefs_run_real()->close_range) /* since glibc 2.34 */
         return limefs_run_real()->close_range(first, last, flags);
     return (int)syscall(SYS_close_range, first, last, flags);
 }
 
-/* The C library closes a stream's descriptor by a call of its own. */
+/* libc closes a stream's descriptor with an internal call. */
 static void forget_stream(FILE *file)
 {
     int kept = errno;
@@ -190,7 +190,7 @@ static int control(int fd, int command, void *argument)
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-/* ---- read(2) and its like ---- */
+/* ---- read(2) and related calls ---- */
 
 static bool read_one(int fd, void *buf, size_t n, off_t at, struct limefs_run_got *got)
 {
@@ -204,7 +204,7 @@ static bool read_many(int fd, const struct iovec *iov, int count, off_t at,
     return limefs_run_read(fd, iov, count, true, at, got);
 }
 
-/* Round the mount, or else by libc's function, which is counted if the file is a mount's. */
+/* Reads without the mount if possible, otherwise with libc, and counts bytes of known files. */
 #define CALL(name, parameters, round, by_libc)                                            \
     EXPORTED ssize_t name parameters                                                      \
     {                                                                                     \
@@ -233,7 +233,7 @@ PREAD(pread64)
 PREADV(preadv)
 PREADV(preadv64)
 
-/* -1 is the descriptor's position here. What flags ask for, the mount is asked. */
+/* Here -1 is the file position. The mount handles calls with flags. */
 #define PREADV2(name)                                                             \
     CALL(name, (int fd, const struct iovec *iov, int count, off_t at, int flags), \
          flags == 0 && at >= -1 && read_many(fd, iov, count, at, &got),           \

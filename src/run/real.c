@@ -1,11 +1,11 @@
-/* real.c - the functions that ours stand before: libc's, or those of another such library */
+/* real.c - find the functions that the library overrides, in libc or another library */
 #define _GNU_SOURCE
 #include "run.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 
-#pragma weak pthread_testcancel /* glibc before 2.34: programs without threads have none */
+#pragma weak pthread_testcancel /* missing without threads in glibc before 2.34 */
 #pragma weak pthread_setcancelstate
 
 static struct limefs_run_real real;
@@ -13,7 +13,7 @@ static atomic_bool ready;
 
 #define FIND(member, name) *(void **)&real.member = dlsym(RTLD_NEXT, name)
 
-/* The same pointers, whoever stores them first. */
+/* Several threads may do this at once: they store the same pointers. */
 static void find(void)
 {
     FIND(open, "open");
@@ -42,7 +42,7 @@ static void find(void)
 const struct limefs_run_real *limefs_run_real(void)
 {
     if (!atomic_load_explicit(&ready, memory_order_acquire))
-        find(); /* another library's constructor opens a file before ours has run */
+        find(); /* called by another library's constructor before ours has run */
     return &real;
 }
 

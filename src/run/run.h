@@ -1,15 +1,16 @@
 /*
- * run.h - liblimefs-run.so: reads of records in limefs mounts go round FUSE.
+ * run.h - liblimefs-run.so, a preloaded library that reads records in limefs mounts without
+ * FUSE.
  *
- * The library is preloaded into programs that know nothing of it. Everything here may be called
- * by handlers of signals, between fork and exec, and by any number of threads at once: no
- * locks, no memory but static one; errno stays as it is unless a call says otherwise.
+ * The programs do not know of the library. Signal handlers, code between fork and exec, and any
+ * number of threads at once may call these functions: they take no locks, use only static
+ * memory, and keep errno unless a comment says otherwise.
  *
- * What is known of a descriptor is a hint. Programs close descriptors in ways that nobody sees
- * (system calls of their own, libc's inside, children of vfork()); so each read asks the kernel
- * whether the descriptor still is the record, and afterwards whether the container is as it
- * was. The record's descriptor stays the mount's, with the kernel's file position: a process
- * that gets it by dup(), fork(), exec() or a socket goes on where it is.
+ * The table of descriptors is a hint, because programs close descriptors unnoticed (with system
+ * calls of their own, inside libc, in children of vfork()). So each read asks the kernel
+ * whether the descriptor is still the record, and afterwards whether the container is
+ * unchanged. The record's descriptor and its file position stay with the mount: a process that
+ * gets it by dup(), fork(), exec() or a socket continues at that position.
  */
 #ifndef LIMEFS_RUN_H
 #define LIMEFS_RUN_H
@@ -26,7 +27,7 @@
 
 _Static_assert(sizeof(off_t) == 8, "one function has both names, as pread and pread64");
 
-/* ---- real.c: the functions that ours stand before ---- */
+/* ---- real.c: the functions that the library overrides ---- */
 
 struct limefs_run_real {
     int (*open)(const char *, int, ...), (*open_2)(const char *, int);
@@ -47,13 +48,14 @@ struct limefs_run_real {
 
 const struct limefs_run_real *limefs_run_real(void);
 
-/* As read() of libc is a point of cancellation. Others, within, must be none: what was taken
- * would not be given back. */
+/* A read is a cancellation point, as in libc, but only at its start: in between, a cancelled
+ * thread would not release what it holds. */
 void limefs_run_may_be_cancelled(void);
 int limefs_run_cancel_off(void);
 void limefs_run_cancel_back(int before);
 
-/* Without signals that a handler could jump away by, and without cancellation. */
+/* Between quiet_begin() and quiet_end() the thread is not cancelled, and no signal handler,
+ * which might jump away, interrupts it. */
 struct limefs_run_quiet {
     sigset_t signals;
     int cancel;
@@ -63,30 +65,30 @@ void limefs_run_quiet_end(const struct limefs_run_quiet *);
 
 /* ---- table.c: which descriptor is which record ---- */
 
-/* A record that is open, for all descriptors that share it. */
+/* An open record, for all descriptors that share its open file. */
 struct limefs_run_record {
-    uint64_t dev, ino; /* as the mount shows it */
-    uint64_t mount;    /* its number, never used again; 0: the kernel has none */
-    struct limefile_identity identity; /* of the container, for as long as it is read */
-    uint64_t offset, bytes;            /* in the container */
-    uint64_t head;                     /* bytes of the mount's own before them */
-    bool tail;                         /* and there are such behind them */
-    atomic_int container;              /* our own descriptor of it; -1: taken from us */
-    atomic_int own;                    /* our descriptor of its open file, if any (bytes.c) */
-    atomic_bool changed;               /* it is left to the mount for good */
-    _Atomic uint64_t life;             /* table.c */
+    uint64_t dev, ino;                 /* as the mount shows it */
+    uint64_t mount;                    /* the mount's unique id; 0: the kernel has none */
+    struct limefile_identity identity; /* the container must keep it */
+    uint64_t offset, bytes;            /* of the data in the container */
+    uint64_t head;                     /* bytes before the data that only the mount has */
+    bool tail;                         /* the mount has bytes behind the data, too */
+    atomic_int container;              /* the library's descriptor; -1: the program took it */
+    atomic_int own;                    /* the library's descriptor of the open file (bytes.c) */
+    atomic_bool changed;               /* read only through the mount from now on */
+    _Atomic uint64_t life;             /* see table.c */
 };
 
 enum {
-    LIMEFS_RUN_FDS = 1 << 16, /* higher ones are left to the mount */
+    LIMEFS_RUN_FDS = 1 << 16, /* higher ones are read through the mount */
     LIMEFS_RUN_RECORDS = 1 << 10,
-    LIMEFS_RUN_PER_RECORD = 1 << 2, /* those of records are multiples of it, less 1 */
+    LIMEFS_RUN_PER_RECORD = 1 << 2, /* the entry of a record is a multiple of it, less 1 */
     LIMEFS_RUN_NO_POSITION = -1,
 };
 extern _Atomic uint64_t limefs_run_entries[LIMEFS_RUN_FDS];
 extern struct limefs_run_record limefs_run_records[LIMEFS_RUN_RECORDS];
 
-/* 0: nothing is known of it. */
+/* Returns the entry of fd; 0: nothing is known of it. */
 static inline uint64_t limefs_run_entry(int fd)
 {
     return fd >= 0 && fd < LIMEFS_RUN_FDS
@@ -94,32 +96,32 @@ static inline uint64_t limefs_run_entry(int fd)
                : 0;
 }
 
-/* What fd is, as the kernel knows without a question to the daemon; and the number of the mount
- * that it is in, which is never used again; 0: the kernel has none. */
+/* Get what the kernel knows of fd without a request to the daemon; and the id of fd's mount,
+ * which is never used again; 0: the kernel has none. */
 struct statx;
 bool limefs_run_stat(int fd, struct statx *);
 uint64_t limefs_run_mount_number(const struct statx *);
 
-/* fd still is the record. */
+/* Returns true if fd is still the record. */
 bool limefs_run_is(int fd, const struct limefs_run_record *);
 
-/* Before any other, and never by two threads at once. */
+/* Call this before all other functions, and never by two threads at once. */
 void limefs_run_table_begin(void);
 
-/* False in a child that shares our memory, but not our descriptors. */
+/* Returns false in a child that shares this memory, but not the descriptors. */
 bool limefs_run_is_ours(void);
 
-/* A descriptor of a file in a limefs mount, as far as is known. */
+/* Returns true if fd is known as a file in a limefs mount. This is a hint. */
 static inline bool limefs_run_is_known(int fd)
 {
     return limefs_run_entry(fd) != 0;
 }
 
-/* What it is open on, to be let go; NULL: it is read by the mount, or not of one. */
+/* Takes a reference to the record of fd; NULL: it is read through the mount, or not in one. */
 struct limefs_run_record *limefs_run_hold(int fd);
 void limefs_run_let_go(struct limefs_run_record *);
 
-/* The same of an entry, without being held: it may become another record at any time. */
+/* Returns an entry's record without a reference: it may become another one at any time. */
 static inline struct limefs_run_record *limefs_run_peek(uint64_t entry)
 {
     return entry % LIMEFS_RUN_PER_RECORD == LIMEFS_RUN_PER_RECORD - 1
@@ -127,59 +129,59 @@ static inline struct limefs_run_record *limefs_run_peek(uint64_t entry)
                : NULL;
 }
 
-/* From now on, fd is this record, or (NULL) one that is read by the mount. `container` is taken
- * over, also if there is no room. False: not noted. */
+/* Notes that fd is this record, or (NULL) one to be read through the mount. Takes over
+ * `container`, also if the table is full. Returns false if nothing was noted. */
 bool limefs_run_note(int fd, const struct limefs_run_record *, int container);
 
-/* fd is what `of` is: it was duplicated. */
+/* Notes that fd is a duplicate of `of`. */
 void limefs_run_note_same(int fd, int of);
 
-/* From now on what fd is open on is read by the mount, by all descriptors that share it. */
+/* Makes all descriptors that share the open file of fd read through the mount from now on. */
 void limefs_run_leave(int fd);
 
-/* fd was closed, or is about to be. */
+/* Forget descriptors that were closed, or are about to be. */
 void limefs_run_forget(int fd);
 void limefs_run_forget_range(unsigned first, unsigned last);
 
-/* A descriptor of ours, of which the program knows nothing and which it must not close; and one
- * of ours gives its number up to the program. */
+/* Returns true for the library's descriptors, which the program does not know and must not
+ * close. limefs_run_give_up() leaves the number of one to the program. */
 bool limefs_run_is_own(int fd);
 void limefs_run_give_up(int fd);
 
-/* fd is one of ours, or no longer. */
+/* Notes that fd is one of the library's descriptors, or no longer. */
 void limefs_run_note_own(int fd, bool own);
 
-/* Whether the program has enough left if we take one more. */
+/* Returns true if the program has enough descriptors left when the library takes one more. */
 bool limefs_run_may_have_more(void);
 
-/* A descriptor like fd, out of the program's way; in its place: closes fd. -1: none. */
+/* Duplicate fd to a number that programs do not use; the second one closes fd. -1: failed. */
 int limefs_run_copy_out_of_the_way(int fd);
 int limefs_run_out_of_the_way(int fd);
 
-/* ---- ask.c: is it a record that can be read round the mount? ---- */
+/* ---- ask.c: find out whether a record can be read without the mount ---- */
 
-/* fd has just been opened with these flags, or is found open. */
+/* Examines fd, which has just been opened with these flags, or was inherited. */
 void limefs_run_look(int fd, int flags);
 
 /* ---- bytes.c: reads ---- */
 
 struct limefs_run_got {
-    ssize_t bytes; /* what the call returns */
-    int error;     /* errno, if that is -1 */
-    bool round;    /* the mount */
+    ssize_t bytes; /* result of the call */
+    int error;     /* errno, if bytes is -1 */
+    bool round;    /* read without the mount */
 };
 
-/* Whether it was read. If not, the call is to be made to the mount, and its result counted.
- * `at` < 0: where the descriptor is; `vector`: iov is the program's. */
+/* Returns true if it has done the read. Otherwise the caller reads through the mount and counts
+ * the result. `at` < 0: at the file position; `vector`: iov is in the program's memory. */
 bool limefs_run_read(int fd, const struct iovec *, int count, bool vector, off_t at,
                      struct limefs_run_got *);
 
-/* How many bytes went which way, round the mount or through it, is printed at the program's end
- * (LIMEFS_RUN_REPORT). Returns `got`, the result of a read. */
+/* Counts bytes that were read without the mount (`round`) or through it, for the report at the
+ * program's end (LIMEFS_RUN_REPORT). Returns `got`, the result of a read. */
 ssize_t limefs_run_count(ssize_t got, bool round);
 void limefs_run_report_begin(void);
 
-/* For what stands before a function of libc's. */
+/* For a function that overrides one of libc. */
 #define EXPORTED __attribute__((visibility("default")))
 
 #endif

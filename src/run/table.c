@@ -1,14 +1,14 @@
 /*
- * table.c - what is known of descriptors.
+ * table.c - the table of descriptors
  *
- * An entry for each descriptor holds a number: of a record, together with how often that place
- * in the list of records was used before, so that an old number never means a new record. The
- * record's `life` is that count in its upper half, and in the lower one how many entries and
- * calls use it. The last one to let it go closes the container.
+ * The entry of a descriptor contains the index of its record, and how often this index was used
+ * before, so that an old entry never refers to a new record. The upper half of the record's
+ * `life` is that count; the lower half counts the entries and calls that use the record. The
+ * last of them closes the container.
  *
- * A child of vfork() shares this memory, but not the descriptors: nothing that it does may be
- * noted here. So who changes something compares process ids, and a page that the kernel clears
- * at each fork() tells that a child has a memory of its own.
+ * A child of vfork() shares this memory, but not the descriptors, and must not change the
+ * table. So functions that change it compare process ids. A page that the kernel clears at each
+ * fork() shows that a child has its own memory.
  */
 #define _GNU_SOURCE
 #include "run.h"
@@ -32,27 +32,27 @@
 enum {
     FDS = LIMEFS_RUN_FDS,
     RECORDS = LIMEFS_RUN_RECORDS,
-    LOW_FDS = 512, /* are the program's: ours are above */
-    SHARE = 8,     /* one of so many descriptors that a process may have can be ours */
+    LOW_FDS = 512, /* for the program: the library uses higher ones */
+    SHARE = 8,     /* the library uses at most 1/8 of the descriptors */
 
-    /* Entries that are no record's. */
+    /* Entries that do not refer to a record. */
     NOTHING = 0,
     BY_MOUNT,
     OWN,
-    PER_RECORD = LIMEFS_RUN_PER_RECORD, /* what the others are multiples of */
+    PER_RECORD = LIMEFS_RUN_PER_RECORD, /* the other entries are multiples of it, less 1 */
 };
 
 #define USERS   UINT64_C(0xffffffff)
-#define CLOSING USERS /* somebody lets go the last of it */
+#define CLOSING USERS /* the last user is releasing the record */
 
 _Atomic uint64_t limefs_run_entries[FDS];
 struct limefs_run_record limefs_run_records[RECORDS];
-static atomic_uint highest;      /* descriptor that had an entry */
-static atomic_int containers;    /* that are open */
-static _Atomic pid_t owner;      /* of this memory */
-static atomic_int *same;         /* 0: this is another process since */
-static _Atomic uint64_t went[2]; /* bytes, through the mount and round it */
-static int report = -1;          /* programs close stderr before they end */
+static atomic_uint highest;      /* descriptor that ever had an entry */
+static atomic_int containers;    /* number of open ones */
+static _Atomic pid_t owner;      /* process of this memory */
+static atomic_int *same;         /* 0: a new process since */
+static _Atomic uint64_t went[2]; /* bytes read through the mount, and without it */
+static int report = -1;          /* a copy of stderr, which programs close before they end */
 static struct stat target;
 
 void limefs_run_table_begin(void)
@@ -61,7 +61,7 @@ void limefs_run_table_begin(void)
     void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     atomic_store(&owner, getpid());
     if (memory == MAP_FAILED || madvise(memory, page, MADV_WIPEONFORK) != 0)
-        return; /* children then note nothing, and read by what their parent has noted */
+        return; /* children then only read, with their parent's entries */
     same = memory;
     atomic_store(same, 1);
 }
@@ -76,7 +76,7 @@ bool limefs_run_is_ours(void)
     return atomic_load(&owner) == self;
 }
 
-/* ---- what a descriptor is ---- */
+/* ---- identify a descriptor ---- */
 
 bool limefs_run_stat(int fd, struct statx *stx)
 {
@@ -106,7 +106,7 @@ static uint64_t number_of(const struct limefs_run_record *record, uint64_t life)
            PER_RECORD - 1;
 }
 
-/* One user more, if the number still means it. */
+/* Takes a reference, if the entry still refers to the record. */
 static struct limefs_run_record *hold(uint64_t entry)
 {
     struct limefs_run_record *record = limefs_run_peek(entry);
@@ -126,7 +126,7 @@ struct limefs_run_record *limefs_run_hold(int fd)
     return hold(limefs_run_entry(fd));
 }
 
-/* Somebody may have closed it behind our back, and opened something else. */
+/* The program may have closed fd unnoticed and opened another file with that number. */
 static bool is_container(int fd, const struct limefs_run_record *record)
 {
     struct stat st;
@@ -157,7 +157,7 @@ static void close_position(struct limefs_run_record *record)
         limefs_run_real()->close(fd);
 }
 
-/* As it was found; nothing has been read of it yet. */
+/* Initializes a record with what was found. */
 static void fill(struct limefs_run_record *record, const struct limefs_run_record *found,
                  int container)
 {
@@ -183,7 +183,7 @@ void limefs_run_let_go(struct limefs_run_record *record)
                                          (life & USERS) == 1 ? life | CLOSING : life - 1))
         ;
     if ((life & USERS) == 1) {
-        struct limefs_run_quiet quiet; /* who jumped away would leave descriptors open */
+        struct limefs_run_quiet quiet; /* a handler that jumps away would leak descriptors */
         limefs_run_quiet_begin(&quiet);
         close_position(record);
         close_container(record);
@@ -202,7 +202,7 @@ void limefs_run_leave(int fd)
     limefs_run_let_go(record);
 }
 
-/* Free, and now ours alone, or NULL. */
+/* Reserves a free record for this thread; NULL: none is left. */
 static struct limefs_run_record *take_free(void)
 {
     for (int i = 0; i < RECORDS; i++) {
@@ -224,7 +224,7 @@ static void store(int fd, uint64_t entry)
         ;
     struct limefs_run_record *old = hold(atomic_exchange(&limefs_run_entries[fd], entry));
     if (old) {
-        limefs_run_let_go(old); /* the entry's */
+        limefs_run_let_go(old); /* the reference of the entry */
         limefs_run_let_go(old);
     }
 }
@@ -261,7 +261,7 @@ void limefs_run_note_same(int fd, int of)
     uint64_t entry = limefs_run_entry(of);
     if (fd != of && fd >= 0 && fd < FDS && (entry || limefs_run_entry(fd)) &&
         limefs_run_is_ours()) {
-        if (entry != BY_MOUNT && !hold(entry)) /* the new entry holds it */
+        if (entry != BY_MOUNT && !hold(entry)) /* the new entry keeps this reference */
             entry = NOTHING;
         store(fd, entry);
     }
@@ -285,9 +285,9 @@ void limefs_run_forget_range(unsigned first, unsigned last)
     }
 }
 
-/* ---- our own descriptors ---- */
+/* ---- descriptors of the library ---- */
 
-/* Whose container it is, or position. */
+/* Returns the record that uses fd for its container or its position. */
 static struct limefs_run_record *whose(int fd)
 {
     for (int i = 0; i < RECORDS; i++)
@@ -363,7 +363,7 @@ int limefs_run_out_of_the_way(int fd)
     return high;
 }
 
-/* ---- how many bytes went which way, at the program's end ---- */
+/* ---- report at the program's end how many bytes were read with and without the mount ---- */
 
 ssize_t limefs_run_count(ssize_t got, bool round)
 {
@@ -382,7 +382,7 @@ void limefs_run_report_begin(void)
         report = limefs_run_out_of_the_way(fd);
 }
 
-/* Nobody has closed it unseen, and opened a file of the program's. */
+/* Returns true unless the program has closed the descriptor and opened another file. */
 static bool is_still_there(void)
 {
     struct stat st;
@@ -394,7 +394,7 @@ __attribute__((destructor)) static void print(void)
 {
     char name[64], line[256];
     uint64_t through = atomic_load(&went[false]), round = atomic_load(&went[true]);
-    if (!is_still_there() || (round == 0 && through == 0)) /* shells run many others */
+    if (!is_still_there() || (round == 0 && through == 0)) /* most programs read no records */
         return;
     snprintf(name, sizeof name, "%s", program_invocation_short_name);
     limefile_text_defuse(name, "");
@@ -403,5 +403,5 @@ __attribute__((destructor)) static void print(void)
                      " bytes through it\n",
                      name, round, through);
     if (n > 0 && write(report, line, (size_t)n) < 0)
-        return; /* nobody to tell */
+        return; /* the report has no other output */
 }

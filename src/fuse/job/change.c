@@ -1,15 +1,15 @@
-/* change.c - what this mount changes in a container that the job reads, or may still write
- */
+/* change.c - track changes by this mount in containers that a job reads or may still write */
 #include "link.h"
 
 #include <string.h>
 
-/* ---- what a job may still do that was given up ---- */
+/* ---- late writes of a lost job ---- */
 
 void limefs_job_dread(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to,
                       double until)
 {
-    if (job->dread_count == LIMEFS_DREADS_MAX) { /* one for all of them */
+    /* When the table is full, entry 0 covers all bytes of all snapshots. */
+    if (job->dread_count == LIMEFS_DREADS_MAX) {
         job->dreads[0].view = 0;
         if (job->dreads[0].until < until)
             job->dreads[0].until = until;
@@ -18,7 +18,7 @@ void limefs_job_dread(struct limefs_job *job, uint64_t view, uint64_t from, uint
     job->dreads[job->dread_count++] = (struct limefs_job_dread){view, from, to, until};
 }
 
-/* Until when; 0: nothing will come. What is past is forgotten. */
+/* Returns until when a late write to the range is possible, or 0. Forgets expired entries. */
 static double dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
 {
     double now = limefs_seconds(), until = 0;
@@ -40,7 +40,7 @@ bool limefs_job_is_dreaded(struct limefs_job *job, uint64_t view, uint64_t from,
     return !job->stopping && dreaded(job, view, from, to) > 0;
 }
 
-/* Old bytes must not come after new ones. */
+/* Waits until a late write can no longer replace new bytes by old ones. */
 void limefs_job_outlast(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
 {
     double until;
@@ -55,7 +55,7 @@ void limefs_job_outlast(struct limefs_job *job, uint64_t view, uint64_t from, ui
 void limefs_job_change_begin(struct limefs_job *job, struct limefs_change *change)
 {
     if (limefs_forward_change_begin(&job->forward, change))
-        pthread_cond_broadcast(&job->changed); /* who waits for that reads it locally */
+        pthread_cond_broadcast(&job->changed); /* waiting readers read locally */
 }
 
 void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,

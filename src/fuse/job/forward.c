@@ -1,4 +1,4 @@
-/* forward.c - which reads go through the job, and what is fetched ahead */
+/* forward.c - decide which reads go through the job, and what to read ahead */
 #include "forward.h"
 
 #include <string.h>
@@ -6,12 +6,12 @@
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)
 
-/* Measured: docs/performance.md. */
-static const uint64_t near = 16 * MIB;      /* requests of one stream are no further apart */
-static const size_t small = 64 * KIB;       /* a smaller request counts only where it goes on */
-static const uint64_t first_load = 4 * MIB; /* soon there */
-static const uint64_t align = 4 * KIB;      /* of loads: direct reads want it */
-static const double asleep = 2.0;           /* seconds without a request */
+/* The reasons for these values are in docs/performance.md. */
+static const uint64_t near = 16 * MIB;      /* largest distance between requests of a stream */
+static const size_t small = 64 * KIB;       /* a smaller request can only continue a stream */
+static const uint64_t first_load = 4 * MIB; /* small, to be ready soon */
+static const uint64_t align = 4 * KIB;      /* of loads, for direct I/O */
+static const double asleep = 2.0;           /* seconds after which a stream is idle */
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -82,7 +82,7 @@ static struct limefs_flow *new_flow(struct limefs_forward *forward,
     return oldest;
 }
 
-/* NULL for a request that is part of no stream. */
+/* Finds or creates the request's stream and advances it. Returns NULL if it has no stream. */
 static struct limefs_flow *follow(struct limefs_forward *forward,
                                   const struct limefs_want *want)
 {
@@ -111,8 +111,8 @@ static unsigned flows_awake(const struct limefs_forward *forward, double now)
 
 /* ---- slots ---- */
 
-/* All of it was asked for; or its stream has gone past it, having read some of it locally, and
- * no other is on its way to it. */
+/* Returns true if readers requested all of the slot; or if a stream has passed it, having read
+ * some of it locally, and no other stream will reach it. */
 static bool is_used_up(const struct limefs_forward *forward, const struct limefs_extent *slot)
 {
     bool passed = false;
@@ -130,7 +130,8 @@ static bool is_used_up(const struct limefs_forward *forward, const struct limefs
     return passed;
 }
 
-/* Bytes were fetched that nobody wanted: who reads there should not be so far ahead. */
+/* Counts bytes that were fetched and not read. Streams of that snapshot then read less
+ * ahead. */
 static void waste(struct limefs_forward *forward, const struct limefs_extent *slot)
 {
     if (slot->used < slot->to - slot->from)
@@ -140,8 +141,8 @@ static void waste(struct limefs_forward *forward, const struct limefs_extent *sl
             forward->flow[i].depth = 1;
 }
 
-/* An empty slot, or the one that has been used up for longest, or one that nobody has come for;
- * -1 if all are still wanted. */
+/* Returns an empty slot, or the one used up for the longest time, or one that no reader came
+ * for; -1 if all are still needed. */
 static int take_slot(struct limefs_forward *forward, double now)
 {
     int best = -1;
@@ -165,7 +166,7 @@ static int take_slot(struct limefs_forward *forward, double now)
     return best;
 }
 
-/* Slots that the stream has not come to the end of. */
+/* Counts the slots whose end the stream has not reached. */
 static unsigned slots_of(const struct limefs_forward *forward, const struct limefs_flow *flow)
 {
     unsigned n = 0;
@@ -177,7 +178,7 @@ static unsigned slots_of(const struct limefs_forward *forward, const struct lime
     return n;
 }
 
-/* Its share of the slots, so that one stream's read-ahead takes nobody else's next bytes. */
+/* Limits a stream to its share of the slots, so that it evicts no next bytes of others. */
 static bool has_its_share(const struct limefs_forward *forward, const struct limefs_flow *flow)
 {
     unsigned share = forward->slots / flows_awake(forward, flow->since);
@@ -195,7 +196,7 @@ static int slot_at(const struct limefs_forward *forward, uint64_t view, uint64_t
     return -1;
 }
 
-/* A record that is one stream's alone may be there in part, from when it was last read. */
+/* A short record has only one stream, but slots may hold parts of it from an earlier pass. */
 static void skip_what_is_there(const struct limefs_forward *forward, struct limefs_flow *flow,
                                const struct limefs_want *want)
 {
@@ -219,7 +220,7 @@ static bool is_being_changed(const struct limefs_forward *forward, uint64_t view
     return false;
 }
 
-/* The next load of the stream; false if there is none, or no slot for it. */
+/* Plans the next load of the stream. Returns false if none is due, or no slot is free. */
 static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
                  const struct limefs_want *want, int *taken)
 {
@@ -248,7 +249,7 @@ static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
     return true;
 }
 
-/* A request that is in no slot: loads begin with it. */
+/* Starts loads at a request that no slot holds. */
 static void begin_at(struct limefs_forward *forward, struct limefs_flow *flow,
                      const struct limefs_want *want)
 {
@@ -268,12 +269,12 @@ int limefs_forward_note(struct limefs_forward *forward, const struct limefs_want
     if (!flow || most <= 0 || flow->run < forward->from)
         return 0;
     int found = limefs_forward_find(forward, want, slots, &ready);
-    bool again = want->at == want->begin && flow->next >= want->end; /* a short record */
+    bool again = want->at == want->begin && flow->next >= want->end; /* a new pass */
     if (again)
         flow->next = want->at + want->n;
     if (again || flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
         begin_at(forward, flow, want);
-    /* Where another stream has fetched it, this one goes on behind that. */
+    /* Another stream has fetched these bytes: continue behind them. */
     if (found && flow->ahead <= want->at) {
         uint64_t to = forward->slot[slots[found - 1]].to;
         flow->ahead = to < want->end ? to / align * align : to;
@@ -350,7 +351,7 @@ void limefs_forward_loaded(struct limefs_forward *forward, int slot, bool good, 
     forward->slot[slot].state = good ? LIMEFS_EXTENT_READY : LIMEFS_EXTENT_EMPTY;
 }
 
-/* Streams begin anew where they are: what they had asked for may be gone. */
+/* Drops loaded bytes. Streams restart at their position: what they requested may have gone. */
 static bool drop(struct limefs_forward *forward, uint64_t view, uint64_t from, uint64_t to)
 {
     bool any = false;

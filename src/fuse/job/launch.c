@@ -1,4 +1,4 @@
-/* launch.c - starts and ends a job of the daemon's own, and keeps it (launch.h) */
+/* launch.c - start, supervise and end a job of the daemon's own (launch.h) */
 #define _GNU_SOURCE
 #include "launch.h"
 
@@ -25,14 +25,14 @@
 extern char **environ;
 
 enum {
-    WORDS_MAX = 64,   /* of the command line */
-    END_SECONDS = 12, /* after which a keeper is killed */
+    WORDS_MAX = 64,   /* arguments on the command line */
+    END_SECONDS = 12, /* then the daemon kills the keeper */
 
-    ORDERLY_MS = 3000, /* for the job to end by itself */
-    TERM_MS = 1500,    /* for mpirun to take its ranks down */
+    ORDERLY_MS = 3000, /* for the job to end on its own */
+    TERM_MS = 1500,    /* for mpirun to end its ranks */
 };
 
-/* ---- the folder: memory, if there is such a place ---- */
+/* ---- the job's directory: in memory, if /dev/shm exists ---- */
 
 static const char *base(void)
 {
@@ -53,8 +53,8 @@ static void remove_folder(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Of the folder's owner, as long as it lives: a process id would not tell, where others have
- * their own. (The folder itself is locked by who makes a socket in it.) */
+/* Locks the directory while its owner lives: a process id does not identify the owner across
+ * PID namespaces. (Programs that make a socket in a directory lock the directory itself.) */
 static int lock_folder(const char *path, int flags)
 {
     char name[600];
@@ -80,7 +80,7 @@ static int make_folder(struct limefs_launch *launch)
     return 0;
 }
 
-/* Of this user, and nobody's: unlocked, or made and not locked within a minute. */
+/* Returns true if the directory is this user's and unlocked, or a minute old without a lock. */
 static bool is_left_behind(const char *path)
 {
     struct stat st;
@@ -112,7 +112,7 @@ void limefs_launch_sweep(void)
 
 /* ---- the command ---- */
 
-/* Beside this program, as both are installed and built; else wherever PATH leads. */
+/* Finds a program next to this one, as both are installed and built; otherwise by PATH. */
 static void find_program(const char *name, char *path, size_t cap)
 {
     ssize_t n = readlink("/proc/self/exe", path, cap - 1);
@@ -173,7 +173,7 @@ int limefs_launch_check(const struct limefs_options *options)
 struct command {
     char *words[WORDS_MAX];
     int count;
-    char *mpirun; /* cut into words */
+    char *mpirun; /* split into arguments */
     char ranks[16], stripe[24], program[PATH_MAX];
 };
 
@@ -183,7 +183,7 @@ static void add(struct command *command, char *word)
         command->words[command->count++] = word;
 }
 
-/* keeper, mpirun with the words that the user gave it, limefs-io */
+/* Builds the command: the keeper, mpirun with the user's arguments, limefs-io. */
 static int compose(struct command *command, const struct limefs_launch *launch,
                    const struct limefs_options *options)
 {
@@ -233,7 +233,7 @@ static int spawn(struct limefs_launch *launch, struct command *command, int in, 
     sigfillset(&defaults);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setpgroup(&attributes, 0); /* a ^C is for the daemon */
+    posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C must only reach the daemon */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETPGROUP);
     int err = posix_spawn(&launch->keeper, "/proc/self/exe", &files, &attributes,
@@ -285,17 +285,18 @@ void limefs_launch_end(struct limefs_launch *launch)
     if (launch->words >= 0)
         close(launch->words);
     if (launch->dir[0])
-        remove_folder(launch->dir); /* the keeper's work, unless it was killed */
+        remove_folder(launch->dir); /* in case the keeper was killed */
     if (launch->lock >= 0)
         close(launch->lock);
     *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .words = -1};
 }
 
-/* ---- the keeper, a process of its own ---- */
+/* ---- the keeper, a separate process ---- */
 
-/* All files of the job where they are removed, on this host: Open MPI carries its own settings
- * to the others, where nobody would remove the folder. Root is the user's wish here, as is a
- * job with more ranks than processors. The user's own settings win. */
+/* Makes the job create its files in the directory that the keeper removes, on this host only:
+ * Open MPI copies its own settings to other hosts, where no process removes the directory. The
+ * job runs as root, or with more ranks than processors, if the user wishes so. Except for the
+ * directory, the user's own settings win. */
 static void set_job_environment(const char *dir)
 {
     static const char *const to_dir[] = {"TMPDIR", "LIMEFS_IO_SHM"};
@@ -303,12 +304,12 @@ static void set_job_environment(const char *dir)
         {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
         {"OMPI_MCA_mpi_yield_when_idle", "1"},
-        /* Its daemons on other hosts notice in half a minute that this one is gone. */
+        /* Its daemons on other hosts notice within half a minute that this one has gone. */
         {"OMPI_MCA_oob_tcp_keepalive_time", "5"},
         {"OMPI_MCA_oob_tcp_keepalive_intvl", "5"},
         {"OMPI_MCA_oob_tcp_keepalive_probes", "4"},
-        /* The same for Open MPI 5, which starts its ranks by PRRTE; by slots, or it puts all
-         * of them on the first host. */
+        /* The same for Open MPI 5, which starts its ranks with PRRTE. It maps by slots, because
+         * PRRTE would otherwise put all ranks on the first host. */
         {"PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"},
         {"PRTE_MCA_hwloc_default_binding_policy", "none"},
         {"PRTE_MCA_oob_tcp_keepalive_time", "5"},
@@ -325,7 +326,7 @@ static void set_job_environment(const char *dir)
     }
 }
 
-/* Its standard input is a lifeline of its own, held by this process alone. */
+/* mpirun's standard input is a second lifeline, whose other end only this process holds. */
 static pid_t start_mpirun(char *argv[], int *lifeline)
 {
     int ends[2];
@@ -349,7 +350,8 @@ static pid_t start_mpirun(char *argv[], int *lifeline)
     return child;
 }
 
-/* Waits until the daemon lets go or mpirun has ended. True for the latter. */
+/* Returns true when mpirun has ended; false when the daemon has closed the lifeline, on a
+ * signal to end, or after timeout_ms. */
 static bool watch_mpirun(pid_t mpirun, int signals, int timeout_ms, bool to_daemon)
 {
     for (;;) {
@@ -363,14 +365,14 @@ static bool watch_mpirun(pid_t mpirun, int signals, int timeout_ms, bool to_daem
         if (fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info &&
             (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
              info.ssi_signo == SIGHUP || info.ssi_signo == SIGQUIT))
-            return false; /* told to end */
+            return false;
         char byte;
         if (fds[1].revents && read(0, &byte, 1) <= 0)
             return false;
     }
 }
 
-/* Kills, again and again, what has been left to this process, until there is nothing. */
+/* Kills all processes that this one has adopted, until none remains. */
 static void kill_orphans(void)
 {
     for (;;) {
@@ -389,7 +391,7 @@ int limefs_keeper_main(int argc, char *argv[])
 {
     int lifeline = -1;
     sigset_t all;
-    if (argc < 4 || !strstr(argv[2], "/limefs-")) /* it will be removed with all in it */
+    if (argc < 4 || !strstr(argv[2], "/limefs-")) /* removed recursively below */
         return 2;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);

@@ -1,4 +1,4 @@
-/* life.c - the thread that starts or finds a job, stays with it, and tries again */
+/* life.c - the thread that starts or finds a job, serves its connection, and reconnects */
 #define _GNU_SOURCE
 #include "link.h"
 
@@ -13,16 +13,16 @@
 #include <unistd.h>
 
 enum {
-    TICK_MS = 200,      /* how often the thread looks about */
-    LINES_AT_ONCE = 64, /* of the job are logged before others are served */
-    START_SECONDS = 60, /* for mpirun */
-    HELLO_SECONDS = 5,  /* for the first answer: nobody unmounts sooner */
+    TICK_MS = 200,      /* how often the thread checks its deadlines */
+    LINES_AT_ONCE = 64, /* of the job's output are logged before the next reply */
+    START_SECONDS = 60, /* for mpirun to start the job */
+    HELLO_SECONDS = 5,  /* for the first answer: an unmount waits for it */
 };
 
-/* Between tries; a job that is only looked for costs nothing but the look. */
+/* Pauses between tries, in seconds. To look for a job costs little. */
 static const double back_off_first = 0.25, back_off_start = 30, back_off_look = 2;
 static const double healthy_seconds = 5;
-/* An mpirun= that cannot start a job usually fails within this time. */
+/* Seconds in which an mpirun= that cannot start a job usually fails. */
 static const double first_seconds = 0.1;
 
 static double smaller(double a, double b)
@@ -38,8 +38,7 @@ static bool is_own(const struct limefs_job *job)
 static void trouble(struct limefs_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Logs why no job serves, if that is not what was logged last, and stores it for --status.
- * Takes the lock. */
+/* Logs why no job serves, unless it was logged last, and stores it for --status. Locks job. */
 static void trouble(struct limefs_job *job, const char *format, ...)
 {
     char text[LIMEJOB_TEXT_MAX];
@@ -58,8 +57,8 @@ static void trouble(struct limefs_job *job, const char *format, ...)
 
 /* ---- while the job serves ---- */
 
-/* Gets a line that the job's processes have printed, waiting for it for timeout_ms; one that is
- * longer than the buffer comes in parts. Returns false if there is none. */
+/* Gets the next line that the job's processes have printed. Waits for it at most timeout_ms. A
+ * line that is longer than the buffer comes in parts. Returns false without a line. */
 static bool get_line(struct limefs_job *job, int timeout_ms, char line[LIMEFS_JOB_LINE_MAX + 1])
 {
     for (;;) {
@@ -119,15 +118,14 @@ static int on_reply(struct limefs_job *job, struct limejob_packet *reply)
     if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
         return -EPROTO;
     job->in_flight--;
-    bool closes =
-        reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* which may be refused again and again */
+    bool closes = reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* a CLOSE may be refused repeatedly */
     int err = take_reply(job, reply);
     if (!err && !closes)
         limefs_job_send_closes(job);
     return err;
 }
 
-/* Until the job is lost; why. */
+/* Handles replies until the job is lost. Returns the reason; NULL: the daemon stops. */
 static const char *serve(struct limefs_job *job)
 {
     static const char *const stalled = "it does not answer", *const gone = "it has gone",
@@ -137,10 +135,11 @@ static const char *serve(struct limefs_job *job)
         int got = limejob_receive(&job->channel, &reply, TICK_MS);
         double now = limefs_seconds();
         if (got > 0 && reply.fd >= 0)
-            close(reply.fd); /* nobody has asked for one */
+            close(reply.fd); /* no reply should carry one */
         limefs_lock(&job->lock);
         int err = got > 0 ? on_reply(job, &reply) : got;
-        if (err) /* before anybody takes what came with it */
+        /* The connection must be marked before a reader uses the bytes of this reply. */
+        if (err)
             limefs_job_break(job);
         if (got > 0) {
             job->heard = now;
@@ -159,9 +158,9 @@ static const char *serve(struct limefs_job *job)
     }
 }
 
-/* ---- from one job to the next ---- */
+/* ---- connect and reconnect ---- */
 
-/* True unless the daemon ends first. */
+/* Pauses for `duration` seconds. Returns false if the daemon stops before. */
 static bool pause_for(struct limefs_job *job, double duration)
 {
     struct timespec until = limefs_clock_time(limefs_seconds() + duration);
@@ -173,8 +172,7 @@ static bool pause_for(struct limefs_job *job, double duration)
     return go_on;
 }
 
-/* Waits until the job reports that it is ready. The first other line that it prints tells why
- * it is not. */
+/* Waits until the job prints "ready". The first other line is the reason if it fails. */
 static bool becomes_ready(struct limefs_job *job)
 {
     char line[LIMEFS_JOB_LINE_MAX + 1], reason[sizeof line] = "";
@@ -239,8 +237,8 @@ static bool connect_to(struct limefs_job *job, const char *path)
     return true;
 }
 
-/* Ranks of this host write nothing more of what they were asked to, should they wake up; those
- * of others, until the lease ends. */
+/* Prevents late writes of the lost job. Ranks on this host check the fence before they write;
+ * for those on other hosts, threads wait until the lease ends. */
 static void take_back(struct limefs_job *job)
 {
     limejob_gate_shut(job->window.data + limefs_job_gate(job));
@@ -252,7 +250,7 @@ static void take_back(struct limefs_job *job)
     }
 }
 
-/* Nobody waits for it any more. */
+/* Wakes all threads that wait for the job. */
 static void give_up(struct limefs_job *job)
 {
     limefs_lock(&job->lock);
@@ -262,8 +260,8 @@ static void give_up(struct limefs_job *job)
     limefs_unlock(&job->lock);
 }
 
-/* What readers still hold of the window they give back in a moment; what was to be written is
- * written here, once no rank of our own can do it later. */
+/* Waits until readers have released the window. Then writes locally what the job should have
+ * written, after take_back(), so that no rank of this host can write it later. */
 static void disconnect(struct limefs_job *job)
 {
     limefs_lock(&job->lock);
@@ -332,7 +330,7 @@ int limefs_job_start(struct limefs *fs)
     job->fs = fs;
     job->broken = true;
     job->launch.lifeline = job->launch.lock = job->launch.words = -1;
-    /* Who writes has half of the window for that. */
+    /* A mount for writing uses half of the window for writes. */
     uint64_t window = options->rw ? options->window / 2 : options->window;
     limefs_forward_init(&job->forward, window > options->extent ? window : options->extent,
                         options->extent, options->forward_from);

@@ -1,4 +1,4 @@
-/* link.c - the connection to a job, and the containers that are open over it */
+/* link.c - send requests to a job, and open and close containers over the connection */
 #define _GNU_SOURCE
 #include "link.h"
 #include "caller.h"
@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 enum {
-    UNUSED_SECONDS = 10, /* then the job closes a container */
+    UNUSED_SECONDS = 10, /* then the job closes an unused container */
 };
 
-/* A container that has just been changed, by this mount, may be so again, and then the job
- * would not find it as it is told. */
+/* Pause after a change by this mount: another change may follow, and then the job would not
+ * find the container as the request describes it. */
 static const double quiet_seconds = 0.05, retry_seconds = 0.25;
 
 /* ---- the connection ---- */
@@ -32,7 +32,8 @@ static bool is_being_synced(const struct limefs_job *job, uint64_t view)
     return sync != NULL;
 }
 
-/* What ranks of this host have written is in this host's page cache; of others nobody knows. */
+/* Notes what ranks on other hosts may lose. (The page cache has what this host's have
+ * written.) */
 static void note_what_is_lost(struct limefs_job *job)
 {
     for (const struct limefs_job_file *file = job->files;
@@ -46,7 +47,8 @@ void limefs_job_break(struct limefs_job *job)
     if (job->broken)
         return;
     job->broken = true;
-    note_what_is_lost(job); /* before anybody syncs it in vain: the rest may take seconds */
+    /* Note it before a sync reports success: the disconnection may take seconds. */
+    note_what_is_lost(job);
 }
 
 void limefs_job_send(struct limefs_job *job, const struct limejob_packet *packet)
@@ -54,7 +56,7 @@ void limefs_job_send(struct limefs_job *job, const struct limejob_packet *packet
     job->in_flight++;
     if (!job->broken && limejob_send(&job->channel, packet, 0) != 0) {
         limefs_job_break(job);
-        shutdown(job->channel.fd, SHUT_RDWR); /* wakes the thread */
+        shutdown(job->channel.fd, SHUT_RDWR); /* wakes the connection's thread */
     }
 }
 
@@ -63,13 +65,13 @@ uint64_t limefs_job_gate(const struct limefs_job *job)
     return job->forward.extent * (job->forward.slots + job->parcel_count);
 }
 
-/* ---- containers are opened and closed ---- */
+/* ---- open and close containers ---- */
 
 static void send_close(struct limefs_job *job, struct limefs_job_file *file)
 {
     struct limejob_packet packet;
     file->state = LIMEFS_JOB_FILE_TO_CLOSE;
-    if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX) /* it would be refused */
+    if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX) /* the job would refuse it */
         return;
     file->state = LIMEFS_JOB_FILE_CLOSING;
     limejob_request(&packet, LIMEJOB_CLOSE,
@@ -87,8 +89,8 @@ void limefs_job_send_closes(struct limefs_job *job)
             send_close(job, file);
 }
 
-/* Whether the container stands still, as far as it is this mount that changes it, and other
- * hosts can see it as it is. */
+/* Returns true if this mount has not changed the container for quiet_seconds, and other hosts
+ * see its current state. */
 static bool is_quiet(const struct limefs_job *job, const struct limefs_view *view)
 {
     const struct limefs_job_view *written = view->job;
@@ -116,8 +118,8 @@ bool limefs_job_name(struct limefs *fs, const struct limefs_view *view, char *pa
     return n > 0 && (size_t)n < cap;
 }
 
-/* To write, the job gets another open file than the writer's: the lock goes with that one, and
- * must end when the writer closes it. Whoever asks for it has been let in already. */
+/* To write, the job gets an open file of its own: a lock belongs to the writer's open file, and
+ * must end when the writer closes it. The caller's permission to write was checked before. */
 static int descriptor_for(const struct limefs_view *view, bool writes)
 {
     if (!writes)
@@ -128,7 +130,8 @@ static int descriptor_for(const struct limefs_view *view, bool writes)
     return fd;
 }
 
-/* What the job is to find: the container as it is, but with the data that the view shows. */
+/* Describes the container that the job must find: as it is now, but if it has no writer, with
+ * the size and mtime that the snapshot shows. */
 static int identity_of(const struct limefs_job *job, const struct limefs_view *view, int fd,
                        struct limefile_identity *identity)
 {
@@ -144,7 +147,7 @@ static int identity_of(const struct limefs_job *job, const struct limefs_view *v
     return 0;
 }
 
-/* What is asked for; without the job's lock. */
+/* An open request, prepared without the job's lock. */
 struct opening {
     int fd;
     char path[LIMEJOB_PATH_MAX];
@@ -174,7 +177,7 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
     file->identity = opening->identity;
     file->bytes = (uint64_t)file->identity.size;
     file->state = LIMEFS_JOB_FILE_OPENING;
-    file->since = limefs_seconds(); /* to look at the container may have taken a while */
+    file->since = limefs_seconds(); /* the examination may have taken a while */
     limefs_job_send(job, &packet);
 }
 
@@ -183,8 +186,9 @@ static bool is_connected(const struct limefs_job *job, uint64_t connection)
     return job->connections == connection && job->state == LIMEFS_JOB_SERVING;
 }
 
-/* The lock is let go while the container is looked at, which may take its time; who looks for
- * it meanwhile finds it as one that is being opened. NULL: the job has gone. */
+/* Requests to open a container. Releases the lock while it examines the container, which may
+ * take time; other threads see the file as opening in the meantime. Returns NULL if the job has
+ * gone or the request must be repeated. */
 static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_job_file *file,
                                          const struct limefs_view *view, bool writes)
 {
@@ -198,7 +202,7 @@ static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_j
     int err = prepare(job, view, writes, &opening);
     limefs_lock(&job->lock);
     bool there = is_connected(job, connection);
-    bool moved = there && file->moved; /* to be asked for */
+    bool moved = there && file->moved; /* request it again */
     if (moved)
         *file = (struct limefs_job_file){0};
     else if (there && err)
@@ -216,7 +220,7 @@ static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_j
     return there && !moved ? file : NULL;
 }
 
-/* It was refused because it was changed meanwhile. */
+/* Returns true if the job refused the file because the container changed in the meantime. */
 static bool may_retry(const struct limefs_job_file *file)
 {
     return file->state == LIMEFS_JOB_FILE_REFUSED && file->touched &&
@@ -244,13 +248,13 @@ struct limefs_job_file *limefs_job_file_open(struct limefs_job *job,
         }
     }
     if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX)
-        return NULL; /* loads go first */
+        return NULL; /* loads have priority */
     if (!writes && !is_quiet(job, view))
         return NULL;
     if (free_one)
         return open_file(job, free_one, view, writes);
     if (idle)
-        send_close(job, idle); /* there will be room the next time */
+        send_close(job, idle); /* the next call finds room */
     return NULL;
 }
 
@@ -289,16 +293,16 @@ void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
         if (file->state == LIMEFS_JOB_FILE_OPEN)
             send_close(job, file);
         else if (limefs_job_file_is_opening(file))
-            file->moved = true; /* which file it gets is not known before the reply */
+            file->moved = true; /* the reply shows which file it got */
         else if (file->state == LIMEFS_JOB_FILE_REFUSED)
-            *file = (struct limefs_job_file){0}; /* perhaps as it was the other one */
+            *file = (struct limefs_job_file){0}; /* the refusal may concern the old file */
     }
     limefs_unlock(&job->lock);
 }
 
-/* ---- the replies ---- */
+/* ---- replies ---- */
 
-/* The view's descriptor once more, to be closed; -1 if nobody uses the view any more. */
+/* Duplicates the snapshot's descriptor for the caller; -1 if the snapshot is not in use now. */
 static int descriptor_of(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
@@ -310,10 +314,10 @@ static int descriptor_of(struct limefs *fs, uint64_t id)
     return fd;
 }
 
-/* The container is still what it was when the job was asked to open it. So ranks that have
- * found the same by name, on another host, have found the same container: nobody can give a
- * second file the first one's ctime. The lock is let go meanwhile: nobody but the thread of the
- * replies, which this is, takes the file out of its state. */
+/* Returns true if the container is still what it was when the job was asked to open it. Then
+ * ranks on other hosts, which found the same file by its name, have the same container: no
+ * program can give a second file the ctime of the first one. Releases the lock: only the thread
+ * of the replies, which calls this, changes the state of a file in OPENING. */
 static bool is_agreed(struct limefs_job *job, const struct limefs_job_file *file)
 {
     struct stat st;
@@ -341,7 +345,7 @@ int limefs_job_opened(struct limefs_job *job, unsigned index, struct limejob_pac
     file->number = err ? 0 : limejob_get_u32(reply);
     if (!err && !file->moved)
         file->refuted = !is_agreed(job, file);
-    bool again = err == -EAGAIN || file->moved; /* to be asked for */
+    bool again = err == -EAGAIN || file->moved; /* request it again */
     file->state = !err    ? LIMEFS_JOB_FILE_OPEN
                   : again ? LIMEFS_JOB_FILE_NONE
                           : LIMEFS_JOB_FILE_REFUSED;
@@ -353,7 +357,7 @@ int limefs_job_opened(struct limefs_job *job, unsigned index, struct limejob_pac
     return reply->broken ? -EPROTO : 0;
 }
 
-/* One that was not what was asked for is asked for again, after a while. */
+/* Forgets a closed file. If it was not the expected one, it is requested again later. */
 static void forget_file(struct limefs_job_file *file)
 {
     struct limefs_job_file closed = {0};
@@ -366,7 +370,6 @@ static void forget_file(struct limefs_job_file *file)
     *file = closed;
 }
 
-/* The job has too much to do, and will answer to something else, too: ask once more then. */
 bool limefs_job_has_too_much(const struct limefs_job *job, int code)
 {
     return code == -EAGAIN && job->in_flight > 0;
@@ -396,7 +399,7 @@ struct limefs_job_file *limefs_job_file_loading(struct limefs_job *job, uint64_t
     return NULL;
 }
 
-/* ---- from time to time ---- */
+/* ---- periodic work ---- */
 
 void limefs_job_tidy_files(struct limefs_job *job, double now)
 {

@@ -1,5 +1,5 @@
 /*
- * link.h - a connection to a job, between the thread that keeps it (life.c), the containers
+ * link.h - the connection to a job, shared by the thread that owns it (life.c), the containers
  * that are open over it (link.c), the readers (read.c) and the writers (store.c).
  */
 #ifndef LIMEFS_LINK_H
@@ -15,38 +15,38 @@
 #include <stdatomic.h>
 
 enum {
-    LIMEFS_JOB_FILES_MAX = 64, /* containers that the job has open for us */
+    LIMEFS_JOB_FILES_MAX = 64, /* containers that the job has open for this mount */
     LIMEFS_JOB_LINE_MAX = 512, /* bytes of a line that the job's processes print */
 };
 
 enum limefs_job_file_state {
     LIMEFS_JOB_FILE_NONE,
-    LIMEFS_JOB_FILE_PREPARING, /* the container is being looked at */
-    LIMEFS_JOB_FILE_OPENING,   /* the job was asked to open it */
+    LIMEFS_JOB_FILE_PREPARING, /* the daemon examines the container, without the lock */
+    LIMEFS_JOB_FILE_OPENING,   /* the open request is sent */
     LIMEFS_JOB_FILE_OPEN,
     LIMEFS_JOB_FILE_REFUSED,
-    LIMEFS_JOB_FILE_TO_CLOSE, /* the job has no room for the request */
-    LIMEFS_JOB_FILE_CLOSING,  /* the job was asked to close it */
+    LIMEFS_JOB_FILE_TO_CLOSE, /* to be closed when the job has room for the request */
+    LIMEFS_JOB_FILE_CLOSING,  /* the close request is sent */
 };
 
-/* A container as the job has it. */
+/* A container that the job has open or is to open. */
 struct limefs_job_file {
     enum limefs_job_file_state state;
     uint64_t view;
-    bool writes; /* it is open for writing: another file than the same for reading */
+    bool writes; /* a container open for reading and for writing has two files */
     uint32_t number;
-    uint64_t bytes;                    /* how long it was when it was asked for */
-    struct limefile_identity identity; /* what was asked for */
-    bool refuted; /* what the view had open by the reply was something else */
-    /* What this mount has changed since: the job has it open as it was. */
+    uint64_t bytes;                    /* its length in the open request */
+    struct limefile_identity identity; /* its identity in the open request */
+    bool refuted;                      /* the container had changed when the reply came */
+    /* Changes by this mount since the request: a load of this range may return old bytes. */
     bool touched;
     uint64_t changed_from, changed_to;
-    bool moved;     /* while it was asked for, another file took its name */
-    unsigned loads; /* under way */
-    bool unsynced;  /* the ranks have written what is not on the disk */
+    bool moved;     /* another file took its name during the open request */
+    unsigned loads; /* requests under way */
+    bool unsynced;  /* ranks have written data that is not on the disk yet */
     unsigned syncs; /* under way */
-    double since;   /* last used */
-    double rests;   /* until then nothing is asked for: the job could not read it */
+    double since;   /* time of the last use */
+    double rests;   /* no loads before this time: the job could not read it */
 };
 
 static inline bool limefs_job_file_is_opening(const struct limefs_job_file *file)
@@ -59,12 +59,12 @@ static inline bool limefs_job_file_is_closing(const struct limefs_job_file *file
     return file->state == LIMEFS_JOB_FILE_TO_CLOSE || file->state == LIMEFS_JOB_FILE_CLOSING;
 }
 
-/* A slot of the window's second half: bytes on their way into a container (store.c). */
+/* A write buffer (store.c): a slot in the second half of the window, for one container. */
 enum limefs_parcel_state {
     LIMEFS_PARCEL_EMPTY,
     LIMEFS_PARCEL_FILLING,
-    LIMEFS_PARCEL_SENT,   /* the job writes them */
-    LIMEFS_PARCEL_FAILED, /* it has not */
+    LIMEFS_PARCEL_SENT,   /* the job writes its bytes */
+    LIMEFS_PARCEL_FAILED, /* the job has not written them */
     LIMEFS_PARCEL_LOCAL,  /* the daemon writes them */
 };
 
@@ -74,27 +74,27 @@ enum {
 
 struct limefs_parcel {
     enum limefs_parcel_state state;
-    struct limefs_job_view *written; /* whose bytes they are */
-    uid_t uid;                       /* for whom the job writes it */
-    struct limefs_change change;     /* until it is empty */
-    uint64_t from, to;               /* in the container */
-    struct limefs_spans there;
-    unsigned holds; /* copies under way */
-    double since;   /* sent, or the last copy */
+    struct limefs_job_view *written; /* container of the bytes */
+    uid_t uid;                       /* user whose rights the job uses */
+    struct limefs_change change;     /* lasts until the parcel is empty */
+    uint64_t from, to;               /* range in the container */
+    struct limefs_spans there;       /* bytes that it has so far */
+    unsigned holds;                  /* copies into it under way */
+    double since;                    /* time when it was sent, or of the last copy */
 };
 
-/* Bytes that a job on other hosts, which was given up, may still write until then. */
+/* A range that ranks of a lost job on other hosts may still write to, until a deadline. */
 enum {
     LIMEFS_DREADS_MAX = 64,
 };
 
 struct limefs_job_dread {
-    uint64_t view; /* 0: any, and all of it */
+    uint64_t view; /* 0: all bytes of all snapshots */
     uint64_t from, to;
     double until;
 };
 
-/* Somebody waits for the ranks to sync. */
+/* A thread that waits until the ranks have synced. */
 struct limefs_job_sync {
     struct limefs_job_sync *next;
     uint64_t view;
@@ -104,12 +104,12 @@ struct limefs_job_sync {
     double since;
 };
 
-/* What a reply is about: the upper half of its tag; the lower one is a number. */
+/* What a reply answers, the upper half of its tag. The lower half is a number. */
 enum limefs_tag {
     LIMEFS_TAG_OPEN = 1, /* index of the file */
-    LIMEFS_TAG_LOAD,     /* slot */
+    LIMEFS_TAG_LOAD,     /* number of the slot */
     LIMEFS_TAG_CLOSE,    /* index of the file */
-    LIMEFS_TAG_STORE,    /* parcel */
+    LIMEFS_TAG_STORE,    /* index of the parcel */
     LIMEFS_TAG_SYNC,     /* number of the sync */
 };
 
@@ -119,7 +119,7 @@ static inline uint64_t limefs_job_tag(enum limefs_tag what, unsigned number)
 }
 
 enum limefs_job_state {
-    LIMEFS_JOB_ABSENT, /* and looked for, or waited with */
+    LIMEFS_JOB_ABSENT, /* the thread looks for a job, or pauses before the next try */
     LIMEFS_JOB_STARTING,
     LIMEFS_JOB_SERVING,
 };
@@ -127,79 +127,80 @@ enum limefs_job_state {
 struct limefs_job {
     struct limefs *fs;
     pthread_t thread;
-    struct limefs_lock lock; /* guards all that follows */
+    struct limefs_lock lock; /* guards all members up to `launch` */
     pthread_cond_t changed;
     atomic_bool stopping;
     enum limefs_job_state state;
     struct limejob_greeting greeting;
     struct limejob_channel channel;
     struct limejob_window window;
-    bool broken; /* nothing more is sent; the thread will see why */
+    bool broken; /* nothing more is sent; the thread will disconnect */
     struct limefs_job_file files[LIMEFS_JOB_FILES_MAX];
-    double asked[LIMEFS_SLOTS_MAX]; /* when a load under way was asked for */
+    double asked[LIMEFS_SLOTS_MAX]; /* when each load under way was requested */
     double heard;                   /* when the job last answered */
     unsigned in_flight;             /* requests without a reply */
-    unsigned waiting;               /* readers */
-    double tidied;                  /* when files were last closed */
-    unsigned holds;
+    unsigned waiting;               /* readers that wait */
+    double tidied;                  /* when unused files were last closed */
+    unsigned holds;                 /* replies that use the window */
     struct limefs_forward forward;
     struct limefs_parcel parcels[LIMEFS_PARCELS_MAX];
     unsigned parcel_count;
-    unsigned settling; /* who waits until a parcel is let go */
+    unsigned settling; /* threads that wait until a parcel is not in use */
     struct limefs_job_sync *syncs;
     uint32_t sync_tag;
-    double synced_from, synced_to; /* of the last SYNC that was answered */
+    double synced_from, synced_to; /* begin and end of the last answered SYNC */
     struct limefs_job_dread dreads[LIMEFS_DREADS_MAX];
     unsigned dread_count;
-    uint64_t stored_bytes; /* written through it */
+    uint64_t stored_bytes; /* written through the job */
     uint64_t forwarded_bytes, failed_loads, connections;
     char trouble[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
 
-    struct limefs_launch launch;     /* of the thread alone */
-    char words[LIMEFS_JOB_LINE_MAX]; /* that were printed and not taken yet */
+    struct limefs_launch launch;     /* used by the thread only */
+    char words[LIMEFS_JOB_LINE_MAX]; /* printed by the job, not yet split into lines */
     size_t words_len;
 };
 
-/* ---- link.c: all with the lock held ---- */
+/* ---- link.c: call with the lock held ---- */
 
-/* Nothing more is sent, nor taken from it; what it had not synced by then is lost to whoever
- * syncs it next. */
+/* Marks the connection as failed: nothing more is sent or received. For data that ranks on
+ * other hosts had not synced, the snapshot's next sync reports an error. */
 void limefs_job_break(struct limefs_job *);
 
 void limefs_job_send(struct limefs_job *, const struct limejob_packet *);
 
-/* Where in the window the word is that takes back what was asked to be written: ranks on this
- * host look at it before they write. */
+/* Returns the offset in the window of the fence word, which revokes requested writes. Ranks on
+ * this host check it before they write. */
 uint64_t limefs_job_gate(const struct limefs_job *);
 
-/* The code of a reply says that the job has too much to do, and it will answer to something
- * else, too: ask once more then. */
+/* Returns true if a reply's code says that the job is busy, and another reply is still to come:
+ * retry after that one. */
 bool limefs_job_has_too_much(const struct limefs_job *, int code);
 
-/* The file for this view, to be read or written; asked for if it is not known. NULL: no room
- * for it, or the container, to be read, is just being changed. */
+/* Returns the snapshot's file for reading or writing; requests to open it if necessary.
+ * Releases the lock in the meantime. Returns NULL if there is no room, or if a container to be
+ * read is just being changed. */
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *, const struct limefs_view *,
                                              bool writes);
 
-/* That one, if it is open by now; else nothing was written through it. */
+/* Returns the file that is open for writing; NULL: nothing was written through the job. */
 struct limefs_job_file *limefs_job_file_written(struct limefs_job *,
                                                 const struct limefs_view *);
 
-/* The one that loads of the view of that id are under way from; or NULL. */
+/* Returns the file that loads of the snapshot with this id use, or NULL. */
 struct limefs_job_file *limefs_job_file_loading(struct limefs_job *, uint64_t view);
 
-/* Whether loads of these bytes come as they are now. If not, it is soon closed, and asked for
- * again. */
+/* Returns true if loads of these bytes return the current data. Otherwise the file is soon
+ * closed, and the next request opens it again. */
 bool limefs_job_file_has(struct limefs_job *, struct limefs_job_file *,
                          const struct limefs_view *, uint64_t from, uint64_t to);
 
-/* Asks for those to be closed that there was no room for. */
+/* Sends the close requests for which there was no room. */
 void limefs_job_send_closes(struct limefs_job *);
 
-/* What nobody has read for a while is closed; what was refused may be asked for again. */
+/* Closes files that were not used for a while, and lets refused ones be requested again. */
 void limefs_job_tidy_files(struct limefs_job *, double now);
 
-/* ---- replies (link.c, read.c, store.c); -EPROTO if one makes no sense ---- */
+/* ---- handlers of replies (link.c, read.c, store.c): -EPROTO if the reply is not valid ---- */
 
 int limefs_job_opened(struct limefs_job *, unsigned index, struct limejob_packet *reply);
 int limefs_job_closed(struct limefs_job *, unsigned index, struct limejob_packet *reply);
@@ -207,31 +208,33 @@ int limefs_job_loaded(struct limefs_job *, unsigned slot, struct limejob_packet 
 int limefs_job_stored(struct limefs_job *, unsigned parcel, struct limejob_packet *reply);
 int limefs_job_synced(struct limefs_job *, unsigned number, struct limejob_packet *reply);
 
-/* ---- stall.c, with the lock held ---- */
+/* ---- stall.c: call with the lock held ---- */
 
-/* Seconds after which ranks write no more of what they are asked to. */
+/* Returns after how many seconds ranks no longer execute a write request. */
 double limefs_job_lease(const struct limefs_job *);
 
-/* Something has not been answered for too long: nothing else either, or it alone for very long.
- * A SYNC has more time, and so has what must wait for one. */
+/* Returns true if a request has waited too long while the job answers nothing, or much longer
+ * than that. A SYNC, and the requests that must wait for one, have more time. */
 bool limefs_job_is_stalled(const struct limefs_job *, double now);
 
-/* ---- change.c, with the lock held ---- */
+/* ---- change.c: call with the lock held ---- */
 
-/* A change of the view's container, in forward.h's sense. */
+/* Begin and end a change of the snapshot's container (struct limefs_change). */
 void limefs_job_change_begin(struct limefs_job *, struct limefs_change *);
 void limefs_job_change_end(struct limefs_job *, struct limefs_view *, struct limefs_change *);
 
-/* Whoever changes these bytes waits until then; once more after each wait for something else,
- * in which the job may have been given up. */
+/* limefs_job_dread() notes that a lost job may write to a range until `until`. A thread that
+ * changes these bytes calls limefs_job_outlast(), which waits until then. It checks again after
+ * each wait for something else, because the job may have been lost in the meantime. */
 void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to,
                       double until);
 bool limefs_job_is_dreaded(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
 void limefs_job_outlast(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
 
-/* ---- store.c, with the lock held ---- */
+/* ---- store.c: call with the lock held ---- */
 
-/* The job has gone, and its window goes next: what it has not written is written here. */
+/* Writes locally what the job has not written. Call it after the job has gone, before the
+ * window is released. */
 void limefs_store_rescue(struct limefs_job *);
 
 #endif

@@ -1,4 +1,4 @@
-/* read.c - reads that go through the job */
+/* read.c - serve reads through the job */
 #include "link.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <syslog.h>
 
 enum {
-    REST_SECONDS = 5, /* a container is not asked for after a read that failed */
+    REST_SECONDS = 5, /* pause of loads from a container after a failed one */
 };
 
 struct limefs_want limefs_want_of(const struct limefs_range *range)
@@ -19,20 +19,20 @@ struct limefs_want limefs_want_of(const struct limefs_range *range)
                                 .now = limefs_seconds()};
 }
 
-/* The record is still there: what its writer has done since then moves none. */
+/* Returns true if no record was moved or cut since the range was determined. */
 static bool stands(const struct limefs_range *range)
 {
     const struct limefs_job_view *written = range->view->job;
     return !written || written->shape == range->shape;
 }
 
-/* Readers may wait as long as some threads are left for other requests. */
+/* Lets readers wait only while some threads remain for other requests. */
 static bool may_wait(const struct limefs_job *job)
 {
     return job->waiting + 4 < job->fs->threads;
 }
 
-/* One more round; the thread that keeps the connection sees to it that it ends. */
+/* Waits for the next change. The connection's thread ensures that there is one. */
 static void wait_a_while(struct limefs_job *job)
 {
     job->waiting++;
@@ -40,8 +40,8 @@ static void wait_a_while(struct limefs_job *job)
     job->waiting--;
 }
 
-/* Waits until the request's slots are ready. Their number, or 0: they never will be, or it is
- * no part of a stream and does not wait. */
+/* Waits until the request's slots are ready. Returns their number; or 0 if they never will be,
+ * or if the request is not part of a stream and must not wait. */
 static int wait_for_slots(struct limefs_job *job, const struct limefs_want *want, bool follows,
                           int *slots)
 {
@@ -79,7 +79,7 @@ static void send_load(struct limefs_job *job, int slot, struct limefs_job_file *
     limefs_job_send(job, &packet);
 }
 
-/* Asks for what the request makes worth fetching. True if the request is part of a stream. */
+/* Requests the loads that this request makes useful. Returns true if it is part of a stream. */
 static bool fetch(struct limefs_job *job, const struct limefs_want *want,
                   const struct limefs_view *view)
 {
@@ -91,7 +91,7 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
         if (!limefs_forward_is_stream(&job->forward, want))
             return follows;
         while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
-               limefs_job_file_is_opening(file)) /* not for long */
+               limefs_job_file_is_opening(file)) /* an open takes little time */
             wait_a_while(job);
         if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
             return follows;
@@ -131,7 +131,7 @@ int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
     return pieces->count;
 }
 
-/* Not again and again what has just failed; one line for all that fails now. */
+/* Pauses loads from a file after a failure. Logs one line for all failures in that time. */
 static void rest(struct limefs_job_file *file, const char *why)
 {
     double now = limefs_seconds();
@@ -154,7 +154,7 @@ int limefs_job_loaded(struct limefs_job *job, unsigned slot, struct limejob_pack
     struct limefs_job_file *file = limefs_job_file_loading(job, extent->view);
     if (file)
         file->loads--;
-    if (err) { /* the local read will say what is wrong, if it meets it too */
+    if (err) { /* the local read reports it if it fails, too */
         job->failed_loads++;
         if (err != -EAGAIN)
             rest(file, text[0] ? text : strerror(-err));

@@ -1,4 +1,4 @@
-/* spans.c - which bytes of a range are there */
+/* spans.c - a set of byte ranges */
 #include "spans.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ bool limefs_spans_add(struct limefs_spans *spans, uint64_t from, uint64_t to)
     }
     if (last == first && spans->count == LIMEFS_SPANS_MAX)
         return false;
-    /* [first, last) become one. */
+    /* Ranges [first, last) become one. */
     memmove(&spans->span[first + 1], &spans->span[last],
             (spans->count - last) * sizeof spans->span[0]);
     spans->count = spans->count + 1 - (last - first);

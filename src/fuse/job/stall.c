@@ -1,12 +1,12 @@
-/* stall.c - how long a job may take to answer */
+/* stall.c - decide when a job takes too long to answer */
 #include "link.h"
 
 #include <math.h>
 
-/* Times the limit: for a SYNC, and for what alone is not answered. */
+/* Multiples of the limit: for a SYNC, and for a request while others are answered. */
 static const double sync_times = 12, alone_times = 4;
 
-/* A disk that reads less than 50 MB/s for all ranks together is no better than none. */
+/* Seconds for one request. A job that reads less than 50 MB/s with all ranks is of no use. */
 static double limit_of(const struct limefs_job *job)
 {
     return job->fs->options.job_timeout + (double)job->forward.extent / 50e6;
@@ -17,8 +17,8 @@ double limefs_job_lease(const struct limefs_job *job)
     return alone_times * limit_of(job);
 }
 
-/* How long what was asked for has waited at the most: before the first SYNC that is not
- * answered yet, and with or behind that, for which a disk may take its time. */
+/* The longest waiting times: of requests before the first unanswered SYNC, and of that SYNC and
+ * requests behind it, for which a disk may need time. All in seconds. */
 struct waits {
     double now, sync;
     double before, behind;
@@ -33,7 +33,7 @@ static double first_sync(const struct limefs_job *job)
     return first;
 }
 
-/* Ranks obey in one order: what was asked for behind a SYNC had its turn when that was done. */
+/* Ranks execute requests in order: one behind a SYNC had its turn after the SYNC. */
 static void note(const struct limefs_job *job, struct waits *waits, double since)
 {
     double *longest = since < waits->sync ? &waits->before : &waits->behind;

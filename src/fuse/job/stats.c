@@ -1,4 +1,4 @@
-/* stats.c - what the mount and its job have done so far, as JSON */
+/* stats.c - report the statistics of the mount and its job as JSON */
 #include "link.h"
 #include "text.h"
 
@@ -11,8 +11,7 @@ static json_int_t counted(const atomic_uint_least64_t *count)
     return (json_int_t)atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* Adds why no job serves. The text may come from mpirun, so bytes that JSON cannot hold are
- * replaced. */
+/* Adds the reason why no job serves. mpirun's text may contain bytes that JSON cannot hold. */
 static void add_reason(json_t *stats, const struct limefs_job *job)
 {
     char reason[200];

@@ -1,4 +1,4 @@
-/* store.c - writes gathered into extents for the job, and synced by it */
+/* store.c - gather writes into extents, which the job writes and syncs */
 #define _GNU_SOURCE
 #include "store.h"
 #include "caller.h"
@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 enum {
-    SMALL = 64 * 1024, /* many smaller writes are no stream */
-    SYNCS_AT_ONCE = 8, /* a job has something else to do, too */
+    SMALL = 64 * 1024, /* bytes; smaller writes do not make a stream */
+    SYNCS_AT_ONCE = 8, /* leave room for other requests */
 };
 
-/* A slot that no bytes have come to for so long is taken for another stream. */
+/* A parcel that receives no bytes for this time may be taken for another stream. */
 static const double idle_seconds = 1;
 
 static char *bytes_of(const struct limefs_job *job, const struct limefs_parcel *parcel)
@@ -23,9 +23,9 @@ static char *bytes_of(const struct limefs_job *job, const struct limefs_parcel *
     return job->window.data + slot * job->forward.extent + parcel->from % job->forward.extent;
 }
 
-/* ---- by the daemon itself ---- */
+/* ---- writes by the daemon ---- */
 
-/* Out of the slot; without the job's lock. */
+/* Writes the parcel's bytes to the container. Call it without the job's lock. */
 static int write_out(const struct limefs_job *job, const struct limefs_parcel *parcel)
 {
     const char *bytes = bytes_of(job, parcel);
@@ -39,9 +39,8 @@ static int write_out(const struct limefs_job *job, const struct limefs_parcel *p
     return 0;
 }
 
-/* Its bytes are in the container, as well as they can be. Only now are they something to be
- * synced: who wrote them has said so before, and a sync that came in between has not met them.
- */
+/* Empties the parcel: its bytes are in the container, or their write has failed. Sets
+ * `unsynced`, because a sync since they were gathered may have cleared it without them. */
 static void empty(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     parcel->written->unsynced = true;
@@ -49,7 +48,7 @@ static void empty(struct limefs_job *job, struct limefs_parcel *parcel)
     limefs_job_change_end(job, parcel->written->view, &parcel->change);
 }
 
-/* What nobody waits for is found by the next sync. */
+/* Writes the parcel locally, without the lock. The next flush or sync returns the error. */
 static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     parcel->state = LIMEFS_PARCEL_LOCAL;
@@ -64,7 +63,7 @@ static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
     pthread_cond_broadcast(&job->changed);
 }
 
-/* ---- by the job ---- */
+/* ---- writes by the job ---- */
 
 static void send_store(struct limefs_job *job, unsigned parcel,
                        const struct limefs_job_file *file, uint64_t offset, uint64_t bytes)
@@ -116,7 +115,7 @@ int limefs_job_stored(struct limefs_job *job, unsigned index, struct limejob_pac
     if (file && file->loads)
         file->loads--;
     if (err) {
-        parcel->state = LIMEFS_PARCEL_FAILED; /* to be tried once more, by ourselves */
+        parcel->state = LIMEFS_PARCEL_FAILED; /* the daemon will write it */
         return 0;
     }
     job->stored_bytes += parcel->to - parcel->from;
@@ -124,7 +123,7 @@ int limefs_job_stored(struct limefs_job *job, unsigned index, struct limejob_pac
     return 0;
 }
 
-/* For a parcel that others have in hand: they look whether somebody does. */
+/* Waits for a parcel that other threads use. They check the count before they wake threads. */
 static void wait_to_settle(struct limefs_job *job)
 {
     job->settling++;
@@ -132,7 +131,6 @@ static void wait_to_settle(struct limefs_job *job)
     job->settling--;
 }
 
-/* The job has gone; its window goes next. */
 void limefs_store_rescue(struct limefs_job *job)
 {
     for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
@@ -144,14 +142,14 @@ void limefs_store_rescue(struct limefs_job *job)
     }
 }
 
-/* ---- parcels ---- */
+/* ---- parcels (write buffers) ---- */
 
 static bool is_open(const struct limefs_job *job)
 {
     return job->state == LIMEFS_JOB_SERVING && !job->broken;
 }
 
-/* One that has bytes of the range, or might get some. */
+/* Returns a parcel that has bytes of the range or may receive some. */
 static struct limefs_parcel *overlapping(struct limefs_job *job,
                                          const struct limefs_job_view *written, uint64_t from,
                                          uint64_t to)
@@ -164,7 +162,7 @@ static struct limefs_parcel *overlapping(struct limefs_job *job,
     return NULL;
 }
 
-/* Until its bytes are in the container. */
+/* Waits until the parcel's bytes are in the container. */
 static void settle(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     while (parcel->holds || parcel->state == LIMEFS_PARCEL_SENT ||
@@ -174,7 +172,7 @@ static void settle(struct limefs_job *job, struct limefs_parcel *parcel)
         finish_locally(job, parcel);
 }
 
-/* The one whose stream has stopped first. */
+/* Returns the parcel whose stream stopped first, at least idle_seconds ago. */
 static struct limefs_parcel *idle(struct limefs_job *job)
 {
     struct limefs_parcel *found = NULL;
@@ -187,7 +185,7 @@ static struct limefs_parcel *idle(struct limefs_job *job)
     return found;
 }
 
-/* An empty one, waited for while the job has all of them; NULL: there will be none. */
+/* Returns an empty parcel, waiting while the job writes all; NULL: none will become empty. */
 static struct limefs_parcel *take(struct limefs_job *job)
 {
     while (is_open(job)) {
@@ -212,16 +210,17 @@ static struct limefs_parcel *take(struct limefs_job *job)
     return NULL;
 }
 
-/* ---- put ---- */
+/* ---- gather writes ---- */
 
-/* Requests of one stream come in any order: some wait here, and others overtake them. Small
- * ones make no stream, but belong to one. */
+/* Adds a write to the stream. Returns true if the stream is long enough for the job. Requests
+ * of a stream come in any order, because some wait here and others overtake them. Small
+ * requests do not make a stream, but may belong to one. */
 static bool follows(const struct limefs_job *job, struct limefs_run *run, size_t n, uint64_t at)
 {
     uint64_t apart = at > run->next ? at - run->next : run->next - at;
     if (run->next == 0 || apart > job->parcel_count * job->forward.extent)
         *run = (struct limefs_run){.begin = at, .next = at};
-    else if (at == run->begin) /* once more */
+    else if (at == run->begin) /* a new pass */
         run->passed.count = 0;
     else if (run->begin > at)
         run->begin = at;
@@ -232,7 +231,7 @@ static bool follows(const struct limefs_job *job, struct limefs_run *run, size_t
     return run->bytes >= job->fs->options.forward_from;
 }
 
-/* Into the parcel that the range lies in. The lock is let go while bytes are copied. */
+/* Copies bytes into their parcel, with the lock released. Sends out a full parcel. */
 static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const char *buf,
                  size_t n, uint64_t at)
 {
@@ -245,13 +244,13 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
     if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->holds == 0 &&
         limefs_spans_cover(&parcel->there, parcel->from, parcel->to))
         send_out(job, parcel);
-    /* Who waits for a parcel that is being written has no use for this one. */
+    /* A thread that waits for an empty parcel cannot use this one, unless it has failed. */
     if (parcel->holds == 0 && (job->settling || parcel->state == LIMEFS_PARCEL_FAILED))
         pthread_cond_broadcast(&job->changed);
 }
 
-/* The job has the container open for writing; it is soon done, or never. One that is just being
- * closed, as another file or because nobody wrote for a while, is opened next. */
+/* Waits until the job has opened the container for writing, or has refused to. A file that is
+ * just being closed, because it moved or was not used, is opened again. */
 static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
 {
     struct limefs_job_file *file = NULL;
@@ -261,7 +260,7 @@ static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
     return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }
 
-/* Bytes [from, to) that lie before or behind those for which it is made are not its own. */
+/* Excludes bytes [from, to) from the parcel, if they are before or behind its first bytes. */
 static void leave(struct limefs_parcel *parcel, uint64_t from, uint64_t to)
 {
     const struct limefs_span *first = parcel->there.span;
@@ -271,8 +270,8 @@ static void leave(struct limefs_parcel *parcel, uint64_t from, uint64_t to)
         parcel->to = from;
 }
 
-/* No two parcels have bytes of one range: which of them came last would be forgotten.
- * Nor does one wait for bytes that did not go into a parcel. */
+/* Ensures that no two parcels have bytes of one range, because the order of their writes would
+ * be lost; and that no parcel waits for bytes that were written directly. */
 static void keep_apart(struct limefs_job *job, struct limefs_parcel *parcel,
                        const struct limefs_run *run)
 {
@@ -289,12 +288,12 @@ static void pass(struct limefs_run *run, uint64_t from, uint64_t to)
 {
     if (limefs_spans_add(&run->passed, from, to))
         return;
-    run->passed.count = 0; /* the older ones are behind the stream */
+    run->passed.count = 0; /* older ones are behind the stream */
     limefs_spans_add(&run->passed, from, to);
 }
 
-/* Into a parcel that takes these bytes. False: nothing that is gathered, or that a job might
- * still write, is in their way. */
+/* Copies the bytes into a parcel that accepts them. Returns false if no gathered bytes, and no
+ * late write of a lost job, are in their way. */
 static bool join(struct limefs_job *job, struct limefs_job_view *written, const char *buf,
                  size_t n, uint64_t at)
 {
@@ -314,12 +313,12 @@ static bool join(struct limefs_job *job, struct limefs_job_view *written, const 
     }
 }
 
-/* An empty one becomes that of the extent which these bytes are in, and takes them. */
+/* Makes an empty parcel that of the extent with these bytes, and copies them into it. */
 static void begin(struct limefs_job *job, struct limefs_parcel *parcel,
                   struct limefs_job_view *written, const struct limefs_run *run,
                   const char *buf, size_t n, uint64_t at)
 {
-    /* By now the run may be another one, that begins elsewhere. */
+    /* The run may have changed in the meantime, and begin elsewhere. */
     uint64_t extent = job->forward.extent, first = at / extent * extent;
     *parcel = (struct limefs_parcel){
         .state = LIMEFS_PARCEL_FILLING,
@@ -338,8 +337,8 @@ static void begin(struct limefs_job *job, struct limefs_parcel *parcel,
     fill(job, parcel, buf, n, at);
 }
 
-/* The part of a request that lies within one extent. True: it was taken. False: it can be
- * written, if that is done before the lock is let go for anything else. */
+/* Gathers the part of a request within one extent. Returns true if the bytes were taken, false
+ * if the caller may write them before it releases the lock for anything else. */
 static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
                      const struct limefs_run *run, const char *buf, size_t n, uint64_t at)
 {
@@ -347,8 +346,8 @@ static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
         struct limefs_parcel *parcel = NULL;
         if (run && is_ready(job, written->view) && !overlapping(job, written, at, at + n))
             parcel = take(job);
-        /* While we waited, for the job and then for a parcel, one may have been made, or the
-         * job given up, with these bytes in hand. */
+        /* While this thread waited, another one may have made a parcel with these bytes, or a
+         * lost job may have kept them. */
         if (overlapping(job, written, at, at + n) ||
             limefs_job_is_dreaded(job, written->view->id, at, at + n))
             continue;
@@ -404,7 +403,7 @@ int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint6
     return err;
 }
 
-/* ---- what ranks have written is brought to the disk by them ---- */
+/* ---- sync by the ranks ---- */
 
 static bool is_still_open(const struct limefs_job *job, uint64_t connection)
 {
@@ -425,7 +424,7 @@ static void unlink_sync(struct limefs_job *job, const struct limefs_job_sync *sy
     while (*at != sync)
         at = &(*at)->next;
     *at = sync->next;
-    pthread_cond_broadcast(&job->changed); /* there is room for another one */
+    pthread_cond_broadcast(&job->changed); /* there is room for another sync */
 }
 
 static void send_sync(struct limefs_job *job, const struct limefs_job_file *file,
@@ -437,8 +436,8 @@ static void send_sync(struct limefs_job *job, const struct limefs_job_file *file
     limefs_job_send(job, &packet);
 }
 
-/* All ranks; waits until there is room for one more, and for the reply: true, and what it says.
- * The job may go before. */
+/* Makes all ranks sync. Waits for room for the request, and for the reply. Returns true and the
+ * reply's code, or false if the job has gone. */
 static bool ask_to_sync(struct limefs_job *job, struct limefs_job_file *file,
                         uint64_t connection, int *code)
 {
@@ -461,14 +460,14 @@ static bool ask_to_sync(struct limefs_job *job, struct limefs_job_file *file,
     return sync.done;
 }
 
-/* The same until it was done, or has failed: who is told that the job has too much to do asks
- * once more after another reply. */
+/* Repeats the request until it was done or has failed; if the job is busy, after another reply.
+ * Sets *elsewhere if ranks on other hosts may not have synced. */
 static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool *elsewhere)
 {
     uint64_t connection = job->connections;
     bool others = job->greeting.hosts > 1, done;
     int code = 0;
-    file->syncs++; /* until then it stays open */
+    file->syncs++; /* the file stays open in the meantime */
     file->loads++;
     while ((done = ask_to_sync(job, file, connection, &code)) && code == -EAGAIN &&
            is_still_open(job, connection)) {
@@ -480,9 +479,9 @@ static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool
         file->syncs--;
         file->loads--;
     }
-    /* It may have gone before it was asked once more; or it is about to, and did nothing. */
+    /* The job may have gone before the retry, or be shutting down: then it synced nothing. */
     done = done && code != -EAGAIN && code != -ESHUTDOWN;
-    /* What ranks of this host have written is in this host's hands. */
+    /* The caller's fsync() covers what ranks of this host have written. */
     *elsewhere = *elsewhere || (!done && others);
     return done ? code : 0;
 }
@@ -501,7 +500,8 @@ int limefs_store_sync(struct limefs *fs, struct limefs_job_view *written)
     int met = 0;
     if (file && (file->unsynced || file->syncs))
         met = sync_ranks(job, file, &elsewhere);
-    elsewhere = limefs_view_take_loss(fs, written->view) || elsewhere; /* once, by now */
+    /* Consume the noted loss in any case, so that it is reported once. */
+    elsewhere = limefs_view_take_loss(fs, written->view) || elsewhere;
     if (elsewhere)
         met = -EIO;
     limefs_unlock(&job->lock);
@@ -519,7 +519,7 @@ int limefs_job_synced(struct limefs_job *job, unsigned number, struct limejob_pa
     int code = limejob_get_code(reply, NULL, 0);
     for (struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
         if (sync->tag == number) {
-            /* Nobody else is told to try again, who has written something. */
+            /* A retry needs another reply: if none is to come, the sync has failed. */
             sync->code = code == -EAGAIN && !limefs_job_has_too_much(job, code) ? -EIO : code;
             sync->done = true;
             job->synced_from = sync->since;

@@ -1,9 +1,9 @@
 /*
- * holders.c - whether a descriptor that is closed was the last one
+ * holders.c - check whether a descriptor that is closed was the last one of an open file
  *
- * The kernel tells of each descriptor of an open file that is closed, not whether there are
- * others: a shell's `>file` has closed one before its command writes anything. /proc shows
- * those of the processes that we may look at, and asks nobody.
+ * The kernel reports each descriptor that is closed, but not whether others remain: for `>file`
+ * a shell closes one before its command writes anything. /proc shows the descriptors of the
+ * processes that the daemon may inspect, without a request to the mount.
  */
 #define _GNU_SOURCE
 #include "writing.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 struct wanted {
-    const char *mountpoint; /* NULL: not known */
+    const char *mountpoint; /* NULL: unknown */
     const struct limefile_index *index;
     uint64_t ordinal;
     unsigned long long inode;
@@ -34,7 +34,7 @@ static bool is_name(const struct wanted *wanted, const char *path)
            record.ordinal == wanted->ordinal;
 }
 
-/* By what fdinfo says; Linux before 5.14 does not tell the inode. */
+/* Compares flags and inode in fdinfo, which has the inode since Linux 5.14. */
 static bool is_writer(const struct wanted *wanted, int info)
 {
     char text[512];
@@ -111,7 +111,7 @@ bool limefs_record_is_held(struct limefs *fs, struct limefs_view *view, uint64_t
     bool held = false;
     if (limefile_index_get(index, ordinal, &record) == 0) {
         st = limefs_view_stat(fs, view);
-        limefs_own_begin(); /* whoever else has it open may be another user */
+        limefs_own_begin(); /* it may be open in another user's process */
         ino_t inode = limefs_shown_record(fs, &st, ordinal);
         held = is_held(&(struct wanted){fs->mountpoint, index, ordinal, inode});
         limefs_own_end();

@@ -1,4 +1,4 @@
-/* record.c - records appended, removed, replaced, and given another header or length */
+/* record.c - append, remove and replace records, and change their headers and lengths */
 #define _GNU_SOURCE
 #include "caller.h"
 #include "descriptor.h"
@@ -17,17 +17,17 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE_S = 2, /* for a record that was closed, but whose release has not come yet */
+    PATIENCE_S = 2, /* for the release of a record that was closed */
 };
 
-/* ---- the last record in the index ---- */
+/* ---- the last record ---- */
 
 int limefs_writer_commit(struct limefs_writer *writer)
 {
     struct limefile_last last;
     int err = limefile_editor_last(writer->editor, &last);
     if (!err)
-        err = limefs_writer_sync_store(writer); /* before its length says that it is there */
+        err = limefs_writer_sync_store(writer); /* the data before their length */
     if (!err)
         err = limefs_last_error(&writer->last);
     if (!err)
@@ -38,7 +38,7 @@ int limefs_writer_commit(struct limefs_writer *writer)
     return limefs_writer_show_last(writer);
 }
 
-/* *gone: it is, though after an error perhaps not once the power fails. */
+/* Removes the last record. After an error with *gone set, a power failure may bring it back. */
 static int take_away(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
 {
     struct limefile_last last;
@@ -114,7 +114,7 @@ int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefi
     return err;
 }
 
-/* Each user of a target is one of the writer, and holds the view. */
+/* Each user of a target is also a user of the writer, and holds the snapshot. */
 int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
                          struct limefs_target **out)
 {
@@ -129,13 +129,13 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
         target->next = writer->targets;
         writer->targets = target;
     }
-    writer->users++; /* the caller is one */
+    writer->users++; /* not the first: the caller is a user */
     limefs_view_hold(writer->fs, writer->view);
     *out = target;
     return 0;
 }
 
-/* ---- waiting for a release ---- */
+/* ---- wait for a release ---- */
 
 static bool is_settled(const struct limefs_writer *writer, uint64_t ordinal)
 {
@@ -146,7 +146,7 @@ static bool is_settled(const struct limefs_writer *writer, uint64_t ordinal)
     return last.committed && !limefs_last_is_growing(&writer->last);
 }
 
-/* Nor is it an empty one that somebody has open to fill it. */
+/* Returns true if the last record is settled, and not an empty one that will be filled. */
 static bool is_complete(const struct limefs_writer *writer, uint64_t ordinal)
 {
     struct limefile_last last;
@@ -160,8 +160,8 @@ static bool is_closed(const struct limefs_writer *writer, uint64_t ordinal)
     return !limefs_writer_target(writer, ordinal);
 }
 
-/* A file that was closed is so for us when its release comes, soon after; one thread would keep
- * it out. */
+/* Waits for the release of a file, which comes soon after its close. A single thread cannot
+ * wait: it must receive the release. */
 static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
                        bool (*holds)(const struct limefs_writer *, uint64_t))
 {
@@ -176,8 +176,9 @@ static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
     return holds(writer, ordinal);
 }
 
-/* The last record is finished, soon; else -EBUSY, or why it can be neither finished nor taken
- * away, and a line in the log. The lock is let go meanwhile. */
+/* Waits a short time until the last record is finished. Otherwise returns -EBUSY, or why it
+ * can be neither finished nor removed, after a line in the log. Releases the lock in the
+ * meantime. */
 static int finish_last(struct limefs_writer *writer, const char *action,
                        bool (*holds)(const struct limefs_writer *, uint64_t))
 {
@@ -204,14 +205,14 @@ int limefs_writer_make_ready(struct limefs_writer *writer)
         limefs_last_is_growing(&writer->last) && !limefs_last_error(&writer->last)) {
         err = limefs_writer_flush_store(writer);
         if (!err)
-            err = limefs_writer_commit(writer); /* it may go on growing afterwards */
+            err = limefs_writer_commit(writer); /* it may continue to grow */
     }
     return err ? err : finish_last(writer, "write the container anew", is_settled);
 }
 
-/* ---- appended ---- */
+/* ---- append ---- */
 
-/* The type that a new file's name stands for; -errno with a line in the log. */
+/* Gets the type that a new file's name stands for. Returns 0, or -errno after a log line. */
 static int type_of_name(struct limefs_writer *writer, const char *name, char *type,
                         size_t *type_len)
 {
@@ -248,7 +249,7 @@ static int type_of_name(struct limefs_writer *writer, const char *name, char *ty
     return err;
 }
 
-/* Said once, when the record gets it. */
+/* Warns of a type that is not printable ASCII, once, when the record gets it. */
 static void judge_type(const struct limefs_writer *writer, uint64_t ordinal, const char *type,
                        size_t len)
 {
@@ -284,7 +285,7 @@ static int append_record(struct limefs_writer *writer, const char *name)
     if (err)
         return err == LIMEFILE_E_TYPE ? -EINVAL : err;
     writer->length = 0;
-    limefs_last_settles(&writer->last); /* what the record before has met is past */
+    limefs_last_settles(&writer->last); /* forget errors of the record before */
     limefs_last_grows(&writer->last);
     limefile_editor_last(writer->editor, &last);
     err = limefs_writer_show_last(writer);
@@ -328,10 +329,10 @@ bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
     return fresh;
 }
 
-/* ---- removed ---- */
+/* ---- remove ---- */
 
-/* Others come in while a release is waited for; with it a record that was not finished goes,
- * and another one may have its number by then. */
+/* Waits for the file's release, without the lock. The release may discard an unfinished record,
+ * and another record may get its number. */
 static int remove_last(struct limefs_writer *writer, const struct limefile_last *last)
 {
     struct limefs *fs = writer->fs;
@@ -379,9 +380,9 @@ int limefs_record_remove(struct limefs *fs, struct limefs_view *view, const char
     return err;
 }
 
-/* ---- another type, or other flags ---- */
+/* ---- change the type or the flags ---- */
 
-/* After a change of headers: the last record may be one that no scan finds. */
+/* Updates the snapshot after a change of headers. A scan may not find the last record. */
 static int show_all(struct limefs_writer *writer)
 {
     struct limefile_last last;
@@ -403,7 +404,7 @@ static int set_type(struct limefs_writer *writer, const struct limefile_record *
     return err == LIMEFILE_E_TYPE ? -EINVAL : err;
 }
 
-/* Whether a message begins with the record of that ordinal. */
+/* Sets whether a message begins with the record of that ordinal. */
 static int set_beginning(struct limefs_writer *writer, uint64_t ordinal, bool begins)
 {
     struct limefile_last last;
@@ -412,7 +413,7 @@ static int set_beginning(struct limefs_writer *writer, uint64_t ordinal, bool be
     int err = 0;
     if (limefile_index_get(index, ordinal - 1, &before) != 0 ||
         limefile_index_get(index, ordinal, &record) != 0)
-        err = begins ? 0 : -EINVAL; /* the ends of the container are those of messages */
+        err = begins ? 0 : -EINVAL; /* the container's ends are also ends of messages */
     else if (limefs_writer_is_last(writer, ordinal, &last))
         err = limefile_append_message(writer->editor, begins);
     else
@@ -455,7 +456,7 @@ int limefs_record_set(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     return err;
 }
 
-/* ---- inner records that are replaced: collected in a file without a name ---- */
+/* ---- replace inner records: data staged in a shadow file without a name ---- */
 
 static int create_nameless(int folder)
 {
@@ -471,8 +472,8 @@ static int create_nameless(int folder)
     return fd < 0 ? -errno : fd;
 }
 
-/* Of the container's owner, as if the bytes were in it already; also where who writes may make
- * no files in its folder. */
+/* Creates a shadow file with the container's owner, as if the bytes were in the container
+ * already; even if the caller may not create files in the directory. */
 static int nameless(const struct limefs_writer *writer)
 {
     struct stat st;
@@ -533,9 +534,9 @@ static int resize_aside(struct limefs_target *target, uint64_t bytes)
     return 0;
 }
 
-/* ---- put into the container ---- */
+/* ---- put the staged data into the container ---- */
 
-/* The new file is the container, whatever fails. */
+/* Makes the new file the container, which it is even after an error. */
 static int move_to(struct limefs_writer *writer, int fd)
 {
     int err = dup3(fd, writer->shared.fd, O_CLOEXEC) < 0 ? -errno : 0;
@@ -558,7 +559,7 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
     if (limefile_editor_last(writer->editor, &last) == 0 &&
         (!last.committed || limefs_last_is_growing(&writer->last)))
         return -EBUSY;
-    int err = limefs_writer_sync_store(writer); /* by ranks elsewhere, before it is read here */
+    int err = limefs_writer_sync_store(writer); /* this host will read what ranks wrote */
     if (err)
         return err;
     limefs_own_begin();
@@ -610,17 +611,17 @@ int limefs_aside_finish(struct limefs_target *target)
     if (err)
         return err;
     limefs_collected_puts(&target->collected);
-    limefs_own_begin(); /* who was let set them has gone, perhaps */
+    limefs_own_begin(); /* permission was checked when they were set */
     limefs_times_set(target->writer->fs, target->writer->view, target->times);
     limefs_own_end();
     forget_times(target);
     return 0;
 }
 
-/* ---- another length ---- */
+/* ---- change the length ---- */
 
-/* A write behind the end that has failed may have left a part of it there: the kernel then asks
- * for the length that the record has. */
+/* A failed write behind the end may have left bytes there: the kernel then requests the length
+ * that the record has. */
 static int resize_end(struct limefs_writer *writer, uint64_t bytes)
 {
     struct limefile_last last;
@@ -644,7 +645,7 @@ static int resize_last(struct limefs_writer *writer, uint64_t bytes)
     if (!err)
         writer->length = bytes;
     limefs_job_changed(writer->fs, writer->view, &change);
-    if (err) { /* it may be done all the same, but for what comes behind it */
+    if (err) { /* the record may have the new length anyway */
         limefile_editor_last(writer->editor, &last);
         if (last.committed && !limefs_last_is_growing(&writer->last) &&
             writer->length != last.bytes) {
@@ -655,12 +656,14 @@ static int resize_last(struct limefs_writer *writer, uint64_t bytes)
     }
     limefs_sync_due(&writer->shared);
     limefile_editor_last(writer->editor, &last);
+    /* If it was empty before, the kernel may have sent this after a failure: the gap remains.
+     */
     limefs_last_cut(&writer->last, !last.committed || last.bytes != bytes,
-                    bytes == 0 && before != 0); /* else it may be the kernel, after a failure */
+                    bytes == 0 && before != 0);
     return limefs_writer_show_last(writer);
 }
 
-/* Nobody has it open: at once. */
+/* Changes the length of a record that is not open, at once. */
 static int rewrite_closed(struct limefs_writer *writer, const struct limefile_record *record,
                           uint64_t bytes)
 {
@@ -710,7 +713,7 @@ int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t o
         err = limefs_writer_resize(writer, ordinal, bytes, emptied);
     if (!err && closed && limefs_writer_is_last(writer, ordinal, &last) &&
         limefs_last_is_growing(&writer->last))
-        err = limefs_writer_commit(writer); /* nobody will close it */
+        err = limefs_writer_commit(writer); /* no close will follow */
     limefs_writer_leave(writer);
     return err == LIMEFILE_E_LENGTH ? -EFBIG : err;
 }

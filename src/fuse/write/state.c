@@ -1,10 +1,10 @@
-/* state.c - the steps between the states of what is written to */
+/* state.c - the transitions between the states of what is written to */
 #include "state.h"
 #include "lock.h"
 
 #define TO(state) (1U << LIMEFS_##state)
 
-/* From each state, to which. */
+/* For each state, the states that may follow. */
 struct rules {
     const char *broken;
     unsigned may[6];
@@ -30,7 +30,7 @@ static const struct rules last_rules = {
         [LIMEFS_LAST_SETTLED] = TO(LAST_SETTLED) | TO(LAST_GROWING) | TO(LAST_REFUSED),
         [LIMEFS_LAST_GROWING] = TO(LAST_GROWING) | TO(LAST_SETTLED) | TO(LAST_BROKEN),
         [LIMEFS_LAST_BROKEN] = ALL,
-        [LIMEFS_LAST_REFUSED] = ALL, /* by cutting alone */
+        [LIMEFS_LAST_REFUSED] = ALL, /* only when it is cut */
     },
 };
 
@@ -54,7 +54,7 @@ static void step(const struct rules *rules, atomic_int *is, int to)
         limefs_broken(rules->broken);
 }
 
-/* Several may fail at once, while others write: the last error stays. */
+/* Several writes may fail at once, while others continue: the last error stays. */
 static void fail(atomic_int *is, atomic_int *error, int err, const unsigned char *to)
 {
     int was = *is;
@@ -130,7 +130,8 @@ void limefs_last_fails(struct limefs_last *last, int err, bool beyond)
         [LIMEFS_LAST_BROKEN] = LIMEFS_LAST_BROKEN,
         [LIMEFS_LAST_REFUSED] = LIMEFS_LAST_REFUSED,
     };
-    if (beyond || limefs_last_is_growing(last)) /* else what is committed is told, and good */
+    /* Otherwise the committed record has no gap; the failed write reports its error. */
+    if (beyond || limefs_last_is_growing(last))
         fail(&last->is, &last->error, err, to);
 }
 
@@ -146,7 +147,7 @@ int limefs_last_error(const struct limefs_last *last)
     return is == LIMEFS_LAST_BROKEN || is == LIMEFS_LAST_REFUSED ? last->error : 0;
 }
 
-/* ---- a record that is collected ---- */
+/* ---- a record with staged data ---- */
 
 void limefs_collected_begins(struct limefs_collected *collected, uint64_t bytes, bool emptied)
 {
@@ -215,7 +216,7 @@ int limefs_collected_error(const struct limefs_collected *collected)
     return is == LIMEFS_COLLECTED_REFUSED || is == LIMEFS_COLLECTED_GAP ? collected->error : 0;
 }
 
-/* ---- what is not on the disk ---- */
+/* ---- unsynced data ---- */
 
 void limefs_sync_due(struct limefs_job_view *view)
 {
@@ -224,7 +225,7 @@ void limefs_sync_due(struct limefs_job_view *view)
 
 bool limefs_sync_begins(struct limefs_job_view *view)
 {
-    bool others = view->syncing++ > 0; /* which may have taken the mark, and not be through */
+    bool others = view->syncing++ > 0; /* one of them may have cleared the mark */
     return atomic_exchange(&view->unsynced, false) || others;
 }
 

@@ -1,9 +1,9 @@
 /*
- * state.h - what a container that is written to, its last record, and a record that is
- * collected beside it are in.
+ * state.h - the states of a container that is written to, of its last record, and of a record
+ * whose new data are staged in a shadow file.
  *
- * Nothing else assigns these states. A step that no line here allows ends a daemon that was
- * built with LOCKS=1.
+ * No other code assigns these states. A transition that is not listed here ends a daemon that
+ * was built with LOCKS=1.
  */
 #ifndef LIMEFS_STATE_H
 #define LIMEFS_STATE_H
@@ -14,34 +14,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ---- the container; changed with the writer's lock alone ---- */
+/* ---- the container; changed with the writer's lock held exclusively ---- */
 
 enum limefs_container_state {
-    LIMEFS_CONTAINER_CLOSED, /* nobody uses it, or it could not be opened      -> OPEN */
-    LIMEFS_CONTAINER_OPEN,   /* locked; view and editor have what it holds     -> BEHIND, CLOSED
-                              */
-    LIMEFS_CONTAINER_BEHIND, /* written anew, and could not be indexed yet     -> OPEN, LEFT */
-    LIMEFS_CONTAINER_LEFT,   /* closed so: another view shows it, this one never again */
+    LIMEFS_CONTAINER_CLOSED, /* no users, or it could not be opened    -> OPEN */
+    LIMEFS_CONTAINER_OPEN,   /* locked; snapshot and editor up to date -> BEHIND, CLOSED */
+    LIMEFS_CONTAINER_BEHIND, /* rewritten, and not indexed again yet   -> OPEN, LEFT */
+    LIMEFS_CONTAINER_LEFT,   /* closed in BEHIND: another snapshot shows it, never this one */
 };
 
 struct limefs_container {
     atomic_int is; /* enum limefs_container_state */
 };
 
-void limefs_container_opened(struct limefs_container *); /* or caught up with */
+void limefs_container_opened(struct limefs_container *); /* also after it was BEHIND */
 void limefs_container_rewritten(struct limefs_container *);
-void limefs_container_closed(struct limefs_container *); /* in CLOSED, too */
+void limefs_container_closed(struct limefs_container *); /* allowed in CLOSED, too */
 bool limefs_container_is_behind(const struct limefs_container *);
 bool limefs_container_is_left(const struct limefs_container *);
 
-/* ---- its last record; with the lock alone, but for limefs_last_fails() ---- */
+/* ---- its last record; call with the lock held exclusively, except limefs_last_fails() ---- */
 
 enum limefs_last_state {
-    LIMEFS_LAST_SETTLED, /* committed, or there is none                -> GROWING, REFUSED */
-    LIMEFS_LAST_GROWING, /* not committed yet, or longer than that     -> SETTLED, BROKEN */
-    LIMEFS_LAST_BROKEN,  /* so, and it has a gap: it is not committed  -> all, when it is cut */
-    LIMEFS_LAST_REFUSED, /* committed, and what was to be behind its end is not: nothing more is
-                          * written, which would hide the gap      -> SETTLED; all, when cut */
+    LIMEFS_LAST_SETTLED, /* committed, or no last record           -> GROWING, REFUSED */
+    LIMEFS_LAST_GROWING, /* not committed yet, or longer than that -> SETTLED, BROKEN */
+    LIMEFS_LAST_BROKEN,  /* growing with a gap: not committed      -> all, when it is cut */
+    LIMEFS_LAST_REFUSED, /* committed; a write behind its end failed, and later ones must fail:
+                            they would hide the gap -> SETTLED; all, when cut */
 };
 
 struct limefs_last {
@@ -49,32 +48,31 @@ struct limefs_last {
     atomic_int error; /* in BROKEN and REFUSED */
 };
 
-/* Another record is the last, or it was read anew, or its last user has gone. From any state.
- */
+/* From any state: another record is the last, it was indexed again, or its last user has
+ * gone. */
 void limefs_last_settles(struct limefs_last *);
 void limefs_last_grows(struct limefs_last *);   /* from SETTLED */
 void limefs_last_commits(struct limefs_last *); /* from GROWING */
 
-/* It has another length. `grows`: which is not committed; `emptied`: no gap is left. */
+/* The length was changed. `grows`: and is not committed; `emptied`: no gap remains. */
 void limefs_last_cut(struct limefs_last *, bool grows, bool emptied);
 
-/* What was written is not there. `beyond`: behind the committed end. The lock in any way. */
+/* A write failed. `beyond`: behind the committed end. Call it with the lock in any mode. */
 void limefs_last_fails(struct limefs_last *, int err, bool beyond);
 
-bool limefs_last_is_growing(const struct limefs_last *); /* BROKEN, too */
-int limefs_last_error(const struct limefs_last *);       /* 0, or why it has a gap */
+bool limefs_last_is_growing(const struct limefs_last *); /* also in BROKEN */
+int limefs_last_error(const struct limefs_last *);       /* 0, or the reason of a gap */
 
-/* ---- a record that is collected, once it is emptied or another length is set; with the lock
- * alone, but for _wrote() and _fails() ---- */
+/* ---- staged data of a record that was emptied or gets another length; call with the lock held
+ * exclusively, except _wrote() and _fails() ---- */
 
 enum limefs_collected_state {
-    LIMEFS_COLLECTED_NONE, /* written where it is              -> EMPTIED, WRITTEN, REFUSED */
-    LIMEFS_COLLECTED_REFUSED, /* so; it was to grow, and could not      -> EMPTIED, WRITTEN, GAP
-                               */
-    LIMEFS_COLLECTED_EMPTIED, /* somebody is about to write             -> WRITTEN, PUT, GAP */
-    LIMEFS_COLLECTED_WRITTEN, /* the container has other data           -> PUT, GAP */
-    LIMEFS_COLLECTED_PUT,     /* the container has the same             -> WRITTEN, GAP */
-    LIMEFS_COLLECTED_GAP, /* not what was written, and never put    -> WRITTEN, when emptied */
+    LIMEFS_COLLECTED_NONE,    /* not staged, written in place    -> EMPTIED, WRITTEN, REFUSED */
+    LIMEFS_COLLECTED_REFUSED, /* not staged; its growth failed   -> EMPTIED, WRITTEN, GAP */
+    LIMEFS_COLLECTED_EMPTIED, /* empty; a write will follow      -> WRITTEN, PUT, GAP */
+    LIMEFS_COLLECTED_WRITTEN, /* the container has other data    -> PUT, GAP */
+    LIMEFS_COLLECTED_PUT,     /* the container has the same data -> WRITTEN, GAP */
+    LIMEFS_COLLECTED_GAP,     /* a write failed; never put       -> WRITTEN, when emptied */
 };
 
 struct limefs_collected {
@@ -82,27 +80,26 @@ struct limefs_collected {
     atomic_int error;
 };
 
-/* It is `bytes` long then. */
+/* Starts to stage a record, which is `bytes` long then. */
 void limefs_collected_begins(struct limefs_collected *, uint64_t bytes, bool emptied);
 void limefs_collected_wrote(struct limefs_collected *);
 void limefs_collected_cut(struct limefs_collected *, uint64_t before, uint64_t bytes);
 void limefs_collected_puts(struct limefs_collected *); /* from EMPTIED and WRITTEN */
 void limefs_collected_fails(struct limefs_collected *, int err, bool beyond);
 
-bool limefs_collected_is(
-    const struct limefs_collected *); /* there is a file: EMPTIED ... GAP */
-bool limefs_collected_is_news(
-    const struct limefs_collected *); /* which the container has not */
+bool limefs_collected_is(const struct limefs_collected *); /* has a file: EMPTIED ... GAP */
+bool limefs_collected_is_news(const struct limefs_collected *);  /* not in the container */
 bool limefs_collected_is_empty(const struct limefs_collected *); /* EMPTIED */
-int limefs_collected_error(const struct limefs_collected *); /* of REFUSED and GAP; else 0 */
+int limefs_collected_error(const struct limefs_collected *); /* in REFUSED and GAP; else 0 */
 
-/* ---- what is not on the disk; the lock in any way ---- */
+/* ---- unsynced data; call with the lock held in any mode ---- */
 
-/* After bytes were written, not before: somebody may just have synced what there was. (Of what
- * is gathered for the job, the store says it once more when it is in the container.) */
+/* Call it after bytes were written: a sync at the same time may not include them. (For gathered
+ * bytes, the store notes it again when they are in the container.) */
 void limefs_sync_due(struct limefs_job_view *);
 
-/* False: all is there already, and nobody is bringing it there. Then the end of it. */
+/* Returns false if all data are on the disk and no other sync is under way. Call
+ * limefs_sync_ends() in both cases. */
 bool limefs_sync_begins(struct limefs_job_view *);
 void limefs_sync_ends(struct limefs_job_view *);
 

@@ -1,4 +1,4 @@
-/* target.c - records opened for writing: their bytes, times, and when these are on the disk */
+/* target.c - records that are open for writing: write data, set times, sync and close */
 #define _GNU_SOURCE
 #include "caller.h"
 #include "job.h"
@@ -14,7 +14,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* ---- where a record is, for readers ---- */
+/* ---- the location of a record, for readers ---- */
 
 static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limefs_place *place)
 {
@@ -83,8 +83,8 @@ uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,
 
 #define SECOND INT64_C(1000000000)
 
-/* Those who have the container that is to be replaced would take it for one that was changed.
- */
+/* Keeps the times until the staged data are in the container. If they were set now, programs
+ * that have the old container open would consider it changed. */
 static bool keep_times(struct limefs_target *target, const struct timespec times[2])
 {
     if (!target || !limefs_collected_is_news(&target->collected) ||
@@ -96,7 +96,7 @@ static bool keep_times(struct limefs_target *target, const struct timespec times
     return true;
 }
 
-/* What was noted before is older than what is set. */
+/* A time that is set now is newer than a noted one. */
 static void forget_noted(const struct limefs_writer *writer)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)
@@ -113,7 +113,7 @@ bool limefs_target_note_mtime(struct limefs_target *target, const struct timespe
     return true;
 }
 
-/* Its length is made known when it is closed, which changes the container once more. */
+/* The close commits the record's length, which changes the container again. */
 static void keep_for_the_end(struct limefs_target *target, const struct timespec *mtime)
 {
     struct limefs_writer *writer = target->writer;
@@ -148,12 +148,12 @@ static void set_noted_mtime(struct limefs_target *target)
     const struct timespec times[2] = {{0, UTIME_OMIT}, {ns / SECOND, ns % SECOND}};
     if (ns == LIMEFS_NO_MTIME)
         return;
-    limefs_own_begin(); /* who has it open for writing need not own it */
+    limefs_own_begin(); /* a process that may write need not own it */
     limefs_times_set(writer->fs, writer->view, times);
     limefs_own_end();
 }
 
-/* ---- opened and closed ---- */
+/* ---- open and close ---- */
 
 static int may_append(const struct limefs_writer *writer, uint64_t ordinal)
 {
@@ -206,7 +206,7 @@ static void forget_target(struct limefs_writer *writer, struct limefs_target *ta
     free(target);
 }
 
-/* What was collected takes the record's place, or goes. */
+/* Puts the staged data into the container, or discards them. */
 static void end_aside(struct limefs_target *target, int err, bool forced)
 {
     struct limefs_writer *writer = target->writer;
@@ -235,7 +235,7 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     int err = limefs_writer_catch_up(writer);
     if (!err && limefs_collected_is_news(&target->collected) &&
         !limefs_collected_error(&target->collected) && !forced)
-        err = limefs_writer_make_ready(writer); /* lets others in meanwhile */
+        err = limefs_writer_make_ready(writer); /* releases the lock in the meantime */
     if (--target->users == 0) {
         if (limefs_collected_is(&target->collected))
             end_aside(target, err, forced);
@@ -253,9 +253,9 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     limefs_writer_give_up(writer);
 }
 
-/* ---- on the disk ---- */
+/* ---- sync ---- */
 
-/* A new record, or an inner one that was emptied, to which nothing was written yet. */
+/* Returns true for a new record, or an emptied inner one, to which nothing was written yet. */
 static bool is_bare(const struct limefs_target *target)
 {
     const struct limefs_writer *writer = target->writer;
@@ -266,7 +266,7 @@ static bool is_bare(const struct limefs_target *target)
            !last.committed && writer->length == 0 && !limefs_last_error(&writer->last);
 }
 
-/* `held`: a copy of the descriptor that is closed is still there, for somebody to write by. */
+/* `held`: a copy of the closed descriptor remains, with which a process may write. */
 static int finish_target(struct limefs_target *target, bool held)
 {
     struct limefs_writer *writer = target->writer;
@@ -291,12 +291,12 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     int err = limefs_writer_share(writer);
     if (!err)
         err = limefs_writer_sync_store(writer);
-    if (!err) { /* the bulk of it, while others go on */
+    if (!err) { /* most of the data, while others continue */
         if (limefs_sync_begins(&writer->shared))
             err = limefs_writer_fsync(writer);
         limefs_sync_ends(&writer->shared);
     }
-    /* With another user there is another open file, of which we could find a descriptor. */
+    /* Another user has another open file, whose descriptor /proc might show instead. */
     bool held = closing && !err && target->users == 1 && is_bare(target);
     limefs_leave(&writer->lock);
     held = held && limefs_record_is_held(fs, writer->view, target->ordinal);
@@ -332,7 +332,7 @@ static int write_aside(struct limefs_target *target, const char *buf, size_t n, 
     return 0;
 }
 
-/* Through the job, or by ourselves. */
+/* Writes through the job, or locally. */
 static int write_bytes(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
 {
     struct limefs_writer *writer = target->writer;
@@ -362,7 +362,7 @@ static int write_last(struct limefs_target *target, const struct limefile_last *
     return err;
 }
 
-/* The record is to grow before this can be written. */
+/* A result: the record must grow before these bytes can be written. */
 static const int beyond = 1;
 
 static int write_inner(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
@@ -382,19 +382,17 @@ static int write_inner(struct limefs_target *target, const char *buf, size_t n, 
 
 /* ---- growth ---- */
 
-/* An inner record that is to become longer is collected beside the container. With the lock
- * alone. */
+/* Stages an inner record that becomes longer. Call it with the lock held exclusively. */
 static int grow_inner(struct limefs_target *target, uint64_t end)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_record record;
     struct limefile_index *index;
-    int err =
-        limefs_collected_error(&target->collected); /* what comes now would hide the gap */
+    int err = limefs_collected_error(&target->collected); /* further data would hide the gap */
     if (!err)
         err = limefs_writer_check(writer);
     if (!err)
-        err = limefs_writer_sync_store(writer); /* by ranks elsewhere, before it is read here */
+        err = limefs_writer_sync_store(writer); /* this host will read what ranks wrote */
     if (!err)
         err = limefs_writer_record(writer, target->ordinal, &record, &index);
     if (err)
@@ -409,14 +407,14 @@ static int grow_inner(struct limefs_target *target, uint64_t end)
                    "collected beside the container: %s",
                    limefs_writer_label(writer, path, sizeof path),
                    (unsigned long long)target->ordinal, limefile_strerror(err));
-        limefs_view_renew(writer->fs, writer->view, target->ordinal); /* it may show more */
+        /* The kernel may show a longer record. */
+        limefs_view_renew(writer->fs, writer->view, target->ordinal);
     }
     return err;
 }
 
-/* A committed record says so before it grows; until somebody commits it again, which may be at
- * once.
- */
+/* Marks a committed record in its header before it grows, until it is committed again, perhaps
+ * by another thread at once. Releases the lock in between. */
 static int begin_growth(struct limefs_target *target, uint64_t end)
 {
     struct limefs_writer *writer = target->writer;
@@ -425,11 +423,11 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
     limefs_leave(&writer->lock);
     limefs_take(&writer->lock);
     if (limefs_collected_is(&target->collected)) {
-        /* Somebody was faster. */
+        /* Another thread was faster. */
     } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
         err = grow_inner(target, end);
     } else if ((err = limefs_last_error(&writer->last)) != 0) {
-        /* Somebody else has failed meanwhile: what comes now would hide the gap. */
+        /* A write has failed in the meantime: further data would hide the gap. */
     } else if (!limefs_last_is_growing(&writer->last) && end > last.bytes) {
         err = limefile_growth_begin(writer->editor);
         if (!err)
@@ -440,7 +438,7 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
     return err;
 }
 
-/* `beyond`, if it must begin to grow. */
+/* Returns `beyond` if the record must begin to grow. */
 static int write_where_it_is(struct limefs_target *target, const char *buf, size_t n,
                              uint64_t offset)
 {
@@ -452,7 +450,7 @@ static int write_where_it_is(struct limefs_target *target, const char *buf, size
     if (!limefs_writer_is_last(writer, target->ordinal, &last))
         err = write_inner(target, buf, n, offset);
     else if ((err = limefs_last_error(&writer->last)) != 0)
-        return err; /* what comes now would hide the gap */
+        return err; /* further data would hide the gap */
     else if (last.committed && !limefs_last_is_growing(&writer->last) &&
              offset + n > last.bytes)
         err = beyond;
@@ -468,15 +466,14 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
 {
     int err;
     while ((err = write_where_it_is(target, buf, n, offset)) == beyond) {
-        err = begin_growth(target, offset + n); /* others may do anything meanwhile */
+        err = begin_growth(target, offset + n); /* releases the lock: start again */
         if (err)
             return err;
     }
     return err;
 }
 
-/* What was to be written is not there, for whatever reason: what is collected, or grows, or was
- * to grow, has a gap. */
+/* Notes that data were not written: a record that is staged, grows or was to grow has a gap. */
 static void note_gap(struct limefs_target *target, uint64_t end, int err)
 {
     struct limefs_writer *writer = target->writer;
@@ -506,7 +503,8 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     if (err)
         note_gap(target, offset + n, err);
     limefs_leave(&writer->lock);
-    if (fs->options.direct_io) /* a time that was set before is over, and no kernel says so */
+    /* A write overrides an mtime that was set before. With direct_io the kernel sends none. */
+    if (fs->options.direct_io)
         target->noted_mtime = LIMEFS_NO_MTIME;
     if (err)
         target->error = err;
@@ -515,9 +513,9 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     return err ? err : (ssize_t)n;
 }
 
-/* ---- room ---- */
+/* ---- allocation ---- */
 
-/* What fallocate() got behind the end before it failed. */
+/* Releases the blocks that fallocate() got behind the end before it failed. */
 static void give_back(int fd)
 {
     struct stat st;
@@ -561,16 +559,15 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
         return err;
     bool collected = limefs_collected_is(&target->collected);
     bool longer = end > place.bytes;
-    /* What ranks got ahead goes first: with it, what is allocated now would be cut off later.
-     */
+    /* Cut off what ranks allocated ahead. To do it later would cut off the new blocks, too. */
     if (longer && grows && !collected && limefs_last_is_growing(&writer->last))
         err = limefile_trim(writer->editor, writer->length);
     if (err)
         return err;
     err = allocate_at(writer, collected ? place.fd : writer->shared.fd, mode, place.at, offset,
-                      longer && !grows ? place.bytes : end); /* none behind the record */
+                      longer && !grows ? place.bytes : end); /* not behind the record */
     if (err)
-        return err; /* before the length has changed */
+        return err; /* the length has not changed */
     if (collected)
         limefs_collected_wrote(&target->collected);
     return grows && longer ? limefs_writer_resize(writer, target->ordinal, end, false) : 0;

@@ -1,4 +1,4 @@
-/* writer.c - containers locked, mended and opened for writing, and closed again */
+/* writer.c - lock, recover, open and close a container that is written to */
 #define _GNU_SOURCE
 #include "caller.h"
 #include "descriptor.h"
@@ -39,16 +39,15 @@ int limefs_writer_folder(const struct limefs_writer *writer, const char **name)
     return fd;
 }
 
-/* ---- errors, and what is on the disk ---- */
+/* ---- errors and syncs ---- */
 
-/* A failure concerns all that was written before, by whomever. */
+/* A failure concerns everything that was written before, through any target. */
 static void tell_all(struct limefs_writer *writer, int err)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)
         target->error = err;
 }
 
-/* The last record, while it grows, may not be what was written to it. */
 int limefs_writer_tell(struct limefs_writer *writer, int err)
 {
     if (err) {
@@ -76,7 +75,7 @@ int limefs_writer_fsync(struct limefs_writer *writer)
     return limefs_writer_tell(writer, file.source.ops->sync(&file.source));
 }
 
-/* ---- what there is ---- */
+/* ---- the records ---- */
 
 struct limefs_target *limefs_writer_target(const struct limefs_writer *writer, uint64_t ordinal)
 {
@@ -109,7 +108,6 @@ void limefs_writer_take_last(struct limefs_writer *writer)
     limefs_last_settles(&writer->last);
 }
 
-/* The view shows the last record as the editor has it. */
 int limefs_writer_show_last(struct limefs_writer *writer)
 {
     struct limefile_last last;
@@ -182,7 +180,7 @@ static uint64_t bytes_beyond(const struct limefs_writer *writer, uint64_t size)
     uint64_t end;
     if (!writer->editor || limefs_last_is_growing(&writer->last) ||
         limefile_editor_end(writer->editor, &end) != 0)
-        return 0; /* nobody writes, or where it ends is not settled */
+        return 0; /* no writer, or its end is not settled */
     return size > end ? size - end : 0;
 }
 
@@ -234,7 +232,6 @@ int limefs_writer_check(struct limefs_writer *writer)
     return -ESTALE;
 }
 
-/* The lock, shared, once it was had alone to catch up. */
 void limefs_writer_share_anew(struct limefs_writer *writer)
 {
     limefs_leave(&writer->lock);
@@ -244,7 +241,6 @@ void limefs_writer_share_anew(struct limefs_writer *writer)
     limefs_share(&writer->lock);
 }
 
-/* The lock, shared, also on error: the container cannot be written to. */
 int limefs_writer_share(struct limefs_writer *writer)
 {
     limefs_share(&writer->lock);
@@ -255,7 +251,7 @@ int limefs_writer_share(struct limefs_writer *writer)
     return limefs_writer_check(writer);
 }
 
-/* ---- made good after a crash ---- */
+/* ---- recovery after a crash ---- */
 
 static void log_recovery(void *context, const char *text)
 {
@@ -264,7 +260,7 @@ static void log_recovery(void *context, const char *text)
                text);
 }
 
-/* Copies the bytes and brings them to the disk, name and all. */
+/* Copies the bytes and syncs the new file and its directory. */
 static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uint64_t from,
                      uint64_t size)
 {
@@ -274,8 +270,8 @@ static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uin
     return err ? err : fsync(fd) == 0 && fsync(folder) == 0 ? 0 : -errno;
 }
 
-/* Beside the container, as `lime repair` does; whether or not who writes may make files there.
- */
+/* Saves the tail next to the container, as `lime repair` does, even if the caller may not
+ * create files there. */
 static int keep_tail(void *context, uint64_t from, uint64_t size)
 {
     struct limefs_writer *writer = context;
@@ -322,9 +318,9 @@ static int recover_container(struct limefs_writer *writer)
     return err == -ENOSPC || err == -EDQUOT ? err : -EIO;
 }
 
-/* ---- opened and closed ---- */
+/* ---- open and close ---- */
 
-/* The mount before this one may be about to end. */
+/* Retries for a short time: a previous mount may be about to end. */
 static int lock_soon(int fd)
 {
     const struct timespec pause = {0, PAUSE_MS * 1000000L};
@@ -366,7 +362,7 @@ static void init_source(struct limefs_writer *writer)
     writer->file.source.ops = &writer->ops;
 }
 
-/* It may have changed before it was locked, or another file may have its name. */
+/* Checks that the container did not change before it was locked, and still has its name. */
 static int check_unchanged(const struct limefs_writer *writer)
 {
     struct stat now, named, then = limefs_view_stat(writer->fs, writer->view);
@@ -389,7 +385,7 @@ static int open_container(struct limefs_writer *writer)
     struct limefs_view *view = writer->view;
     if (limefs_container_is_left(&writer->state))
         return -ESTALE;
-    limefs_own_begin(); /* to be shared; whether the caller may write was asked before */
+    limefs_own_begin(); /* for all users; the caller's permission was checked before */
     writer->shared.fd = limefile_reopen(view->fd, O_RDWR | O_NONBLOCK); /* a lease: -EAGAIN */
     limefs_own_end();
     if (writer->shared.fd < 0)
@@ -485,13 +481,12 @@ void limefs_writer_give_up(struct limefs_writer *writer)
         limefs_leave(&writer->lock);
     }
     limefs_unlock(&writer->life);
-    limefs_view_unpin(fs, view); /* which may be the end of both */
+    limefs_view_unpin(fs, view); /* may free the snapshot and its writer */
 }
 
-/* ---- held for as long as the mount lasts ---- */
+/* ---- hold the container while it is mounted ---- */
 
-/* Of a container that another has replaced, or that was away for a while. Only where `view` is
- * what there is now. */
+/* Releases a container that was replaced or absent for a while, if `view` is current. */
 static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
 {
     struct limefs_view *held = NULL;
@@ -505,7 +500,7 @@ static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
         limefs_writer_give_up(held->writer);
 }
 
-/* One more user, who stays. */
+/* Makes the mount a user, until it ends. */
 static void hold_on(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
@@ -528,7 +523,6 @@ void limefs_writer_let_go(struct limefs *fs)
     fs->snapshots.held = NULL;
 }
 
-/* One user more. */
 int limefs_writer_use(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
 {
     struct limefs_change change;
@@ -568,7 +562,8 @@ int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct lime
     err = limefs_writer_catch_up(*out);
     if (!err)
         err = limefs_writer_check(*out);
-    if (!err) /* what ranks elsewhere write back later would be where it does not belong */
+    /* Ranks on other hosts must not write data later to a place that is no longer theirs. */
+    if (!err)
         err = limefs_writer_sync_store(*out);
     if (err)
         limefs_writer_leave(*out);

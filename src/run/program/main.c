@@ -1,4 +1,4 @@
-/* main.c - limefs-run: runs a command whose reads of records go round the mount */
+/* main.c - limefs-run: run a command that reads records without the mount */
 #define _GNU_SOURCE
 #include "text.h"
 
@@ -13,7 +13,7 @@
 #define LIBRARY "liblimefs-run.so"
 
 enum {
-    FAILED = 125, /* as env(1) and its like */
+    FAILED = 125, /* as env(1) and similar programs */
     CANNOT_RUN = 126,
     NOT_FOUND = 127,
 };
@@ -51,14 +51,14 @@ static int refuse(const char *option)
     return FAILED;
 }
 
-/* Beside the folder that this program is in, as in a build, or wherever it is installed. */
+/* Finds the library in ../lib of this program's directory, as in a build, or as installed. */
 static bool find_library(char path[PATH_MAX])
 {
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n > 0) {
         self[n] = '\0';
-        for (int i = 0; i < 2; i++) { /* its name, and bin */
+        for (int i = 0; i < 2; i++) { /* cut off its name, and bin */
             char *slash = strrchr(self, '/');
             if (slash)
                 *slash = '\0';
@@ -71,7 +71,7 @@ static bool find_library(char path[PATH_MAX])
     return access(path, R_OK) == 0;
 }
 
-/* Before what is preloaded already. */
+/* Puts the library before others that are preloaded already. */
 static int preload(const char *library)
 {
     const char *others = getenv("LD_PRELOAD");

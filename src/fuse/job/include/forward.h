@@ -1,16 +1,16 @@
 /*
- * forward.h - plans which bytes of a container are fetched before they are asked for; pure, no
- * I/O.
+ * forward.h - plan which bytes of a container to read ahead; pure, without I/O.
  *
- * Memory for what is fetched is cut into slots. A slot holds a range of a container, of at most
- * an extent, which is fetched as a whole: by the job into its window (read.c), or by threads of
- * the daemon (file/ahead.c). Streams are seen by where requests lie, not by who makes them: the
- * kernel's requests for one reader come out of order, by several threads, and several
- * descriptors may share in one pass over a record. A stream that has gone on for `from` bytes
- * is fetched ahead of; loads double from 4 MiB to an extent, then go so many extents ahead as
- * it takes that the reader finds its bytes there. All else is read locally, and never waits.
+ * Memory for read-ahead is divided into slots. A slot holds one range of a container, at most
+ * an extent long, which is fetched as a whole: by the job into its window (read.c), or by
+ * threads of the daemon (file/ahead.c). The positions of requests identify a stream, not the
+ * process that reads: the kernel sends the requests of one reader out of order and from several
+ * threads, and several descriptors may share one pass over a record. After a stream has read
+ * `from` bytes, its next bytes are read ahead. Loads double from 4 MiB to an extent. Then the
+ * number of extents ahead grows until the reader finds its bytes ready. All other requests are
+ * read locally and never wait.
  *
- * Offsets are in the container. One lock, the caller's, guards all of it.
+ * Offsets are offsets in the container. The caller guards everything with one lock.
  */
 #ifndef LIMEFS_FORWARD_H
 #define LIMEFS_FORWARD_H
@@ -23,7 +23,7 @@
 enum {
     LIMEFS_SLOTS_MAX = 48,
     LIMEFS_STREAMS_MAX = 32,
-    LIMEFS_PIECES_MAX = 2, /* slots that one request may lie in */
+    LIMEFS_PIECES_MAX = 2, /* slots that one request may use */
 };
 
 enum limefs_extent_state {
@@ -32,29 +32,31 @@ enum limefs_extent_state {
     LIMEFS_EXTENT_READY,
 };
 
+/* A slot. */
 struct limefs_extent {
     enum limefs_extent_state state;
-    bool dropped; /* its bytes are out of date; nobody finds it */
+    bool dropped; /* its bytes are out of date; no request finds it */
     uint64_t view;
     uint64_t from, to;
-    uint64_t used;  /* bytes of it that were asked for */
-    unsigned holds; /* replies that are being given out of it */
-    double since;   /* when it was asked for, or last used */
+    uint64_t used;  /* bytes of it that readers requested */
+    unsigned holds; /* replies that use its memory */
+    double since;   /* time of the load request, or of the last use */
 };
 
+/* A stream of requests. */
 struct limefs_flow {
-    uint64_t view;  /* 0: none */
-    uint64_t next;  /* the end of the furthest request */
-    uint64_t run;   /* bytes that it has gone on for */
-    uint64_t ahead; /* up to here it has been asked for */
-    uint64_t size;  /* of the next load */
-    unsigned depth; /* extents to be ahead */
-    double since;   /* its last request */
+    uint64_t view;  /* id of the snapshot; 0: unused */
+    uint64_t next;  /* end of the furthest request */
+    uint64_t run;   /* bytes that the stream has read */
+    uint64_t ahead; /* end of the last planned load */
+    uint64_t size;  /* bytes of the next load */
+    unsigned depth; /* extents to read ahead */
+    double since;   /* time of the last request */
 };
 
-/* Bytes that are being changed, from before the first of them is until after the last. While
- * that lasts, they are not fetched; and what was fetched of them is dropped when it begins. So
- * nothing is ever found that is older than a change that has ended, or that saw half of one. */
+/* A range that this mount is changing, from before the first byte changes until after the last
+ * one has. In that time no load of it begins; the begin of the change drops what was loaded. So
+ * no request finds bytes older than a finished change, or from the middle of one. */
 struct limefs_change {
     struct limefs_change *next;
     uint64_t view;
@@ -67,7 +69,7 @@ struct limefs_forward_stats {
 
 struct limefs_forward {
     uint64_t extent, from; /* bytes */
-    uint64_t slack;        /* bytes of a slot that may be left: read locally, at its ends */
+    uint64_t slack;        /* bytes at the ends of a slot that may be read locally instead */
     unsigned slots;
     struct limefs_extent slot[LIMEFS_SLOTS_MAX];
     struct limefs_flow flow[LIMEFS_STREAMS_MAX];
@@ -75,66 +77,65 @@ struct limefs_forward {
     struct limefs_forward_stats stats;
 };
 
-/* A request of n bytes at `at`, in a record whose data are [begin, end). */
+/* A request of n bytes at `at`, in a record with data [begin, end). */
 struct limefs_want {
-    uint64_t view; /* its id */
+    uint64_t view; /* id of the snapshot */
     uint64_t begin, end;
     uint64_t at;
     size_t n;
-    double now; /* seconds of any clock */
+    double now; /* seconds, of any clock */
 };
 
 void limefs_forward_init(struct limefs_forward *, uint64_t window, uint64_t extent,
                          uint64_t from);
 
-/* Forgets all slots, after the job has gone; none may be held. Streams go on. */
+/* Empties all slots, after the job has gone. No slot may be held. The streams remain. */
 void limefs_forward_reset(struct limefs_forward *);
 
-/* Takes note of a request. Which slots are to be loaded because of it: their numbers, LOADING
- * from now on, and how many; at most `most`. *follows: it is part of a stream, and so may wait
- * for what is loading. */
+/* Notes a request and plans the loads that it makes useful. Stores the slots to load, at most
+ * `most`, in state LOADING, and returns their number. Sets *follows if the request is part of a
+ * stream, and so may wait for a load. */
 int limefs_forward_note(struct limefs_forward *, const struct limefs_want *, int most,
                         int loads[LIMEFS_SLOTS_MAX], bool *follows);
 
-/* Whether the request, already noted, is part of a stream that is forwarded. */
+/* Returns true if the request, already noted, is part of a stream that is read ahead. */
 bool limefs_forward_is_stream(const struct limefs_forward *, const struct limefs_want *);
 
-/* Where the request's bytes are: the slots, in order, and how many; 0 if not all of them are
- * in slots. *ready: all are there, else some are still loading. */
+/* Finds the slots that hold the request's bytes, in order. Returns their number, or 0 if some
+ * bytes are in no slot. Clears *ready if any slot is still loading. */
 int limefs_forward_find(const struct limefs_forward *, const struct limefs_want *,
                         int slots[LIMEFS_PIECES_MAX], bool *ready);
 
-/* The reader had to wait for a slot: its stream should be further ahead. */
+/* Notes that a reader had to wait for a slot, so that its stream reads further ahead. */
 void limefs_forward_waited(struct limefs_forward *, const struct limefs_want *);
 
-/* The parts of an answer that lie in slots. */
+/* The parts of a reply that are in slots. */
 struct limefs_pieces {
     int count;
     int slot[LIMEFS_PIECES_MAX];
     struct iovec iov[LIMEFS_PIECES_MAX];
 };
 
-/* Fills pieces with the request's bytes, which stay in these slots until they are released.
- * Slot i is in memory at base + i * stride. */
+/* Fills pieces with the request's bytes. Holds their slots until limefs_forward_release(). Slot
+ * i is in memory at base + i * stride. */
 void limefs_forward_hold(struct limefs_forward *, const struct limefs_want *, const int *slots,
                          int count, char *base, uint64_t stride, struct limefs_pieces *);
 void limefs_forward_release(struct limefs_forward *, struct limefs_pieces *);
 
-/* Returns true if any of these bytes is out of date by now. */
+/* Returns true if any of these bytes is out of date. */
 bool limefs_forward_is_stale(const struct limefs_forward *, const struct limefs_pieces *);
 
-/* A load has ended. */
+/* Ends the load of a slot. `good`: its bytes were read. */
 void limefs_forward_loaded(struct limefs_forward *, int slot, bool good, double now);
 
-/* What there is of a view is out of date. */
+/* Drops all loaded bytes of a snapshot, which are out of date. */
 void limefs_forward_drop(struct limefs_forward *, uint64_t view);
 
-/* The change is the caller's, and stays where it is until it ends. True: something was dropped.
- */
+/* Begins a change, which the caller owns and must not move. True: loaded bytes were dropped. */
 bool limefs_forward_change_begin(struct limefs_forward *, struct limefs_change *);
 void limefs_forward_change_end(struct limefs_forward *, struct limefs_change *);
 
-/* Whether anything of the view is being changed. */
+/* Returns true if any range of the snapshot is being changed. */
 bool limefs_forward_is_changing(const struct limefs_forward *, uint64_t view);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * job.h - the daemon's side of a job: found or started, watched, given up and taken up again.
+ * job.h - the daemon's connection to an I/O job: start or find the job, watch it, reconnect.
  *
- * One thread keeps the connection: it starts a job (ranks=N) or looks for one (job=PATH), says
- * hello with a new window, takes the replies, and when the job has gone, or has not answered
- * for job_timeout, drops it with its window and tries again after a while. Readers that wait
- * are let go at once and read locally.
+ * One thread owns the connection. It starts a job (ranks=N) or looks for one (job=PATH), greets
+ * it with a new window, and receives the replies. When the job has gone, or has not answered
+ * for job_timeout, the thread drops the connection and the window, and tries again after a
+ * while. Waiting readers then continue at once and read locally.
  */
 #ifndef LIMEFS_JOB_H
 #define LIMEFS_JOB_H
@@ -17,55 +17,55 @@
 
 struct limefs_job; /* fs->job; NULL without ranks= or job= */
 
-/* After the process has become a daemon. 0 or -errno. */
+/* Starts the thread. Call it after the process has become a daemon. Returns 0 or -errno. */
 int limefs_job_start(struct limefs *);
 void limefs_job_stop(struct limefs *);
 
-/* Waits for at most 0.1 s until a job that this mount starts serves or has failed, so that the
+/* Waits at most 0.1 s until a job that this mount starts serves or has failed, so that the
  * failure is logged while the log is still the terminal. */
 void limefs_job_watch_start(struct limefs *);
 
-/* Bytes [at, at + n) of a container, in a record whose data are [begin, end) of it. */
+/* Bytes [at, at + n) of a container, in a record with data [begin, end). */
 struct limefs_range {
     struct limefs_view *view;
     uint64_t begin, end, at;
     size_t n;
-    uint64_t shape; /* of the view's writer, if it has one, when that was so */
+    uint64_t shape; /* the writer's, if there is one, when the record was located */
 };
 
-/* A request for the range, now. */
+/* Returns a request for the range at the current time. */
 struct limefs_want limefs_want_of(const struct limefs_range *);
 
-/* Finds the range in the window: fills the pieces, which are released soon, and returns how
- * many there are; 0: read it locally. */
+/* Finds the range in the window, fills pieces, which the caller must release soon, and returns
+ * their number; 0: read locally. */
 int limefs_job_read(struct limefs *, const struct limefs_range *, struct limefs_pieces *);
 void limefs_job_release(struct limefs *, struct limefs_pieces *);
 
-/* What was fetched of this container is out of date: of that nothing is found any more, and
- * what somebody still holds of it is stale. */
+/* Invalidates what was fetched of this container: no reader finds it any more, and pieces that
+ * are still held become stale. */
 void limefs_job_drop(struct limefs *, const struct limefs_view *);
 bool limefs_job_is_stale(struct limefs *, const struct limefs_pieces *);
 
-/* Around whatever this mount changes in the container of a view that it writes to, from byte
- * `from` on and before `to`. `moves`: a record may be elsewhere then, or of another length; the
- * writer's lock is held alone. */
+/* Call these before and after a change of bytes [from, to) of a container that this mount
+ * writes to. `moves`: a record may move or change its length; the writer's lock is
+ * exclusive. */
 void limefs_job_change(struct limefs *, struct limefs_view *, struct limefs_change *,
                        uint64_t from, uint64_t to, bool moves);
 void limefs_job_changed(struct limefs *, struct limefs_view *, struct limefs_change *);
 
-/* After a change of no record's bytes: of headers, or of the container's times alone. */
+/* Call this after a change of headers or of the container's times, but not of record data. */
 void limefs_job_touched(struct limefs *, struct limefs_view *);
 
-/* The path of a view's container, and how many bytes of it name a folder that only the
- * administrator changes: what is mounted, or its folder. False: it is longer than cap. */
+/* Stores the path of a snapshot's container in path. The first *root bytes name a directory
+ * that only the administrator changes: the mounted one, or that of the mounted container.
+ * Returns false if the path is longer than cap. */
 bool limefs_job_name(struct limefs *, const struct limefs_view *, char *path, size_t cap,
                      size_t *root);
 
-/* The attribute of the mount's root that shows them; it is not listed, as it is not the
- * container's. */
+/* The attribute of the mount's root with the statistics; listxattr() omits it. */
 #define LIMEFS_STATS "user.limefs.stats"
 
-/* The statistics as JSON; its length, or -ERANGE if it is longer than cap. */
+/* Formats the statistics as JSON. Returns the length, -ERANGE if it exceeds cap, or -ENOMEM. */
 int limefs_job_stats(struct limefs *, char *buf, size_t cap);
 
 #endif

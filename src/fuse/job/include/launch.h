@@ -1,10 +1,10 @@
 /*
- * launch.h - a job of the daemon's own, behind a keeper.
+ * launch.h - start and end a job of the daemon's own, under a supervisor process (the keeper).
  *
- * The keeper is a process between the daemon and mpirun. It adopts whatever mpirun leaves
- * behind, so when the job ends, or the daemon does in whatever way, the keeper kills every
- * process of the job and removes its folder. The keeper lives as long as the daemon holds the
- * lifeline, and the job as long as the keeper.
+ * The keeper is a process between the daemon and mpirun. It adopts all processes that mpirun
+ * leaves behind. When the job ends, or the daemon ends in any way, the keeper kills every
+ * process of the job and removes its directory. The keeper lives while the daemon holds the
+ * lifeline open, and the job lives while the keeper does.
  */
 #ifndef LIMEFS_LAUNCH_H
 #define LIMEFS_LAUNCH_H
@@ -14,28 +14,28 @@
 #include <limits.h>
 
 struct limefs_launch {
-    pid_t keeper; /* 0: none */
-    int lifeline; /* the keeper ends when this is closed */
-    int lock;     /* on the folder, as long as this process lives */
-    int words;    /* what the job says, line by line: "ready", or a message */
-    char dir[64]; /* all of its files */
+    pid_t keeper; /* process id; 0: no keeper */
+    int lifeline; /* a pipe; the keeper ends when it is closed */
+    int lock;     /* on the directory, while this process lives */
+    int words;    /* a pipe with the job's output, in lines: "ready", or a message */
+    char dir[64]; /* directory of all files of the job */
     char socket[96];
 };
 
-/* Looks for the programs that start a job, if one is requested. Returns 0, or -ENOENT after a
- * message that names the one that is missing. */
+/* Checks that the programs that start a job are installed, if one is requested. Returns 0, or
+ * -ENOENT after a message that names the missing one. */
 int limefs_launch_check(const struct limefs_options *);
 
-/* 0 or -errno. */
+/* Starts a keeper with a job. Returns 0 or -errno; after an error nothing remains. */
 int limefs_launch(struct limefs_launch *, const struct limefs_options *);
 
-/* Ends the job, and waits until all of it is gone. */
+/* Ends the job, and waits until all of it has gone. */
 void limefs_launch_end(struct limefs_launch *);
 
 /* The keeper's main(): limefs --keeper DIR PROGRAM ARGUMENT... */
 int limefs_keeper_main(int argc, char *argv[]);
 
-/* Removes what daemons that were killed together with their keeper have left. */
+/* Removes the directories of daemons that were killed together with their keepers. */
 void limefs_launch_sweep(void);
 
 #endif

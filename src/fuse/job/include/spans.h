@@ -1,4 +1,4 @@
-/* spans.h - which bytes of a range are there; pure */
+/* spans.h - a set of byte ranges; pure */
 #ifndef LIMEFS_SPANS_H
 #define LIMEFS_SPANS_H
 
@@ -9,7 +9,7 @@ enum {
     LIMEFS_SPANS_MAX = 256,
 };
 
-/* Ascending, apart from each other. */
+/* In ascending order, with gaps between them. */
 struct limefs_spans {
     unsigned count;
     struct limefs_span {
@@ -17,13 +17,12 @@ struct limefs_spans {
     } span[LIMEFS_SPANS_MAX];
 };
 
-/* False, and nothing has changed: there is no room for one more. */
+/* Adds a range. Returns false, without any change, if there is no room for one more. */
 bool limefs_spans_add(struct limefs_spans *, uint64_t from, uint64_t to);
 
 bool limefs_spans_cover(const struct limefs_spans *, uint64_t from, uint64_t to);
 
-/* [*from, *to) becomes the first part of it that is not there. Returns false if there is none.
- */
+/* Reduces [*from, *to) to its first part that is not in the set. False: all of it is. */
 bool limefs_spans_gap(const struct limefs_spans *, uint64_t *from, uint64_t *to);
 
 #endif

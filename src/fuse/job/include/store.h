@@ -1,12 +1,11 @@
 /*
- * store.h - what is written through the job: gathered into extents, in the second half of the
- * window.
+ * store.h - write through the job: gather writes into extents in the second half of the window.
  *
- * A stream of writes fills slots, each a run of the container up to the next multiple of an
- * extent. A slot that is full goes to the job, which writes it out, all ranks together; several
- * are under way while the next are filled. Whatever the job does not do, because it has gone or
- * failed, the daemon does itself, out of the slot: so a slot is given up only when its bytes
- * are in the container.
+ * A stream of writes fills write buffers (parcels). Each holds a range of the container that
+ * ends at or before the next multiple of an extent. A full buffer goes to the job, whose ranks
+ * write it together; several are being written while the next ones are filled. If the job has
+ * gone or failed, the daemon writes the bytes from the buffer. So a buffer is reused only after
+ * its bytes are in the container.
  */
 #ifndef LIMEFS_STORE_H
 #define LIMEFS_STORE_H
@@ -16,44 +15,42 @@
 
 #include <stdatomic.h>
 
-/* A view that is written to, as the job sees it: part of its writer. */
+/* The part of a writer that the job's code uses. */
 struct limefs_job_view {
     struct limefs_view *view;
-    int fd; /* the container, for what the job does not write; under the writer's lock */
-    atomic_bool unsynced; /* bytes were written anywhere */
-    atomic_int syncing;   /* who was about to bring them to the disk, and is not through */
+    int fd;               /* the container, for local writes; guarded by the writer's lock */
+    atomic_bool unsynced; /* data was written, locally or by ranks, and not synced */
+    atomic_int syncing;   /* syncs under way, which may have cleared `unsynced` */
 
-    /* Under the job's lock. */
-    int late;       /* what the store has met */
-    double changed; /* when the container was last changed */
-    uint64_t shape; /* counts what moves or cuts records; changed with the writer's lock alone,
-                       too */
+    /* Guarded by the job's lock: */
+    int late;       /* error of a gathered write, not yet reported */
+    double changed; /* time of the container's last change */
+    uint64_t shape; /* counts changes that move or cut records; changed only with the writer's
+                       lock held exclusively, too */
 };
 
-/* Sequential writes, where they are in the container: from the lowest to the highest byte so
- * far. A parcel would wait in vain for what lies before `begin`, and for what was not gathered,
- * but written at once. */
+/* A stream of sequential writes to [begin, next) of the container. A parcel must not contain
+ * bytes before `begin`, or ranges written directly (`passed`): it would never become full. */
 struct limefs_run {
     uint64_t begin, next, bytes;
     struct limefs_spans passed;
 };
 
-/* n bytes for byte `at` of the container: taken (1), or to be written by the caller (0), now
- * that nothing that is gathered is in its way; < 0: an error. The writer's lock is held,
- * shared. */
+/* Takes n bytes for offset `at` of the container. Returns 1 if they were gathered or
+ * written; 0 without a job: the caller must write them; < 0: an error. The writer's lock is
+ * held, shared. */
 int limefs_store_put(struct limefs *, struct limefs_job_view *, struct limefs_run *,
                      const char *buf, size_t n, uint64_t at);
 
-/* All that is gathered of bytes [from, to) is in the container, as far as others can see. With
- * the lock, in any way. 0 or an error that any of it has met, which is told once. */
+/* Waits until all gathered bytes of [from, to) are in the container, as far as others can see.
+ * The writer's lock is held, in any mode. Returns 0, or once an error of any gathered write. */
 int limefs_store_flush(struct limefs *, struct limefs_job_view *, uint64_t from, uint64_t to);
 
-/* The same, and the ranks have brought theirs to the disk. The caller's own fsync() comes after
- * it. */
+/* Flushes everything and makes the ranks sync. The caller must call fsync() afterwards. */
 int limefs_store_sync(struct limefs *, struct limefs_job_view *);
 
-/* The container is another file from now on: the job opens that one to write to it (link.c).
- * All was synced before; with the lock, alone. */
+/* Notes that the container is another file from now on, so that the job opens that one for
+ * writing (link.c). All was synced before; the writer's lock is held exclusively. */
 void limefs_store_moved(struct limefs *, const struct limefs_view *);
 
 #endif
