@@ -82,9 +82,7 @@ struct limefs_inodes {
 struct limefs_snapshots {
     struct limefs_view *newest, *oldest;
     unsigned views_open;
-    struct limefs_opened
-        /* Files to close after fs->lock is released. */
-        leaving[LIMEFS_LEAVING_MAX];
+    struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* to close without fs->lock */
     unsigned leaving_count;
     uint64_t index_memory;
     const struct limefs_view_watch *watches[LIMEFS_WATCHES_MAX];
@@ -96,9 +94,7 @@ struct limefs_snapshots {
 struct limefs_stats {
     atomic_uint_least64_t requests, local_bytes; /* so far: read requests; bytes read locally */
     atomic_uint_least64_t local_written_bytes;
-    atomic_uint_least64_t verified_bytes, verified_ok,
-        /* Bytes of records that were verified; records found right, and found wrong. */
-        verified_bad;
+    atomic_uint_least64_t verified_bytes, verified_ok, verified_bad; /* the last two: records */
 };
 
 struct limefs {
