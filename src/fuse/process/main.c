@@ -64,9 +64,8 @@ static void close_inherited(void)
         closedir(dir);
 }
 
-/* Forks. The parent waits for report_ready() and exits with its code, or with 1 if the child
- * dies first; the child closes inherited descriptors, unless keep_inherited. Returns 0 or
- * -errno. */
+/* Forks. The parent waits for report_ready() and exits with its code, or 1 if the child dies
+ * first. The child closes inherited descriptors unless keep_inherited. Returns 0 or -errno. */
 static int become_daemon(bool keep_inherited)
 {
     int ends[2];
@@ -322,9 +321,8 @@ static int loop(struct fuse_session *session, struct limefs *fs,
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
-        /* Both send to the session, so they end before it is unmounted. */
         limefs_ahead_end(fs);
-        limefs_errands_end(fs);
+        limefs_errands_end(fs);        /* it replies by the descriptor that unmounting closes */
         fuse_session_unmount(session); /* wakes the thread if it still waits */
         pthread_join(thread, NULL);
     }

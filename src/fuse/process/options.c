@@ -133,7 +133,7 @@ struct parsed {
     struct limefs_options *options;
     struct limefs_command *command;
     char *text[VALUES];          /* as given; NULL: not given */
-    bool rw, writable, by_mount; /* rw came after ro; writable; options that mount(8) adds */
+    bool rw, writable, by_mount; /* rw, not ro, came last; writable; options of mount(8) */
     char wrong[WRONG_MAX];
 };
 
@@ -159,8 +159,7 @@ static int read_value(const struct mount_option *option, const char *text,
     return limefile_option_value(&rule, rule.name, text, why) ? 0 : refuse(wrong, "%s", why);
 }
 
-/* Moves or copies the text to *path. The daemon works in another directory, so the path becomes
- * absolute. */
+/* Moves or copies the text to *path, as an absolute path: the daemon changes its directory. */
 static int read_path(const struct mount_option *option, char **text, char **path,
                      char wrong[WRONG_MAX])
 {

@@ -30,8 +30,7 @@ struct limefs_caller {
     mode_t umask; /* if the request creates a file; otherwise 0 */
 };
 
-/* Decides whether to switch rights, or to refuse changes. Call it before any thread is
- * started. */
+/* Decides whether to switch rights or to refuse changes. Call it before starting a thread. */
 void limefs_caller_init(struct limefs *);
 
 /* Gives the thread the caller's rights until limefs_caller_end(). `changes`: the request
@@ -43,12 +42,10 @@ int limefs_caller_begin(const struct limefs *, const struct limefs_caller *, boo
  * opened the file. Names and modes do not matter for it; quotas and reserved blocks do. */
 int limefs_caller_begin_moving(const struct limefs *, uid_t, gid_t);
 
-/* Restores the daemon's rights. It never fails: the daemon aborts rather than continue with the
- * wrong rights. */
+/* Restores the daemon's rights. The daemon aborts rather than continue with the wrong ones. */
 void limefs_caller_end(void);
 
-/* Give the thread the daemon's own rights in between. Calls nest; they matter only in a
- * request. */
+/* Give the thread the daemon's own rights. Calls nest; outside a request they do nothing. */
 void limefs_own_begin(void);
 void limefs_own_end(void);
 

@@ -114,8 +114,7 @@ struct limefs {
     struct limefs_ahead *ahead;     /* ahead.h; NULL: nothing is read ahead */
     struct limefs_errands *errands; /* the work queue of slow requests (errand.h) */
 
-    /* Guards inodes, snapshots, faces and the lists of open files. Held briefly, never over
-     * I/O. */
+    /* Guards inodes, snapshots, faces and what is open. It is held briefly, never over I/O. */
     struct limefs_lock lock;
     struct limefs_inodes inodes;
     struct limefs_snapshots snapshots;
@@ -152,13 +151,12 @@ void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 void limefs_log_open(bool foreground);
 
 /* Between these two calls, stderr of programs that libfuse runs is held back; the second call
- * prints it without control characters but those in `spared`. The process must have one
- * thread. */
+ * prints it without control characters but those in `spared`. Only with one thread. */
 void limefs_log_catch(void);
 void limefs_log_release(const char *spared);
 
-/* Appends libfuse's messages to the string in `text`, a buffer of `bytes` bytes, instead of
- * printing them; text NULL: prints them again. The process must have one thread. */
+/* Appends libfuse's messages to the string `text`, which has room for `bytes`, instead of
+ * printing them; text NULL: prints them again. Only while the process has one thread. */
 void limefs_log_collect(char *text, size_t bytes);
 
 /* Logs one line, without a newline. priority: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO. */
