@@ -21,8 +21,8 @@ struct move {
 struct limefs_append {
     struct limefs_lock lock; /* guards the rest; held over I/O, before fs->lock */
     size_t count;
-    struct move *moves; /* ordered by `from` */
-    uint64_t done;      /* kernel's offset: all that it had to send before it has come */
+    struct move *moves;            /* ordered by `from` */
+    uint64_t done;                 /* kernel's offset before which all its data has arrived */
     struct limefile_identity last; /* after this mount's last change, or the open */
 };
 
@@ -229,7 +229,7 @@ static void note_ours(struct limefs_append *append, int fd)
         append->last = limefile_identity_of(&st);
 }
 
-/* Returns true if no other program has changed the file. */
+/* Returns true if no other program has changed the file since this mount did. */
 static bool is_ours(const struct limefs_append *append, int fd)
 {
     struct stat st;

@@ -300,8 +300,7 @@ int limefs_view_check(struct limefs *fs, struct limefs_view *view,
         if (!look.known || (checked && !view->writer))
             look_for_writers(view, &look);
         if (look.known || stands(fs, view, record, &look)) {
-            /* A new *checked makes the caller read again: the file may have changed before
-             * this. */
+            /* A new *checked makes the caller read again: the file may have changed before. */
             if (checked && (!look.same || (look.settled && !view->writer)))
                 *checked = look.stamp;
             return 0;

@@ -104,7 +104,7 @@ struct limefs {
     uint64_t source_dev;    /* the device of the source */
     int source_fd;          /* O_PATH: the directory, or the directory of the container */
     const char *container;  /* its name in that directory, within `source`; NULL: a tree */
-    const char *mountpoint; /* absolute; NULL: unknown, as another program mounts */
+    const char *mountpoint; /* absolute; NULL: unknown, as /dev/fuse was opened for us */
     bool foreground;
     bool switches; /* requests run with their callers' rights (caller.h) */
     bool refuses;  /* other users' changes are refused, as we cannot take on their rights */

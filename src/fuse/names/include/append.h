@@ -32,7 +32,8 @@ bool limefs_append_holds(const struct limefs_node *);
 
 /* Returns true if a file may be opened although its length is not the one that the kernel
  * knows: the kernel has none of its bytes, or the program appends and the last change,
- * *changed, is recent. Otherwise the kernel, which tries twice, could fail twice. */
+ * *changed, is recent. Otherwise open(2) could fail, as the file may change before each of the
+ * kernel's two tries. */
 bool limefs_append_may_open(struct limefs *, const struct limefs_node *, int flags,
                             const struct timespec *changed);
 

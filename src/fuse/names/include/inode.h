@@ -181,8 +181,8 @@ void limefs_node_unfile(struct limefs *, const struct limefile_identity *);
 /* Returns true if *st is of the very file that was last reported to the kernel. */
 bool limefs_node_is(struct limefs *, const struct limefs_node *, const struct stat *);
 
-/* Returns true if *st, of the file at the node's path, is of what the node stood for at its
- * last lookup. Not for another directory or file, which is another node; for any container. */
+/* Returns true if the file at the node's path, with the attributes *st, is what the node stood
+ * for at its last lookup. Another directory or plain file is not; any container is. */
 bool limefs_node_stands(struct limefs *, const struct limefs_node *, const struct stat *);
 
 /* Note that mkdir made the child, an empty file that is a container while it is empty, though

@@ -17,8 +17,8 @@
 
 /* A record that replaced another one of its ordinal: the old one was removed, or the kernel's
  * pages of it are wrong. It has a new node id, not just a new generation: a kernel that gets
- * another generation of an id returns EIO for the inode that it has, and that is the new one if
- * a list that was read before the change arrives late. */
+ * another generation of an id returns EIO for the inode that it has. If a list that was read
+ * before the change arrives late, that inode would be the one of the new record. */
 struct limefs_anew {
     struct limefs_anew *next;
     uint64_t ordinal, generation;
@@ -34,8 +34,8 @@ struct limefs_mtimes {
 /* Whether the times of a snapshot's file prove that it is still what was indexed. */
 enum limefs_view_state {
     LIMEFS_VIEW_VALID,   /* any change sets other times */
-    LIMEFS_VIEW_YOUNG,   /* a change may keep the ctime, or this mount made one */
-    LIMEFS_VIEW_SUSPECT, /* a change may keep ctime and mtime */
+    LIMEFS_VIEW_YOUNG,   /* a change may leave the same ctime, or this mount made one */
+    LIMEFS_VIEW_SUSPECT, /* a change may leave the same ctime and mtime */
     LIMEFS_VIEW_WRITTEN, /* locked and written to by this mount alone */
 };
 
@@ -117,7 +117,7 @@ int limefs_view_pin(struct limefs *, struct limefs_view *);
 void limefs_view_unpin(struct limefs *, struct limefs_view *);
 void limefs_view_hold(struct limefs *, struct limefs_view *); /* adds a pin to a pinned one */
 
-/* The kernel looks up, or forgets, n of the records. */
+/* Count n lookups of records by the kernel, or take n back, which may free the snapshot. */
 void limefs_view_lookup(struct limefs *, struct limefs_view *, uint64_t n);
 void limefs_view_forget(struct limefs *, struct limefs_view *, uint64_t n);
 
@@ -164,7 +164,7 @@ struct limefs_view_watch {
 /* Adds a watch, which must be static, before the first snapshot; at most LIMEFS_WATCHES_MAX. */
 void limefs_view_watch(struct limefs *, const struct limefs_view_watch *);
 
-/* The bytes of the container have changed, or are about to, but not its index. */
+/* Reports that the bytes of the container have changed, or are about to, but not its index. */
 void limefs_view_changed(struct limefs *, struct limefs_view *);
 
 /* Returns a number that is different after each change of what the snapshot shows. */
@@ -183,7 +183,7 @@ void limefs_view_show(struct limefs *, struct limefs_view *, struct limefile_ind
 void limefs_view_lose(struct limefs *, uint64_t id);
 bool limefs_view_take_loss(struct limefs *, struct limefs_view *);
 
-/* It no longer shows the container: the next lookup makes a new snapshot. */
+/* Marks the snapshot as out of date: the next lookup makes a new one. */
 void limefs_view_distrust(struct limefs *, struct limefs_view *);
 
 /* Note that the kernel gets this mtime for records; and return whether it ever got it. */
