@@ -104,7 +104,7 @@ enum limefs_view_answer limefs_view_judge(enum limefs_view_state,
  * or an error, also if the file is not a container any more. */
 int limefs_view_current(struct limefs *, struct limefs_node *container, struct limefs_view **);
 
-/* The same, and its record of that name. LIMEFILE_E_NO_RECORD: there is none. */
+/* The same, and its record of that name; LIMEFILE_E_NO_RECORD if there is no such record. */
 int limefs_view_find(struct limefs *, struct limefs_node *container, const char *name,
                      struct limefs_view **, struct limefile_record *);
 
