@@ -1,9 +1,9 @@
 /*
- * caller.c - with whose rights a thread works
+ * caller.c - run each request with the rights (credentials) of the process that made it
  *
- * A change of the file system's uid from 0 takes the capabilities
- * that override permissions out of the effective set, and one back to 0 brings them again
- * (capabilities(7)); the others that could, the thread gives up before it serves anybody.
+ * When a thread changes its file system uid from 0, the kernel removes the capabilities that
+ * override permissions from the effective set, and restores them when it becomes 0 again
+ * (capabilities(7)). The thread drops other such capabilities before its first request.
  */
 #define _GNU_SOURCE
 #include "caller.h"
@@ -24,21 +24,21 @@
 
 enum {
     STATUS_BYTES = 4096,
-    STATUS_MOST = 1 << 20, /* 65536 groups fit */
-    NO_PROCESS = -1,       /* bytes are moved, for which no groups count */
+    STATUS_MOST = 1 << 20, /* enough for 65536 groups */
+    NO_PROCESS = -1,       /* a pid: the request moves bytes, for which groups do not matter */
 };
 
-/* Seconds for which a thread believes that a process has the groups that it had. */
+/* Seconds for which a thread caches the groups of a process. */
 static const double groups_seconds = 0.1;
 
-/* Those that reach further than the file system's uid, and that a thread needs: to change that,
- * to see the processes of others in /proc, and to ask whether a file is written to
- * (limefile_is_being_written(), on descriptors of its own). */
+/* Capabilities that exceed the file system uid and that a thread needs: to change its ids, to
+ * read other users' processes in /proc, and to find out whether a file is being written to
+ * (limefile_is_being_written(), on the daemon's own descriptors). */
 #define BASE                                                                                 \
     (UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID | UINT64_C(1) << CAP_SYS_PTRACE | \
      UINT64_C(1) << CAP_LEASE)
 
-/* Those that come and go with the file system's uid. */
+/* Capabilities that the kernel removes and restores with the file system uid. */
 #define FILE_CAPS                                                     \
     (UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_DAC_OVERRIDE |     \
      UINT64_C(1) << CAP_DAC_READ_SEARCH | UINT64_C(1) << CAP_FOWNER | \
@@ -46,21 +46,21 @@ static const double groups_seconds = 0.1;
      UINT64_C(1) << CAP_MKNOD | UINT64_C(1) << CAP_MAC_OVERRIDE)
 
 static _Thread_local struct {
-    bool apart;         /* its umask is its own */
-    bool prepared;      /* it works for others */
-    uint64_t permitted; /* capabilities, then; */
-    bool acting;        /* for `uid` */
-    bool moving;        /* bytes only: what it may do was settled when the file was opened */
-    unsigned own;       /* how often limefs_own_begin() was called and not ended */
+    bool apart;         /* the thread has its own umask */
+    bool prepared;      /* prepare() has dropped capabilities */
+    uint64_t permitted; /* capabilities, read by prepare() */
+    bool acting;        /* with the rights of user `uid` */
+    bool moving;        /* moves bytes: rights were checked when the file was opened */
+    unsigned own;       /* limefs_own_begin() calls without limefs_own_end() */
     uid_t uid;
-    /* Whose groups it has, and since when. */
+    /* The process whose groups the thread has, and since when. */
     struct limefs_caller groups_of;
     double groups_since;
 } rights;
 
-/* ---- the thread's own ---- */
+/* ---- rights of the thread ---- */
 
-/* The effective set becomes these, as far as they are permitted. */
+/* Makes the `wanted` capabilities effective, as far as they are permitted. */
 static int set_capabilities(uint64_t wanted)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -73,7 +73,7 @@ static int set_capabilities(uint64_t wanted)
     return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
 }
 
-/* *effective: those in force now. */
+/* Reads the permitted and the effective capabilities. */
 static int read_capabilities(uint64_t *effective)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -85,7 +85,7 @@ static int read_capabilities(uint64_t *effective)
     return 0;
 }
 
-/* What root alone may do is over. */
+/* Drops all effective capabilities but BASE and FILE_CAPS, once for each thread. */
 static int prepare(void)
 {
     if (rights.prepared)
@@ -107,15 +107,15 @@ static int set_umask(mode_t mask)
     return 0;
 }
 
-/* They report no failure; an invalid id returns the current one. */
+/* setfsuid(2) and setfsgid(2) report no failure; an invalid id returns the current one. */
 static int set_fsuid(uid_t uid)
 {
     setfsuid(uid);
     return (uid_t)setfsuid((uid_t)-1) == uid ? 0 : -EPERM;
 }
 
-/* Back to the daemon's own. Not looked at: if it failed, the kernel would refuse what follows,
- * and permit nothing that it should not. */
+/* Restores the daemon's file system uid. The result is not checked: after a failure the kernel
+ * refuses what follows, and permits nothing that it should not. */
 static void own_fsuid(void)
 {
     setfsuid(0);
@@ -127,7 +127,7 @@ static int set_fsgid(gid_t gid)
     return (gid_t)setfsgid((gid_t)-1) == gid ? 0 : -EPERM;
 }
 
-/* Of this thread: glibc's setgroups() changes those of all. */
+/* Sets the groups of this thread; glibc's setgroups() changes those of all threads. */
 static int set_list(size_t count, const gid_t *groups)
 {
 #ifdef SYS_setgroups32
@@ -147,7 +147,7 @@ static void must(int err)
 
 /* ---- supplementary groups ---- */
 
-/* /proc/TID/status, whole; to be freed. */
+/* Returns all of /proc/TID/status, which the caller frees, or NULL. */
 static char *read_status(pid_t pid)
 {
     char path[64], *text = NULL;
@@ -172,7 +172,7 @@ static char *read_status(pid_t pid)
     return NULL;
 }
 
-/* The file system's id, the fourth of a line such as "Uid:\t0\t0\t0\t0". */
+/* Returns whether the file system id, the fourth in a line like "Uid:\t0\t0\t0\t0", is `id`. */
 static bool has_id(const char *status, const char *line, unsigned id)
 {
     unsigned real, effective, saved, fs;
@@ -182,7 +182,7 @@ static bool has_id(const char *status, const char *line, unsigned id)
            fs == id;
 }
 
-/* How many there are. */
+/* Returns the number of groups. */
 static size_t parse_groups(const char *status, gid_t *groups, size_t most)
 {
     static const char line[] = "\nGroups:";
@@ -198,8 +198,8 @@ static size_t parse_groups(const char *status, gid_t *groups, size_t most)
     return count;
 }
 
-/* None if the kernel does not say who asks, or the process works for somebody else (a server's
- * thread): such a caller has what its uid and gid alone permit. */
+/* Sets no groups if the kernel does not report the process, or if the process has other ids
+ * (such as a server that works for another user): uid and gid alone decide then. */
 static int set_groups(const struct limefs_caller *caller)
 {
     int err = 0;
@@ -218,7 +218,7 @@ static int set_groups(const struct limefs_caller *caller)
     return err;
 }
 
-/* To move bytes, those of any process of that user will do. */
+/* To move bytes, the groups of any process with that uid and gid will do. */
 static bool has_groups_of(const struct limefs_caller *caller, double now)
 {
     return rights.groups_since > 0 && rights.groups_of.uid == caller->uid &&
@@ -251,7 +251,7 @@ void limefs_caller_init(struct limefs *fs)
     fs->refuses = fs->options.shared && geteuid() != 0;
 }
 
-/* Root has all that it has; that its groups stay as they were is of no account. */
+/* Root gets all its capabilities, so the groups that the thread has do not matter. */
 static int become_user(uid_t uid)
 {
     rights.uid = uid;
@@ -262,7 +262,7 @@ static int become(const struct limefs_caller *caller)
 {
     int err = caller->uid ? take_groups(caller) : set_fsgid(caller->gid);
     if (!caller->uid)
-        rights.groups_since = 0; /* the gid is another one now */
+        rights.groups_since = 0; /* the gid has changed */
     return err ? err : become_user(caller->uid);
 }
 
@@ -274,7 +274,7 @@ static void unbecome(void)
         own_fsuid();
 }
 
-/* Finishes an attempt to switch. */
+/* Completes a switch of rights; after an error restores the daemon's and returns -EACCES. */
 static int acting(uid_t uid, int err)
 {
     rights.acting = !err;
@@ -340,9 +340,9 @@ void limefs_caller_release(void)
     rights.prepared = false;
 }
 
-/* ---- questions ---- */
+/* ---- checks ---- */
 
-/* As of Linux before 5.8. */
+/* Checks by opening the file: faccessat2(2) needs Linux 5.8. */
 static int try_to_open(int fd, int mode)
 {
     int again = limefile_reopen(fd, (mode & W_OK ? O_WRONLY : O_RDONLY) | O_NONBLOCK);
@@ -361,7 +361,7 @@ int limefs_caller_may(int fd, int mode)
         return 0;
     if (syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0)
         return 0;
-    /* A container's filter may answer EPERM to a system call that it does not know. */
+    /* A container runtime's seccomp filter may return EPERM for an unknown system call. */
     return errno == ENOSYS || errno == EPERM ? try_to_open(fd, mode) : -errno;
 }
 
@@ -370,7 +370,7 @@ uid_t limefs_caller_swap(const struct limefs *fs, uid_t uid)
     if (!fs->switches)
         return uid;
     must(prepare());
-    bool root = rights.acting && rights.uid == 0; /* with all that it may do */
+    bool root = rights.acting && rights.uid == 0; /* with all capabilities */
     if (root && uid != 0)
         must(set_capabilities(BASE | FILE_CAPS));
     must(set_fsuid(uid));

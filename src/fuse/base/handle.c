@@ -1,4 +1,4 @@
-/* handle.c - the lists of what is open */
+/* handle.c - the lists of open files and directories */
 #include "limefs.h"
 
 void limefs_handle_add(struct limefs *fs, struct limefs_handle **list,

@@ -1,4 +1,4 @@
-/* lock.c - locks, threads and the clock; with LOCKS=1 the order of locks is checked */
+/* lock.c - locks, threads and the clock; with LOCKS=1 also checks of the lock order */
 #include "lock.h"
 
 #include <signal.h>
@@ -67,7 +67,7 @@ struct timespec limefs_clock_time(double seconds)
 
 #ifdef LIMEFS_LOCKS
 
-static _Thread_local unsigned held; /* a bit a rank */
+static _Thread_local unsigned held; /* one bit for each rank */
 
 static const char *name_of(unsigned rank)
 {
@@ -86,11 +86,11 @@ static unsigned highest(void)
     return rank;
 }
 
-/* A daemon's stderr is nowhere: into the file that tests/run names, too. */
+/* A daemon has no stderr, so the rule also goes to the file that tests/run names. */
 void limefs_broken(const char *rule)
 {
     const char *path = getenv("LIMEFS_LOCK_REPORT");
-    held = 0; /* for what opens it */
+    held = 0; /* opening the report is not checked */
     FILE *report = path ? fopen(path, "ae") : NULL;
     FILE *const to[] = {stderr, report};
     for (int i = 0; i < 2; i++)
@@ -120,7 +120,7 @@ void limefs_lock_left(enum limefs_rank rank)
     held &= ~(1u << rank);
 }
 
-/* Called around what may wait for a file system (tests/helpers/waits.c). */
+/* tests/helpers/waits.c calls this before each call that may wait for a file system. */
 void limefs_lock_waits(const char *call);
 void limefs_lock_waits(const char *call)
 {

@@ -1,4 +1,4 @@
-/* log.c - one line at a time, to where somebody reads it */
+/* log.c - log single lines to stderr or syslog, at a limited rate */
 #define _GNU_SOURCE
 #include "limefs.h"
 #include "text.h"
@@ -16,11 +16,11 @@
 
 enum {
     PERIOD = 10, /* seconds */
-    LINES = 100, /* of them a broken container that is read a million times gets no more */
+    LINES = 100, /* most in a period: a program may cause a million */
     LINE_BYTES = PATH_MAX + 512,
 };
 
-static atomic_bool to_stderr = true; /* changes while other threads have begun */
+static atomic_bool to_stderr = true; /* changes while other threads run */
 
 static void write_line(int priority, const char *format, va_list args)
 {
@@ -41,8 +41,8 @@ static void write_text(int priority, const char *format, ...)
     va_end(args);
 }
 
-/* Whether there is room for one more line in this period; *left_out: how many there was none
- * for in the last, when a new one begins. */
+/* Returns whether this period has room for one more line. If a new period begins, *left_out is
+ * the number of lines that the last one dropped, otherwise 0. */
 static bool has_room(unsigned long *left_out)
 {
     static struct limefs_lock lock = {PTHREAD_MUTEX_INITIALIZER, LIMEFS_LOCK_LOG};
@@ -75,12 +75,12 @@ void limefs_log(int priority, const char *format, ...)
     va_end(args);
 }
 
-/* ---- messages of others ---- */
+/* ---- messages of libfuse and of programs that it runs ---- */
 
 static char *collected; /* NULL: messages are printed */
 static size_t collected_bytes;
 
-/* libfuse's own, which bring their newline along, or are a part of a line. */
+/* Handles a message of libfuse, which is a part of a line or ends with its own newline. */
 static void from_libfuse(enum fuse_log_level level, const char *format, va_list args)
 {
     char text[LINE_BYTES];

@@ -1,4 +1,4 @@
-/* append.c - bytes of plain files, where they stand as the kernel counts, and really */
+/* append.c - translate between the kernel's and the real offsets of appended bytes */
 #define _GNU_SOURCE
 #include "append.h"
 #include "limefile.h"
@@ -12,23 +12,23 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* From that byte on, as the kernel counts, bytes are further behind by that many. */
+/* From offset `from` on, as the kernel counts, the real offsets are larger by `by`. */
 struct move {
     uint64_t from;
     int64_t by;
 };
 
 struct limefs_append {
-    struct limefs_lock lock; /* guards the rest; held over I/O, taken before fs->lock */
+    struct limefs_lock lock; /* guards the rest; held over I/O, before fs->lock */
     size_t count;
-    struct move *moves; /* rising */
-    uint64_t done;      /* up to here, as the kernel counts, all that it had to send has come */
-    struct limefile_identity last; /* after our own last change, or when it was opened */
+    struct move *moves;            /* ordered by `from` */
+    uint64_t done;                 /* kernel's offset before which all its data has arrived */
+    struct limefile_identity last; /* after this mount's last change, or the open */
 };
 
-/* ---- what is known ---- */
+/* ---- state ---- */
 
-/* NULL: its file was never opened to append. Else the lock is taken; leave() gives it back. */
+/* Locks the node's state; leave() unlocks it. NULL: the file was never opened to append. */
 static struct limefs_append *enter(struct limefs_node *node)
 {
     struct limefs_append *append = node->plain.append;
@@ -53,7 +53,7 @@ static bool only_appended_to(const struct limefs_node *node)
     return node->plain.appenders == node->plain.writers;
 }
 
-/* Somebody is at it. */
+/* Returns true if the change is so recent that a program is probably still writing. */
 static bool is_new(const struct timespec *changed)
 {
     struct timespec now;
@@ -73,7 +73,7 @@ bool limefs_append_may_open(struct limefs *fs, const struct limefs_node *node, i
     return may;
 }
 
-/* Without memory it is written to as any other. */
+/* Without memory the file is written to like any other. */
 static struct limefs_append *begin(struct limefs_node *node)
 {
     if (node->plain.append)
@@ -102,7 +102,7 @@ bool limefs_append_opened(struct limefs_node *node, int flags,
     return appends;
 }
 
-/* The kernel goes on believing in the length that it knows. */
+/* The kernel keeps the length that it knows, so told_bytes stays. */
 void limefs_append_closed(struct limefs_node *node, bool appends)
 {
     node->plain.writers--;
@@ -130,7 +130,7 @@ void limefs_append_free(struct limefs_node *node)
     free(node->plain.append);
 }
 
-/* Where the kernel has it end, for who is about to change it. */
+/* Returns the end that the kernel knows, before a change. *only: all writers append. */
 static uint64_t known_end(struct limefs *fs, struct limefs_node *node, bool *only)
 {
     limefs_lock(&fs->lock);
@@ -141,7 +141,7 @@ static uint64_t known_end(struct limefs *fs, struct limefs_node *node, bool *onl
     return end;
 }
 
-/* Whether or not it could be written: the kernel has counted it. */
+/* Called after a failed write, too: the kernel has counted the bytes. */
 static void grown_to(struct limefs *fs, struct limefs_node *node, uint64_t end)
 {
     limefs_lock(&fs->lock);
@@ -151,9 +151,9 @@ static void grown_to(struct limefs *fs, struct limefs_node *node, uint64_t end)
     limefs_unlock(&fs->lock);
 }
 
-/* ---- what is translated ---- */
+/* ---- translated offsets ---- */
 
-/* Where a byte really stands; *n: at most so many that follow it there. */
+/* Returns the real offset of a byte, and limits *n to the bytes that follow it there. */
 static uint64_t place(const struct limefs_append *append, uint64_t at, size_t *n)
 {
     size_t i = append ? append->count : 0;
@@ -229,7 +229,7 @@ static void note_ours(struct limefs_append *append, int fd)
         append->last = limefile_identity_of(&st);
 }
 
-/* Nobody below has changed it. */
+/* Returns true if no other program has changed the file since this mount did. */
 static bool is_ours(const struct limefs_append *append, int fd)
 {
     struct stat st;
@@ -240,7 +240,7 @@ static bool is_ours(const struct limefs_append *append, int fd)
     return limefile_identity_same_data(&append->last, &stamp);
 }
 
-/* The descriptor's own position tells where they have come to; nothing else uses it. */
+/* The descriptor's own position shows where the bytes are now; nothing else uses it. */
 static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
                         size_t n, uint64_t offset)
 {
@@ -259,7 +259,7 @@ static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, con
     return err;
 }
 
-/* The kernel may send a later piece first: the place of the others is taken with zeros. */
+/* The kernel may send later bytes first: zeros take the place of those before them. */
 static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uint64_t from,
                         uint64_t to)
 {
@@ -274,14 +274,14 @@ static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uin
     return err;
 }
 
-/* How many of n bytes from `offset` on are before byte `end`. */
+/* Returns how many of n bytes from `offset` on are before `end`. */
 static size_t before(uint64_t end, size_t n, uint64_t offset)
 {
     return offset >= end ? 0 : end - offset < n ? (size_t)(end - offset) : n;
 }
 
-/* The kernel sends whole pages: what has been in the file before is left alone if others have
- * changed it; it would come back. */
+/* The kernel sends whole pages. Old bytes of the file are not written if other programs have
+ * changed it, as this would undo their changes. */
 static int write_appended(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
                           size_t n, uint64_t offset, uint64_t end)
 {
@@ -307,7 +307,7 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
     uint64_t end = append ? known_end(fs, node, &only) : 0;
     int err = only ? write_appended(fs, node, fd, buf, n, offset, end)
                    : write_known(append, fd, buf, n, offset);
-    /* After an error the kernel has dropped what was before, too. */
+    /* After an error the kernel drops the data before it, too. */
     if (append && (err || offset <= append->done) && append->done < offset + n)
         append->done = offset + n;
     grown_to(fs, node, offset + n);
@@ -317,7 +317,7 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
 
 /* ---- lengths ---- */
 
-/* Moves of what is cut off are over. */
+/* Drops the moves of what is cut off. */
 static int cut(struct limefs_append *append, int fd, uint64_t bytes)
 {
     size_t n = 1;
@@ -326,7 +326,7 @@ static int cut(struct limefs_append *append, int fd, uint64_t bytes)
     return ftruncate(fd, bytes ? (off_t)place(append, bytes - 1, &n) + 1 : 0) == 0 ? 0 : -errno;
 }
 
-/* What the kernel has not sent yet may be of bytes that are before the end now. */
+/* Data that the kernel has not sent yet may belong before the new end. */
 int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
 {
     bool only;

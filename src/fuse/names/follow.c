@@ -1,4 +1,4 @@
-/* follow.c - tells the kernel that a file has grown, or was changed in place */
+/* follow.c - notify the kernel that a plain file has grown, or was changed in place */
 #include "follow.h"
 #include "told.h"
 
@@ -6,15 +6,15 @@
 #include <fuse_lowlevel.h>
 #include <unistd.h>
 
-/* One at a time: who drops pages may wait for a read, which another thread must be left to
- * serve. With fs->lock held. */
+/* One notification at a time: dropping pages may wait for a read, for which another thread must
+ * be free. The caller holds fs->lock. */
 static bool may_tell(const struct limefs *fs, const struct limefs_node *node)
 {
     return fs->session && fs->threads > 1 && !fs->following && !node->plain.writers &&
            node->plain.bytes != LIMEFS_MOVED;
 }
 
-/* The length that the kernel knew, if it is to be told another. */
+/* Returns true if the kernel must be notified of a new size; *known: the size that it knows. */
 static bool take_turn(struct limefs *fs, struct limefs_node *node, off_t size, off_t *known)
 {
     limefs_lock(&fs->lock);
@@ -28,7 +28,7 @@ static bool take_turn(struct limefs *fs, struct limefs_node *node, off_t size, o
     return ours;
 }
 
-/* The last byte extends it; the kernel reads the others when they are wanted. */
+/* Storing the last byte extends the file; the kernel reads the other bytes on demand. */
 static int tell(struct fuse_session *session, uint64_t ino, int fd, off_t known, off_t size)
 {
     char last;

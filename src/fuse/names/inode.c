@@ -1,4 +1,4 @@
-/* inode.c - slots and nodes: found by number, by name and by file */
+/* inode.c - slots and nodes, which are found by id, by name and by file */
 #include "append.h"
 #include "inode.h"
 #include "told.h"
@@ -10,9 +10,9 @@
 #define FUSE_ROOT 1
 
 enum {
-    NAMES_MOST = 64, /* of a file that are remembered; by others it is found when looked up */
-    LOOKS = 4,       /* names of a directory that are looked up, or entered: they are wanted */
-    LISTS_AHEAD = 8, /* times that it is listed with them, before that must show again */
+    NAMES_MOST = 64, /* stored names of a file; a lookup finds it by others */
+    LOOKS = 4,       /* lookups and opens after which a list also looks names up */
+    LISTS_AHEAD = 8, /* lists that do so, before it takes LOOKS again */
 };
 
 /* ---- slots ---- */
@@ -32,13 +32,13 @@ static int grow_slots(struct limefs *fs)
         return -ENOMEM;
     for (uint32_t i = fs->inodes.slot_count; i < count; i++)
         slots[i] = (struct limefs_slot){.next_free = i + 1 < count ? i + 1 : 0};
-    fs->inodes.slot_free = fs->inodes.slot_count; /* only called when nothing is free */
+    fs->inodes.slot_free = fs->inodes.slot_count; /* only called when no slot is free */
     fs->inodes.slots = slots;
     fs->inodes.slot_count = count;
     return 0;
 }
 
-/* Slot 0, the root's, is taken first and never given back: so 0 can mean "none free". */
+/* The root takes slot 0 first and never frees it, so 0 can mean "none free". */
 int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, uint32_t *slot)
 {
     if (fs->inodes.slot_free == 0) {
@@ -123,7 +123,7 @@ struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *pare
     return node;
 }
 
-/* More buckets; without memory for them the old ones do, only slower. */
+/* Doubles the buckets. Without memory the old ones do, only slower. */
 static void grow_names(struct limefs *fs)
 {
     size_t old_count = fs->inodes.name_buckets;
@@ -166,7 +166,7 @@ static void remove_name(struct limefs *fs, struct limefs_node *node)
     fs->inodes.name_count--;
 }
 
-/* ---- files, which may have several names, by number ---- */
+/* ---- files, which may have several names, by inode number ---- */
 
 static size_t number_bucket_of(const struct limefs *fs, const struct limefile_identity *stamp)
 {
@@ -202,7 +202,7 @@ static void grow_numbers(struct limefs *fs)
     free(old);
 }
 
-/* Without memory it is found by its name alone. */
+/* Without memory the node is found by its name alone. */
 static void insert_number(struct limefs *fs, struct limefs_node *node)
 {
     if (fs->inodes.file_count >= fs->inodes.file_buckets)
@@ -356,9 +356,9 @@ void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
     limefs_unlock(&fs->lock);
 }
 
-/* A container may be replaced by another and keeps its node; anything else is a new file. So
- * is, for a kernel that caches what is written and so believes in no size and time but its own,
- * a file that somebody else has changed. */
+/* A container may be replaced by another one and keeps its node; otherwise another file is
+ * another node. A kernel that caches writes believes only in its own sizes and times: for it a
+ * file that another program has changed is another node, too. */
 static bool is_same(const struct limefs *fs, const struct limefs_node *node,
                     enum limefs_kind kind, const struct limefile_identity *stamp)
 {
@@ -366,19 +366,18 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false;
     if (kind == LIMEFS_CONTAINER)
         return S_ISREG(stamp->mode);
-    if ((node->stamp.mode & S_IFMT) != (stamp->mode & S_IFMT)) /* a number may be used again */
+    if ((node->stamp.mode & S_IFMT) != (stamp->mode & S_IFMT)) /* reused number */
         return false;
     if (S_ISLNK(stamp->mode) && !limefile_identity_equal(&node->stamp, stamp))
-        return false; /* the kernel keeps where it leads */
+        return false; /* the kernel caches the target */
     return limefile_identity_same_file(&node->stamp, stamp) &&
            (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_holds(node) ||
             (node->plain.bytes == LIMEFS_AS_TOLD && node->plain.told_bytes == stamp->size &&
              limefs_told_stands(node, stamp)));
 }
 
-/* The same, for a name that is looked up. A link that was made, and perhaps read, a moment
- * before may be another one by now that has the same number and times. One of two names hardly
- * is. */
+/* The same for a name that is looked up. A link that was made, and perhaps read, a moment ago
+ * may have been replaced by one of the same number and times, but hardly one of two names. */
 static bool goes_on(const struct limefs *fs, const struct limefs_node *node,
                     const struct limefs_found *found, const struct limefile_identity *stamp)
 {
@@ -407,7 +406,7 @@ bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
     return same;
 }
 
-/* Its file is found by that name from now on. */
+/* The node is found by the new name from now on. */
 static int rename_node(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
                        const char *new_name)
 {
@@ -433,8 +432,8 @@ bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
     return name != NULL;
 }
 
-/* The node of a file that is known by another name: one file is one node, so that the kernel
- * has its pages once. */
+/* Finds the node of a file that is known by another name: one file is one node, so that the
+ * kernel has its pages once. */
 static struct limefs_node *child_of_file(struct limefs *fs, struct limefs_node *parent,
                                          const char *name, const struct limefs_found *found,
                                          const struct limefile_identity *stamp)
@@ -489,9 +488,9 @@ void limefs_node_unfile(struct limefs *fs, const struct limefile_identity *stamp
     limefs_unlock(&fs->lock);
 }
 
-/* ---- names that change ---- */
+/* ---- changes of names ---- */
 
-/* A reference keeps it until it is removed, or the mount ends. */
+/* A reference keeps the node until the container is removed, or the mount ends. */
 int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *name,
                      const struct stat *st)
 {
@@ -563,7 +562,7 @@ void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const stru
     struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
     if (node->kind == LIMEFS_CONTAINER ||
-        S_ISLNK(node->stamp.mode)) { /* the first may be another file, and no container */
+        S_ISLNK(node->stamp.mode)) { /* a container may be a plain file now */
         node->sure = node->sure && limefile_identity_equal(&node->stamp, &stamp);
         node->stamp = stamp;
     }
@@ -592,7 +591,7 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     return known;
 }
 
-/* ---- names that are wanted ---- */
+/* ---- names to look up while a directory is listed ---- */
 
 static void count_look(struct limefs *fs, struct limefs_node *directory)
 {
@@ -609,7 +608,7 @@ void limefs_node_looked_in(struct limefs *fs, struct limefs_node *directory)
     limefs_unlock(&fs->lock);
 }
 
-/* Others move it, and may remove where it was. */
+/* Other requests may move the node and free its old parent, so this takes fs->lock. */
 void limefs_node_entered(struct limefs *fs, const struct limefs_node *node)
 {
     limefs_lock(&fs->lock);

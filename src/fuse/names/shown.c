@@ -1,4 +1,4 @@
-/* shown.c - inode numbers that programs see */
+/* shown.c - compute the inode numbers that programs see */
 #include "inode.h"
 #include "mix.h"
 
@@ -7,7 +7,7 @@ static uint64_t mixed(uint64_t x)
     return mix64(x * MIX64_STEP);
 }
 
-/* The two highest bits are those of records and faces. */
+/* Numbers of other file systems leave the two highest bits to records and exports. */
 static uint64_t number_of(const struct limefs *fs, uint64_t dev, uint64_t ino)
 {
     return dev == fs->source_dev ? ino : mixed(mixed(dev) + ino) >> 2;
@@ -32,7 +32,7 @@ ino_t limefs_shown_record(const struct limefs *fs, const struct stat *container,
                              : (x + ordinal) | UINT64_C(1) << 63;
 }
 
-/* The highest bit is the records', the next one says that it is a face; carries stay below. */
+/* The highest bit marks records, the next one exports; carries do not reach them. */
 ino_t limefs_shown_face(const struct limefs *fs, const struct stat *container, uint64_t ordinal,
                         unsigned face, uint64_t entry)
 {

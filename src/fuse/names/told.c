@@ -1,12 +1,12 @@
-/* told.c - the last change of a plain file that the kernel knows of */
+/* told.c - track which mtime of a plain file the kernel knows */
 #include "told.h"
 #include "caller.h"
 
 #include <sys/stat.h>
 #include <time.h>
 
-#define SECONDS_AT_FIRST 0.25 /* for a look-up and an open, twice */
-#define SECONDS_TO_TELL  1    /* a time is the kernel's now, for us */
+#define SECONDS_AT_FIRST 0.25 /* for two lookups and opens */
+#define SECONDS_TO_TELL  1    /* an mtime at most this old is the kernel's current time */
 
 static bool is_before(const struct timespec *a, const struct timespec *b)
 {
@@ -58,9 +58,9 @@ void limefs_told_written(struct limefs_node *node)
     node->plain.known.written = true;
 }
 
-/* Who writes twice in one tick of the kernel's clock has changed no time there, so the kernel
- * tells none after the second, and the file below is to have what it has: the last that it
- * told, so nobody sets another one meanwhile. */
+/* The second write within one tick of the kernel's clock changes no time there, so the kernel
+ * sends none. The file must then keep the last mtime that the kernel has sent; node->work keeps
+ * other threads from setting another one. */
 static void keep_time(struct limefs *fs, struct limefs_node *node, int fd)
 {
     limefs_lock(&node->work);
@@ -69,14 +69,14 @@ static void keep_time(struct limefs *fs, struct limefs_node *node, int fd)
     bool behind = node->plain.known.written && (times[1].tv_sec != 0 || times[1].tv_nsec != 0);
     limefs_unlock(&fs->lock);
     if (behind) {
-        limefs_own_begin(); /* who may write to it may not set its time */
+        limefs_own_begin(); /* a user that may write may not set times */
         futimens(fd, times);
         limefs_own_end();
     }
     limefs_unlock(&node->work);
 }
 
-/* Where more was changed meanwhile, whoever did that notes it. */
+/* A thread that changes the file in the meantime notes its change itself. */
 void limefs_told_note(struct limefs *fs, struct limefs_node *node, int fd)
 {
     struct stat st;
@@ -113,9 +113,9 @@ bool limefs_told_before(struct limefs *fs, const struct limefs_node *node, int f
     return before;
 }
 
-/* Not if we were changing it, or it was looked at before we did. Nor at first: the kernel looks
- * a name up and then opens it, twice if need be, and each time others may have changed the
- * file. The ends of a fifo are the kernel's, whatever goes through the one below. */
+/* A file is unchanged if this mount was changing it, or has changed it since *stamp was read.
+ * At first, too: the kernel looks a name up and then opens it, twice if need be, and the file
+ * may change each time. A fifo always is: the kernel itself connects its ends in the mount. */
 bool limefs_told_stands(const struct limefs_node *node, const struct limefile_identity *stamp)
 {
     const struct limefs_known *known = &node->plain.known;

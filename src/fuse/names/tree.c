@@ -1,4 +1,4 @@
-/* tree.c - reaches the files below the source */
+/* tree.c - open the files below the source */
 #define _GNU_SOURCE
 #include "tree.h"
 #include "caller.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Builds the path from its end; NULL if it is too long. */
+/* Puts a name before a path that is built from its end. NULL: it is too long. */
 static char *prepend(char *at, const char *begin, const char *name)
 {
     size_t len = strlen(name);
@@ -27,7 +27,7 @@ static char *prepend(char *at, const char *begin, const char *name)
     return at;
 }
 
-/* With fs->lock held: other requests rename, and forget. */
+/* The caller holds fs->lock, because other requests rename and free nodes. */
 static const char *path_of(const struct limefs_node *node, char *buf, size_t cap)
 {
     char *at = buf + cap - 1;
@@ -46,7 +46,7 @@ const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node,
         return fs->source;
     limefs_lock(&fs->lock);
     const char *path = path_of(node, buf, cap);
-    if (!path && cap > 0) { /* too long: its end is */
+    if (!path && cap > 0) { /* too long: the name alone */
         snprintf(buf, cap, "%s", node->name);
         path = buf;
     }
@@ -54,11 +54,11 @@ const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node,
     return path;
 }
 
-/* ---- what nodes stand for ---- */
+/* ---- the files of nodes ---- */
 
-/* Where a node was when the lock was held. */
+/* Where a node was at one moment under fs->lock. */
 struct place {
-    char path[PATH_MAX], name[NAME_MAX + 1]; /* of its folder, and there */
+    char path[PATH_MAX], name[NAME_MAX + 1]; /* path of its directory, and name in it */
     struct limefile_identity folder;
 };
 
@@ -78,7 +78,7 @@ static int place_of(struct limefs *fs, const struct limefs_node *node, struct pl
     return fits ? 0 : -ENAMETOOLONG;
 }
 
-/* fd, if it is that file's, or else closed. */
+/* Returns fd, or closes it and returns -errno if it is of another file (-ESTALE). */
 static int compared(int fd, const struct limefile_identity *wanted)
 {
     struct stat st;
@@ -94,7 +94,7 @@ static int compared(int fd, const struct limefile_identity *wanted)
     return err;
 }
 
-/* With the daemon's own rights; O_PATH, as `folder` is. */
+/* Opens a path with the daemon's own rights. `folder` and the result are O_PATH. */
 static int open_own(int folder, const char *path, int flags)
 {
     int fd;
@@ -108,7 +108,7 @@ static int open_own(int folder, const char *path, int flags)
     return fd;
 }
 
-/* The path of the node itself, and what the kernel knows by it. */
+/* Opens the node's own path, if it leads to the file that the kernel knows. */
 static int open_node(struct limefs *fs, const struct limefs_node *node, int flags)
 {
     char buf[PATH_MAX];
@@ -134,7 +134,7 @@ int limefs_tree_folder(struct limefs *fs, const struct limefs_node *node)
     return open_node(fs, node, O_DIRECTORY);
 }
 
-/* Its folder, and its name there. */
+/* Opens the directory of the node's file, and gets the file's name in it. */
 static int open_parent(struct limefs *fs, const struct limefs_node *node, struct place *place)
 {
     int err = place_of(fs, node, place);
@@ -177,7 +177,7 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 static_assert((int)LIMEFS_TREE_SNIFFED == (int)LIMEFILE_HEADER_BYTES, "a header is sniffed");
 
-/* A configuration in another format, where these are shown as containers; -errno. */
+/* Returns 1 if the file has another format and can be shown as a container, 0, or -errno. */
 static int is_in_guise(int fd, const unsigned char *raw, size_t n)
 {
     struct stat st;
@@ -188,17 +188,17 @@ static int is_in_guise(int fd, const unsigned char *raw, size_t n)
                : limefile_gauge_has_guise(fd);
 }
 
-/* Somebody has a lease on it, and is asked to give it back; or there are no descriptors left.
- */
+/* Returns true if an open may succeed later: a process has a lease on the file and is asked to
+ * give it back, or descriptors or memory are used up. */
 static bool may_open_later(int err)
 {
     return err == -EAGAIN || err == -EMFILE || err == -ENFILE || err == -ENOMEM;
 }
 
-/* A container begins with a good header. What cannot be read is not a container either, unless
- * the next look may go well. Whether it is one does not depend on who asks, so the daemon looks
- * for itself; of what it reads, the caller learns no more than this. 0, 1, or the error that
- * passes. `seen`: when found->st was; found->sure is set. */
+/* A container begins with a valid header. A file that cannot be read is not a container, unless
+ * a later try may succeed. This does not depend on the caller, so the daemon reads with its own
+ * rights; the caller learns nothing else of what is read. Returns 0, 1, or an error that may
+ * pass. seen: the time before found->st. Sets found->sure. */
 static int begins_like_container(bool formats, int file, const struct timespec *seen,
                                  struct limefs_found *found)
 {
@@ -222,7 +222,7 @@ static int begins_like_container(bool formats, int file, const struct timespec *
     return is > 0;
 }
 
-/* What its attributes alone, or what is known of it, tell; false: it must be looked into. */
+/* Returns true if the attributes, or what is known, give the kind; false: it must be read. */
 static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *name,
                      struct limefs_found *found)
 {
@@ -232,8 +232,8 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
            st->st_size < LIMEFS_TREE_SNIFFED;
 }
 
-/* The name may lead to another file by now: what is looked into is what is told of. It may be
- * written to meanwhile, or right after: hence the attributes and the time from before. */
+/* The name may lead to another file by now, so attributes and contents are of one descriptor. A
+ * process may write to it at once or soon, so attributes and time are taken before reading. */
 int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_found *found)
 {
     struct timespec seen;

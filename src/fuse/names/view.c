@@ -1,4 +1,4 @@
-/* view.c - views of containers: made, kept open, and changed by writers */
+/* view.c - make, open, evict and replace snapshots of containers (struct limefs_view) */
 #define _GNU_SOURCE
 #include "views.h"
 #include "caller.h"
@@ -18,10 +18,10 @@
 
 enum {
     MTIMES_FIRST = 8,
-    MTIMES_MOST = 1 << 16, /* a power of two; then the oldest goes */
+    MTIMES_MOST = 1 << 16, /* a power of two; more replace the oldest */
 };
 
-/* ---- the programs that watch views ---- */
+/* ---- callbacks ---- */
 
 void limefs_view_watch(struct limefs *fs, const struct limefs_view_watch *watch)
 {
@@ -52,7 +52,7 @@ uint64_t limefs_view_changes(struct limefs *fs, const struct limefs_view *view)
     return changes;
 }
 
-/* ---- the list of views that are awake (fs->lock held) ---- */
+/* ---- the LRU list of open snapshots (fs->lock held) ---- */
 
 static void list_remove(struct limefs *fs, struct limefs_view *view)
 {
@@ -82,15 +82,14 @@ static void list_awake(struct limefs *fs, struct limefs_view *view)
     fs->snapshots.index_memory += memory_of(view);
 }
 
-/* It is the last that will be put to sleep. */
 static void move_to_front(struct limefs *fs, struct limefs_view *view)
 {
     list_remove(fs, view);
     list_insert(fs, view);
 }
 
-/* Closing may take as long as a store likes: it is left to unlock_and_close(). Where too much
- * is left, the view stays awake for now. */
+/* Evicts a snapshot. close() can block on slow storage, so unlock_and_close() does it. Returns
+ * false, and leaves the snapshot open, if too many files wait to be closed. */
 static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
 {
     if (fs->snapshots.leaving_count == LIMEFS_LEAVING_MAX)
@@ -109,7 +108,7 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
     return true;
 }
 
-/* Gives fs->lock back, after anything that may put views to sleep. */
+/* Releases fs->lock after anything that may have evicted snapshots, and closes their files. */
 static void unlock_and_close(struct limefs *fs)
 {
     struct limefs_opened leaving[LIMEFS_LEAVING_MAX];
@@ -136,8 +135,8 @@ static void free_view(struct limefs *fs, struct limefs_view *view)
     free(view);
 }
 
-/* Frees a view that nobody holds, unless it may be wanted again. One that is out of date never
- * is, and must not keep a deleted container's blocks on the disk. */
+/* Frees a snapshot that is not held, unless it may be used again. One that is out of date is
+ * never used again, and if open would keep the blocks of a deleted container on the disk. */
 static bool free_unheld(struct limefs *fs, struct limefs_view *view)
 {
     if (view->pins)
@@ -154,7 +153,7 @@ static bool free_unheld(struct limefs *fs, struct limefs_view *view)
     return true;
 }
 
-/* The node's newest view is the newest no longer. */
+/* Drops the node's newest snapshot, which is out of date. */
 static void retire(struct limefs *fs, struct limefs_node *node)
 {
     struct limefs_view *view = node->container.view;
@@ -163,15 +162,15 @@ static void retire(struct limefs *fs, struct limefs_node *node)
         free_unheld(fs, view);
 }
 
-/* Its name leads nowhere. One that is being written to may be back soon, and could not be
- * locked a second time. */
+/* The same if the name no longer exists. A snapshot that is being written to stays: the name
+ * may be back soon, and the container could not be locked a second time. */
 static void retire_gone(struct limefs *fs, struct limefs_node *node)
 {
     if (node->container.view && node->container.view->state != LIMEFS_VIEW_WRITTEN)
         retire(fs, node);
 }
 
-/* One that alone takes too much stays: it would be made again for each request. */
+/* A snapshot that alone exceeds the memory stays: each request would have to make it again. */
 static bool is_too_much(const struct limefs *fs, const struct limefs_view *view)
 {
     return fs->snapshots.views_open > fs->options.max_open ||
@@ -189,7 +188,7 @@ static void evict(struct limefs *fs)
     }
 }
 
-/* ---- held, and let go ---- */
+/* ---- pins and lookups ---- */
 
 void limefs_view_gone(struct limefs *fs, struct limefs_node *parent, const char *name)
 {
@@ -253,9 +252,9 @@ void limefs_views_release(struct limefs *fs)
     }
 }
 
-/* ---- making a view ---- */
+/* ---- making a snapshot ---- */
 
-/* Once for each state of the container. */
+/* Logs a fault of the container, once for each of its states. */
 static void report_fault(struct limefs *fs, struct limefs_node *node,
                          const struct limefs_view *view)
 {
@@ -279,7 +278,7 @@ bool limefs_view_has_told(int err)
            err == -ENOMEM;
 }
 
-/* Once for each state of the file, as faults are. */
+/* Logs why a file cannot be opened, once for each of its states. */
 static void report_error(struct limefs *fs, struct limefs_node *node, const struct stat *st,
                          int err)
 {
@@ -307,8 +306,8 @@ static void show(struct limefs_view *view, const struct limefs_opened *opened)
     view->guise = opened->guise;
 }
 
-/* In a tree another file has come, which the kernel is to look up. One that is empty may be a
- * container again soon. */
+/* Returns true if another file has taken the place in a tree, which the kernel must look up. An
+ * empty file does not count: it may be a container again soon. */
 static bool has_become_plain(const struct limefs_node *node, const struct limefs_opened *opened,
                              const struct stat *st)
 {
@@ -329,7 +328,7 @@ static int open_new(struct limefs *fs, struct limefs_node *node, int file,
     return err;
 }
 
-/* The times may not tell what is there now from what is there later. */
+/* Stores the times of the file, and whether they will show each later change. */
 static void take_times(struct limefs_view *view, bool moving, const struct timespec *seen)
 {
     view->stamp = limefile_identity_of(&view->st);
@@ -338,14 +337,13 @@ static void take_times(struct limefs_view *view, bool moving, const struct times
     view->state = settled    ? LIMEFS_VIEW_VALID
                   : by_mtime ? LIMEFS_VIEW_YOUNG
                              : LIMEFS_VIEW_SUSPECT;
-    if (limefs_index_unread(view->index)) /* to be tried again */
+    if (limefs_index_unread(view->index)) /* it must be read again */
         view->state = LIMEFS_VIEW_SUSPECT;
     if (settled)
         view->settled = view->stamp;
 }
 
-/* A new, pinned view of what is there now, `seen` when its name was looked at. The container's
- * lock is held. */
+/* Makes a pinned snapshot of a file found by name at `seen`. Called with node->work held. */
 static int make_view(struct limefs *fs, struct limefs_node *node, int file,
                      const struct timespec *seen, struct limefs_view **out)
 {
@@ -386,10 +384,10 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     return 0;
 }
 
-/* ---- the newest view of a container ---- */
+/* ---- the newest snapshot of a container ---- */
 
-/* Changes with each of our own changes after which an older look means nothing; odd while one
- * is under way. */
+/* Returns a number that changes when this mount makes earlier checks of the container invalid.
+ * It is odd while such a change is in progress. */
 static uint64_t moves_of(struct limefs *fs, const struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
@@ -398,9 +396,9 @@ static uint64_t moves_of(struct limefs *fs, const struct limefs_node *node)
     return moves;
 }
 
-/* What a container's name leads to: its attributes, and the time of the look at the name, from
- * before it. The name may be taken away between that and the look at the file; then the file's
- * ctime is not older than the time, however long ago either has been by now. */
+/* The attributes of what a container's name leads to, and the time before it was resolved. If
+ * the name is removed after that, the ctime of the file is not older than `seen`, even if both
+ * are long past by now. */
 struct found {
     struct stat st;
     struct timespec seen;
@@ -416,7 +414,7 @@ enum limefs_view_answer limefs_view_judge(enum limefs_view_state state,
     switch (limefile_validity(seen, clock, being_written, now)) {
     case LIMEFILE_CHANGED:
         return LIMEFS_VIEW_CHANGED;
-    case LIMEFILE_SUSPECT: /* still: who looks later finds out */
+    case LIMEFILE_SUSPECT: /* still valid: a later check decides */
         return LIMEFS_VIEW_SHOWN;
     default:
         return state == LIMEFS_VIEW_VALID   ? LIMEFS_VIEW_SHOWN
@@ -425,7 +423,7 @@ enum limefs_view_answer limefs_view_judge(enum limefs_view_state state,
     }
 }
 
-/* A pinned view, whose container's lock is held. */
+/* Returns whether a pinned snapshot is valid. Called with node->work held. */
 static bool is_current(struct limefs *fs, struct limefs_view *view, const struct found *found)
 {
     struct limefile_identity now = limefile_identity_of(&found->st);
@@ -441,8 +439,7 @@ static bool is_current(struct limefs *fs, struct limefs_view *view, const struct
         open && may_be_young && limefile_is_being_written(view->fd, &found->st.st_ctim);
     enum limefs_view_answer answer =
         limefs_view_judge(state, &seen, &now, &found->seen, being_written);
-    if (answer != LIMEFS_VIEW_TO_CHECK ||
-        !open) /* else it is indexed again when it is opened */
+    if (answer != LIMEFS_VIEW_TO_CHECK || !open) /* if not open, opening indexes it again */
         return answer != LIMEFS_VIEW_CHANGED;
     if (!limefs_view_settle(fs, view))
         return false;
@@ -454,7 +451,7 @@ static bool is_current(struct limefs *fs, struct limefs_view *view, const struct
     return true;
 }
 
-/* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
+/* Returns the newest snapshot, pinned, or NULL if it does not show the container as it is. */
 static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node *node,
                                           const struct found *found)
 {
@@ -464,7 +461,7 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
     if (view)
         view->pins++;
     limefs_unlock(&fs->lock);
-    if (written) /* after the container was written anew that may have failed */
+    if (written) /* an earlier call may have failed after a rewrite */
         limefs_view_touched(fs, view);
     if (!view || is_current(fs, view, found))
         return view;
@@ -472,7 +469,7 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
     return NULL;
 }
 
-/* Opens and indexes a pinned view again if it was asleep. Its container's lock is held. */
+/* Opens and indexes a pinned snapshot that was evicted. Called with node->work held. */
 static int wake(struct limefs *fs, struct limefs_view *view, int file)
 {
     struct stat st;
@@ -496,8 +493,8 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
     return 0;
 }
 
-/* The newest view, pinned, if it is awake and sure to show the container without a look at its
- * name. */
+/* Returns the newest snapshot, pinned, or NULL unless it is open and certainly shows the
+ * container, so that its name need not be resolved. */
 static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_node *container)
 {
     limefs_lock(&fs->lock);
@@ -515,7 +512,7 @@ static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_nod
     return NULL;
 }
 
-/* What its name leads to: an O_PATH descriptor, and the attributes. */
+/* Opens what the container's name leads to. Returns an O_PATH descriptor or -errno. */
 static int find_now(struct limefs *fs, struct limefs_node *container, struct found *found)
 {
     found->seen = now();
@@ -529,9 +526,9 @@ static int find_now(struct limefs *fs, struct limefs_node *container, struct fou
     return err;
 }
 
-/* The kernel looks a name up once more if an older view is no longer shown, and then gives up.
- * So the view that comes next must last: what was changed a moment ago is read once it can be
- * told whether it is changed again. True: by now the name may lead to another file. */
+/* If a snapshot is out of date, the kernel looks the name up once more, and then gives up. So
+ * the next snapshot must last: this waits after a recent change until the times would show
+ * another one. Returns true if it waited: the name may lead to another file by now. */
 static bool let_settle(struct limefs *fs, const struct limefs_node *container,
                        const struct found *found)
 {
@@ -548,7 +545,7 @@ static bool let_settle(struct limefs *fs, const struct limefs_node *container,
     return i > 0;
 }
 
-/* What its name leads to now, pinned: by the newest view, or else a new one. */
+/* Gets a pinned snapshot of what the name leads to now: the newest one, or a new one. */
 static int look_by_name(struct limefs *fs, struct limefs_node *container,
                         struct limefs_view **out)
 {
@@ -557,9 +554,9 @@ static int look_by_name(struct limefs *fs, struct limefs_node *container,
     struct limefs_view *view = NULL;
     uint64_t moves;
     bool again;
-    int err, file = -1, waits = 2; /* who replaces it all the time is not waited for */
-    limefs_own_begin(); /* once for all of it: changing rights is what takes time here */
-    do { /* what was looked at may be the old one by now, by our own doing, too */
+    int err, file = -1, waits = 2; /* a program may replace the file all the time */
+    limefs_own_begin(); /* once for all, as switching rights takes the most time here */
+    do {                /* the file may have been replaced by now, by this mount, too */
         moves = moves_of(fs, container);
         if (file >= 0)
             close(file);
@@ -641,7 +638,7 @@ void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool w
     limefs_view_touched(fs, view);
     limefs_lock(&fs->lock);
     view->state = written ? LIMEFS_VIEW_WRITTEN : LIMEFS_VIEW_YOUNG;
-    view->moves += 2; /* who has looked before must look again */
+    view->moves += 2; /* earlier checks are invalid */
     notify_changed(fs, view);
     limefs_unlock(&fs->lock);
 }
@@ -695,14 +692,14 @@ void limefs_view_set_moving(struct limefs *fs, struct limefs_view *view, bool mo
     limefs_unlock(&fs->lock);
 }
 
-/* Descriptors keep their numbers: others are reading by them. */
+/* view->fd keeps its number, because other threads are reading by it. */
 int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
 {
     struct stat st;
     limefs_own_begin();
     int fresh = limefile_reopen(fd, O_RDONLY);
     limefs_own_end();
-    /* Not to have it would be worse than to keep the lock for as long as the view is awake. */
+    /* If the reopen failed, share the file open as fd, and its lock until the eviction. */
     int err = dup3(fresh < 0 ? fd : fresh, view->fd, O_CLOEXEC) < 0 ? -errno : 0;
     bool told = fstat(view->fd, &st) == 0;
     limefs_lock(&fs->lock);
@@ -710,16 +707,16 @@ int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
     notify_changed(fs, view);
     limefs_view_note_look(view, told ? &st : NULL);
     view->node->stamp = view->node->container.made =
-        view->stamp; /* what the kernel means by it now */
+        view->stamp; /* what the kernel means by the node now */
     limefs_unlock(&fs->lock);
     if (fresh >= 0)
         close(fresh);
     return err;
 }
 
-/* ---- times of change that the kernel was told ---- */
+/* ---- mtimes that the kernel has received ---- */
 
-/* Among the newest ones. */
+/* Returns whether the mtime is among the `newest` last ones. */
 static bool has(const struct limefs_mtimes *mtimes, const struct timespec *time, size_t newest)
 {
     for (size_t i = 0; i < newest && i < mtimes->count && i < MTIMES_MOST; i++)
@@ -728,7 +725,7 @@ static bool has(const struct limefs_mtimes *mtimes, const struct timespec *time,
     return false;
 }
 
-/* False: there is no memory for one more. There is room for a power of two. */
+/* Makes room for one more. The capacity is a power of two. False: out of memory. */
 static bool make_room(struct limefs_mtimes *mtimes)
 {
     size_t count = mtimes->count;
@@ -742,8 +739,8 @@ static bool make_room(struct limefs_mtimes *mtimes)
     return more;
 }
 
-/* All records of a view have the same one, mostly, or one of two: as it was last looked at, and
- * as it is. */
+/* Records of a snapshot mostly have one mtime or two: that of the last check, and the current
+ * one. So only the last two are compared. */
 void limefs_view_tells_mtime(struct limefs *fs, struct limefs_view *view,
                              const struct timespec *time)
 {
@@ -765,7 +762,7 @@ bool limefs_view_told_mtime(struct limefs *fs, const struct limefs_view *view,
     return told;
 }
 
-/* ---- records of the same ordinal ---- */
+/* ---- records that replaced others of their ordinal ---- */
 
 static struct limefs_anew *anew_of(const struct limefs_view *view, uint64_t ordinal)
 {

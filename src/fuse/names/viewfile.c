@@ -1,4 +1,4 @@
-/* viewfile.c - the file of a view: opened, indexed, and whether it is what it was */
+/* viewfile.c - open and index the file of a snapshot, and check whether it has changed */
 #define _GNU_SOURCE
 #include "views.h"
 #include "caller.h"
@@ -12,15 +12,15 @@
 #include <unistd.h>
 
 enum {
-    CHECK_TRIES = 3, /* while this mount changes a container */
+    CHECK_TRIES = 3, /* while this mount itself changes the container */
 };
 
-/* ---- opened and indexed ---- */
+/* ---- open and index ---- */
 
 int limefs_index_unread(const struct limefile_index *index)
 {
     const struct limefile_finding *fault = limefile_index_fault(index);
-    return fault && fault->code > -4096 ? fault->code : 0; /* the others are of the format */
+    return fault && fault->code > -4096 ? fault->code : 0; /* others: format errors */
 }
 
 static bool is_still(int fd, const struct limefile_identity *want)
@@ -46,8 +46,9 @@ struct limefile_source *limefs_view_source(const struct limefs_view *view,
     return view->guise ? limefile_gauge_guise_source(view->guise) : &fd->source;
 }
 
-/* A container, or else what can be shown as one; what is neither has an index that says so. A
- * configuration that cannot be shown is an error: an empty directory would be no answer. */
+/* Indexes a container, or an adapter of a file in another format; the index of any other file
+ * states that it is not a container. A configuration that no adapter can show is an error: an
+ * empty directory would be misleading. */
 static int index_file(struct limefs_opened *opened)
 {
     struct limefile_fd file;
@@ -70,25 +71,25 @@ int limefs_view_open(int file, const struct limefile_identity *want, struct lime
         return -errno;
     struct limefile_identity stamp = limefile_identity_of(st);
     if (!S_ISREG(st->st_mode))
-        return LIMEFILE_E_NOT_FILE;                     /* to open it may do something */
-    if (want && !limefile_identity_equal(&stamp, want)) /* nothing is left to compare it with */
+        return LIMEFILE_E_NOT_FILE;                     /* opening it may have side effects */
+    if (want && !limefile_identity_equal(&stamp, want)) /* its old index is freed */
         return -ESTALE;
     limefs_own_begin();
-    int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* a lease: -EAGAIN */
+    int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* -EAGAIN: a process has a lease */
     limefs_own_end();
     if (fd < 0)
         return fd;
     *out =
         (struct limefs_opened){.fd = fd, .moving = limefile_is_being_written(fd, &st->st_ctim)};
     int err = index_file(out);
-    if (!err && want && !is_still(fd, want)) /* nor may it have changed meanwhile */
+    if (!err && want && !is_still(fd, want)) /* it changed while it was indexed */
         err = -ESTALE;
     if (err)
         limefs_view_close(out);
     return err;
 }
 
-/* ---- what is known of a view ---- */
+/* ---- what is known of a snapshot ---- */
 
 struct limefile_index *limefs_view_index(struct limefs *fs, struct limefs_view *view)
 {
@@ -127,7 +128,7 @@ struct limefile_identity limefs_view_settled(struct limefs *fs, const struct lim
     return settled;
 }
 
-/* ---- whether a view's file is what it was ---- */
+/* ---- whether the file has changed ---- */
 
 static bool has_header(const struct limefs_view *view, const struct limefile_record *record)
 {
@@ -141,8 +142,8 @@ static bool has_header(const struct limefs_view *view, const struct limefile_rec
            memcmp(header.type, record->type, record->type_len) == 0;
 }
 
-/* The header stands where it stood and says the same, and the data are whole. The index has the
- * type: that of a record which is kept may be none any more. */
+/* Returns true if the header is unchanged and all data are in the file. The type is read from
+ * the index, as record->type may be a stale pointer. */
 static bool record_stands(struct limefs *fs, struct limefs_view *view,
                           const struct limefile_record *record, off_t size)
 {
@@ -158,7 +159,7 @@ static bool record_stands(struct limefs *fs, struct limefs_view *view,
     return stands;
 }
 
-/* But for the flags: who appends a record changes those of the one before. */
+/* Compares all but the flags: appending a record changes those of the record before it. */
 static bool is_same_record(const struct limefile_record *a, const struct limefile_record *b)
 {
     return a->header_offset == b->header_offset && a->data_offset == b->data_offset &&
@@ -180,7 +181,7 @@ static bool records_stand(struct limefile_source *source, const struct limefile_
     return i == count;
 }
 
-/* All headers say what the index of a pinned view does. */
+/* Returns true if all headers in the file match the index of a pinned snapshot. */
 static bool index_stands(struct limefs *fs, struct limefs_view *view)
 {
     struct limefile_gauge_guise *guise = NULL;
@@ -196,15 +197,15 @@ static bool index_stands(struct limefs *fs, struct limefs_view *view)
     return stands;
 }
 
-/* What there is to know about a pinned view's file. */
+/* Result of a check of a pinned snapshot's file. */
 struct look {
-    struct timespec seen; /* from before it */
+    struct timespec seen; /* the time before the check */
     struct stat st;
     struct limefile_identity stamp;
-    bool known;   /* its container is as this mount knows it */
-    bool same;    /* at least by what others can set */
-    bool settled; /* and whoever changes it from then on gives it another ctime */
-    off_t size;   /* when the view was made */
+    bool known;   /* the container is as this mount knows it */
+    bool same;    /* inode, size and mtime, which other programs can set */
+    bool settled; /* each later change sets another ctime */
+    off_t size;   /* when the snapshot was made */
 };
 
 static int look_at(struct limefs *fs, const struct limefs_view *view, struct look *look)
@@ -223,15 +224,15 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
     return 0;
 }
 
-/* Before anything is read that the look is to vouch for. */
+/* Called before reading what this check must prove. */
 static void look_for_writers(const struct limefs_view *view, struct look *look)
 {
     look->settled = limefs_is_settled(&look->stamp, &look->seen,
                                       limefile_is_being_written(view->fd, &look->stamp.ctime));
 }
 
-/* The ctime alone is another one, or so young that the next change might leave the same. Who
- * changes a container in place can set its mtime back, so the headers tell. */
+/* Only the ctime has changed, or it is so young that the next change may not change it. A
+ * program that changes a container in place can set the mtime back, so the headers decide. */
 static bool settle(struct limefs *fs, struct limefs_view *view, const struct look *look)
 {
     if (!index_stands(fs, view))
@@ -274,9 +275,9 @@ bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
     return unchanged;
 }
 
-/* True: it is the same record. Records may have been appended: those before stay. Anything else
- * may have moved the data. As long as nothing can be settled, only its own header is read, each
- * time. */
+/* Returns true if it is the same record. Appended records leave the others in place; any other
+ * change may have moved the data. While the times prove nothing, this reads the record's own
+ * header each time. */
 static bool stands(struct limefs *fs, struct limefs_view *view,
                    const struct limefile_record *record, const struct look *look)
 {
@@ -299,19 +300,19 @@ int limefs_view_check(struct limefs *fs, struct limefs_view *view,
         if (!look.known || (checked && !view->writer))
             look_for_writers(view, &look);
         if (look.known || stands(fs, view, record, &look)) {
-            /* What was read before this look may have been read while it was otherwise. */
+            /* A new *checked makes the caller read again: the file may have changed before. */
             if (checked && (!look.same || (look.settled && !view->writer)))
                 *checked = look.stamp;
             return 0;
         }
         if (!view->writer)
             return -ESTALE;
-        /* Or we were changing it ourselves: then it is known the next time. */
+        /* Or this mount was changing the container: then the next check knows its state. */
     }
     return -ESTALE;
 }
 
-/* ---- looked at again ---- */
+/* ---- the result of a check ---- */
 
 static bool is_older(const struct stat *st, const struct stat *than)
 {
@@ -330,7 +331,6 @@ void limefs_view_note_look(struct limefs_view *view, const struct stat *st)
         view->state = LIMEFS_VIEW_YOUNG;
 }
 
-/* A pinned one. */
 void limefs_view_touched(struct limefs *fs, struct limefs_view *view)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* main.c - the limefs process: from the command line to the loop and back */
+/* main.c - the limefs process: set up, mount, serve requests, clean up */
 #define _GNU_SOURCE
 #include "ahead.h"
 #include "dir.h"
@@ -35,7 +35,7 @@ static int fail(const char *file, const char *action, int err)
     return err;
 }
 
-/* ---- a daemon whose parent returns when the mount can be used ---- */
+/* ---- the daemon, whose parent exits when the mount is ready ---- */
 
 static int to_parent = -1;
 
@@ -49,8 +49,8 @@ static void wait_for_child(int from_child)
     _exit(got == 1 ? exit_code : 1);
 }
 
-/* What the caller had open, such as a lock or the end of a pipe, must not live as long as the
- * mount. All that is opened here is close-on-exec, so what is not has been inherited. */
+/* Closes inherited descriptors: a lock or the end of a pipe must not stay open as long as the
+ * mount. All descriptors opened here are close-on-exec, so the others are inherited. */
 static void close_inherited(void)
 {
     struct dirent *entry;
@@ -64,9 +64,8 @@ static void close_inherited(void)
         closedir(dir);
 }
 
-/* Forks. The parent waits for report_ready() and exits with what it reports, or with 1 if the
- * child dies before; the child goes on, without the descriptors that it has inherited, unless
- * one of them is wanted. 0 or -errno. */
+/* Forks. The parent waits for report_ready() and exits with its code, or 1 if the child dies
+ * first. The child closes inherited descriptors unless keep_inherited. Returns 0 or -errno. */
 static int become_daemon(bool keep_inherited)
 {
     int ends[2];
@@ -85,15 +84,15 @@ static int become_daemon(bool keep_inherited)
     if (!keep_inherited)
         close_inherited();
     setsid();
-    return chdir("/") == 0 ? 0 : -errno; /* keep no folder busy; all paths are absolute now */
+    return chdir("/") == 0 ? 0 : -errno; /* keeps no directory busy; all paths are absolute */
 }
 
-/* Reports to the waiting parent: 0 is "mounted". Later calls do nothing. */
+/* Reports an exit code to the waiting parent; 0 is "mounted". Later calls do nothing. */
 static void report_ready(int exit_code)
 {
     if (to_parent < 0)
         return;
-    /* Nobody reads what the daemon would write from now on. */
+    /* From now on no program reads the output of the daemon. */
     int null = open("/dev/null", O_RDWR);
     if (exit_code == 0 && null >= 0)
         for (int fd = 0; fd <= 2; fd++)
@@ -109,7 +108,7 @@ static void report_ready(int exit_code)
 
 /* ---- the file system ---- */
 
-/* A single container is looked into now, so that what is wrong is said now. */
+/* Opens a single container before it is mounted, to report at once what is wrong with it. */
 static int try_container(struct limefs *fs)
 {
     struct limefs_view *view;
@@ -124,14 +123,13 @@ static int try_container(struct limefs *fs)
     }
     struct limefile_index *index = limefs_view_index(fs, view);
     if (!limefile_index_is_container(index))
-        err = limefile_index_fault(index)->code; /* the log has it */
+        err = limefile_index_fault(index)->code; /* limefs_view_current() has logged it */
     limefile_index_free(index);
     limefs_view_unpin(fs, view);
     return err;
 }
 
-/* By way of its directory a container is reached even if the mount comes to lie over its path.
- */
+/* Opens the container's directory, which leads to it even if the mount covers its path. */
 static int open_holder(struct limefs *fs)
 {
     char *slash = strrchr(fs->source, '/');
@@ -188,7 +186,8 @@ static void release_fs(struct limefs *fs)
 
 /* ---- the mount ---- */
 
-/* A directory, but none inside the tree that is shown: the daemon would wait for itself. */
+/* Checks that the mount point is a directory, and not inside the tree that is shown: the daemon
+ * would wait for itself there. */
 static int check_place(const struct limefs *fs, const char *mountpoint)
 {
     struct stat st;
@@ -210,7 +209,7 @@ static int check_place(const struct limefs *fs, const char *mountpoint)
     return -EINVAL;
 }
 
-/* Many containers may be open at once; those kept for later leave half of the descriptors. */
+/* Raises the limit of open files; unused containers that stay open take at most half of it. */
 static void arrange_open_files(struct limefs *fs)
 {
     struct rlimit limit;
@@ -223,7 +222,7 @@ static void arrange_open_files(struct limefs *fs)
 }
 
 enum {
-    DIRTY_PERCENT = 3, /* enough to keep a disk busy; with more, it is slower again */
+    DIRTY_PERCENT = 3, /* enough to keep a disk busy; more makes it slower */
 };
 
 struct settle {
@@ -231,7 +230,7 @@ struct settle {
     const char *mountpoint;
 };
 
-/* One of the kernel's settings for the mount's pages. False: only root may change it. */
+/* Changes one of the kernel's settings for the mount's pages. False: only root may do so. */
 static bool set_kernel(const struct statx *root, const char *name, uint64_t value)
 {
     char path[64];
@@ -244,8 +243,8 @@ static bool set_kernel(const struct statx *root, const char *name, uint64_t valu
     return fclose(file) == 0;
 }
 
-/* Others than root have what the kernel gives any FUSE mount: it reads 128 KiB ahead, and holds
- * 1 % of the dirty pages that there may be before a writer has to wait. */
+/* Without root a FUSE mount has the kernel's defaults: 128 KiB of readahead, and a writer waits
+ * when the mount has 1 % of the dirty pages that the system permits. */
 static void set_pages(struct limefs *fs, const struct statx *root)
 {
     uint64_t ahead = fs->options.readahead;
@@ -255,20 +254,20 @@ static void set_pages(struct limefs *fs, const struct statx *root)
         set_kernel(root, "max_ratio", DIRTY_PERCENT);
 }
 
-/* True for the root of a mount, or where Linux does not tell (before 5.8). */
+/* Returns true for the root of a mount, and always before Linux 5.8, which does not tell. */
 static bool is_mounted(const struct statx *root)
 {
     return root->stx_attributes & STATX_ATTR_MOUNT_ROOT ||
            !(root->stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
 }
 
-/* Waits until the mount answers: only then is it ready, and only then has the kernel made the
- * setting that is changed here. False if the mount has ended before. */
+/* Waits until the mount answers: only then is it ready, and has the kernel created the settings
+ * that set_pages() changes. Returns false if the mount ended first. */
 static bool answers(const struct settle *settle)
 {
     struct statx st;
     int root = open(settle->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0) /* EACCES and others are answers */
+    if (root < 0) /* EACCES and other errors are answers */
         return errno != ECONNREFUSED && errno != ECONNABORTED && errno != ENOTCONN;
     bool ours =
         statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 && is_mounted(&st);
@@ -278,7 +277,7 @@ static bool answers(const struct settle *settle)
     return ours;
 }
 
-/* Runs beside the loop. Where the mount has ended, main() tells the parent so. */
+/* A thread next to the loop: reports "mounted". If the mount has ended, main() reports. */
 static void *settle(void *data)
 {
     const struct settle *settle = data;
@@ -292,12 +291,11 @@ static void *settle(void *data)
 }
 
 enum {
-    THREADS = 10, /* libfuse's default, which it does not tell from one that is given */
-    THREADS_WAITING =
-        80, /* all that the kernel reads ahead (max_background), and some for others */
+    THREADS = 10,         /* libfuse's default, which looks the same if the user gives it */
+    THREADS_WAITING = 80, /* all readahead of the kernel (max_background), and some others */
 };
 
-/* With a job, for whose loads readers wait, more. */
+/* Returns the most threads to serve requests; more with a job, for whose loads readers wait. */
 static unsigned most_threads(const struct limefs *fs, const struct fuse_cmdline_opts *opts)
 {
     if (opts->singlethread)
@@ -323,33 +321,33 @@ static int loop(struct fuse_session *session, struct limefs *fs,
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
-        limefs_ahead_end(fs);          /* what it gives goes there, too */
-        limefs_errands_end(fs);        /* their replies go where unmounting closes */
-        fuse_session_unmount(session); /* wakes the thread, should it still wait */
+        limefs_ahead_end(fs);
+        limefs_errands_end(fs);        /* it replies by the descriptor that unmounting closes */
+        fuse_session_unmount(session); /* wakes the thread if it still waits */
         pthread_join(thread, NULL);
     }
     limefs_caller_release();
     fuse_loop_cfg_destroy(config);
-    return err > 0 ? 0 : err; /* ended by a signal: that is how it is stopped */
+    return err > 0 ? 0 : err; /* > 0: a signal, the usual way to end it */
 }
 
-/* libfuse may run fusermount3 or mount, which print the mount point as it is. */
+/* libfuse may run fusermount3 or mount, which print the mount point unchanged. */
 static int mount_session(struct fuse_session *session, const char *mountpoint)
 {
     limefs_log_catch();
     int err = fuse_session_mount(session, mountpoint);
-    /* Their lines stay lines, unless the mount point could have made some of them. */
+    /* Keep the lines of their output, unless the mount point itself contains a newline. */
     limefs_log_release(strchr(mountpoint, '\n') ? "" : "\n");
     return err;
 }
 
-/* Mounts, serves until it is unmounted or a signal comes, unmounts. */
+/* Mounts, serves until it is unmounted or a signal arrives, and unmounts. */
 static int serve(struct limefs *fs, struct fuse_session *session,
                  const struct fuse_cmdline_opts *opts)
 {
     if (fuse_set_signal_handlers(session) != 0)
         return fail(opts->mountpoint, "set signal handlers", -errno);
-    int err = -EINVAL; /* libfuse says why it could not mount */
+    int err = -EINVAL; /* libfuse has logged why it could not mount */
     if (mount_session(session, opts->mountpoint) == 0) {
         fs->threads = most_threads(fs, opts);
         fs->session = session;
@@ -361,7 +359,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
         if (!err) {
             limefs_ahead_begin(fs);
             err = loop(session, fs, opts);
-            limefs_ahead_end(fs); /* if there was none */
+            limefs_ahead_end(fs); /* if loop() did not run or failed */
         }
         if (err)
             limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
@@ -374,7 +372,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     return err;
 }
 
-/* NULL after a message. */
+/* Returns NULL after it logged a message. */
 static struct fuse_session *new_session(struct limefs *fs, struct limefs_command *command)
 {
     char said[512] = "";
@@ -392,7 +390,7 @@ static struct fuse_session *new_session(struct limefs *fs, struct limefs_command
     return session;
 }
 
-/* The exit code. */
+/* Returns the exit code. */
 static int run(struct limefs *fs, struct limefs_command *command)
 {
     if (open_source(fs, command->source) != 0 ||
@@ -413,10 +411,10 @@ static int run(struct limefs *fs, struct limefs_command *command)
     return err ? 1 : 0;
 }
 
-/* The exit code, 1 if what was printed did not get out. */
+/* Returns exit_code, or 1 instead of 0 if standard output could not be written. */
 static int printed(int exit_code)
 {
-    errno = EIO; /* an earlier failure has left no better reason */
+    errno = EIO; /* for an earlier failure, whose errno is lost */
     if (fflush(stdout) == 0 && !ferror(stdout))
         return exit_code;
     fail("standard output", "write", -errno);
@@ -434,8 +432,8 @@ int main(int argc, char *argv[])
         return printed(exit_code);
     limefs_log_open(true);
     init_fs(&fs);
-    signal(SIGXFSZ, SIG_IGN); /* a write that is too long is to fail with EFBIG */
-    signal(SIGIO, SIG_IGN);   /* of leases: see limefile_is_being_written() */
+    signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the limit fail with EFBIG */
+    signal(SIGIO, SIG_IGN);   /* sent when a lease breaks: see limefile_is_being_written() */
     exit_code = 0;
     int done = limefs_options_read(argc, argv, &command, &fs.options);
     if (done < 0)
@@ -448,7 +446,7 @@ int main(int argc, char *argv[])
         arrange_open_files(&fs);
         exit_code = run(&fs, &command);
     }
-    report_ready(exit_code ? exit_code : 1); /* does nothing once it was mounted */
+    report_ready(exit_code ? exit_code : 1); /* does nothing after "mounted" */
     release_fs(&fs);
     limefs_buffer_release();
     limefs_options_release(&command, &fs.options);

@@ -1,4 +1,4 @@
-/* options.c - the command line of limefs */
+/* options.c - parse the command line of limefs */
 #define _GNU_SOURCE
 #include "options.h"
 #include "option.h"
@@ -15,23 +15,23 @@
 #include <unistd.h>
 
 enum {
-    WRONG_MAX = 512, /* bytes of a message */
+    WRONG_MAX = 512, /* bytes of an error message */
     RANKS_MAX = 4096,
-    RANKS_EACH = 16, /* for each processor, if mpirun= is not given */
+    RANKS_EACH = 16, /* most ranks for each processor of this host, unless mpirun= is given */
 };
 
 enum kind {
-    KIND_VALUE, /* as its rule says */
+    KIND_VALUE, /* has a value, as its rule describes */
     KIND_PATH,
-    KIND_FLAG, /* int; these and those below take no value */
+    KIND_FLAG, /* sets an int; this kind and those below take no value */
     KIND_RW,
     KIND_RO,
     KIND_WRITABLE,
-    KIND_BY_MOUNT, /* words that mount(8) adds */
-    KIND_SUBMOUNT, /* words of mount(8) and fstab that mean nothing here */
+    KIND_BY_MOUNT, /* options that mount(8) adds */
+    KIND_SUBMOUNT, /* options of mount(8) and fstab without a meaning here */
 };
 
-/* Options whose texts are read once all are known. */
+/* Options with a value, which is parsed after the whole command line is read. */
 enum {
     READAHEAD,
     WINDOW,
@@ -65,8 +65,8 @@ static const char *const verify_words[] = {
 static const char *const mkdir_words[] = {"folder", "container", NULL};
 
 static const struct mount_option {
-    struct option_rule rule; /* without the place of its value: */
-    size_t where;            /* 1 more than in struct limefs_options; 0: nowhere */
+    struct option_rule rule; /* its `value` is set by read_value(), from `where` */
+    size_t where;            /* 1 + offset in struct limefs_options; 0: not stored */
     enum kind kind;
     bool is_libfuses; /* libfuse gets it, too */
 } table[] = {
@@ -128,12 +128,12 @@ enum {
     OPTIONS = sizeof table / sizeof *table,
 };
 
-/* What fuse_opt_parse() fills in. */
+/* State while fuse_opt_parse() reads the command line. */
 struct parsed {
     struct limefs_options *options;
     struct limefs_command *command;
     char *text[VALUES];          /* as given; NULL: not given */
-    bool rw, writable, by_mount; /* given; given; mount(8) has put words of its own there */
+    bool rw, writable, by_mount; /* rw, not ro, came last; writable; options of mount(8) */
     char wrong[WRONG_MAX];
 };
 
@@ -159,8 +159,7 @@ static int read_value(const struct mount_option *option, const char *text,
     return limefile_option_value(&rule, rule.name, text, why) ? 0 : refuse(wrong, "%s", why);
 }
 
-/* Moves or copies the text to *path. The daemon works in another directory, so the path becomes
- * absolute. */
+/* Moves or copies the text to *path, as an absolute path: the daemon changes its directory. */
 static int read_path(const struct mount_option *option, char **text, char **path,
                      char wrong[WRONG_MAX])
 {
@@ -190,7 +189,7 @@ static int read_job(char **text, struct limefs_options *options, char wrong[WRON
     return 0;
 }
 
-/* A program is found by PATH unless its name has a slash. */
+/* Like a shell, searches PATH for a name without a slash. */
 static int read_mpirun(char **text, struct limefs_options *options, char wrong[WRONG_MAX])
 {
     const struct mount_option *mpirun = &table[MPIRUN];
@@ -203,7 +202,7 @@ static int read_mpirun(char **text, struct limefs_options *options, char wrong[W
     return 0;
 }
 
-/* ---- all together ---- */
+/* ---- options that depend on each other ---- */
 
 static int check_together(const struct limefs_options *options, char wrong[WRONG_MAX])
 {
@@ -268,7 +267,7 @@ static int read_values(char *text[VALUES], struct limefs_options *options,
 
 /* ---- the command line ---- */
 
-/* Finds the option of a word "NAME" or "NAME=VALUE"; NULL: it is not ours. */
+/* Finds the option of a word "NAME" or "NAME=VALUE". NULL: limefs has no such option. */
 static const struct mount_option *find_option(const char *word)
 {
     size_t len = strcspn(word, "=");
@@ -289,8 +288,8 @@ static int take_value(struct parsed *parsed, const struct mount_option *option,
     return *text ? 0 : -1;
 }
 
-/* The first word is the source; what follows is for fuse_parse_cmdline(). Returns 1 to leave
- * the word to libfuse, 0, or -1. */
+/* Callback of fuse_opt_parse(): the first word is the source, the others are for
+ * fuse_parse_cmdline(). Returns 1 to pass the word on to libfuse, 0 to drop it, -1 on error. */
 static int on_argument(void *data, const char *arg, int key, struct fuse_args *out)
 {
     struct parsed *parsed = data;
@@ -372,7 +371,7 @@ static const char usage[] =
     "\n"
     "options of FUSE:\n";
 
-/* mount(8) says "rw" for whatever is not "ro"; nobody has asked for writing by that. */
+/* mount(8) adds "rw" to every mount that is not "ro", so it does not ask for writing. */
 static void decide_on_writing(const struct parsed *parsed)
 {
     parsed->options->rw = parsed->writable || (parsed->rw && !parsed->by_mount);
@@ -430,7 +429,7 @@ int limefs_options_complain(const char *from_libfuse)
     return complain(*word ? text : "nothing was mounted");
 }
 
-/* 0, or -1 after a message. */
+/* Returns 0, or -1 after it logged a message. */
 static int parse(struct parsed *parsed)
 {
     struct limefs_command *command = parsed->command;
@@ -483,7 +482,7 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
 int limefs_options_finish(struct limefs_command *command, bool rw, const char *source)
 {
     char *options = NULL, *name = NULL;
-    /* The kernel checks modes, so that allow_other shows nobody more than the files do. */
+    /* The kernel checks modes, so allow_other grants other users no more than the files do. */
     int bad = fuse_opt_add_opt(&options, rw ? "rw" : "ro") ||
               fuse_opt_add_opt(&options, "default_permissions,subtype=limefs");
     if (!bad && asprintf(&name, "fsname=%s", source) < 0)

@@ -1,4 +1,4 @@
-/* options.h - the command line of limefs */
+/* options.h - parse the command line of limefs */
 #ifndef LIMEFS_OPTIONS_H
 #define LIMEFS_OPTIONS_H
 
@@ -9,18 +9,18 @@
 struct limefs_command {
     char *source;                  /* as given; owned */
     struct fuse_cmdline_opts fuse; /* fuse.mountpoint is owned */
-    struct fuse_args args;         /* what is left for fuse_session_new(); owned */
+    struct fuse_args args;         /* arguments for fuse_session_new(); owned */
 };
 
-/* Reads the command line into *command and *options. 0 to go on; 1 when all is done (--help,
- * --version); -1 after a message about what is wrong. */
+/* Parses the command line into *command and *options. Returns 0 to continue, 1 after --help or
+ * --version, -1 after it logged what is wrong. The caller releases both in any case. */
 int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
                         struct limefs_options *options);
 
-/* Prints libfuse's message about a wrong command line, in the form of limefs's. Returns -1. */
+/* Logs libfuse's message about a wrong command line in the wording of limefs. Returns -1. */
 int limefs_options_complain(const char *from_libfuse);
 
-/* Adds the mount options that follow from the source's absolute path. 0 or -ENOMEM. */
+/* Adds the mount options that depend on the source's absolute path. Returns 0 or -ENOMEM. */
 int limefs_options_finish(struct limefs_command *command, bool rw, const char *source);
 
 void limefs_options_release(struct limefs_command *command, struct limefs_options *options);

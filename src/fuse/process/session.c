@@ -1,23 +1,23 @@
 /*
- * session.c - how threads wait for requests, and what libfuse before 3.17 cannot ask for
+ * session.c - control which thread gets a request, and negotiate what libfuse cannot
  *
- * Threads wait in epoll_wait(2), which wakes the one that began to wait last. In read(2) the
- * kernel wakes the one that has waited longest: each request of a program that asks for one
- * thing after the other would wake another thread, mostly on another processor.
+ * Threads wait in epoll_wait(2), which wakes the thread that began to wait last. In read(2) the
+ * kernel wakes the thread that has waited longest: each request of a program that sends one
+ * after another would wake another thread, mostly on another processor.
  *
- * The answer to the first request, FUSE_INIT, is changed on its way, for three things.
+ * The reply to the first request, FUSE_INIT, is changed on its way, to set three flags.
  *
- * A kernel that caches what is written asks before each write(2) for "security.capability", to
- * drop it: one request for each 4 KiB. It does not if the file system says that it drops such
- * things itself (FUSE_HANDLE_KILLPRIV_V2), which libfuse knows of from 3.17 on only. Records
- * have no such privileges; files of a tree lose them as their bytes are written with the rights
- * of the user who opened them (caller.h).
+ * FUSE_HANDLE_KILLPRIV_V2: without it a kernel that caches writes asks for
+ * "security.capability" before each write(2), to drop it: one request for each 4 KiB. The flag
+ * states that the file system drops such privileges itself. libfuse supports it from 3.17 on.
+ * Records have no privileges; files of a tree lose them because their bytes are written with
+ * the rights of the user that opened them (caller.h).
  *
- * A kernel looks names of one folder up one after the other if it is not told that several may
- * come at once (FUSE_PARALLEL_DIROPS). libfuse 3.14 knows of that, and does not pass it on.
+ * FUSE_PARALLEL_DIROPS: without it the kernel looks up names of one directory one after
+ * another. libfuse 3.14 knows this flag but does not pass it on.
  *
- * From 6.6 on the kernel also maps files that it otherwise reads around its page cache
- * (FUSE_DIRECT_IO_ALLOW_MMAP); without this, programs could not map them.
+ * FUSE_DIRECT_IO_ALLOW_MMAP (Linux 6.6): without it programs cannot map files that the kernel
+ * reads around its page cache.
  */
 #define _GNU_SOURCE
 #include "session.h"
@@ -36,19 +36,19 @@
 
 enum init_state {
     UNSEEN,
-    OFFERED, /* the kernel knows it */
+    OFFERED, /* the kernel supports some flags; the reply is still to come */
     OVER,
 };
 
 static atomic_int state = UNSEEN;
 
-/* fuse_init_in and fuse_init_out of 7.40, where the system's header may be older */
+/* FUSE_DIRECT_IO_ALLOW_MMAP, which <linux/fuse.h> may be too old to define */
 enum {
-    ALLOW_MMAP2 = 1 << 4, /* in flags2 */
+    ALLOW_MMAP2 = 1 << 4, /* a bit of flags2 */
 };
 
-static uint64_t unique;          /* of FUSE_INIT; set before it is OFFERED */
-static uint32_t offers, offers2; /* of flags and flags2, what is answered, too */
+static uint64_t unique;          /* id of FUSE_INIT; set before `state` becomes OFFERED */
+static uint32_t offers, offers2; /* bits to add to flags and flags2 of the reply */
 
 static void look_at_request(const struct limefs *fs, const char *buf, size_t n)
 {
@@ -86,10 +86,10 @@ static void change_reply(const struct iovec *iov, int count)
     init->flags2 |= offers2;
 }
 
-static int epoll_fd; /* of /dev/fuse, whose requests are the same by each thread's descriptor */
+/* Watches /dev/fuse. All descriptors of it get requests from the same queue. */
+static int epoll_fd;
 
-/* One thread that waits is woken as soon as there is a request, and none until the next call.
- */
+/* Lets the next request wake one waiting thread; later ones wake none until the next call. */
 static int arm_wakeup(struct fuse_session *session, int operation)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
@@ -121,7 +121,7 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
 
-/* As libfuse does itself: a descriptor for each thread. */
+/* Opens /dev/fuse once for each thread, as libfuse does itself. */
 static int clone_device(int master)
 {
     uint32_t fd = (uint32_t)master;

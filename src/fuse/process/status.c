@@ -1,4 +1,4 @@
-/* status.c - limefs --status */
+/* status.c - limefs --status: print the statistics of a mount */
 #include "status.h"
 #include "job.h"
 #include "text.h"
@@ -30,7 +30,7 @@ static void show(const json_t *stats)
     const char *value = json_string_value(json_object_get(job, "state"));
     char state[64];
     snprintf(state, sizeof state, "%s", value ? value : "?");
-    limefile_text_defuse(state, ""); /* other file systems may have such an attribute */
+    limefile_text_defuse(state, ""); /* another file system may have such an attribute */
     printf("%-18s %s", "job", state);
     if (number(job, "ranks") > 0)
         printf(", %.0f ranks on %.0f host%s", number(job, "ranks"), number(job, "hosts"),
@@ -90,7 +90,7 @@ int limefs_status_main(int argc, char *argv[])
         limefs_log(LOG_ERR, "%s: status: invalid JSON in reply", mountpoint);
         return 1;
     }
-    limefile_text_defuse(text, ""); /* a mount of ours has nothing of that in it */
+    limefile_text_defuse(text, ""); /* a limefs sends no control characters */
     if (as_json)
         puts(text);
     else

@@ -1,9 +1,9 @@
-/* status.h - limefs --status: what a mount says of itself */
+/* status.h - limefs --status: print the statistics of a mount */
 #ifndef LIMEFS_STATUS_H
 #define LIMEFS_STATUS_H
 
-/* limefs --status [--json] MOUNTPOINT, in any order. Returns the exit status, or -1 if --status
- * is not among the arguments. */
+/* Runs limefs --status [--json] MOUNTPOINT, in any order. Returns the exit status, or -1 if
+ * --status is not among the arguments. */
 int limefs_status_main(int argc, char *argv[]);
 
 #endif

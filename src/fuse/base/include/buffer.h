@@ -1,17 +1,18 @@
-/* buffer.h - a buffer for the reply to the request that this thread is serving */
+/* buffer.h - two reusable buffers for each thread, for the reply that it is preparing */
 #ifndef LIMEFS_BUFFER_H
 #define LIMEFS_BUFFER_H
 
 #include <stddef.h>
 
-/* At least `size` bytes, page-aligned, the same at each call from one thread: so its pages
- * are there already. Freed when the thread ends. NULL if there is no memory. */
+/* Returns the calling thread's first buffer: page-aligned and of at least `size` bytes. Every
+ * call returns the same memory, whose pages are mapped already, unless a larger size replaces
+ * it. The buffer is freed when the thread ends. NULL: out of memory. */
 void *limefs_buffer(size_t size);
 
-/* Another one, for what the reply is made of. */
+/* The same for a second buffer, for data from which the reply is made. */
 void *limefs_second_buffer(size_t size);
 
-/* Frees the calling thread's two, for the main thread, which ends last. */
+/* Frees both buffers of the calling thread: the main thread, which ends last, must do so. */
 void limefs_buffer_release(void);
 
 #endif

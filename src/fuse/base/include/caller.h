@@ -1,67 +1,67 @@
 /*
- * caller.h - with whose rights a thread works.
+ * caller.h - run each request with the rights (credentials) of the process that made it.
  *
- * A daemon of root's that serves other users (allow_other) may do more than they may. So the
- * thread that serves a request takes on the caller's rights for as long as it does: file system
- * uid and gid, supplementary groups, umask, and no capability that overrides them. What the
- * kernel then permits is what the caller may do natively, whatever the names lead to by now;
- * what is made is the caller's; quotas and the blocks reserved for root bind.
+ * A daemon of root that serves other users (allow_other) has more rights than they have. While
+ * a thread serves a request, it therefore has the caller's file system uid and gid,
+ * supplementary groups and umask, and no capability that overrides them. The kernel then
+ * permits what it would permit the caller natively, whatever the names lead to by then; files
+ * that the request creates are the caller's; quotas and the blocks reserved for root apply.
  *
- * What the daemon does for itself (finding the file that a node stands for, indexing a
- * container that all its readers share) it does with its own rights, and says so:
- * limefs_own_begin().
+ * For its own work (finding the file of a node, indexing a container that all its readers
+ * share) the daemon uses its own rights, between limefs_own_begin() and limefs_own_end().
  *
- * A daemon that serves its own user alone has nothing to take on. One of an ordinary user that
- * serves others cannot: it refuses their changes, and what they read the kernel checks by
+ * A daemon that serves only its own user switches nothing. A daemon of an ordinary user that
+ * serves others cannot: it refuses their changes, and the kernel checks their reads by file
  * modes.
  *
- * All of it concerns the calling thread alone. A thread begins with the rights of the one that
- * starts it: so none is started while that has a caller's.
+ * All functions act on the calling thread alone. A new thread inherits the rights of the thread
+ * that starts it, so a thread that has a caller's rights must not start one.
  */
 #ifndef LIMEFS_CALLER_H
 #define LIMEFS_CALLER_H
 
 #include "limefs.h"
 
-/* Who made a request, as the kernel says. */
+/* The process that made a request, as the kernel reports it. */
 struct limefs_caller {
     uid_t uid;
     gid_t gid;
-    pid_t pid;    /* of the thread; 0: in a process namespace that we cannot see */
-    mode_t umask; /* of requests that make something; else 0 */
+    pid_t pid;    /* thread id; 0: in a PID namespace that the daemon cannot see */
+    mode_t umask; /* if the request creates a file; otherwise 0 */
 };
 
-/* Before any thread is started. */
+/* Decides whether to switch rights or to refuse changes. Call it before starting a thread. */
 void limefs_caller_init(struct limefs *);
 
-/* The thread works with the caller's rights until limefs_caller_end(). `changes`: what is asked
- * for changes something. -EACCES: it cannot have them, and must not serve the request. */
+/* Gives the thread the caller's rights until limefs_caller_end(). `changes`: the request
+ * changes something. Returns 0 or -errno, after which the thread must not serve the request;
+ * -EACCES: it cannot have these rights. */
 int limefs_caller_begin(const struct limefs *, const struct limefs_caller *, bool changes);
 
-/* The same for bytes that are moved by descriptors, for the user who opened the file: no name
- * and no mode counts for these, but quotas and reserved blocks do. */
+/* The same for a request that moves bytes by a descriptor, with the rights of the user that
+ * opened the file. Names and modes do not matter for it; quotas and reserved blocks do. */
 int limefs_caller_begin_moving(const struct limefs *, uid_t, gid_t);
 
-/* Never fails: rather than go on with the wrong rights, the daemon ends. */
+/* Restores the daemon's rights. The daemon aborts rather than continue with the wrong ones. */
 void limefs_caller_end(void);
 
-/* In between, the daemon's own rights; may be nested, and outside of a request does nothing. */
+/* Give the thread the daemon's own rights. Calls nest; outside a request they do nothing. */
 void limefs_own_begin(void);
 void limefs_own_end(void);
 
-/* Whether the caller may read (R_OK) or write (W_OK) what fd, O_PATH perhaps, has open: 0 or
- * -errno. With the daemon's own rights, or where bytes are moved: yes. */
+/* Returns 0 if the caller may read (R_OK) or write (W_OK) the file that fd, possibly O_PATH,
+ * has open, or -errno. Always 0 with the daemon's own rights and while it moves bytes. */
 int limefs_caller_may(int fd, int mode);
 
-/* Whose rights the thread has. */
+/* The uid and gid whose rights the thread has. */
 uid_t limefs_caller_uid(void);
 gid_t limefs_caller_gid(void);
 
-/* Bytes are moved for that user for a moment, whosever request this is: whom the thread has
- * worked for, to be given back in the same way. */
+/* Lets the thread move bytes for another user for a moment, whatever request it serves. Returns
+ * the uid that it worked for; a second call with this uid restores it. */
 uid_t limefs_caller_swap(const struct limefs *, uid_t);
 
-/* At the end of the main thread's work as one that serves: it unmounts with all its rights. */
+/* Restores all rights of the main thread after its last request, so that it can unmount. */
 void limefs_caller_release(void);
 
 #endif

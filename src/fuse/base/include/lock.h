@@ -1,12 +1,11 @@
 /*
- * lock.h - the daemon's locks, the one order in which they are taken, its threads and its
- * clock.
+ * lock.h - the daemon's locks and the order in which they are acquired, its threads, its clock.
  *
- * A thread that holds a lock takes only locks of higher rank, so no two threads ever wait for
- * each other. Under the ranks from LIMEFS_LOCK_JOB on nobody touches a file system: a store
- * that hangs would stop whoever wants to look up anything. Built with LOCKS=1 (as with
- * sanitizers), the daemon ends with a message where either, or another rule of its own, is
- * broken; else these are the system's own locks. docs/architecture.md says what each guards.
+ * A thread that holds a lock acquires only locks of higher rank, so no two threads wait for
+ * each other. A thread that holds a lock of rank LIMEFS_LOCK_JOB or higher calls no file
+ * system: slow storage would block all lookups. With LOCKS=1 (implied by sanitizers) a daemon
+ * that breaks these or its other rules ends with a message; otherwise these are plain pthread
+ * locks. docs/architecture.md says what each lock guards.
  */
 #ifndef LIMEFS_LOCK_H
 #define LIMEFS_LOCK_H
@@ -16,20 +15,20 @@
 #include <time.h>
 
 enum limefs_rank {
-    LIMEFS_LOCK_DIR,   /* an open directory */
-    LIMEFS_LOCK_AHEAD, /* what is read ahead */
-    LIMEFS_LOCK_NODE,  /* a container that is opened or indexed; a plain file that is dated */
-    LIMEFS_LOCK_DESCRIBING, /* a view whose metadata are read */
-    LIMEFS_LOCK_APPEND,     /* where the bytes of a plain file are */
-    LIMEFS_LOCK_LIFE,       /* of a writer: who is its first or last user */
-    LIMEFS_LOCK_WRITER,     /* shared: bytes are moved; alone: records are */
-    LIMEFS_LOCK_PARTING,    /* who waits for a record to be closed */
+    LIMEFS_LOCK_DIR,        /* an open directory */
+    LIMEFS_LOCK_AHEAD,      /* blocks that are read ahead */
+    LIMEFS_LOCK_NODE,       /* opening or indexing a container; setting a plain file's time */
+    LIMEFS_LOCK_DESCRIBING, /* reading the metadata of a snapshot */
+    LIMEFS_LOCK_APPEND,     /* offsets in a plain file that is appended to */
+    LIMEFS_LOCK_LIFE,       /* first and last user of a writer */
+    LIMEFS_LOCK_WRITER,     /* shared: to move bytes; exclusive: to change records */
+    LIMEFS_LOCK_PARTING,    /* waiting until a record is closed */
     LIMEFS_LOCK_FILE,       /* an open file's stream and last check */
-    LIMEFS_LOCK_JOB,        /* from here on no I/O */
+    LIMEFS_LOCK_JOB,        /* no I/O from this rank on */
     LIMEFS_LOCK_FS,
     LIMEFS_LOCK_PROOFS,
     LIMEFS_LOCK_ERRANDS,
-    LIMEFS_LOCK_LOG, /* but a line to stderr or the system's log */
+    LIMEFS_LOCK_LOG, /* except a line to stderr or syslog */
     LIMEFS_LOCK_COUNT,
 };
 
@@ -38,7 +37,7 @@ struct limefs_lock {
     enum limefs_rank rank;
 };
 
-/* Shared, or alone; who wants it alone comes first. */
+/* A lock that is held shared or exclusively; waiting for exclusive use has priority. */
 struct limefs_rwlock {
     pthread_rwlock_t lock;
     enum limefs_rank rank;
@@ -48,7 +47,7 @@ struct limefs_rwlock {
 void limefs_lock_taken(enum limefs_rank);
 void limefs_lock_left(enum limefs_rank);
 
-/* A rule of the daemon's own was broken: said where tests look for it, and the end. */
+/* Reports a broken rule on stderr and where tests look for it, and aborts. */
 void limefs_broken(const char *rule);
 #else
 static inline void limefs_lock_taken(enum limefs_rank rank)
@@ -70,7 +69,7 @@ void limefs_lock_destroy(struct limefs_lock *);
 void limefs_rwlock_init(struct limefs_rwlock *, enum limefs_rank);
 void limefs_rwlock_destroy(struct limefs_rwlock *);
 
-/* A condition that goes by the clock that nobody sets (limefs_clock_time()). */
+/* Initializes a condition that uses the monotonic clock (limefs_clock_time()). */
 void limefs_condition_init(pthread_cond_t *);
 
 static inline void limefs_lock(struct limefs_lock *lock)
@@ -85,7 +84,7 @@ static inline void limefs_unlock(struct limefs_lock *lock)
     limefs_lock_left(lock->rank);
 }
 
-/* The lock is let go meanwhile; false: it is later than `until`. */
+/* Both release the lock while they wait. limefs_wait_until() returns false after `until`. */
 static inline void limefs_wait(pthread_cond_t *condition, struct limefs_lock *lock)
 {
     pthread_cond_wait(condition, &lock->mutex);
@@ -116,13 +115,12 @@ static inline void limefs_leave(struct limefs_rwlock *lock)
 
 /* ---- threads and the clock ---- */
 
-/* pthread_create(3), or -errno. Signals are for the loop, which they end: the thread gets none.
- * It begins with the rights of the one that starts it. */
+/* Like pthread_create(3), but returns 0 or -errno. The thread gets no signals, because signals
+ * end the main loop. It begins with the rights of the thread that starts it (caller.h). */
 int limefs_thread_start(pthread_t *, const pthread_attr_t *, void *(*run)(void *),
                         void *context);
 
-/* Seconds of a clock that nobody sets, since some moment; and as limefs_wait_until() has them.
- */
+/* Seconds of the monotonic clock; and their conversion for limefs_wait_until(). */
 double limefs_seconds(void);
 struct timespec limefs_clock_time(double seconds);
 

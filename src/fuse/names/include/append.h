@@ -1,13 +1,13 @@
 /*
- * append.h - a file of the tree that is appended to, also below the mount, at the same time.
+ * append.h - write to a plain file of the tree that is also appended to below the mount.
  *
- * A kernel that caches what is written places appended bytes by the length that it knows, and
- * sends them later; by then others may have appended below the mount. So as long as all who
- * have such a file open to write have it open to append, what the kernel sends beyond the end
- * that it knows is appended to what is there. Where that is somewhere else, the file is
- * "moved": what the kernel counts is translated, in both directions, for who has it open. As
- * soon as what they have written is there, whoever opens it gets another node
- * (limefs_node_stands()), of which the kernel reads what really is there.
+ * A kernel that caches writes places appended bytes by the length that it knows, and sends them
+ * later; by then another process may have appended to the file below the mount. So while every
+ * program that has such a file open for writing only appends to it, bytes that the kernel sends
+ * beyond the end that it knows are appended to the real file. If they end up at another offset,
+ * the file is "moved": for programs that have it open, offsets are translated between the
+ * kernel's and the real ones. Once all their data has arrived, a program that opens the file
+ * gets a new node (limefs_node_stands()), through which the kernel reads the real bytes.
  */
 #ifndef LIMEFS_APPEND_H
 #define LIMEFS_APPEND_H
@@ -16,36 +16,39 @@
 
 #include <sys/types.h>
 
-/* Its file has been opened for writing, with these flags of open(2), and was like that: whether
- * it is taken for one that is appended to. It is closed. With fs->lock held. */
+/* Note that the node's file, with that identity, was opened for writing with these flags of
+ * open(2), and that it was closed. The caller holds fs->lock. limefs_append_opened() returns
+ * whether the file counts as opened only to append, for limefs_append_closed(). */
 bool limefs_append_opened(struct limefs_node *, int flags, const struct limefile_identity *);
 void limefs_append_closed(struct limefs_node *, bool appends);
 
-/* One of its files has been given to close(2), of which the kernel tells at once; that it is
- * closed it tells later, and perhaps never: others may have the same file open. */
+/* Notes a close(2) of an open file of the node. The kernel reports it at once; the last close
+ * it reports later, or never, as other processes may have the same file open. */
 void limefs_append_flushed(struct limefs *, struct limefs_node *);
 
-/* True if those who have it open for writing need it as the kernel knows it: with fs->lock
- * held. */
+/* Returns true if programs that have the file open for writing still need the node as the
+ * kernel knows it. The caller holds fs->lock. */
 bool limefs_append_holds(const struct limefs_node *);
 
-/* True if one whose length is not what the kernel was told may be opened all the same: the
- * kernel has none of its bytes; or it is to be appended to, and had its last change, *changed,
- * just now. Else the kernel, which asks twice, would be told each time that it has changed
- * again. */
+/* Returns true if a file may be opened although its length is not the one that the kernel
+ * knows: the kernel has none of its bytes, or the program appends and the last change,
+ * *changed, is recent. Otherwise open(2) could fail, as the file may change before each of the
+ * kernel's two tries. */
 bool limefs_append_may_open(struct limefs *, const struct limefs_node *, int flags,
                             const struct timespec *changed);
 
-/* As pread and pwrite, all n bytes, as the kernel counts: how many, or -errno. */
+/* Like pread(2) and pwrite(2), but for all n bytes, at the kernel's offset. Return the number
+ * of bytes, or -errno. */
 ssize_t limefs_append_read(struct limefs_node *, int fd, void *buf, size_t n, uint64_t offset);
 ssize_t limefs_append_write(struct limefs *, struct limefs_node *, int fd, const char *buf,
                             size_t n, uint64_t offset);
 
-/* As ftruncate and fallocate. */
+/* Like ftruncate(2) and fallocate(2), with the kernel's offsets; return 0 or -errno. Nothing
+ * can be allocated in a moved file (-EOPNOTSUPP). */
 int limefs_append_cut(struct limefs *, struct limefs_node *, int fd, uint64_t bytes);
 int limefs_append_allocate(struct limefs *, struct limefs_node *, int fd, int mode,
                            uint64_t offset, uint64_t bytes);
 
-void limefs_append_free(struct limefs_node *); /* what it knows of the node */
+void limefs_append_free(struct limefs_node *); /* frees node->plain.append */
 
 #endif

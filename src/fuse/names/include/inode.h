@@ -1,14 +1,14 @@
 /*
- * inode.h - what the kernel knows by number.
+ * inode.h - the nodes and ids by which the kernel knows files, records and exports.
  *
  * A FUSE node id is (number << 58 | slot << 32 | ordinal). A slot is a node (a directory, a
- * container or another file of the tree: ordinal 0), a view of a container, whose records are
- * the ordinals from 1, or a face of a record (faces.h), whose files are the ordinals from 1. So
- * records cost no memory, however many the kernel has looked up. The number tells records apart
- * that had the same ordinal one after the other (view.h); it is 0 for all others. The root is
- * node 1, as FUSE wants it, and has slot 0.
+ * container or another file of the tree; ordinal 0), a snapshot of a container (view.h), whose
+ * records are the ordinals from 1, or an export of a record (struct limefs_face, faces.h),
+ * whose files are the ordinals from 1. So records cost no memory, however many the kernel has
+ * looked up. The number distinguishes records that had the same ordinal one after another
+ * (view.h); it is 0 for all others. The root is node 1, as FUSE requires, and has slot 0.
  *
- * The kernel holds a node or view by its lookups; others hold it by references.
+ * The kernel holds a node or snapshot by its lookups; others hold it by references.
  */
 #ifndef LIMEFS_INODE_H
 #define LIMEFS_INODE_H
@@ -18,93 +18,94 @@
 enum limefs_kind {
     LIMEFS_DIRECTORY,
     LIMEFS_CONTAINER,
-    LIMEFS_OTHER, /* a file that is no container, a link, a socket ... */
+    LIMEFS_OTHER, /* a file that is not a container, a link, a socket ... */
 };
 
-/* The bytes of a plain file, as the kernel has been told of them, and as they are. Whoever
- * opens one that is not as told gets another node. */
+/* How the bytes of a plain file compare with those that the kernel knows. A program that opens
+ * a file with other bytes gets a new node. */
 enum limefs_bytes {
     LIMEFS_AS_TOLD,
-    LIMEFS_GROWN, /* more have come, and the kernel follows (follow.h) */
-    LIMEFS_MOVED, /* some are elsewhere: append.c translates */
+    LIMEFS_GROWN, /* there are more, and the kernel is notified (follow.h) */
+    LIMEFS_MOVED, /* some have other offsets: append.c translates */
 };
 
-/* What a name of a tree was found to stand for. */
+/* What a name in a tree stands for. */
 struct limefs_found {
     struct stat st;
     enum limefs_kind kind;
-    bool sure; /* so as long as it has those attributes: it was looked into when its last change
-                * was older than a tick of the clock */
+    /* The kind is certain while the file has these attributes: it was read more than a clock
+     * tick after its last change, while no process wrote to it. */
+    bool sure;
 };
 
 struct limefs_name {
     struct limefs_name *next;
-    struct limefs_node *parent; /* a reference; NULL: the node had it once */
+    struct limefs_node *parent; /* a reference; NULL: a former name */
     char name[];
 };
 
-/* A plain file below, when its node was made, or after our own last change (told.h). */
+/* Times of a plain file when its node was made, or after this mount's last change (told.h). */
 struct limefs_known {
-    double since; /* the node was made */
+    double since; /* when the node was made */
     struct timespec mtime, ctime;
-    unsigned changes, noted; /* after the first `noted` changes by this mount, */
-    unsigned changing;       /* of which so many are being made */
-    struct timespec kernels; /* mtime that it told, where that was its now; else 0 */
-    bool written;            /* since then */
+    unsigned changes, noted; /* changes by this mount; how many of them are noted here */
+    unsigned changing;       /* changes in progress */
+    struct timespec kernels; /* mtime that the kernel set, if it was the time then; or 0 */
+    bool written;            /* data was written since then */
 };
 
-/* A file that is no container. */
+/* A file that is not a container. */
 struct limefs_plain {
-    struct limefile_identity cached; /* of the data in the kernel's page cache, */
-    bool cached_is_ours;             /* that were written through this mount */
+    struct limefile_identity cached; /* of the data in the kernel's page cache */
+    bool cached_is_ours;             /* the data were written through this mount */
     off_t told_bytes;                /* the size that the kernel knows */
     struct limefs_known known;
-    enum limefs_bytes bytes; /* how they stand to what the kernel believes */
-    unsigned writers;        /* files open for writing; of these, */
-    unsigned appenders;      /* to append only (append.h) */
-    bool flushed;            /* close(2) was called since the last of them was opened or
-                              * wrote: what they wrote has come */
-    bool opened;             /* the kernel may have its bytes */
+    enum limefs_bytes bytes; /* compared with what the kernel knows */
+    unsigned writers;        /* files open for writing */
+    unsigned appenders;      /* those of them that only append (append.h) */
+    /* close(2) was called since a writer was last opened or wrote: all its data has arrived. */
+    bool flushed;
+    bool opened; /* the kernel may have cached its bytes */
     struct limefs_append *_Atomic append;
 };
 
 struct limefs_container_node {
-    bool fresh; /* made by mkdir, and held until it looks like a container: */
-    struct limefile_identity made; /* this file */
-    struct limefs_view *view;      /* the newest; no reference */
-    struct limefile_identity told; /* whose fault the log has; under `work` */
+    bool fresh;                    /* made by mkdir: a container even while it is empty */
+    struct limefile_identity made; /* the file that mkdir made, or its replacement */
+    struct limefs_view *view;      /* the newest snapshot; not a reference */
+    struct limefile_identity told; /* file whose fault was logged; guarded by `work` */
 };
 
 struct limefs_directory_node {
-    bool listed;    /* since then, so many of its names */
-    unsigned looks; /* were looked up or entered; so many more times */
-    unsigned ahead; /* they are looked up as it is listed (ops/dir.c) */
+    bool listed;    /* it has been listed */
+    unsigned looks; /* lookups of names and opens of containers since then */
+    unsigned ahead; /* further lists that also look up names (ops/dir.c) */
 };
 
 struct limefs_node {
     uint32_t slot;
-    uint64_t id; /* never used twice; a slot is */
+    uint64_t id; /* never used again, unlike a slot */
     enum limefs_kind kind;
     struct limefs_node *parent; /* NULL for the root */
-    const char *name;           /* in parent: of several, the one that was looked up last */
-    struct limefs_name *names;  /* that it has, or had */
+    const char *name;           /* in parent; of several names the last one looked up */
+    struct limefs_name *names;  /* current and former ones */
     uint64_t lookups;
-    unsigned references; /* children and views */
-    bool hashed;         /* its name still leads to it */
+    unsigned references; /* children and snapshots */
+    bool hashed;         /* it is found by parent and name */
     struct limefs_node *next;
-    bool filed; /* LIMEFS_OTHER: it is found by its file's number */
+    bool filed; /* LIMEFS_OTHER: it is found by device and inode number */
     struct limefs_node *next_file;
 
-    struct limefile_identity stamp; /* of the file, when the kernel was last told of it; */
-    bool sure;                      /* with it, it is of that kind */
+    struct limefile_identity stamp; /* of the file, as last reported to the kernel */
+    bool sure;                      /* a file with this stamp is of this kind */
 
-    /* By kind; those of the other kinds are zero. */
+    /* One for each kind; the others are zero. */
     struct limefs_plain plain;
     struct limefs_container_node container;
     struct limefs_directory_node dir;
 
-    /* Taken, before fs->lock, by whoever opens and indexes the container, or sets when the
-     * plain file below was last changed: one at a time. */
+    /* Held, before fs->lock, while a thread opens and indexes the container, or sets the time
+     * of the plain file below the mount. */
     struct limefs_lock work;
 };
 
@@ -122,15 +123,15 @@ struct limefs_slot {
 };
 
 int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct stat *root);
-void limefs_inodes_release(struct limefs *); /* frees nodes, not views */
+void limefs_inodes_release(struct limefs *); /* frees nodes, not snapshots */
 
-/* What a node id from the kernel stands for: one of them, or none. */
+/* What a node id stands for: at most one of the three pointers is set. */
 struct limefs_inode {
     struct limefs_node *node;
     struct limefs_view *view;
     struct limefs_face *face;
-    uint64_t ordinal; /* in the view or the face */
-    bool gone;        /* by limefs_inode_now(): it was a record */
+    uint64_t ordinal; /* in the snapshot or the export */
+    bool gone;        /* set by limefs_inode_now(): the record was removed or replaced */
 };
 struct limefs_inode limefs_inode_find(struct limefs *, uint64_t id);
 
@@ -139,83 +140,80 @@ uint64_t limefs_inode_of_node(const struct limefs_node *);
 uint64_t limefs_inode_of_record(uint32_t slot, unsigned number, uint64_t ordinal);
 uint64_t limefs_inode_of_face(uint32_t slot, uint64_t ordinal);
 
-/* An inode number as programs see it (-o ino32): of a file below, distinct from those of other
- * file systems that are mounted in the tree, as a mount has one device number, and two files of
- * one number are one for programs; and of a record: the same in every mount, distinct from
- * those of files. It rises from record to record: programs that copy a directory take its files
- * by their numbers. */
+/* The inode numbers that programs see, of 32 bits with -o ino32. A mount has one device number,
+ * and programs take two files with one inode number for the same file: so the number of a file
+ * is distinct from those of other file systems mounted in the tree. A record has the same
+ * number in every mount, distinct from those of files. It rises from record to record, because
+ * programs that copy a directory go through its files by inode number. */
 ino_t limefs_shown_inode(const struct limefs *, uint64_t dev, uint64_t ino);
 ino_t limefs_shown_record(const struct limefs *, const struct stat *container,
                           uint64_t ordinal);
 
-/* The same for the files of a record's face, `face` a number for each name that it can have;
- * distinct from those of records, too. */
+/* The same for a file of a record's export, distinct from those of records, too. `face`: a
+ * number for each name that the export can have; entry: the number of the file in it. */
 ino_t limefs_shown_face(const struct limefs *, const struct stat *container, uint64_t ordinal,
                         unsigned face, uint64_t entry);
 
-/* With fs->lock held: */
+/* The caller holds fs->lock. limefs_slot_take() returns 0 or -ENOMEM. */
 int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *what, uint32_t *slot);
 void limefs_slot_give(struct limefs *, uint32_t slot);
 void limefs_node_hold(struct limefs_node *);
 void limefs_node_drop(struct limefs *, struct limefs_node *);
 
-/* The child known by that name, or NULL; with fs->lock held. */
+/* Returns the child known by that name, or NULL. The caller holds fs->lock. */
 struct limefs_node *limefs_node_find(struct limefs *, struct limefs_node *parent,
                                      const char *name);
 
-/*
- * The child of that name, kind and file, with one more lookup; a new one when the name
- * now stands for something else. A file with several names is one node, which has the name that
- * was looked up last. NULL if there is no memory.
- */
+/* Returns the child of that name, kind and file, with one more lookup. If the name now stands
+ * for something else, the child is a new node. A file with several names is one node, with the
+ * name that was looked up last. NULL: out of memory. */
 struct limefs_node *limefs_node_child(struct limefs *, struct limefs_node *parent,
                                       const char *name, const struct limefs_found *);
 
-/* One that is not found by its name is to be looked for by its i-th one, old or new, from 0 on.
- * False: it never had so many. */
+/* Lets a node that is not found by its name be found by its i-th one, old or new, from 0 on.
+ * Returns false if it never had so many. */
 bool limefs_node_turn(struct limefs *, struct limefs_node *, unsigned i);
 
-/* What is known by that file's number is not it: it has just been made, or its last name was
- * removed, and the number may be used again. */
+/* Forgets the node of that inode number: the file was just made, or its last name was removed,
+ * so that the number may be used again. */
 void limefs_node_unfile(struct limefs *, const struct limefile_identity *);
 
-/* True if those are attributes of the very file that the kernel was last told of. */
+/* Returns true if *st is of the very file that was last reported to the kernel. */
 bool limefs_node_is(struct limefs *, const struct limefs_node *, const struct stat *);
 
-/* True if what the node's path leads to is what it stood for when it was looked up. False for
- * another directory or file in its place, which is another node; containers are all the same.
- */
+/* Returns true if the file at the node's path, with the attributes *st, is what the node stood
+ * for at its last lookup. Another directory or plain file is not; any container is. */
 bool limefs_node_stands(struct limefs *, const struct limefs_node *, const struct stat *);
 
-/* The child of that name has been made, this file, an empty container; it is one for as long as
- * it is empty, though nothing in it says so. Then, it has been removed. */
+/* Note that mkdir made the child, an empty file that is a container while it is empty, though
+ * nothing in it says so; and that it was removed. limefs_node_made() returns 0 or -ENOMEM. */
 int limefs_node_made(struct limefs *, struct limefs_node *parent, const char *name,
                      const struct stat *);
 void limefs_node_unmade(struct limefs *, struct limefs_node *parent, const char *name);
 
-/* A child has got another name, or two have changed theirs. */
+/* Notes that a child was renamed, or two were exchanged. Returns 0 or -ENOMEM. */
 int limefs_node_moved(struct limefs *, struct limefs_node *from, const char *name,
                       struct limefs_node *to, const char *new_name, bool exchanged);
 
-/* A file that may be known by another of its names has got that one. */
+/* Notes the new name of a file that the kernel may know by another one. */
 void limefs_node_named(struct limefs *, struct limefs_node *parent, const char *name,
                        const struct stat *);
 
-/* The node's file is, by our own doing, like this now; or the kernel is told so. */
+/* Notes attributes of the node's file that this mount has changed or the kernel gets now. */
 void limefs_node_touched(struct limefs *, struct limefs_node *, const struct stat *);
 
-/* Whether the kind of the child with the attributes found->st is known; then it is set. A file
- * that is being written to is what it was, and not for sure; so is one that was made as a
- * container. */
+/* Returns true if the kind of the child with the attributes found->st is known, and sets
+ * found->kind and found->sure. A file that is being written to, or was made as a container,
+ * keeps its kind, but not for sure. */
 bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,
                             struct limefs_found *);
 
-/* A name was looked up in a directory; one of its containers was entered. Where that happens
- * often, names are looked up as they are listed (ops/dir.c). */
+/* Count a lookup in a directory, and an open of one of its containers. After several of them
+ * names are looked up as they are listed (ops/dir.c). */
 void limefs_node_looked_in(struct limefs *, struct limefs_node *directory);
 void limefs_node_entered(struct limefs *, const struct limefs_node *);
 
-/* The kernel forgets n lookups of a node. */
+/* The kernel forgets n lookups of a node, which is freed if nothing else holds it. */
 void limefs_node_forget(struct limefs *, struct limefs_node *, uint64_t n);
 
 #endif

@@ -1,38 +1,38 @@
 /*
- * told.h - the last change of a plain file that the kernel knows of
+ * told.h - track which mtime of a plain file the kernel knows
  *
- * A kernel that caches what is written takes no time of change from us for a file that it
- * knows. So one that others have changed is another node (limefs_node_child()): one that has
- * another time below than when its node was made, or after our own last change.
+ * A kernel that caches writes ignores the times that the file system reports for a file that it
+ * knows. So a file that other programs have changed becomes a new node (limefs_node_child()):
+ * its mtime differs from the one when its node was made, or after this mount's last change.
  */
 #ifndef LIMEFS_TOLD_H
 #define LIMEFS_TOLD_H
 
 #include "inode.h"
 
-/* A new node's file is like that. With fs->lock held. */
+/* Notes the times of a new node's file. The caller holds fs->lock. */
 void limefs_told_first(struct limefs_node *, const struct limefile_identity *);
 
-/* This mount is about to change when it was last changed; that was done, or not (err), to the
- * file that is open as fd. */
+/* Called before and after this mount changes the times of the file that is open as fd. err: 0,
+ * or why it could not change them. */
 void limefs_told_begin(struct limefs *, struct limefs_node *);
 void limefs_told_end(struct limefs *, struct limefs_node *, int fd, int err);
 
-/* Before limefs_told_end(): the kernel has set it to that. node->work is held from before it is
- * set below until this is known. */
+/* Called before limefs_told_end(): the kernel has set this mtime. The caller holds node->work
+ * from before it sets the time below the mount until after this call. */
 void limefs_told_time(struct limefs *, struct limefs_node *, const struct timespec *mtime);
 
-/* The same of what somebody writes who has it open, and who calls limefs_told_note() when the
- * kernel has sent all of it, and before it is closed: with fs->lock held. */
+/* The same for a write by a program that has the file open; the caller holds fs->lock. Call
+ * limefs_told_note() when the kernel has sent all data, and before the file is closed. */
 void limefs_told_written(struct limefs_node *);
 void limefs_told_note(struct limefs *, struct limefs_node *, int fd);
 
-/* True if the kernel, which tells that mtime, was told it of the file that is open as fd, and
- * others have changed it since. */
+/* Returns true if the kernel only sends back the mtime that it got for the file that is open as
+ * fd, and other programs have changed the file since. */
 bool limefs_told_before(struct limefs *, const struct limefs_node *, int fd,
                         const struct timespec *mtime);
 
-/* False if others have changed it. With fs->lock held. */
+/* Returns false if other programs have changed the file. The caller holds fs->lock. */
 bool limefs_told_stands(const struct limefs_node *, const struct limefile_identity *);
 
 #endif

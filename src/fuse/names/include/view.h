@@ -1,13 +1,13 @@
 /*
- * view.h - a container as it was at one moment: its index and its descriptor.
+ * view.h - snapshots of a container (struct limefs_view): its index and open file at one time.
  *
- * When the container changes, the next look-up makes a new view with a new slot, so the
- * kernel's cached pages and names of the old one are never taken for the new. A view without
- * users may be put to sleep (closed, its index freed); it wakes up only if the container is
- * still the same.
+ * When the container changes, the next lookup makes a new snapshot with a new slot, so the
+ * kernel never takes pages and names that it has cached of the old one for the new one. An
+ * unused snapshot may be evicted: its file is closed and its index freed. It is opened again
+ * only if the container is still the same.
  *
- * Only what this mount itself writes (writer.h) changes a view: records keep their numbers, as
- * the kernel's pages of them are right, and the view gets another index.
+ * Only writes of this mount (writer.h) change a snapshot: records keep their numbers, because
+ * the kernel's pages of them are right, and the snapshot gets another index.
  */
 #ifndef LIMEFS_VIEW_H
 #define LIMEFS_VIEW_H
@@ -15,217 +15,217 @@
 #include "inode.h"
 #include "limefile.h"
 
-/* A record of that ordinal is another than before: the old one was removed, or the kernel's
- * pages of it are wrong. It has another node id then: a kernel that is told of another
- * generation of an id gives EIO for the inode that it has, and where a list that was read
- * before the change comes late, that is the new one. */
+/* A record that replaced another one of its ordinal: the old one was removed, or the kernel's
+ * pages of it are wrong. It has a new node id, not just a new generation: a kernel that gets
+ * another generation of an id returns EIO for the inode that it has. If a list that was read
+ * before the change arrives late, that inode would be the one of the new record. */
 struct limefs_anew {
     struct limefs_anew *next;
     uint64_t ordinal, generation;
-    unsigned times; /* that it became another */
+    unsigned times; /* how often it was replaced */
 };
 
-/* Those that the kernel was told of the records of a mount that is written to (mtimes.c). */
+/* The mtimes of records that the kernel has received, in a mount that is written to. */
 struct limefs_mtimes {
     struct timespec *times;
-    size_t count; /* so far */
+    size_t count; /* of all that it has received */
 };
 
-/* Whether the times of a view's file tell that it is still what was indexed. */
+/* Whether the times of a snapshot's file prove that it is still what was indexed. */
 enum limefs_view_state {
-    LIMEFS_VIEW_VALID,   /* any change gives it other times */
-    LIMEFS_VIEW_YOUNG,   /* it may be changed with the same ctime, or was by this mount */
-    LIMEFS_VIEW_SUSPECT, /* it may be changed with the same ctime and mtime */
-    LIMEFS_VIEW_WRITTEN, /* locked and written to by this mount: it is what the mount makes it
-                          */
+    LIMEFS_VIEW_VALID,   /* any change sets other times */
+    LIMEFS_VIEW_YOUNG,   /* a change may leave the same ctime, or this mount made one */
+    LIMEFS_VIEW_SUSPECT, /* a change may leave the same ctime and mtime */
+    LIMEFS_VIEW_WRITTEN, /* locked and written to by this mount alone */
 };
 
 enum limefs_view_answer {
     LIMEFS_VIEW_SHOWN,
-    LIMEFS_VIEW_TO_CHECK, /* valid from now on if its headers are still those of the index */
-    LIMEFS_VIEW_CHANGED,  /* another view is made */
+    LIMEFS_VIEW_TO_CHECK, /* valid from now on if its headers still match the index */
+    LIMEFS_VIEW_CHANGED,  /* a new snapshot is needed */
 };
 
 struct limefs_view {
     uint32_t slot;
-    uint64_t id;              /* never used twice */
-    struct limefs_node *node; /* the container; a reference */
+    uint64_t id;              /* never used again */
+    struct limefs_node *node; /* a reference to the container */
 
     /* Guarded by fs->lock. */
-    struct stat st; /* of the container then */
+    struct stat st; /* of the container at that moment */
     struct limefile_identity stamp;
-    struct limefile_identity
-        settled; /* if that is the file's, its headers are those of the index;
-                  * 0: not sure yet, as its ctime was young then, too */
+    /* A file with this identity has the headers of the index; 0: not certain yet, as the ctime
+     * was young then, too. */
+    struct limefile_identity settled;
     enum limefs_view_state state;
     struct limefs_mtimes mtimes;
-    uint64_t lookups; /* the kernel's, of all records together */
-    uint64_t asked;   /* records that were looked up by name so far */
-    unsigned pins; /* files open and operations in progress; awake as long as there are any */
-    struct limefs_view *newer, *older; /* in the list of those that are awake */
-    uint64_t moves; /* odd: the name leads to this file or to the one that takes its place */
-    bool rewritten; /* it is another file by now */
-    bool lost;      /* ranks elsewhere had written, and gone before they had synced */
-    struct limefs_writer *_Atomic writer; /* NULL if it never was; stays as long as the view */
-    struct limefs_job_view *_Atomic job;  /* the job's part of it; set before it */
+    uint64_t lookups; /* by the kernel, of all records together */
+    uint64_t asked;   /* lookups of records by name so far */
+    unsigned pins;    /* open files and operations; they keep it from being evicted */
+    struct limefs_view *newer, *older; /* in the list of open snapshots */
+    uint64_t moves; /* odd: the name leads to this file or to its replacement */
+    bool rewritten; /* this mount has replaced its file */
+    bool lost;      /* ranks on other hosts wrote, and ended before they synced */
+    struct limefs_writer *_Atomic writer; /* NULL until it is written to; freed with it */
+    struct limefs_job_view *_Atomic job;  /* the job's part of the writer; set before it */
     struct limefs_anew *anew;
-    uint64_t changes;                     /* how often the watches were told of one */
-    struct limefs_proofs *_Atomic proofs; /* verify.h; NULL if nobody has asked, or none hold */
-    struct limefs_fields *fields;         /* faces.h; NULL if nobody has asked, or none hold */
+    uint64_t changes;                     /* how often changed() of the watches was called */
+    struct limefs_proofs *_Atomic proofs; /* verify.h; NULL if not requested, or not valid */
+    struct limefs_fields *fields;         /* faces.h; NULL if not requested, or not valid */
 
-    /* Taken by whoever reads what describes its records: one at a time. */
+    /* Held by a thread that reads the metadata of its records. */
     struct limefs_lock describing;
 
-    /* Set while it is awake. */
+    /* Set while it is open; otherwise fd is -1. */
     int fd;
-    struct limefile_index *index; /* under fs->lock, too: limefs_view_index() */
-    /* NULL, or it is a configuration in another format, shown as the container that it would
-     * be (limegauge.h): that is what the index is of. It is never written to. */
+    struct limefile_index *index; /* under fs->lock, too: see limefs_view_index() */
+    /* The adapter that presents a configuration in another format as the container of this
+     * index (limegauge.h), or NULL. Such a file is never written to. */
     struct limefile_gauge_guise *guise;
 };
 
 /*
- * Whether a view still shows what its name leads to:
- *   state     the file         clock, by which it was looked at           answer
+ * Whether a snapshot still shows what its name leads to:
+ *   state     the file         clock when the file was checked            answer
  *   WRITTEN   is the same      -                                          shown
  *   not       is unchanged in all attributes (limefile_validity())
  *   VALID                      -                                          shown
  *   YOUNG                      within a tick of the ctime,                shown
- *   SUSPECT                    or while being written                     shown
+ *   SUSPECT                    or while a process writes                  shown
  *   YOUNG                      later                                      to check
  *   SUSPECT                    later                                      changed
- *   any       else             -                                          changed
+ *   any       otherwise        -                                          changed
  */
 enum limefs_view_answer limefs_view_judge(enum limefs_view_state,
                                           const struct limefile_identity *seen,
                                           const struct limefile_identity *now,
                                           const struct timespec *clock, bool being_written);
 
-/* The container as it is now, pinned. -errno: also when it is a container no longer. */
+/* Gets the current snapshot of a container, pinned: limefs_view_unpin() releases it. Returns 0,
+ * or an error, also if the file is not a container any more. */
 int limefs_view_current(struct limefs *, struct limefs_node *container, struct limefs_view **);
 
-/* The same, and its record of that name. */
+/* The same, and its record of that name; LIMEFILE_E_NO_RECORD if there is no such record. */
 int limefs_view_find(struct limefs *, struct limefs_node *container, const char *name,
                      struct limefs_view **, struct limefile_record *);
 
-/* Nothing is there by that name: a view of what was there is of no use any more. */
+/* The name does not exist any more: drops the snapshot of the container that had it. */
 void limefs_view_gone(struct limefs *, struct limefs_node *parent, const char *name);
 
-/* Pins a view that the kernel knows, waking it up. -ESTALE if the container has changed. */
+/* Pins a snapshot that the kernel knows, and opens it if it was evicted. Returns 0, or -ESTALE
+ * if the container has changed. */
 int limefs_view_pin(struct limefs *, struct limefs_view *);
 void limefs_view_unpin(struct limefs *, struct limefs_view *);
-void limefs_view_hold(struct limefs *,
-                      struct limefs_view *); /* one pin more, of a pinned one */
+void limefs_view_hold(struct limefs *, struct limefs_view *); /* adds a pin to a pinned one */
 
-/* The kernel looks up, or forgets, n of its records. */
+/* Count n lookups of records by the kernel, or take n back, which may free the snapshot. */
 void limefs_view_lookup(struct limefs *, struct limefs_view *, uint64_t n);
 void limefs_view_forget(struct limefs *, struct limefs_view *, uint64_t n);
 
-/* n more records have been looked up by name: how many that makes. */
+/* Counts n lookups of records by name, and returns how many there were. */
 uint64_t limefs_view_asked(struct limefs *, struct limefs_view *, uint64_t n);
 
-/* The index of a pinned view; the caller gives it back by limefile_index_free(). */
+/* Returns the index of a pinned snapshot; the caller releases it by limefile_index_free(). */
 struct limefile_index *limefs_view_index(struct limefs *, struct limefs_view *);
 
-/* The attributes of its container. */
+/* Returns the attributes of the container at the time of the snapshot. */
 struct stat limefs_view_stat(struct limefs *, const struct limefs_view *);
 
-/* The same of a pinned view, but owner, mode and times are as they are now. */
+/* The same of a pinned snapshot, but with the current owner, mode and times. */
 struct stat limefs_view_stat_now(struct limefs *, const struct limefs_view *);
 
-/* A record of a pinned view as it can be read right now. -ESTALE if the container was changed
- * in place so that it is not sure to be the same record. *checked, if not NULL, remembers
- * the last answer for an open file. */
+/* Checks whether a record of a pinned snapshot can be read now. -ESTALE: the container was
+ * changed in place, so it may be another record. *checked, or NULL: the identity of the file at
+ * the last check; if it changes, what was read before must be read again. */
 int limefs_view_check(struct limefs *, struct limefs_view *, const struct limefile_record *,
                       struct limefile_identity *checked);
 
-/* A pinned view's container is as this mount has made it, or has seen it last. */
+/* Returns true if the container of a pinned snapshot is as this mount made or last saw it. */
 bool limefs_view_is_known(struct limefs *, const struct limefs_view *);
 
-/* The same, after another look at its headers where that is needed to tell. */
+/* The same, but reads all headers if that is needed to decide. */
 bool limefs_view_settle(struct limefs *, struct limefs_view *);
 
-/* What a pinned view's file is like if its records are sure to be those of the view; else 0. */
+/* Returns the identity with which a pinned snapshot's file certainly has its records, or 0. */
 struct limefile_identity limefs_view_settled(struct limefs *, const struct limefs_view *);
 
-/* Its file is what it was when it was indexed, attributes and all, so that its name still leads
- * to it: a file's ctime changes when its name is taken away. False if that is not sure. */
+/* Returns true if the file has all attributes that it had when it was indexed. Its name then
+ * still leads to it, as removing a name changes the ctime. False if that is not certain. */
 bool limefs_view_is_unchanged(struct limefs *, const struct limefs_view *);
 
-/* ---- who wants to know of views ---- */
+/* ---- callbacks for changes of snapshots ---- */
 
-/* Called with fs->lock held; NULL: no matter. */
+/* Called with fs->lock held; NULL: not needed. */
 struct limefs_view_watch {
-    void (*changed)(struct limefs_view *); /* what it shows is another, or is about to be */
-    void (*asleep)(struct limefs_view *);  /* nobody uses it: what takes memory is to go */
+    void (*changed)(struct limefs_view *); /* its contents have changed, or are about to */
+    void (*asleep)(struct limefs_view *);  /* it was evicted: free what takes memory */
     void (*freed)(struct limefs_view *);
 };
 
-/* Before the first view; the watch is static. At most LIMEFS_WATCHES_MAX. */
+/* Adds a watch, which must be static, before the first snapshot; at most LIMEFS_WATCHES_MAX. */
 void limefs_view_watch(struct limefs *, const struct limefs_view_watch *);
 
-/* The bytes of the container have changed, or are about to, and its index has not. */
+/* Reports that the bytes of the container have changed, or are about to, but not its index. */
 void limefs_view_changed(struct limefs *, struct limefs_view *);
 
-/* A number that is another one after each change of what the view shows. */
+/* Returns a number that is different after each change of what the snapshot shows. */
 uint64_t limefs_view_changes(struct limefs *, const struct limefs_view *);
 
-/* ---- for the writer, who has it pinned ---- */
+/* ---- for the writer, which has it pinned ---- */
 
-/* From now on (or no longer) the container changes by us alone. */
+/* From now on (or no longer) only this mount changes the container. */
 void limefs_view_set_written(struct limefs *, struct limefs_view *, bool written);
 
-/* This is its index now; taken over. */
+/* Replaces the index. The snapshot owns the new one. */
 void limefs_view_show(struct limefs *, struct limefs_view *, struct limefile_index *);
 
-/* Ranks on other hosts have written to the view of that id what nobody knows to be on a disk;
- * and whether that is so of one, which is told once. */
+/* Note that ranks on other hosts wrote to the snapshot of that id, perhaps never to a disk; and
+ * return once whether they did. */
 void limefs_view_lose(struct limefs *, uint64_t id);
 bool limefs_view_take_loss(struct limefs *, struct limefs_view *);
 
-/* It no longer shows the container: the next look makes another one. */
+/* Marks the snapshot as out of date: the next lookup makes a new one. */
 void limefs_view_distrust(struct limefs *, struct limefs_view *);
 
-/* The kernel is told that time of its records; and whether it was, ever. */
+/* Note that the kernel gets this mtime for records; and return whether it ever got it. */
 void limefs_view_tells_mtime(struct limefs *, struct limefs_view *, const struct timespec *);
 bool limefs_view_told_mtime(struct limefs *, const struct limefs_view *,
                             const struct timespec *);
 
-/* Its times were set: its file's attributes are taken as they are now. */
+/* The file's times were set: takes over its current attributes. The snapshot is pinned. */
 void limefs_view_touched(struct limefs *, struct limefs_view *);
 
-/* Soon, for a moment, its name leads to another file than fd; that is our own doing. */
+/* From now on (or no longer) this mount replaces the file: its name may lead to the new one. */
 void limefs_view_set_moving(struct limefs *, struct limefs_view *, bool moving);
 
-/* The container is another file now, which fd has open. */
+/* Switches to the file that has replaced the container and is open as fd, which stays the
+ * caller's. Returns 0 or -errno. */
 int limefs_view_move(struct limefs *, struct limefs_view *, int fd);
 
-/* What the kernel knows of the ordinal's record is no longer so: it will look it up as another
- * one. */
+/* Gives a record a new node id, as what the kernel knows of it is wrong. 0 or -ENOMEM. */
 int limefs_view_renew(struct limefs *, struct limefs_view *, uint64_t ordinal);
 
-/* The node id of the ordinal's record as it is now. */
+/* Returns the current node id of the ordinal's record. */
 uint64_t limefs_view_inode(struct limefs *, const struct limefs_view *, uint64_t ordinal);
 
-/* limefs_inode_find(), but without a record that was removed or is another by now. */
+/* Like limefs_inode_find(), but without a record that was removed or replaced. */
 struct limefs_inode limefs_inode_now(struct limefs *, uint64_t id);
 
-/* What tells records of the same ordinal apart. */
+/* Returns a number that distinguishes records of the same ordinal. */
 uint64_t limefs_view_generation(struct limefs *, const struct limefs_view *, uint64_t ordinal);
 
-/* Closes and frees all views. */
+/* Closes and frees all snapshots. */
 void limefs_views_release(struct limefs *);
 
-/* Whether the log has why a file could not be opened as a container: what is in it, or that it
- * could not be read. */
+/* Returns whether it was logged why a file could not be opened as a container: because of what
+ * is in it, or because it could not be read. */
 bool limefs_view_has_told(int err);
 
 /* ---- its file ---- */
 
-/* Where the bytes of a pinned view's container are read; `fd` is room for it. */
+/* Returns where to read the bytes of a pinned snapshot's container. *fd: memory for it. */
 struct limefile_source *limefs_view_source(const struct limefs_view *, struct limefile_fd *fd);
 
-/* 0, or -errno of what could not be read: there may be more records than the index knows. */
+/* Returns 0, or -errno if a part could not be read: there may be more records than indexed. */
 int limefs_index_unread(const struct limefile_index *);
 
 #endif
