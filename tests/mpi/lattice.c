@@ -335,15 +335,15 @@ int main(int argc, char *argv[])
     tap_begin(&argc, &argv);
     path = argv[1];
     int repetitions = argc > 2 ? atoi(argv[2]) : 4;
-    bool few = repetitions == 0, many = repetitions > 10;
+    bool few = repetitions == 0, some = repetitions == 1, many = repetitions > 10;
     static const int factorial[] = {1, 1, 2, 6};
     for (int dims = 1; dims <= 3; dims++)
-        all_mappings(dims, 1, few ? 1 : dims, few ? 1 : factorial[dims]);
+        all_mappings(dims, 1, few || some ? 1 : dims, few || some ? 1 : factorial[dims]);
     if (!few) {
-        all_mappings(4, 1, many ? 4 : 1, many ? 6 : 1);
-        all_mappings(5, many ? 1 : 10, many ? 2 : 1, 1);
+        all_mappings(4, some ? 5 : 1, many ? 4 : 1, many ? 6 : 1);
+        all_mappings(5, some ? 30 : many ? 1 : 10, many ? 2 : 1, 1);
     }
-    some_of_many_dimensions(few ? 1 : 8);
+    some_of_many_dimensions(few ? 1 : some ? 3 : 8);
     special_geometries(few);
     if (!ADDRESS_SANITIZER)
         no_memory();
