@@ -227,7 +227,9 @@ class Crowd(TestCase):
 
     def release(self):
         connection, opcode, tag, payload = self.held.pop(0)
-        reply = self.job.answer(connection, opcode, tag, payload)
+        self.reply(connection, opcode, tag, self.job.answer(connection, opcode, tag, payload))
+
+    def reply(self, connection, opcode, tag, reply):
         connection.sendall(HEADER.pack(MAGIC, self.job.version, opcode, 1, len(reply), tag) + reply)
 
     def refuse_once(self, opcode):
@@ -235,11 +237,13 @@ class Crowd(TestCase):
         came = []
 
         def handle(job, connection, code, tag, payload):
-            if code == opcode and self.held:
-                came.append(payload)
-                return error(errno.EAGAIN) if len(came) == 1 else \
-                    job.answer(connection, code, tag, payload)
-            return self.handle(job, connection, code, tag, payload)
+            if code != opcode or not self.held:
+                return self.handle(job, connection, code, tag, payload)
+            if came:
+                return job.answer(connection, code, tag, payload)
+            self.reply(connection, code, tag, error(errno.EAGAIN))
+            came.append(payload)  # the test goes on, and what it sends then comes later
+            return None
 
         self.job.handle = handle
         return came
