@@ -426,18 +426,19 @@ format: ## clang-format all C files
 man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/lime-bench.1 %/lime-checkpoint.1),$(wildcard docs/man/*.1))
 
 install: all ## install to DESTDIR/PREFIX
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/docs/examples
 	install -m 755 $(programs) $(DESTDIR)$(BINDIR)
 	install -d $(DESTDIR)$(LIBDIR)
 	install -m 644 $(liblimefs_run) $(DESTDIR)$(LIBDIR)
 	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
 	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
-	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md docs/*.svg $(DESTDIR)$(DOCDIR)
-	install -d $(DESTDIR)$(PYTHONDIR)/limefs $(DESTDIR)$(DOCDIR)/examples
+	install -m 644 README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(DESTDIR)$(DOCDIR)
+	install -m 644 docs/*.md docs/*.svg $(DESTDIR)$(DOCDIR)/docs
+	install -d $(DESTDIR)$(PYTHONDIR)/limefs
 	install -m 644 src/lime/python/limefs/*.py $(DESTDIR)$(PYTHONDIR)/limefs
-	install -m 755 docs/examples/*.py $(DESTDIR)$(DOCDIR)/examples
+	install -m 755 docs/examples/*.py $(DESTDIR)$(DOCDIR)/docs/examples
 	$(if $(HAVE_MPI),install -m 755 $(mpi_programs) $(DESTDIR)$(BINDIR))
-	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/examples)
+	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/docs/examples)
 	$(if $(HAVE_MPI),src/mpi/package/install $(MPICC) $(B)/lib $(LEMON_VERSION) '$(DESTDIR)' \
 	    $(PREFIX) $(LIBDIR) $(INCLUDEDIR) '$(lemon_libs)')
 

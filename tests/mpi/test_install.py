@@ -120,7 +120,8 @@ class Install(mpitest.TestCase):
                      "bin/lemon_contents", "share/man/man1/lemon_benchmark.1",
                      "bin/lime-bench", "share/man/man1/lime-bench.1",
                      "bin/lime-checkpoint", "share/man/man1/lime-checkpoint.1",
-                     "share/doc/limefs/lemon.md", "share/doc/limefs/examples/xlf.c"):
+                     "share/doc/limefs/docs/lemon.md",
+                     "share/doc/limefs/docs/examples/xlf.c"):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, path)), path)
         link = os.path.join(self.lib, "liblemon.so")
         self.assertEqual(os.readlink(link), "liblemon.so.1")
