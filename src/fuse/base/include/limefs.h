@@ -106,8 +106,8 @@ struct limefs {
     const char *container;  /* its name in that directory, within `source`; NULL: a tree */
     const char *mountpoint; /* absolute; NULL: unknown, as /dev/fuse was opened for us */
     bool foreground;
-    bool switches; /* requests run with their callers' rights (caller.h) */
-    bool refuses;  /* other users' changes are refused, as we cannot take on their rights */
+    bool switches_creds; /* requests run with their callers' rights (caller.h) */
+    bool denies_changes; /* by other users, as the daemon cannot switch to their rights */
     struct fuse_session *session;   /* NULL: not mounted yet */
     unsigned threads;               /* most threads that serve requests */
     struct limefs_job *job;         /* job.h; NULL: the mount has no job */
@@ -138,7 +138,7 @@ static inline bool limefs_is_settled(const struct limefile_identity *seen,
 
 /* An open file or directory. The mount closes all that are still in its lists when it ends. */
 struct limefs_handle {
-    struct limefs_handle *next, **at;
+    struct limefs_handle *next, **link;
 };
 
 /* Insert into and remove from fs->files or fs->dirs; both take fs->lock. */
@@ -151,9 +151,9 @@ void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 void limefs_log_open(bool foreground);
 
 /* Between these two calls, stderr of programs that libfuse runs is held back; the second call
- * prints it without control characters but those in `spared`. Only with one thread. */
+ * prints it without control characters but those in `allowed`. Only with one thread. */
 void limefs_log_catch(void);
-void limefs_log_release(const char *spared);
+void limefs_log_release(const char *allowed);
 
 /* Appends libfuse's messages to the string `text`, which has room for `bytes`, instead of
  * printing them; text NULL: prints them again. Only while the process has one thread. */
