@@ -103,8 +103,8 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
     view->index = NULL;
     view->guise = NULL;
     for (unsigned i = 0; i < fs->snapshots.watch_count; i++)
-        if (fs->snapshots.watches[i]->asleep)
-            fs->snapshots.watches[i]->asleep(view);
+        if (fs->snapshots.watches[i]->evicted)
+            fs->snapshots.watches[i]->evicted(view);
     return true;
 }
 

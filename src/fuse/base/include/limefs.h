@@ -118,7 +118,7 @@ struct limefs {
     struct limefs_lock lock;
     struct limefs_inodes inodes;
     struct limefs_snapshots snapshots;
-    struct limefs_faces *faces;         /* faces.h */
+    struct limefs_faces *exports;       /* faces.h */
     struct limefs_handle *files, *dirs; /* file.c, dir.c */
 
     double looked;         /* when names of a listed directory were last looked up */

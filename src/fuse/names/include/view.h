@@ -157,7 +157,7 @@ bool limefs_view_is_unchanged(struct limefs *, const struct limefs_view *);
 /* Called with fs->lock held; NULL: not needed. */
 struct limefs_view_watch {
     void (*changed)(struct limefs_view *); /* its contents have changed, or are about to */
-    void (*asleep)(struct limefs_view *);  /* it was evicted: free what takes memory */
+    void (*evicted)(struct limefs_view *); /* it was evicted: free what takes memory */
     void (*freed)(struct limefs_view *);
 };
 
