@@ -141,7 +141,7 @@ void limefs_faces_release(struct limefs *fs)
         return;
     for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
         if (fs->inodes.slots[i].use == LIMEFS_SLOT_FACE) {
-            struct limefs_face *export = fs->inodes.slots[i].what;
+            struct limefs_face *export = fs->inodes.slots[i].object;
             limefile_face_close(export->files);
             free(export);
         }

@@ -62,8 +62,8 @@ enum {
 struct limefs_opened {
     int fd;
     struct limefile_index *index;
-    struct limefile_gauge_guise *guise; /* adapter of a file in another format, or NULL */
-    bool moving;                        /* a process may be changing it without new times */
+    struct limefile_gauge_guise *adapter; /* of a file in another format, or NULL */
+    bool being_written;                   /* a process may be changing it without new times */
 };
 
 /* The nodes and snapshots that the kernel knows, by number and by name. Guarded by fs->lock. */
@@ -81,9 +81,9 @@ struct limefs_inodes {
 /* Snapshots of open containers, most recently used first. Guarded by fs->lock. */
 struct limefs_snapshots {
     struct limefs_view *newest, *oldest;
-    unsigned views_open;
-    struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* to close without fs->lock */
-    unsigned leaving_count;
+    unsigned open_count;
+    struct limefs_opened closing[LIMEFS_LEAVING_MAX]; /* to close without fs->lock */
+    unsigned closing_count;
     uint64_t index_memory;
     const struct limefs_view_watch *watches[LIMEFS_WATCHES_MAX];
     unsigned watch_count;
@@ -122,7 +122,7 @@ struct limefs {
     struct limefs_handle *files, *dirs; /* file.c, dir.c */
 
     double looked;         /* when names of a listed directory were last looked up */
-    bool following;        /* a thread is sending a notification (follow.c) */
+    bool is_notifying;     /* a thread is sending a notification (follow.c) */
     atomic_uint waiting;   /* threads that wait for a verdict (verify.h) */
     atomic_bool reads_far; /* the kernel reads ahead LIMEFILE_DIRECT_MIN bytes or more */
     struct limefs_stats stats;
