@@ -130,7 +130,7 @@ void limefs_append_free(struct limefs_node *node)
     free(node->plain.append);
 }
 
-/* Returns the end that the kernel knows, before a change. *only: all writers append. */
+/* Returns the end that the kernel knows, before a change. *only_appends: all writers append. */
 static uint64_t begin_change(struct limefs *fs, struct limefs_node *node, bool *only_appends)
 {
     limefs_lock(&fs->lock);
@@ -233,10 +233,9 @@ static void store_identity(struct limefs_append *append, int fd)
 static bool is_unchanged_by_others(const struct limefs_append *append, int fd)
 {
     struct stat st;
-    struct limefile_identity stamp;
     if (fstat(fd, &st) != 0)
         return false;
-    stamp = limefile_identity_of(&st);
+    struct limefile_identity stamp = limefile_identity_of(&st);
     return limefile_identity_same_data(&append->last_identity, &stamp);
 }
 
@@ -264,17 +263,16 @@ static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uin
                         uint64_t to)
 {
     static const char zeros[64 * 1024];
-    uint64_t at = from;
     int err = 0;
-    while (at < to && !err) {
-        size_t n = to - at < sizeof zeros ? (size_t)(to - at) : sizeof zeros;
-        err = append_bytes(fs, node, fd, zeros, n, at);
-        at += n;
+    while (from < to && !err) {
+        size_t n = to - from < sizeof zeros ? (size_t)(to - from) : sizeof zeros;
+        err = append_bytes(fs, node, fd, zeros, n, from);
+        from += n;
     }
     return err;
 }
 
-/* Returns how many of n bytes from `offset` on are bytes_before `end`. */
+/* Returns how many of n bytes from `offset` on precede `end`. */
 static size_t bytes_before(uint64_t end, size_t n, uint64_t offset)
 {
     return offset >= end ? 0 : end - offset < n ? (size_t)(end - offset) : n;
@@ -317,15 +315,14 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
 
 /* ---- lengths ---- */
 
-/* Drops the moves of what is cut off. */
-static int truncate_shifted(struct limefs_append *append, int fd, uint64_t bytes)
+/* Drops the shifts of the bytes that are cut off. */
+static int truncate_file(struct limefs_append *append, int fd, uint64_t bytes)
 {
     size_t n = 1;
     while (append && append->count > 0 && append->shifts[append->count - 1].from >= bytes)
         append->count--;
-    return ftruncate(fd, bytes ? (off_t)real_offset(append, bytes - 1, &n) + 1 : 0) == 0
-               ? 0
-               : -errno;
+    off_t end = bytes ? (off_t)real_offset(append, bytes - 1, &n) + 1 : 0;
+    return ftruncate(fd, end) == 0 ? 0 : -errno;
 }
 
 /* Data that the kernel has not sent yet may belong before the new end. */
@@ -336,7 +333,7 @@ int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint6
     struct limefs_append *append = lock_append(node);
     bool is_unchanged = append && is_unchanged_by_others(append, fd);
     begin_change(fs, node, &only_appends);
-    int err = truncate_shifted(append, fd, bytes);
+    int err = truncate_file(append, fd, bytes);
     if (!err && append && append->arrived_end > bytes)
         append->arrived_end = bytes;
     if (is_unchanged)
@@ -353,13 +350,13 @@ int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint6
 static int allocate_range(struct limefs *fs, struct limefs_node *node, int fd, int mode,
                           uint64_t offset, uint64_t bytes)
 {
-    bool only_appends, longer = !(mode & FALLOC_FL_KEEP_SIZE);
+    bool only_appends, extends = !(mode & FALLOC_FL_KEEP_SIZE);
     begin_change(fs, node, &only_appends);
     if (node->plain.append && node->plain.append->count > 0)
         return -EOPNOTSUPP;
     if (fallocate(fd, mode, (off_t)offset, (off_t)bytes) != 0)
         return -errno;
-    note_growth(fs, node, longer ? offset + bytes : 0);
+    note_growth(fs, node, extends ? offset + bytes : 0);
     return 0;
 }
 

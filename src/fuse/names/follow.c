@@ -14,13 +14,12 @@ static bool may_notify(const struct limefs *fs, const struct limefs_node *node)
            node->plain.bytes != LIMEFS_MOVED;
 }
 
-/* Returns true if the kernel must be notified of a new size; *known: the size that it knows. */
-static bool begin_growth_notify(struct limefs *fs, struct limefs_node *node, off_t size,
-                                off_t *known_size)
+/* Returns true if the kernel must be notified of a new size; *old: the size that it knows. */
+static bool begin_growth(struct limefs *fs, struct limefs_node *node, off_t size, off_t *old)
 {
     limefs_lock(&fs->lock);
-    *known_size = node->plain.kernel_size;
-    bool may = may_notify(fs, node) && *known_size < size;
+    *old = node->plain.kernel_size;
+    bool may = may_notify(fs, node) && *old < size;
     if (may) {
         fs->is_notifying = true;
         node->plain.bytes = LIMEFS_GROWN;
@@ -30,24 +29,23 @@ static bool begin_growth_notify(struct limefs *fs, struct limefs_node *node, off
 }
 
 /* Storing the last byte extends the file; the kernel reads the other bytes on demand. */
-static int notify_size(struct fuse_session *session, uint64_t ino, int fd, off_t known_size,
-                       off_t size)
+static int notify_size(struct fuse_session *se, uint64_t ino, int fd, off_t old, off_t size)
 {
     char last;
     struct fuse_bufvec stored = FUSE_BUFVEC_INIT(1);
     stored.buf[0].mem = &last;
     if (pread(fd, &last, 1, size - 1) != 1)
         return -EIO;
-    int err = fuse_lowlevel_notify_inval_inode(session, ino, known_size, 0);
-    return err ? err : fuse_lowlevel_notify_store(session, ino, size - 1, &stored, 0);
+    int err = fuse_lowlevel_notify_inval_inode(se, ino, old, 0);
+    return err ? err : fuse_lowlevel_notify_store(se, ino, size - 1, &stored, 0);
 }
 
 void limefs_follow(struct limefs *fs, struct limefs_node *node, int fd, const struct stat *st)
 {
-    off_t known_size;
-    if (!S_ISREG(st->st_mode) || !begin_growth_notify(fs, node, st->st_size, &known_size))
+    off_t old;
+    if (!S_ISREG(st->st_mode) || !begin_growth(fs, node, st->st_size, &old))
         return;
-    int err = notify_size(fs->session, limefs_inode_of_node(node), fd, known_size, st->st_size);
+    int err = notify_size(fs->session, limefs_inode_of_node(node), fd, old, st->st_size);
     limefs_lock(&fs->lock);
     fs->is_notifying = false;
     if (!err)

@@ -12,7 +12,7 @@
 enum {
     NAMES_MAX = 64,          /* stored names of a file; a lookup finds it by others */
     LOOKUPS_TO_PREFETCH = 4, /* lookups and opens after which a list also looks names up */
-    PREFETCH_LISTS = 8,      /* lists that do so, before it takes LOOKS again */
+    PREFETCH_LISTS = 8,      /* lists that do so, before it takes LOOKUPS_TO_PREFETCH again */
 };
 
 /* ---- slots ---- */
@@ -39,7 +39,7 @@ static int grow_slots(struct limefs *fs)
 }
 
 /* The root takes slot 0 first and never frees it, so 0 can mean "none free". */
-int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, uint32_t *slot)
+int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *object, uint32_t *slot)
 {
     if (fs->inodes.slot_free == 0) {
         int err = grow_slots(fs);
@@ -50,7 +50,7 @@ int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, ui
     struct limefs_slot *allocated = &fs->inodes.slots[*slot];
     fs->inodes.slot_free = allocated->next_free;
     allocated->use = use;
-    allocated->object = what;
+    allocated->object = object;
     return 0;
 }
 
@@ -174,8 +174,7 @@ static size_t file_bucket(const struct limefs *fs, const struct limefile_identit
     return (size_t)(hash ^ hash >> 32) & (fs->inodes.file_buckets - 1);
 }
 
-static struct limefs_node *find_by_file(struct limefs *fs,
-                                        const struct limefile_identity *stamp)
+static struct limefs_node *find_file(struct limefs *fs, const struct limefile_identity *stamp)
 {
     struct limefs_node *node =
         fs->inodes.file_buckets ? fs->inodes.nodes[file_bucket(fs, stamp)] : NULL;
@@ -379,9 +378,8 @@ static bool node_matches(const struct limefs *fs, const struct limefs_node *node
 
 /* The same for a name that is looked up. A link that was made, and perhaps read, a moment ago
  * may have been replaced by one of the same number and times, but hardly one of two names. */
-static bool lookup_matches(const struct limefs *fs, const struct limefs_node *node,
-                           const struct limefs_found *found,
-                           const struct limefile_identity *stamp)
+static bool fits_lookup(const struct limefs *fs, const struct limefs_node *node,
+                        const struct limefs_found *found, const struct limefile_identity *stamp)
 {
     return node_matches(fs, node, found->kind, stamp) &&
            (!S_ISLNK(stamp->mode) || node->is_certain || found->st.st_nlink > 1);
@@ -436,15 +434,14 @@ bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
 
 /* Finds the node of a file that is known by another name: one file is one node, so that the
  * kernel has its pages once. */
-static struct limefs_node *find_child_by_file(struct limefs *fs, struct limefs_node *parent,
-                                              const char *name,
-                                              const struct limefs_found *found,
-                                              const struct limefile_identity *stamp)
+static struct limefs_node *reuse_by_file(struct limefs *fs, struct limefs_node *parent,
+                                         const char *name, const struct limefs_found *found,
+                                         const struct limefile_identity *stamp)
 {
-    struct limefs_node *node = find_by_file(fs, stamp);
+    struct limefs_node *node = find_file(fs, stamp);
     if (!node)
         return NULL;
-    if (lookup_matches(fs, node, found, stamp) && set_node_name(fs, node, parent, name) == 0)
+    if (fits_lookup(fs, node, found, stamp) && set_node_name(fs, node, parent, name) == 0)
         return node;
     remove_by_file(fs, node);
     return NULL;
@@ -453,18 +450,17 @@ static struct limefs_node *find_child_by_file(struct limefs *fs, struct limefs_n
 struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *parent,
                                       const char *name, const struct limefs_found *found)
 {
-    enum limefs_kind kind = found->kind;
     struct limefile_identity stamp = limefile_identity_of(&found->st);
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
-    if (node && !lookup_matches(fs, node, found, &stamp)) {
+    if (node && !fits_lookup(fs, node, found, &stamp)) {
         remove_by_name(fs, node);
         node = NULL;
     }
-    if (!node && kind == LIMEFS_OTHER)
-        node = find_child_by_file(fs, parent, name, found, &stamp);
+    if (!node && found->kind == LIMEFS_OTHER)
+        node = reuse_by_file(fs, parent, name, found, &stamp);
     if (!node) {
-        node = create_node(fs, parent, name, kind);
+        node = create_node(fs, parent, name, found->kind);
         if (node) {
             insert_by_name(fs, node);
             node->plain.kernel_size = stamp.size;
@@ -485,7 +481,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
 void limefs_node_unfile(struct limefs *fs, const struct limefile_identity *stamp)
 {
     limefs_lock(&fs->lock);
-    struct limefs_node *old = find_by_file(fs, stamp);
+    struct limefs_node *old = find_file(fs, stamp);
     if (old)
         remove_by_file(fs, old);
     limefs_unlock(&fs->lock);
@@ -554,7 +550,7 @@ void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char
 {
     struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
-    struct limefs_node *node = find_by_file(fs, &stamp);
+    struct limefs_node *node = find_file(fs, &stamp);
     if (node && !limefs_node_find(fs, parent, name))
         set_node_name(fs, node, parent, name);
     limefs_unlock(&fs->lock);
@@ -579,7 +575,7 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (!node)
-        node = find_by_file(fs, &stamp);
+        node = find_file(fs, &stamp);
     bool is_certain = node && node->is_certain && limefile_identity_equal(&node->stamp, &stamp);
     bool fresh = node && node->container.fresh &&
                  limefile_identity_same_file(&node->container.mkdir_identity, &stamp);

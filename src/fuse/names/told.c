@@ -66,8 +66,7 @@ static void restore_mtime(struct limefs *fs, struct limefs_node *node, int fd)
     limefs_lock(&node->work);
     limefs_lock(&fs->lock);
     const struct timespec times[2] = {{0, UTIME_OMIT}, node->plain.known.kernel_mtime};
-    bool is_behind =
-        node->plain.known.has_new_data && (times[1].tv_sec != 0 || times[1].tv_nsec != 0);
+    bool is_behind = node->plain.known.has_new_data && (times[1].tv_sec || times[1].tv_nsec);
     limefs_unlock(&fs->lock);
     if (is_behind) {
         limefs_own_begin(); /* a user that may write may not set times */
@@ -120,9 +119,8 @@ bool limefs_told_before(struct limefs *fs, const struct limefs_node *node, int f
 bool limefs_told_stands(const struct limefs_node *node, const struct limefile_identity *stamp)
 {
     const struct limefs_known *known = &node->plain.known;
-    return !S_ISREG(stamp->mode) || known->pending_changes ||
-           known->noted_changes != known->changes ||
-           limefile_time_equal(&stamp->mtime, &known->mtime) ||
+    return !S_ISREG(stamp->mode) || known->noted_changes != known->changes ||
+           known->pending_changes || limefile_time_equal(&stamp->mtime, &known->mtime) ||
            is_before(&stamp->ctime, &known->ctime) ||
            limefs_seconds() - known->created < GRACE_SECONDS;
 }

@@ -62,8 +62,7 @@ struct location {
     struct limefile_identity dir;
 };
 
-static int get_location(struct limefs *fs, const struct limefs_node *node,
-                        struct location *location)
+static int get_location(struct limefs *fs, const struct limefs_node *node, struct location *loc)
 {
     char buf[PATH_MAX];
     limefs_lock(&fs->lock);
@@ -71,9 +70,9 @@ static int get_location(struct limefs *fs, const struct limefs_node *node,
     const char *path = build_path(parent, buf, sizeof buf);
     bool fits = path && strlen(node->name) <= NAME_MAX;
     if (fits) {
-        strcpy(location->path, path);
-        strcpy(location->name, node->name);
-        location->dir = parent->stamp;
+        strcpy(loc->path, path);
+        strcpy(loc->name, node->name);
+        loc->dir = parent->stamp;
     }
     limefs_unlock(&fs->lock);
     return fits ? 0 : -ENAMETOOLONG;
@@ -136,32 +135,31 @@ int limefs_tree_folder(struct limefs *fs, const struct limefs_node *node)
 }
 
 /* Opens the directory of the node's file, and gets the file's name in it. */
-static int open_location(struct limefs *fs, const struct limefs_node *node,
-                         struct location *location)
+static int open_parent_dir(struct limefs *fs, const struct limefs_node *node,
+                           struct location *loc)
 {
-    int err = get_location(fs, node, location);
+    int err = get_location(fs, node, loc);
     if (err)
         return err;
-    return check_identity(open_as_daemon(fs->source_fd, location->path, O_DIRECTORY),
-                          &location->dir);
+    return check_identity(open_as_daemon(fs->source_fd, loc->path, O_DIRECTORY), &loc->dir);
 }
 
 int limefs_tree_parent(struct limefs *fs, const struct limefs_node *node)
 {
-    struct location location;
+    struct location loc;
     return fs->container ? open_as_daemon(fs->source_fd, ".", O_DIRECTORY)
-                         : open_location(fs, node, &location);
+                         : open_parent_dir(fs, node, &loc);
 }
 
 int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
 {
-    struct location location;
+    struct location loc;
     if (node == fs->inodes.root)
         return open_as_daemon(fs->source_fd, fs->container ? fs->container : ".", 0);
-    int dir = open_location(fs, node, &location);
+    int dir = open_parent_dir(fs, node, &loc);
     if (dir < 0)
         return dir;
-    int fd = open_as_daemon(dir, location.name, 0);
+    int fd = open_as_daemon(dir, loc.name, 0);
     close(dir);
     return fd;
 }
@@ -178,7 +176,7 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 /* ---- names ---- */
 
-static_assert((int)LIMEFS_TREE_SNIFFED == (int)LIMEFILE_HEADER_BYTES, "a header is sniffed");
+static_assert((int)LIMEFS_TREE_SNIFFED == (int)LIMEFILE_HEADER_BYTES, "bytes of a header");
 
 /* Returns 1 if the file has another format and can be shown as a container, 0, or -errno. */
 static int has_adapter(int fd, const unsigned char *raw, size_t n)
@@ -201,7 +199,7 @@ static bool may_open_later(int err)
 /* A container begins with a valid header. A file that cannot be read is not a container, unless
  * a later try may succeed. This does not depend on the caller, so the daemon reads with its own
  * rights; the caller learns nothing else of what is read. Returns 0, 1, or an error that may
- * pass. seen: the time before found->st. Sets found->sure. */
+ * pass. seen: the time before found->st. Sets found->is_certain. */
 static int detect_container(bool formats, int file, const struct timespec *seen,
                             struct limefs_found *found)
 {
@@ -217,13 +215,13 @@ static int detect_container(bool formats, int file, const struct timespec *seen,
     limefile_fd_init(&source, fd);
     bool being_written = limefile_is_being_written(fd, &stamp.ctime);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
-    int is_container = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
-    if (!is_container && got > 0 && formats)
-        is_container = has_adapter(fd, raw, (size_t)got);
+    int match = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
+    if (!match && got > 0 && formats)
+        match = has_adapter(fd, raw, (size_t)got);
     close(fd);
     found->is_certain =
-        got >= 0 && is_container >= 0 && limefs_is_settled(&stamp, seen, being_written);
-    return is_container > 0;
+        got >= 0 && match >= 0 && limefs_is_settled(&stamp, seen, being_written);
+    return match > 0;
 }
 
 /* Returns true if the attributes, or what is known, give the kind; false: it must be read. */
@@ -247,8 +245,7 @@ int limefs_tree_sniff(bool formats, int dir, const char *name, struct limefs_fou
     if (fd < 0)
         return fd;
     found->is_certain = false;
-    int err = fstat(fd, st) == 0 ? 0 : -errno;
-    int detected = 0;
+    int err = fstat(fd, st) == 0 ? 0 : -errno, detected = 0;
     if (!err && S_ISREG(st->st_mode))
         detected = detect_container(formats, fd, &seen, found);
     found->kind = detected > 0           ? LIMEFS_CONTAINER

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 enum {
-    MTIMES_FIRST = 8,
-    MTIMES_MOST = 1 << 16, /* a power of two; more replace the oldest */
+    MTIMES_INITIAL = 8,
+    MTIMES_MAX = 1 << 16, /* a power of two; more replace the oldest */
 };
 
 /* ---- callbacks ---- */
@@ -225,9 +225,9 @@ void limefs_view_lookup(struct limefs *fs, struct limefs_view *snap, uint64_t n)
 uint64_t limefs_view_asked(struct limefs *fs, struct limefs_view *snap, uint64_t n)
 {
     limefs_lock(&fs->lock);
-    uint64_t asked = snap->name_lookups += n;
+    uint64_t lookups = snap->name_lookups += n;
     limefs_unlock(&fs->lock);
-    return asked;
+    return lookups;
 }
 
 void limefs_view_forget(struct limefs *fs, struct limefs_view *snap, uint64_t n)
@@ -269,7 +269,7 @@ static void log_fault(struct limefs *fs, struct limefs_node *node,
         limefs_log(LOG_WARNING, "%s: index: %s; the %llu records before it are shown", label,
                    text, (unsigned long long)limefile_index_count(snap->index));
     else
-        limefs_log(LOG_WARNING, "%s: index: %s; this is no LIME container", label, text);
+        limefs_log(LOG_WARNING, "%s: index: %s; not a LIME container", label, text);
 }
 
 bool limefs_view_has_told(int err)
@@ -329,8 +329,7 @@ static int open_container_file(struct limefs *fs, struct limefs_node *node, int 
 }
 
 /* Stores the times of the file, and whether they will show each later change. */
-static void store_times_and_state(struct limefs_view *snap, bool being_written,
-                                  const struct timespec *seen)
+static void set_state(struct limefs_view *snap, bool being_written, const struct timespec *seen)
 {
     snap->stamp = limefile_identity_of(&snap->st);
     bool is_valid = limefs_is_settled(&snap->stamp, seen, being_written);
@@ -358,7 +357,7 @@ static int create_snapshot(struct limefs *fs, struct limefs_node *node, int file
         return err;
     }
     attach_file(snap, &opened);
-    store_times_and_state(snap, opened.being_written, seen);
+    set_state(snap, opened.being_written, seen);
     snap->node = node;
     snap->pins = 1;
     limefs_lock_init(&snap->describing, LIMEFS_LOCK_DESCRIBING);
@@ -392,9 +391,9 @@ static int create_snapshot(struct limefs *fs, struct limefs_node *node, int file
 static uint64_t get_file_seq(struct limefs *fs, const struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
-    uint64_t file_seq = node->container.view ? node->container.view->file_seq : 0;
+    uint64_t seq = node->container.view ? node->container.view->file_seq : 0;
     limefs_unlock(&fs->lock);
-    return file_seq;
+    return seq;
 }
 
 /* The attributes of what a container's name leads to, and the time before it was resolved. If
@@ -520,11 +519,9 @@ static int open_named_file(struct limefs *fs, struct limefs_node *container,
 {
     found->seen = realtime_now();
     int file = limefs_tree_find(fs, container);
-    if (file < 0)
+    if (file < 0 || fstat(file, &found->st) == 0)
         return file;
-    int err = fstat(file, &found->st) == 0 ? 0 : -errno;
-    if (!err)
-        return file;
+    int err = -errno;
     close(file);
     return err;
 }
@@ -537,11 +534,11 @@ static bool wait_past_clock_tick(struct limefs *fs, const struct limefs_node *co
 {
     const struct timespec pause = {.tv_nsec = 2000000};
     limefs_lock(&fs->lock);
-    bool kernel_knows_it = container->references > 0;
+    bool is_known = container->references > 0;
     limefs_unlock(&fs->lock);
     struct timespec time = found->seen;
     int i = 0;
-    for (; i < 12 && kernel_knows_it && limefile_time_is_racy(&found->st.st_mtim, &time); i++) {
+    for (; i < 12 && is_known && limefile_time_is_racy(&found->st.st_mtim, &time); i++) {
         nanosleep(&pause, NULL);
         time = realtime_now();
     }
@@ -555,12 +552,11 @@ static int pin_by_name(struct limefs *fs, struct limefs_node *container,
     struct named_file found;
     limefs_lock(&container->work);
     struct limefs_view *snap = NULL;
-    uint64_t file_seq;
     bool again;
     int err, file = -1, waits = 2; /* a program may replace the file all the time */
     limefs_own_begin(); /* once for all, as switching rights takes the most time here */
     do {                /* the file may have been replaced by now, by this mount, too */
-        file_seq = get_file_seq(fs, container);
+        uint64_t seq = get_file_seq(fs, container);
         if (file >= 0)
             close(file);
         file = open_named_file(fs, container, &found);
@@ -568,7 +564,7 @@ static int pin_by_name(struct limefs *fs, struct limefs_node *container,
         if (!err)
             snap = pin_if_current(fs, container, &found);
         again = !err && !snap &&
-                (file_seq != get_file_seq(fs, container) ||
+                (seq != get_file_seq(fs, container) ||
                  (waits-- > 0 && wait_past_clock_tick(fs, container, &found)));
     } while (again);
     if (!err) {
@@ -662,10 +658,10 @@ void limefs_view_lose(struct limefs *fs, uint64_t id)
 bool limefs_view_take_loss(struct limefs *fs, struct limefs_view *snap)
 {
     limefs_lock(&fs->lock);
-    bool lost = snap->has_sync_error;
+    bool had_error = snap->has_sync_error;
     snap->has_sync_error = false;
     limefs_unlock(&fs->lock);
-    return lost;
+    return had_error;
 }
 
 void limefs_view_distrust(struct limefs *fs, struct limefs_view *snap)
@@ -696,36 +692,35 @@ void limefs_view_set_moving(struct limefs *fs, struct limefs_view *snap, bool re
     limefs_unlock(&fs->lock);
 }
 
-/* view->fd keeps its number, because other threads are reading by it. */
+/* snap->fd keeps its number, because other threads are reading by it. */
 int limefs_view_move(struct limefs *fs, struct limefs_view *snap, int fd)
 {
     struct stat st;
     limefs_own_begin();
-    int fresh = limefile_reopen(fd, O_RDONLY);
+    int reopened = limefile_reopen(fd, O_RDONLY);
     limefs_own_end();
     /* If the reopen failed, share the file open as fd, and its lock until the eviction. */
-    int err = dup3(fresh < 0 ? fd : fresh, snap->fd, O_CLOEXEC) < 0 ? -errno : 0;
+    int err = dup3(reopened < 0 ? fd : reopened, snap->fd, O_CLOEXEC) < 0 ? -errno : 0;
     bool has_stat = fstat(snap->fd, &st) == 0;
     limefs_lock(&fs->lock);
     snap->rewritten = true;
     notify_changed(fs, snap);
     limefs_view_note_look(snap, has_stat ? &st : NULL);
-    snap->node->stamp = snap->node->container.mkdir_identity =
-        snap->stamp; /* what the kernel means by the node now */
+    /* The kernel means this file by the node now. */
+    snap->node->stamp = snap->node->container.mkdir_identity = snap->stamp;
     limefs_unlock(&fs->lock);
-    if (fresh >= 0)
-        close(fresh);
+    if (reopened >= 0)
+        close(reopened);
     return err;
 }
 
 /* ---- mtimes that the kernel has received ---- */
 
-/* Returns whether the mtime is among the `newest` last ones. */
-static bool has_mtime(const struct limefs_mtimes *mtimes, const struct timespec *time,
-                      size_t newest)
+/* Returns whether the mtime is among the n last ones. */
+static bool has_mtime(const struct limefs_mtimes *mtimes, const struct timespec *time, size_t n)
 {
-    for (size_t i = 0; i < newest && i < mtimes->count && i < MTIMES_MOST; i++)
-        if (limefile_time_equal(&mtimes->times[(mtimes->count - 1 - i) % MTIMES_MOST], time))
+    for (size_t i = 0; i < n && i < mtimes->count && i < MTIMES_MAX; i++)
+        if (limefile_time_equal(&mtimes->times[(mtimes->count - 1 - i) % MTIMES_MAX], time))
             return true;
     return false;
 }
@@ -734,18 +729,17 @@ static bool has_mtime(const struct limefs_mtimes *mtimes, const struct timespec 
 static bool reserve_mtime(struct limefs_mtimes *mtimes)
 {
     size_t count = mtimes->count;
-    bool full = count == 0 || (count >= MTIMES_FIRST && (count & (count - 1)) == 0);
-    if (!full || count >= MTIMES_MOST)
+    bool full = count == 0 || (count >= MTIMES_INITIAL && (count & (count - 1)) == 0);
+    if (!full || count >= MTIMES_MAX)
         return true;
     struct timespec *more =
-        realloc(mtimes->times, (count ? 2 * count : MTIMES_FIRST) * sizeof *more);
+        realloc(mtimes->times, (count ? 2 * count : MTIMES_INITIAL) * sizeof *more);
     if (more)
         mtimes->times = more;
     return more;
 }
 
-/* Records of a snapshot mostly have one mtime or two: that of the last check, and the current
- * one. So only the last two are compared. */
+/* Records of a snapshot mostly have one or two mtimes, so only the last two are compared. */
 void limefs_view_tells_mtime(struct limefs *fs, struct limefs_view *snap,
                              const struct timespec *time)
 {
@@ -754,7 +748,7 @@ void limefs_view_tells_mtime(struct limefs *fs, struct limefs_view *snap,
         return;
     limefs_lock(&fs->lock);
     if (!has_mtime(mtimes, time, 2) && reserve_mtime(mtimes))
-        mtimes->times[mtimes->count++ % MTIMES_MOST] = *time;
+        mtimes->times[mtimes->count++ % MTIMES_MAX] = *time;
     limefs_unlock(&fs->lock);
 }
 
@@ -762,9 +756,9 @@ bool limefs_view_told_mtime(struct limefs *fs, const struct limefs_view *snap,
                             const struct timespec *time)
 {
     limefs_lock(&fs->lock);
-    bool has_stat = has_mtime(&snap->reported_mtimes, time, MTIMES_MOST);
+    bool reported = has_mtime(&snap->reported_mtimes, time, MTIMES_MAX);
     limefs_unlock(&fs->lock);
-    return has_stat;
+    return reported;
 }
 
 /* ---- records that replaced others of their ordinal ---- */
@@ -798,28 +792,28 @@ uint64_t limefs_view_inode(struct limefs *fs, const struct limefs_view *snap, ui
 
 struct limefs_inode limefs_inode_now(struct limefs *fs, uint64_t id)
 {
-    struct limefs_inode it = limefs_inode_find(fs, id);
-    it.gone = it.view && limefs_view_inode(fs, it.view, it.ordinal) != id;
-    if (it.gone)
-        it.view = NULL;
-    return it;
+    struct limefs_inode inode = limefs_inode_find(fs, id);
+    inode.gone = inode.view && limefs_view_inode(fs, inode.view, inode.ordinal) != id;
+    if (inode.gone)
+        inode.view = NULL;
+    return inode;
 }
 
 int limefs_view_renew(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal)
 {
-    struct limefs_anew *fresh = calloc(1, sizeof *fresh);
-    if (!fresh)
+    struct limefs_anew *added = calloc(1, sizeof *added);
+    if (!added)
         return -ENOMEM;
     limefs_lock(&fs->lock);
     struct limefs_anew *replaced = find_replaced(snap, ordinal);
     if (!replaced) {
-        *fresh = (struct limefs_anew){.next = snap->replaced, .ordinal = ordinal};
-        snap->replaced = replaced = fresh;
-        fresh = NULL;
+        *added = (struct limefs_anew){.next = snap->replaced, .ordinal = ordinal};
+        snap->replaced = replaced = added;
+        added = NULL;
     }
     replaced->generation = ++fs->inodes.ids;
     replaced->count++;
     limefs_unlock(&fs->lock);
-    free(fresh);
+    free(added);
     return 0;
 }

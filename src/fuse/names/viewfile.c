@@ -23,13 +23,13 @@ int limefs_index_unread(const struct limefile_index *index)
     return fault && fault->code > -4096 ? fault->code : 0; /* others: format errors */
 }
 
-static bool has_identity(int fd, const struct limefile_identity *want)
+static bool has_identity(int fd, const struct limefile_identity *expected)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return false;
     struct limefile_identity stamp = limefile_identity_of(&st);
-    return limefile_identity_equal(&stamp, want);
+    return limefile_identity_equal(&stamp, expected);
 }
 
 void limefs_view_close(const struct limefs_opened *opened)
@@ -64,15 +64,15 @@ static int index_opened_file(struct limefs_opened *opened)
     return limefile_index_build(limefile_gauge_guise_source(opened->adapter), &opened->index);
 }
 
-int limefs_view_open(int file, const struct limefile_identity *want, struct limefs_opened *out,
-                     struct stat *st)
+int limefs_view_open(int file, const struct limefile_identity *expected,
+                     struct limefs_opened *out, struct stat *st)
 {
     if (fstat(file, st) != 0)
         return -errno;
     struct limefile_identity stamp = limefile_identity_of(st);
     if (!S_ISREG(st->st_mode))
-        return LIMEFILE_E_NOT_FILE;                     /* opening it may have side effects */
-    if (want && !limefile_identity_equal(&stamp, want)) /* its old index is freed */
+        return LIMEFILE_E_NOT_FILE; /* opening it may have side effects */
+    if (expected && !limefile_identity_equal(&stamp, expected)) /* its old index is freed */
         return -ESTALE;
     limefs_own_begin();
     int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* -EAGAIN: a process has a lease */
@@ -82,7 +82,7 @@ int limefs_view_open(int file, const struct limefile_identity *want, struct lime
     *out = (struct limefs_opened){.fd = fd,
                                   .being_written = limefile_is_being_written(fd, &st->st_ctim)};
     int err = index_opened_file(out);
-    if (!err && want && !has_identity(fd, want)) /* it changed while it was indexed */
+    if (!err && expected && !has_identity(fd, expected)) /* it changed while it was indexed */
         err = -ESTALE;
     if (err)
         limefs_view_close(out);
@@ -278,8 +278,7 @@ bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *snap)
 }
 
 /* Returns true if it is the same record. Appended records leave the others in place; any other
- * change may have moved the data. While the times prove nothing, this reads the record's own
- * header each time. */
+ * change may have moved the data. If the times prove nothing, it reads the record's header. */
 static bool record_is_unchanged(struct limefs *fs, struct limefs_view *snap,
                                 const struct limefile_record *record,
                                 const struct file_check *check)
