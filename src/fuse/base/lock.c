@@ -101,10 +101,10 @@ void limefs_broken(const char *rule)
     abort();
 }
 
-static void fail_lock_check(const char *what)
+static void fail_lock_check(const char *step)
 {
     char text[128];
-    snprintf(text, sizeof text, "locks: %s while %s is held", what, rank_name(highest_rank()));
+    snprintf(text, sizeof text, "locks: %s while %s is held", step, rank_name(highest_rank()));
     limefs_broken(text);
 }
 

@@ -515,10 +515,10 @@ void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const cha
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node) {
-        bool fresh = node->container.fresh;
+        bool made_by_mkdir = node->container.fresh;
         node->container.fresh = false;
         remove_by_name(fs, node);
-        if (fresh)
+        if (made_by_mkdir)
             limefs_node_drop(fs, node);
     }
     limefs_unlock(&fs->lock);
@@ -577,10 +577,10 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     if (!node)
         node = find_file(fs, &stamp);
     bool is_certain = node && node->is_certain && limefile_identity_equal(&node->stamp, &stamp);
-    bool fresh = node && node->container.fresh &&
-                 limefile_identity_same_file(&node->container.mkdir_identity, &stamp);
+    bool by_mkdir = node && node->container.fresh &&
+                    limefile_identity_same_file(&node->container.mkdir_identity, &stamp);
     bool known =
-        is_certain || fresh ||
+        is_certain || by_mkdir ||
         (node && node->plain.writers && limefile_identity_same_file(&node->stamp, &stamp));
     if (known) {
         found->kind = node->kind;

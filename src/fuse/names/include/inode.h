@@ -149,13 +149,13 @@ ino_t limefs_shown_inode(const struct limefs *, uint64_t dev, uint64_t ino);
 ino_t limefs_shown_record(const struct limefs *, const struct stat *container,
                           uint64_t ordinal);
 
-/* The same for a file of a record's export, distinct from those of records, too. `face`: a
+/* The same for a file of a record's export, distinct from those of records, too. `export`: a
  * number for each name that the export can have; entry: the number of the file in it. */
 ino_t limefs_shown_face(const struct limefs *, const struct stat *container, uint64_t ordinal,
-                        unsigned face, uint64_t entry);
+                        unsigned export, uint64_t entry);
 
 /* The caller holds fs->lock. limefs_slot_take() returns 0 or -ENOMEM. */
-int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *what, uint32_t *slot);
+int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *object, uint32_t *slot);
 void limefs_slot_give(struct limefs *, uint32_t slot);
 void limefs_node_hold(struct limefs_node *);
 void limefs_node_drop(struct limefs *, struct limefs_node *);
