@@ -96,7 +96,7 @@ class NoContainer(limetest.TestCase):
         fifo = os.path.join(self.tempdir(), "fifo")
         os.mkfifo(fifo)
         for source, *words in (
-                (self.write("c", b"just text" * 100), "c: index: offset 0", "no LIME"),
+                (self.write("c", b"just text" * 100), "c: index: offset 0", "not a LIME"),
                 (self.write("c", header("t", 0, 1, 1, version=2)), "version"),
                 ("/dev/null", "not a regular file"), (fifo, "fifo: open: not a regular file"),
                 ("/nowhere/c.lime", "/nowhere/c.lime: open: No such file")):

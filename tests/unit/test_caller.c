@@ -304,7 +304,7 @@ TEST_WITH(masks, NULL, release)
 
 TEST_WITH(refusals, NULL, release)
 {
-    static const struct limefs others = {.refuses = true};
+    static const struct limefs others = {.denies_changes = true};
     const struct limefs_caller stranger = {USER, GROUP, 0, 0}, own = {0, 0, 0, 0};
     assert_int_equal(limefs_caller_begin(&others, &stranger, true), -EACCES);
     assert_int_equal(limefs_caller_begin(&others, &stranger, false), 0);

@@ -149,7 +149,7 @@ TEST_WITH(test_changed_by_others, set_up, tear_down)
     assert_ptr_equal(plain(2, 20), node); /* a kernel that does not cache writes */
     fs->options.rw = true;
     assert_ptr_equal(plain(2, 20), node); /* it has just heard of it */
-    node->plain.known.since -= 1;
+    node->plain.known.created -= 1;
     assert_ptr_equal(plain(1, 20), node); /* its mode, perhaps */
     assert_ptr_equal(plain(2, 9), node);  /* seen before it was made */
     struct limefile_identity stamp = changed(2, 20);
@@ -159,7 +159,7 @@ TEST_WITH(test_changed_by_others, set_up, tear_down)
     assert_ptr_not_equal(plain(2, 20), node);
     struct limefile_identity fifo = {.dev = 1, .ino = 21, .mode = S_IFIFO};
     node = child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo);
-    node->plain.known.since -= 1;
+    node->plain.known.created -= 1;
     fifo.mtime.tv_sec = 7;
     assert_ptr_equal(child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo), node);
 }
@@ -172,7 +172,7 @@ TEST_WITH(test_changed_by_us, set_up, tear_down)
     assert_true(fd >= 0 && unlink(path) == 0 && fstat(fd, &st) == 0);
     fs->options.rw = true;
     struct limefs_node *node = plain(1, 10);
-    node->plain.known.since -= 1;
+    node->plain.known.created -= 1;
     limefs_told_begin(fs, node);
     assert_ptr_equal(plain(2, 20), node);
     limefs_told_end(fs, node, fd, -EPERM);
@@ -192,16 +192,16 @@ static struct limefs_found regular(enum limefs_kind kind, time_t changed, bool s
 {
     struct limefile_identity stamp = file(30, 500);
     stamp.ctime.tv_sec = changed;
-    return (struct limefs_found){.st = attributes(&stamp), .kind = kind, .sure = sure};
+    return (struct limefs_found){.st = attributes(&stamp), .kind = kind, .is_certain = sure};
 }
 
 /* What is known without a look. */
 static bool is_known(struct limefs_found found, enum limefs_kind kind, bool sure)
 {
     found.kind = LIMEFS_DIRECTORY;
-    found.sure = false;
+    found.is_certain = false;
     return limefs_node_known_kind(fs, fs->inodes.root, "x", &found) && found.kind == kind &&
-           found.sure == sure;
+           found.is_certain == sure;
 }
 
 TEST_WITH(test_known, set_up, tear_down)
@@ -212,7 +212,7 @@ TEST_WITH(test_known, set_up, tear_down)
     assert_true(is_known(old, LIMEFS_OTHER, true));
     now.st.st_ctim.tv_nsec++; /* its size and mtime can be set to what they were */
     assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &now));
-    old.sure = false; /* in the tick of its last change it may change once more */
+    old.is_certain = false; /* in the tick of its last change it may change once more */
     limefs_node_child(fs, fs->inodes.root, "x", &old);
     assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &old));
 }
@@ -226,7 +226,7 @@ TEST_WITH(test_known_while_written, set_up, tear_down)
     after.st.st_ctim.tv_sec = 2;
     limefs_append_opened(node, O_WRONLY, &stamp);
     assert_true(limefs_node_known_kind(fs, fs->inodes.root, "x", &after));
-    assert_true(after.kind == LIMEFS_OTHER && !after.sure);
+    assert_true(after.kind == LIMEFS_OTHER && !after.is_certain);
     assert_ptr_equal(limefs_node_child(fs, fs->inodes.root, "x", &after), node);
     limefs_append_closed(node, false);
     assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &after));

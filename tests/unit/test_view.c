@@ -125,7 +125,7 @@ TEST_WITH(test_sleep, set_up, tear_down)
     assert_true(first->fd >= 0); /* pinned */
     limefs_view_unpin(fs, first);
     limefs_view_unpin(fs, second);
-    assert_int_equal(fs->snapshots.views_open, 1);
+    assert_int_equal(fs->snapshots.open_count, 1);
     assert_true((first->fd < 0) != (second->fd < 0));
     struct limefs_view *asleep = first->fd < 0 ? first : second;
     assert_int_equal(limefs_view_pin(fs, asleep), 0);
@@ -148,7 +148,7 @@ static bool look(bool *young, bool *perhaps)
     assert_int_equal(found.kind, LIMEFS_CONTAINER);
     *perhaps = limefile_time_is_racy(&found.st.st_ctim, &before);
     *young = limefile_time_is_racy(&found.st.st_ctim, &after);
-    return found.sure;
+    return found.is_certain;
 }
 
 /* A change in the same tick of the clock would not show: so nothing is sure until it is over.

@@ -14,8 +14,8 @@ struct buffers {
     struct buffer first, second;
 };
 
-static pthread_key_t key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t buffers_key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void free_buffers(void *p)
 {
@@ -27,18 +27,18 @@ static void free_buffers(void *p)
     free(buffers);
 }
 
-static void make_key(void)
+static void create_key(void)
 {
-    pthread_key_create(&key, free_buffers);
+    pthread_key_create(&buffers_key, free_buffers);
 }
 
-static struct buffers *mine(void)
+static struct buffers *get_buffers(void)
 {
-    pthread_once(&once, make_key);
-    struct buffers *buffers = pthread_getspecific(key);
+    pthread_once(&key_once, create_key);
+    struct buffers *buffers = pthread_getspecific(buffers_key);
     if (!buffers) {
         buffers = calloc(1, sizeof *buffers);
-        if (!buffers || pthread_setspecific(key, buffers) != 0) {
+        if (!buffers || pthread_setspecific(buffers_key, buffers) != 0) {
             free(buffers);
             return NULL;
         }
@@ -46,7 +46,7 @@ static struct buffers *mine(void)
     return buffers;
 }
 
-static void *of_size(struct buffer *buffer, size_t size)
+static void *grow_buffer(struct buffer *buffer, size_t size)
 {
     if (!buffer->bytes || buffer->size < size) {
         free(buffer->bytes);
@@ -60,19 +60,19 @@ static void *of_size(struct buffer *buffer, size_t size)
 
 void *limefs_buffer(size_t size)
 {
-    struct buffers *buffers = mine();
-    return buffers ? of_size(&buffers->first, size) : NULL;
+    struct buffers *buffers = get_buffers();
+    return buffers ? grow_buffer(&buffers->first, size) : NULL;
 }
 
 void *limefs_second_buffer(size_t size)
 {
-    struct buffers *buffers = mine();
-    return buffers ? of_size(&buffers->second, size) : NULL;
+    struct buffers *buffers = get_buffers();
+    return buffers ? grow_buffer(&buffers->second, size) : NULL;
 }
 
 void limefs_buffer_release(void)
 {
-    pthread_once(&once, make_key);
-    free_buffers(pthread_getspecific(key));
-    pthread_setspecific(key, NULL);
+    pthread_once(&key_once, create_key);
+    free_buffers(pthread_getspecific(buffers_key));
+    pthread_setspecific(buffers_key, NULL);
 }

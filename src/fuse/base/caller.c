@@ -24,17 +24,17 @@
 
 enum {
     STATUS_BYTES = 4096,
-    STATUS_MOST = 1 << 20, /* enough for 65536 groups */
-    NO_PROCESS = -1,       /* a pid: the request moves bytes, for which groups do not matter */
+    STATUS_BYTES_MAX = 1 << 20, /* enough for 65536 groups */
+    NO_PROCESS = -1, /* a pid: the request moves bytes, for which groups do not matter */
 };
 
 /* Seconds for which a thread caches the groups of a process. */
-static const double groups_seconds = 0.1;
+static const double groups_cache_seconds = 0.1;
 
 /* Capabilities that exceed the file system uid and that a thread needs: to change its ids, to
  * read other users' processes in /proc, and to find out whether a file is being written to
  * (limefile_is_being_written(), on the daemon's own descriptors). */
-#define BASE                                                                                 \
+#define BASE_CAPS                                                                            \
     (UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID | UINT64_C(1) << CAP_SYS_PTRACE | \
      UINT64_C(1) << CAP_LEASE)
 
@@ -46,28 +46,28 @@ static const double groups_seconds = 0.1;
      UINT64_C(1) << CAP_MKNOD | UINT64_C(1) << CAP_MAC_OVERRIDE)
 
 static _Thread_local struct {
-    bool apart;         /* the thread has its own umask */
-    bool prepared;      /* prepare() has dropped capabilities */
-    uint64_t permitted; /* capabilities, read by prepare() */
-    bool acting;        /* with the rights of user `uid` */
-    bool moving;        /* moves bytes: rights were checked when the file was opened */
-    unsigned own;       /* limefs_own_begin() calls without limefs_own_end() */
+    bool has_own_umask;    /* CLONE_FS is unshared */
+    bool caps_dropped;     /* by drop_capabilities() */
+    uint64_t permitted;    /* capabilities, read by drop_capabilities() */
+    bool is_switched;      /* to the rights of user `uid` */
+    bool is_transfer;      /* moves bytes: rights were checked when the file was opened */
+    unsigned daemon_depth; /* limefs_own_begin() calls without limefs_own_end() */
     uid_t uid;
     /* The process whose groups the thread has, and since when. */
-    struct limefs_caller groups_of;
+    struct limefs_caller groups_owner;
     double groups_since;
-} rights;
+} creds;
 
 /* ---- rights of the thread ---- */
 
-/* Makes the `wanted` capabilities effective, as far as they are permitted. */
-static int set_capabilities(uint64_t wanted)
+/* Makes the `requested` capabilities effective, as far as they are permitted. */
+static int set_capabilities(uint64_t requested)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {{0}};
-    uint64_t effective = rights.permitted & wanted;
+    uint64_t effective = creds.permitted & requested;
     for (int i = 0; i < 2; i++) {
-        data[i].permitted = (uint32_t)(rights.permitted >> 32 * i);
+        data[i].permitted = (uint32_t)(creds.permitted >> 32 * i);
         data[i].effective = (uint32_t)(effective >> 32 * i);
     }
     return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
@@ -80,29 +80,29 @@ static int read_capabilities(uint64_t *effective)
     struct __user_cap_data_struct data[2];
     if (syscall(SYS_capget, &header, data) != 0)
         return -errno;
-    rights.permitted = (uint64_t)data[1].permitted << 32 | data[0].permitted;
+    creds.permitted = (uint64_t)data[1].permitted << 32 | data[0].permitted;
     *effective = (uint64_t)data[1].effective << 32 | data[0].effective;
     return 0;
 }
 
 /* Drops all effective capabilities but BASE and FILE_CAPS, once for each thread. */
-static int prepare(void)
+static int drop_capabilities(void)
 {
-    if (rights.prepared)
+    if (creds.caps_dropped)
         return 0;
     uint64_t effective;
     int err = read_capabilities(&effective);
     if (!err)
-        err = set_capabilities(BASE | FILE_CAPS);
-    rights.prepared = !err;
+        err = set_capabilities(BASE_CAPS | FILE_CAPS);
+    creds.caps_dropped = !err;
     return err;
 }
 
 static int set_umask(mode_t mask)
 {
-    if (!rights.apart && unshare(CLONE_FS) != 0)
+    if (!creds.has_own_umask && unshare(CLONE_FS) != 0)
         return -errno;
-    rights.apart = true;
+    creds.has_own_umask = true;
     umask(mask);
     return 0;
 }
@@ -116,7 +116,7 @@ static int set_fsuid(uid_t uid)
 
 /* Restores the daemon's file system uid. The result is not checked: after a failure the kernel
  * refuses what follows, and permits nothing that it should not. */
-static void own_fsuid(void)
+static void restore_fsuid(void)
 {
     setfsuid(0);
 }
@@ -128,7 +128,7 @@ static int set_fsgid(gid_t gid)
 }
 
 /* Sets the groups of this thread; glibc's setgroups() changes those of all threads. */
-static int set_list(size_t count, const gid_t *groups)
+static int set_group_list(size_t count, const gid_t *groups)
 {
 #ifdef SYS_setgroups32
     return syscall(SYS_setgroups32, count, groups) == 0 ? 0 : -errno;
@@ -137,11 +137,11 @@ static int set_list(size_t count, const gid_t *groups)
 #endif
 }
 
-static void must(int err)
+static void abort_on_error(int err)
 {
     if (!err)
         return;
-    limefs_log(LOG_ERR, "change rights: %s; the daemon ends", strerror(-err));
+    limefs_log(LOG_ERR, "cannot switch credentials: %s; exiting", strerror(-err));
     abort();
 }
 
@@ -152,12 +152,12 @@ static char *read_status(pid_t pid)
 {
     char path[64], *text = NULL;
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    for (size_t cap = STATUS_BYTES; cap <= STATUS_MOST; cap *= 4) {
+    for (size_t cap = STATUS_BYTES; cap <= STATUS_BYTES_MAX; cap *= 4) {
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t n = -1;
-        char *room = fd < 0 ? NULL : realloc(text, cap);
-        if (room) {
-            text = room;
+        char *grown = fd < 0 ? NULL : realloc(text, cap);
+        if (grown) {
+            text = grown;
             n = read(fd, text, cap - 1);
         }
         if (fd >= 0)
@@ -200,7 +200,7 @@ static size_t parse_groups(const char *status, gid_t *groups, size_t most)
 
 /* Sets no groups if the kernel does not report the process, or if the process has other ids
  * (such as a server that works for another user): uid and gid alone decide then. */
-static int set_groups(const struct limefs_caller *caller)
+static int set_process_groups(const struct limefs_caller *caller)
 {
     int err = 0;
     char *status = caller->pid ? read_status(caller->pid) : NULL;
@@ -212,34 +212,34 @@ static int set_groups(const struct limefs_caller *caller)
              has_id(status, "\nGid:", caller->gid))
         count = parse_groups(status, groups, most);
     if (!err)
-        err = set_list(count, groups);
+        err = set_group_list(count, groups);
     free(groups);
     free(status);
     return err;
 }
 
 /* To move bytes, the groups of any process with that uid and gid will do. */
-static bool has_groups_of(const struct limefs_caller *caller, double now)
+static bool has_cached_groups(const struct limefs_caller *caller, double now)
 {
-    return rights.groups_since > 0 && rights.groups_of.uid == caller->uid &&
-           rights.groups_of.gid == caller->gid &&
-           (caller->pid == NO_PROCESS || (rights.groups_of.pid == caller->pid &&
-                                          now - rights.groups_since < groups_seconds));
+    return creds.groups_since > 0 && creds.groups_owner.uid == caller->uid &&
+           creds.groups_owner.gid == caller->gid &&
+           (caller->pid == NO_PROCESS || (creds.groups_owner.pid == caller->pid &&
+                                          now - creds.groups_since < groups_cache_seconds));
 }
 
-static int take_groups(const struct limefs_caller *caller)
+static int switch_groups(const struct limefs_caller *caller)
 {
     double now = limefs_seconds();
-    if (has_groups_of(caller, now))
+    if (has_cached_groups(caller, now))
         return 0;
-    rights.groups_since = 0;
-    int err = caller->pid == NO_PROCESS ? set_list(0, NULL) : set_groups(caller);
+    creds.groups_since = 0;
+    int err = caller->pid == NO_PROCESS ? set_group_list(0, NULL) : set_process_groups(caller);
     if (!err)
         err = set_fsgid(caller->gid);
     if (err)
         return err;
-    rights.groups_of = *caller;
-    rights.groups_since = now;
+    creds.groups_owner = *caller;
+    creds.groups_since = now;
     return 0;
 }
 
@@ -247,43 +247,43 @@ static int take_groups(const struct limefs_caller *caller)
 
 void limefs_caller_init(struct limefs *fs)
 {
-    fs->switches = fs->options.shared && geteuid() == 0;
-    fs->refuses = fs->options.shared && geteuid() != 0;
+    fs->switches_creds = fs->options.shared && geteuid() == 0;
+    fs->denies_changes = fs->options.shared && geteuid() != 0;
 }
 
-/* Root gets all its capabilities, so the groups that the thread has do not matter. */
-static int become_user(uid_t uid)
+/* Root gets all its capabilities, so the thread's groups do not matter. */
+static int switch_user(uid_t uid)
 {
-    rights.uid = uid;
+    creds.uid = uid;
     return uid == 0 ? set_capabilities(UINT64_MAX) : set_fsuid(uid);
 }
 
-static int become(const struct limefs_caller *caller)
+static int switch_to_caller(const struct limefs_caller *caller)
 {
-    int err = caller->uid ? take_groups(caller) : set_fsgid(caller->gid);
+    int err = caller->uid ? switch_groups(caller) : set_fsgid(caller->gid);
     if (!caller->uid)
-        rights.groups_since = 0; /* the gid has changed */
-    return err ? err : become_user(caller->uid);
+        creds.groups_since = 0; /* the gid has changed */
+    return err ? err : switch_user(caller->uid);
 }
 
-static void unbecome(void)
+static void switch_back(void)
 {
-    if (rights.uid == 0)
-        must(set_capabilities(BASE | FILE_CAPS));
+    if (creds.uid == 0)
+        abort_on_error(set_capabilities(BASE_CAPS | FILE_CAPS));
     else
-        own_fsuid();
+        restore_fsuid();
 }
 
-/* Completes a switch of rights; after an error restores the daemon's and returns -EACCES. */
-static int acting(uid_t uid, int err)
+/* Completes a switch of creds. After an error, restores the daemon's and returns -EACCES. */
+static int finish_switch(uid_t uid, int err)
 {
-    rights.acting = !err;
+    creds.is_switched = !err;
     if (!err)
         return 0;
-    rights.moving = false;
-    if (rights.prepared)
-        unbecome();
-    limefs_log(LOG_ERR, "serve a request of user %u: change rights: %s", (unsigned)uid,
+    creds.is_transfer = false;
+    if (creds.caps_dropped)
+        switch_back();
+    limefs_log(LOG_ERR, "request of user %u: cannot switch credentials: %s", (unsigned)uid,
                strerror(-err));
     return -EACCES;
 }
@@ -291,64 +291,64 @@ static int acting(uid_t uid, int err)
 int limefs_caller_begin(const struct limefs *fs, const struct limefs_caller *caller,
                         bool changes)
 {
-    if (fs->refuses && changes && caller->uid != geteuid())
+    if (fs->denies_changes && changes && caller->uid != geteuid())
         return -EACCES;
     int err = changes ? set_umask(caller->umask) : 0;
-    if (err || !fs->switches)
+    if (err || !fs->switches_creds)
         return err;
-    rights.uid = caller->uid;
-    err = prepare();
-    return acting(caller->uid, err ? err : become(caller));
+    creds.uid = caller->uid;
+    err = drop_capabilities();
+    return finish_switch(caller->uid, err ? err : switch_to_caller(caller));
 }
 
 int limefs_caller_begin_moving(const struct limefs *fs, uid_t uid, gid_t gid)
 {
-    if (!fs->switches)
+    if (!fs->switches_creds)
         return 0;
-    rights.uid = uid;
-    int err = prepare();
+    creds.uid = uid;
+    int err = drop_capabilities();
     if (!err && uid)
-        err = take_groups(&(struct limefs_caller){.uid = uid, .gid = gid, .pid = NO_PROCESS});
-    rights.moving = true;
-    return acting(uid, err ? err : become_user(uid));
+        err = switch_groups(&(struct limefs_caller){.uid = uid, .gid = gid, .pid = NO_PROCESS});
+    creds.is_transfer = true;
+    return finish_switch(uid, err ? err : switch_user(uid));
 }
 
 void limefs_caller_end(void)
 {
-    if (!rights.acting)
+    if (!creds.is_switched)
         return;
-    unbecome();
-    rights.acting = rights.moving = false;
+    switch_back();
+    creds.is_switched = creds.is_transfer = false;
 }
 
 void limefs_own_begin(void)
 {
-    if (rights.acting && rights.own++ == 0 && rights.uid != 0)
-        own_fsuid();
+    if (creds.is_switched && creds.daemon_depth++ == 0 && creds.uid != 0)
+        restore_fsuid();
 }
 
 void limefs_own_end(void)
 {
-    if (rights.acting && --rights.own == 0 && rights.uid != 0)
-        must(set_fsuid(rights.uid));
+    if (creds.is_switched && --creds.daemon_depth == 0 && creds.uid != 0)
+        abort_on_error(set_fsuid(creds.uid));
 }
 
 void limefs_caller_release(void)
 {
-    if (rights.prepared)
+    if (creds.caps_dropped)
         set_capabilities(UINT64_MAX);
-    rights.prepared = false;
+    creds.caps_dropped = false;
 }
 
 /* ---- checks ---- */
 
 /* Checks by opening the file: faccessat2(2) needs Linux 5.8. */
-static int try_to_open(int fd, int mode)
+static int check_by_opening(int fd, int mode)
 {
-    int again = limefile_reopen(fd, (mode & W_OK ? O_WRONLY : O_RDONLY) | O_NONBLOCK);
-    if (again < 0)
-        return again;
-    close(again);
+    int reopened = limefile_reopen(fd, (mode & W_OK ? O_WRONLY : O_RDONLY) | O_NONBLOCK);
+    if (reopened < 0)
+        return reopened;
+    close(reopened);
     return 0;
 }
 
@@ -357,34 +357,34 @@ int limefs_caller_may(int fd, int mode)
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
 #endif
-    if (!rights.acting || rights.moving || rights.own)
+    if (!creds.is_switched || creds.is_transfer || creds.daemon_depth)
         return 0;
     if (syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0)
         return 0;
     /* A container runtime's seccomp filter may return EPERM for an unknown system call. */
-    return errno == ENOSYS || errno == EPERM ? try_to_open(fd, mode) : -errno;
+    return errno == ENOSYS || errno == EPERM ? check_by_opening(fd, mode) : -errno;
 }
 
 uid_t limefs_caller_swap(const struct limefs *fs, uid_t uid)
 {
-    if (!fs->switches)
+    if (!fs->switches_creds)
         return uid;
-    must(prepare());
-    bool root = rights.acting && rights.uid == 0; /* with all capabilities */
+    abort_on_error(drop_capabilities());
+    bool root = creds.is_switched && creds.uid == 0; /* with all capabilities */
     if (root && uid != 0)
-        must(set_capabilities(BASE | FILE_CAPS));
-    must(set_fsuid(uid));
+        abort_on_error(set_capabilities(BASE_CAPS | FILE_CAPS));
+    abort_on_error(set_fsuid(uid));
     if (root && uid == 0)
-        must(set_capabilities(UINT64_MAX));
-    return rights.acting && !rights.own ? rights.uid : 0;
+        abort_on_error(set_capabilities(UINT64_MAX));
+    return creds.is_switched && !creds.daemon_depth ? creds.uid : 0;
 }
 
 uid_t limefs_caller_uid(void)
 {
-    return rights.acting ? rights.uid : geteuid();
+    return creds.is_switched ? creds.uid : geteuid();
 }
 
 gid_t limefs_caller_gid(void)
 {
-    return rights.acting ? (gid_t)setfsgid((gid_t)-1) : getegid();
+    return creds.is_switched ? (gid_t)setfsgid((gid_t)-1) : getegid();
 }

@@ -6,9 +6,9 @@ void limefs_handle_add(struct limefs *fs, struct limefs_handle **list,
 {
     limefs_lock(&fs->lock);
     handle->next = *list;
-    handle->at = list;
+    handle->link = list;
     if (handle->next)
-        handle->next->at = &handle->next;
+        handle->next->link = &handle->next;
     *list = handle;
     limefs_unlock(&fs->lock);
 }
@@ -16,8 +16,8 @@ void limefs_handle_add(struct limefs *fs, struct limefs_handle **list,
 void limefs_handle_remove(struct limefs *fs, struct limefs_handle *handle)
 {
     limefs_lock(&fs->lock);
-    *handle->at = handle->next;
+    *handle->link = handle->next;
     if (handle->next)
-        handle->next->at = handle->at;
+        handle->next->link = handle->link;
     limefs_unlock(&fs->lock);
 }

@@ -18,11 +18,11 @@ void limefs_lock_destroy(struct limefs_lock *lock)
 
 void limefs_rwlock_init(struct limefs_rwlock *lock, enum limefs_rank rank)
 {
-    pthread_rwlockattr_t kind;
-    pthread_rwlockattr_init(&kind);
-    pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    pthread_rwlock_init(&lock->lock, &kind);
-    pthread_rwlockattr_destroy(&kind);
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&lock->lock, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
     lock->rank = rank;
 }
 
@@ -41,12 +41,12 @@ void limefs_condition_init(pthread_cond_t *condition)
 }
 
 int limefs_thread_start(pthread_t *thread, const pthread_attr_t *attributes,
-                        void *(*run)(void *), void *context)
+                        void *(*start)(void *), void *context)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = -pthread_create(thread, attributes, run, context);
+    int err = -pthread_create(thread, attributes, start, context);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return err;
 }
@@ -67,9 +67,9 @@ struct timespec limefs_clock_time(double seconds)
 
 #ifdef LIMEFS_LOCKS
 
-static _Thread_local unsigned held; /* one bit for each rank */
+static _Thread_local unsigned held_ranks; /* one bit for each rank */
 
-static const char *name_of(unsigned rank)
+static const char *rank_name(unsigned rank)
 {
     static const char *const names[] = {"dir",  "ahead",  "node",    "describing", "append",
                                         "life", "writer", "parting", "file",       "job",
@@ -78,10 +78,10 @@ static const char *name_of(unsigned rank)
     return names[rank];
 }
 
-static unsigned highest(void)
+static unsigned highest_rank(void)
 {
     unsigned rank = 0;
-    while (held >> rank >> 1)
+    while (held_ranks >> rank >> 1)
         rank++;
     return rank;
 }
@@ -90,42 +90,42 @@ static unsigned highest(void)
 void limefs_broken(const char *rule)
 {
     const char *path = getenv("LIMEFS_LOCK_REPORT");
-    held = 0; /* opening the report is not checked */
+    held_ranks = 0; /* opening the report is not checked */
     FILE *report = path ? fopen(path, "ae") : NULL;
-    FILE *const to[] = {stderr, report};
+    FILE *const outputs[] = {stderr, report};
     for (int i = 0; i < 2; i++)
-        if (to[i])
-            fprintf(to[i], "limefs: %s\n", rule);
+        if (outputs[i])
+            fprintf(outputs[i], "limefs: %s\n", rule);
     if (report)
         fclose(report);
     abort();
 }
 
-static void die(const char *what)
+static void fail_lock_check(const char *step)
 {
     char text[128];
-    snprintf(text, sizeof text, "locks: %s while %s is held", what, name_of(highest()));
+    snprintf(text, sizeof text, "locks: %s while %s is held", step, rank_name(highest_rank()));
     limefs_broken(text);
 }
 
 void limefs_lock_taken(enum limefs_rank rank)
 {
-    if (held >> rank)
-        die(name_of(rank));
-    held |= 1u << rank;
+    if (held_ranks >> rank)
+        fail_lock_check(rank_name(rank));
+    held_ranks |= 1u << rank;
 }
 
 void limefs_lock_left(enum limefs_rank rank)
 {
-    held &= ~(1u << rank);
+    held_ranks &= ~(1u << rank);
 }
 
 /* tests/helpers/waits.c calls this before each call that may wait for a file system. */
 void limefs_lock_waits(const char *call);
 void limefs_lock_waits(const char *call)
 {
-    if (held >> LIMEFS_LOCK_JOB)
-        die(call);
+    if (held_ranks >> LIMEFS_LOCK_JOB)
+        fail_lock_check(call);
 }
 
 #endif

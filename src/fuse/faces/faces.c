@@ -9,7 +9,7 @@
 
 /* What a container's metadata contain about its records; kept while the container is open. */
 struct limefs_fields {
-    atomic_uint holders;          /* references */
+    atomic_uint references;
     struct limefile_index *index; /* `fields` points into it */
     struct limefile_fields fields;
 };
@@ -17,17 +17,17 @@ struct limefs_fields {
 struct limefs_face {
     uint32_t slot;
     uint64_t id;                  /* never used twice */
-    struct limefs_view *view;     /* kept by a lookup that this holds */
+    struct limefs_view *snap;     /* kept by a lookup that the export holds */
     uint64_t ordinal, generation; /* of the record */
     uint64_t digest;              /* of the record's description */
     struct limefile_facename name;
-    atomic_bool ready; /* its files can be read */
+    atomic_bool is_ready; /* its files can be read */
 
     /* Guarded by fs->lock. */
-    bool found; /* it is in its bucket: the record has not changed */
+    bool is_current; /* it is in its bucket: the record has not changed */
     struct limefs_face *next;
     uint64_t lookups; /* the kernel's, of all its files together */
-    unsigned users;
+    unsigned user_count;
     struct limefile_face *files; /* NULL: closed, until it is used again */
 };
 
@@ -35,7 +35,7 @@ struct limefs_face {
 
 void limefs_fields_release(struct limefs_fields *fields)
 {
-    if (!fields || atomic_fetch_sub(&fields->holders, 1) > 1)
+    if (!fields || atomic_fetch_sub(&fields->references, 1) > 1)
         return;
     limefile_fields_release(&fields->fields);
     limefile_index_free(fields->index);
@@ -43,115 +43,115 @@ void limefs_fields_release(struct limefs_fields *fields)
 }
 
 /* Called with fs->lock held, when the metadata change or the container is evicted. */
-static void forget_fields(struct limefs_view *view)
+static void drop_fields(struct limefs_view *snap)
 {
-    struct limefs_fields *fields = view->fields;
-    view->fields = NULL;
+    struct limefs_fields *fields = snap->fields;
+    snap->fields = NULL;
     limefs_fields_release(fields);
 }
 
-static struct limefs_fields *hold_fields(struct limefs *fs, struct limefs_view *view,
-                                         uint64_t *changes)
+static struct limefs_fields *get_fields(struct limefs *fs, struct limefs_view *snap,
+                                        uint64_t *changes)
 {
     limefs_lock(&fs->lock);
-    struct limefs_fields *fields = view->fields;
+    struct limefs_fields *fields = snap->fields;
     if (fields)
-        atomic_fetch_add(&fields->holders, 1);
-    *changes = view->changes;
+        atomic_fetch_add(&fields->references, 1);
+    *changes = snap->changes;
     limefs_unlock(&fs->lock);
     return fields;
 }
 
-static int build_fields(struct limefs *fs, struct limefs_view *view, struct limefs_fields **out)
+static int build_fields(struct limefs *fs, struct limefs_view *snap, struct limefs_fields **out)
 {
     struct limefile_fd file;
     struct limefs_fields *fields = calloc(1, sizeof *fields);
     if (!fields)
         return -ENOMEM;
-    fields->index = limefs_view_index(fs, view);
+    fields->index = limefs_view_index(fs, snap);
     int err =
-        limefile_fields_build(limefs_view_source(view, &file), fields->index, &fields->fields);
+        limefile_fields_build(limefs_view_source(snap, &file), fields->index, &fields->fields);
     if (err) {
         limefile_index_free(fields->index);
         free(fields);
         return err;
     }
-    atomic_init(&fields->holders, 1);
+    atomic_init(&fields->references, 1);
     *out = fields;
     return 0;
 }
 
-/* Stores the fields in the view for later callers, unless the container has changed since. */
-static void keep_fields(struct limefs *fs, struct limefs_view *view,
-                        struct limefs_fields *fields, uint64_t changes)
+/* Stores the fields in the snapshot for later callers, unless the container has changed. */
+static void cache_fields(struct limefs *fs, struct limefs_view *snap,
+                         struct limefs_fields *fields, uint64_t changes)
 {
     limefs_lock(&fs->lock);
-    if (!view->fields && view->changes == changes) {
-        atomic_fetch_add(&fields->holders, 1);
-        view->fields = fields;
+    if (!snap->fields && snap->changes == changes) {
+        atomic_fetch_add(&fields->references, 1);
+        snap->fields = fields;
     }
     limefs_unlock(&fs->lock);
 }
 
-int limefs_fields_of(struct limefs *fs, struct limefs_view *view, struct limefs_fields **out)
+int limefs_fields_of(struct limefs *fs, struct limefs_view *snap, struct limefs_fields **out)
 {
     uint64_t changes;
-    *out = hold_fields(fs, view, &changes);
+    *out = get_fields(fs, snap, &changes);
     if (*out)
         return 0;
-    limefs_lock(&view->describing);
-    *out = hold_fields(fs, view, &changes);
-    int err = *out ? 0 : build_fields(fs, view, out);
+    limefs_lock(&snap->describing);
+    *out = get_fields(fs, snap, &changes);
+    int err = *out ? 0 : build_fields(fs, snap, out);
     if (!err)
-        keep_fields(fs, view, *out, changes);
-    limefs_unlock(&view->describing);
+        cache_fields(fs, snap, *out, changes);
+    limefs_unlock(&snap->describing);
     return err;
 }
 
 struct limefs_faces {
-    struct limefs_face **buckets; /* hash of (view, record): its exports share a bucket */
+    struct limefs_face **buckets; /* hash of (snapshot, record): its exports share a bucket */
     size_t bucket_count, count;
-    struct limefs_face_change *changes; /* under way */
+    struct limefs_face_change *changes; /* in progress */
 };
 
 int limefs_faces_begin(struct limefs *fs)
 {
     static const struct limefs_view_watch watch = {
-        .changed = forget_fields,
-        .asleep = forget_fields,
-        .freed = forget_fields,
+        .changed = drop_fields,
+        .evicted = drop_fields,
+        .freed = drop_fields,
     };
-    struct limefs_faces *faces = calloc(1, sizeof *faces);
-    if (!faces)
+    struct limefs_faces *exports = calloc(1, sizeof *exports);
+    if (!exports)
         return -ENOMEM;
-    faces->bucket_count = 64;
-    faces->buckets = calloc(faces->bucket_count, sizeof(struct limefs_face *));
-    if (!faces->buckets) {
-        free(faces);
+    exports->bucket_count = 64;
+    exports->buckets = calloc(exports->bucket_count, sizeof(struct limefs_face *));
+    if (!exports->buckets) {
+        free(exports);
         return -ENOMEM;
     }
-    fs->faces = faces;
+    fs->exports = exports;
     limefs_view_watch(fs, &watch);
     return 0;
 }
 
 void limefs_faces_release(struct limefs *fs)
 {
-    if (!fs->faces)
+    if (!fs->exports)
         return;
     for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
         if (fs->inodes.slots[i].use == LIMEFS_SLOT_FACE) {
-            struct limefs_face *face = fs->inodes.slots[i].what;
-            limefile_face_close(face->files);
-            free(face);
+            struct limefs_face *export = fs->inodes.slots[i].object;
+            limefile_face_close(export->files);
+            free(export);
         }
-    free(fs->faces->buckets);
-    free(fs->faces);
-    fs->faces = NULL;
+    free(fs->exports->buckets);
+    free(fs->exports);
+    fs->exports = NULL;
 }
 
 /* Returns a different number, below 256, for each name that an export can have. */
-static unsigned code_of(const struct limefile_facename *name)
+static unsigned name_code(const struct limefile_facename *name)
 {
     unsigned precision = name->precision == 32 ? 1 : name->precision == 64 ? 2 : 0;
     return (unsigned)name->kind | (name->even_odd ? 1u : 0) << 4 | precision << 5 |
@@ -160,141 +160,141 @@ static unsigned code_of(const struct limefile_facename *name)
 
 /* ---- the hash table: all with fs->lock held ---- */
 
-static struct limefs_face **bucket_of(const struct limefs_faces *faces, uint32_t slot,
-                                      uint64_t ordinal)
+static struct limefs_face **find_bucket(const struct limefs_faces *exports, uint32_t slot,
+                                        uint64_t ordinal)
 {
     uint64_t hash = ((uint64_t)slot << 32 ^ ordinal) * UINT64_C(0x9e3779b97f4a7c15);
-    return &faces->buckets[(hash ^ hash >> 32) & (faces->bucket_count - 1)];
+    return &exports->buckets[(hash ^ hash >> 32) & (exports->bucket_count - 1)];
 }
 
-static struct limefs_face *find_face(struct limefs *fs, const struct limefs_view *view,
-                                     uint64_t ordinal, const struct limefile_facename *name)
+static struct limefs_face *find_export(struct limefs *fs, const struct limefs_view *snap,
+                                       uint64_t ordinal, const struct limefile_facename *name)
 {
-    struct limefs_face *face = *bucket_of(fs->faces, view->slot, ordinal);
-    while (face && (face->view != view || face->ordinal != ordinal ||
-                    code_of(&face->name) != code_of(name)))
-        face = face->next;
-    return face;
+    struct limefs_face *export = *find_bucket(fs->exports, snap->slot, ordinal);
+    while (export && (export->snap != snap || export->ordinal != ordinal ||
+                      name_code(&export->name) != name_code(name)))
+        export = export->next;
+    return export;
 }
 
 /* Doubles the number of buckets. Without memory it stays, and look-ups become slower. */
-static void grow(struct limefs_faces *faces)
+static void grow_buckets(struct limefs_faces *exports)
 {
-    struct limefs_face **old = faces->buckets;
-    size_t count = faces->bucket_count;
+    struct limefs_face **old = exports->buckets;
+    size_t count = exports->bucket_count;
     struct limefs_face **buckets = calloc(count * 2, sizeof(struct limefs_face *));
     if (!buckets)
         return;
-    faces->buckets = buckets;
-    faces->bucket_count = count * 2;
+    exports->buckets = buckets;
+    exports->bucket_count = count * 2;
     for (size_t i = 0; i < count; i++)
-        for (struct limefs_face *face = old[i], *next; face; face = next) {
-            struct limefs_face **at = bucket_of(faces, face->view->slot, face->ordinal);
-            next = face->next;
-            face->next = *at;
-            *at = face;
+        for (struct limefs_face *export = old[i], *next; export; export = next) {
+            struct limefs_face **at = find_bucket(exports, export->snap->slot, export->ordinal);
+            next = export->next;
+            export->next = *at;
+            *at = export;
         }
     free(old);
 }
 
-static int put_face(struct limefs *fs, struct limefs_face *face)
+static int insert_export(struct limefs *fs, struct limefs_face *export)
 {
-    struct limefs_faces *faces = fs->faces;
-    int err = limefs_slot_take(fs, LIMEFS_SLOT_FACE, face, &face->slot);
+    struct limefs_faces *exports = fs->exports;
+    int err = limefs_slot_take(fs, LIMEFS_SLOT_FACE, export, &export->slot);
     if (err)
         return err;
-    if (faces->count >= faces->bucket_count)
-        grow(faces);
-    struct limefs_face **at = bucket_of(faces, face->view->slot, face->ordinal);
-    face->next = *at;
-    *at = face;
-    face->found = true;
-    face->id = ++fs->inodes.ids;
-    faces->count++;
+    if (exports->count >= exports->bucket_count)
+        grow_buckets(exports);
+    struct limefs_face **at = find_bucket(exports, export->snap->slot, export->ordinal);
+    export->next = *at;
+    *at = export;
+    export->is_current = true;
+    export->id = ++fs->inodes.ids;
+    exports->count++;
     return 0;
 }
 
-static void drop_face(struct limefs *fs, struct limefs_face *face)
+static void remove_export(struct limefs *fs, struct limefs_face *export)
 {
-    struct limefs_face **at = bucket_of(fs->faces, face->view->slot, face->ordinal);
-    if (!face->found)
+    struct limefs_face **at = find_bucket(fs->exports, export->snap->slot, export->ordinal);
+    if (!export->is_current)
         return;
-    while (*at != face)
+    while (*at != export)
         at = &(*at)->next;
-    *at = face->next;
-    face->found = false;
-    fs->faces->count--;
+    *at = export->next;
+    export->is_current = false;
+    fs->exports->count--;
 }
 
-static void drop_faces(struct limefs *fs, const struct limefs_view *view, uint64_t ordinal)
+static void remove_exports(struct limefs *fs, const struct limefs_view *snap, uint64_t ordinal)
 {
-    struct limefs_face *face = *bucket_of(fs->faces, view->slot, ordinal);
-    while (face) {
-        struct limefs_face *next = face->next;
-        if (face->view == view && face->ordinal == ordinal)
-            drop_face(fs, face);
-        face = next;
+    struct limefs_face *export = *find_bucket(fs->exports, snap->slot, ordinal);
+    while (export) {
+        struct limefs_face *next = export->next;
+        if (export->snap == snap && export->ordinal == ordinal)
+            remove_export(fs, export);
+        export = next;
     }
 }
 
 /* ---- changes of a record ---- */
 
-static bool is_changing(struct limefs *fs, const struct limefs_view *view, uint64_t ordinal)
+static bool is_changing(struct limefs *fs, const struct limefs_view *snap, uint64_t ordinal)
 {
-    const struct limefs_face_change *change = fs->faces->changes;
-    while (change && (change->view != view || change->ordinal != ordinal))
+    const struct limefs_face_change *change = fs->exports->changes;
+    while (change && (change->snap != snap || change->ordinal != ordinal))
         change = change->next;
     return change != NULL;
 }
 
-void limefs_face_change(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+void limefs_face_change(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                         struct limefs_face_change *change)
 {
     limefs_lock(&fs->lock);
-    *change = (struct limefs_face_change){.next = fs->faces->changes,
-                                          .at = &fs->faces->changes,
-                                          .view = view,
+    *change = (struct limefs_face_change){.next = fs->exports->changes,
+                                          .link = &fs->exports->changes,
+                                          .snap = snap,
                                           .ordinal = ordinal};
     if (change->next)
-        change->next->at = &change->next;
-    fs->faces->changes = change;
-    drop_faces(fs, view, ordinal);
+        change->next->link = &change->next;
+    fs->exports->changes = change;
+    remove_exports(fs, snap, ordinal);
     limefs_unlock(&fs->lock);
 }
 
-/* The view's fields are dropped, too: the record may describe other records. */
-void limefs_face_changed(struct limefs *fs, struct limefs_view *view,
+/* The snapshot's fields are dropped, too: the record may describe other records. */
+void limefs_face_changed(struct limefs *fs, struct limefs_view *snap,
                          struct limefs_face_change *change)
 {
     limefs_lock(&fs->lock);
-    *change->at = change->next;
+    *change->link = change->next;
     if (change->next)
-        change->next->at = change->at;
-    drop_faces(fs, view, change->ordinal);
+        change->next->link = change->link;
+    remove_exports(fs, snap, change->ordinal);
     limefs_unlock(&fs->lock);
-    limefs_view_changed(fs, view);
+    limefs_view_changed(fs, snap);
 }
 
 /* ---- the description of a record ---- */
 
-static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t n)
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
 {
     for (const unsigned char *c = bytes; n > 0; n--, c++)
         hash = (hash ^ *c) * UINT64_C(1099511628211);
     return hash;
 }
 
-static uint64_t add(uint64_t hash, uint64_t value)
+static uint64_t hash_value(uint64_t hash, uint64_t value)
 {
-    return add_bytes(hash, &value, sizeof value);
+    return hash_bytes(hash, &value, sizeof value);
 }
 
 /* Hashes everything in a description that an export may depend on. */
-static uint64_t digest_of(const struct limefile_field *field)
+static uint64_t hash_field(const struct limefile_field *field)
 {
-    uint64_t hash = add_bytes(UINT64_C(1469598103934665603), field->name,
-                              strnlen(field->name, sizeof field->name) + 1);
-    hash = add_bytes(hash, field->record.type, field->record.type_len);
+    uint64_t hash = hash_bytes(UINT64_C(1469598103934665603), field->name,
+                               strnlen(field->name, sizeof field->name) + 1);
+    hash = hash_bytes(hash, field->record.type, field->record.type_len);
     const uint64_t values[] = {
         field->record.bytes,   (uint64_t)field->kind, field->precision,
         field->lattice.dims,   field->halved,         field->boxed,
@@ -303,39 +303,39 @@ static uint64_t digest_of(const struct limefile_field *field)
         field->record.ordinal, field->disputed,       field->by_format != 0,
         field->datacount,      field->colors,         field->spins};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        hash = add(hash, values[i]);
+        hash = hash_value(hash, values[i]);
     for (unsigned i = 0; i < field->lattice.dims && i < LIMEFILE_DIMS_MAX; i++) {
-        hash = add(hash, field->lattice.extent[i]);
+        hash = hash_value(hash, field->lattice.extent[i]);
         if (field->boxed)
-            hash = add(add(hash, field->lower[i]), field->upper[i]);
+            hash = hash_value(hash_value(hash, field->lower[i]), field->upper[i]);
     }
     return hash;
 }
 
-/* Gets the description of a record of a pinned view. `field` points into `fields`, which the
- * caller releases, also after an error. LIMEFILE_E_NO_RECORD: the record is not a field. */
-static int describe_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                           struct limefs_fields **fields, struct limefile_field *field)
+/* Gets the description of a record of a pinned snapshot. `field` points into `fields`, which
+ * the caller releases, also after an error. LIMEFILE_E_NO_RECORD: the record is not a field. */
+static int find_field(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                      struct limefs_fields **fields, struct limefile_field *field)
 {
     *fields = NULL;
-    int err = limefs_fields_of(fs, view, fields);
+    int err = limefs_fields_of(fs, snap, fields);
     if (err)
         return err;
     return limefile_fields_of(&(*fields)->fields, ordinal, field) ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
-/* Does the same for an export's record. -ESTALE: it has changed since the export was made. */
-static int describe_again(struct limefs *fs, const struct limefs_face *face,
-                          struct limefs_fields **fields, struct limefile_field *field)
+/* The same for an export's record. -ESTALE: it has changed since the export was created. */
+static int find_same_field(struct limefs *fs, const struct limefs_face *export,
+                           struct limefs_fields **fields, struct limefile_field *field)
 {
-    int err = describe_record(fs, face->view, face->ordinal, fields, field);
-    return !err && digest_of(field) != face->digest ? -ESTALE : err;
+    int err = find_field(fs, export->snap, export->ordinal, fields, field);
+    return !err && hash_field(field) != export->digest ? -ESTALE : err;
 }
 
 /* Returns LIMEFILE_E_NO_RECORD if the field has no such export, or if that has more files than
  * there are ordinals. */
-static int open_files(const struct limefile_field *field, const struct limefile_facename *name,
-                      struct limefile_face **files)
+static int open_export_files(const struct limefile_field *field,
+                             const struct limefile_facename *name, struct limefile_face **files)
 {
     int err = limefile_face_open(field, name, files);
     if (!err && limefile_face_entries(*files) >= UINT32_MAX) {
@@ -347,57 +347,56 @@ static int open_files(const struct limefile_field *field, const struct limefile_
 
 /* ---- use ---- */
 
-static void free_face(struct limefs *fs, struct limefs_face *face)
+static void free_export(struct limefs *fs, struct limefs_face *export)
 {
-    limefile_face_close(face->files);
-    limefs_view_forget(fs, face->view, 1);
-    free(face);
+    limefile_face_close(export->files);
+    limefs_view_forget(fs, export->snap, 1);
+    free(export);
 }
 
-/* Removes an export without lookups and users. Called with fs->lock held. If it returns true,
- * the caller must call free_face() after unlocking. */
-static bool is_free(struct limefs *fs, struct limefs_face *face)
+/* Removes an export without lookups and users. Called with fs->lock held. True: removed; the
+ * caller must call free_export() after unlocking. */
+static bool remove_if_unused(struct limefs *fs, struct limefs_face *export)
 {
-    if (face->lookups || face->users)
+    if (export->lookups || export->user_count)
         return false;
-    drop_face(fs, face);
-    limefs_slot_give(fs, face->slot);
+    remove_export(fs, export);
+    limefs_slot_give(fs, export->slot);
     return true;
 }
 
 /* Drops a user. With the last one the files are closed, except whole files, which take long to
  * prepare; and the export is freed if the kernel has no lookup of it. */
-static void release_user(struct limefs *fs, struct limefs_face *face)
+static void drop_user(struct limefs *fs, struct limefs_face *export)
 {
     struct limefile_face *files = NULL;
     limefs_lock(&fs->lock);
-    if (--face->users == 0 && !limefile_face_is_whole(&face->name)) {
-        files = face->files;
-        face->files = NULL;
+    if (--export->user_count == 0 && !limefile_face_is_whole(&export->name)) {
+        files = export->files;
+        export->files = NULL;
     }
-    bool dead = is_free(fs, face);
+    bool is_unused = remove_if_unused(fs, export);
     limefs_unlock(&fs->lock);
     limefile_face_close(files);
-    if (dead)
-        free_face(fs, face);
+    if (is_unused)
+        free_export(fs, export);
 }
 
-/* Opens the files of an export in use again; its view must be pinned. -ESTALE: the record has
- * changed. */
-static int open_again(struct limefs *fs, struct limefs_face *face)
+/* Reopens the files of an export in use, with a pin. -ESTALE: the record has changed. */
+static int reopen_files(struct limefs *fs, struct limefs_face *export)
 {
     struct limefs_fields *fields;
     struct limefile_field field;
     struct limefile_face *files = NULL;
-    int err = describe_again(fs, face, &fields, &field);
+    int err = find_same_field(fs, export, &fields, &field);
     if (!err)
-        err = open_files(&field, &face->name, &files);
+        err = open_export_files(&field, &export->name, &files);
     limefs_fields_release(fields);
     if (err)
         return err == LIMEFILE_E_NO_RECORD ? -ESTALE : err;
     limefs_lock(&fs->lock);
-    if (!face->files) {
-        face->files = files;
+    if (!export->files) {
+        export->files = files;
         files = NULL;
     }
     limefs_unlock(&fs->lock);
@@ -405,101 +404,101 @@ static int open_again(struct limefs *fs, struct limefs_face *face)
     return 0;
 }
 
-int limefs_face_use(struct limefs *fs, struct limefs_face *face)
+int limefs_face_use(struct limefs *fs, struct limefs_face *export)
 {
     limefs_lock(&fs->lock);
-    face->users++;
-    bool open = face->files != NULL;
+    export->user_count++;
+    bool open = export->files != NULL;
     limefs_unlock(&fs->lock);
-    int err = limefs_view_pin(fs, face->view);
+    int err = limefs_view_pin(fs, export->snap);
     if (err) {
-        release_user(fs, face);
+        drop_user(fs, export);
         return err;
     }
-    err = open ? 0 : open_again(fs, face);
+    err = open ? 0 : reopen_files(fs, export);
     if (err)
-        limefs_face_leave(fs, face);
+        limefs_face_leave(fs, export);
     return err;
 }
 
-void limefs_face_leave(struct limefs *fs, struct limefs_face *face)
+void limefs_face_leave(struct limefs *fs, struct limefs_face *export)
 {
-    limefs_view_unpin(fs, face->view);
-    release_user(fs, face);
+    limefs_view_unpin(fs, export->snap);
+    drop_user(fs, export);
 }
 
-int limefs_face_enter(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+int limefs_face_enter(struct limefs *fs, struct limefs_face *export, uint64_t ordinal,
                       struct limefile_face_entry *entry)
 {
     struct limefs_view *current;
-    int err = limefs_view_current(fs, face->view->node, &current);
+    int err = limefs_view_current(fs, export->snap->node, &current);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
-    err = current == face->view ? limefs_face_check(fs, face) : -ESTALE;
+    err = current == export->snap ? limefs_face_check(fs, export) : -ESTALE;
     if (!err)
-        err = limefs_face_use(fs, face);
+        err = limefs_face_use(fs, export);
     limefs_view_unpin(fs, current);
-    if (err || limefs_face_entry_of(face, ordinal, entry))
+    if (err || limefs_face_entry_of(export, ordinal, entry))
         return err;
-    limefs_face_leave(fs, face);
+    limefs_face_leave(fs, export);
     return -ESTALE;
 }
 
-int limefs_face_check(struct limefs *fs, const struct limefs_face *face)
+int limefs_face_check(struct limefs *fs, const struct limefs_face *export)
 {
     if (!fs->options.rw)
-        return 0; /* a change by another program makes a new view */
+        return 0; /* a change by another program causes a new snapshot */
     limefs_lock(&fs->lock);
-    bool stands = face->found && !is_changing(fs, face->view, face->ordinal);
+    bool is_valid = export->is_current && !is_changing(fs, export->snap, export->ordinal);
     limefs_unlock(&fs->lock);
-    stands =
-        stands && limefs_view_generation(fs, face->view, face->ordinal) == face->generation;
-    return stands ? 0 : -ESTALE;
+    uint64_t generation = limefs_view_generation(fs, export->snap, export->ordinal);
+    return is_valid && generation == export->generation ? 0 : -ESTALE;
 }
 
-const struct limefile_face *limefs_face_files(const struct limefs_face *face)
+const struct limefile_face *limefs_face_files(const struct limefs_face *export)
 {
-    return face->files;
+    return export->files;
 }
 
-struct limefs_view *limefs_face_view(const struct limefs_face *face)
+struct limefs_view *limefs_face_view(const struct limefs_face *export)
 {
-    return face->view;
+    return export->snap;
 }
 
-uint64_t limefs_face_record(const struct limefs_face *face)
+uint64_t limefs_face_record(const struct limefs_face *export)
 {
-    return face->ordinal;
+    return export->ordinal;
 }
 
 /* ---- entries and attributes ---- */
 
-bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
+bool limefs_face_entry_of(const struct limefs_face *export, uint64_t ordinal,
                           struct limefile_face_entry *entry)
 {
-    bool directory = limefile_face_is_directory(&face->name);
+    bool directory = limefile_face_is_directory(&export->name);
     if (ordinal == 0 && directory) {
         *entry = (struct limefile_face_entry){.directory = true};
         return true;
     }
-    if (ordinal == 0 || ordinal > limefile_face_entries(face->files))
+    if (ordinal == 0 || ordinal > limefile_face_entries(export->files))
         return false;
-    limefile_face_entry(face->files, ordinal - 1, entry);
+    limefile_face_entry(export->files, ordinal - 1, entry);
     return true;
 }
 
-ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal)
+ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *export, uint64_t ordinal)
 {
-    struct stat st = limefs_view_stat(fs, face->view);
-    return limefs_shown_face(fs, &st, face->ordinal, code_of(&face->name), ordinal);
+    struct stat st = limefs_view_stat(fs, export->snap);
+    return limefs_shown_face(fs, &st, export->ordinal, name_code(&export->name), ordinal);
 }
 
 /* Changes the attributes *st of the container to those of an entry: it has the container's read
  * permissions and no write permission. */
-static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal,
-                 const struct limefile_face_entry *entry, struct stat *st)
+static void fill_attributes(struct limefs *fs, const struct limefs_face *export,
+                            uint64_t ordinal, const struct limefile_face_entry *entry,
+                            struct stat *st)
 {
-    st->st_ino = limefs_shown_face(fs, st, face->ordinal, code_of(&face->name), ordinal);
+    st->st_ino = limefs_shown_face(fs, st, export->ordinal, name_code(&export->name), ordinal);
     st->st_mode = entry->directory ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
                                    : S_IFREG | (st->st_mode & 0444);
     st->st_nlink = entry->directory ? 2 : 1;
@@ -509,124 +508,125 @@ static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ord
     st->st_blksize = 128 * 1024;
 }
 
-void limefs_face_take(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+void limefs_face_take(struct limefs *fs, struct limefs_face *export, uint64_t ordinal,
                       const struct limefile_face_entry *entry, struct limefs_face_entry *out)
 {
     limefs_lock(&fs->lock);
-    face->lookups++;
+    export->lookups++;
     limefs_unlock(&fs->lock);
-    out->id = limefs_inode_of_face(face->slot, ordinal);
-    out->generation = face->id;
-    out->st = limefs_view_stat(fs, face->view);
-    fill(fs, face, ordinal, entry, &out->st);
+    out->id = limefs_inode_of_face(export->slot, ordinal);
+    out->generation = export->id;
+    out->st = limefs_view_stat(fs, export->snap);
+    fill_attributes(fs, export, ordinal, entry, &out->st);
 }
 
-int limefs_face_attr(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+int limefs_face_attr(struct limefs *fs, struct limefs_face *export, uint64_t ordinal,
                      struct stat *out)
 {
     struct limefile_face_entry entry;
     struct limefile_record record;
-    int err = limefs_face_use(fs, face);
+    int err = limefs_face_use(fs, export);
     if (err)
         return err;
-    struct limefile_index *index = limefs_view_index(fs, face->view);
-    err = limefile_index_get(index, face->ordinal, &record);
+    struct limefile_index *index = limefs_view_index(fs, export->snap);
+    err = limefile_index_get(index, export->ordinal, &record);
     if (!err)
-        err = limefs_view_check(fs, face->view, &record, NULL);
-    if (!err && !limefs_face_entry_of(face, ordinal, &entry))
+        err = limefs_view_check(fs, export->snap, &record, NULL);
+    if (!err && !limefs_face_entry_of(export, ordinal, &entry))
         err = -ESTALE;
     if (!err)
-        err = limefs_face_check(fs, face);
+        err = limefs_face_check(fs, export);
     if (!err) {
-        *out = limefs_view_stat_now(fs, face->view);
-        fill(fs, face, ordinal, &entry, out);
+        *out = limefs_view_stat_now(fs, export->snap);
+        fill_attributes(fs, export, ordinal, &entry, out);
     }
     limefile_index_free(index);
-    limefs_face_leave(fs, face);
+    limefs_face_leave(fs, export);
     return err;
 }
 
-void limefs_face_forget(struct limefs *fs, struct limefs_face *face, uint64_t n)
+void limefs_face_forget(struct limefs *fs, struct limefs_face *export, uint64_t n)
 {
     limefs_lock(&fs->lock);
-    face->lookups -= n < face->lookups ? n : face->lookups;
-    bool dead = is_free(fs, face);
+    export->lookups -= n < export->lookups ? n : export->lookups;
+    bool is_unused = remove_if_unused(fs, export);
     limefs_unlock(&fs->lock);
-    if (dead)
-        free_face(fs, face);
+    if (is_unused)
+        free_export(fs, export);
 }
 
 /* ---- look-ups ---- */
 
-/* True if there are whole files of the field: it is SU(3) in four dimensions. */
+/* True if whole files can present the field: it is SU(3) in four dimensions. */
 static bool is_configuration(const struct limefile_field *field)
 {
     return limefile_field_configuration(field, NULL) == LIMEFILE_CONFIGURATION;
 }
 
-/* The name, without suffix, of the whole file of a container's only configuration. */
-#define WHOLE "conf"
+/* The name, without suffix, of a whole file that has a container's only configuration. */
+#define CONFIGURATION_STEM "conf"
 
-/* Gets the known export if it still fits the record, else makes a new one, and adds a user.
+/* Gets the known export if it still fits the record, otherwise a new one, and adds a user.
  * Takes ownership of the files, also on error. */
-static int make_face(struct limefs *fs, struct limefs_view *view,
-                     const struct limefile_field *field, const struct limefile_facename *name,
-                     struct limefile_face *files, struct limefs_face **out)
+static int find_or_create(struct limefs *fs, struct limefs_view *snap,
+                          const struct limefile_field *field,
+                          const struct limefile_facename *name, struct limefile_face *files,
+                          struct limefs_face **out)
 {
-    struct limefs_face *face = calloc(1, sizeof *face), *other;
-    if (!face) {
+    struct limefs_face *export = calloc(1, sizeof *export), *other;
+    if (!export) {
         limefile_face_close(files);
         return -ENOMEM;
     }
-    *face = (struct limefs_face){.view = view,
-                                 .ordinal = field->record.ordinal,
-                                 .generation =
-                                     limefs_view_generation(fs, view, field->record.ordinal),
-                                 .digest = digest_of(field),
-                                 .name = *name,
-                                 .users = 1,
-                                 .files = files};
-    atomic_init(&face->ready, limefile_face_is_ready(files));
-    limefs_view_lookup(fs, view, 1);
+    *export = (struct limefs_face){.snap = snap,
+                                   .ordinal = field->record.ordinal,
+                                   .generation =
+                                       limefs_view_generation(fs, snap, field->record.ordinal),
+                                   .digest = hash_field(field),
+                                   .name = *name,
+                                   .user_count = 1,
+                                   .files = files};
+    atomic_init(&export->is_ready, limefile_face_is_ready(files));
+    limefs_view_lookup(fs, snap, 1);
     limefs_lock(&fs->lock);
-    other = find_face(fs, view, face->ordinal, name);
+    other = find_export(fs, snap, export->ordinal, name);
     bool known =
-        other && other->digest == face->digest && other->generation == face->generation;
+        other && other->digest == export->digest && other->generation == export->generation;
     if (known && !other->files) {
         other->files = files;
-        face->files = NULL;
+        export->files = NULL;
     }
     if (known)
-        other->users++;
+        other->user_count++;
     else if (other)
-        drop_face(fs, other);
-    int err = known ? 0 : put_face(fs, face);
+        remove_export(fs, other);
+    int err = known ? 0 : insert_export(fs, export);
     limefs_unlock(&fs->lock);
-    *out = known ? other : face;
+    *out = known ? other : export;
     if (err || known)
-        free_face(fs, face);
+        free_export(fs, export);
     return err;
 }
 
-/* Gets the export of a record of a pinned view, in use. */
-static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                   const struct limefile_facename *name, struct limefs_face **face)
+/* Gets the export of a record of a pinned snapshot, in use. */
+static int get_export(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                      const struct limefile_facename *name, struct limefs_face **export)
 {
     struct limefs_fields *fields;
     struct limefile_field field;
     struct limefile_face *files;
-    int err = describe_record(fs, view, ordinal, &fields, &field);
+    int err = find_field(fs, snap, ordinal, &fields, &field);
     if (!err)
-        err = open_files(&field, name, &files);
+        err = open_export_files(&field, name, &files);
     if (!err)
-        err = make_face(fs, view, &field, name, files, face);
+        err = find_or_create(fs, snap, &field, name, files, export);
     limefs_fields_release(fields);
     return err;
 }
 
 /* Finds the only configuration. LIMEFILE_E_NO_RECORD: the container has not exactly one. */
-static int only_configuration(const struct limefile_fields *fields,
-                              struct limefile_record *record)
+static int find_only_configuration(const struct limefile_fields *fields,
+                                   struct limefile_record *record)
 {
     struct limefile_field field;
     unsigned found = 0;
@@ -640,26 +640,26 @@ static int only_configuration(const struct limefile_fields *fields,
     return found == 1 ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
-static int find_configuration(struct limefs *fs, struct limefs_node *container,
-                              struct limefs_view **view, struct limefile_record *record)
+static int pin_configuration(struct limefs *fs, struct limefs_node *container,
+                             struct limefs_view **snap, struct limefile_record *record)
 {
     struct limefs_fields *fields = NULL;
-    int err = limefs_view_current(fs, container, view);
+    int err = limefs_view_current(fs, container, snap);
     if (err)
         return err;
-    err = limefs_fields_of(fs, *view, &fields);
+    err = limefs_fields_of(fs, *snap, &fields);
     if (!err)
-        err = only_configuration(&fields->fields, record);
+        err = find_only_configuration(&fields->fields, record);
     limefs_fields_release(fields);
     if (err)
-        limefs_view_unpin(fs, *view);
+        limefs_view_unpin(fs, *snap);
     return err;
 }
 
-/* Finds the record for an export's name, and pins its view. */
-static int find_record(struct limefs *fs, struct limefs_node *container, const char *name,
-                       struct limefile_facename *facename, struct limefs_view **view,
-                       struct limefile_record *record)
+/* Finds the record for an export's name, and pins its snapshot. */
+static int pin_export_record(struct limefs *fs, struct limefs_node *container, const char *name,
+                             struct limefile_facename *facename, struct limefs_view **snap,
+                             struct limefile_record *record)
 {
     char stem[LIMEFILE_NAME_MAX + 1];
     size_t len;
@@ -667,199 +667,199 @@ static int find_record(struct limefs *fs, struct limefs_node *container, const c
         return LIMEFILE_E_NO_RECORD;
     memcpy(stem, name, len);
     stem[len] = '\0';
-    int err = limefs_view_find(fs, container, stem, view, record);
+    int err = limefs_view_find(fs, container, stem, snap, record);
     if (err == LIMEFILE_E_NO_RECORD && limefile_face_is_whole(facename) &&
-        strcmp(stem, WHOLE) == 0)
-        err = find_configuration(fs, container, view, record);
+        strcmp(stem, CONFIGURATION_STEM) == 0)
+        err = pin_configuration(fs, container, snap, record);
     return err;
 }
 
-/* Gets the export of that name, in use, and pins its view. */
-static int find_named(struct limefs *fs, struct limefs_node *container, const char *name,
-                      struct limefs_view **view, struct limefs_face **face)
+/* Gets the export of that name, in use, and pins its snapshot. */
+static int pin_named_export(struct limefs *fs, struct limefs_node *container, const char *name,
+                            struct limefs_view **snap, struct limefs_face **export)
 {
     struct limefile_facename facename;
     struct limefile_record record;
-    int err = find_record(fs, container, name, &facename, view, &record);
+    int err = pin_export_record(fs, container, name, &facename, snap, &record);
     if (err)
         return err;
-    err = face_of(fs, *view, record.ordinal, &facename, face);
+    err = get_export(fs, *snap, record.ordinal, &facename, export);
     if (err)
-        limefs_view_unpin(fs, *view);
+        limefs_view_unpin(fs, *snap);
     return err;
 }
 
 int limefs_face_lookup(struct limefs *fs, struct limefs_node *container, const char *name,
                        struct limefs_face_entry *out)
 {
-    struct limefs_view *view;
+    struct limefs_view *snap;
     struct limefile_face_entry entry;
-    struct limefs_face *face;
-    int err = find_named(fs, container, name, &view, &face);
+    struct limefs_face *export;
+    int err = pin_named_export(fs, container, name, &snap, &export);
     if (err)
         return err;
-    uint64_t ordinal = limefile_face_is_directory(&face->name) ? 0 : 1;
-    if (limefs_face_entry_of(face, ordinal, &entry))
-        limefs_face_take(fs, face, ordinal, &entry, out);
+    uint64_t ordinal = limefile_face_is_directory(&export->name) ? 0 : 1;
+    if (limefs_face_entry_of(export, ordinal, &entry))
+        limefs_face_take(fs, export, ordinal, &entry, out);
     else
         err = -EIO;
-    release_user(fs, face);
-    limefs_view_unpin(fs, view);
+    drop_user(fs, export);
+    limefs_view_unpin(fs, snap);
     return err;
 }
 
 bool limefs_face_is_there(struct limefs *fs, struct limefs_node *container, const char *name)
 {
-    struct limefs_view *view;
+    struct limefs_view *snap;
     struct limefile_record record;
-    struct limefs_face *face;
-    if (limefs_view_find(fs, container, name, &view, &record) == 0) {
-        limefs_view_unpin(fs, view);
+    struct limefs_face *export;
+    if (limefs_view_find(fs, container, name, &snap, &record) == 0) {
+        limefs_view_unpin(fs, snap);
         return false; /* a record of that name comes first */
     }
-    if (find_named(fs, container, name, &view, &face) != 0)
+    if (pin_named_export(fs, container, name, &snap, &export) != 0)
         return false;
-    release_user(fs, face);
-    limefs_view_unpin(fs, view);
+    drop_user(fs, export);
+    limefs_view_unpin(fs, snap);
     return true;
 }
 
-int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *face, uint64_t parent,
+int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *export, uint64_t parent,
                           const char *name, struct limefs_face_entry *out)
 {
     uint64_t number;
     struct limefile_face_entry entry;
-    int err = limefs_face_enter(fs, face, parent, &entry);
+    int err = limefs_face_enter(fs, export, parent, &entry);
     if (err)
         return err;
     if (!entry.directory)
         err = -ENOTDIR;
-    else if (!limefile_face_find(face->files, parent, name, &number) ||
-             !limefs_face_entry_of(face, number + 1, &entry))
+    else if (!limefile_face_find(export->files, parent, name, &number) ||
+             !limefs_face_entry_of(export, number + 1, &entry))
         err = -ENOENT;
     else
-        limefs_face_take(fs, face, number + 1, &entry, out);
-    limefs_face_leave(fs, face);
+        limefs_face_take(fs, export, number + 1, &entry, out);
+    limefs_face_leave(fs, export);
     return err;
 }
 
 /* ---- whole files, whose headers contain sums of all data ---- */
 
 enum {
-    MEMORY = 64 << 20, /* bytes that limefile_face_prepare() may use */
+    PREPARE_MEMORY = 64 << 20, /* bytes that limefile_face_prepare() may use */
 };
 
-struct measuring {
+struct site_reader {
     struct limefile_source *source;
     uint64_t data_offset;
     size_t site_bytes;
     atomic_bool *stop;
 };
 
-static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
+static int read_record_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
-    const struct measuring *r = context;
-    size_t n = (size_t)count * r->site_bytes;
-    return limefile_read_exact(r->source, out, n, r->data_offset + first * r->site_bytes);
+    const struct site_reader *reader = context;
+    size_t n = (size_t)count * reader->site_bytes;
+    return limefile_read_exact(reader->source, out, n,
+                               reader->data_offset + first * reader->site_bytes);
 }
 
-static bool goes_on_measuring(void *context, uint64_t sites_more)
+static bool is_not_stopped(void *context, uint64_t sites_more)
 {
-    const struct measuring *r = context;
+    const struct site_reader *reader = context;
     (void)sites_more;
-    return !atomic_load(r->stop);
+    return !atomic_load(reader->stop);
 }
 
-static int measure(struct limefs *fs, struct limefs_face *face,
-                   const struct limefile_field *field, atomic_bool *stop)
+static int prepare_files(struct limefs *fs, struct limefs_face *export,
+                         const struct limefile_field *field, atomic_bool *stop)
 {
     struct limefile_fd fd;
-    struct measuring reading = {.source = limefs_view_source(face->view, &fd),
-                                .data_offset = field->record.data_offset,
-                                .site_bytes = (size_t)field->site_bytes,
-                                .stop = stop};
-    int err = limefs_verify_settle(fs, face->view, &field->record);
+    struct site_reader reader = {.source = limefs_view_source(export->snap, &fd),
+                                 .data_offset = field->record.data_offset,
+                                 .site_bytes = (size_t)field->site_bytes,
+                                 .stop = stop};
+    int err = limefs_verify_settle(fs, export->snap, &field->record);
     if (!err)
-        err =
-            limefile_face_prepare(face->files, MEMORY, read_sites, goes_on_measuring, &reading);
+        err = limefile_face_prepare(export->files, PREPARE_MEMORY, read_record_sites,
+                                    is_not_stopped, &reader);
     if (!err) /* the container must be unchanged */
-        err = limefs_view_check(fs, face->view, &field->record, NULL);
-    return err ? err : limefs_face_check(fs, face);
+        err = limefs_view_check(fs, export->snap, &field->record, NULL);
+    return err ? err : limefs_face_check(fs, export);
 }
 
-bool limefs_face_is_ready(const struct limefs_face *face)
+bool limefs_face_is_ready(const struct limefs_face *export)
 {
-    return atomic_load(&face->ready);
+    return atomic_load(&export->is_ready);
 }
 
-bool limefs_face_jumps(const struct limefs_face *face)
+bool limefs_face_jumps(const struct limefs_face *export)
 {
-    return face->name.kind == LIMEFILE_FACE_OPENQCD;
+    return export->name.kind == LIMEFILE_FACE_OPENQCD;
 }
 
-int limefs_face_prepare(struct limefs *fs, struct limefs_face *face, atomic_bool *stop)
+int limefs_face_prepare(struct limefs *fs, struct limefs_face *export, atomic_bool *stop)
 {
     struct limefs_fields *fields;
     struct limefile_field field;
-    if (limefs_face_is_ready(face))
+    if (limefs_face_is_ready(export))
         return 0;
-    int err = describe_again(fs, face, &fields, &field);
+    int err = find_same_field(fs, export, &fields, &field);
     if (!err)
-        err = measure(fs, face, &field, stop);
+        err = prepare_files(fs, export, &field, stop);
     limefs_fields_release(fields);
     if (!err)
-        atomic_store(&face->ready, true);
+        atomic_store(&export->is_ready, true);
     return err;
 }
 
 /* ---- the names of all exports, for listings ---- */
 
 /* Returns false if the name is longer than LIMEFILE_NAME_MAX. */
-static bool name_of(const struct limefile_record *record, const struct limefile_facename *face,
-                    char name[LIMEFILE_NAME_MAX + 1])
+static bool format_export_name(const struct limefile_record *record,
+                               const struct limefile_facename *export,
+                               char name[LIMEFILE_NAME_MAX + 1])
 {
     char suffix[LIMEFILE_FACE_SUFFIX_MAX];
     size_t len = limefile_name_of(record, name);
-    limefile_facename_print(face, suffix);
+    limefile_facename_print(export, suffix);
     if (len + strlen(suffix) > LIMEFILE_NAME_MAX)
         return false;
     strcpy(name + len, suffix);
     return true;
 }
 
-enum {
-    EACH = 64, /* numbers for each field: more than it has exports */
-};
+enum { FIELD_EXPORTS_MAX = 64 };
 
 /* Gets the i-th export of a field that is listed. False: it has fewer. */
-static bool listed_name(const struct limefile_field *field, uint64_t i,
-                        struct limefile_facename *face)
+static bool get_listed_export(const struct limefile_field *field, uint64_t i,
+                              struct limefile_facename *export)
 {
     struct limefile_array array;
-    return i < EACH && limefile_array_of(field, &array) == 0 &&
-           limefile_facename_of(&array, (unsigned)i, face) &&
-           (!limefile_face_is_whole(face) || is_configuration(field));
+    return i < FIELD_EXPORTS_MAX && limefile_array_of(field, &array) == 0 &&
+           limefile_facename_of(&array, (unsigned)i, export) &&
+           (!limefile_face_is_whole(export) || is_configuration(field));
 }
 
-bool limefs_face_listed(struct limefs *fs, struct limefs_view *view,
+bool limefs_face_listed(struct limefs *fs, struct limefs_view *snap,
                         const struct limefs_fields *fields, uint64_t *i,
                         char name[LIMEFILE_NAME_MAX + 1], struct stat *st)
 {
     struct limefile_field field;
-    struct limefile_facename face;
-    while (*i / EACH < fields->fields.count) {
-        limefile_fields_get(&fields->fields, (size_t)(*i / EACH), &field);
-        if (!listed_name(&field, *i % EACH, &face)) {
-            *i += EACH - *i % EACH;
+    struct limefile_facename export;
+    while (*i / FIELD_EXPORTS_MAX < fields->fields.count) {
+        limefile_fields_get(&fields->fields, (size_t)(*i / FIELD_EXPORTS_MAX), &field);
+        if (!get_listed_export(&field, *i % FIELD_EXPORTS_MAX, &export)) {
+            *i += FIELD_EXPORTS_MAX - *i % FIELD_EXPORTS_MAX;
             continue;
         }
         ++*i;
-        if (!name_of(&field.record, &face, name))
+        if (!format_export_name(&field.record, &export, name))
             continue;
-        bool directory = limefile_face_is_directory(&face);
-        struct stat container = limefs_view_stat(fs, view);
+        bool directory = limefile_face_is_directory(&export);
+        struct stat container = limefs_view_stat(fs, snap);
         memset(st, 0, sizeof *st);
-        st->st_ino = limefs_shown_face(fs, &container, field.record.ordinal, code_of(&face),
+        st->st_ino = limefs_shown_face(fs, &container, field.record.ordinal, name_code(&export),
                                        directory ? 0 : 1);
         st->st_mode = directory ? S_IFDIR : S_IFREG;
         return true;

@@ -8,48 +8,48 @@
 
 /* One notification at a time: dropping pages may wait for a read, for which another thread must
  * be free. The caller holds fs->lock. */
-static bool may_tell(const struct limefs *fs, const struct limefs_node *node)
+static bool may_notify(const struct limefs *fs, const struct limefs_node *node)
 {
-    return fs->session && fs->threads > 1 && !fs->following && !node->plain.writers &&
+    return fs->session && fs->threads > 1 && !fs->is_notifying && !node->plain.writers &&
            node->plain.bytes != LIMEFS_MOVED;
 }
 
-/* Returns true if the kernel must be notified of a new size; *known: the size that it knows. */
-static bool take_turn(struct limefs *fs, struct limefs_node *node, off_t size, off_t *known)
+/* Returns true if the kernel must be notified of a new size; *old: the size that it knows. */
+static bool begin_growth(struct limefs *fs, struct limefs_node *node, off_t size, off_t *old)
 {
     limefs_lock(&fs->lock);
-    *known = node->plain.told_bytes;
-    bool ours = may_tell(fs, node) && *known < size;
-    if (ours) {
-        fs->following = true;
+    *old = node->plain.kernel_size;
+    bool may = may_notify(fs, node) && *old < size;
+    if (may) {
+        fs->is_notifying = true;
         node->plain.bytes = LIMEFS_GROWN;
     }
     limefs_unlock(&fs->lock);
-    return ours;
+    return may;
 }
 
 /* Storing the last byte extends the file; the kernel reads the other bytes on demand. */
-static int tell(struct fuse_session *session, uint64_t ino, int fd, off_t known, off_t size)
+static int notify_size(struct fuse_session *se, uint64_t ino, int fd, off_t old, off_t size)
 {
     char last;
     struct fuse_bufvec stored = FUSE_BUFVEC_INIT(1);
     stored.buf[0].mem = &last;
     if (pread(fd, &last, 1, size - 1) != 1)
         return -EIO;
-    int err = fuse_lowlevel_notify_inval_inode(session, ino, known, 0);
-    return err ? err : fuse_lowlevel_notify_store(session, ino, size - 1, &stored, 0);
+    int err = fuse_lowlevel_notify_inval_inode(se, ino, old, 0);
+    return err ? err : fuse_lowlevel_notify_store(se, ino, size - 1, &stored, 0);
 }
 
 void limefs_follow(struct limefs *fs, struct limefs_node *node, int fd, const struct stat *st)
 {
-    off_t known;
-    if (!S_ISREG(st->st_mode) || !take_turn(fs, node, st->st_size, &known))
+    off_t old;
+    if (!S_ISREG(st->st_mode) || !begin_growth(fs, node, st->st_size, &old))
         return;
-    int err = tell(fs->session, limefs_inode_of_node(node), fd, known, st->st_size);
+    int err = notify_size(fs->session, limefs_inode_of_node(node), fd, old, st->st_size);
     limefs_lock(&fs->lock);
-    fs->following = false;
+    fs->is_notifying = false;
     if (!err)
-        node->plain.told_bytes = st->st_size;
+        node->plain.kernel_size = st->st_size;
     limefs_unlock(&fs->lock);
 }
 
@@ -57,16 +57,16 @@ void limefs_follow_bytes(struct limefs *fs, struct limefs_node *node, const stru
 {
     struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
-    bool ours = may_tell(fs, node) && node->plain.bytes == LIMEFS_AS_TOLD &&
-                node->plain.told_bytes == stamp.size && !limefs_told_stands(node, &stamp) &&
-                !limefile_identity_same_data(&node->plain.cached, &stamp);
-    fs->following |= ours;
+    bool may = may_notify(fs, node) && node->plain.bytes == LIMEFS_AS_TOLD &&
+               node->plain.kernel_size == stamp.size && !limefs_told_stands(node, &stamp) &&
+               !limefile_identity_same_data(&node->plain.cached, &stamp);
+    fs->is_notifying |= may;
     limefs_unlock(&fs->lock);
-    if (!ours)
+    if (!may)
         return;
     int err = fuse_lowlevel_notify_inval_inode(fs->session, limefs_inode_of_node(node), 0, 0);
     limefs_lock(&fs->lock);
-    fs->following = false;
+    fs->is_notifying = false;
     if (!err)
         node->plain.cached = stamp;
     limefs_unlock(&fs->lock);

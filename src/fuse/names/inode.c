@@ -10,9 +10,9 @@
 #define FUSE_ROOT 1
 
 enum {
-    NAMES_MOST = 64, /* stored names of a file; a lookup finds it by others */
-    LOOKS = 4,       /* lookups and opens after which a list also looks names up */
-    LISTS_AHEAD = 8, /* lists that do so, before it takes LOOKS again */
+    NAMES_MAX = 64,          /* stored names of a file; a lookup finds it by others */
+    LOOKUPS_TO_PREFETCH = 4, /* lookups and opens after which a list also looks names up */
+    PREFETCH_LISTS = 8,      /* lists that do so, before it takes LOOKUPS_TO_PREFETCH again */
 };
 
 /* ---- slots ---- */
@@ -39,7 +39,7 @@ static int grow_slots(struct limefs *fs)
 }
 
 /* The root takes slot 0 first and never frees it, so 0 can mean "none free". */
-int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, uint32_t *slot)
+int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *object, uint32_t *slot)
 {
     if (fs->inodes.slot_free == 0) {
         int err = grow_slots(fs);
@@ -47,10 +47,10 @@ int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, ui
             return err;
     }
     *slot = fs->inodes.slot_free;
-    struct limefs_slot *taken = &fs->inodes.slots[*slot];
-    fs->inodes.slot_free = taken->next_free;
-    taken->use = use;
-    taken->what = what;
+    struct limefs_slot *allocated = &fs->inodes.slots[*slot];
+    fs->inodes.slot_free = allocated->next_free;
+    allocated->use = use;
+    allocated->object = object;
     return 0;
 }
 
@@ -63,21 +63,21 @@ void limefs_slot_give(struct limefs *fs, uint32_t slot)
 
 /* ---- node ids ---- */
 
-static uint32_t slot_of(uint64_t id)
+static uint32_t id_slot(uint64_t id)
 {
     return id == FUSE_ROOT ? 0 : (uint32_t)(id >> 32) % SLOTS_MAX;
 }
 
 struct limefs_inode limefs_inode_find(struct limefs *fs, uint64_t id)
 {
-    uint32_t slot = slot_of(id);
+    uint32_t slot = id_slot(id);
     struct limefs_inode found = {.ordinal = (uint32_t)id};
     limefs_lock(&fs->lock);
     if (slot < fs->inodes.slot_count) {
         const struct limefs_slot *at = &fs->inodes.slots[slot];
-        found.node = at->use == LIMEFS_SLOT_NODE ? at->what : NULL;
-        found.view = at->use == LIMEFS_SLOT_VIEW ? at->what : NULL;
-        found.face = at->use == LIMEFS_SLOT_FACE ? at->what : NULL;
+        found.node = at->use == LIMEFS_SLOT_NODE ? at->object : NULL;
+        found.view = at->use == LIMEFS_SLOT_VIEW ? at->object : NULL;
+        found.face = at->use == LIMEFS_SLOT_FACE ? at->object : NULL;
     }
     limefs_unlock(&fs->lock);
     return found;
@@ -105,8 +105,8 @@ uint64_t limefs_inode_of_face(uint32_t slot, uint64_t ordinal)
 
 /* ---- nodes by name ---- */
 
-static size_t bucket_of(const struct limefs *fs, const struct limefs_node *parent,
-                        const char *name)
+static size_t name_bucket(const struct limefs *fs, const struct limefs_node *parent,
+                          const char *name)
 {
     uint64_t hash = 1469598103934665603u ^ parent->slot;
     for (const char *c = name; *c; c++)
@@ -117,14 +117,14 @@ static size_t bucket_of(const struct limefs *fs, const struct limefs_node *paren
 struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *parent,
                                      const char *name)
 {
-    struct limefs_node *node = fs->inodes.names[bucket_of(fs, parent, name)];
+    struct limefs_node *node = fs->inodes.names[name_bucket(fs, parent, name)];
     while (node && (node->parent != parent || strcmp(node->name, name) != 0))
         node = node->next;
     return node;
 }
 
 /* Doubles the buckets. Without memory the old ones do, only slower. */
-static void grow_names(struct limefs *fs)
+static void grow_name_table(struct limefs *fs)
 {
     size_t old_count = fs->inodes.name_buckets;
     struct limefs_node **old = fs->inodes.names;
@@ -136,54 +136,54 @@ static void grow_names(struct limefs *fs)
     for (size_t i = 0; i < old_count; i++)
         for (struct limefs_node *node = old[i], *next; node; node = next) {
             next = node->next;
-            size_t bucket = bucket_of(fs, node->parent, node->name);
+            size_t bucket = name_bucket(fs, node->parent, node->name);
             node->next = names[bucket];
             names[bucket] = node;
         }
     free(old);
 }
 
-static void insert_name(struct limefs *fs, struct limefs_node *node)
+static void insert_by_name(struct limefs *fs, struct limefs_node *node)
 {
     if (fs->inodes.name_count >= fs->inodes.name_buckets)
-        grow_names(fs);
-    size_t bucket = bucket_of(fs, node->parent, node->name);
+        grow_name_table(fs);
+    size_t bucket = name_bucket(fs, node->parent, node->name);
     node->next = fs->inodes.names[bucket];
     fs->inodes.names[bucket] = node;
-    node->hashed = true;
+    node->in_name_table = true;
     fs->inodes.name_count++;
 }
 
-static void remove_name(struct limefs *fs, struct limefs_node *node)
+static void remove_by_name(struct limefs *fs, struct limefs_node *node)
 {
-    if (!node->hashed)
+    if (!node->in_name_table)
         return;
-    struct limefs_node **at = &fs->inodes.names[bucket_of(fs, node->parent, node->name)];
+    struct limefs_node **at = &fs->inodes.names[name_bucket(fs, node->parent, node->name)];
     while (*at != node)
         at = &(*at)->next;
     *at = node->next;
-    node->hashed = false;
+    node->in_name_table = false;
     fs->inodes.name_count--;
 }
 
 /* ---- files, which may have several names, by inode number ---- */
 
-static size_t number_bucket_of(const struct limefs *fs, const struct limefile_identity *stamp)
+static size_t file_bucket(const struct limefs *fs, const struct limefile_identity *stamp)
 {
     uint64_t hash = ((uint64_t)stamp->ino ^ (uint64_t)stamp->dev << 32) * 0x9e3779b97f4a7c15u;
     return (size_t)(hash ^ hash >> 32) & (fs->inodes.file_buckets - 1);
 }
 
-static struct limefs_node *find_number(struct limefs *fs, const struct limefile_identity *stamp)
+static struct limefs_node *find_file(struct limefs *fs, const struct limefile_identity *stamp)
 {
     struct limefs_node *node =
-        fs->inodes.file_buckets ? fs->inodes.nodes[number_bucket_of(fs, stamp)] : NULL;
+        fs->inodes.file_buckets ? fs->inodes.nodes[file_bucket(fs, stamp)] : NULL;
     while (node && !limefile_identity_same_file(&node->stamp, stamp))
         node = node->next_file;
     return node;
 }
 
-static void grow_numbers(struct limefs *fs)
+static void grow_file_table(struct limefs *fs)
 {
     size_t old_count = fs->inodes.file_buckets, count = old_count ? old_count * 2 : 64;
     struct limefs_node **old = fs->inodes.nodes;
@@ -195,7 +195,7 @@ static void grow_numbers(struct limefs *fs)
     for (size_t i = 0; i < old_count; i++)
         for (struct limefs_node *node = old[i], *next; node; node = next) {
             next = node->next_file;
-            size_t bucket = number_bucket_of(fs, &node->stamp);
+            size_t bucket = file_bucket(fs, &node->stamp);
             node->next_file = nodes[bucket];
             nodes[bucket] = node;
         }
@@ -203,28 +203,28 @@ static void grow_numbers(struct limefs *fs)
 }
 
 /* Without memory the node is found by its name alone. */
-static void insert_number(struct limefs *fs, struct limefs_node *node)
+static void insert_by_file(struct limefs *fs, struct limefs_node *node)
 {
     if (fs->inodes.file_count >= fs->inodes.file_buckets)
-        grow_numbers(fs);
+        grow_file_table(fs);
     if (!fs->inodes.file_buckets)
         return;
-    size_t bucket = number_bucket_of(fs, &node->stamp);
+    size_t bucket = file_bucket(fs, &node->stamp);
     node->next_file = fs->inodes.nodes[bucket];
     fs->inodes.nodes[bucket] = node;
-    node->filed = true;
+    node->in_file_table = true;
     fs->inodes.file_count++;
 }
 
-static void remove_number(struct limefs *fs, struct limefs_node *node)
+static void remove_by_file(struct limefs *fs, struct limefs_node *node)
 {
-    if (!node->filed)
+    if (!node->in_file_table)
         return;
-    struct limefs_node **at = &fs->inodes.nodes[number_bucket_of(fs, &node->stamp)];
+    struct limefs_node **at = &fs->inodes.nodes[file_bucket(fs, &node->stamp)];
     while (*at != node)
         at = &(*at)->next_file;
     *at = node->next_file;
-    node->filed = false;
+    node->in_file_table = false;
     fs->inodes.file_count--;
 }
 
@@ -240,33 +240,33 @@ static void free_name(struct limefs *fs, struct limefs_name **at)
         limefs_node_drop(fs, parent);
 }
 
-static const char *keep_name(struct limefs *fs, struct limefs_node *node,
-                             struct limefs_node *parent, const char *name)
+static const char *store_name(struct limefs *fs, struct limefs_node *node,
+                              struct limefs_node *parent, const char *name)
 {
     int count = 0;
     struct limefs_name **at = &node->names;
     for (; node->kind == LIMEFS_OTHER && *at; at = &(*at)->next, count++) {
         if ((*at)->parent == parent && strcmp((*at)->name, name) == 0)
             return (*at)->name;
-        if (count >= NAMES_MOST && (*at)->name != node->name) {
+        if (count >= NAMES_MAX && (*at)->name != node->name) {
             free_name(fs, at);
             break;
         }
     }
-    struct limefs_name *kept = malloc(sizeof *kept + strlen(name) + 1);
-    if (!kept)
+    struct limefs_name *stored = malloc(sizeof *stored + strlen(name) + 1);
+    if (!stored)
         return NULL;
-    kept->parent = parent;
-    kept->next = node->names;
-    strcpy(kept->name, name);
-    node->names = kept;
+    stored->parent = parent;
+    stored->next = node->names;
+    strcpy(stored->name, name);
+    node->names = stored;
     if (parent)
         limefs_node_hold(parent);
-    return kept->name;
+    return stored->name;
 }
 
-static void lose_name(struct limefs *fs, struct limefs_node *node, struct limefs_node *parent,
-                      const char *name)
+static void retire_name(struct limefs *fs, struct limefs_node *node, struct limefs_node *parent,
+                        const char *name)
 {
     struct limefs_name **at = &node->names;
     while (*at && ((*at)->parent != parent || (*at)->name == node->name ||
@@ -300,8 +300,8 @@ static void free_node(struct limefs_node *node)
     free(node);
 }
 
-static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *parent,
-                                    const char *name, enum limefs_kind kind)
+static struct limefs_node *create_node(struct limefs *fs, struct limefs_node *parent,
+                                       const char *name, enum limefs_kind kind)
 {
     struct limefs_node *node = calloc(1, sizeof *node);
     if (!node)
@@ -314,7 +314,7 @@ static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *paren
         free_node(node);
         return NULL;
     }
-    node->name = keep_name(fs, node, parent, name);
+    node->name = store_name(fs, node, parent, name);
     if (!node->name) {
         limefs_slot_give(fs, node->slot);
         free_node(node);
@@ -329,14 +329,14 @@ void limefs_node_hold(struct limefs_node *node)
 }
 
 /* Frees the node, and then its parents, when nothing holds them any more. */
-static void free_unheld(struct limefs *fs, struct limefs_node *node)
+static void free_node_if_unused(struct limefs *fs, struct limefs_node *node)
 {
     if (node == fs->inodes.root || node->references > 0 || node->lookups > 0)
         return;
     struct limefs_name *names = node->names;
     node->names = NULL;
-    remove_name(fs, node);
-    remove_number(fs, node);
+    remove_by_name(fs, node);
+    remove_by_file(fs, node);
     limefs_slot_give(fs, node->slot);
     free_node(node);
     free_names(fs, names);
@@ -345,22 +345,22 @@ static void free_unheld(struct limefs *fs, struct limefs_node *node)
 void limefs_node_drop(struct limefs *fs, struct limefs_node *node)
 {
     node->references--;
-    free_unheld(fs, node);
+    free_node_if_unused(fs, node);
 }
 
 void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
 {
     limefs_lock(&fs->lock);
     node->lookups -= n < node->lookups ? n : node->lookups;
-    free_unheld(fs, node);
+    free_node_if_unused(fs, node);
     limefs_unlock(&fs->lock);
 }
 
 /* A container may be replaced by another one and keeps its node; otherwise another file is
  * another node. A kernel that caches writes believes only in its own sizes and times: for it a
  * file that another program has changed is another node, too. */
-static bool is_same(const struct limefs *fs, const struct limefs_node *node,
-                    enum limefs_kind kind, const struct limefile_identity *stamp)
+static bool node_matches(const struct limefs *fs, const struct limefs_node *node,
+                         enum limefs_kind kind, const struct limefile_identity *stamp)
 {
     if (node->kind != kind)
         return false;
@@ -372,17 +372,17 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false; /* the kernel caches the target */
     return limefile_identity_same_file(&node->stamp, stamp) &&
            (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_holds(node) ||
-            (node->plain.bytes == LIMEFS_AS_TOLD && node->plain.told_bytes == stamp->size &&
+            (node->plain.bytes == LIMEFS_AS_TOLD && node->plain.kernel_size == stamp->size &&
              limefs_told_stands(node, stamp)));
 }
 
 /* The same for a name that is looked up. A link that was made, and perhaps read, a moment ago
  * may have been replaced by one of the same number and times, but hardly one of two names. */
-static bool goes_on(const struct limefs *fs, const struct limefs_node *node,
-                    const struct limefs_found *found, const struct limefile_identity *stamp)
+static bool fits_lookup(const struct limefs *fs, const struct limefs_node *node,
+                        const struct limefs_found *found, const struct limefile_identity *stamp)
 {
-    return is_same(fs, node, found->kind, stamp) &&
-           (!S_ISLNK(stamp->mode) || node->sure || found->st.st_nlink > 1);
+    return node_matches(fs, node, found->kind, stamp) &&
+           (!S_ISLNK(stamp->mode) || node->is_certain || found->st.st_nlink > 1);
 }
 
 bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
@@ -401,22 +401,22 @@ bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
     if (S_ISDIR(st->st_mode) != (node->kind == LIMEFS_DIRECTORY))
         return false;
     limefs_lock(&fs->lock);
-    bool same = !node->parent || is_same(fs, node, node->kind, &stamp);
+    bool same = !node->parent || node_matches(fs, node, node->kind, &stamp);
     limefs_unlock(&fs->lock);
     return same;
 }
 
 /* The node is found by the new name from now on. */
-static int rename_node(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
-                       const char *new_name)
+static int set_node_name(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
+                         const char *new_name)
 {
-    const char *kept = keep_name(fs, node, to, new_name);
-    if (!kept)
+    const char *stored = store_name(fs, node, to, new_name);
+    if (!stored)
         return -ENOMEM;
-    remove_name(fs, node);
+    remove_by_name(fs, node);
     node->parent = to;
-    node->name = kept;
-    insert_name(fs, node);
+    node->name = stored;
+    insert_by_name(fs, node);
     return 0;
 }
 
@@ -427,53 +427,52 @@ bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
     while (name && i-- > 0)
         name = name->next;
     if (name && !limefs_node_find(fs, name->parent, name->name))
-        rename_node(fs, node, name->parent, name->name);
+        set_node_name(fs, node, name->parent, name->name);
     limefs_unlock(&fs->lock);
     return name != NULL;
 }
 
 /* Finds the node of a file that is known by another name: one file is one node, so that the
  * kernel has its pages once. */
-static struct limefs_node *child_of_file(struct limefs *fs, struct limefs_node *parent,
+static struct limefs_node *reuse_by_file(struct limefs *fs, struct limefs_node *parent,
                                          const char *name, const struct limefs_found *found,
                                          const struct limefile_identity *stamp)
 {
-    struct limefs_node *node = find_number(fs, stamp);
+    struct limefs_node *node = find_file(fs, stamp);
     if (!node)
         return NULL;
-    if (goes_on(fs, node, found, stamp) && rename_node(fs, node, parent, name) == 0)
+    if (fits_lookup(fs, node, found, stamp) && set_node_name(fs, node, parent, name) == 0)
         return node;
-    remove_number(fs, node);
+    remove_by_file(fs, node);
     return NULL;
 }
 
 struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *parent,
                                       const char *name, const struct limefs_found *found)
 {
-    enum limefs_kind kind = found->kind;
     struct limefile_identity stamp = limefile_identity_of(&found->st);
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
-    if (node && !goes_on(fs, node, found, &stamp)) {
-        remove_name(fs, node);
+    if (node && !fits_lookup(fs, node, found, &stamp)) {
+        remove_by_name(fs, node);
         node = NULL;
     }
-    if (!node && kind == LIMEFS_OTHER)
-        node = child_of_file(fs, parent, name, found, &stamp);
+    if (!node && found->kind == LIMEFS_OTHER)
+        node = reuse_by_file(fs, parent, name, found, &stamp);
     if (!node) {
-        node = new_node(fs, parent, name, kind);
+        node = create_node(fs, parent, name, found->kind);
         if (node) {
-            insert_name(fs, node);
-            node->plain.told_bytes = stamp.size;
+            insert_by_name(fs, node);
+            node->plain.kernel_size = stamp.size;
             limefs_told_first(node, &stamp);
         }
     }
     if (node) {
         node->stamp = stamp;
-        node->sure = found->sure;
+        node->is_certain = found->is_certain;
         node->lookups++;
-        if (!node->filed && node->kind == LIMEFS_OTHER)
-            insert_number(fs, node);
+        if (!node->in_file_table && node->kind == LIMEFS_OTHER)
+            insert_by_file(fs, node);
     }
     limefs_unlock(&fs->lock);
     return node;
@@ -482,9 +481,9 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
 void limefs_node_unfile(struct limefs *fs, const struct limefile_identity *stamp)
 {
     limefs_lock(&fs->lock);
-    struct limefs_node *old = find_number(fs, stamp);
+    struct limefs_node *old = find_file(fs, stamp);
     if (old)
-        remove_number(fs, old);
+        remove_by_file(fs, old);
     limefs_unlock(&fs->lock);
 }
 
@@ -497,14 +496,14 @@ int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node && (node->kind != LIMEFS_CONTAINER || node->container.fresh)) {
-        remove_name(fs, node);
+        remove_by_name(fs, node);
         node = NULL;
     }
-    if (!node && (node = new_node(fs, parent, name, LIMEFS_CONTAINER)))
-        insert_name(fs, node);
+    if (!node && (node = create_node(fs, parent, name, LIMEFS_CONTAINER)))
+        insert_by_name(fs, node);
     if (node) {
         node->container.fresh = true;
-        node->container.made = limefile_identity_of(st);
+        node->container.mkdir_identity = limefile_identity_of(st);
         limefs_node_hold(node);
     }
     limefs_unlock(&fs->lock);
@@ -516,10 +515,10 @@ void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const cha
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node) {
-        bool fresh = node->container.fresh;
+        bool made_by_mkdir = node->container.fresh;
         node->container.fresh = false;
-        remove_name(fs, node);
-        if (fresh)
+        remove_by_name(fs, node);
+        if (made_by_mkdir)
             limefs_node_drop(fs, node);
     }
     limefs_unlock(&fs->lock);
@@ -533,15 +532,15 @@ int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *n
     struct limefs_node *node = limefs_node_find(fs, from, name);
     struct limefs_node *other = limefs_node_find(fs, to, new_name);
     if (other && other != node)
-        remove_name(fs, other);
+        remove_by_name(fs, other);
     if (node)
-        err = rename_node(fs, node, to, new_name);
+        err = set_node_name(fs, node, to, new_name);
     if (node && !err)
-        lose_name(fs, node, from, name);
+        retire_name(fs, node, from, name);
     if (!err && exchanged && other)
-        err = rename_node(fs, other, from, name);
+        err = set_node_name(fs, other, from, name);
     if (!err && exchanged && other)
-        lose_name(fs, other, to, new_name);
+        retire_name(fs, other, to, new_name);
     limefs_unlock(&fs->lock);
     return err;
 }
@@ -551,9 +550,9 @@ void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char
 {
     struct limefile_identity stamp = limefile_identity_of(st);
     limefs_lock(&fs->lock);
-    struct limefs_node *node = find_number(fs, &stamp);
+    struct limefs_node *node = find_file(fs, &stamp);
     if (node && !limefs_node_find(fs, parent, name))
-        rename_node(fs, node, parent, name);
+        set_node_name(fs, node, parent, name);
     limefs_unlock(&fs->lock);
 }
 
@@ -563,7 +562,7 @@ void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const stru
     limefs_lock(&fs->lock);
     if (node->kind == LIMEFS_CONTAINER ||
         S_ISLNK(node->stamp.mode)) { /* a container may be a plain file now */
-        node->sure = node->sure && limefile_identity_equal(&node->stamp, &stamp);
+        node->is_certain = node->is_certain && limefile_identity_equal(&node->stamp, &stamp);
         node->stamp = stamp;
     }
     limefs_unlock(&fs->lock);
@@ -576,16 +575,16 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (!node)
-        node = find_number(fs, &stamp);
-    bool sure = node && node->sure && limefile_identity_equal(&node->stamp, &stamp);
-    bool fresh = node && node->container.fresh &&
-                 limefile_identity_same_file(&node->container.made, &stamp);
+        node = find_file(fs, &stamp);
+    bool is_certain = node && node->is_certain && limefile_identity_equal(&node->stamp, &stamp);
+    bool by_mkdir = node && node->container.fresh &&
+                    limefile_identity_same_file(&node->container.mkdir_identity, &stamp);
     bool known =
-        sure || fresh ||
+        is_certain || by_mkdir ||
         (node && node->plain.writers && limefile_identity_same_file(&node->stamp, &stamp));
     if (known) {
         found->kind = node->kind;
-        found->sure = sure;
+        found->is_certain = is_certain;
     }
     limefs_unlock(&fs->lock);
     return known;
@@ -593,10 +592,10 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
 
 /* ---- names to look up while a directory is listed ---- */
 
-static void count_look(struct limefs *fs, struct limefs_node *directory)
+static void count_lookup(struct limefs *fs, struct limefs_node *directory)
 {
-    if (directory->dir.listed && ++directory->dir.looks >= LOOKS) {
-        directory->dir.ahead = LISTS_AHEAD;
+    if (directory->dir.listed && ++directory->dir.looks >= LOOKUPS_TO_PREFETCH) {
+        directory->dir.ahead = PREFETCH_LISTS;
         fs->looked = limefs_seconds();
     }
 }
@@ -604,7 +603,7 @@ static void count_look(struct limefs *fs, struct limefs_node *directory)
 void limefs_node_looked_in(struct limefs *fs, struct limefs_node *directory)
 {
     limefs_lock(&fs->lock);
-    count_look(fs, directory);
+    count_lookup(fs, directory);
     limefs_unlock(&fs->lock);
 }
 
@@ -613,7 +612,7 @@ void limefs_node_entered(struct limefs *fs, const struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
     if (node->parent)
-        count_look(fs, node->parent);
+        count_lookup(fs, node->parent);
     limefs_unlock(&fs->lock);
 }
 
@@ -623,7 +622,7 @@ int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const stru
     fs->inodes.names = calloc(fs->inodes.name_buckets, sizeof(struct limefs_node *));
     if (!fs->inodes.names)
         return -ENOMEM;
-    fs->inodes.root = new_node(fs, NULL, "", root_kind);
+    fs->inodes.root = create_node(fs, NULL, "", root_kind);
     if (!fs->inodes.root)
         return -ENOMEM;
     fs->inodes.root->stamp = limefile_identity_of(root);
@@ -635,7 +634,7 @@ void limefs_inodes_release(struct limefs *fs)
 {
     for (uint32_t i = 0; i < fs->inodes.slot_count; i++)
         if (fs->inodes.slots[i].use == LIMEFS_SLOT_NODE)
-            free_node(fs->inodes.slots[i].what);
+            free_node(fs->inodes.slots[i].object);
     free(fs->inodes.slots);
     free(fs->inodes.names);
     free(fs->inodes.nodes);

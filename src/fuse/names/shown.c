@@ -2,20 +2,20 @@
 #include "inode.h"
 #include "mix.h"
 
-static uint64_t mixed(uint64_t x)
+static uint64_t mix_bits(uint64_t x)
 {
     return mix64(x * MIX64_STEP);
 }
 
 /* Numbers of other file systems leave the two highest bits to records and exports. */
-static uint64_t number_of(const struct limefs *fs, uint64_t dev, uint64_t ino)
+static uint64_t file_number(const struct limefs *fs, uint64_t dev, uint64_t ino)
 {
-    return dev == fs->source_dev ? ino : mixed(mixed(dev) + ino) >> 2;
+    return dev == fs->source_dev ? ino : mix_bits(mix_bits(dev) + ino) >> 2;
 }
 
 ino_t limefs_shown_inode(const struct limefs *fs, uint64_t dev, uint64_t ino)
 {
-    ino = number_of(fs, dev, ino);
+    ino = file_number(fs, dev, ino);
     if (!fs->options.ino32 || ino <= UINT32_MAX)
         return ino;
     uint32_t folded = (uint32_t)(ino ^ ino >> 32);
@@ -27,17 +27,17 @@ ino_t limefs_shown_record(const struct limefs *fs, const struct stat *container,
 {
     if (fs->container)
         return ordinal + 1;
-    uint64_t x = mixed(number_of(fs, container->st_dev, container->st_ino));
+    uint64_t x = mix_bits(file_number(fs, container->st_dev, container->st_ino));
     return fs->options.ino32 ? (UINT32_C(1) << 31 | x >> 34) + ordinal
                              : (x + ordinal) | UINT64_C(1) << 63;
 }
 
 /* The highest bit marks records, the next one exports; carries do not reach them. */
 ino_t limefs_shown_face(const struct limefs *fs, const struct stat *container, uint64_t ordinal,
-                        unsigned face, uint64_t entry)
+                        unsigned export, uint64_t entry)
 {
-    uint64_t number = fs->container ? 0 : number_of(fs, container->st_dev, container->st_ino);
-    uint64_t x = mixed(mixed(number) + (ordinal << 8 | face));
+    uint64_t number = fs->container ? 0 : file_number(fs, container->st_dev, container->st_ino);
+    uint64_t x = mix_bits(mix_bits(number) + (ordinal << 8 | export));
     return fs->options.ino32 ? UINT32_C(1) << 30 | ((x + entry) & (UINT32_MAX >> 2))
                              : (x >> 2 & ~(UINT64_C(3) << 60)) + entry + (UINT64_C(1) << 62);
 }

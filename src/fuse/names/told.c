@@ -5,15 +5,15 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define SECONDS_AT_FIRST 0.25 /* for two lookups and opens */
-#define SECONDS_TO_TELL  1    /* an mtime at most this old is the kernel's current time */
+#define GRACE_SECONDS 0.25 /* for two lookups and opens */
+#define NOW_SECONDS   1    /* an mtime at most this old is the kernel's current time */
 
 static bool is_before(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-static void know(struct limefs_known *known, const struct limefile_identity *stamp)
+static void store_times(struct limefs_known *known, const struct limefile_identity *stamp)
 {
     known->mtime = stamp->mtime;
     known->ctime = stamp->ctime;
@@ -21,21 +21,21 @@ static void know(struct limefs_known *known, const struct limefile_identity *sta
 
 void limefs_told_first(struct limefs_node *node, const struct limefile_identity *stamp)
 {
-    know(&node->plain.known, stamp);
-    node->plain.known.since = limefs_seconds();
+    store_times(&node->plain.known, stamp);
+    node->plain.known.created = limefs_seconds();
 }
 
 void limefs_told_begin(struct limefs *fs, struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
-    node->plain.known.changing++;
+    node->plain.known.pending_changes++;
     limefs_unlock(&fs->lock);
 }
 
 void limefs_told_end(struct limefs *fs, struct limefs_node *node, int fd, int err)
 {
     limefs_lock(&fs->lock);
-    node->plain.known.changing--;
+    node->plain.known.pending_changes--;
     node->plain.known.changes += !err;
     limefs_unlock(&fs->lock);
     limefs_told_note(fs, node, fd);
@@ -45,30 +45,30 @@ void limefs_told_time(struct limefs *fs, struct limefs_node *node, const struct 
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    bool is_now = !is_before(&now, mtime) && now.tv_sec - mtime->tv_sec <= SECONDS_TO_TELL;
+    bool is_now = !is_before(&now, mtime) && now.tv_sec - mtime->tv_sec <= NOW_SECONDS;
     limefs_lock(&fs->lock);
-    node->plain.known.kernels = is_now ? *mtime : (struct timespec){0};
-    node->plain.known.written = false;
+    node->plain.known.kernel_mtime = is_now ? *mtime : (struct timespec){0};
+    node->plain.known.has_new_data = false;
     limefs_unlock(&fs->lock);
 }
 
 void limefs_told_written(struct limefs_node *node)
 {
     node->plain.known.changes++;
-    node->plain.known.written = true;
+    node->plain.known.has_new_data = true;
 }
 
 /* The second write within one tick of the kernel's clock changes no time there, so the kernel
  * sends none. The file must then keep the last mtime that the kernel has sent; node->work keeps
  * other threads from setting another one. */
-static void keep_time(struct limefs *fs, struct limefs_node *node, int fd)
+static void restore_mtime(struct limefs *fs, struct limefs_node *node, int fd)
 {
     limefs_lock(&node->work);
     limefs_lock(&fs->lock);
-    const struct timespec times[2] = {{0, UTIME_OMIT}, node->plain.known.kernels};
-    bool behind = node->plain.known.written && (times[1].tv_sec != 0 || times[1].tv_nsec != 0);
+    const struct timespec times[2] = {{0, UTIME_OMIT}, node->plain.known.kernel_mtime};
+    bool is_behind = node->plain.known.has_new_data && (times[1].tv_sec || times[1].tv_nsec);
     limefs_unlock(&fs->lock);
-    if (behind) {
+    if (is_behind) {
         limefs_own_begin(); /* a user that may write may not set times */
         futimens(fd, times);
         limefs_own_end();
@@ -82,18 +82,18 @@ void limefs_told_note(struct limefs *fs, struct limefs_node *node, int fd)
     struct stat st;
     limefs_lock(&fs->lock);
     unsigned changes = node->plain.known.changes;
-    bool noted = node->plain.known.noted == changes;
+    bool is_noted = node->plain.known.noted_changes == changes;
     limefs_unlock(&fs->lock);
-    if (noted)
+    if (is_noted)
         return;
-    keep_time(fs, node, fd);
+    restore_mtime(fs, node, fd);
     if (fstat(fd, &st) != 0)
         return;
     struct limefile_identity stamp = limefile_identity_of(&st);
     limefs_lock(&fs->lock);
     if (node->plain.known.changes == changes) {
-        know(&node->plain.known, &stamp);
-        node->plain.known.noted = changes;
+        store_times(&node->plain.known, &stamp);
+        node->plain.known.noted_changes = changes;
     }
     limefs_unlock(&fs->lock);
 }
@@ -106,11 +106,11 @@ bool limefs_told_before(struct limefs *fs, const struct limefs_node *node, int f
     if (fstat(fd, &st) != 0)
         return false;
     limefs_lock(&fs->lock);
-    bool before = !known->changing && known->noted == known->changes &&
-                  limefile_time_equal(mtime, &known->mtime) &&
-                  !limefile_time_equal(&st.st_mtim, &known->mtime);
+    bool is_outdated = !known->pending_changes && known->noted_changes == known->changes &&
+                       limefile_time_equal(mtime, &known->mtime) &&
+                       !limefile_time_equal(&st.st_mtim, &known->mtime);
     limefs_unlock(&fs->lock);
-    return before;
+    return is_outdated;
 }
 
 /* A file is unchanged if this mount was changing it, or has changed it since *stamp was read.
@@ -119,8 +119,8 @@ bool limefs_told_before(struct limefs *fs, const struct limefs_node *node, int f
 bool limefs_told_stands(const struct limefs_node *node, const struct limefile_identity *stamp)
 {
     const struct limefs_known *known = &node->plain.known;
-    return !S_ISREG(stamp->mode) || known->changing || known->noted != known->changes ||
-           limefile_time_equal(&stamp->mtime, &known->mtime) ||
+    return !S_ISREG(stamp->mode) || known->noted_changes != known->changes ||
+           known->pending_changes || limefile_time_equal(&stamp->mtime, &known->mtime) ||
            is_before(&stamp->ctime, &known->ctime) ||
-           limefs_seconds() - known->since < SECONDS_AT_FIRST;
+           limefs_seconds() - known->created < GRACE_SECONDS;
 }

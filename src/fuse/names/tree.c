@@ -28,7 +28,7 @@ static char *prepend(char *at, const char *begin, const char *name)
 }
 
 /* The caller holds fs->lock, because other requests rename and free nodes. */
-static const char *path_of(const struct limefs_node *node, char *buf, size_t cap)
+static const char *build_path(const struct limefs_node *node, char *buf, size_t cap)
 {
     char *at = buf + cap - 1;
     *at = '\0';
@@ -45,7 +45,7 @@ const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node,
     if (node == fs->inodes.root)
         return fs->source;
     limefs_lock(&fs->lock);
-    const char *path = path_of(node, buf, cap);
+    const char *path = build_path(node, buf, cap);
     if (!path && cap > 0) { /* too long: the name alone */
         snprintf(buf, cap, "%s", node->name);
         path = buf;
@@ -57,36 +57,36 @@ const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node,
 /* ---- the files of nodes ---- */
 
 /* Where a node was at one moment under fs->lock. */
-struct place {
+struct location {
     char path[PATH_MAX], name[NAME_MAX + 1]; /* path of its directory, and name in it */
-    struct limefile_identity folder;
+    struct limefile_identity dir;
 };
 
-static int place_of(struct limefs *fs, const struct limefs_node *node, struct place *place)
+static int get_location(struct limefs *fs, const struct limefs_node *node, struct location *loc)
 {
     char buf[PATH_MAX];
     limefs_lock(&fs->lock);
     const struct limefs_node *parent = node->parent;
-    const char *path = path_of(parent, buf, sizeof buf);
+    const char *path = build_path(parent, buf, sizeof buf);
     bool fits = path && strlen(node->name) <= NAME_MAX;
     if (fits) {
-        strcpy(place->path, path);
-        strcpy(place->name, node->name);
-        place->folder = parent->stamp;
+        strcpy(loc->path, path);
+        strcpy(loc->name, node->name);
+        loc->dir = parent->stamp;
     }
     limefs_unlock(&fs->lock);
     return fits ? 0 : -ENAMETOOLONG;
 }
 
 /* Returns fd, or closes it and returns -errno if it is of another file (-ESTALE). */
-static int compared(int fd, const struct limefile_identity *wanted)
+static int check_identity(int fd, const struct limefile_identity *expected)
 {
     struct stat st;
     if (fd < 0)
         return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
     int err = fstat(fd, &st) == 0 ? 0 : -errno;
     struct limefile_identity stamp = limefile_identity_of(&st);
-    if (!err && !limefile_identity_same_file(&stamp, wanted))
+    if (!err && !limefile_identity_same_file(&stamp, expected))
         err = -ESTALE;
     if (!err)
         return fd;
@@ -94,72 +94,73 @@ static int compared(int fd, const struct limefile_identity *wanted)
     return err;
 }
 
-/* Opens a path with the daemon's own rights. `folder` and the result are O_PATH. */
-static int open_own(int folder, const char *path, int flags)
+/* Opens a path with the daemon's own rights. `dir` and the result are O_PATH. */
+static int open_as_daemon(int dir, const char *path, int flags)
 {
     int fd;
     if (strcmp(path, ".") == 0) {
-        fd = fcntl(folder, F_DUPFD_CLOEXEC, 0);
+        fd = fcntl(dir, F_DUPFD_CLOEXEC, 0);
         return fd < 0 ? -errno : fd;
     }
     limefs_own_begin();
-    fd = limefile_open_beneath(folder, path, O_PATH | flags);
+    fd = limefile_open_beneath(dir, path, O_PATH | flags);
     limefs_own_end();
     return fd;
 }
 
 /* Opens the node's own path, if it leads to the file that the kernel knows. */
-static int open_node(struct limefs *fs, const struct limefs_node *node, int flags)
+static int open_node_path(struct limefs *fs, const struct limefs_node *node, int flags)
 {
     char buf[PATH_MAX];
     limefs_lock(&fs->lock);
-    const char *path = fs->container ? fs->container : path_of(node, buf, sizeof buf);
+    const char *path = fs->container ? fs->container : build_path(node, buf, sizeof buf);
     struct limefile_identity stamp = node->stamp;
     limefs_unlock(&fs->lock);
     if (!path)
         return -ENAMETOOLONG;
-    return compared(open_own(fs->source_fd, path, flags), &stamp);
+    return check_identity(open_as_daemon(fs->source_fd, path, flags), &stamp);
 }
 
 int limefs_tree_hold(struct limefs *fs, struct limefs_node *node)
 {
-    int fd = open_node(fs, node, 0);
+    int fd = open_node_path(fs, node, 0);
     for (unsigned i = 0; fd == -ESTALE && limefs_node_turn(fs, node, i); i++)
-        fd = open_node(fs, node, 0);
+        fd = open_node_path(fs, node, 0);
     return fd;
 }
 
 int limefs_tree_folder(struct limefs *fs, const struct limefs_node *node)
 {
-    return open_node(fs, node, O_DIRECTORY);
+    return open_node_path(fs, node, O_DIRECTORY);
 }
 
 /* Opens the directory of the node's file, and gets the file's name in it. */
-static int open_parent(struct limefs *fs, const struct limefs_node *node, struct place *place)
+static int open_parent_dir(struct limefs *fs, const struct limefs_node *node,
+                           struct location *loc)
 {
-    int err = place_of(fs, node, place);
+    int err = get_location(fs, node, loc);
     if (err)
         return err;
-    return compared(open_own(fs->source_fd, place->path, O_DIRECTORY), &place->folder);
+    return check_identity(open_as_daemon(fs->source_fd, loc->path, O_DIRECTORY), &loc->dir);
 }
 
 int limefs_tree_parent(struct limefs *fs, const struct limefs_node *node)
 {
-    struct place place;
-    return fs->container ? open_own(fs->source_fd, ".", O_DIRECTORY)
-                         : open_parent(fs, node, &place);
+    struct location loc;
+    return fs->container ? open_as_daemon(fs->source_fd, ".", O_DIRECTORY)
+                         : open_parent_dir(fs, node, &loc);
 }
 
 int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
 {
-    struct place place;
+    struct location loc;
     if (node == fs->inodes.root)
-        return open_own(fs->source_fd, fs->container ? fs->container : ".", 0);
-    int folder = open_parent(fs, node, &place);
-    if (folder < 0)
-        return folder;
-    int fd = open_own(folder, place.name, 0);
-    close(folder);
+        return open_as_daemon(fs->source_fd, fs->container ? fs->container : ".", 0);
+    int dir = open_parent_dir(fs, node, &loc);
+    if (dir < 0)
+        return dir;
+    int fd = open_as_daemon(dir, loc.name, 0);
+    close(dir);
     return fd;
 }
 
@@ -175,10 +176,10 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 /* ---- names ---- */
 
-static_assert((int)LIMEFS_TREE_SNIFFED == (int)LIMEFILE_HEADER_BYTES, "a header is sniffed");
+static_assert((int)LIMEFS_TREE_SNIFFED == (int)LIMEFILE_HEADER_BYTES, "bytes of a header");
 
 /* Returns 1 if the file has another format and can be shown as a container, 0, or -errno. */
-static int is_in_guise(int fd, const unsigned char *raw, size_t n)
+static int has_adapter(int fd, const unsigned char *raw, size_t n)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -198,9 +199,9 @@ static bool may_open_later(int err)
 /* A container begins with a valid header. A file that cannot be read is not a container, unless
  * a later try may succeed. This does not depend on the caller, so the daemon reads with its own
  * rights; the caller learns nothing else of what is read. Returns 0, 1, or an error that may
- * pass. seen: the time before found->st. Sets found->sure. */
-static int begins_like_container(bool formats, int file, const struct timespec *seen,
-                                 struct limefs_found *found)
+ * pass. seen: the time before found->st. Sets found->is_certain. */
+static int detect_container(bool formats, int file, const struct timespec *seen,
+                            struct limefs_found *found)
 {
     struct limefile_identity stamp = limefile_identity_of(&found->st);
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -214,17 +215,18 @@ static int begins_like_container(bool formats, int file, const struct timespec *
     limefile_fd_init(&source, fd);
     bool being_written = limefile_is_being_written(fd, &stamp.ctime);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
-    int is = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
-    if (!is && got > 0 && formats)
-        is = is_in_guise(fd, raw, (size_t)got);
+    int match = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
+    if (!match && got > 0 && formats)
+        match = has_adapter(fd, raw, (size_t)got);
     close(fd);
-    found->sure = got >= 0 && is >= 0 && limefs_is_settled(&stamp, seen, being_written);
-    return is > 0;
+    found->is_certain =
+        got >= 0 && match >= 0 && limefs_is_settled(&stamp, seen, being_written);
+    return match > 0;
 }
 
 /* Returns true if the attributes, or what is known, give the kind; false: it must be read. */
-static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *name,
-                     struct limefs_found *found)
+static bool kind_is_known(struct limefs *fs, struct limefs_node *parent, const char *name,
+                          struct limefs_found *found)
 {
     const struct stat *st = &found->st;
     found->kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
@@ -234,39 +236,38 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
 
 /* The name may lead to another file by now, so attributes and contents are of one descriptor. A
  * process may write to it at once or soon, so attributes and time are taken before reading. */
-int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_found *found)
+int limefs_tree_sniff(bool formats, int dir, const char *name, struct limefs_found *found)
 {
     struct timespec seen;
     struct stat *st = &found->st;
     clock_gettime(CLOCK_REALTIME, &seen);
-    int fd = limefile_open_beneath(folder, name, O_PATH);
+    int fd = limefile_open_beneath(dir, name, O_PATH);
     if (fd < 0)
         return fd;
-    found->sure = false;
-    int err = fstat(fd, st) == 0 ? 0 : -errno;
-    int begins = 0;
+    found->is_certain = false;
+    int err = fstat(fd, st) == 0 ? 0 : -errno, detected = 0;
     if (!err && S_ISREG(st->st_mode))
-        begins = begins_like_container(formats, fd, &seen, found);
-    found->kind = begins > 0             ? LIMEFS_CONTAINER
+        detected = detect_container(formats, fd, &seen, found);
+    found->kind = detected > 0           ? LIMEFS_CONTAINER
                   : S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY
                                          : LIMEFS_OTHER;
     close(fd);
-    return begins < 0 ? begins : err;
+    return detected < 0 ? detected : err;
 }
 
 int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *name,
                      struct limefs_found *found)
 {
     struct timespec seen;
-    int folder = limefs_tree_folder(fs, parent);
-    if (folder < 0)
-        return folder;
+    int dir = limefs_tree_folder(fs, parent);
+    if (dir < 0)
+        return dir;
     clock_gettime(CLOCK_REALTIME, &seen);
-    int err = fstatat(folder, name, &found->st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+    int err = fstatat(dir, name, &found->st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
     struct limefile_identity stamp = limefile_identity_of(&found->st);
-    found->sure = !err && S_ISLNK(stamp.mode) && limefs_is_settled(&stamp, &seen, false);
-    if (!err && !is_plain(fs, parent, name, found))
-        err = limefs_tree_sniff(fs->options.formats, folder, name, found);
-    close(folder);
+    found->is_certain = !err && S_ISLNK(stamp.mode) && limefs_is_settled(&stamp, &seen, false);
+    if (!err && !kind_is_known(fs, parent, name, found))
+        err = limefs_tree_sniff(fs->options.formats, dir, name, found);
+    close(dir);
     return err;
 }

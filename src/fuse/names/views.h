@@ -4,11 +4,11 @@
 
 #include "view.h"
 
-/* Opens and indexes the file behind a descriptor, with the daemon's own rights as all readers
- * will share it. want: the identity that it must have, or NULL; *st: its attributes. Returns 0,
- * -errno (-ESTALE: not `want`) or LIMEFILE_E_...; limefs_view_close() closes *out. */
-int limefs_view_open(int file, const struct limefile_identity *want, struct limefs_opened *out,
-                     struct stat *st);
+/* Opens and indexes the file behind a descriptor, with the daemon's own rights, as all readers
+ * will share it. limefs_view_close() closes *out. expected: the file's required identity, or
+ * NULL; *st: its attributes. Returns 0, -errno (-ESTALE: another file) or LIMEFILE_E_... */
+int limefs_view_open(int file, const struct limefile_identity *expected,
+                     struct limefs_opened *out, struct stat *st);
 void limefs_view_close(const struct limefs_opened *);
 
 /* Stores a check of the file. st: its attributes, or NULL if they could not be read; another

@@ -62,8 +62,8 @@ enum {
 struct limefs_opened {
     int fd;
     struct limefile_index *index;
-    struct limefile_gauge_guise *guise; /* adapter of a file in another format, or NULL */
-    bool moving;                        /* a process may be changing it without new times */
+    struct limefile_gauge_guise *adapter; /* of a file in another format, or NULL */
+    bool being_written;                   /* a process may be changing it without new times */
 };
 
 /* The nodes and snapshots that the kernel knows, by number and by name. Guarded by fs->lock. */
@@ -81,9 +81,9 @@ struct limefs_inodes {
 /* Snapshots of open containers, most recently used first. Guarded by fs->lock. */
 struct limefs_snapshots {
     struct limefs_view *newest, *oldest;
-    unsigned views_open;
-    struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* to close without fs->lock */
-    unsigned leaving_count;
+    unsigned open_count;
+    struct limefs_opened closing[LIMEFS_LEAVING_MAX]; /* to close without fs->lock */
+    unsigned closing_count;
     uint64_t index_memory;
     const struct limefs_view_watch *watches[LIMEFS_WATCHES_MAX];
     unsigned watch_count;
@@ -106,8 +106,8 @@ struct limefs {
     const char *container;  /* its name in that directory, within `source`; NULL: a tree */
     const char *mountpoint; /* absolute; NULL: unknown, as /dev/fuse was opened for us */
     bool foreground;
-    bool switches; /* requests run with their callers' rights (caller.h) */
-    bool refuses;  /* other users' changes are refused, as we cannot take on their rights */
+    bool switches_creds; /* requests run with their callers' rights (caller.h) */
+    bool denies_changes; /* by other users, as the daemon cannot switch to their rights */
     struct fuse_session *session;   /* NULL: not mounted yet */
     unsigned threads;               /* most threads that serve requests */
     struct limefs_job *job;         /* job.h; NULL: the mount has no job */
@@ -118,11 +118,11 @@ struct limefs {
     struct limefs_lock lock;
     struct limefs_inodes inodes;
     struct limefs_snapshots snapshots;
-    struct limefs_faces *faces;         /* faces.h */
+    struct limefs_faces *exports;       /* faces.h */
     struct limefs_handle *files, *dirs; /* file.c, dir.c */
 
     double looked;         /* when names of a listed directory were last looked up */
-    bool following;        /* a thread is sending a notification (follow.c) */
+    bool is_notifying;     /* a thread is sending a notification (follow.c) */
     atomic_uint waiting;   /* threads that wait for a verdict (verify.h) */
     atomic_bool reads_far; /* the kernel reads ahead LIMEFILE_DIRECT_MIN bytes or more */
     struct limefs_stats stats;
@@ -138,7 +138,7 @@ static inline bool limefs_is_settled(const struct limefile_identity *seen,
 
 /* An open file or directory. The mount closes all that are still in its lists when it ends. */
 struct limefs_handle {
-    struct limefs_handle *next, **at;
+    struct limefs_handle *next, **link;
 };
 
 /* Insert into and remove from fs->files or fs->dirs; both take fs->lock. */
@@ -151,9 +151,9 @@ void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 void limefs_log_open(bool foreground);
 
 /* Between these two calls, stderr of programs that libfuse runs is held back; the second call
- * prints it without control characters but those in `spared`. Only with one thread. */
+ * prints it without control characters but those in `allowed`. Only with one thread. */
 void limefs_log_catch(void);
-void limefs_log_release(const char *spared);
+void limefs_log_release(const char *allowed);
 
 /* Appends libfuse's messages to the string `text`, which has room for `bytes`, instead of
  * printing them; text NULL: prints them again. Only while the process has one thread. */

@@ -117,7 +117,7 @@ static inline void limefs_leave(struct limefs_rwlock *lock)
 
 /* Like pthread_create(3), but returns 0 or -errno. The thread gets no signals, because signals
  * end the main loop. It begins with the rights of the thread that starts it (caller.h). */
-int limefs_thread_start(pthread_t *, const pthread_attr_t *, void *(*run)(void *),
+int limefs_thread_start(pthread_t *, const pthread_attr_t *, void *(*function)(void *),
                         void *context);
 
 /* Seconds of the monotonic clock; and their conversion for limefs_wait_until(). */

@@ -52,8 +52,8 @@ int limefs_face_attr(struct limefs *, struct limefs_face *, uint64_t ordinal, st
 
 /* ---- use ---- */
 
-/* While an export is in use, its files are open and its view is pinned. -ESTALE: the record has
- * changed. */
+/* While an export is in use, its files are open and its snapshot is pinned. -ESTALE: the record
+ * has changed. */
 int limefs_face_use(struct limefs *, struct limefs_face *);
 void limefs_face_leave(struct limefs *, struct limefs_face *);
 
@@ -70,7 +70,7 @@ int limefs_face_prepare(struct limefs *, struct limefs_face *, atomic_bool *stop
 /* True if the export has the record's sites in an order that jumps back and forth. */
 bool limefs_face_jumps(const struct limefs_face *);
 
-/* For an export in use: its files, its view and the ordinal of its record. */
+/* For an export in use: its files, its snapshot and the ordinal of its record. */
 const struct limefile_face *limefs_face_files(const struct limefs_face *);
 struct limefs_view *limefs_face_view(const struct limefs_face *);
 uint64_t limefs_face_record(const struct limefs_face *);
@@ -94,8 +94,8 @@ int limefs_face_check(struct limefs *, const struct limefs_face *);
 /* Called before and after this mount changes bytes or length of a record: ends its exports. The
  * caller owns the struct, which must stay where it is in between. */
 struct limefs_face_change {
-    struct limefs_face_change *next, **at;
-    const struct limefs_view *view;
+    struct limefs_face_change *next, **link;
+    const struct limefs_view *snap;
     uint64_t ordinal;
 };
 void limefs_face_change(struct limefs *, struct limefs_view *, uint64_t ordinal,
@@ -104,13 +104,13 @@ void limefs_face_changed(struct limefs *, struct limefs_view *, struct limefs_fa
 
 /* ---- listings (-o faces) ---- */
 
-/* Gets the fields of a pinned view, which the caller releases. The first call reads them from
- * the container's metadata, which may take long. */
+/* Gets the fields of a pinned snapshot, which the caller releases. The first call reads them
+ * from the container's metadata, which may take long. */
 int limefs_fields_of(struct limefs *, struct limefs_view *, struct limefs_fields **);
 void limefs_fields_release(struct limefs_fields *); /* or NULL */
 
-/* Gets the first name from number *i on among all exports of all records of the view, and sets
- * *i to the number to go on from. False: there are no more. */
+/* Gets the first name from number *i on among all exports of all records of the snapshot, and
+ * sets *i to the number to go on from. False: there are no more. */
 bool limefs_face_listed(struct limefs *, struct limefs_view *, const struct limefs_fields *,
                         uint64_t *i, char name[LIMEFILE_NAME_MAX + 1], struct stat *);
 

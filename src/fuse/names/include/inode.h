@@ -35,7 +35,7 @@ struct limefs_found {
     enum limefs_kind kind;
     /* The kind is certain while the file has these attributes: it was read more than a clock
      * tick after its last change, while no process wrote to it. */
-    bool sure;
+    bool is_certain;
 };
 
 struct limefs_name {
@@ -46,19 +46,19 @@ struct limefs_name {
 
 /* Times of a plain file when its node was made, or after this mount's last change (told.h). */
 struct limefs_known {
-    double since; /* when the node was made */
+    double created; /* when the node was made */
     struct timespec mtime, ctime;
-    unsigned changes, noted; /* changes by this mount; how many of them are noted here */
-    unsigned changing;       /* changes in progress */
-    struct timespec kernels; /* mtime that the kernel set, if it was the time then; or 0 */
-    bool written;            /* data was written since then */
+    unsigned changes, noted_changes; /* by this mount; how many of them are noted here */
+    unsigned pending_changes;
+    struct timespec kernel_mtime; /* that the kernel set, if it was the time then; or 0 */
+    bool has_new_data;            /* data was written since then */
 };
 
 /* A file that is not a container. */
 struct limefs_plain {
     struct limefile_identity cached; /* of the data in the kernel's page cache */
     bool cached_is_ours;             /* the data were written through this mount */
-    off_t told_bytes;                /* the size that the kernel knows */
+    off_t kernel_size;               /* the size that the kernel knows */
     struct limefs_known known;
     enum limefs_bytes bytes; /* compared with what the kernel knows */
     unsigned writers;        /* files open for writing */
@@ -70,10 +70,10 @@ struct limefs_plain {
 };
 
 struct limefs_container_node {
-    bool fresh;                    /* made by mkdir: a container even while it is empty */
-    struct limefile_identity made; /* the file that mkdir made, or its replacement */
-    struct limefs_view *view;      /* the newest snapshot; not a reference */
-    struct limefile_identity told; /* file whose fault was logged; guarded by `work` */
+    bool fresh; /* made by mkdir: a container even while it is empty */
+    struct limefile_identity mkdir_identity; /* the file that mkdir made, or its replacement */
+    struct limefs_view *view;                /* the newest snapshot; not a reference */
+    struct limefile_identity reported_fault; /* the file with the fault; guarded by `work` */
 };
 
 struct limefs_directory_node {
@@ -91,13 +91,13 @@ struct limefs_node {
     struct limefs_name *names;  /* current and former ones */
     uint64_t lookups;
     unsigned references; /* children and snapshots */
-    bool hashed;         /* it is found by parent and name */
+    bool in_name_table;  /* it is found by parent and name */
     struct limefs_node *next;
-    bool filed; /* LIMEFS_OTHER: it is found by device and inode number */
+    bool in_file_table; /* LIMEFS_OTHER: it is found by device and inode number */
     struct limefs_node *next_file;
 
     struct limefile_identity stamp; /* of the file, as last reported to the kernel */
-    bool sure;                      /* a file with this stamp is of this kind */
+    bool is_certain;                /* a file with this stamp is of this kind */
 
     /* One for each kind; the others are zero. */
     struct limefs_plain plain;
@@ -119,7 +119,7 @@ enum limefs_slot_use {
 struct limefs_slot {
     enum limefs_slot_use use;
     uint32_t next_free;
-    void *what; /* struct limefs_node, limefs_view or limefs_face */
+    void *object; /* struct limefs_node, limefs_view or limefs_face */
 };
 
 int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct stat *root);
@@ -149,13 +149,13 @@ ino_t limefs_shown_inode(const struct limefs *, uint64_t dev, uint64_t ino);
 ino_t limefs_shown_record(const struct limefs *, const struct stat *container,
                           uint64_t ordinal);
 
-/* The same for a file of a record's export, distinct from those of records, too. `face`: a
+/* The same for a file of a record's export, distinct from those of records, too. `export`: a
  * number for each name that the export can have; entry: the number of the file in it. */
 ino_t limefs_shown_face(const struct limefs *, const struct stat *container, uint64_t ordinal,
-                        unsigned face, uint64_t entry);
+                        unsigned export, uint64_t entry);
 
 /* The caller holds fs->lock. limefs_slot_take() returns 0 or -ENOMEM. */
-int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *what, uint32_t *slot);
+int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *object, uint32_t *slot);
 void limefs_slot_give(struct limefs *, uint32_t slot);
 void limefs_node_hold(struct limefs_node *);
 void limefs_node_drop(struct limefs *, struct limefs_node *);

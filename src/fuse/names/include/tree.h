@@ -40,9 +40,9 @@ enum {
     LIMEFS_TREE_SNIFFED = 144, /* bytes to read; a shorter file is not a container */
 };
 
-/* Gets the same for the entry `name` of the open directory `folder`, and neither uses nor
- * changes what the mount knows of it. `formats`: as in struct limefs_options. */
-int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_found *);
+/* Gets the same for the entry `name` of the open directory `dir`, and neither uses nor changes
+ * what the mount knows of it. `formats`: as in struct limefs_options. */
+int limefs_tree_sniff(bool formats, int dir, const char *name, struct limefs_found *);
 
 /* Returns the path below the source, for messages: "stream2/conf.0100". */
 const char *limefs_tree_label(struct limefs *, const struct limefs_node *, char *buf,

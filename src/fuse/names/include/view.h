@@ -22,7 +22,7 @@
 struct limefs_anew {
     struct limefs_anew *next;
     uint64_t ordinal, generation;
-    unsigned times; /* how often it was replaced */
+    unsigned count; /* how often it was replaced */
 };
 
 /* The mtimes of records that the kernel has received, in a mount that is written to. */
@@ -55,19 +55,19 @@ struct limefs_view {
     struct limefile_identity stamp;
     /* A file with this identity has the headers of the index; 0: not certain yet, as the ctime
      * was young then, too. */
-    struct limefile_identity settled;
+    struct limefile_identity confirmed;
     enum limefs_view_state state;
-    struct limefs_mtimes mtimes;
-    uint64_t lookups; /* by the kernel, of all records together */
-    uint64_t asked;   /* lookups of records by name so far */
-    unsigned pins;    /* open files and operations; they keep it from being evicted */
+    struct limefs_mtimes reported_mtimes;
+    uint64_t lookups;      /* by the kernel, of all records together */
+    uint64_t name_lookups; /* lookups of records by name so far */
+    unsigned pins;         /* open files and operations; they keep it from being evicted */
     struct limefs_view *newer, *older; /* in the list of open snapshots */
-    uint64_t moves; /* odd: the name leads to this file or to its replacement */
-    bool rewritten; /* this mount has replaced its file */
-    bool lost;      /* ranks on other hosts wrote, and ended before they synced */
+    uint64_t file_seq;   /* odd: the name leads to this file or to its replacement */
+    bool rewritten;      /* this mount has replaced its file */
+    bool has_sync_error; /* ranks on other hosts wrote, and ended before they synced */
     struct limefs_writer *_Atomic writer; /* NULL until it is written to; freed with it */
     struct limefs_job_view *_Atomic job;  /* the job's part of the writer; set before it */
-    struct limefs_anew *anew;
+    struct limefs_anew *replaced;
     uint64_t changes;                     /* how often changed() of the watches was called */
     struct limefs_proofs *_Atomic proofs; /* verify.h; NULL if not requested, or not valid */
     struct limefs_fields *fields;         /* faces.h; NULL if not requested, or not valid */
@@ -157,7 +157,7 @@ bool limefs_view_is_unchanged(struct limefs *, const struct limefs_view *);
 /* Called with fs->lock held; NULL: not needed. */
 struct limefs_view_watch {
     void (*changed)(struct limefs_view *); /* its contents have changed, or are about to */
-    void (*asleep)(struct limefs_view *);  /* it was evicted: free what takes memory */
+    void (*evicted)(struct limefs_view *); /* it was evicted: free what takes memory */
     void (*freed)(struct limefs_view *);
 };
 
@@ -195,7 +195,7 @@ bool limefs_view_told_mtime(struct limefs *, const struct limefs_view *,
 void limefs_view_touched(struct limefs *, struct limefs_view *);
 
 /* From now on (or no longer) this mount replaces the file: its name may lead to the new one. */
-void limefs_view_set_moving(struct limefs *, struct limefs_view *, bool moving);
+void limefs_view_set_moving(struct limefs *, struct limefs_view *, bool replacing);
 
 /* Switches to the file that has replaced the container and is open as fd, which stays the
  * caller's. Returns 0 or -errno. */
