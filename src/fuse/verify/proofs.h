@@ -20,12 +20,13 @@ struct limefs_proof {
     struct limefile_field field; /* its record.type points to `type` */
     char type[LIMEFS_PROOF_TYPE_BYTES];
     enum limefile_verdict verdict; /* GOOD, BAD or UNVERIFIED */
-    const char *why;               /* why the metadata decide the verdict; NULL: the data do */
-    bool by_header;                /* compared with the header of a file in another format */
+    const char *reason;            /* why the metadata decide the verdict; NULL: the data do */
+    bool uses_header;              /* compared with the header of a file in another format */
     struct limefile_checksum sum;  /* of BAD data; not set if by_header */
     int error;                     /* why the last verification could not read the data, or 0 */
-    _Atomic uint64_t done;         /* bytes read by a verification that is under way */
-    unsigned serving, waiting;     /* reads under way; those of them that wait at the end */
+    _Atomic uint64_t bytes_read;   /* bytes read by a verification that is under way */
+    unsigned active_reads,
+        waiting_reads; /* reads under way; those of them that wait at the end */
 
     /* Sums of the bytes served, one for each way to read the field; none before a read. */
     unsigned tallies;
@@ -34,14 +35,14 @@ struct limefs_proof {
 
 /* The proofs for one state of a container. `holders` counts references. */
 struct limefs_proofs {
-    atomic_uint holders;
+    atomic_uint refs;
     struct limefs_lock lock; /* acquired after fs->lock, if a thread needs both */
     pthread_cond_t changed;  /* a verdict was set, a read ended, or `dropped` was set */
-    bool dropped;            /* the container has changed */
+    bool is_stale;           /* the container has changed */
     bool too_many;           /* more records have a checksum than LIMEFS_PROOFS_MAX */
     char difference[LIMEFILE_GAUGE_DIFFERENCE_MAX]; /* by_header and BAD: from the header */
     size_t count;
-    struct limefs_proof proof[]; /* sorted by ordinal */
+    struct limefs_proof check[]; /* sorted by ordinal */
 };
 
 /* Gets the proof of a record of a pinned view, and the proofs that contain it, which the caller

@@ -61,9 +61,9 @@ int limefs_verify_cksum(struct limefs *, struct limefs_view *, uint64_t ordinal,
 
 /* A record that is open for reading. */
 struct limefs_verify_reader {
-    struct limefs_view *view;
-    struct limefs_proofs *proofs; /* NULL: the bytes served are not summed */
-    struct limefs_proof *proof;
+    struct limefs_view *snap;
+    struct limefs_proofs *checks; /* NULL: the bytes served are not summed */
+    struct limefs_proof *check;
 };
 
 /* Called when a record was opened for reading, and when it is closed. */
