@@ -12,14 +12,14 @@ enum {
     STRIDE = BLOCK_BYTES + LIMEFILE_DIRECT_ALIGN, /* direct reads end at whole pages */
     MEMORY = BLOCKS * STRIDE,
     REQUEST_MIN = 64 << 10,   /* bytes of the smallest request that is answered from blocks */
-    SEQUENCE_MIN = 256 << 10, /* bytes that must be read in sequence before blocks are read */
+    RUN_MIN = 256 << 10, /* bytes that must be read in sequence before blocks are read */
     IDLE_SECONDS = 8,         /* until the memory of unused blocks is freed */
 };
 
 struct limefs_ahead {
     struct limefs *fs;
     pthread_t threads[THREADS];
-    unsigned thread_count;
+    unsigned started;
     struct limefs_lock lock;     /* guards the fields below */
     pthread_cond_t block_queued; /* a block was queued, or the threads must end */
     pthread_cond_t block_loaded; /* a block was read */
@@ -240,16 +240,16 @@ void limefs_ahead_begin(struct limefs *fs)
         return;
     ahead->fs = fs;
     limefs_forward_init(&ahead->forward, BLOCKS * (uint64_t)BLOCK_BYTES, BLOCK_BYTES,
-                        SEQUENCE_MIN);
+                        RUN_MIN);
     limefs_lock_init(&ahead->lock, LIMEFS_LOCK_AHEAD);
     limefs_condition_init(&ahead->block_queued);
     limefs_condition_init(&ahead->block_loaded);
-    while (ahead->thread_count < THREADS &&
-           limefs_thread_start(&ahead->threads[ahead->thread_count], NULL, load_blocks,
+    while (ahead->started < THREADS &&
+           limefs_thread_start(&ahead->threads[ahead->started], NULL, load_blocks,
                                ahead) == 0)
-        ahead->thread_count++;
+        ahead->started++;
     fs->ahead = ahead;
-    if (ahead->thread_count == 0)
+    if (ahead->started == 0)
         limefs_ahead_end(fs);
 }
 
@@ -263,7 +263,7 @@ void limefs_ahead_end(struct limefs *fs)
     ahead->stopping = true;
     pthread_cond_broadcast(&ahead->block_queued);
     limefs_unlock(&ahead->lock);
-    for (unsigned i = 0; i < ahead->thread_count; i++)
+    for (unsigned i = 0; i < ahead->started; i++)
         pthread_join(ahead->threads[i], NULL);
     if (ahead->memory)
         munmap(ahead->memory, MEMORY);

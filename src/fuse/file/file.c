@@ -135,7 +135,7 @@ static int open_plain_fd(int file, int flags)
 }
 
 /* Truncates the file for O_TRUNC. The caller must have permission to write to it. */
-static int truncate_plain(struct limefs *fs, struct limefs_node *node, int file, int fd,
+static int truncate_fd(struct limefs *fs, struct limefs_node *node, int file, int fd,
                           int flags)
 {
     int write_fd =
@@ -161,7 +161,7 @@ static int open_node_fd(struct limefs *fs, struct limefs_node *node, int flags, 
          limefs_append_may_open(fs, node, flags, &st->st_mtim)))
         fd = open_plain_fd(file, flags);
     if (fd >= 0 && flags & O_TRUNC)
-        err = truncate_plain(fs, node, file, fd, flags);
+        err = truncate_fd(fs, node, file, fd, flags);
     if (fd >= 0 && !err && fstat(fd, st) != 0)
         err = -errno;
     close(file);
@@ -183,17 +183,17 @@ static void mark_writer(struct limefs_file *file, int flags,
  * changed with the same times. The kernel knows what was written through this mount; so such a
  * change is valid, unless times are whole seconds. Called with fs->lock held. */
 static bool has_valid_pages(struct limefs_node *node, const struct limefile_identity *stamp,
-                            bool is_being_written)
+                            bool is_written)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     bool same = limefile_identity_equal(stamp, &node->plain.cached);
     node->plain.cached_is_ours =
         node->plain.cached_is_ours && same && stamp->ctime.tv_nsec != 0;
-    bool is_settled =
-        node->plain.cached_is_ours || limefs_is_settled(stamp, &now, is_being_written);
-    node->plain.cached = is_settled ? *stamp : (struct limefile_identity){0};
-    return same && is_settled;
+    bool is_valid =
+        node->plain.cached_is_ours || limefs_is_settled(stamp, &now, is_written);
+    node->plain.cached = is_valid ? *stamp : (struct limefile_identity){0};
+    return same && is_valid;
 }
 
 static int open_plain(struct limefs *fs, struct limefs_node *node, int flags,
@@ -205,9 +205,9 @@ static int open_plain(struct limefs *fs, struct limefs_node *node, int flags,
         return file->fd;
     struct limefile_identity stamp = limefile_identity_of(&st);
     bool read_only = (flags & O_ACCMODE) == O_RDONLY;
-    bool is_being_written = read_only && limefile_is_being_written(file->fd, &stamp.ctime);
+    bool is_written = read_only && limefile_is_being_written(file->fd, &stamp.ctime);
     limefs_lock(&fs->lock);
-    *keep_cache = has_valid_pages(node, &stamp, is_being_written);
+    *keep_cache = has_valid_pages(node, &stamp, is_written);
     file->node = node; /* the kernel holds a lookup of it as long as the file is open */
     node->plain.opened = true;
     if (!read_only)

@@ -33,8 +33,8 @@ static bool sample_matches(const struct limefs_file *file)
 {
     char now[sizeof file->sample.bytes];
     struct limefile_fd fd;
-    struct limefile_source *record_source = limefs_view_source(file->snap, &fd);
-    ssize_t got = limefile_read_full(record_source, now, file->sample.n, file->sample.at);
+    struct limefile_source *source = limefs_view_source(file->snap, &fd);
+    ssize_t got = limefile_read_full(source, now, file->sample.n, file->sample.at);
     return got == (ssize_t)file->sample.n &&
            memcmp(now, file->sample.bytes, file->sample.n) == 0;
 }
@@ -207,7 +207,7 @@ static ssize_t read_writable_record(struct limefs *fs, struct limefs_file *file,
     return got;
 }
 
-static void log_read_error(struct limefs *fs, const struct limefs_file *file, uint64_t offset,
+static void report_read_error(struct limefs *fs, const struct limefs_file *file, uint64_t offset,
                            int err)
 {
     char label[PATH_MAX];
@@ -237,7 +237,7 @@ static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char
         got = read_writable_record(fs, file, buf, n, offset, result);
     }
     if (got < 0)
-        log_read_error(fs, file, offset, (int)got);
+        report_read_error(fs, file, offset, (int)got);
     int err = limefs_verify_leave(fs, &file->reader, offset, result->iov, result->count);
     return got >= 0 && err ? err : got;
 }
@@ -260,25 +260,25 @@ static size_t min_size(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-static int refill_source(struct record_source *record_source, size_t n, uint64_t offset)
+static int refill_source(struct record_source *source, size_t n, uint64_t offset)
 {
-    size_t want = n < record_source->ahead ? record_source->ahead : n;
+    size_t want = n < source->ahead ? source->ahead : n;
     char *own = limefs_second_buffer(want + 2 * LIMEFILE_DIRECT_ALIGN);
-    limefs_answer_release(record_source->fs, &record_source->result);
-    record_source->n = 0;
+    limefs_answer_release(source->fs, &source->result);
+    source->n = 0;
     if (!own)
         return -ENOMEM;
-    ssize_t got = read_any_record(record_source->fs, record_source->file, own, want, offset,
-                                  &record_source->result);
+    ssize_t got = read_any_record(source->fs, source->file, own, want, offset,
+                                  &source->result);
     if (got < 0)
         return (int)got;
-    record_source->at = offset;
-    record_source->n = (size_t)got;
+    source->at = offset;
+    source->n = (size_t)got;
     return 0;
 }
 
 /* Copies bytes [from, from + n) of an answer. */
-static void copy_result_part(const struct limefs_answer *result, size_t from, size_t n,
+static void copy_part_of(const struct limefs_answer *result, size_t from, size_t n,
                              char *to)
 {
     for (int i = 0; i < result->count && n > 0; i++) {
@@ -306,19 +306,19 @@ static const char *find_contiguous(const struct limefs_answer *result, size_t fr
 static ssize_t get_source_bytes(void *context, void *buf, size_t n, uint64_t offset,
                                 const void **data)
 {
-    struct record_source *record_source = context;
-    bool is_buffered = offset >= record_source->at &&
-                       offset - record_source->at <= record_source->n &&
-                       n <= record_source->n - (offset - record_source->at);
-    int err = is_buffered ? 0 : refill_source(record_source, n, offset);
+    struct record_source *source = context;
+    bool is_buffered = offset >= source->at &&
+                       offset - source->at <= source->n &&
+                       n <= source->n - (offset - source->at);
+    int err = is_buffered ? 0 : refill_source(source, n, offset);
     if (err)
         return err;
-    size_t from = (size_t)(offset - record_source->at);
-    if (n > record_source->n - from)
-        n = record_source->n - from; /* the end of the record */
-    *data = find_contiguous(&record_source->result, from, n);
+    size_t from = (size_t)(offset - source->at);
+    if (n > source->n - from)
+        n = source->n - from; /* the end of the record */
+    *data = find_contiguous(&source->result, from, n);
     if (!*data) {
-        copy_result_part(&record_source->result, from, n, buf);
+        copy_part_of(&source->result, from, n, buf);
         *data = buf;
     }
     return (ssize_t)n;
@@ -330,12 +330,12 @@ static ssize_t read_computed(struct limefs *fs, struct limefs_file *file, char *
     struct limefile_face_entry entry;
     limefile_face_entry(limefs_face_files(file->export), file->number, &entry);
     double ratio = (double)file->record.bytes / (double)entry.bytes;
-    struct record_source record_source = {.fs = fs, .file = file};
+    struct record_source source = {.fs = fs, .file = file};
     if (!limefs_face_jumps(file->export)) /* openQCD's order jumps back and forth */
-        record_source.ahead = (size_t)((double)n * ratio) + 1;
+        source.ahead = (size_t)((double)n * ratio) + 1;
     ssize_t got = limefile_face_read_lent(limefs_face_files(file->export), file->number, buf, n,
-                                          offset, get_source_bytes, &record_source);
-    limefs_answer_release(fs, &record_source.result);
+                                          offset, get_source_bytes, &source);
+    limefs_answer_release(fs, &source.result);
     if (got > 0)
         set_result(result, buf, (size_t)got);
     return got;
@@ -361,34 +361,34 @@ static size_t add_own_bytes(const struct limefile_face *export, uint64_t number,
 
 /* Returns how many of the n bytes are in `parts`: fewer if the file ends or has more parts. */
 static size_t find_export_parts(const struct limefs_file *file, size_t n, uint64_t offset,
-                                struct export_parts *export_parts)
+                                struct export_parts *parts)
 {
     const struct limefile_face *export = limefs_face_files(file->export);
     struct limefile_face_piece piece;
-    *export_parts = (struct export_parts){0};
-    size_t used = add_own_bytes(export, file->number, offset, n, &export_parts->before);
+    *parts = (struct export_parts){0};
+    size_t used = add_own_bytes(export, file->number, offset, n, &parts->before);
     if (used < n) {
         limefile_face_piece(export, file->number, offset + used, &piece);
         if (piece.what == LIMEFILE_FACE_STORED) {
-            export_parts->stored = min_size(piece.bytes, n - used);
-            export_parts->at = piece.at;
-            used += export_parts->stored;
+            parts->stored = min_size(piece.bytes, n - used);
+            parts->at = piece.at;
+            used += parts->stored;
         }
     }
-    if (used < n && export_parts->stored)
+    if (used < n && parts->stored)
         used +=
-            add_own_bytes(export, file->number, offset + used, n - used, &export_parts->after);
+            add_own_bytes(export, file->number, offset + used, n - used, &parts->after);
     return used;
 }
 
 /* Copies own bytes to a buffer of the thread: the answer may outlive the export. */
-static int copy_own_bytes(struct export_parts *export_parts)
+static int copy_own_bytes(struct export_parts *parts)
 {
     char *own =
-        limefs_second_buffer(export_parts->before.iov_len + export_parts->after.iov_len + 1);
+        limefs_second_buffer(parts->before.iov_len + parts->after.iov_len + 1);
     if (!own)
         return -ENOMEM;
-    struct iovec *const both[] = {&export_parts->before, &export_parts->after};
+    struct iovec *const both[] = {&parts->before, &parts->after};
     for (int i = 0; i < 2; own += both[i++]->iov_len)
         if (both[i]->iov_len) {
             memcpy(own, both[i]->iov_base, both[i]->iov_len);
@@ -398,48 +398,48 @@ static int copy_own_bytes(struct export_parts *export_parts)
 }
 
 /* Adds the own bytes before and after those that were read from the record. */
-static void add_surrounding_bytes(struct limefs_answer *result,
-                                  const struct export_parts *export_parts)
+static void add_own_parts(struct limefs_answer *result,
+                                  const struct export_parts *parts)
 {
     struct iovec iov[LIMEFS_ANSWER_PARTS];
     int count = 0;
-    if (export_parts->before.iov_len)
-        iov[count++] = export_parts->before;
+    if (parts->before.iov_len)
+        iov[count++] = parts->before;
     for (int i = 0; i < result->count; i++)
         iov[count++] = result->iov[i];
-    if (export_parts->after.iov_len)
-        iov[count++] = export_parts->after;
+    if (parts->after.iov_len)
+        iov[count++] = parts->after;
     memcpy(result->iov, iov, (size_t)count * sizeof *iov);
     result->count = count;
 }
 
 static ssize_t read_export_parts(struct limefs *fs, struct limefs_file *file, char *buf,
-                                 struct export_parts *export_parts,
+                                 struct export_parts *parts,
                                  struct limefs_answer *result)
 {
-    int err = export_parts->before.iov_len + export_parts->after.iov_len
-                  ? copy_own_bytes(export_parts)
+    int err = parts->before.iov_len + parts->after.iov_len
+                  ? copy_own_bytes(parts)
                   : 0;
     if (err)
         return err;
-    if (export_parts->stored) {
+    if (parts->stored) {
         ssize_t got =
-            read_any_record(fs, file, buf, export_parts->stored, export_parts->at, result);
+            read_any_record(fs, file, buf, parts->stored, parts->at, result);
         if (got < 0)
             return got;
-        if ((size_t)got < export_parts->stored)
+        if ((size_t)got < parts->stored)
             return LIMEFILE_E_SHRUNK;
     }
-    add_surrounding_bytes(result, export_parts);
-    return (ssize_t)(export_parts->before.iov_len + export_parts->stored +
-                     export_parts->after.iov_len);
+    add_own_parts(result, parts);
+    return (ssize_t)(parts->before.iov_len + parts->stored +
+                     parts->after.iov_len);
 }
 
 static ssize_t read_export(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
                            uint64_t offset, struct limefs_answer *result)
 {
     struct limefile_face_entry entry;
-    struct export_parts export_parts;
+    struct export_parts parts;
     limefile_face_entry(limefs_face_files(file->export), file->number, &entry);
     if (offset >= entry.bytes)
         return 0;
@@ -447,8 +447,8 @@ static ssize_t read_export(struct limefs *fs, struct limefs_file *file, char *bu
     int err = limefs_face_check(fs, file->export);
     if (err)
         return err;
-    ssize_t got = find_export_parts(file, n, offset, &export_parts) == n
-                      ? read_export_parts(fs, file, buf, &export_parts, result)
+    ssize_t got = find_export_parts(file, n, offset, &parts) == n
+                      ? read_export_parts(fs, file, buf, &parts, result)
                       : read_computed(fs, file, buf, n, offset, result);
     err = limefs_face_check(fs, file->export); /* the bytes may be newer than the export */
     return err ? err : got;

@@ -37,12 +37,12 @@ static void select_times(int which, const struct stat *st, struct timespec times
  * daemon's rights, an atime is not, as only the owner may set it. Otherwise both are now. */
 static bool limit_write_times(const struct limefs_file *file, struct timespec times[2])
 {
-    bool opened = file && (file->is_writable || file->target);
-    if (!opened)
+    bool is_open = file && (file->is_writable || file->target);
+    if (!is_open)
         times[0].tv_nsec = times[1].tv_nsec = UTIME_NOW;
     else if (times[0].tv_nsec != UTIME_NOW)
         times[0].tv_nsec = UTIME_OMIT;
-    return opened;
+    return is_open;
 }
 
 static bool may_follow_write(int err, int which)
@@ -71,7 +71,7 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
 
 /* True if the kernel may only report a new ctime, after a change of attributes or of a name,
  * with the mtime that it got from the daemon. Most programs that set mtime set atime, too. */
-static bool may_be_repeat(int which)
+static bool may_only_set_ctime(int which)
 {
     return (which & TIMES) == FUSE_SET_ATTR_MTIME && which & FUSE_SET_ATTR_CTIME;
 }
@@ -83,7 +83,7 @@ static int set_node_times(struct limefs *fs, struct limefs_node *node,
     if (node->kind != LIMEFS_OTHER ||
         !(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
         return set_times(file, fd, which, st);
-    if (may_be_repeat(which) && limefs_told_before(fs, node, fd, &st->st_mtim))
+    if (may_only_set_ctime(which) && limefs_told_before(fs, node, fd, &st->st_mtim))
         return 0;
     limefs_told_begin(fs, node);
     limefs_lock(&node->work);
@@ -112,12 +112,12 @@ static int set_mode_and_owner(int fd, int which, const struct stat *st)
 static int set_node_size(struct limefs *fs, struct limefs_node *node,
                          const struct limefs_file *file, int fd, off_t size)
 {
-    bool opened = file && file->is_writable;
-    int write_fd = opened ? fd : limefile_reopen(fd, O_WRONLY | O_NONBLOCK);
+    bool is_open = file && file->is_writable;
+    int write_fd = is_open ? fd : limefile_reopen(fd, O_WRONLY | O_NONBLOCK);
     if (write_fd < 0)
         return write_fd;
     int err = limefs_append_cut(fs, node, write_fd, (uint64_t)size);
-    if (!opened)
+    if (!is_open)
         close(write_fd);
     return err;
 }
@@ -140,7 +140,7 @@ static int set_record_times(struct limefs *fs, struct limefs_view *snap, uint64_
                             const struct limefs_file *file, int which, const struct stat *st)
 {
     struct timespec times[2];
-    if (may_be_repeat(which) && limefs_view_told_mtime(fs, snap, &st->st_mtim))
+    if (may_only_set_ctime(which) && limefs_view_told_mtime(fs, snap, &st->st_mtim))
         return 0;
     if (is_kernel_mtime(file, which) && limefs_target_note_mtime(file->target, &st->st_mtim))
         return 0;
@@ -157,17 +157,16 @@ static int set_record_times(struct limefs *fs, struct limefs_view *snap, uint64_
     return err;
 }
 
-static int set_record_attributes(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
-                                 const struct limefs_file *file, int which,
-                                 const struct stat *st)
+static int set_record_attrs(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                            const struct limefs_file *file, int which, const struct stat *st)
 {
     struct stat now = limefs_view_stat(fs, snap);
     char path[PATH_MAX];
     /* Mode and owner of a new record are ignored, as is the mode with which it was created. */
     if (changes_mode_or_owner(&now, which, st) && !limefs_record_is_new(snap, ordinal)) {
-        limefs_log(LOG_ERR, "%s: change mode or owner of record %llu: %s",
+        limefs_log(LOG_ERR, "%s: record %llu: mode and owner are the container's; change those",
                    limefs_tree_label(fs, snap->node, path, sizeof path),
-                   (unsigned long long)ordinal, "they are the container's: change those");
+                   (unsigned long long)ordinal);
         return -EPERM;
     }
     int err = limefs_view_pin(fs, snap);
@@ -184,16 +183,16 @@ static int set_record_attributes(struct limefs *fs, struct limefs_view *snap, ui
 /* True if the name leads to another file by now, perhaps one that this mount has made of it. */
 static bool was_replaced(struct limefs *fs, struct limefs_node *node, int fd)
 {
-    struct stat set, named;
-    return fstat(fd, &set) == 0 && limefs_tree_stat(fs, node, &named) == 0 &&
-           (set.st_dev != named.st_dev || set.st_ino != named.st_ino);
+    struct stat before, named;
+    return fstat(fd, &before) == 0 && limefs_tree_stat(fs, node, &named) == 0 &&
+           (before.st_dev != named.st_dev || before.st_ino != named.st_ino);
 }
 
-static int set_node_attributes(struct limefs *fs, struct limefs_node *node,
-                               struct limefs_file *file, int which, const struct stat *st)
+static int set_node_attrs(struct limefs *fs, struct limefs_node *node, struct limefs_file *file,
+                          int which, const struct stat *st)
 {
-    bool opened = file && file->fd >= 0;
-    int fd = opened ? file->fd : limefs_file_hold(fs, node);
+    bool is_open = file && file->fd >= 0;
+    int fd = is_open ? file->fd : limefs_file_hold(fs, node);
     if (fd < 0)
         return fd;
     struct stat mode = *st;
@@ -202,14 +201,14 @@ static int set_node_attributes(struct limefs *fs, struct limefs_node *node,
         mode.st_mode = (now.st_mode & 07111) | (st->st_mode & 0666);
     int err = set_mode_and_owner(fd, which, &mode);
     if (!err && which & FUSE_SET_ATTR_SIZE)
-        err = set_node_size(fs, node, opened ? file : NULL, fd, st->st_size);
+        err = set_node_size(fs, node, is_open ? file : NULL, fd, st->st_size);
     if (!err && which & TIMES)
         err = set_node_times(fs, node, file, fd, which, st);
     if (!err && node->kind == LIMEFS_CONTAINER && was_replaced(fs, node, fd))
         err = -ESTALE; /* the kernel tries again, with the new file */
     else if (!err && fstat(fd, &now) == 0)
         limefs_node_touched(fs, node, &now);
-    if (!opened)
+    if (!is_open)
         close(fd);
     return err;
 }
@@ -220,8 +219,8 @@ int limefs_set_attributes(struct limefs *fs, uint64_t id, struct limefs_file *fi
     struct limefs_inode inode = limefs_inode_now(fs, id);
     if (inode.node && inode.node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
         return -EISDIR;
-    return inode.node   ? set_node_attributes(fs, inode.node, file, which, st)
-           : inode.view ? set_record_attributes(fs, inode.view, inode.ordinal, file, which, st)
+    return inode.node   ? set_node_attrs(fs, inode.node, file, which, st)
+           : inode.view ? set_record_attrs(fs, inode.view, inode.ordinal, file, which, st)
            : inode.gone ? LIMEFILE_E_NO_RECORD
                         : -ESTALE;
 }

@@ -17,10 +17,11 @@
 
 enum {
     CREATE_TRIES = 8, /* while other processes create and remove the same name */
+    NEW_FILE = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 };
 
-static void log_denial(struct limefs *fs, const struct limefs_node *node, const char *action,
-                       const char *name, const char *reason)
+static void log_failure(struct limefs *fs, const struct limefs_node *node, const char *action,
+                        const char *name, const char *reason)
 {
     char path[PATH_MAX];
     limefs_log(LOG_ERR, "%s: %s %s: %s", limefs_tree_label(fs, node, path, sizeof path), action,
@@ -36,12 +37,12 @@ static struct limefs_node *get_parent(struct limefs *fs, uint64_t id, enum limef
 
 /* ---- records ---- */
 
-static int create_record(struct limefs *fs, struct limefs_node *is_container, const char *name,
+static int create_record(struct limefs *fs, struct limefs_node *container, const char *name,
                          struct limefs_file **file, struct fuse_entry_param *entry)
 {
     struct limefs_view *snap;
     struct limefs_target *target;
-    int err = limefs_view_current(fs, is_container, &snap);
+    int err = limefs_view_current(fs, container, &snap);
     if (err)
         return err;
     err = limefs_record_append(fs, snap, name, &target);
@@ -56,21 +57,21 @@ static int create_record(struct limefs *fs, struct limefs_node *is_container, co
 }
 
 /* Returns -EROFS if that is the name of an export, which cannot be changed, else err. */
-static int check_not_export(struct limefs *fs, struct limefs_node *is_container,
-                            const char *name, int err)
+static int reject_export(struct limefs *fs, struct limefs_node *container, const char *name,
+                         int err)
 {
-    return limefs_face_is_there(fs, is_container, name) ? -EROFS : err;
+    return limefs_face_is_there(fs, container, name) ? -EROFS : err;
 }
 
-static int remove_record(struct limefs *fs, struct limefs_node *is_container, const char *name)
+static int remove_record(struct limefs *fs, struct limefs_node *container, const char *name)
 {
     struct limefs_view *snap;
-    int err = limefs_view_current(fs, is_container, &snap);
+    int err = limefs_view_current(fs, container, &snap);
     if (err)
         return err;
     err = limefs_record_remove(fs, snap, name);
     limefs_view_unpin(fs, snap);
-    return err == LIMEFILE_E_NO_RECORD ? check_not_export(fs, is_container, name, err) : err;
+    return err == LIMEFILE_E_NO_RECORD ? reject_export(fs, container, name, err) : err;
 }
 
 /* ---- files of the source tree ---- */
@@ -117,8 +118,7 @@ static int create_plain_file(struct limefs *fs, struct limefs_node *directory, c
     int dirfd = limefs_tree_folder(fs, directory);
     if (dirfd < 0)
         return dirfd;
-    int fd =
-        openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 07777);
+    int fd = openat(dirfd, name, O_RDWR | NEW_FILE, mode & 07777);
     int err = fd < 0 ? -errno : fd;
     close(dirfd);
     return err;
@@ -226,8 +226,7 @@ static int create_container(struct limefs *fs, struct limefs_node *directory, co
     int dirfd = limefs_tree_folder(fs, directory);
     if (dirfd < 0)
         return dirfd;
-    int fd =
-        openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0666);
+    int fd = openat(dirfd, name, O_WRONLY | NEW_FILE, mode & 0666);
     int err = fd < 0 ? -errno : sync_created(dirfd, fd);
     if (!err && fstat(fd, &st) != 0)
         err = -errno;
@@ -266,8 +265,7 @@ int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, 
     struct limefs_node *node = get_parent(fs, parent, &kind);
     if (kind != LIMEFS_DIRECTORY) {
         if (node)
-            log_denial(fs, node, "mkdir", name,
-                       "this is a container, which holds records, no directories");
+            log_failure(fs, node, "mkdir", name, "a container can hold records only");
         return -EPERM;
     }
     int err = is_container_name(fs, name) ? create_container(fs, node, name, mode)
@@ -297,8 +295,8 @@ static int check_empty(struct limefs *fs, struct limefs_node *directory, int dir
         return -ESTALE;
     if (st.st_size == 0)
         return 0;
-    log_denial(fs, directory, "rmdir", name,
-               "the container holds records; remove them first, or the file");
+    log_failure(fs, directory, "rmdir", name,
+                "the container is not empty; remove its records first");
     return -ENOTEMPTY;
 }
 
@@ -309,7 +307,7 @@ int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name
     struct fuse_entry_param entry;
     struct limefs_node *node = get_parent(fs, parent, &kind);
     if (kind == LIMEFS_CONTAINER)
-        return check_not_export(fs, node, name, -ENOTDIR);
+        return reject_export(fs, node, name, -ENOTDIR);
     if (kind != LIMEFS_DIRECTORY)
         return -ENOTDIR;
     int err = limefs_entry(fs, parent, name, &entry);
@@ -351,8 +349,8 @@ int limefs_remove(struct limefs *fs, uint64_t parent, const char *name)
 }
 
 /* Records the new name of a file that the kernel may know by another one. */
-static void record_name(struct limefs *fs, struct limefs_node *directory, int dirfd,
-                        const char *name)
+static void update_node_name(struct limefs *fs, struct limefs_node *directory, int dirfd,
+                             const char *name)
 {
     struct stat st;
     if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
@@ -381,10 +379,9 @@ static int check_replaceable(struct limefs *fs, int dirfd, const char *name,
         return 0; /* renameat2() reports any error */
     struct limefile_identity one = limefile_identity_of(&st),
                              other = limefile_identity_of(&replaced);
-    return is_nonempty_container(fs, to, new_name, &replaced) &&
-                   !limefile_identity_same_file(&one, &other)
-               ? -ENOTEMPTY
-               : 0;
+    if (limefile_identity_same_file(&one, &other))
+        return 0;
+    return is_nonempty_container(fs, to, new_name, &replaced) ? -ENOTEMPTY : 0;
 }
 
 int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t new_parent,
@@ -394,13 +391,12 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
     struct limefs_node *from = get_parent(fs, parent, &kind);
     struct limefs_node *to = get_parent(fs, new_parent, &new_kind);
     if (kind == LIMEFS_CONTAINER || new_kind == LIMEFS_CONTAINER) {
-        if (kind == LIMEFS_CONTAINER && check_not_export(fs, from, name, 0) == -EROFS)
+        if (kind == LIMEFS_CONTAINER && reject_export(fs, from, name, 0) == -EROFS)
             return -EROFS;
         if (kind != new_kind)
             return -EXDEV; /* mv(1) then copies */
-        log_denial(
-            fs, from, "rename", name,
-            "records have numbers for names; setfattr -n user.lime.type changes the type");
+        log_failure(fs, from, "rename", name,
+                    "a record has no free name; set its type with setfattr -n user.lime.type");
         return -EPERM;
     }
     if (kind != LIMEFS_DIRECTORY || new_kind != LIMEFS_DIRECTORY)
@@ -414,9 +410,9 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
     if (!err)
         err = limefs_node_moved(fs, from, name, to, new_name, flags & RENAME_EXCHANGE);
     if (!err)
-        record_name(fs, to, new_dirfd, new_name);
+        update_node_name(fs, to, new_dirfd, new_name);
     if (!err && flags & RENAME_EXCHANGE)
-        record_name(fs, from, dirfd, name);
+        update_node_name(fs, from, dirfd, name);
     if (dirfd >= 0)
         close(dirfd);
     if (new_dirfd >= 0)

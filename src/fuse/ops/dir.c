@@ -20,7 +20,7 @@ struct limefs_dir {
     struct limefs_lock lock;       /* guards the fields below */
     struct limefs_view *snap;      /* of a container: pinned; else NULL */
     struct limefs_fields *exports; /* fields whose exports are listed; NULL: not yet */
-    uint64_t records;              /* number listed before the exports, once `faces` is set */
+    uint64_t records;              /* number listed before the exports, once `exports` is set */
     uint64_t lookups;              /* limefs_view_asked() at the last reply */
     uint64_t plus_left;            /* records still to be listed with their attributes */
     DIR *stream;                   /* of a directory of the source tree; else NULL */
@@ -41,13 +41,13 @@ struct limefs_listing {
 
 /* A listing shows that a file is a container only if the daemon looks the name up, for which it
  * reads the first bytes of the file. It does so if a program has looked up names of this
- * directory after an earlier listing, or names of any other directory a moment ago. */
+ * directory after an earlier listing, or of any other directory within recent_seconds. */
 enum {
     LOOKUPS_MAX = 16384, /* a listing; results for more would expire before they are used */
 };
 
-/* Seconds that such a moment lasts, and the duration of a look-up after which a listing makes
- * no more of them: the storage may have to fetch each file from tape. */
+/* After a look-up that takes slow_lookup_seconds a listing makes no more of them: the storage
+ * may have to fetch each file from tape. */
 static const double recent_seconds = 2, slow_lookup_seconds = 0.1;
 
 static int enter_export_dir(struct limefs *fs, struct limefs_dir *dir)
@@ -158,10 +158,10 @@ static void add_entry(struct limefs_listing *list, const char *name,
 }
 
 /* Adds an entry without attributes, which takes no lookup. */
-static void add_plain_entry(struct limefs_listing *list, const char *name, ino_t mount_ino,
-                            mode_t type, off_t next)
+static void add_name(struct limefs_listing *list, const char *name, ino_t ino, mode_t type,
+                     off_t next)
 {
-    struct fuse_entry_param entry = {.attr = {.st_ino = mount_ino, .st_mode = type}};
+    struct fuse_entry_param entry = {.attr = {.st_ino = ino, .st_mode = type}};
     add_entry(list, name, &entry, next);
 }
 
@@ -175,8 +175,8 @@ static void list_export_dot(struct limefs *fs, const struct limefs_dir *dir,
     uint64_t ordinal = dir->ordinal;
     if (offset == 1 && limefs_face_entry_of(dir->export, dir->ordinal, &entry))
         ordinal = entry.parent;
-    add_plain_entry(list, offset ? ".." : ".", limefs_face_shown(fs, dir->export, ordinal),
-                    S_IFDIR, (off_t)offset + 1);
+    add_name(list, offset ? ".." : ".", limefs_face_shown(fs, dir->export, ordinal), S_IFDIR,
+             (off_t)offset + 1);
 }
 
 static void list_export_entry(struct limefs *fs, struct limefs_dir *dir,
@@ -186,8 +186,8 @@ static void list_export_entry(struct limefs *fs, struct limefs_dir *dir,
     struct limefs_face_entry listed_entry;
     struct fuse_entry_param param;
     if (!list->plus) {
-        add_plain_entry(list, entry->name, limefs_face_shown(fs, dir->export, number + 1),
-                        entry->directory ? S_IFDIR : S_IFREG, (off_t)number + 3);
+        add_name(list, entry->name, limefs_face_shown(fs, dir->export, number + 1),
+                 entry->directory ? S_IFDIR : S_IFREG, (off_t)number + 3);
         return;
     }
     limefs_face_take(fs, dir->export, number + 1, entry, &listed_entry);
@@ -227,7 +227,7 @@ static void list_all_exports(struct limefs *fs, struct limefs_dir *dir,
     if (!dir->exports && limefs_fields_of(fs, dir->snap, &dir->exports) != 0)
         return; /* the metadata cannot be read, so no export exists */
     while (!list->full && limefs_face_listed(fs, dir->snap, dir->exports, &next, name, &st))
-        add_plain_entry(list, name, st.st_ino, st.st_mode, (off_t)(first + next));
+        add_name(list, name, st.st_ino, st.st_mode, (off_t)(first + next));
 }
 
 /* ---- a directory of the source tree ---- */
@@ -238,19 +238,19 @@ bool limefs_dir_is_folder(const struct limefs_dir *dir)
 }
 
 /* Called when a listing starts: true if names should be looked up in it. */
-static bool should_look_up(struct limefs *fs, struct limefs_node *directory)
+static bool wants_lookups(struct limefs *fs, struct limefs_node *directory)
 {
     if (fs->options.entry_timeout <= 0 || fs->options.attr_timeout <= 0)
         return false; /* the kernel would look them up again */
     limefs_lock(&fs->lock);
-    bool should = directory->dir.ahead > 0 ||
-                  (fs->looked > 0 && limefs_seconds() - fs->looked < recent_seconds);
+    bool use_lookups = directory->dir.ahead > 0 ||
+                       (fs->looked > 0 && limefs_seconds() - fs->looked < recent_seconds);
     if (directory->dir.ahead > 0)
         directory->dir.ahead--;
     directory->dir.listed = true;
     directory->dir.looks = 0;
     limefs_unlock(&fs->lock);
-    return should;
+    return use_lookups;
 }
 
 /* Returns 0 (unknown) for a regular file: only its content shows whether it is a container. */
@@ -282,16 +282,15 @@ static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
     struct limefs_found found;
     struct fuse_entry_param entry;
     const struct dirent *at = dir->entry;
-    bool regular =
+    bool is_regular =
         at->d_type == DT_REG || (at->d_type == DT_UNKNOWN && strcmp(at->d_name, ".") != 0 &&
                                  strcmp(at->d_name, "..") != 0);
-    if (!list->plus || !regular || dir->lookups_left == 0)
+    if (!list->plus || !is_regular || dir->lookups_left == 0)
         return false;
     dir->lookups_left--;
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, dir->node, at->d_name);
-    bool is_known = node != NULL,
-         is_written = node && (node->container.fresh || node->plain.writers);
+    bool is_known = node, is_written = node && (node->container.fresh || node->plain.writers);
     enum limefs_kind old_kind = node ? node->kind : LIMEFS_OTHER;
     limefs_unlock(&fs->lock);
     double begin = limefs_seconds();
@@ -299,11 +298,10 @@ static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
         return false;
     if (limefs_seconds() - begin > slow_lookup_seconds)
         dir->lookups_left = 0;
-    bool is_new_kind =
-        is_known && found.kind != old_kind; /* the kernel still has the old kind */
+    bool is_new_kind = is_known && found.kind != old_kind; /* the kernel has the old kind */
     if (found.kind != LIMEFS_CONTAINER && !is_new_kind) {
-        add_plain_entry(list, at->d_name, mount_ino(fs, dir, at->d_ino),
-                        found.st.st_mode & S_IFMT, at->d_off);
+        add_name(list, at->d_name, mount_ino(fs, dir, at->d_ino), found.st.st_mode & S_IFMT,
+                 at->d_off);
         return true;
     }
     if (limefs_entry_node(fs, dir->node, at->d_name, &found, &entry) != 0)
@@ -324,8 +322,8 @@ static int list_source_dir(struct limefs *fs, struct limefs_dir *dir,
     }
     while (next_entry(dir)) {
         if (!list_with_lookup(fs, dir, list))
-            add_plain_entry(list, dir->entry->d_name, mount_ino(fs, dir, dir->entry->d_ino),
-                            entry_type(dir->entry), dir->entry->d_off);
+            add_name(list, dir->entry->d_name, mount_ino(fs, dir, dir->entry->d_ino),
+                     entry_type(dir->entry), dir->entry->d_off);
         if (list->full)
             return 0;
         dir->offset = dir->entry->d_off;
@@ -339,7 +337,8 @@ static int list_source_dir(struct limefs *fs, struct limefs_dir *dir,
 enum {
     PLUS_ALWAYS = 50000,   /* first records, which are always listed with attributes */
     PLUS_PER_LOOKUP = 256, /* further ones with attributes, for each look-up of a record */
-    PLUS_SKIP_EACH = 128,  /* one of so many has none: its look-up shows that more are needed */
+    PLUS_SKIP_EVERY =
+        128, /* each such record has none: its look-up shows that more are needed */
 };
 
 /* Decides as the kernel does with READDIRPLUS_AUTO, but also suits a program that reads several
@@ -348,7 +347,7 @@ static bool wants_attributes(struct limefs_dir *dir, uint64_t ordinal)
 {
     if (ordinal <= PLUS_ALWAYS)
         return true;
-    if (dir->plus_left == 0 || ordinal % PLUS_SKIP_EACH == 0)
+    if (dir->plus_left == 0 || ordinal % PLUS_SKIP_EVERY == 0)
         return false;
     dir->plus_left--;
     return true;
@@ -365,8 +364,7 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
     limefile_index_get(index, ordinal, &record);
     limefile_name_of(&record, name);
     if (!list->plus || !wants_attributes(dir, ordinal)) {
-        add_plain_entry(list, name, limefs_shown_record(fs, &list->container, ordinal), S_IFREG,
-                        next);
+        add_name(list, name, limefs_shown_record(fs, &list->container, ordinal), S_IFREG, next);
         return;
     }
     limefs_entry_record(fs, dir->snap, &record, &entry);
@@ -405,13 +403,12 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir,
     struct limefile_index *index = limefs_view_index(fs, dir->snap);
     list->container = limefs_view_stat(fs, dir->snap);
     add_plus_budget(fs, dir);
-    uint64_t available = limefile_index_count(index),
-             count = dir->exports ? dir->records : available;
+    uint64_t total = limefile_index_count(index), count = dir->exports ? dir->records : total;
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
-            add_plain_entry(list, offset ? ".." : ".", container_dot_ino(fs, dir, list, offset),
-                            S_IFDIR, (off_t)offset + 1);
-        else if (offset - 1 <= available)
+            add_name(list, offset ? ".." : ".", container_dot_ino(fs, dir, list, offset),
+                     S_IFDIR, (off_t)offset + 1);
+        else if (offset - 1 <= total)
             list_record(fs, dir, index, list, offset - 1);
     }
     limefile_index_free(index);
@@ -436,10 +433,10 @@ void limefs_dir_renew(struct limefs *fs, struct limefs_dir *dir)
     if (limefs_view_current(fs, dir->node, &snap) != 0)
         return; /* removed, or not readable for the caller: keep the old listing */
     limefs_lock(&dir->lock);
-    struct limefs_view *is_stale = dir->snap;
+    struct limefs_view *old_snap = dir->snap;
     dir->snap = snap;
     limefs_unlock(&dir->lock);
-    limefs_view_unpin(fs, is_stale);
+    limefs_view_unpin(fs, old_snap);
 }
 
 ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *dir, char *buf,
@@ -455,7 +452,7 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
         dir->exports = NULL;
         dir->plus_left = 0;
         dir->lookups_left =
-            dir->stream && plus && should_look_up(fs, dir->node) ? LOOKUPS_MAX : 0;
+            dir->stream && plus && wants_lookups(fs, dir->node) ? LOOKUPS_MAX : 0;
         dir->lookups = dir->snap ? limefs_view_asked(fs, dir->snap, 0) : 0;
     }
     if (dir->export)

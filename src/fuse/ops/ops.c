@@ -261,7 +261,7 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 /* ---- operations that change something ---- */
 
-/* True unless the mount is read-only or the node id is an export's; else replies EROFS. */
+/* Replies EROFS and returns false if the mount is read-only or the node id is an export's. */
 static bool check_writable(fuse_req_t req, fuse_ino_t ino)
 {
     bool writable = get_fs(req)->options.rw && !limefs_inode_now(get_fs(req), ino).face;
@@ -443,9 +443,8 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int data, struct fuse_fi
 
 static bool enter_caller_creds(fuse_req_t req, bool changes)
 {
-    const struct fuse_ctx *context = fuse_req_ctx(req);
-    const struct limefs_caller caller = {context->uid, context->gid, context->pid,
-                                         context->umask};
+    const struct fuse_ctx *ctx = fuse_req_ctx(req);
+    const struct limefs_caller caller = {ctx->uid, ctx->gid, ctx->pid, ctx->umask};
     int err = limefs_caller_begin(get_fs(req), &caller, changes);
     if (err)
         reply_error(req, err);
@@ -463,8 +462,9 @@ static bool enter_opener_creds(fuse_req_t req, const struct fuse_file_info *fi)
     return err == 0;
 }
 
-/* These define an operation that only reads (QUERY_OP) or that changes something (CHANGE_OP),
- * with the caller's rights, or that transfers bytes with the opener's rights (DATA_OP). */
+/* These define as_caller_op_*, which reads (QUERY_OP) or changes something (CHANGE_OP) with
+ * the caller's rights, and as_opener_op_*, which transfers bytes with the opener's (DATA_OP).
+ */
 #define DEFINE_OP(user, enter, name, parameters, ...) \
     static void as_##user##_##name parameters         \
     {                                                 \
@@ -517,6 +517,7 @@ static void as_caller_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *na
         limefs_caller_end();
 }
 
+/* Lists the current container if the name now leads to that. False after an error reply. */
 static bool refresh_listing(fuse_req_t req, struct limefs_dir *dir)
 {
     if (!limefs_dir_is_old(get_fs(req), dir))
@@ -582,8 +583,7 @@ static void as_either_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st
     limefs_caller_end();
 }
 
-/* Those named op_* act on what the kernel has open or has looked up already; they run with the
- * daemon's rights. */
+/* An op_* runs with the daemon's rights, on what the kernel has open or looked up before. */
 const struct fuse_lowlevel_ops limefs_ops = {
     .init = op_init,
     .lookup = as_caller_op_lookup,

@@ -116,8 +116,8 @@ void limefs_entry_face(const struct limefs *fs, const struct limefs_face_entry *
         entry->entry_timeout = 0;
 }
 
-static int make_export_entry(struct limefs *fs, int err, const struct limefs_face_entry *export,
-                             struct fuse_entry_param *entry)
+static int fill_export(struct limefs *fs, int err, const struct limefs_face_entry *export,
+                       struct fuse_entry_param *entry)
 {
     if (!err)
         limefs_entry_face(fs, export, entry);
@@ -129,11 +129,10 @@ static int lookup_in_container(struct limefs *fs, struct limefs_node *container,
 {
     struct limefs_view *snap;
     struct limefile_record record;
-    struct limefs_face_entry export;
+    struct limefs_face_entry file;
     int err = limefs_view_find(fs, container, name, &snap, &record);
     if (err == LIMEFILE_E_NO_RECORD)
-        return make_export_entry(fs, limefs_face_lookup(fs, container, name, &export), &export,
-                                 entry);
+        return fill_export(fs, limefs_face_lookup(fs, container, name, &file), &file, entry);
     if (err)
         return err;
     limefs_entry_record(fs, snap, &record, entry);
@@ -180,9 +179,9 @@ int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,
     struct limefs_face_entry file;
     struct limefs_inode inode = limefs_inode_now(fs, parent);
     if (inode.face)
-        return make_export_entry(
-            fs, limefs_face_lookup_in(fs, inode.face, inode.ordinal, name, &file), &file,
-            entry);
+        return fill_export(fs,
+                           limefs_face_lookup_in(fs, inode.face, inode.ordinal, name, &file),
+                           &file, entry);
     if (!inode.node || inode.node->kind == LIMEFS_OTHER)
         return -ENOTDIR;
     return inode.node->kind == LIMEFS_CONTAINER

@@ -65,9 +65,8 @@ static int format_header(const struct limefs_view *snap, const struct limefile_r
 
 /* Returns the value's length or -ENODATA. A file in another format that is shown as a container
  * does not have the data at that offset. */
-static int format_record_value(const struct limefs_view *snap,
-                               const struct limefile_record *record, const char *key,
-                               char *value)
+static int format_record(const struct limefs_view *snap, const struct limefile_record *record,
+                         const char *key, char *value)
 {
     if (strcmp(key, "type") == 0) {
         memcpy(value, record->type, record->type_len);
@@ -88,8 +87,7 @@ static int format_record_value(const struct limefs_view *snap,
     return -ENODATA;
 }
 
-static int format_container_value(const struct limefile_index *index, const char *key,
-                                  char *value)
+static int format_container(const struct limefile_index *index, const char *key, char *value)
 {
     const struct limefile_finding *fault = limefile_index_fault(index);
     if (strcmp(key, "records") == 0)
@@ -161,8 +159,8 @@ static ssize_t get_export_xattr(struct limefs *fs, struct limefs_face *export, u
 }
 
 /* Formats an attribute that a record has only if it holds the data of a field. */
-static int format_verdict_value(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
-                                const char *key, char *value)
+static int format_verdict(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                          const char *key, char *value)
 {
     enum limefile_verdict verdict;
     char reason[LIMEFS_REASON_MAX];
@@ -191,10 +189,10 @@ static int get_record_value(struct limefs *fs, struct limefs_view *snap, uint64_
     if (len == 0)
         len = limefile_index_get(index, ordinal, &record);
     if (len == 0)
-        len = format_record_value(snap, &record, key, value);
+        len = format_record(snap, &record, key, value);
     limefile_index_free(index);
     if (len == -ENODATA)
-        len = format_verdict_value(fs, snap, ordinal, key, value);
+        len = format_verdict(fs, snap, ordinal, key, value);
     limefs_view_unpin(fs, snap);
     return len;
 }
@@ -207,7 +205,7 @@ static int get_container_value(struct limefs *fs, struct limefs_node *node, cons
     if (len)
         return len;
     struct limefile_index *index = limefs_view_index(fs, snap);
-    len = format_container_value(index, key, value);
+    len = format_container(index, key, value);
     limefile_index_free(index);
     limefs_view_unpin(fs, snap);
     return len;
@@ -288,7 +286,7 @@ static ssize_t get_backing_file(struct limefs *fs, uint64_t id, char *buf, size_
 
 /* True if programs may read the container themselves: not if the mount writes or must see the
  * bytes to verify them, nor if the container is not stored as shown (view->guise). */
-static bool is_read_directly(const struct limefs *fs, const struct limefs_view *snap)
+static bool can_read_directly(const struct limefs *fs, const struct limefs_view *snap)
 {
     return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !snap->guise;
 }
@@ -347,7 +345,7 @@ static int get_record_range(struct limefs *fs, struct limefs_view *snap, uint64_
     int len = limefs_view_pin(fs, snap);
     if (len)
         return len;
-    len = is_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK) : -ENODATA;
+    len = can_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK) : -ENODATA;
     if (len == 0)
         len = encode_range(fs, snap, ordinal, NULL, 0, text);
     limefs_view_unpin(fs, snap);
@@ -362,8 +360,8 @@ static int get_export_range(struct limefs *fs, struct limefs_face *export, uint6
     if (len)
         return len;
     struct limefs_view *snap = limefs_face_view(export);
-    len = !entry.directory && is_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK)
-                                                         : -ENODATA;
+    len = !entry.directory && can_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK)
+                                                          : -ENODATA;
     if (len == 0)
         len = encode_range(fs, snap, limefs_face_record(export), limefs_face_files(export),
                            ordinal - 1, text);

@@ -130,7 +130,7 @@ static int try_container(struct limefs *fs)
 }
 
 /* Opens the container's directory, which leads to it even if the mount covers its path. */
-static int open_container_dir(struct limefs *fs)
+static int open_parent(struct limefs *fs)
 {
     char *slash = strrchr(fs->source, '/');
     fs->container = slash + 1;
@@ -152,7 +152,7 @@ static int open_source_path(struct limefs *fs, const char *source)
         return log_error(source, "open", -errno);
     bool is_tree = S_ISDIR(st.st_mode);
     fs->source_fd =
-        is_tree ? open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : open_container_dir(fs);
+        is_tree ? open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : open_parent(fs);
     if (fs->source_fd < 0)
         return log_error(source, "open", -errno);
     limefs_writers_begin(fs);

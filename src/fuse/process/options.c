@@ -54,7 +54,7 @@ enum {
     VALUE_COUNT,
 };
 
-#define STORED_IN(field) .field_offset = 1 + offsetof(struct limefs_options, field)
+#define SETS(field) .offset = 1 + offsetof(struct limefs_options, field)
 #define FOR_LIBFUSE      .is_for_libfuse = true
 
 static const char *const verify_words[] = {
@@ -67,49 +67,49 @@ static const char *const mkdir_words[] = {"folder", "container", NULL};
 
 static const struct mount_option {
     struct option_rule rule; /* its `value` is set by read_value(), from `where` */
-    size_t field_offset;     /* 1 + offset in struct limefs_options; 0: not stored */
+    size_t offset;     /* 1 + offset in struct limefs_options; 0: not stored */
     enum mount_option_kind kind;
     bool is_for_libfuse; /* libfuse gets it, too */
-} mount_options[] = {
+} option_table[] = {
     [READAHEAD] = {{"readahead", 0, OPTION_SIZE, NULL, 0, 1 << 30,
                     .expected = "0, or 4K to 1G"},
-                   STORED_IN(readahead)},
-    [WINDOW] = {{"window", 0, OPTION_SIZE, NULL, 2 << 20, .most = 0x1p40}, STORED_IN(window)},
+                   SETS(readahead)},
+    [WINDOW] = {{"window", 0, OPTION_SIZE, NULL, 2 << 20, .most = 0x1p40}, SETS(window)},
     [EXTENT] = {{"extent", 0, OPTION_SIZE, NULL, 1 << 20, 1 << 30,
                  .expected = "1M to 1G, a multiple of 4K"},
-                STORED_IN(extent)},
+                SETS(extent)},
     [FORWARD_FROM] = {{"forward_from", 0, OPTION_SIZE, NULL, 0, .most = 0x1p40},
-                      STORED_IN(forward_from)},
-    [STRIPE] = {{"stripe", 0, OPTION_SIZE, NULL, 1, .most = 1 << 30}, STORED_IN(stripe)},
-    [RANKS] = {{"ranks", 0, OPTION_UNSIGNED, NULL, 1, .most = RANKS_MAX}, STORED_IN(ranks)},
+                      SETS(forward_from)},
+    [STRIPE] = {{"stripe", 0, OPTION_SIZE, NULL, 1, .most = 1 << 30}, SETS(stripe)},
+    [RANKS] = {{"ranks", 0, OPTION_UNSIGNED, NULL, 1, .most = RANKS_MAX}, SETS(ranks)},
     [MAX_OPEN] = {{"max_open", 0, OPTION_UNSIGNED, NULL, 0, .most = 1000000},
-                  STORED_IN(max_open)},
+                  SETS(max_open)},
     [MAX_READ] = {{"max_read", 0, OPTION_UNSIGNED, NULL, 4096, 1 << 20,
                    .expected = "bytes, 4096 to 1048576"},
-                  STORED_IN(max_read),
+                  SETS(max_read),
                   FOR_LIBFUSE},
     [MAX_THREADS] = {{"max_threads", 0, OPTION_UNSIGNED, NULL, 1, .most = 100000}, FOR_LIBFUSE},
     [MAX_IDLE_THREADS] = {{"max_idle_threads", 0, OPTION_UNSIGNED, NULL, 0, .most = 100000},
                           FOR_LIBFUSE},
     [ATTR_TIMEOUT] = {{"attr_timeout", 0, OPTION_REAL, NULL, 0, 1e9,
                        .expected = "seconds, from 0"},
-                      STORED_IN(attr_timeout)},
+                      SETS(attr_timeout)},
     [ENTRY_TIMEOUT] = {{"entry_timeout", 0, OPTION_REAL, NULL, 0, 1e9,
                         .expected = "seconds, from 0"},
-                       STORED_IN(entry_timeout)},
+                       SETS(entry_timeout)},
     [JOB_TIMEOUT] = {{"job_timeout", 0, OPTION_REAL, NULL, 0.1, 86400,
                       .expected = "seconds, 0.1 to 86400"},
-                     STORED_IN(job_timeout)},
-    [VERIFY] = {{"verify", 0, OPTION_WORD, .words = verify_words}, STORED_IN(verify)},
-    [MKDIR] = {{"mkdir", 0, OPTION_WORD, .words = mkdir_words}, STORED_IN(mkdir_container)},
+                     SETS(job_timeout)},
+    [VERIFY] = {{"verify", 0, OPTION_WORD, .words = verify_words}, SETS(verify)},
+    [MKDIR] = {{"mkdir", 0, OPTION_WORD, .words = mkdir_words}, SETS(mkdir_container)},
     [JOB] = {{.name = "job"}, .kind = KIND_PATH},
     [MPIRUN] = {{.name = "mpirun"}, .kind = KIND_PATH},
-    {{.name = "faces"}, STORED_IN(faces), KIND_FLAG},
-    {{.name = "formats"}, STORED_IN(formats), KIND_FLAG},
-    {{.name = "direct_io"}, STORED_IN(direct_io), KIND_FLAG},
-    {{.name = "ino32"}, STORED_IN(ino32), KIND_FLAG},
-    {{.name = "allow_other"}, STORED_IN(shared), KIND_FLAG, FOR_LIBFUSE},
-    {{.name = "allow_root"}, STORED_IN(shared), KIND_FLAG, FOR_LIBFUSE},
+    {{.name = "faces"}, SETS(faces), KIND_FLAG},
+    {{.name = "formats"}, SETS(formats), KIND_FLAG},
+    {{.name = "direct_io"}, SETS(direct_io), KIND_FLAG},
+    {{.name = "ino32"}, SETS(ino32), KIND_FLAG},
+    {{.name = "allow_other"}, SETS(shared), KIND_FLAG, FOR_LIBFUSE},
+    {{.name = "allow_root"}, SETS(shared), KIND_FLAG, FOR_LIBFUSE},
     {{.name = "rw"}, .kind = KIND_RW},
     {{.name = "ro"}, .kind = KIND_RO},
     {{.name = "writable"}, .kind = KIND_WRITABLE},
@@ -127,7 +127,7 @@ static const struct mount_option {
 };
 
 enum {
-    MOUNT_OPTION_COUNT = sizeof mount_options / sizeof *mount_options,
+    MOUNT_OPTION_COUNT = sizeof option_table / sizeof *option_table,
 };
 
 /* State while fuse_opt_parse() reads the command line. */
@@ -158,7 +158,7 @@ static int parse_value(const struct mount_option *option, const char *text,
     int64_t ignored;
     struct option_rule rule = option->rule;
     rule.value =
-        option->field_offset ? (char *)options + option->field_offset - 1 : (void *)&ignored;
+        option->offset ? (char *)options + option->offset - 1 : (void *)&ignored;
     return limefile_option_value(&rule, rule.name, text, reason)
                ? 0
                : set_error(error, "%s", reason);
@@ -185,7 +185,7 @@ static int parse_path(const struct mount_option *option, char **text, char **pat
 
 static int parse_job(char **text, struct limefs_options *options, char error[ERROR_MAX])
 {
-    const struct mount_option *job = &mount_options[JOB];
+    const struct mount_option *job = &option_table[JOB];
     if (parse_path(job, text, &options->job, error) != 0)
         return -1;
     if (strlen(options->job) >= sizeof((struct sockaddr_un *)0)->sun_path)
@@ -197,7 +197,7 @@ static int parse_job(char **text, struct limefs_options *options, char error[ERR
 /* Like a shell, searches PATH for a name without a slash. */
 static int parse_mpirun(char **text, struct limefs_options *options, char error[ERROR_MAX])
 {
-    const struct mount_option *mpirun = &mount_options[MPIRUN];
+    const struct mount_option *mpirun = &option_table[MPIRUN];
     memmove(*text, *text + strspn(*text, " "), strlen(*text + strspn(*text, " ")) + 1);
     char *slash = strchr(*text, '/');
     if (!**text || (slash && slash < *text + strcspn(*text, " ")))
@@ -247,7 +247,7 @@ static void warn_no_effect(char *const text[VALUE_COUNT], const struct limefs_op
         if (text[job_options[i].value] && !options->ranks &&
             (job_options[i].needs_ranks || !options->job))
             limefs_log(LOG_WARNING, "%s: no effect without ranks=%s",
-                       mount_options[job_options[i].value].rule.name,
+                       option_table[job_options[i].value].rule.name,
                        job_options[i].needs_ranks ? "" : " or job=");
     if (options->mpirun && !options->ranks)
         limefs_log(LOG_WARNING, "mpirun: no effect without ranks=");
@@ -257,8 +257,8 @@ static int parse_values(char *text[VALUE_COUNT], struct limefs_options *options,
                         char error[ERROR_MAX])
 {
     for (int i = 0; i < VALUE_COUNT; i++)
-        if (text[i] && mount_options[i].kind == KIND_VALUE &&
-            parse_value(&mount_options[i], text[i], options, error) != 0)
+        if (text[i] && option_table[i].kind == KIND_VALUE &&
+            parse_value(&option_table[i], text[i], options, error) != 0)
             return -1;
     if (text[JOB] && parse_job(&text[JOB], options, error) != 0)
         return -1;
@@ -277,18 +277,18 @@ static const struct mount_option *find_option(const char *word)
 {
     size_t len = strcspn(word, "=");
     for (int i = 0; i < MOUNT_OPTION_COUNT; i++)
-        if (strlen(mount_options[i].rule.name) == len &&
-            strncmp(mount_options[i].rule.name, word, len) == 0)
-            return &mount_options[i];
+        if (strlen(option_table[i].rule.name) == len &&
+            strncmp(option_table[i].rule.name, word, len) == 0)
+            return &option_table[i];
     return NULL;
 }
 
-static int store_value(struct parse_state *parse_state, const struct mount_option *option,
+static int store_value(struct parse_state *state, const struct mount_option *option,
                        const char *value)
 {
-    char **text = &parse_state->text[option - mount_options];
+    char **text = &state->text[option - option_table];
     if (!value)
-        return set_error(parse_state->error, "option '%s' requires a value", option->rule.name);
+        return set_error(state->error, "option '%s' requires a value", option->rule.name);
     free(*text);
     *text = strdup(value + 1);
     return *text ? 0 : -1;
@@ -298,30 +298,30 @@ static int store_value(struct parse_state *parse_state, const struct mount_optio
  * fuse_parse_cmdline(). Returns 1 to pass the word on to libfuse, 0 to drop it, -1 on error. */
 static int handle_argument(void *data, const char *arg, int key, struct fuse_args *out)
 {
-    struct parse_state *parse_state = data;
+    struct parse_state *state = data;
     (void)out;
     if (key == FUSE_OPT_KEY_NONOPT) {
-        if (parse_state->command->source)
+        if (state->command->source)
             return 1;
-        parse_state->command->source = strdup(arg);
-        return parse_state->command->source ? 0 : -1;
+        state->command->source = strdup(arg);
+        return state->command->source ? 0 : -1;
     }
     const struct mount_option *option = find_option(arg);
     const char *value = strchr(arg, '=');
     if (!option)
         return 1;
-    if (option - mount_options < VALUE_COUNT) {
-        if (store_value(parse_state, option, value) != 0)
+    if (option - option_table < VALUE_COUNT) {
+        if (store_value(state, option, value) != 0)
             return -1;
     } else if (value) {
-        return set_error(parse_state->error, "option '%s' takes no value", option->rule.name);
+        return set_error(state->error, "option '%s' takes no value", option->rule.name);
     } else if (option->kind == KIND_FLAG) {
-        *(int *)((char *)parse_state->options + option->field_offset - 1) = 1;
+        *(int *)((char *)state->options + option->offset - 1) = 1;
     } else if (option->kind == KIND_RW || option->kind == KIND_RO) {
-        parse_state->rw = option->kind == KIND_RW; /* the last one counts */
+        state->rw = option->kind == KIND_RW; /* the last one counts */
     } else {
-        parse_state->writable |= option->kind == KIND_WRITABLE;
-        parse_state->has_mount8 |= option->kind == KIND_FROM_MOUNT8;
+        state->writable |= option->kind == KIND_WRITABLE;
+        state->has_mount8 |= option->kind == KIND_FROM_MOUNT8;
     }
     return option->is_for_libfuse;
 }
@@ -378,11 +378,11 @@ static const char usage[] =
     "options of FUSE:\n";
 
 /* mount(8) adds "rw" to every mount that is not "ro", so it does not ask for writing. */
-static void set_rw(const struct parse_state *parse_state)
+static void set_rw(const struct parse_state *state)
 {
-    parse_state->options->rw =
-        parse_state->writable || (parse_state->rw && !parse_state->has_mount8);
-    if (parse_state->rw && !parse_state->options->rw)
+    state->options->rw =
+        state->writable || (state->rw && !state->has_mount8);
+    if (state->rw && !state->options->rw)
         limefs_log(LOG_NOTICE, "mounted read-only; with mount(8) and fstab, -o writable mounts "
                                "for writing");
 }
@@ -437,27 +437,27 @@ int limefs_options_complain(const char *libfuse_message)
 }
 
 /* Returns 0, or -1 after it logged a message. */
-static int parse_arguments(struct parse_state *parse_state)
+static int parse_arguments(struct parse_state *state)
 {
-    struct limefs_command *command = parse_state->command;
+    struct limefs_command *command = state->command;
     char libfuse_message[ERROR_MAX] = "";
     limefs_log_collect(libfuse_message, sizeof libfuse_message);
-    int err = fuse_opt_parse(&command->args, parse_state, NULL, handle_argument);
+    int err = fuse_opt_parse(&command->args, state, NULL, handle_argument);
     if (!err)
-        err = parse_values(parse_state->text, parse_state->options, parse_state->error);
+        err = parse_values(state->text, state->options, state->error);
     if (!err)
         err = fuse_parse_cmdline(&command->args, &command->fuse);
     limefs_log_collect(NULL, 0);
     if (!err)
         return 0;
-    return parse_state->error[0] ? log_usage_error(parse_state->error)
+    return state->error[0] ? log_usage_error(state->error)
                                  : limefs_options_complain(libfuse_message);
 }
 
 int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
                         struct limefs_options *options)
 {
-    struct parse_state parse_state = {.options = options, .command = command};
+    struct parse_state state = {.options = options, .command = command};
     *options = (struct limefs_options){
         .attr_timeout = 1.0,
         .entry_timeout = 1.0,
@@ -471,15 +471,15 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
     memset(command, 0, sizeof *command);
     struct fuse_args all_arguments = FUSE_ARGS_INIT(argc, argv);
     command->args = all_arguments;
-    int err = parse_arguments(&parse_state);
+    int err = parse_arguments(&state);
     for (int i = 0; i < VALUE_COUNT; i++)
-        free(parse_state.text[i]);
+        free(state.text[i]);
     if (err)
         return err;
     int status = print_information(command);
     if (status)
         return status;
-    set_rw(&parse_state);
+    set_rw(&state);
     if (!command->source)
         return log_usage_error("no container or directory given");
     if (!command->fuse.mountpoint)

@@ -50,10 +50,10 @@ static void print_stats(const json_t *stats)
     print_size("prefetched, unused", get_number(stats, "prefetch_wasted_bytes"));
 }
 
-static int usage_error(const char *problem, const char *argument)
+static int usage_error(const char *problem, const char *arg)
 {
     limefs_log(LOG_ERR, "%s '%s'; usage: limefs --status [--json] MOUNTPOINT", problem,
-               argument);
+               arg);
     return 2;
 }
 

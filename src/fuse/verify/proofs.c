@@ -146,7 +146,7 @@ int limefs_proofs_of(struct limefs *fs, struct limefs_view *snap, struct limefs_
     return err;
 }
 
-static void invalidate_checks(struct limefs_view *snap)
+static void drop_checks(struct limefs_view *snap)
 {
     struct limefs_proofs *checks = snap->proofs;
     snap->proofs = NULL;
@@ -161,8 +161,8 @@ static void invalidate_checks(struct limefs_view *snap)
 
 void limefs_verify_begin(struct limefs *fs)
 {
-    static const struct limefs_view_watch watch = {.changed = invalidate_checks,
-                                                   .freed = invalidate_checks};
+    static const struct limefs_view_watch watch = {.changed = drop_checks,
+                                                   .freed = drop_checks};
     limefs_view_watch(fs, &watch);
 }
 

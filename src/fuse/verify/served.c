@@ -9,7 +9,7 @@ enum {
 
 /* Seconds that the last request waits for those that were made before it but arrive later:
  * `moment` for the first of them, `grace` while more arrive. */
-static const double first_wait = 0.05, full_wait = 2;
+static const double short_wait = 0.05, long_wait = 2;
 
 static bool has_abandoned_tally(const struct limefs_proof *check)
 {
@@ -82,7 +82,7 @@ void limefs_verify_enter(const struct limefs_verify_reader *reader)
 
 /* Adds bytes [from, from + n) of the record, which are about to be served, to the tally. Called
  * with the lock held; releases it while it computes the sum. */
-static void add_served_bytes(struct limefs *fs, struct limefs_proofs *checks,
+static void add_served(struct limefs *fs, struct limefs_proofs *checks,
                              struct limefs_tally *tally, uint64_t from, const char *bytes,
                              size_t n)
 {
@@ -125,10 +125,10 @@ static bool is_worth_waiting(const struct limefs_proofs *checks,
 {
     if (!is_undecided(checks, check) || limefs_tally_left(check->tally[0]) > LATE_BYTES_MAX)
         return false;
-    bool is_half_read = limefs_tally_left(check->tally[0]) <= check->field.record.bytes / 2;
-    bool has_others = check->active_reads > check->waiting_reads;
-    return waited < first_wait ||
-           (waited < full_wait ? is_half_read || has_others : is_half_read && has_others);
+    bool half = limefs_tally_left(check->tally[0]) <= check->field.record.bytes / 2;
+    bool others = check->active_reads > check->waiting_reads;
+    return waited < short_wait ||
+           (waited < long_wait ? half || others : half && others);
 }
 
 /* Delays a request for the end of the record until the earlier requests of a sequential reader
@@ -142,9 +142,9 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *checks,
         atomic_fetch_add_explicit(&fs->waiting, 1, memory_order_relaxed) + 2 <= fs->threads;
     check->waiting_reads++;
     while (can_wait && is_worth_waiting(checks, check, waited)) {
-        double next = waited < first_wait  ? first_wait
-                      : waited < full_wait ? full_wait
-                                           : waited + full_wait;
+        double next = waited < short_wait  ? short_wait
+                      : waited < long_wait ? long_wait
+                                           : waited + long_wait;
         struct timespec until = limefs_clock_time(begin + next);
         limefs_wait_until(&checks->changed, &checks->lock, &until);
         waited = limefs_seconds() - begin;
@@ -167,15 +167,15 @@ static int add_read(struct limefs *fs, const struct limefs_verify_reader *reader
     for (int i = 0; i < count; offset += iov[i++].iov_len)
         for (unsigned j = 0; j < LIMEFS_READINGS; j++)
             if (is_undecided(checks, check) && j < check->tallies)
-                add_served_bytes(fs, checks, check->tally[j], offset, iov[i].iov_base,
+                add_served(fs, checks, check->tally[j], offset, iov[i].iov_base,
                                  iov[i].iov_len);
     *is_decided = is_undecided(checks, check) && get_served_sum(check, sum);
     if (*is_decided)
         limefs_proof_judge(fs, checks, check, sum);
-    bool is_end = count && offset == check->field.record.bytes;
-    if (is_end)
+    bool at_end = count && offset == check->field.record.bytes;
+    if (at_end)
         wait_for_verdict(fs, checks, check);
-    return is_end && !checks->is_stale && check->verdict == LIMEFILE_BAD ? -EIO : 0;
+    return at_end && !checks->is_stale && check->verdict == LIMEFILE_BAD ? -EIO : 0;
 }
 
 int limefs_verify_leave(struct limefs *fs, const struct limefs_verify_reader *reader,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    PARTIAL_BYTES_MAX = 16 << 20, /* most memory for incomplete sites */
+    PARTIAL_MAX = 16 << 20, /* most memory for incomplete sites */
 };
 
 /* A site of which only a part is merged. */
@@ -38,9 +38,9 @@ struct limefs_tally *limefs_tally_new(const struct limefile_field *field)
 static void free_partial_sites(struct limefs_tally *tally)
 {
     while (tally->partial_sites) {
-        struct partial_site *partial_site = tally->partial_sites;
-        tally->partial_sites = partial_site->next;
-        free(partial_site);
+        struct partial_site *partial = tally->partial_sites;
+        tally->partial_sites = partial->next;
+        free(partial);
     }
     tally->partial_bytes = 0;
 }
@@ -100,14 +100,14 @@ static struct partial_site **get_partial_site(struct limefs_tally *tally, uint64
     if (*at)
         return at;
     uint64_t bytes = tally->field.site_bytes;
-    struct partial_site *partial_site = tally->partial_bytes + bytes > PARTIAL_BYTES_MAX
+    struct partial_site *partial = tally->partial_bytes + bytes > PARTIAL_MAX
                                             ? NULL
-                                            : malloc(sizeof *partial_site + (size_t)bytes);
-    if (!partial_site)
+                                            : malloc(sizeof *partial + (size_t)bytes);
+    if (!partial)
         return NULL;
-    *partial_site = (struct partial_site){.next = tally->partial_sites, .site = site};
+    *partial = (struct partial_site){.next = tally->partial_sites, .site = site};
     tally->partial_bytes += bytes;
-    tally->partial_sites = partial_site;
+    tally->partial_sites = partial;
     return &tally->partial_sites;
 }
 
@@ -121,15 +121,15 @@ static void merge_partial_site(struct limefs_tally *tally, uint64_t from, const 
         abandon_tally(tally);
         return;
     }
-    struct partial_site *partial_site = *at;
-    memcpy(partial_site->data + from % bytes, data, n);
-    partial_site->bytes_merged += n;
-    if (partial_site->bytes_merged < bytes)
+    struct partial_site *partial = *at;
+    memcpy(partial->data + from % bytes, data, n);
+    partial->bytes_merged += n;
+    if (partial->bytes_merged < bytes)
         return;
-    limefile_field_add(&tally->field, &tally->sum, partial_site->data, partial_site->site, 1);
-    *at = partial_site->next;
+    limefile_field_add(&tally->field, &tally->sum, partial->data, partial->site, 1);
+    *at = partial->next;
     tally->partial_bytes -= bytes;
-    free(partial_site);
+    free(partial);
 }
 
 void limefs_tally_merge(struct limefs_tally *tally, const struct limefs_part *part)

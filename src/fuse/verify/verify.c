@@ -38,7 +38,7 @@ void limefs_proof_judge(struct limefs *fs, struct limefs_proofs *checks,
     set_verdict(fs, checks, check, limefs_proof_is_right(check, sum));
 }
 
-static void format_sum_error(const struct limefs_proof *check,
+static void explain_sum(const struct limefs_proof *check,
                              const struct limefile_checksum *actual,
                              char reason[LIMEFS_REASON_MAX])
 {
@@ -53,7 +53,7 @@ void limefs_proof_report(struct limefs *fs, const struct limefs_view *snap,
     char reason[LIMEFS_REASON_MAX];
     if (limefs_proof_is_right(check, sum))
         return;
-    format_sum_error(check, sum, reason);
+    explain_sum(check, sum, reason);
     limefs_proof_report_bad(fs, snap, check, reason);
 }
 
@@ -108,7 +108,7 @@ static enum limefile_verdict describe_check(const struct limefs_proofs *checks,
     else if (is_bad && check->uses_header)
         snprintf(reason, LIMEFS_REASON_MAX, "%s", checks->difference);
     else if (is_bad)
-        format_sum_error(check, &check->sum, reason);
+        explain_sum(check, &check->sum, reason);
     else if (is_unverified && check->error)
         snprintf(reason, LIMEFS_REASON_MAX, "%s", limefile_strerror(check->error));
     return is_unverified && check->error ? LIMEFILE_UNREADABLE : check->verdict;
