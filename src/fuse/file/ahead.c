@@ -11,9 +11,9 @@ enum {
     BLOCK_BYTES = 1 << 20,
     STRIDE = BLOCK_BYTES + LIMEFILE_DIRECT_ALIGN, /* direct reads end at whole pages */
     MEMORY = BLOCKS * STRIDE,
-    REQUEST_MIN = 64 << 10,   /* bytes of the smallest request that is answered from blocks */
-    RUN_MIN = 256 << 10, /* bytes that must be read in sequence before blocks are read */
-    IDLE_SECONDS = 8,         /* until the memory of unused blocks is freed */
+    REQUEST_MIN = 64 << 10, /* bytes of the smallest request that is answered from blocks */
+    RUN_MIN = 256 << 10,    /* bytes that must be read in sequence before blocks are read */
+    IDLE_SECONDS = 8,       /* until the memory of unused blocks is freed */
 };
 
 struct limefs_ahead {
@@ -239,14 +239,12 @@ void limefs_ahead_begin(struct limefs *fs)
     if (!ahead)
         return;
     ahead->fs = fs;
-    limefs_forward_init(&ahead->forward, BLOCKS * (uint64_t)BLOCK_BYTES, BLOCK_BYTES,
-                        RUN_MIN);
+    limefs_forward_init(&ahead->forward, BLOCKS * (uint64_t)BLOCK_BYTES, BLOCK_BYTES, RUN_MIN);
     limefs_lock_init(&ahead->lock, LIMEFS_LOCK_AHEAD);
     limefs_condition_init(&ahead->block_queued);
     limefs_condition_init(&ahead->block_loaded);
     while (ahead->started < THREADS &&
-           limefs_thread_start(&ahead->threads[ahead->started], NULL, load_blocks,
-                               ahead) == 0)
+           limefs_thread_start(&ahead->threads[ahead->started], NULL, load_blocks, ahead) == 0)
         ahead->started++;
     fs->ahead = ahead;
     if (ahead->started == 0)

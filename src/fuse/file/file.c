@@ -34,7 +34,7 @@ static void free_file(struct limefs_file *file)
     free(file);
 }
 
-/* Sets the file's record. On success, the file takes over the pin of the view. */
+/* Sets the file's record. On success, the file takes over the pinned snapshot. */
 static int attach_record(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                          struct limefs_file *file)
 {
@@ -70,7 +70,7 @@ static int open_target(struct limefs *fs, struct limefs_file *file, int flags)
     return err;
 }
 
-/* The view must be the newest: if not, -ESTALE makes the kernel look the name up again. */
+/* The snapshot must be the newest: if not, -ESTALE makes the kernel look the name up again. */
 static int open_record(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal, int flags,
                        struct limefs_file *file)
 {
@@ -120,13 +120,13 @@ static int open_export_file(struct limefs *fs, struct limefs_face *export, uint6
 /* Opens with the caller's rights. A file opened for writing only is reopened for reading, too,
  * with the daemon's rights: a kernel with a write-back cache reads pages that are written in
  * part, and shows them only to processes that may read the file. */
-static int open_plain_fd(int file, int flags)
+static int open_plain_fd(int path_fd, int flags)
 {
-    int fd = limefile_reopen(file, (flags & O_ACCMODE) | O_NONBLOCK);
+    int fd = limefile_reopen(path_fd, (flags & O_ACCMODE) | O_NONBLOCK);
     if (fd < 0 || (flags & O_ACCMODE) != O_WRONLY)
         return fd;
     limefs_own_begin();
-    int read_write_fd = limefile_reopen(file, O_RDWR | O_NONBLOCK);
+    int read_write_fd = limefile_reopen(path_fd, O_RDWR | O_NONBLOCK);
     limefs_own_end();
     if (read_write_fd < 0)
         return fd;
@@ -135,11 +135,11 @@ static int open_plain_fd(int file, int flags)
 }
 
 /* Truncates the file for O_TRUNC. The caller must have permission to write to it. */
-static int truncate_fd(struct limefs *fs, struct limefs_node *node, int file, int fd,
-                          int flags)
+static int truncate_fd(struct limefs *fs, struct limefs_node *node, int path_fd, int fd,
+                       int flags)
 {
     int write_fd =
-        (flags & O_ACCMODE) == O_RDONLY ? limefile_reopen(file, O_WRONLY | O_NONBLOCK) : fd;
+        (flags & O_ACCMODE) == O_RDONLY ? limefile_reopen(path_fd, O_WRONLY | O_NONBLOCK) : fd;
     if (write_fd < 0)
         return write_fd;
     int err = limefs_append_cut(fs, node, write_fd, 0);
@@ -152,19 +152,19 @@ static int truncate_fd(struct limefs *fs, struct limefs_node *node, int file, in
  * that the kernel knows by the node: two files must not share the pages of one node. */
 static int open_node_fd(struct limefs *fs, struct limefs_node *node, int flags, struct stat *st)
 {
-    int file = limefs_tree_hold(fs, node);
-    if (file < 0)
-        return file;
-    int fd = -ESTALE, err = fstat(file, st) == 0 ? 0 : -errno;
+    int path_fd = limefs_tree_hold(fs, node);
+    if (path_fd < 0)
+        return path_fd;
+    int fd = -ESTALE, err = fstat(path_fd, st) == 0 ? 0 : -errno;
     if (!err && S_ISREG(st->st_mode) &&
         (flags & O_TRUNC || limefs_node_stands(fs, node, st) ||
          limefs_append_may_open(fs, node, flags, &st->st_mtim)))
-        fd = open_plain_fd(file, flags);
+        fd = open_plain_fd(path_fd, flags);
     if (fd >= 0 && flags & O_TRUNC)
-        err = truncate_fd(fs, node, file, fd, flags);
+        err = truncate_fd(fs, node, path_fd, fd, flags);
     if (fd >= 0 && !err && fstat(fd, st) != 0)
         err = -errno;
-    close(file);
+    close(path_fd);
     if (!err || fd < 0)
         return err ? err : fd;
     close(fd);
@@ -190,8 +190,7 @@ static bool has_valid_pages(struct limefs_node *node, const struct limefile_iden
     bool same = limefile_identity_equal(stamp, &node->plain.cached);
     node->plain.cached_is_ours =
         node->plain.cached_is_ours && same && stamp->ctime.tv_nsec != 0;
-    bool is_valid =
-        node->plain.cached_is_ours || limefs_is_settled(stamp, &now, is_written);
+    bool is_valid = node->plain.cached_is_ours || limefs_is_settled(stamp, &now, is_written);
     node->plain.cached = is_valid ? *stamp : (struct limefile_identity){0};
     return same && is_valid;
 }

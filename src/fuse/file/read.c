@@ -171,8 +171,8 @@ static ssize_t read_written_from_job(struct limefs *fs, struct limefs_file *file
     return 0;
 }
 
-/* Reads a record of a view that this mount writes to or has written to: since the open, the
- * record may have moved and changed its length. */
+/* Reads a record of a snapshot that this mount writes to or has written to: since the open,
+ * the record may have moved and changed its length. */
 static ssize_t read_writable_record(struct limefs *fs, struct limefs_file *file, char *buf,
                                     size_t n, uint64_t offset, struct limefs_answer *result)
 {
@@ -207,8 +207,8 @@ static ssize_t read_writable_record(struct limefs *fs, struct limefs_file *file,
     return got;
 }
 
-static void report_read_error(struct limefs *fs, const struct limefs_file *file, uint64_t offset,
-                           int err)
+static void report_read_error(struct limefs *fs, const struct limefs_file *file,
+                              uint64_t offset, int err)
 {
     char label[PATH_MAX];
     limefs_log(LOG_WARNING, "%s: record %llu: read at %llu: %s",
@@ -268,8 +268,7 @@ static int refill_source(struct record_source *source, size_t n, uint64_t offset
     source->n = 0;
     if (!own)
         return -ENOMEM;
-    ssize_t got = read_any_record(source->fs, source->file, own, want, offset,
-                                  &source->result);
+    ssize_t got = read_any_record(source->fs, source->file, own, want, offset, &source->result);
     if (got < 0)
         return (int)got;
     source->at = offset;
@@ -278,8 +277,7 @@ static int refill_source(struct record_source *source, size_t n, uint64_t offset
 }
 
 /* Copies bytes [from, from + n) of an answer. */
-static void copy_part_of(const struct limefs_answer *result, size_t from, size_t n,
-                             char *to)
+static void copy_part_of(const struct limefs_answer *result, size_t from, size_t n, char *to)
 {
     for (int i = 0; i < result->count && n > 0; i++) {
         size_t len = result->iov[i].iov_len;
@@ -307,8 +305,7 @@ static ssize_t get_source_bytes(void *context, void *buf, size_t n, uint64_t off
                                 const void **data)
 {
     struct record_source *source = context;
-    bool is_buffered = offset >= source->at &&
-                       offset - source->at <= source->n &&
+    bool is_buffered = offset >= source->at && offset - source->at <= source->n &&
                        n <= source->n - (offset - source->at);
     int err = is_buffered ? 0 : refill_source(source, n, offset);
     if (err)
@@ -376,16 +373,14 @@ static size_t find_export_parts(const struct limefs_file *file, size_t n, uint64
         }
     }
     if (used < n && parts->stored)
-        used +=
-            add_own_bytes(export, file->number, offset + used, n - used, &parts->after);
+        used += add_own_bytes(export, file->number, offset + used, n - used, &parts->after);
     return used;
 }
 
 /* Copies own bytes to a buffer of the thread: the answer may outlive the export. */
 static int copy_own_bytes(struct export_parts *parts)
 {
-    char *own =
-        limefs_second_buffer(parts->before.iov_len + parts->after.iov_len + 1);
+    char *own = limefs_second_buffer(parts->before.iov_len + parts->after.iov_len + 1);
     if (!own)
         return -ENOMEM;
     struct iovec *const both[] = {&parts->before, &parts->after};
@@ -398,8 +393,7 @@ static int copy_own_bytes(struct export_parts *parts)
 }
 
 /* Adds the own bytes before and after those that were read from the record. */
-static void add_own_parts(struct limefs_answer *result,
-                                  const struct export_parts *parts)
+static void add_own_parts(struct limefs_answer *result, const struct export_parts *parts)
 {
     struct iovec iov[LIMEFS_ANSWER_PARTS];
     int count = 0;
@@ -414,25 +408,20 @@ static void add_own_parts(struct limefs_answer *result,
 }
 
 static ssize_t read_export_parts(struct limefs *fs, struct limefs_file *file, char *buf,
-                                 struct export_parts *parts,
-                                 struct limefs_answer *result)
+                                 struct export_parts *parts, struct limefs_answer *result)
 {
-    int err = parts->before.iov_len + parts->after.iov_len
-                  ? copy_own_bytes(parts)
-                  : 0;
+    int err = parts->before.iov_len + parts->after.iov_len ? copy_own_bytes(parts) : 0;
     if (err)
         return err;
     if (parts->stored) {
-        ssize_t got =
-            read_any_record(fs, file, buf, parts->stored, parts->at, result);
+        ssize_t got = read_any_record(fs, file, buf, parts->stored, parts->at, result);
         if (got < 0)
             return got;
         if ((size_t)got < parts->stored)
             return LIMEFILE_E_SHRUNK;
     }
     add_own_parts(result, parts);
-    return (ssize_t)(parts->before.iov_len + parts->stored +
-                     parts->after.iov_len);
+    return (ssize_t)(parts->before.iov_len + parts->stored + parts->after.iov_len);
 }
 
 static ssize_t read_export(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,

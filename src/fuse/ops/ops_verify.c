@@ -138,7 +138,7 @@ static void run_cksum(struct limefs *fs, struct limefs_errand *work)
     reply_value(fs, work, err, value);
 }
 
-/* Returns 1 if the queue now owns the request and the pin of its view, 0 if it has replied, or
+/* Returns 1 if the queue now owns the request and its pinned snapshot, 0 if it has replied, or
  * -errno if the caller must reply. */
 static int reply_or_queue(struct limefs *fs, struct limefs_errand *work, size_t size)
 {

@@ -52,8 +52,8 @@ static int format_number(char *value, uint64_t n)
 
 /* Reads the record's header from the container, for programs that examine it. A record that is
  * being written may be in another file. */
-static int format_header(const struct limefs_view *snap, const struct limefile_record *record,
-                         char *value)
+static int read_record_header(const struct limefs_view *snap,
+                              const struct limefile_record *record, char *value)
 {
     struct limefile_fd file;
     if (snap->writer)
@@ -81,7 +81,7 @@ static int format_record(const struct limefs_view *snap, const struct limefile_r
     if (strcmp(key, "me") == 0)
         return format_number(value, record->me);
     if (strcmp(key, "header") == 0)
-        return format_header(snap, record, value);
+        return read_record_header(snap, record, value);
     if (strcmp(key, "offset") == 0 && !snap->guise)
         return format_number(value, record->data_offset);
     return -ENODATA;
@@ -104,7 +104,8 @@ static int format_container(const struct limefile_index *index, const char *key,
     return -ENODATA;
 }
 
-/* Pins the view for the node id of a container, a record or an export. Returns 0 or -errno. */
+/* Pins the snapshot for the node id of a container, a record or an export. Returns 0 or -errno.
+ */
 static int pin_snapshot(struct limefs *fs, uint64_t id, struct limefs_view **snap)
 {
     struct limefs_inode inode = limefs_inode_now(fs, id);
@@ -115,28 +116,28 @@ static int pin_snapshot(struct limefs *fs, uint64_t id, struct limefs_view **sna
 }
 
 /* Gets the container's ACL, with which the kernel checks permissions: the mode's group bits,
- * which are the ACL's mask, would allow more. The permissions are limited to those in `most`;
- * for a directory, read permission implies search permission. */
-static ssize_t read_acl(const struct limefs_view *snap, bool directory, int allowed, char *buf,
-                        size_t cap)
+ * which are the ACL's mask, would allow more. The permissions are limited to those in
+ * `allowed`; for a directory, read permission implies search permission. */
+static ssize_t read_acl(const struct limefs_view *snap, bool is_directory, int allowed,
+                        char *buf, size_t cap)
 {
     ssize_t len = fgetxattr(snap->fd, ACL_ACCESS, buf, cap);
     if (len < 0)
         return errno == EOPNOTSUPP ? -ENODATA : -errno;
     for (ssize_t at = ACL_HEADER; cap && at + ACL_ENTRY <= len; at += ACL_ENTRY) {
         char *perm = buf + at + ACL_PERM;
-        *perm = (char)((*perm & allowed) | (directory && *perm & 4 ? 1 : 0));
+        *perm = (char)((*perm & allowed) | (is_directory && *perm & 4 ? 1 : 0));
     }
     return len;
 }
 
-static ssize_t get_acl(struct limefs *fs, uint64_t id, bool directory, char *buf, size_t cap)
+static ssize_t get_acl(struct limefs *fs, uint64_t id, bool is_directory, char *buf, size_t cap)
 {
     struct limefs_view *snap;
     ssize_t len = pin_snapshot(fs, id, &snap);
     if (len)
         return len;
-    len = read_acl(snap, directory, 6, buf, cap);
+    len = read_acl(snap, is_directory, 6, buf, cap);
     limefs_view_unpin(fs, snap);
     return len;
 }
@@ -152,8 +153,8 @@ static ssize_t get_export_xattr(struct limefs *fs, struct limefs_face *export, u
     ssize_t len = limefs_face_use(fs, export);
     if (len < 0)
         return len;
-    bool directory = limefs_face_entry_of(export, ordinal, &entry) && entry.directory;
-    len = read_acl(limefs_face_view(export), directory, 4, buf, cap);
+    bool is_directory = limefs_face_entry_of(export, ordinal, &entry) && entry.directory;
+    len = read_acl(limefs_face_view(export), is_directory, 4, buf, cap);
     limefs_face_leave(fs, export);
     return len;
 }
@@ -285,7 +286,7 @@ static ssize_t get_backing_file(struct limefs *fs, uint64_t id, char *buf, size_
 /* ---- user.limefs.range: where a record's bytes are, for programs that read them there ---- */
 
 /* True if programs may read the container themselves: not if the mount writes or must see the
- * bytes to verify them, nor if the container is not stored as shown (view->guise). */
+ * bytes to verify them, nor if the container is a file in another format. */
 static bool can_read_directly(const struct limefs *fs, const struct limefs_view *snap)
 {
     return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !snap->guise;
@@ -310,8 +311,8 @@ static bool find_stored_part(const struct limefile_face *files, uint64_t number,
     return true;
 }
 
-/* Formats the value for a record of a pinned view, or for a file of its export if `files` is
- * set. -ENODATA if the container changed so recently that its times might not show the next
+/* Formats the value for a record of a pinned snapshot, or for a file of its export if `files`
+ * is set. -ENODATA if the container changed so recently that its times might not show the next
  * change: programs compare them. */
 static int encode_range(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                         const struct limefile_face *files, uint64_t number,

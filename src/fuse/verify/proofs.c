@@ -25,7 +25,7 @@ void limefs_proofs_release(struct limefs_proofs *checks)
     free(checks);
 }
 
-/* The field of a file in another format always has a proof: the header of that file. */
+/* The field of a file in another format is compared with the header of that file. */
 static bool is_checkable(const struct limefile_field *field, const struct limefile_gauge *gauge)
 {
     return (field->by_checksum || gauge) && field->record.type_len < LIMEFS_PROOF_TYPE_BYTES;
@@ -84,7 +84,7 @@ void limefs_proof_report_bad(struct limefs *fs, const struct limefs_view *snap,
                (unsigned long long)field->record.bytes);
 }
 
-/* Makes the proofs from the container's metadata and logs records that these show as bad. */
+/* Makes the checks from the container's metadata and logs records that these show as bad. */
 static int build_checks(struct limefs *fs, struct limefs_view *snap, struct limefs_proofs **out)
 {
     struct limefile_fd file;
@@ -116,8 +116,8 @@ static struct limefs_proofs *ref_checks(struct limefs *fs, struct limefs_view *s
     return checks;
 }
 
-/* Stores the proofs in the view for later callers. If the container has changed in the
- * meantime, the proofs are only marked as dropped. */
+/* Stores the checks in the snapshot for later callers. If the container has changed in the
+ * meantime, only marks them as stale. */
 static void store_checks(struct limefs *fs, struct limefs_view *snap,
                          struct limefs_proofs *checks, uint64_t changes)
 {

@@ -8,7 +8,7 @@ enum {
 };
 
 /* Seconds that the last request waits for those that were made before it but arrive later:
- * `moment` for the first of them, `grace` while more arrive. */
+ * short_wait for the first of them, long_wait while more arrive. */
 static const double short_wait = 0.05, long_wait = 2;
 
 static bool has_abandoned_tally(const struct limefs_proof *check)
@@ -21,10 +21,10 @@ static bool has_abandoned_tally(const struct limefs_proof *check)
 
 static void create_tallies(struct limefs_proof *check)
 {
-    struct limefile_field as;
-    for (unsigned i = 0; i < LIMEFS_READINGS && limefile_field_reading(&check->field, i, &as);
-         i++) {
-        check->tally[i] = limefs_tally_new(&as);
+    struct limefile_field field;
+    for (unsigned i = 0;
+         i < LIMEFS_READINGS && limefile_field_reading(&check->field, i, &field); i++) {
+        check->tally[i] = limefs_tally_new(&field);
         if (!check->tally[i]) {
             limefs_proof_drop_tallies(check);
             return;
@@ -83,8 +83,7 @@ void limefs_verify_enter(const struct limefs_verify_reader *reader)
 /* Adds bytes [from, from + n) of the record, which are about to be served, to the tally. Called
  * with the lock held; releases it while it computes the sum. */
 static void add_served(struct limefs *fs, struct limefs_proofs *checks,
-                             struct limefs_tally *tally, uint64_t from, const char *bytes,
-                             size_t n)
+                       struct limefs_tally *tally, uint64_t from, const char *bytes, size_t n)
 {
     struct limefs_part part;
     uint64_t at = from, end = from + n;
@@ -127,8 +126,7 @@ static bool is_worth_waiting(const struct limefs_proofs *checks,
         return false;
     bool half = limefs_tally_left(check->tally[0]) <= check->field.record.bytes / 2;
     bool others = check->active_reads > check->waiting_reads;
-    return waited < short_wait ||
-           (waited < long_wait ? half || others : half && others);
+    return waited < short_wait || (waited < long_wait ? half || others : half && others);
 }
 
 /* Delays a request for the end of the record until the earlier requests of a sequential reader
@@ -142,9 +140,9 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *checks,
         atomic_fetch_add_explicit(&fs->waiting, 1, memory_order_relaxed) + 2 <= fs->threads;
     check->waiting_reads++;
     while (can_wait && is_worth_waiting(checks, check, waited)) {
-        double next = waited < short_wait  ? short_wait
-                      : waited < long_wait ? long_wait
-                                           : waited + long_wait;
+        double next = waited < short_wait ? short_wait : long_wait;
+        if (waited >= long_wait)
+            next += waited;
         struct timespec until = limefs_clock_time(begin + next);
         limefs_wait_until(&checks->changed, &checks->lock, &until);
         waited = limefs_seconds() - begin;
@@ -153,8 +151,8 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *checks,
     atomic_fetch_sub_explicit(&fs->waiting, 1, memory_order_relaxed);
 }
 
-/* Adds the bytes read to the tallies. Sets *judged and *sum if they decide the verdict. Returns
- * -EIO at the end of a bad record. Called with the lock held. */
+/* Adds the bytes read to the tallies. Sets *is_decided and *sum if they decide the verdict.
+ * Returns -EIO at the end of a bad record. Called with the lock held. */
 static int add_read(struct limefs *fs, const struct limefs_verify_reader *reader,
                     uint64_t offset, const struct iovec *iov, int count, bool *is_decided,
                     struct limefile_checksum *sum)
@@ -168,7 +166,7 @@ static int add_read(struct limefs *fs, const struct limefs_verify_reader *reader
         for (unsigned j = 0; j < LIMEFS_READINGS; j++)
             if (is_undecided(checks, check) && j < check->tallies)
                 add_served(fs, checks, check->tally[j], offset, iov[i].iov_base,
-                                 iov[i].iov_len);
+                           iov[i].iov_len);
     *is_decided = is_undecided(checks, check) && get_served_sum(check, sum);
     if (*is_decided)
         limefs_proof_judge(fs, checks, check, sum);

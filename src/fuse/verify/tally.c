@@ -13,7 +13,7 @@ enum {
 struct partial_site {
     struct partial_site *next;
     uint64_t site;
-    uint64_t bytes_merged; /* bytes; a claim ensures that each is merged once */
+    uint64_t bytes_merged; /* a claim ensures that each is merged once */
     char data[];
 };
 
@@ -100,9 +100,9 @@ static struct partial_site **get_partial_site(struct limefs_tally *tally, uint64
     if (*at)
         return at;
     uint64_t bytes = tally->field.site_bytes;
-    struct partial_site *partial = tally->partial_bytes + bytes > PARTIAL_MAX
-                                            ? NULL
-                                            : malloc(sizeof *partial + (size_t)bytes);
+    if (tally->partial_bytes + bytes > PARTIAL_MAX)
+        return NULL;
+    struct partial_site *partial = malloc(sizeof *partial + (size_t)bytes);
     if (!partial)
         return NULL;
     *partial = (struct partial_site){.next = tally->partial_sites, .site = site};

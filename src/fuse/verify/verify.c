@@ -8,8 +8,7 @@
 #include <string.h>
 
 enum {
-    COMPARE_MEMORY =
-        64 << 20, /* bytes that a comparison with a header may take (limegauge.h) */
+    COMPARE_MEMORY = 64 << 20, /* most bytes for a comparison with a header (limegauge.h) */
 };
 
 /* ---- verdicts ---- */
@@ -20,7 +19,7 @@ bool limefs_proof_is_right(const struct limefs_proof *check,
     return limefile_field_matches(&check->field, sum);
 }
 
-/* Sets the verdict. Called with the proofs' lock held. */
+/* Sets the verdict. Called with checks->lock held. */
 static void set_verdict(struct limefs *fs, struct limefs_proofs *checks,
                         struct limefs_proof *check, bool is_right)
 {
@@ -38,13 +37,12 @@ void limefs_proof_judge(struct limefs *fs, struct limefs_proofs *checks,
     set_verdict(fs, checks, check, limefs_proof_is_right(check, sum));
 }
 
-static void explain_sum(const struct limefs_proof *check,
-                             const struct limefile_checksum *actual,
-                             char reason[LIMEFS_REASON_MAX])
+static void explain_sum(const struct limefs_proof *check, const struct limefile_checksum *sum,
+                        char reason[LIMEFS_REASON_MAX])
 {
     const struct limefile_checksum *expected = &check->field.checksum;
-    snprintf(reason, LIMEFS_REASON_MAX, "checksum %08x %08x, not %08x %08x as in the container",
-             actual->suma, actual->sumb, expected->suma, expected->sumb);
+    snprintf(reason, LIMEFS_REASON_MAX, "checksum %08x %08x, expected %08x %08x", sum->suma,
+             sum->sumb, expected->suma, expected->sumb);
 }
 
 void limefs_proof_report(struct limefs *fs, const struct limefs_view *snap,
@@ -76,7 +74,7 @@ int limefs_verify_ask(struct limefs *fs, struct limefs_view *snap, uint64_t ordi
 
 /* ---- the verdict and its reason, as values of attributes ---- */
 
-/* Gets the reason why a record without a proof is unverified. -ENODATA: the record does not
+/* Gets the reason why an unchecked record is unverified. -ENODATA: the record does not
  * hold the data of a field. */
 static int describe_unchecked(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                               bool too_many, char reason[LIMEFS_REASON_MAX])
@@ -95,7 +93,7 @@ static int describe_unchecked(struct limefs *fs, struct limefs_view *snap, uint6
     return err;
 }
 
-/* Called with the proofs' lock held. */
+/* Called with checks->lock held. */
 static enum limefile_verdict describe_check(const struct limefs_proofs *checks,
                                             const struct limefs_proof *check,
                                             char reason[LIMEFS_REASON_MAX])
@@ -157,9 +155,9 @@ struct verification {
 
 static bool add_progress(void *context, uint64_t more)
 {
-    struct verification *verification = context;
-    atomic_fetch_add(&verification->check->bytes_read, more);
-    return !atomic_load(verification->stop);
+    struct verification *run = context;
+    atomic_fetch_add(&run->check->bytes_read, more);
+    return !atomic_load(run->stop);
 }
 
 int limefs_verify_settle(struct limefs *fs, struct limefs_view *snap,
@@ -179,27 +177,27 @@ int limefs_verify_settle(struct limefs *fs, struct limefs_view *snap,
     return is_in_container ? 0 : -EBUSY;
 }
 
-static int sum_record(const struct limefs_view *snap, struct verification *verification,
+static int sum_record(const struct limefs_view *snap, struct verification *run,
                       struct limefile_checksum *sum)
 {
     struct limefile_fd file;
-    atomic_store(&verification->check->bytes_read, 0);
-    return limefile_field_sum_source(limefs_view_source(snap, &file), &verification->field, 0,
-                                     add_progress, verification, sum);
+    atomic_store(&run->check->bytes_read, 0);
+    return limefile_field_sum_source(limefs_view_source(snap, &file), &run->field, 0,
+                                     add_progress, run, sum);
 }
 
 /* Reads the data in each way until a sum is right. *sum is that, or that of the first way. */
-static int sum_all_readings(const struct limefs_view *snap, struct verification *verification,
+static int sum_all_readings(const struct limefs_view *snap, struct verification *run,
                             struct limefile_checksum *sum)
 {
-    const struct limefs_proof *check = verification->check;
+    const struct limefs_proof *check = run->check;
     struct limefile_checksum another;
-    limefile_field_reading(&check->field, 0, &verification->field);
-    int err = sum_record(snap, verification, sum);
+    limefile_field_reading(&check->field, 0, &run->field);
+    int err = sum_record(snap, run, sum);
     for (unsigned i = 1; !err && !limefs_proof_is_right(check, sum) &&
-                         limefile_field_reading(&check->field, i, &verification->field);
+                         limefile_field_reading(&check->field, i, &run->field);
          i++) {
-        err = sum_record(snap, verification, &another);
+        err = sum_record(snap, run, &another);
         if (!err && limefs_proof_is_right(check, &another))
             *sum = another;
     }
@@ -207,7 +205,7 @@ static int sum_all_readings(const struct limefs_view *snap, struct verification 
 }
 
 /* True if all data were read from an unchanged container; else *err is the reason. Called with
- * the proofs' lock held. */
+ * checks->lock held. */
 static bool finish_read(struct limefs *fs, struct limefs_proofs *checks,
                         struct limefs_proof *check, int *err)
 {
@@ -225,10 +223,10 @@ static int verify_sum(struct limefs *fs, struct limefs_view *snap, struct limefs
                       struct limefs_proof *check, const atomic_bool *stop)
 {
     struct limefile_checksum sum = {0};
-    struct verification verification = {.check = check, .stop = stop};
+    struct verification run = {.check = check, .stop = stop};
     int err = limefs_verify_settle(fs, snap, &check->field.record);
     if (!err)
-        err = sum_all_readings(snap, &verification, &sum);
+        err = sum_all_readings(snap, &run, &sum);
     if (!err)
         err = limefs_view_check(fs, snap, &check->field.record, NULL);
     limefs_lock(&checks->lock);
@@ -244,8 +242,8 @@ static int verify_sum(struct limefs *fs, struct limefs_view *snap, struct limefs
 
 static bool add_site_progress(void *context, uint64_t more)
 {
-    const struct verification *verification = context;
-    return add_progress(context, more * verification->check->field.site_bytes);
+    const struct verification *run = context;
+    return add_progress(context, more * run->check->field.site_bytes);
 }
 
 static int verify_header(struct limefs *fs, struct limefs_view *snap,
@@ -254,13 +252,13 @@ static int verify_header(struct limefs *fs, struct limefs_view *snap,
 {
     const struct limefile_gauge *gauge = limefile_gauge_guise_file(snap->guise);
     struct limefile_gauge_totals totals;
-    struct verification verification = {.check = check, .stop = stop};
+    struct verification run = {.check = check, .stop = stop};
     char text[LIMEFILE_GAUGE_DIFFERENCE_MAX] = "";
     const struct limefile_gauge_pass pass = {
         .sites = &gauge->sites,
         .source = gauge,
         .progress = add_site_progress,
-        .context = &verification,
+        .context = &run,
         .without_plaquette = !gauge->has_plaquette,
         .memory = COMPARE_MEMORY,
     };

@@ -46,13 +46,13 @@ struct limefs_file {
     struct limefs_sample sample;         /* of the last read */
 };
 
-/* Opens a node id with `flags` of open(2) and the caller's rights. *keep is true if the
- * kernel's cached pages are still valid. Returns 0 or a negative code for limefs_errno(). */
+/* Opens a node id with `flags` of open(2) and the caller's rights. *keep_cache is true if
+ * the kernel's cached pages are still valid. Returns 0 or a negative code for limefs_errno(). */
 int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file **,
                      bool *keep_cache);
 
 /* Open a record or a file of the source tree that was just created. They take ownership of the
- * view's pin and the target, or of fd, also on error. */
+ * pinned snapshot and the target, or of fd, also on error. */
 int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_target *,
                           struct limefs_file **);
 int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flags,
@@ -84,7 +84,7 @@ bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 
 /* The bytes that were read, in the calling thread's buffers or in slots of forward.h. */
 enum {
-    LIMEFS_ANSWER_PARTS = 4, /* an export's own bytes, two pieces, own bytes */
+    LIMEFS_ANSWER_PARTS = 4, /* an export's own bytes, two chunks, own bytes */
 };
 struct limefs_answer {
     struct iovec iov[LIMEFS_ANSWER_PARTS];
