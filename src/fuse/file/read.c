@@ -49,18 +49,18 @@ static void save_sample(struct limefs_file *file, const char *bytes, size_t n, u
     limefs_unlock(&file->lock);
 }
 
-/* Checks that the container still has the record. *grown: it has, or may have, changed since
- * the last check, so the bytes must be read again. A container that was overwritten and is
- * longer looks like one that has grown, but then the sample is rarely at the same offset. */
-static int check_record(struct limefs *fs, struct limefs_file *file, bool *grown)
+/* Checks that the container still has the record. *has_changed: it has, or may have, changed
+ * since the last check, so the bytes must be read again. A container that was overwritten and
+ * is longer looks like one that has grown, but then the sample is rarely at the same offset. */
+static int check_record(struct limefs *fs, struct limefs_file *file, bool *has_changed)
 {
     limefs_lock(&file->lock);
     struct limefile_identity before = file->last_valid;
     int err = limefs_view_check(fs, file->snap, &file->record, &file->last_valid);
-    *grown = !limefile_identity_equal(&before, &file->last_valid);
-    if (*grown)
-        limefs_job_drop(fs, file->snap); /* before another thread sees the new `checked` */
-    if (!err && *grown && !sample_matches(file)) {
+    *has_changed = !limefile_identity_equal(&before, &file->last_valid);
+    if (*has_changed)
+        limefs_job_drop(fs, file->snap); /* before another thread sees the new last_valid */
+    if (!err && *has_changed && !sample_matches(file)) {
         file->last_valid = before; /* every later check must fail, too */
         err = -ESTALE;
     }
@@ -123,16 +123,16 @@ static ssize_t read_unchanged_record(struct limefs *fs, struct limefs_file *file
     if (n > record->bytes - offset)
         n = (size_t)(record->bytes - offset);
     for (int i = 0; i < READ_TRIES; i++) {
-        bool grown;
+        bool has_changed;
         uint64_t at = record->data_offset + offset;
         ssize_t got = read_container(fs, file, buf, n, at, result);
         if (got < 0)
             return got;
-        int err = check_record(fs, file, &grown);
+        int err = check_record(fs, file, &has_changed);
         if (err)
             return err;
-        bool stale = limefs_job_is_stale(fs, &result->pieces);
-        if ((size_t)got == n && !stale && (!grown || i == READ_TRIES - 1)) {
+        bool is_stale = limefs_job_is_stale(fs, &result->pieces);
+        if ((size_t)got == n && !is_stale && (!has_changed || i == READ_TRIES - 1)) {
             save_sample(file, result->iov[0].iov_base, result->iov[0].iov_len, at);
             return got;
         }
@@ -150,9 +150,9 @@ static ssize_t read_written_from_job(struct limefs *fs, struct limefs_file *file
     struct limefs_place place;
     if (!fs->job || limefs_place_enter(fs, snap, file->record.ordinal, &place) != 0)
         return 0;
-    bool same = limefs_view_generation(fs, snap, file->record.ordinal) == file->generation;
+    bool is_same = limefs_view_generation(fs, snap, file->record.ordinal) == file->generation;
     limefs_place_leave(snap);
-    if (!same || place.fd != snap->fd || offset >= place.bytes)
+    if (!is_same || place.fd != snap->fd || offset >= place.bytes)
         return 0;
     const struct limefs_range range = {
         .view = snap,
@@ -214,7 +214,7 @@ static void report_read_error(struct limefs *fs, const struct limefs_file *file,
     limefs_log(LOG_WARNING, "%s: record %llu: read at %llu: %s",
                limefs_tree_label(fs, file->snap->node, label, sizeof label),
                (unsigned long long)file->record.ordinal, (unsigned long long)offset,
-               err == -ESTALE ? "the container was changed in place; open it again"
+               err == -ESTALE ? "the container was changed in place; reopen the file"
                               : limefile_strerror(err));
 }
 
@@ -245,11 +245,11 @@ static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char
 /* ---- exports ---- */
 
 /* The record as source of computed bytes. The library requests a few sites at a time, so at
- * least `ahead` bytes are read at once: those for the whole request, if it goes in order. */
+ * least min_read bytes are read at once: those for the whole request, if it goes in order. */
 struct record_source {
     struct limefs *fs;
     struct limefs_file *file;
-    size_t ahead;
+    size_t min_read;
     struct limefs_answer result; /* of the last read */
     uint64_t at;                 /* its offset in the record */
     size_t n;                    /* its bytes */
@@ -262,13 +262,13 @@ static size_t min_size(uint64_t a, size_t b)
 
 static int refill_source(struct record_source *source, size_t n, uint64_t offset)
 {
-    size_t want = n < source->ahead ? source->ahead : n;
-    char *own = limefs_second_buffer(want + 2 * LIMEFILE_DIRECT_ALIGN);
+    size_t size = n < source->min_read ? source->min_read : n;
+    char *own = limefs_second_buffer(size + 2 * LIMEFILE_DIRECT_ALIGN);
     limefs_answer_release(source->fs, &source->result);
     source->n = 0;
     if (!own)
         return -ENOMEM;
-    ssize_t got = read_any_record(source->fs, source->file, own, want, offset, &source->result);
+    ssize_t got = read_any_record(source->fs, source->file, own, size, offset, &source->result);
     if (got < 0)
         return (int)got;
     source->at = offset;
@@ -276,7 +276,7 @@ static int refill_source(struct record_source *source, size_t n, uint64_t offset
     return 0;
 }
 
-/* Copies bytes [from, from + n) of an answer. */
+/* Copies bytes [from, from + n) of a result. */
 static void copy_part_of(const struct limefs_answer *result, size_t from, size_t n, char *to)
 {
     for (int i = 0; i < result->count && n > 0; i++) {
@@ -289,7 +289,7 @@ static void copy_part_of(const struct limefs_answer *result, size_t from, size_t
     }
 }
 
-/* Returns bytes [from, from + n) of an answer, or NULL if they are not in one piece. */
+/* Returns bytes [from, from + n) of a result, or NULL if they are not in one piece. */
 static const char *find_contiguous(const struct limefs_answer *result, size_t from, size_t n)
 {
     for (int i = 0; i < result->count; from -= result->iov[i++].iov_len)
@@ -329,7 +329,7 @@ static ssize_t read_computed(struct limefs *fs, struct limefs_file *file, char *
     double ratio = (double)file->record.bytes / (double)entry.bytes;
     struct record_source source = {.fs = fs, .file = file};
     if (!limefs_face_jumps(file->export)) /* openQCD's order jumps back and forth */
-        source.ahead = (size_t)((double)n * ratio) + 1;
+        source.min_read = (size_t)((double)n * ratio) + 1;
     ssize_t got = limefile_face_read_lent(limefs_face_files(file->export), file->number, buf, n,
                                           offset, get_source_bytes, &source);
     limefs_answer_release(fs, &source.result);
@@ -377,7 +377,7 @@ static size_t find_export_parts(const struct limefs_file *file, size_t n, uint64
     return used;
 }
 
-/* Copies own bytes to a buffer of the thread: the answer may outlive the export. */
+/* Copies own bytes to a buffer of the thread: the result may outlive the export. */
 static int copy_own_bytes(struct export_parts *parts)
 {
     char *own = limefs_second_buffer(parts->before.iov_len + parts->after.iov_len + 1);

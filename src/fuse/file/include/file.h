@@ -93,7 +93,7 @@ struct limefs_answer {
 };
 
 /* read.c: reads up to n bytes at `offset`, never bytes of another file. Returns how many, or a
- * negative code. The caller releases the answer after the reply, also after an error. */
+ * negative code. The caller releases the result after the reply, also after an error. */
 ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
                          struct limefs_answer *);
 void limefs_answer_release(struct limefs *, struct limefs_answer *);
