@@ -114,7 +114,7 @@ static void *load_blocks(void *data)
 /* ---- requests ---- */
 
 /* Allocates the blocks, in huge pages: the kernel pins the memory of a reply page by page. */
-static bool allocate_memory(struct limefs_ahead *ahead)
+static bool ensure_memory(struct limefs_ahead *ahead)
 {
     if (ahead->memory)
         return true;
@@ -141,7 +141,7 @@ static void queue_blocks(struct limefs_ahead *ahead, struct limefs_file *file,
 {
     for (int i = 0; i < count; i++) {
         const struct limefs_extent *block = &ahead->forward.slot[blocks[i]];
-        if (!allocate_memory(ahead) || is_cached(file, block)) {
+        if (!ensure_memory(ahead) || is_cached(file, block)) {
             limefs_forward_loaded(&ahead->forward, blocks[i], false, block->since);
             continue;
         }
@@ -191,13 +191,13 @@ int limefs_ahead_read(struct limefs *fs, struct limefs_file *file,
 {
     struct limefs_ahead *ahead = fs->ahead;
     int loads[LIMEFS_SLOTS_MAX], blocks[LIMEFS_PIECES_MAX];
-    bool follows;
+    bool is_sequential;
     pieces->count = 0;
     if (!ahead || !is_eligible(fs, file, range->n))
         return 0;
     const struct limefs_want want = limefs_want_of(range);
     limefs_lock(&ahead->lock);
-    int count = limefs_forward_note(&ahead->forward, &want, BLOCKS, loads, &follows);
+    int count = limefs_forward_note(&ahead->forward, &want, BLOCKS, loads, &is_sequential);
     queue_blocks(ahead, file, loads, count);
     count = wait_for_blocks(ahead, &want, blocks);
     if (count && are_current(ahead, file, blocks, count))

@@ -219,6 +219,7 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
                      bool *keep_cache)
 {
     struct limefs_inode inode = limefs_inode_now(fs, id);
+    bool is_plain = inode.node && inode.node->kind == LIMEFS_OTHER;
     struct limefs_file *file = alloc_file();
     if (!file)
         return -ENOMEM;
@@ -227,9 +228,7 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
     if (inode.face)
         err = open_export_file(fs, inode.face, inode.ordinal, flags, file);
     else if (inode.node)
-        err = inode.node->kind == LIMEFS_OTHER
-                  ? open_plain(fs, inode.node, flags, file, keep_cache)
-                  : -EISDIR;
+        err = is_plain ? open_plain(fs, inode.node, flags, file, keep_cache) : -EISDIR;
     else if (inode.view)
         err = open_record(fs, inode.view, inode.ordinal, flags, file);
     if (err) {

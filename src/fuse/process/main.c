@@ -111,21 +111,21 @@ static void report_ready(int exit_code)
 /* Opens a single container before it is mounted, to report at once what is wrong with it. */
 static int try_container(struct limefs *fs)
 {
-    struct limefs_view *view;
-    int err = limefs_view_current(fs, fs->inodes.root, &view);
+    struct limefs_view *snap;
+    int err = limefs_view_current(fs, fs->inodes.root, &snap);
     if (err)
         return limefs_view_has_told(err) ? err : log_error(fs->source, "open", err);
     if (fs->options.rw)
-        err = limefs_writer_hold(fs, view);
+        err = limefs_writer_hold(fs, snap);
     if (err) {
-        limefs_view_unpin(fs, view);
+        limefs_view_unpin(fs, snap);
         return log_error(fs->source, "open for writing", err);
     }
-    struct limefile_index *index = limefs_view_index(fs, view);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     if (!limefile_index_is_container(index))
         err = limefile_index_fault(index)->code; /* limefs_view_current() has logged it */
     limefile_index_free(index);
-    limefs_view_unpin(fs, view);
+    limefs_view_unpin(fs, snap);
     return err;
 }
 
@@ -201,12 +201,11 @@ static int check_mountpoint(const struct limefs *fs, const char *mountpoint)
         return -ENOTCONN;
     }
     if (exists && !S_ISDIR(st.st_mode) && !S_ISCHR(st.st_mode))
-        return log_error(mountpoint, "mount",
-                         -ENOTDIR); /* /dev/fd/N is a /dev/fuse opened for us */
+        return log_error(mountpoint, "mount", -ENOTDIR); /* /dev/fd/N is a device: /dev/fuse */
     if (fs->container || strncmp(mountpoint, fs->source, len) != 0 ||
         (mountpoint[len] != '/' && len > 1) || mountpoint[len] == '\0')
         return 0;
-    limefs_log(LOG_ERR, "%s: mount: it is inside %s, the tree to be shown; mount elsewhere",
+    limefs_log(LOG_ERR, "%s: mount: inside the source %s; choose another mount point",
                mountpoint, fs->source);
     return -EINVAL;
 }
@@ -233,7 +232,7 @@ struct mount_watch {
 };
 
 /* Changes one of the kernel's settings for the mount's pages. False: only root may do so. */
-static bool set_bdi(const struct statx *root, const char *name, uint64_t value)
+static bool write_bdi_setting(const struct statx *root, const char *name, uint64_t value)
 {
     char path[64];
     snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/%s", root->stx_dev_major,
@@ -247,16 +246,17 @@ static bool set_bdi(const struct statx *root, const char *name, uint64_t value)
 
 /* Without root a FUSE mount has the kernel's defaults: 128 KiB of readahead, and a writer waits
  * when the mount has 1 % of the dirty pages that the system permits. */
-static void set_page_cache(struct limefs *fs, const struct statx *root)
+static void set_kernel_cache(struct limefs *fs, const struct statx *root)
 {
     uint64_t ahead = fs->options.readahead;
-    if (ahead > 0 && set_bdi(root, "read_ahead_kb", ahead / 1024))
+    if (ahead > 0 && write_bdi_setting(root, "read_ahead_kb", ahead / 1024))
         fs->reads_far = ahead >= LIMEFILE_DIRECT_MIN;
     if (fs->options.rw)
-        set_bdi(root, "max_ratio", DIRTY_PERCENT);
+        write_bdi_setting(root, "max_ratio", DIRTY_PERCENT);
 }
 
-/* Returns true for the root of a mount, and always before Linux 5.8, which does not tell. */
+/* Returns true for the root of a mount, and always before Linux 5.8, which does not report it.
+ */
 static bool is_mount_root(const struct statx *root)
 {
     return root->stx_attributes & STATX_ATTR_MOUNT_ROOT ||
@@ -264,29 +264,29 @@ static bool is_mount_root(const struct statx *root)
 }
 
 /* Waits until the mount answers: only then is it ready, and has the kernel created the settings
- * that set_pages() changes. Returns false if the mount ended first. */
-static bool wait_for_mount(const struct mount_watch *mount_watch)
+ * that set_kernel_cache() changes. Returns false if the mount ended first. */
+static bool wait_for_mount(const struct mount_watch *watch)
 {
     struct statx st;
-    int root = open(mount_watch->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int root = open(watch->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0) /* EACCES and other errors are answers */
         return errno != ECONNREFUSED && errno != ECONNABORTED && errno != ENOTCONN;
     bool is_ours =
         statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 && is_mount_root(&st);
     if (is_ours)
-        set_page_cache(mount_watch->fs, &st);
+        set_kernel_cache(watch->fs, &st);
     close(root);
     return is_ours;
 }
 
 /* A thread next to the loop: reports "mounted". If the mount has ended, main() reports. */
-static void *mount_watch(void *data)
+static void *announce_mount(void *data)
 {
-    const struct mount_watch *mount_watch = data;
-    if (!wait_for_mount(mount_watch))
+    const struct mount_watch *watch = data;
+    if (!wait_for_mount(watch))
         return NULL;
-    limefs_job_watch_start(mount_watch->fs);
-    if (!mount_watch->fs->foreground)
+    limefs_job_watch_start(watch->fs);
+    if (!watch->fs->foreground)
         limefs_log_open(false);
     report_ready(0);
     return NULL;
@@ -319,7 +319,7 @@ static int run_session_loop(struct fuse_session *session, struct limefs *fs,
     if (opts->max_idle_threads != UINT_MAX) /* given */
         fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
     fuse_loop_cfg_set_max_threads(config, fs->threads);
-    int err = limefs_thread_start(&thread, NULL, mount_watch, &watch);
+    int err = limefs_thread_start(&thread, NULL, announce_mount, &watch);
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
@@ -361,7 +361,7 @@ static int serve_requests(struct limefs *fs, struct fuse_session *session,
         if (!err) {
             limefs_ahead_begin(fs);
             err = run_session_loop(session, fs, opts);
-            limefs_ahead_end(fs); /* if loop() did not run or failed */
+            limefs_ahead_end(fs); /* if the loop did not run or failed */
         }
         if (err)
             limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
@@ -437,12 +437,12 @@ int main(int argc, char *argv[])
     signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the limit fail with EFBIG */
     signal(SIGIO, SIG_IGN);   /* sent when a lease breaks: see limefile_is_being_written() */
     exit_code = 0;
-    int status = limefs_options_read(argc, argv, &command, &fs.options);
-    if (status < 0)
+    int parsed = limefs_options_read(argc, argv, &command, &fs.options);
+    if (parsed < 0)
         exit_code = 2;
-    if (status > 0)
+    if (parsed > 0)
         exit_code = flush_stdout(0);
-    if (status == 0) {
+    if (parsed == 0) {
         limefs_caller_init(&fs);
         fs.foreground = command.fuse.foreground || command.fuse.debug;
         raise_open_file_limit(&fs);

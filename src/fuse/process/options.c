@@ -17,8 +17,7 @@
 enum {
     ERROR_MAX = 512, /* bytes of an error message */
     RANKS_MAX = 4096,
-    RANKS_PER_CPU =
-        16, /* most ranks for each processor of this host, unless mpirun= is given */
+    RANKS_PER_CPU = 16, /* most ranks for each processor of this host, without mpirun= */
 };
 
 enum mount_option_kind {
@@ -55,7 +54,7 @@ enum {
 };
 
 #define SETS(field) .offset = 1 + offsetof(struct limefs_options, field)
-#define FOR_LIBFUSE      .is_for_libfuse = true
+#define FOR_LIBFUSE .is_for_libfuse = true
 
 static const char *const verify_words[] = {
     [LIMEFS_VERIFY_OFF] = "off",
@@ -67,7 +66,7 @@ static const char *const mkdir_words[] = {"folder", "container", NULL};
 
 static const struct mount_option {
     struct option_rule rule; /* its `value` is set by read_value(), from `where` */
-    size_t offset;     /* 1 + offset in struct limefs_options; 0: not stored */
+    size_t offset;           /* 1 + offset in struct limefs_options; 0: not stored */
     enum mount_option_kind kind;
     bool is_for_libfuse; /* libfuse gets it, too */
 } option_table[] = {
@@ -82,8 +81,7 @@ static const struct mount_option {
                       SETS(forward_from)},
     [STRIPE] = {{"stripe", 0, OPTION_SIZE, NULL, 1, .most = 1 << 30}, SETS(stripe)},
     [RANKS] = {{"ranks", 0, OPTION_UNSIGNED, NULL, 1, .most = RANKS_MAX}, SETS(ranks)},
-    [MAX_OPEN] = {{"max_open", 0, OPTION_UNSIGNED, NULL, 0, .most = 1000000},
-                  SETS(max_open)},
+    [MAX_OPEN] = {{"max_open", 0, OPTION_UNSIGNED, NULL, 0, .most = 1000000}, SETS(max_open)},
     [MAX_READ] = {{"max_read", 0, OPTION_UNSIGNED, NULL, 4096, 1 << 20,
                    .expected = "bytes, 4096 to 1048576"},
                   SETS(max_read),
@@ -127,7 +125,7 @@ static const struct mount_option {
 };
 
 enum {
-    MOUNT_OPTION_COUNT = sizeof option_table / sizeof *option_table,
+    TABLE_SIZE = sizeof option_table / sizeof *option_table,
 };
 
 /* State while fuse_opt_parse() reads the command line. */
@@ -135,7 +133,7 @@ struct parse_state {
     struct limefs_options *options;
     struct limefs_command *command;
     char *text[VALUE_COUNT];       /* as given; NULL: not given */
-    bool rw, writable, has_mount8; /* rw, not ro, came last; writable; options of mount(8) */
+    bool rw, writable, has_mount8; /* rw, not ro, came last; writable; mount(8) added some */
     char error[ERROR_MAX];
 };
 
@@ -157,11 +155,10 @@ static int parse_value(const struct mount_option *option, const char *text,
     char reason[OPTION_WHY_BYTES];
     int64_t ignored;
     struct option_rule rule = option->rule;
-    rule.value =
-        option->offset ? (char *)options + option->offset - 1 : (void *)&ignored;
-    return limefile_option_value(&rule, rule.name, text, reason)
-               ? 0
-               : set_error(error, "%s", reason);
+    rule.value = option->offset ? (char *)options + option->offset - 1 : (void *)&ignored;
+    if (limefile_option_value(&rule, rule.name, text, reason))
+        return 0;
+    return set_error(error, "%s", reason);
 }
 
 /* Moves or copies the text to *path, as an absolute path: the daemon changes its directory. */
@@ -189,8 +186,7 @@ static int parse_job(char **text, struct limefs_options *options, char error[ERR
     if (parse_path(job, text, &options->job, error) != 0)
         return -1;
     if (strlen(options->job) >= sizeof((struct sockaddr_un *)0)->sun_path)
-        return set_error(error, "job: %.100s...: the path of a socket has at most 107 bytes",
-                         options->job);
+        return set_error(error, "job: %.100s...: path longer than 107 bytes", options->job);
     return 0;
 }
 
@@ -216,17 +212,16 @@ static int check_combinations(const struct limefs_options *options, char error[E
         return set_error(error, "readahead: invalid value '%llu' (0, or 4K to 1G)",
                          (unsigned long long)options->readahead);
     if (options->ranks && options->job)
-        return set_error(error, "ranks= starts a job, job= uses another: give one of them");
+        return set_error(error, "options 'ranks' and 'job' cannot be used together");
     if (options->ranks && !options->mpirun && options->ranks > (unsigned long)most)
         return set_error(error,
-                         "ranks: %u ranks for %ld processors of this host; at most %ld, unless "
-                         "mpirun= starts them on other hosts, too",
-                         options->ranks, processors, most);
+                         "ranks: at most %ld for %ld processors, unless mpirun= is given", most,
+                         processors);
     if (options->extent % 4096)
         return set_error(error, "extent: invalid value '%llu' (1M to 1G, a multiple of 4K)",
                          (unsigned long long)options->extent);
     if (options->window < 2 * options->extent)
-        return set_error(error, "window: it must hold two extents, %lluK",
+        return set_error(error, "window: too small for two extents (at least %lluK)",
                          (unsigned long long)options->extent / 512);
     return 0;
 }
@@ -276,10 +271,9 @@ static int parse_values(char *text[VALUE_COUNT], struct limefs_options *options,
 static const struct mount_option *find_option(const char *word)
 {
     size_t len = strcspn(word, "=");
-    for (int i = 0; i < MOUNT_OPTION_COUNT; i++)
-        if (strlen(option_table[i].rule.name) == len &&
-            strncmp(option_table[i].rule.name, word, len) == 0)
-            return &option_table[i];
+    for (const struct mount_option *i = option_table; i < option_table + TABLE_SIZE; i++)
+        if (strlen(i->rule.name) == len && strncmp(i->rule.name, word, len) == 0)
+            return i;
     return NULL;
 }
 
@@ -329,62 +323,60 @@ static int handle_argument(void *data, const char *arg, int key, struct fuse_arg
 static const char usage[] =
     "usage: limefs [options] CONTAINER|DIRECTORY MOUNTPOINT\n"
     "\n"
-    "Shows each record of a LIME container as a file. Of a directory, each container\n"
-    "below it becomes such a directory; other files stay as they are.\n"
+    "Shows each record of a LIME container as a file. If given a directory, limefs shows\n"
+    "the whole tree below it, with each container as a directory of its records.\n"
     "\n"
     "    limefs conf.0100 /mnt/cfg          mount; the records are NNN-type\n"
     "    cat /mnt/cfg/ildg-format           a type that occurs once needs no number\n"
     "    fusermount3 -u /mnt/cfg            unmount\n"
     "\n"
     "options of limefs:\n"
-    "    -o rw                  records can be changed and appended (without it nothing is\n"
-    "                           ever written); the container is locked meanwhile. By\n"
-    "                           mount(8) and fstab: writable\n"
-    "    -o mkdir=container     mkdir in a tree makes a container of any name; without it\n"
-    "                           only of one that ends in .lime, else a folder\n"
-    "    -o readahead=SIZE      how far the kernel reads ahead, K or M; 0 leaves its own\n"
-    "                           setting (8M; takes effect when mounted by root)\n"
-    "    -o attr_timeout=SEC    how long the kernel may keep attributes (1.0)\n"
-    "    -o entry_timeout=SEC   how long the kernel may keep names (1.0)\n"
-    "    -o max_open=N          containers of a tree kept open for later (128)\n"
-    "    -o ino32               inode numbers of 32 bits, for 32-bit programs that know no\n"
-    "                           larger ones (\"Value too large for defined data type\")\n"
+    "    -o rw                  allow changing and appending records, and lock the container\n"
+    "                           (default: read-only). In mount(8) and fstab: writable\n"
+    "    -o mkdir=container     mkdir in a tree creates a container (default: only if the\n"
+    "                           name ends in .lime, else a directory)\n"
+    "    -o readahead=SIZE      bytes that the kernel reads ahead, K or M; 0: its default\n"
+    "                           (default 8M; takes effect when root mounts)\n"
+    "    -o attr_timeout=SEC    how long the kernel may cache attributes (default 1.0)\n"
+    "    -o entry_timeout=SEC   how long the kernel may cache names (default 1.0)\n"
+    "    -o max_open=N          unused containers of a tree to keep open (default 128)\n"
+    "    -o ino32               32-bit inode numbers, for old 32-bit programs that fail with\n"
+    "                           \"Value too large for defined data type\"\n"
     "    -o direct_io           read and write large records around this mount's page cache:\n"
     "                           less memory, fast for requests of 1 MiB, slow for small ones\n"
-    "    -o max_read=BYTES      the largest request of the kernel (1 MiB)\n"
-    "    -o faces               list the files in other forms that are beside each field's\n"
-    "                           record (.npy, .h5, .zarr, .t); they are there without it\n"
+    "    -o max_read=BYTES      largest request of the kernel (default 1 MiB)\n"
+    "    -o faces               list the exports (.npy, .h5, .zarr, .t) next to each field's\n"
+    "                           record; without it they exist, but ls does not show them\n"
     "    -o formats             in a tree, show NERSC, MILC and openQCD files as containers,\n"
-    "                           too (one that is mounted itself is always shown so)\n"
-    "    -o verify=WHEN         verify data that have a checksum: open (before they are\n"
-    "                           opened; if bad, that fails), stream (while they are read;\n"
-    "                           if bad, the end is an error) or off (only on request:\n"
-    "                           lime verify FILE)\n"
+    "                           too (if given such a file, limefs always shows it so)\n"
+    "    -o verify=WHEN         verify data that have a checksum: open (opening bad data\n"
+    "                           fails), stream (reading bad data to the end fails) or off\n"
+    "                           (default: only on request, with lime verify FILE)\n"
     "    -V   --version         print the version\n"
     "    -h   --help            print this text\n"
     "    --status [--json] MOUNTPOINT   print what a mount has read, and the state of its job\n"
     "\n"
     "options for parallel reads by an MPI job:\n"
     "    -o ranks=N             start a job of N ranks with the mount, 1 to 4096\n"
-    "    -o job=SOCKET          use one that runs: see limefs-io(1)\n"
-    "    -o mpirun=COMMAND      what starts the job (mpirun); words are separated by spaces\n"
-    "    -o forward_from=SIZE   a reader that has gone on for so long is forwarded (4M)\n"
-    "    -o extent=SIZE         what the job reads at once (32M)\n"
-    "    -o stripe=SIZE         the ranks' parts begin at multiples of it (what MPI knows of\n"
-    "                           the file, or 1M); with ranks=\n"
-    "    -o window=SIZE         memory for what it reads ahead (256M)\n"
-    "    -o job_timeout=SEC     wait so long for it, then read locally (5)\n"
+    "    -o job=SOCKET          use a running job: see limefs-io(1)\n"
+    "    -o mpirun=COMMAND      command and arguments that start the job (default mpirun)\n"
+    "    -o forward_from=SIZE   forward sequential reads after SIZE bytes (default 4M)\n"
+    "    -o extent=SIZE         bytes that the job reads at once (default 32M)\n"
+    "    -o stripe=SIZE         align the parts of the ranks to SIZE (default: what MPI\n"
+    "                           reports for the file, or 1M); with ranks=\n"
+    "    -o window=SIZE         memory for data that the job reads ahead (default 256M)\n"
+    "    -o job_timeout=SEC     seconds to wait for the job before reading locally\n"
+    "                           (default 5)\n"
     "\n"
     "options of FUSE:\n";
 
 /* mount(8) adds "rw" to every mount that is not "ro", so it does not ask for writing. */
 static void set_rw(const struct parse_state *state)
 {
-    state->options->rw =
-        state->writable || (state->rw && !state->has_mount8);
+    state->options->rw = state->writable || (state->rw && !state->has_mount8);
     if (state->rw && !state->options->rw)
-        limefs_log(LOG_NOTICE, "mounted read-only; with mount(8) and fstab, -o writable mounts "
-                               "for writing");
+        limefs_log(LOG_NOTICE,
+                   "mounted read-only; to write, use -o writable in mount or fstab");
 }
 
 static int print_information(struct limefs_command *command)
@@ -403,9 +395,9 @@ static int print_information(struct limefs_command *command)
     return 0;
 }
 
-static int log_usage_error(const char *what)
+static int log_usage_error(const char *problem)
 {
-    limefs_log(LOG_ERR, "%s; see limefs --help", what);
+    limefs_log(LOG_ERR, "%s; see limefs --help", problem);
     return -1;
 }
 
@@ -440,8 +432,8 @@ int limefs_options_complain(const char *libfuse_message)
 static int parse_arguments(struct parse_state *state)
 {
     struct limefs_command *command = state->command;
-    char libfuse_message[ERROR_MAX] = "";
-    limefs_log_collect(libfuse_message, sizeof libfuse_message);
+    char message[ERROR_MAX] = "";
+    limefs_log_collect(message, sizeof message);
     int err = fuse_opt_parse(&command->args, state, NULL, handle_argument);
     if (!err)
         err = parse_values(state->text, state->options, state->error);
@@ -450,8 +442,7 @@ static int parse_arguments(struct parse_state *state)
     limefs_log_collect(NULL, 0);
     if (!err)
         return 0;
-    return state->error[0] ? log_usage_error(state->error)
-                                 : limefs_options_complain(libfuse_message);
+    return state->error[0] ? log_usage_error(state->error) : limefs_options_complain(message);
 }
 
 int limefs_options_read(int argc, char *argv[], struct limefs_command *command,

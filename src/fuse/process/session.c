@@ -47,7 +47,7 @@ enum {
     ALLOW_MMAP2 = 1 << 4, /* a bit of flags2 */
 };
 
-static uint64_t init_id; /* id of FUSE_INIT; set before `state` becomes OFFERED */
+static uint64_t init_id; /* id of FUSE_INIT; set before the state is REPLY_EXPECTED */
 static uint32_t extra_flags, extra_flags2; /* bits to add to flags and flags2 of the reply */
 
 static void inspect_request(const struct limefs *fs, const char *buf, size_t n)

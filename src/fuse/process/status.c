@@ -40,9 +40,9 @@ static void print_stats(const json_t *stats)
     snprintf(reason_text, sizeof reason_text, "%s", reason ? reason : "");
     limefile_text_defuse(reason_text, "");
     printf("%s%s\n", *reason_text ? ": " : "", reason_text);
-    print_size("read through it", get_number(stats, "forwarded_bytes"));
+    print_size("read by the job", get_number(stats, "forwarded_bytes"));
     print_size("read locally", get_number(stats, "local_bytes"));
-    print_size("written through it", get_number(stats, "forwarded_written_bytes"));
+    print_size("written by the job", get_number(stats, "forwarded_written_bytes"));
     print_size("written locally", get_number(stats, "local_written_bytes"));
     printf("%-18s %.0f\n", "requests", get_number(stats, "requests"));
     printf("%-18s %.0f, of which readers waited for %.0f\n", "loads",
@@ -52,8 +52,7 @@ static void print_stats(const json_t *stats)
 
 static int usage_error(const char *problem, const char *arg)
 {
-    limefs_log(LOG_ERR, "%s '%s'; usage: limefs --status [--json] MOUNTPOINT", problem,
-               arg);
+    limefs_log(LOG_ERR, "%s '%s'; usage: limefs --status [--json] MOUNTPOINT", problem, arg);
     return 2;
 }
 
@@ -81,7 +80,7 @@ int limefs_status_main(int argc, char *argv[])
     ssize_t n = getxattr(mountpoint, LIMEFS_STATS, text, sizeof text - 1);
     if (n < 0) {
         limefs_log(LOG_ERR, "%s: status: %s", mountpoint,
-                   errno == ENODATA || errno == EOPNOTSUPP ? "not the mount point of a limefs"
+                   errno == ENODATA || errno == EOPNOTSUPP ? "not a limefs mount point"
                                                            : strerror(errno));
         return 1;
     }
