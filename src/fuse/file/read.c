@@ -16,9 +16,7 @@
 #include <string.h>
 #include <syslog.h>
 
-enum {
-    READ_TRIES = 3, /* if the container changes during a read */
-};
+enum { READ_TRIES = 3 }; /* if the container changes during a read */
 
 void limefs_answer_release(struct limefs *fs, struct limefs_answer *result)
 {

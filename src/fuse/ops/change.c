@@ -78,9 +78,8 @@ static int remove_record(struct limefs *fs, struct limefs_node *container, const
 
 /* Opens the file that was just created as fd, and fills the entry from fd: another process may
  * have renamed it already. Takes ownership of fd. */
-static int open_created(struct limefs *fs, struct limefs_node *directory, const char *name,
-                        int fd, int flags, struct limefs_file **file,
-                        struct fuse_entry_param *entry)
+static int open_new(struct limefs *fs, struct limefs_node *directory, const char *name, int fd,
+                    int flags, struct limefs_file **file, struct fuse_entry_param *entry)
 {
     struct stat st;
     int err = fstat(fd, &st) == 0 ? limefs_entry_made(fs, directory, name, &st, entry) : -errno;
@@ -99,13 +98,12 @@ static int open_created(struct limefs *fs, struct limefs_node *directory, const 
 static int open_existing(struct limefs *fs, struct limefs_node *directory, const char *name,
                          int flags, struct limefs_file **file, struct fuse_entry_param *entry)
 {
-    bool keep_cache;
+    bool keep;
     int err = limefs_entry(fs, limefs_inode_of_node(directory), name, entry);
     if (err)
         return err;
-    err = S_ISREG(entry->attr.st_mode)
-              ? limefs_file_open(fs, entry->ino, flags, file, &keep_cache)
-              : -ESTALE;
+    err = S_ISREG(entry->attr.st_mode) ? limefs_file_open(fs, entry->ino, flags, file, &keep)
+                                       : -ESTALE;
     if (err)
         limefs_forget(fs, entry->ino, 1);
     return err;
@@ -132,7 +130,7 @@ static int open_or_create_plain(struct limefs *fs, struct limefs_node *directory
     for (int i = 0; i < CREATE_TRIES && err == -ENOENT; i++) {
         int fd = create_plain_file(fs, directory, name, mode);
         if (fd >= 0)
-            return open_created(fs, directory, name, fd, flags, file, entry);
+            return open_new(fs, directory, name, fd, flags, file, entry);
         if (fd != -EEXIST || flags & O_EXCL)
             return fd;
         err = open_existing(fs, directory, name, flags, file, entry);

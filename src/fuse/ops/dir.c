@@ -43,8 +43,8 @@ struct limefs_listing {
  * reads the first bytes of the file. It does so if a program has looked up names of this
  * directory after an earlier listing, or of any other directory within recent_seconds. */
 enum {
-    LOOKUPS_MAX = 16384, /* a listing; results for more would expire before they are used */
-};
+    LOOKUPS_MAX = 16384
+}; /* a listing; results for more would expire before they are used */
 
 /* After a look-up that takes slow_lookup_seconds a listing makes no more of them: the storage
  * may have to fetch each file from tape. */
@@ -179,9 +179,8 @@ static void list_export_dot(struct limefs *fs, const struct limefs_dir *dir,
              (off_t)offset + 1);
 }
 
-static void list_export_entry(struct limefs *fs, struct limefs_dir *dir,
-                              struct limefs_listing *list, uint64_t number,
-                              const struct limefile_face_entry *entry)
+static void list_child(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
+                       uint64_t number, const struct limefile_face_entry *entry)
 {
     struct limefs_face_entry listed_entry;
     struct fuse_entry_param param;
@@ -212,7 +211,7 @@ static void list_export(struct limefs *fs, struct limefs_dir *dir, struct limefs
         if (entry.parent > dir->ordinal)
             break; /* entries are sorted by parent, and there may be 2^30 slices */
         if (entry.parent == dir->ordinal)
-            list_export_entry(fs, dir, list, offset - 2, &entry);
+            list_child(fs, dir, list, offset - 2, &entry);
     }
 }
 
@@ -337,8 +336,7 @@ static int list_source_dir(struct limefs *fs, struct limefs_dir *dir,
 enum {
     PLUS_ALWAYS = 50000,   /* first records, which are always listed with attributes */
     PLUS_PER_LOOKUP = 256, /* further ones with attributes, for each look-up of a record */
-    PLUS_SKIP_EVERY =
-        128, /* each such record has none: its look-up shows that more are needed */
+    PLUS_SKIP_EVERY = 128, /* each 128th has none: its look-up shows that more are needed */
 };
 
 /* Decides as the kernel does with READDIRPLUS_AUTO, but also suits a program that reads several

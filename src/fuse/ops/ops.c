@@ -462,9 +462,8 @@ static bool enter_opener_creds(fuse_req_t req, const struct fuse_file_info *fi)
     return err == 0;
 }
 
-/* These define as_caller_op_*, which reads (QUERY_OP) or changes something (CHANGE_OP) with
- * the caller's rights, and as_opener_op_*, which transfers bytes with the opener's (DATA_OP).
- */
+/* These define as_caller_op_*, which only reads (QUERY_OP) or changes something (CHANGE_OP),
+ * and as_opener_op_*, which transfers bytes with the opener's rights (DATA_OP). */
 #define DEFINE_OP(user, enter, name, parameters, ...) \
     static void as_##user##_##name parameters         \
     {                                                 \

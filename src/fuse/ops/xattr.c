@@ -104,8 +104,7 @@ static int format_container(const struct limefile_index *index, const char *key,
     return -ENODATA;
 }
 
-/* Pins the snapshot for the node id of a container, a record or an export. Returns 0 or -errno.
- */
+/* Pins the snapshot of the node id of a container, record or export. Returns 0 or -errno. */
 static int pin_snapshot(struct limefs *fs, uint64_t id, struct limefs_view **snap)
 {
     struct limefs_inode inode = limefs_inode_now(fs, id);

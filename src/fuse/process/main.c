@@ -222,9 +222,7 @@ static void raise_open_file_limit(struct limefs *fs)
         fs->options.max_open = (unsigned)(limit.rlim_max / 2);
 }
 
-enum {
-    DIRTY_PERCENT = 3, /* enough to keep a disk busy; more makes it slower */
-};
+enum { DIRTY_PERCENT = 3 }; /* enough to keep a disk busy; more makes it slower */
 
 struct mount_watch {
     struct limefs *fs;
@@ -255,8 +253,7 @@ static void set_kernel_cache(struct limefs *fs, const struct statx *root)
         write_bdi_setting(root, "max_ratio", DIRTY_PERCENT);
 }
 
-/* Returns true for the root of a mount, and always before Linux 5.8, which does not report it.
- */
+/* Returns true for the root of a mount, and always before Linux 5.8, which lacks the flag. */
 static bool is_mount_root(const struct statx *root)
 {
     return root->stx_attributes & STATX_ATTR_MOUNT_ROOT ||

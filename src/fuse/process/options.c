@@ -124,9 +124,7 @@ static const struct mount_option {
     {{.name = "defaults"}, .kind = KIND_IGNORED},
 };
 
-enum {
-    TABLE_SIZE = sizeof option_table / sizeof *option_table,
-};
+enum { TABLE_SIZE = sizeof option_table / sizeof *option_table };
 
 /* State while fuse_opt_parse() reads the command line. */
 struct parse_state {

@@ -43,9 +43,7 @@ enum negotiation {
 static atomic_int negotiation_state = INIT_EXPECTED;
 
 /* FUSE_DIRECT_IO_ALLOW_MMAP, which <linux/fuse.h> may be too old to define */
-enum {
-    ALLOW_MMAP2 = 1 << 4, /* a bit of flags2 */
-};
+enum { ALLOW_MMAP2 = 1 << 4 }; /* a bit of flags2 */
 
 static uint64_t init_id; /* id of FUSE_INIT; set before the state is REPLY_EXPECTED */
 static uint32_t extra_flags, extra_flags2; /* bits to add to flags and flags2 of the reply */

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 
-enum {
-    LATE_BYTES_MAX = 64 << 20, /* most bytes that late requests are expected to bring */
-};
+enum { LATE_BYTES_MAX = 64 << 20 }; /* most bytes that late requests are expected to bring */
 
 /* Seconds that the last request waits for those that were made before it but arrive later:
  * short_wait for the first of them, long_wait while more arrive. */

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PARTIAL_MAX = 16 << 20, /* most memory for incomplete sites */
-};
+enum { PARTIAL_MAX = 16 << 20 }; /* most memory for incomplete sites */
 
 /* A site of which only a part is merged. */
 struct partial_site {
@@ -112,8 +110,7 @@ static struct partial_site **get_partial_site(struct limefs_tally *tally, uint64
 }
 
 /* Merges a piece of one site. */
-static void merge_partial_site(struct limefs_tally *tally, uint64_t from, const char *data,
-                               size_t n)
+static void merge_piece(struct limefs_tally *tally, uint64_t from, const char *data, size_t n)
 {
     uint64_t bytes = tally->field.site_bytes;
     struct partial_site **at = get_partial_site(tally, from / bytes);
@@ -137,10 +134,10 @@ void limefs_tally_merge(struct limefs_tally *tally, const struct limefs_part *pa
     tally->sum.suma ^= part->sum.suma;
     tally->sum.sumb ^= part->sum.sumb;
     if (part->head && !tally->is_abandoned)
-        merge_partial_site(tally, part->from, part->data, part->head);
+        merge_piece(tally, part->from, part->data, part->head);
     if (part->tail && !tally->is_abandoned)
-        merge_partial_site(tally, part->from + part->n - part->tail,
-                           part->data + part->n - part->tail, part->tail);
+        merge_piece(tally, part->from + part->n - part->tail, part->data + part->n - part->tail,
+                    part->tail);
     tally->merged += part->n;
 }
 

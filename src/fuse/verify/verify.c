@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    COMPARE_MEMORY = 64 << 20, /* most bytes for a comparison with a header (limegauge.h) */
-};
+    COMPARE_MEMORY = 64 << 20
+}; /* most bytes for a comparison with a header (limegauge.h) */
 
 /* ---- verdicts ---- */
 

@@ -19,9 +19,7 @@ struct limefs_sample {
     char bytes[64];
 };
 
-enum {
-    LIMEFS_DIRECT_UNTRIED = INT_MIN, /* not an -errno */
-};
+enum { LIMEFS_DIRECT_UNTRIED = INT_MIN }; /* not an -errno */
 
 struct limefs_file {
     struct limefs_handle handle;   /* first: fs->files points to it */
@@ -47,7 +45,8 @@ struct limefs_file {
 };
 
 /* Opens a node id with `flags` of open(2) and the caller's rights. *keep_cache is true if
- * the kernel's cached pages are still valid. Returns 0 or a negative code for limefs_errno(). */
+ * the kernel's cached pages are still valid. Returns 0 or a negative code for limefs_errno().
+ */
 int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file **,
                      bool *keep_cache);
 
@@ -83,9 +82,7 @@ int limefs_file_resize(struct limefs *, struct limefs_view *, uint64_t ordinal, 
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 
 /* The bytes that were read, in the calling thread's buffers or in slots of forward.h. */
-enum {
-    LIMEFS_ANSWER_PARTS = 4, /* an export's own bytes, two chunks, own bytes */
-};
+enum { LIMEFS_ANSWER_PARTS = 4 }; /* an export's own bytes, two chunks, own bytes */
 struct limefs_answer {
     struct iovec iov[LIMEFS_ANSWER_PARTS];
     int count;
