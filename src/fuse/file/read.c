@@ -90,8 +90,8 @@ static void count_local_bytes(struct limefs *fs, ssize_t bytes)
     atomic_fetch_add_explicit(&fs->stats.local_bytes, (uint64_t)bytes, memory_order_relaxed);
 }
 
-static ssize_t read_container(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
-                              uint64_t at, struct limefs_answer *result)
+static ssize_t read_from_container(struct limefs *fs, struct limefs_file *file, char *buf,
+                                   size_t n, uint64_t at, struct limefs_answer *result)
 {
     const struct limefile_record *record = &file->record;
     const struct limefs_range range = {.view = file->snap,
@@ -123,7 +123,7 @@ static ssize_t read_unchanged_record(struct limefs *fs, struct limefs_file *file
     for (int i = 0; i < READ_TRIES; i++) {
         bool has_changed;
         uint64_t at = record->data_offset + offset;
-        ssize_t got = read_container(fs, file, buf, n, at, result);
+        ssize_t got = read_from_container(fs, file, buf, n, at, result);
         if (got < 0)
             return got;
         int err = check_record(fs, file, &has_changed);

@@ -69,7 +69,7 @@ static int open_container_dir(struct limefs *fs, struct limefs_dir *dir)
     return err == -ENOENT ? -ESTALE : err;
 }
 
-static int open_source_dir(struct limefs *fs, struct limefs_dir *dir)
+static int open_tree_dir(struct limefs *fs, struct limefs_dir *dir)
 {
     int fd_path = limefs_tree_folder(fs, dir->node);
     if (fd_path < 0)
@@ -101,7 +101,7 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
     dir->ordinal = inode.ordinal;
     int err = inode.face                             ? enter_export_dir(fs, dir)
               : inode.node->kind == LIMEFS_CONTAINER ? open_container_dir(fs, dir)
-                                                     : open_source_dir(fs, dir);
+                                                     : open_tree_dir(fs, dir);
     if (err) {
         free(dir);
         return err;
@@ -145,8 +145,8 @@ void limefs_dirs_release(struct limefs *fs)
 
 /* ---- entries ---- */
 
-static void add_entry(struct limefs_listing *list, const char *name,
-                      const struct fuse_entry_param *entry, off_t next)
+static void add_dirent(struct limefs_listing *list, const char *name,
+                       const struct fuse_entry_param *entry, off_t next)
 {
     char *at = list->buf + list->used;
     size_t room = list->cap - list->used;
@@ -162,7 +162,7 @@ static void add_name(struct limefs_listing *list, const char *name, ino_t ino, m
                      off_t next)
 {
     struct fuse_entry_param entry = {.attr = {.st_ino = ino, .st_mode = type}};
-    add_entry(list, name, &entry, next);
+    add_dirent(list, name, &entry, next);
 }
 
 /* ---- an export: "." and ".." are entries 0 and 1, file n is entry n + 2 ---- */
@@ -191,7 +191,7 @@ static void list_child(struct limefs *fs, struct limefs_dir *dir, struct limefs_
     }
     limefs_face_take(fs, dir->export, number + 1, entry, &listed_entry);
     limefs_entry_face(fs, &listed_entry, &param);
-    add_entry(list, entry->name, &param, (off_t)number + 3);
+    add_dirent(list, entry->name, &param, (off_t)number + 3);
     if (list->full)
         limefs_face_forget(fs, dir->export, 1);
 }
@@ -305,7 +305,7 @@ static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
     }
     if (limefs_entry_node(fs, dir->node, at->d_name, &found, &entry) != 0)
         return false;
-    add_entry(list, at->d_name, &entry, at->d_off);
+    add_dirent(list, at->d_name, &entry, at->d_off);
     if (list->full)
         limefs_forget(fs, entry.ino, 1);
     return true;
@@ -366,7 +366,7 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
         return;
     }
     limefs_entry_record(fs, dir->snap, &record, &entry);
-    add_entry(list, name, &entry, next);
+    add_dirent(list, name, &entry, next);
     if (list->full)
         limefs_view_forget(fs, dir->snap, 1);
 }

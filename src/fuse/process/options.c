@@ -65,7 +65,7 @@ static const char *const verify_words[] = {
 static const char *const mkdir_words[] = {"folder", "container", NULL};
 
 static const struct mount_option {
-    struct option_rule rule; /* its `value` is set by read_value(), from `where` */
+    struct option_rule rule; /* its `value` is set by parse_value(), from `offset` */
     size_t offset;           /* 1 + offset in struct limefs_options; 0: not stored */
     enum mount_option_kind kind;
     bool is_for_libfuse; /* libfuse gets it, too */

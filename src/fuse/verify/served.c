@@ -151,9 +151,9 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *checks,
 
 /* Adds the bytes read to the tallies. Sets *is_decided and *sum if they decide the verdict.
  * Returns -EIO at the end of a bad record. Called with the lock held. */
-static int add_read(struct limefs *fs, const struct limefs_verify_reader *reader,
-                    uint64_t offset, const struct iovec *iov, int count, bool *is_decided,
-                    struct limefile_checksum *sum)
+static int tally_read(struct limefs *fs, const struct limefs_verify_reader *reader,
+                      uint64_t offset, const struct iovec *iov, int count, bool *is_decided,
+                      struct limefile_checksum *sum)
 {
     struct limefs_proofs *checks = reader->checks;
     struct limefs_proof *check = reader->check;
@@ -182,7 +182,7 @@ int limefs_verify_leave(struct limefs *fs, const struct limefs_verify_reader *re
     if (!reader->check)
         return 0;
     limefs_lock(&reader->checks->lock);
-    int err = add_read(fs, reader, offset, iov, count, &is_decided, &sum);
+    int err = tally_read(fs, reader, offset, iov, count, &is_decided, &sum);
     reader->check->active_reads--;
     pthread_cond_broadcast(&reader->checks->changed);
     limefs_unlock(&reader->checks->lock);
