@@ -66,7 +66,7 @@ static int verify_opened_file(struct limefs *fs, const struct limefs_file *file,
     return verdict_error(err, verdict);
 }
 
-/* Verifies the record if required; prepares an export to a whole file at its first open. */
+/* Verifies the record if required; prepares an export that needs the whole record. */
 static void run_open(struct limefs *fs, struct limefs_errand *work)
 {
     struct limefs_file *file = work->file;
@@ -151,7 +151,7 @@ static int reply_or_queue(struct limefs *fs, struct limefs_errand *work, size_t 
         err = limefs_verify_describe(fs, work->snap, work->ordinal, &verdict, reason);
     if (err)
         return err;
-    if (size == 0) /* the kernel asks how long the answer may be */
+    if (size == 0) /* the kernel requests the maximum length */
         fuse_reply_xattr(work->req, strlen(longest));
     else if (size < strlen(longest))
         err = -ERANGE;
