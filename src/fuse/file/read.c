@@ -66,10 +66,14 @@ static int check_record(struct limefs *fs, struct limefs_file *file, bool *has_c
     return err;
 }
 
-static void set_result(struct limefs_answer *result, const char *bytes, size_t n)
+/* Sets the result to n bytes, unless n is 0 or an error. Returns n. */
+static ssize_t set_result(struct limefs_answer *result, const char *bytes, ssize_t n)
 {
-    result->iov[0] = (struct iovec){(char *)bytes, n};
-    result->count = 1;
+    if (n > 0) {
+        result->iov[0] = (struct iovec){(char *)bytes, (size_t)n};
+        result->count = 1;
+    }
+    return n;
 }
 
 /* Returns true if the window or the blocks read ahead have the bytes. */
@@ -103,8 +107,7 @@ static ssize_t read_from_container(struct limefs *fs, struct limefs_file *file, 
     ssize_t got = (ssize_t)n;
     if (file->snap->guise || !read_prefetched(fs, file, &range, result)) {
         got = limefs_local_read(file, buf, n, at, &bytes);
-        if (got > 0)
-            set_result(result, bytes, (size_t)got);
+        set_result(result, bytes, got);
     }
     if (got > 0 && !(fs->job && result->pieces.count))
         count_local_bytes(fs, got);
@@ -198,11 +201,9 @@ static ssize_t read_writable_record(struct limefs *fs, struct limefs_file *file,
     limefs_place_leave(snap);
     if (got >= 0 && (err = limefs_view_check(fs, snap, &file->record, NULL)) != 0)
         return err;
-    if (got > 0) {
-        set_result(result, bytes, (size_t)got);
+    if (got > 0)
         count_local_bytes(fs, got);
-    }
-    return got;
+    return set_result(result, bytes, got);
 }
 
 static void report_read_error(struct limefs *fs, const struct limefs_file *file,
@@ -331,9 +332,7 @@ static ssize_t read_computed(struct limefs *fs, struct limefs_file *file, char *
     ssize_t got = limefile_face_read_lent(limefs_face_files(file->export), file->number, buf, n,
                                           offset, get_source_bytes, &source);
     limefs_answer_release(fs, &source.result);
-    if (got > 0)
-        set_result(result, buf, (size_t)got);
-    return got;
+    return set_result(result, buf, got);
 }
 
 /* The parts of a request: the export's own bytes, stored bytes of the record, own bytes. */
@@ -457,7 +456,5 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
         return read_any_record(fs, file, buf, n, offset, result);
     ssize_t got =
         offset > INT64_MAX ? 0 : limefs_append_read(file->node, file->fd, buf, n, offset);
-    if (got > 0)
-        set_result(result, buf, (size_t)got);
-    return got;
+    return set_result(result, buf, got);
 }

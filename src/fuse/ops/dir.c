@@ -42,9 +42,7 @@ struct limefs_listing {
 /* A listing shows that a file is a container only if the daemon looks the name up, for which it
  * reads the first bytes of the file. It does so if a program has looked up names of this
  * directory after an earlier listing, or of any other directory within recent_seconds. */
-enum {
-    LOOKUPS_MAX = 16384
-}; /* a listing; results for more would expire before they are used */
+enum { LOOKUPS_MAX = 16384 }; /* a listing; results for more would expire before use */
 
 /* After a look-up that takes slow_lookup_seconds a listing makes no more of them: the storage
  * may have to fetch each file from tape. */

@@ -146,9 +146,7 @@ static int open_source_path(struct limefs *fs, const char *source)
 {
     struct stat st;
     fs->source = realpath(source, NULL);
-    if (!fs->source)
-        return log_error(source, "open", -errno);
-    if (stat(fs->source, &st) != 0)
+    if (!fs->source || stat(fs->source, &st) != 0)
         return log_error(source, "open", -errno);
     bool is_tree = S_ISDIR(st.st_mode);
     fs->source_fd =
@@ -433,13 +431,10 @@ int main(int argc, char *argv[])
     init_fs(&fs);
     signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the limit fail with EFBIG */
     signal(SIGIO, SIG_IGN);   /* sent when a lease breaks: see limefile_is_being_written() */
-    exit_code = 0;
     int parsed = limefs_options_read(argc, argv, &command, &fs.options);
-    if (parsed < 0)
-        exit_code = 2;
-    if (parsed > 0)
-        exit_code = flush_stdout(0);
-    if (parsed == 0) {
+    if (parsed != 0) {
+        exit_code = parsed < 0 ? 2 : flush_stdout(0);
+    } else {
         limefs_caller_init(&fs);
         fs.foreground = command.fuse.foreground || command.fuse.debug;
         raise_open_file_limit(&fs);

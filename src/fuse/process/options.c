@@ -230,12 +230,7 @@ static void warn_no_effect(char *const text[VALUE_COUNT], const struct limefs_op
     static const struct {
         int value;
         bool needs_ranks; /* has an effect only on a job that the mount starts */
-    } job_options[] = {
-        {WINDOW, false},
-        {EXTENT, false},
-        {JOB_TIMEOUT, false},
-        {STRIPE, true},
-    };
+    } job_options[] = {{WINDOW, false}, {EXTENT, false}, {JOB_TIMEOUT, false}, {STRIPE, true}};
     for (size_t i = 0; i < sizeof job_options / sizeof *job_options; i++)
         if (text[job_options[i].value] && !options->ranks &&
             (job_options[i].needs_ranks || !options->job))
@@ -380,8 +375,7 @@ static void set_rw(const struct parse_state *state)
 static int print_information(struct limefs_command *command)
 {
     if (command->fuse.show_version) {
-        printf("limefs %s\n", LIMEFS_VERSION);
-        printf("FUSE library version %s\n", fuse_pkgversion());
+        printf("limefs %s\nFUSE library version %s\n", LIMEFS_VERSION, fuse_pkgversion());
         return 1;
     }
     if (command->fuse.show_help) {
@@ -458,8 +452,7 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
         .job_timeout = 5.0,
     };
     memset(command, 0, sizeof *command);
-    struct fuse_args all_arguments = FUSE_ARGS_INIT(argc, argv);
-    command->args = all_arguments;
+    command->args = (struct fuse_args)FUSE_ARGS_INIT(argc, argv);
     int err = parse_arguments(&state);
     for (int i = 0; i < VALUE_COUNT; i++)
         free(state.text[i]);

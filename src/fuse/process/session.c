@@ -34,13 +34,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum negotiation {
-    INIT_EXPECTED,
-    REPLY_EXPECTED, /* the kernel supports some flags; the reply is still to come */
-    INIT_DONE,
-};
+/* REPLY_EXPECTED: the kernel supports some flags; the reply is still to come. */
+enum negotiation_state { INIT_EXPECTED, REPLY_EXPECTED, INIT_DONE };
 
-static atomic_int negotiation_state = INIT_EXPECTED;
+static _Atomic enum negotiation_state state = INIT_EXPECTED;
 
 /* FUSE_DIRECT_IO_ALLOW_MMAP, which <linux/fuse.h> may be too old to define */
 enum { ALLOW_MMAP2 = 1 << 4 }; /* a bit of flags2 */
@@ -66,7 +63,7 @@ static void inspect_request(const struct limefs *fs, const char *buf, size_t n)
 #endif
     extra_flags = init.flags & requested;
     extra_flags2 = init.flags & FUSE_INIT_EXT ? init.flags2 & requested2 : 0;
-    negotiation_state = extra_flags || extra_flags2 ? REPLY_EXPECTED : INIT_DONE;
+    state = extra_flags || extra_flags2 ? REPLY_EXPECTED : INIT_DONE;
 }
 
 static void add_flags(const struct iovec *iov, int count)
@@ -75,7 +72,7 @@ static void add_flags(const struct iovec *iov, int count)
     if (count < 2 || iov[0].iov_len != sizeof *header || header->unique != init_id)
         return;
     struct fuse_init_out *init = iov[1].iov_base;
-    negotiation_state = INIT_DONE;
+    state = INIT_DONE;
     if (header->error != 0 ||
         iov[1].iov_len < offsetof(struct fuse_init_out, flags2) + sizeof init->flags2 ||
         init->major != FUSE_KERNEL_VERSION)
@@ -104,7 +101,7 @@ static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)
     int err = errno;
     arm_wakeup(fs->session, EPOLL_CTL_MOD);
     errno = err;
-    if (got > 0 && negotiation_state == INIT_EXPECTED)
+    if (got > 0 && state == INIT_EXPECTED)
         inspect_request(fs, buf, (size_t)got);
     return got;
 }
@@ -112,7 +109,7 @@ static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)
 static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
     (void)userdata;
-    if (negotiation_state == REPLY_EXPECTED)
+    if (state == REPLY_EXPECTED)
         add_flags(iov, count);
     return writev(fd, iov, count);
 }
@@ -149,7 +146,7 @@ static int set_custom_io(struct fuse_session *session, struct fuse_custom_io *io
 int limefs_session_adjust(struct fuse_session *session)
 {
     struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
-    negotiation_state = INIT_EXPECTED;
+    state = INIT_EXPECTED;
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (epoll_fd < 0)
         return -errno;
