@@ -245,10 +245,10 @@ class Forward(limetest.TestCase):
             self.right(mount)
             text = self.run_ok(["limefs", "--status", mount.path]).decode()
             self.assertIn("3 ranks on 1 host", text)
-            self.assertIn("read through it", text)
+            self.assertIn("read by the job", text)
             self.assertEqual(json.loads(self.run_ok(["limefs", "--status", "--json",
                                                      mount.path])), stats(mount))
-            self.fails(["limefs", "--status", "/"], "not the mount point of a limefs")
+            self.fails(["limefs", "--status", "/"], "not a limefs mount point")
 
 
 

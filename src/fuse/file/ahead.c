@@ -11,19 +11,19 @@ enum {
     BLOCK_BYTES = 1 << 20,
     STRIDE = BLOCK_BYTES + LIMEFILE_DIRECT_ALIGN, /* direct reads end at whole pages */
     MEMORY = BLOCKS * STRIDE,
-    LEAST = 64 << 10,     /* bytes of the smallest request that is answered from blocks */
-    SEQUENCE = 256 << 10, /* bytes that must be read in sequence before blocks are read */
-    IDLE_SECONDS = 8,     /* until the memory of unused blocks is freed */
+    REQUEST_MIN = 64 << 10, /* bytes of the smallest request that is answered from blocks */
+    RUN_MIN = 256 << 10,    /* bytes that must be read in sequence before blocks are read */
+    IDLE_SECONDS = 8,       /* until the memory of unused blocks is freed */
 };
 
 struct limefs_ahead {
     struct limefs *fs;
     pthread_t threads[THREADS];
     unsigned started;
-    struct limefs_lock lock; /* guards the fields below */
-    pthread_cond_t queued;   /* a block was queued, or the threads must end */
-    pthread_cond_t loaded;   /* a block was read */
-    bool ending;
+    struct limefs_lock lock;     /* guards the fields below */
+    pthread_cond_t block_queued; /* a block was queued, or the threads must end */
+    pthread_cond_t block_loaded; /* a block was read */
+    bool stopping;
     struct limefs_forward forward; /* its slots are the blocks */
     char *memory;                  /* of all blocks; NULL while no file is read ahead */
     struct {
@@ -48,7 +48,7 @@ static bool read_block(struct limefs_ahead *ahead, int number)
     struct timespec now;
     struct stat st;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (fstat(file->view->fd, &st) != 0)
+    if (fstat(file->snap->fd, &st) != 0)
         return false;
     ahead->block[number].stamp = limefile_identity_of(&st);
     if (!limefs_is_settled(&ahead->block[number].stamp, &now, false))
@@ -56,7 +56,7 @@ static bool read_block(struct limefs_ahead *ahead, int number)
     return limefs_local_read(file, to, n, block->from, &bytes) == (ssize_t)n;
 }
 
-static int pop(struct limefs_ahead *ahead)
+static int pop_block(struct limefs_ahead *ahead)
 {
     int number = ahead->queue[0];
     ahead->queue_length--;
@@ -82,30 +82,30 @@ static void wait_for_queue(struct limefs_ahead *ahead)
 {
     struct timespec until = limefs_clock_time(limefs_seconds() + IDLE_SECONDS);
     if (!ahead->memory)
-        limefs_wait(&ahead->queued, &ahead->lock);
-    else if (!limefs_wait_until(&ahead->queued, &ahead->lock, &until) && ahead->memory)
+        limefs_wait(&ahead->block_queued, &ahead->lock);
+    else if (!limefs_wait_until(&ahead->block_queued, &ahead->lock, &until) && ahead->memory)
         release_idle_memory(ahead);
 }
 
-static void *work(void *data)
+static void *load_blocks(void *data)
 {
     struct limefs_ahead *ahead = data;
     limefs_lock(&ahead->lock);
-    while (!ahead->ending) {
+    while (!ahead->stopping) {
         if (ahead->queue_length == 0) {
             wait_for_queue(ahead);
             continue;
         }
-        int number = pop(ahead);
-        bool good = false;
+        int number = pop_block(ahead);
+        bool is_read = false;
         if (!ahead->forward.slot[number].dropped) {
             limefs_unlock(&ahead->lock);
-            good = read_block(ahead, number);
+            is_read = read_block(ahead, number);
             limefs_lock(&ahead->lock);
         }
-        limefs_forward_loaded(&ahead->forward, number, good, limefs_seconds());
+        limefs_forward_loaded(&ahead->forward, number, is_read, limefs_seconds());
         ahead->block[number].file = NULL;
-        pthread_cond_broadcast(&ahead->loaded);
+        pthread_cond_broadcast(&ahead->block_loaded);
     }
     limefs_unlock(&ahead->lock);
     return NULL;
@@ -114,7 +114,7 @@ static void *work(void *data)
 /* ---- requests ---- */
 
 /* Allocates the blocks, in huge pages: the kernel pins the memory of a reply page by page. */
-static bool has_memory(struct limefs_ahead *ahead)
+static bool ensure_memory(struct limefs_ahead *ahead)
 {
     if (ahead->memory)
         return true;
@@ -129,10 +129,10 @@ static bool has_memory(struct limefs_ahead *ahead)
 
 /* True if the page cache has the whole block, or the kernel does not report it. A part of it
  * may be there from the kernel's own read-ahead in the container, which is slower. */
-static bool is_in_memory(const struct limefs_file *file, const struct limefs_extent *block)
+static bool is_cached(const struct limefs_file *file, const struct limefs_extent *block)
 {
     size_t n = (size_t)(block->to - block->from);
-    int64_t cached = limefile_cached_bytes(file->view->fd, block->from, n);
+    int64_t cached = limefile_cached_bytes(file->snap->fd, block->from, n);
     return cached < 0 || (uint64_t)cached >= n;
 }
 
@@ -141,13 +141,13 @@ static void queue_blocks(struct limefs_ahead *ahead, struct limefs_file *file,
 {
     for (int i = 0; i < count; i++) {
         const struct limefs_extent *block = &ahead->forward.slot[blocks[i]];
-        if (!has_memory(ahead) || is_in_memory(file, block)) {
+        if (!ensure_memory(ahead) || is_cached(file, block)) {
             limefs_forward_loaded(&ahead->forward, blocks[i], false, block->since);
             continue;
         }
         ahead->block[blocks[i]].file = file;
         ahead->queue[ahead->queue_length++] = blocks[i];
-        pthread_cond_signal(&ahead->queued);
+        pthread_cond_signal(&ahead->block_queued);
     }
 }
 
@@ -155,13 +155,13 @@ static void queue_blocks(struct limefs_ahead *ahead, struct limefs_file *file,
 static int wait_for_blocks(struct limefs_ahead *ahead, const struct limefs_want *want,
                            int blocks[LIMEFS_PIECES_MAX])
 {
-    bool ready, waited = false;
+    bool ready, has_waited = false;
     int count;
     while ((count = limefs_forward_find(&ahead->forward, want, blocks, &ready)) > 0 && !ready) {
-        if (!waited)
+        if (!has_waited)
             limefs_forward_waited(&ahead->forward, want);
-        waited = true;
-        limefs_wait(&ahead->loaded, &ahead->lock);
+        has_waited = true;
+        limefs_wait(&ahead->block_loaded, &ahead->lock);
     }
     return count;
 }
@@ -171,7 +171,7 @@ static bool are_current(const struct limefs_ahead *ahead, const struct limefs_fi
                         const int *blocks, int count)
 {
     struct stat st;
-    if (fstat(file->view->fd, &st) != 0)
+    if (fstat(file->snap->fd, &st) != 0)
         return false;
     struct limefile_identity now = limefile_identity_of(&st);
     for (int i = 0; i < count; i++)
@@ -182,8 +182,8 @@ static bool are_current(const struct limefs_ahead *ahead, const struct limefs_fi
 
 static bool is_eligible(const struct limefs *fs, const struct limefs_file *file, size_t n)
 {
-    bool is_part = file->face && limefile_face_entries(limefs_face_files(file->face)) > 1;
-    return n >= LEAST && (is_part || (!fs->reads_far && n < LIMEFILE_DIRECT_MIN));
+    bool is_part = file->export && limefile_face_entries(limefs_face_files(file->export)) > 1;
+    return n >= REQUEST_MIN && (is_part || (!fs->reads_far && n < LIMEFILE_DIRECT_MIN));
 }
 
 int limefs_ahead_read(struct limefs *fs, struct limefs_file *file,
@@ -191,13 +191,13 @@ int limefs_ahead_read(struct limefs *fs, struct limefs_file *file,
 {
     struct limefs_ahead *ahead = fs->ahead;
     int loads[LIMEFS_SLOTS_MAX], blocks[LIMEFS_PIECES_MAX];
-    bool follows;
+    bool is_sequential;
     pieces->count = 0;
     if (!ahead || !is_eligible(fs, file, range->n))
         return 0;
     const struct limefs_want want = limefs_want_of(range);
     limefs_lock(&ahead->lock);
-    int count = limefs_forward_note(&ahead->forward, &want, BLOCKS, loads, &follows);
+    int count = limefs_forward_note(&ahead->forward, &want, BLOCKS, loads, &is_sequential);
     queue_blocks(ahead, file, loads, count);
     count = wait_for_blocks(ahead, &want, blocks);
     if (count && are_current(ahead, file, blocks, count))
@@ -223,12 +223,12 @@ void limefs_ahead_release(struct limefs *fs, struct limefs_pieces *pieces)
 void limefs_ahead_closing(struct limefs *fs, const struct limefs_file *file)
 {
     struct limefs_ahead *ahead = fs->ahead;
-    if (!ahead || !file->view)
+    if (!ahead || !file->snap)
         return;
     limefs_lock(&ahead->lock);
     for (int i = 0; i < BLOCKS; i++)
         while (ahead->block[i].file == file)
-            limefs_wait(&ahead->loaded, &ahead->lock);
+            limefs_wait(&ahead->block_loaded, &ahead->lock);
     limefs_unlock(&ahead->lock);
 }
 
@@ -239,12 +239,12 @@ void limefs_ahead_begin(struct limefs *fs)
     if (!ahead)
         return;
     ahead->fs = fs;
-    limefs_forward_init(&ahead->forward, BLOCKS * (uint64_t)BLOCK_BYTES, BLOCK_BYTES, SEQUENCE);
+    limefs_forward_init(&ahead->forward, BLOCKS * (uint64_t)BLOCK_BYTES, BLOCK_BYTES, RUN_MIN);
     limefs_lock_init(&ahead->lock, LIMEFS_LOCK_AHEAD);
-    limefs_condition_init(&ahead->queued);
-    limefs_condition_init(&ahead->loaded);
+    limefs_condition_init(&ahead->block_queued);
+    limefs_condition_init(&ahead->block_loaded);
     while (ahead->started < THREADS &&
-           limefs_thread_start(&ahead->threads[ahead->started], NULL, work, ahead) == 0)
+           limefs_thread_start(&ahead->threads[ahead->started], NULL, load_blocks, ahead) == 0)
         ahead->started++;
     fs->ahead = ahead;
     if (ahead->started == 0)
@@ -258,15 +258,15 @@ void limefs_ahead_end(struct limefs *fs)
         return;
     fs->ahead = NULL;
     limefs_lock(&ahead->lock);
-    ahead->ending = true;
-    pthread_cond_broadcast(&ahead->queued);
+    ahead->stopping = true;
+    pthread_cond_broadcast(&ahead->block_queued);
     limefs_unlock(&ahead->lock);
     for (unsigned i = 0; i < ahead->started; i++)
         pthread_join(ahead->threads[i], NULL);
     if (ahead->memory)
         munmap(ahead->memory, MEMORY);
     limefs_lock_destroy(&ahead->lock);
-    pthread_cond_destroy(&ahead->queued);
-    pthread_cond_destroy(&ahead->loaded);
+    pthread_cond_destroy(&ahead->block_queued);
+    pthread_cond_destroy(&ahead->block_loaded);
     free(ahead);
 }

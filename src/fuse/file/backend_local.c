@@ -15,12 +15,12 @@
 /* ---- around the page cache ---- */
 
 /* Returns a descriptor for direct reads, or < 0 if the file system does not support them. */
-static int direct_fd(struct limefs_file *file)
+static int get_direct_fd(struct limefs_file *file)
 {
     limefs_lock(&file->lock);
-    if (file->direct == LIMEFS_DIRECT_UNTRIED)
-        file->direct = limefile_open_direct(file->view->fd);
-    int fd = file->direct;
+    if (file->direct_fd == LIMEFS_DIRECT_UNTRIED)
+        file->direct_fd = limefile_open_direct(file->snap->fd);
+    int fd = file->direct_fd;
     limefs_unlock(&file->lock);
     return fd;
 }
@@ -30,38 +30,38 @@ ssize_t limefs_local_read(struct limefs_file *file, char *buf, size_t n, uint64_
 {
     struct limefile_fd unused;
     *bytes = buf;
-    if (file->view->guise)
-        return limefile_read_full(limefs_view_source(file->view, &unused), buf, n, at);
-    if (n >= LIMEFILE_DIRECT_MIN && !limefile_is_cached(file->view->fd, at, n)) {
-        int fd = direct_fd(file);
+    if (file->snap->guise)
+        return limefile_read_full(limefs_view_source(file->snap, &unused), buf, n, at);
+    if (n >= LIMEFILE_DIRECT_MIN && !limefile_is_cached(file->snap->fd, at, n)) {
+        int fd = get_direct_fd(file);
         ssize_t got = fd < 0 ? -EINVAL : limefile_read_around(fd, buf, n, at, bytes);
         if (got == (ssize_t)n)
             return got;
         /* If the direct read failed or is short, a read through the page cache shows why. */
     }
     *bytes = buf;
-    return limefile_fd_read(file->view->fd, buf, n, at);
+    return limefile_fd_read(file->snap->fd, buf, n, at);
 }
 
 int64_t limefs_file_seek(struct limefs_file *file, int64_t offset, int whence)
 {
-    if (file->face) { /* an export has no holes */
+    if (file->export) { /* an export has no holes */
         struct limefile_face_entry entry;
-        limefile_face_entry(limefs_face_files(file->face), file->number, &entry);
+        limefile_face_entry(limefs_face_files(file->export), file->number, &entry);
         if (offset < 0 || (uint64_t)offset >= entry.bytes)
             return -ENXIO;
         return whence == SEEK_DATA ? offset : (int64_t)entry.bytes;
     }
-    if (!file->view) {
+    if (!file->snap) {
         off_t at = lseek(file->fd, offset, whence);
         return at < 0 ? -errno : at;
     }
     int64_t bytes = (int64_t)file->record.bytes, begin = (int64_t)file->record.data_offset;
     if (offset < 0 || offset >= bytes)
         return -ENXIO;
-    if (file->view->guise)
+    if (file->snap->guise)
         return whence == SEEK_DATA ? offset : bytes;
-    int64_t at = lseek(file->view->fd, begin + offset, whence);
+    int64_t at = lseek(file->snap->fd, begin + offset, whence);
     if (at < 0)
         return -errno; /* ENXIO: a hole to the end of the container */
     if (at - begin < bytes)

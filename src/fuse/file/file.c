@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static struct limefs_file *new_file(void)
+static struct limefs_file *alloc_file(void)
 {
     struct limefs_file *file = calloc(1, sizeof *file);
     if (!file)
@@ -22,7 +22,7 @@ static struct limefs_file *new_file(void)
     file->fd = -1;
     file->uid = limefs_caller_uid();
     file->gid = limefs_caller_gid();
-    file->direct = LIMEFS_DIRECT_UNTRIED;
+    file->direct_fd = LIMEFS_DIRECT_UNTRIED;
     limefs_lock_init(&file->lock, LIMEFS_LOCK_FILE);
     return file;
 }
@@ -34,85 +34,85 @@ static void free_file(struct limefs_file *file)
     free(file);
 }
 
-/* Sets the file's record. On success, the file takes over the pin of the view. */
-static int take_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                       struct limefs_file *file)
+/* Sets the file's record. On success, the file takes over the pinned snapshot. */
+static int attach_record(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                         struct limefs_file *file)
 {
-    file->index = limefs_view_index(fs, view);
+    file->index = limefs_view_index(fs, snap);
     int err = limefile_index_get(file->index, ordinal, &file->record);
     if (err)
         return -ESTALE;
-    file->checked = limefs_view_settled(fs, view);
-    file->generation = limefs_view_generation(fs, view, ordinal);
-    file->view = view;
+    file->last_valid = limefs_view_settled(fs, snap);
+    file->generation = limefs_view_generation(fs, snap, ordinal);
+    file->snap = snap;
     return 0;
 }
 
-int limefs_file_resize(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_file_resize(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                        uint64_t bytes, bool emptied)
 {
     struct limefs_face_change change;
-    limefs_face_change(fs, view, ordinal, &change);
-    int err = limefs_record_resize(fs, view, ordinal, bytes, emptied);
-    limefs_face_changed(fs, view, &change);
+    limefs_face_change(fs, snap, ordinal, &change);
+    int err = limefs_record_resize(fs, snap, ordinal, bytes, emptied);
+    limefs_face_changed(fs, snap, &change);
     return err;
 }
 
-static int take_target(struct limefs *fs, struct limefs_file *file, int flags)
+static int open_target(struct limefs *fs, struct limefs_file *file, int flags)
 {
     uint64_t ordinal = file->record.ordinal;
-    bool appends = (flags & (O_APPEND | O_TRUNC)) == O_APPEND;
-    int err = limefs_target_open(fs, file->view, ordinal, appends, &file->target);
+    bool append_only = (flags & (O_APPEND | O_TRUNC)) == O_APPEND;
+    int err = limefs_target_open(fs, file->snap, ordinal, append_only, &file->target);
     if (!err && flags & O_TRUNC)
-        err = limefs_file_resize(fs, file->view, ordinal, 0, true);
+        err = limefs_file_resize(fs, file->snap, ordinal, 0, true);
     if (err && file->target)
         limefs_target_close(fs, file->target, false);
     return err;
 }
 
-/* The view must be the newest: if not, -ESTALE makes the kernel look the name up again. */
-static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal, int flags,
+/* The snapshot must be the newest: if not, -ESTALE makes the kernel look the name up again. */
+static int open_record(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal, int flags,
                        struct limefs_file *file)
 {
     struct limefs_view *current;
-    int err = limefs_view_current(fs, view->node, &current);
+    int err = limefs_view_current(fs, snap->node, &current);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
-    if (current != view)
+    if (current != snap)
         err = -ESTALE;
     if (!err)
-        err = take_record(fs, view, ordinal, file);
+        err = attach_record(fs, snap, ordinal, file);
     if (!err && (flags & O_ACCMODE) != O_RDONLY)
-        err = take_target(fs, file, flags);
+        err = open_target(fs, file, flags);
     else if (!err && flags & O_TRUNC)
-        err = limefs_file_resize(fs, view, ordinal, 0, true);
+        err = limefs_file_resize(fs, snap, ordinal, 0, true);
     if (err)
         limefs_view_unpin(fs, current);
     return err;
 }
 
 /* Opens a file of an export, for reading only. */
-static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordinal, int flags,
-                     struct limefs_file *file)
+static int open_export_file(struct limefs *fs, struct limefs_face *export, uint64_t ordinal,
+                            int flags, struct limefs_file *file)
 {
     struct limefile_face_entry entry;
     if ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC)
         return -EROFS;
-    int err = limefs_face_enter(fs, face, ordinal, &entry);
+    int err = limefs_face_enter(fs, export, ordinal, &entry);
     if (err)
         return err;
-    struct limefs_view *view = limefs_face_view(face);
+    struct limefs_view *snap = limefs_face_view(export);
     err = entry.directory ? -EISDIR : 0;
     if (!err)
-        err = take_record(fs, view, limefs_face_record(face), file);
+        err = attach_record(fs, snap, limefs_face_record(export), file);
     if (!err) /* the record must be the one that the export was made from */
-        err = limefs_face_check(fs, face);
+        err = limefs_face_check(fs, export);
     if (err) {
-        limefs_face_leave(fs, face);
+        limefs_face_leave(fs, export);
         return err;
     }
-    limefs_view_hold(fs, view);
-    file->face = face;
+    limefs_view_hold(fs, snap);
+    file->export = export;
     file->number = ordinal - 1;
     return 0;
 }
@@ -120,50 +120,51 @@ static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordin
 /* Opens with the caller's rights. A file opened for writing only is reopened for reading, too,
  * with the daemon's rights: a kernel with a write-back cache reads pages that are written in
  * part, and shows them only to processes that may read the file. */
-static int open_plain_fd(int file, int flags)
+static int open_plain_fd(int path_fd, int flags)
 {
-    int fd = limefile_reopen(file, (flags & O_ACCMODE) | O_NONBLOCK);
+    int fd = limefile_reopen(path_fd, (flags & O_ACCMODE) | O_NONBLOCK);
     if (fd < 0 || (flags & O_ACCMODE) != O_WRONLY)
         return fd;
     limefs_own_begin();
-    int both = limefile_reopen(file, O_RDWR | O_NONBLOCK);
+    int read_write_fd = limefile_reopen(path_fd, O_RDWR | O_NONBLOCK);
     limefs_own_end();
-    if (both < 0)
+    if (read_write_fd < 0)
         return fd;
     close(fd);
-    return both;
+    return read_write_fd;
 }
 
 /* Truncates the file for O_TRUNC. The caller must have permission to write to it. */
-static int empty(struct limefs *fs, struct limefs_node *node, int file, int fd, int flags)
+static int truncate_fd(struct limefs *fs, struct limefs_node *node, int path_fd, int fd,
+                       int flags)
 {
-    int to =
-        (flags & O_ACCMODE) == O_RDONLY ? limefile_reopen(file, O_WRONLY | O_NONBLOCK) : fd;
-    if (to < 0)
-        return to;
-    int err = limefs_append_cut(fs, node, to, 0);
-    if (to != fd)
-        close(to);
+    int write_fd =
+        (flags & O_ACCMODE) == O_RDONLY ? limefile_reopen(path_fd, O_WRONLY | O_NONBLOCK) : fd;
+    if (write_fd < 0)
+        return write_fd;
+    int err = limefs_append_cut(fs, node, write_fd, 0);
+    if (write_fd != fd)
+        close(write_fd);
     return err;
 }
 
 /* Opens the node's file and sets *st to its attributes. Returns -ESTALE if it is not the file
  * that the kernel knows by the node: two files must not share the pages of one node. */
-static int open_node(struct limefs *fs, struct limefs_node *node, int flags, struct stat *st)
+static int open_node_fd(struct limefs *fs, struct limefs_node *node, int flags, struct stat *st)
 {
-    int file = limefs_tree_hold(fs, node);
-    if (file < 0)
-        return file;
-    int fd = -ESTALE, err = fstat(file, st) == 0 ? 0 : -errno;
+    int path_fd = limefs_tree_hold(fs, node);
+    if (path_fd < 0)
+        return path_fd;
+    int fd = -ESTALE, err = fstat(path_fd, st) == 0 ? 0 : -errno;
     if (!err && S_ISREG(st->st_mode) &&
         (flags & O_TRUNC || limefs_node_stands(fs, node, st) ||
          limefs_append_may_open(fs, node, flags, &st->st_mtim)))
-        fd = open_plain_fd(file, flags);
+        fd = open_plain_fd(path_fd, flags);
     if (fd >= 0 && flags & O_TRUNC)
-        err = empty(fs, node, file, fd, flags);
+        err = truncate_fd(fs, node, path_fd, fd, flags);
     if (fd >= 0 && !err && fstat(fd, st) != 0)
         err = -errno;
-    close(file);
+    close(path_fd);
     if (!err || fd < 0)
         return err ? err : fd;
     close(fd);
@@ -171,86 +172,86 @@ static int open_node(struct limefs *fs, struct limefs_node *node, int flags, str
 }
 
 /* Called with fs->lock held. */
-static void take_writer(struct limefs_file *file, int flags,
+static void mark_writer(struct limefs_file *file, int flags,
                         const struct limefile_identity *stamp)
 {
-    file->writes = true;
-    file->appends = limefs_append_opened(file->node, flags, stamp);
+    file->is_writable = true;
+    file->is_append_only = limefs_append_opened(file->node, flags, stamp);
 }
 
 /* True if the kernel's cached pages are valid: the file has not changed, nor can it have
  * changed with the same times. The kernel knows what was written through this mount; so such a
  * change is valid, unless times are whole seconds. Called with fs->lock held. */
-static bool keeps_pages(struct limefs_node *node, const struct limefile_identity *stamp,
-                        bool moving)
+static bool has_valid_pages(struct limefs_node *node, const struct limefile_identity *stamp,
+                            bool is_written)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     bool same = limefile_identity_equal(stamp, &node->plain.cached);
     node->plain.cached_is_ours =
         node->plain.cached_is_ours && same && stamp->ctime.tv_nsec != 0;
-    bool settled = node->plain.cached_is_ours || limefs_is_settled(stamp, &now, moving);
-    node->plain.cached = settled ? *stamp : (struct limefile_identity){0};
-    return same && settled;
+    bool is_valid = node->plain.cached_is_ours || limefs_is_settled(stamp, &now, is_written);
+    node->plain.cached = is_valid ? *stamp : (struct limefile_identity){0};
+    return same && is_valid;
 }
 
-static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
-                      struct limefs_file *file, bool *keep)
+static int open_plain(struct limefs *fs, struct limefs_node *node, int flags,
+                      struct limefs_file *file, bool *keep_cache)
 {
     struct stat st;
-    file->fd = open_node(fs, node, flags, &st);
+    file->fd = open_node_fd(fs, node, flags, &st);
     if (file->fd < 0)
         return file->fd;
     struct limefile_identity stamp = limefile_identity_of(&st);
-    bool reads = (flags & O_ACCMODE) == O_RDONLY;
-    bool moving = reads && limefile_is_being_written(file->fd, &stamp.ctime);
+    bool read_only = (flags & O_ACCMODE) == O_RDONLY;
+    bool is_written = read_only && limefile_is_being_written(file->fd, &stamp.ctime);
     limefs_lock(&fs->lock);
-    *keep = keeps_pages(node, &stamp, moving);
+    *keep_cache = has_valid_pages(node, &stamp, is_written);
     file->node = node; /* the kernel holds a lookup of it as long as the file is open */
     node->plain.opened = true;
-    if (!reads)
-        take_writer(file, flags, &stamp);
+    if (!read_only)
+        mark_writer(file, flags, &stamp);
     limefs_unlock(&fs->lock);
     return 0;
 }
 
 int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_file **out,
-                     bool *keep)
+                     bool *keep_cache)
 {
-    struct limefs_inode it = limefs_inode_now(fs, id);
-    struct limefs_file *file = new_file();
+    struct limefs_inode inode = limefs_inode_now(fs, id);
+    bool is_plain = inode.node && inode.node->kind == LIMEFS_OTHER;
+    struct limefs_file *file = alloc_file();
     if (!file)
         return -ENOMEM;
-    *keep = true;
+    *keep_cache = true;
     int err = -ESTALE;
-    if (it.face)
-        err = open_face(fs, it.face, it.ordinal, flags, file);
-    else if (it.node)
-        err = it.node->kind == LIMEFS_OTHER ? open_other(fs, it.node, flags, file, keep)
-                                            : -EISDIR;
-    else if (it.view)
-        err = open_record(fs, it.view, it.ordinal, flags, file);
+    if (inode.face)
+        err = open_export_file(fs, inode.face, inode.ordinal, flags, file);
+    else if (inode.node)
+        err = is_plain ? open_plain(fs, inode.node, flags, file, keep_cache) : -EISDIR;
+    else if (inode.view)
+        err = open_record(fs, inode.view, inode.ordinal, flags, file);
     if (err) {
         free_file(file);
         return err;
     }
     limefs_handle_add(fs, &fs->files, &file->handle);
-    if (file->view && !file->target)
-        limefs_verify_attach(fs, file->view, file->record.ordinal, &file->reader);
+    if (file->snap && !file->target)
+        limefs_verify_attach(fs, file->snap, file->record.ordinal, &file->reader);
     *out = file;
     return 0;
 }
 
-int limefs_file_of_record(struct limefs *fs, struct limefs_view *view,
+int limefs_file_of_record(struct limefs *fs, struct limefs_view *snap,
                           struct limefs_target *target, struct limefs_file **out)
 {
-    struct limefs_file *file = new_file();
-    int err = file ? take_record(fs, view, limefs_target_ordinal(target), file) : -ENOMEM;
+    struct limefs_file *file = alloc_file();
+    int err = file ? attach_record(fs, snap, limefs_target_ordinal(target), file) : -ENOMEM;
     if (err) {
         if (file)
             free_file(file);
         limefs_target_close(fs, target, true); /* forced: the record is not complete */
-        limefs_view_unpin(fs, view);
+        limefs_view_unpin(fs, snap);
         return err;
     }
     file->target = target;
@@ -264,7 +265,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
 {
     struct stat st;
     struct limefile_identity stamp = {0};
-    struct limefs_file *file = new_file();
+    struct limefs_file *file = alloc_file();
     if (!file) {
         close(fd);
         return -ENOMEM;
@@ -275,7 +276,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     limefs_lock(&fs->lock);
     file->node = node;
     node->plain.opened = true;
-    take_writer(file, flags, &stamp);
+    mark_writer(file, flags, &stamp);
     limefs_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
@@ -286,13 +287,13 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
 static void close_plain(struct limefs *fs, struct limefs_file *file)
 {
     struct stat st;
-    bool known = file->writes && fstat(file->fd, &st) == 0;
-    if (file->writes)
+    bool has_stat = file->is_writable && fstat(file->fd, &st) == 0;
+    if (file->is_writable)
         limefs_told_note(fs, file->node, file->fd);
     limefs_lock(&fs->lock);
-    if (file->writes)
-        limefs_append_closed(file->node, file->appends);
-    if (known) {
+    if (file->is_writable)
+        limefs_append_closed(file->node, file->is_append_only);
+    if (has_stat) {
         file->node->plain.cached = limefile_identity_of(&st);
         file->node->plain.cached_is_ours = true;
     }
@@ -300,32 +301,32 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     close(file->fd);
 }
 
-static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
+static void destroy_file(struct limefs *fs, struct limefs_file *file, bool forced)
 {
     limefs_handle_remove(fs, &file->handle);
     limefs_ahead_closing(fs, file);
     limefs_verify_detach(&file->reader);
     if (file->target)
         limefs_target_close(fs, file->target, forced);
-    if (file->view)
-        limefs_view_unpin(fs, file->view);
-    if (file->face)
-        limefs_face_leave(fs, file->face);
+    if (file->snap)
+        limefs_view_unpin(fs, file->snap);
+    if (file->export)
+        limefs_face_leave(fs, file->export);
     if (file->fd >= 0)
         close_plain(fs, file);
-    if (file->direct >= 0)
-        close(file->direct);
+    if (file->direct_fd >= 0)
+        close(file->direct_fd);
     free_file(file);
 }
 
 void limefs_file_close(struct limefs *fs, struct limefs_file *file)
 {
-    close_file(fs, file, false);
+    destroy_file(fs, file, false);
 }
 
 bool limefs_file_is_large(const struct limefs *fs, const struct limefs_file *file)
 {
-    return file->view && file->record.bytes >= fs->options.forward_from;
+    return file->snap && file->record.bytes >= fs->options.forward_from;
 }
 
 int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
@@ -349,7 +350,7 @@ int limefs_file_hold(struct limefs *fs, struct limefs_node *node)
 void limefs_files_release(struct limefs *fs)
 {
     while (fs->files)
-        close_file(fs, (struct limefs_file *)fs->files, true);
+        destroy_file(fs, (struct limefs_file *)fs->files, true);
 }
 
 /* ---- changes of a record or of a file of the source tree ---- */
@@ -359,10 +360,10 @@ ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const cha
 {
     if (file->target) {
         struct limefs_face_change change;
-        limefs_face_change(fs, file->view, file->record.ordinal, &change);
-        ssize_t put = limefs_target_write(fs, file->target, buf, n, offset);
-        limefs_face_changed(fs, file->view, &change);
-        return put;
+        limefs_face_change(fs, file->snap, file->record.ordinal, &change);
+        ssize_t written = limefs_target_write(fs, file->target, buf, n, offset);
+        limefs_face_changed(fs, file->snap, &change);
+        return written;
     }
     return file->fd >= 0 ? limefs_append_write(fs, file->node, file->fd, buf, n, offset)
                          : -EBADF;
@@ -387,9 +388,9 @@ int limefs_file_allocate(struct limefs *fs, struct limefs_file *file, int mode, 
 {
     if (file->target) {
         struct limefs_face_change change;
-        limefs_face_change(fs, file->view, file->record.ordinal, &change);
+        limefs_face_change(fs, file->snap, file->record.ordinal, &change);
         int err = limefs_target_allocate(fs, file->target, mode, offset, bytes);
-        limefs_face_changed(fs, file->view, &change);
+        limefs_face_changed(fs, file->snap, &change);
         return err;
     }
     if (file->fd < 0)

@@ -19,33 +19,33 @@ enum {
             FUSE_SET_ATTR_MTIME_NOW,
 };
 
-static struct timespec time_to_set(int which, int value, int now, const struct timespec *time)
+static struct timespec select_time(int which, int value, int now, const struct timespec *time)
 {
     struct timespec set = {0, which & now ? UTIME_NOW : UTIME_OMIT};
     return which & value && !(which & now) ? *time : set;
 }
 
-static void times_to_set(int which, const struct stat *st, struct timespec times[2])
+static void select_times(int which, const struct stat *st, struct timespec times[2])
 {
-    times[0] = time_to_set(which, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, &st->st_atim);
-    times[1] = time_to_set(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim);
+    times[0] = select_time(which, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, &st->st_atim);
+    times[1] = select_time(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim);
 }
 
 /* A kernel with a write-back cache keeps the mtime and sets it like a program would: when it
  * closes a file open for writing, or when a program that may write to the file, but does not
  * own it, sets it to now. In the first case this returns true: the mtime is set with the
  * daemon's rights, an atime is not, as only the owner may set it. Otherwise both are now. */
-static bool is_of_writing(const struct limefs_file *file, struct timespec times[2])
+static bool limit_write_times(const struct limefs_file *file, struct timespec times[2])
 {
-    bool opened = file && (file->writes || file->target);
-    if (!opened)
+    bool is_open = file && (file->is_writable || file->target);
+    if (!is_open)
         times[0].tv_nsec = times[1].tv_nsec = UTIME_NOW;
     else if (times[0].tv_nsec != UTIME_NOW)
         times[0].tv_nsec = UTIME_OMIT;
-    return opened;
+    return is_open;
 }
 
-static bool may_be_of_writing(int err, int which)
+static bool may_follow_write(int err, int which)
 {
     return (err == -EPERM || err == -EACCES) && which & FUSE_SET_ATTR_CTIME;
 }
@@ -55,23 +55,23 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
 {
     struct timespec times[2];
     char path[LIMEFILE_FD_PATH_MAX];
-    times_to_set(which, st, times);
+    select_times(which, st, times);
     limefile_fd_path(fd, path);
     int err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
-    if (!may_be_of_writing(err, which))
+    if (!may_follow_write(err, which))
         return err;
-    bool own = is_of_writing(file, times);
-    if (own)
+    bool as_daemon = limit_write_times(file, times);
+    if (as_daemon)
         limefs_own_begin();
     err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
-    if (own)
+    if (as_daemon)
         limefs_own_end();
     return err;
 }
 
 /* True if the kernel may only report a new ctime, after a change of attributes or of a name,
  * with the mtime that it got from the daemon. Most programs that set mtime set atime, too. */
-static bool may_be_echo(int which)
+static bool may_only_set_ctime(int which)
 {
     return (which & TIMES) == FUSE_SET_ATTR_MTIME && which & FUSE_SET_ATTR_CTIME;
 }
@@ -83,7 +83,7 @@ static int set_node_times(struct limefs *fs, struct limefs_node *node,
     if (node->kind != LIMEFS_OTHER ||
         !(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
         return set_times(file, fd, which, st);
-    if (may_be_echo(which) && limefs_told_before(fs, node, fd, &st->st_mtim))
+    if (may_only_set_ctime(which) && limefs_told_before(fs, node, fd, &st->st_mtim))
         return 0;
     limefs_told_begin(fs, node);
     limefs_lock(&node->work);
@@ -95,7 +95,7 @@ static int set_node_times(struct limefs *fs, struct limefs_node *node,
     return err;
 }
 
-static int set_mode(int fd, int which, const struct stat *st)
+static int set_mode_and_owner(int fd, int which, const struct stat *st)
 {
     char path[LIMEFILE_FD_PATH_MAX];
     uid_t uid = which & FUSE_SET_ATTR_UID ? st->st_uid : (uid_t)-1;
@@ -109,21 +109,21 @@ static int set_mode(int fd, int which, const struct stat *st)
 }
 
 /* Truncates through a file open for writing, or else reopens fd with the caller's rights. */
-static int set_size(struct limefs *fs, struct limefs_node *node, const struct limefs_file *file,
-                    int fd, off_t size)
+static int set_node_size(struct limefs *fs, struct limefs_node *node,
+                         const struct limefs_file *file, int fd, off_t size)
 {
-    bool opened = file && file->writes;
-    int to = opened ? fd : limefile_reopen(fd, O_WRONLY | O_NONBLOCK);
-    if (to < 0)
-        return to;
-    int err = limefs_append_cut(fs, node, to, (uint64_t)size);
-    if (!opened)
-        close(to);
+    bool is_open = file && file->is_writable;
+    int write_fd = is_open ? fd : limefile_reopen(fd, O_WRONLY | O_NONBLOCK);
+    if (write_fd < 0)
+        return write_fd;
+    int err = limefs_append_cut(fs, node, write_fd, (uint64_t)size);
+    if (!is_open)
+        close(write_fd);
     return err;
 }
 
 /* True if the request changes mode or owner, which a record shares with its container. */
-static bool asks_for_others(const struct stat *now, int which, const struct stat *st)
+static bool changes_mode_or_owner(const struct stat *now, int which, const struct stat *st)
 {
     return (which & FUSE_SET_ATTR_MODE && (st->st_mode & 0666) != (now->st_mode & 0666)) ||
            (which & FUSE_SET_ATTR_UID && st->st_uid != now->st_uid) ||
@@ -131,84 +131,84 @@ static bool asks_for_others(const struct stat *now, int which, const struct stat
 }
 
 /* Only the kernel sets times through an open file, and only the mtime that it keeps. */
-static bool is_kernels(const struct limefs_file *file, int which)
+static bool is_kernel_mtime(const struct limefs_file *file, int which)
 {
     return file && file->target && (which & TIMES) == FUSE_SET_ATTR_MTIME;
 }
 
-static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+static int set_record_times(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                             const struct limefs_file *file, int which, const struct stat *st)
 {
     struct timespec times[2];
-    if (may_be_echo(which) && limefs_view_told_mtime(fs, view, &st->st_mtim))
+    if (may_only_set_ctime(which) && limefs_view_told_mtime(fs, snap, &st->st_mtim))
         return 0;
-    if (is_kernels(file, which) && limefs_target_note_mtime(file->target, &st->st_mtim))
+    if (is_kernel_mtime(file, which) && limefs_target_note_mtime(file->target, &st->st_mtim))
         return 0;
-    times_to_set(which, st, times);
-    int err = limefs_record_set_times(fs, view, ordinal, times);
-    if (!may_be_of_writing(err, which))
+    select_times(which, st, times);
+    int err = limefs_record_set_times(fs, snap, ordinal, times);
+    if (!may_follow_write(err, which))
         return err;
-    bool own = is_of_writing(file, times);
-    if (own)
+    bool as_daemon = limit_write_times(file, times);
+    if (as_daemon)
         limefs_own_begin();
-    err = limefs_record_set_times(fs, view, ordinal, times);
-    if (own)
+    err = limefs_record_set_times(fs, snap, ordinal, times);
+    if (as_daemon)
         limefs_own_end();
     return err;
 }
 
-static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                      const struct limefs_file *file, int which, const struct stat *st)
+static int set_record_attrs(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                            const struct limefs_file *file, int which, const struct stat *st)
 {
-    struct stat now = limefs_view_stat(fs, view);
+    struct stat now = limefs_view_stat(fs, snap);
     char path[PATH_MAX];
     /* Mode and owner of a new record are ignored, as is the mode with which it was created. */
-    if (asks_for_others(&now, which, st) && !limefs_record_is_new(view, ordinal)) {
-        limefs_log(LOG_ERR, "%s: change mode or owner of record %llu: %s",
-                   limefs_tree_label(fs, view->node, path, sizeof path),
-                   (unsigned long long)ordinal, "they are the container's: change those");
+    if (changes_mode_or_owner(&now, which, st) && !limefs_record_is_new(snap, ordinal)) {
+        limefs_log(LOG_ERR, "%s: record %llu: mode and owner are the container's; change those",
+                   limefs_tree_label(fs, snap->node, path, sizeof path),
+                   (unsigned long long)ordinal);
         return -EPERM;
     }
-    int err = limefs_view_pin(fs, view);
+    int err = limefs_view_pin(fs, snap);
     if (err)
         return err;
     if (which & FUSE_SET_ATTR_SIZE)
-        err = limefs_file_resize(fs, view, ordinal, (uint64_t)st->st_size, false);
+        err = limefs_file_resize(fs, snap, ordinal, (uint64_t)st->st_size, false);
     if (!err && which & TIMES)
-        err = set_record_times(fs, view, ordinal, file, which, st);
-    limefs_view_unpin(fs, view);
+        err = set_record_times(fs, snap, ordinal, file, which, st);
+    limefs_view_unpin(fs, snap);
     return err;
 }
 
 /* True if the name leads to another file by now, perhaps one that this mount has made of it. */
 static bool was_replaced(struct limefs *fs, struct limefs_node *node, int fd)
 {
-    struct stat set, named;
-    return fstat(fd, &set) == 0 && limefs_tree_stat(fs, node, &named) == 0 &&
-           (set.st_dev != named.st_dev || set.st_ino != named.st_ino);
+    struct stat before, named;
+    return fstat(fd, &before) == 0 && limefs_tree_stat(fs, node, &named) == 0 &&
+           (before.st_dev != named.st_dev || before.st_ino != named.st_ino);
 }
 
-static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_file *file,
-                    int which, const struct stat *st)
+static int set_node_attrs(struct limefs *fs, struct limefs_node *node, struct limefs_file *file,
+                          int which, const struct stat *st)
 {
-    bool opened = file && file->fd >= 0;
-    int fd = opened ? file->fd : limefs_file_hold(fs, node);
+    bool is_open = file && file->fd >= 0;
+    int fd = is_open ? file->fd : limefs_file_hold(fs, node);
     if (fd < 0)
         return fd;
     struct stat mode = *st;
     struct stat now;
     if (node->kind == LIMEFS_CONTAINER && fstat(fd, &now) == 0) /* keep the file's x bits */
         mode.st_mode = (now.st_mode & 07111) | (st->st_mode & 0666);
-    int err = set_mode(fd, which, &mode);
+    int err = set_mode_and_owner(fd, which, &mode);
     if (!err && which & FUSE_SET_ATTR_SIZE)
-        err = set_size(fs, node, opened ? file : NULL, fd, st->st_size);
+        err = set_node_size(fs, node, is_open ? file : NULL, fd, st->st_size);
     if (!err && which & TIMES)
         err = set_node_times(fs, node, file, fd, which, st);
     if (!err && node->kind == LIMEFS_CONTAINER && was_replaced(fs, node, fd))
         err = -ESTALE; /* the kernel tries again, with the new file */
     else if (!err && fstat(fd, &now) == 0)
         limefs_node_touched(fs, node, &now);
-    if (!opened)
+    if (!is_open)
         close(fd);
     return err;
 }
@@ -216,11 +216,11 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
 int limefs_set_attributes(struct limefs *fs, uint64_t id, struct limefs_file *file, int which,
                           const struct stat *st)
 {
-    struct limefs_inode it = limefs_inode_now(fs, id);
-    if (it.node && it.node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
+    struct limefs_inode inode = limefs_inode_now(fs, id);
+    if (inode.node && inode.node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
         return -EISDIR;
-    return it.node   ? set_node(fs, it.node, file, which, st)
-           : it.view ? set_record(fs, it.view, it.ordinal, file, which, st)
-           : it.gone ? LIMEFILE_E_NO_RECORD
-                     : -ESTALE;
+    return inode.node   ? set_node_attrs(fs, inode.node, file, which, st)
+           : inode.view ? set_record_attrs(fs, inode.view, inode.ordinal, file, which, st)
+           : inode.gone ? LIMEFILE_E_NO_RECORD
+                        : -ESTALE;
 }

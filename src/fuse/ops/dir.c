@@ -14,20 +14,20 @@
 struct limefs_dir {
     struct limefs_handle handle; /* first: fs->dirs points to it */
     struct limefs_node *node;
-    struct limefs_face *face; /* the export that the directory is in, in use; or NULL */
-    uint64_t ordinal;         /* of the directory in the export */
+    struct limefs_face *export; /* the export that the directory is in, in use; or NULL */
+    uint64_t ordinal;           /* of the directory in the export */
 
-    struct limefs_lock lock;     /* guards the fields below */
-    struct limefs_view *view;    /* of a container: pinned; else NULL */
-    struct limefs_fields *faces; /* fields whose exports are listed; NULL: not yet */
-    uint64_t records;            /* number listed before the exports, once `faces` is set */
-    uint64_t asked;              /* limefs_view_asked() at the last reply */
-    uint64_t plus_left;          /* records still to be listed with their attributes */
-    DIR *stream;                 /* of a directory of the source tree; else NULL */
-    uint64_t dev;                /* of that directory */
-    off_t offset;                /* of the stream */
-    struct dirent *entry;        /* read, but did not fit into the last reply */
-    unsigned ahead_left;         /* names still to be looked up while they are listed */
+    struct limefs_lock lock;       /* guards the fields below */
+    struct limefs_view *snap;      /* of a container: pinned; else NULL */
+    struct limefs_fields *exports; /* fields whose exports are listed; NULL: not yet */
+    uint64_t records;              /* number listed before the exports, once `exports` is set */
+    uint64_t lookups;              /* limefs_view_asked() at the last reply */
+    uint64_t plus_left;            /* records still to be listed with their attributes */
+    DIR *stream;                   /* of a directory of the source tree; else NULL */
+    uint64_t dev;                  /* of that directory */
+    off_t offset;                  /* of the stream */
+    struct dirent *entry;          /* read, but did not fit into the last reply */
+    unsigned lookups_left;         /* names still to be looked up while they are listed */
 };
 
 /* A reply that is being filled; `full` once an entry did not fit. */
@@ -41,41 +41,39 @@ struct limefs_listing {
 
 /* A listing shows that a file is a container only if the daemon looks the name up, for which it
  * reads the first bytes of the file. It does so if a program has looked up names of this
- * directory after an earlier listing, or names of any other directory a moment ago. */
-enum {
-    NAMES_AHEAD = 16384, /* a listing; results for more would expire before they are used */
-};
+ * directory after an earlier listing, or of any other directory within recent_seconds. */
+enum { LOOKUPS_MAX = 16384 }; /* a listing; results for more would expire before use */
 
-/* Seconds that such a moment lasts, and the duration of a look-up after which a listing makes
- * no more of them: the storage may have to fetch each file from tape. */
-static const double looks_seconds = 2, slow_look_seconds = 0.1;
+/* After a look-up that takes slow_lookup_seconds a listing makes no more of them: the storage
+ * may have to fetch each file from tape. */
+static const double recent_seconds = 2, slow_lookup_seconds = 0.1;
 
-static int open_face(struct limefs *fs, struct limefs_dir *dir)
+static int enter_export_dir(struct limefs *fs, struct limefs_dir *dir)
 {
     struct limefile_face_entry entry;
-    int err = limefs_face_enter(fs, dir->face, dir->ordinal, &entry);
+    int err = limefs_face_enter(fs, dir->export, dir->ordinal, &entry);
     if (err || entry.directory)
         return err;
-    limefs_face_leave(fs, dir->face);
+    limefs_face_leave(fs, dir->export);
     return -ENOTDIR;
 }
 
 /* ---- open and close ---- */
 
-static int open_container(struct limefs *fs, struct limefs_dir *dir)
+static int open_container_dir(struct limefs *fs, struct limefs_dir *dir)
 {
     limefs_node_entered(fs, dir->node);
-    int err = limefs_view_current(fs, dir->node, &dir->view);
+    int err = limefs_view_current(fs, dir->node, &dir->snap);
     return err == -ENOENT ? -ESTALE : err;
 }
 
-static int open_directory(struct limefs *fs, struct limefs_dir *dir)
+static int open_tree_dir(struct limefs *fs, struct limefs_dir *dir)
 {
-    int folder = limefs_tree_folder(fs, dir->node);
-    if (folder < 0)
-        return folder;
-    int fd = limefile_reopen(folder, O_RDONLY | O_DIRECTORY);
-    close(folder);
+    int fd_path = limefs_tree_folder(fs, dir->node);
+    if (fd_path < 0)
+        return fd_path;
+    int fd = limefile_reopen(fd_path, O_RDONLY | O_DIRECTORY);
+    close(fd_path);
     if (fd < 0)
         return fd;
     limefs_lock(&fs->lock);
@@ -90,18 +88,18 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
 
 int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
 {
-    struct limefs_inode it = limefs_inode_now(fs, id);
-    if (!it.face && (!it.node || it.node->kind == LIMEFS_OTHER))
+    struct limefs_inode inode = limefs_inode_now(fs, id);
+    if (!inode.face && (!inode.node || inode.node->kind == LIMEFS_OTHER))
         return -ENOTDIR;
     struct limefs_dir *dir = calloc(1, sizeof *dir);
     if (!dir)
         return -ENOMEM;
-    dir->node = it.node;
-    dir->face = it.face;
-    dir->ordinal = it.ordinal;
-    int err = it.face                             ? open_face(fs, dir)
-              : it.node->kind == LIMEFS_CONTAINER ? open_container(fs, dir)
-                                                  : open_directory(fs, dir);
+    dir->node = inode.node;
+    dir->export = inode.face;
+    dir->ordinal = inode.ordinal;
+    int err = inode.face                             ? enter_export_dir(fs, dir)
+              : inode.node->kind == LIMEFS_CONTAINER ? open_container_dir(fs, dir)
+                                                     : open_tree_dir(fs, dir);
     if (err) {
         free(dir);
         return err;
@@ -115,11 +113,11 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
 void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
 {
     limefs_handle_remove(fs, &dir->handle);
-    limefs_fields_release(dir->faces);
-    if (dir->view)
-        limefs_view_unpin(fs, dir->view);
-    if (dir->face)
-        limefs_face_leave(fs, dir->face);
+    limefs_fields_release(dir->exports);
+    if (dir->snap)
+        limefs_view_unpin(fs, dir->snap);
+    if (dir->export)
+        limefs_face_leave(fs, dir->export);
     if (dir->stream)
         closedir(dir->stream);
     limefs_lock_destroy(&dir->lock);
@@ -128,10 +126,10 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
 
 int limefs_dir_sync(struct limefs_dir *dir)
 {
-    if (dir->face)
+    if (dir->export)
         return 0;
     limefs_lock(&dir->lock);
-    int fd = dir->view ? dir->view->fd : dirfd(dir->stream);
+    int fd = dir->snap ? dir->snap->fd : dirfd(dir->stream);
     int err = fsync(fd) == 0 ? 0 : -errno;
     limefs_unlock(&dir->lock);
     return err;
@@ -145,8 +143,8 @@ void limefs_dirs_release(struct limefs *fs)
 
 /* ---- entries ---- */
 
-static void add_entry(struct limefs_listing *list, const char *name,
-                      const struct fuse_entry_param *entry, off_t next)
+static void add_dirent(struct limefs_listing *list, const char *name,
+                       const struct fuse_entry_param *entry, off_t next)
 {
     char *at = list->buf + list->used;
     size_t room = list->cap - list->used;
@@ -158,74 +156,74 @@ static void add_entry(struct limefs_listing *list, const char *name,
 }
 
 /* Adds an entry without attributes, which takes no lookup. */
-static void add_name(struct limefs_listing *list, const char *name, ino_t shown, mode_t type,
+static void add_name(struct limefs_listing *list, const char *name, ino_t ino, mode_t type,
                      off_t next)
 {
-    struct fuse_entry_param entry = {.attr = {.st_ino = shown, .st_mode = type}};
-    add_entry(list, name, &entry, next);
+    struct fuse_entry_param entry = {.attr = {.st_ino = ino, .st_mode = type}};
+    add_dirent(list, name, &entry, next);
 }
 
 /* ---- an export: "." and ".." are entries 0 and 1, file n is entry n + 2 ---- */
 
 /* Adds "." or "..". For the top directory of an export both show the same inode number. */
-static void list_dot(struct limefs *fs, const struct limefs_dir *dir,
-                     struct limefs_listing *list, uint64_t offset)
+static void list_export_dot(struct limefs *fs, const struct limefs_dir *dir,
+                            struct limefs_listing *list, uint64_t offset)
 {
     struct limefile_face_entry entry;
     uint64_t ordinal = dir->ordinal;
-    if (offset == 1 && limefs_face_entry_of(dir->face, dir->ordinal, &entry))
+    if (offset == 1 && limefs_face_entry_of(dir->export, dir->ordinal, &entry))
         ordinal = entry.parent;
-    add_name(list, offset ? ".." : ".", limefs_face_shown(fs, dir->face, ordinal), S_IFDIR,
+    add_name(list, offset ? ".." : ".", limefs_face_shown(fs, dir->export, ordinal), S_IFDIR,
              (off_t)offset + 1);
 }
 
-static void list_entry(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
+static void list_child(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
                        uint64_t number, const struct limefile_face_entry *entry)
 {
-    struct limefs_face_entry seen;
+    struct limefs_face_entry listed_entry;
     struct fuse_entry_param param;
     if (!list->plus) {
-        add_name(list, entry->name, limefs_face_shown(fs, dir->face, number + 1),
+        add_name(list, entry->name, limefs_face_shown(fs, dir->export, number + 1),
                  entry->directory ? S_IFDIR : S_IFREG, (off_t)number + 3);
         return;
     }
-    limefs_face_take(fs, dir->face, number + 1, entry, &seen);
-    limefs_entry_face(fs, &seen, &param);
-    add_entry(list, entry->name, &param, (off_t)number + 3);
+    limefs_face_take(fs, dir->export, number + 1, entry, &listed_entry);
+    limefs_entry_face(fs, &listed_entry, &param);
+    add_dirent(list, entry->name, &param, (off_t)number + 3);
     if (list->full)
-        limefs_face_forget(fs, dir->face, 1);
+        limefs_face_forget(fs, dir->export, 1);
 }
 
-static void list_face(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
-                      uint64_t offset)
+static void list_export(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
+                        uint64_t offset)
 {
-    const struct limefile_face *files = limefs_face_files(dir->face);
+    const struct limefile_face *files = limefs_face_files(dir->export);
     struct limefile_face_entry entry;
     uint64_t count = limefile_face_entries(files);
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2) {
-            list_dot(fs, dir, list, offset);
+            list_export_dot(fs, dir, list, offset);
             continue;
         }
         limefile_face_entry(files, offset - 2, &entry);
         if (entry.parent > dir->ordinal)
             break; /* entries are sorted by parent, and there may be 2^30 slices */
         if (entry.parent == dir->ordinal)
-            list_entry(fs, dir, list, offset - 2, &entry);
+            list_child(fs, dir, list, offset - 2, &entry);
     }
 }
 
 /* ---- the exports of all records ---- */
 
-static void list_faces(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
-                       uint64_t offset)
+static void list_all_exports(struct limefs *fs, struct limefs_dir *dir,
+                             struct limefs_listing *list, uint64_t offset)
 {
     char name[LIMEFILE_NAME_MAX + 1];
     struct stat st;
     uint64_t first = dir->records + 2, next = offset - first;
-    if (!dir->faces && limefs_fields_of(fs, dir->view, &dir->faces) != 0)
+    if (!dir->exports && limefs_fields_of(fs, dir->snap, &dir->exports) != 0)
         return; /* the metadata cannot be read, so no export exists */
-    while (!list->full && limefs_face_listed(fs, dir->view, dir->faces, &next, name, &st))
+    while (!list->full && limefs_face_listed(fs, dir->snap, dir->exports, &next, name, &st))
         add_name(list, name, st.st_ino, st.st_mode, (off_t)(first + next));
 }
 
@@ -237,23 +235,23 @@ bool limefs_dir_is_folder(const struct limefs_dir *dir)
 }
 
 /* Called when a listing starts: true if names should be looked up in it. */
-static bool wants_names(struct limefs *fs, struct limefs_node *directory)
+static bool wants_lookups(struct limefs *fs, struct limefs_node *directory)
 {
     if (fs->options.entry_timeout <= 0 || fs->options.attr_timeout <= 0)
         return false; /* the kernel would look them up again */
     limefs_lock(&fs->lock);
-    bool wanted = directory->dir.ahead > 0 ||
-                  (fs->looked > 0 && limefs_seconds() - fs->looked < looks_seconds);
+    bool use_lookups = directory->dir.ahead > 0 ||
+                       (fs->looked > 0 && limefs_seconds() - fs->looked < recent_seconds);
     if (directory->dir.ahead > 0)
         directory->dir.ahead--;
     directory->dir.listed = true;
     directory->dir.looks = 0;
     limefs_unlock(&fs->lock);
-    return wanted;
+    return use_lookups;
 }
 
 /* Returns 0 (unknown) for a regular file: only its content shows whether it is a container. */
-static mode_t type_of(const struct dirent *entry)
+static mode_t entry_type(const struct dirent *entry)
 {
     return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
 }
@@ -268,51 +266,51 @@ static struct dirent *next_entry(struct limefs_dir *dir)
     return dir->entry;
 }
 
-static ino_t shown(const struct limefs *fs, const struct limefs_dir *dir, uint64_t ino)
+static ino_t mount_ino(const struct limefs *fs, const struct limefs_dir *dir, uint64_t ino)
 {
     return limefs_shown_inode(fs, dir->dev, ino);
 }
 
 /* Looks the next name up with the caller's rights, if it may be a container's, and adds it.
  * False if it was not added. Files that this mount writes are left to the kernel's look-ups. */
-static bool list_looked_up(struct limefs *fs, struct limefs_dir *dir,
-                           struct limefs_listing *list)
+static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
+                             struct limefs_listing *list)
 {
     struct limefs_found found;
     struct fuse_entry_param entry;
     const struct dirent *at = dir->entry;
-    bool regular =
+    bool is_regular =
         at->d_type == DT_REG || (at->d_type == DT_UNKNOWN && strcmp(at->d_name, ".") != 0 &&
                                  strcmp(at->d_name, "..") != 0);
-    if (!list->plus || !regular || dir->ahead_left == 0)
+    if (!list->plus || !is_regular || dir->lookups_left == 0)
         return false;
-    dir->ahead_left--;
+    dir->lookups_left--;
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, dir->node, at->d_name);
-    bool known = node != NULL, written = node && (node->container.fresh || node->plain.writers);
-    enum limefs_kind was = node ? node->kind : LIMEFS_OTHER;
+    bool is_known = node, is_written = node && (node->container.fresh || node->plain.writers);
+    enum limefs_kind old_kind = node ? node->kind : LIMEFS_OTHER;
     limefs_unlock(&fs->lock);
     double begin = limefs_seconds();
-    if (written || limefs_tree_look(fs, dir->node, at->d_name, &found) != 0)
+    if (is_written || limefs_tree_look(fs, dir->node, at->d_name, &found) != 0)
         return false;
-    if (limefs_seconds() - begin > slow_look_seconds)
-        dir->ahead_left = 0;
-    bool renewed = known && found.kind != was; /* the kernel still has the old kind */
-    if (found.kind != LIMEFS_CONTAINER && !renewed) {
-        add_name(list, at->d_name, shown(fs, dir, at->d_ino), found.st.st_mode & S_IFMT,
+    if (limefs_seconds() - begin > slow_lookup_seconds)
+        dir->lookups_left = 0;
+    bool is_new_kind = is_known && found.kind != old_kind; /* the kernel has the old kind */
+    if (found.kind != LIMEFS_CONTAINER && !is_new_kind) {
+        add_name(list, at->d_name, mount_ino(fs, dir, at->d_ino), found.st.st_mode & S_IFMT,
                  at->d_off);
         return true;
     }
     if (limefs_entry_node(fs, dir->node, at->d_name, &found, &entry) != 0)
         return false;
-    add_entry(list, at->d_name, &entry, at->d_off);
+    add_dirent(list, at->d_name, &entry, at->d_off);
     if (list->full)
         limefs_forget(fs, entry.ino, 1);
     return true;
 }
 
-static int list_folder(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
-                       off_t offset)
+static int list_source_dir(struct limefs *fs, struct limefs_dir *dir,
+                           struct limefs_listing *list, off_t offset)
 {
     if (offset != dir->offset) {
         seekdir(dir->stream, offset);
@@ -320,9 +318,9 @@ static int list_folder(struct limefs *fs, struct limefs_dir *dir, struct limefs_
         dir->offset = offset;
     }
     while (next_entry(dir)) {
-        if (!list_looked_up(fs, dir, list))
-            add_name(list, dir->entry->d_name, shown(fs, dir, dir->entry->d_ino),
-                     type_of(dir->entry), dir->entry->d_off);
+        if (!list_with_lookup(fs, dir, list))
+            add_name(list, dir->entry->d_name, mount_ino(fs, dir, dir->entry->d_ino),
+                     entry_type(dir->entry), dir->entry->d_off);
         if (list->full)
             return 0;
         dir->offset = dir->entry->d_off;
@@ -334,9 +332,9 @@ static int list_folder(struct limefs *fs, struct limefs_dir *dir, struct limefs_
 /* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
 
 enum {
-    PLUS_ALWAYS = 50000, /* first records, which are always listed with attributes */
-    PLUS_FOR_ONE = 256,  /* further ones with attributes, for each look-up of a record */
-    PLUS_NOT_EACH = 128, /* one of so many has none: its look-up shows that more are needed */
+    PLUS_ALWAYS = 50000,   /* first records, which are always listed with attributes */
+    PLUS_PER_LOOKUP = 256, /* further ones with attributes, for each look-up of a record */
+    PLUS_SKIP_EVERY = 128, /* each 128th has none: its look-up shows that more are needed */
 };
 
 /* Decides as the kernel does with READDIRPLUS_AUTO, but also suits a program that reads several
@@ -345,7 +343,7 @@ static bool wants_attributes(struct limefs_dir *dir, uint64_t ordinal)
 {
     if (ordinal <= PLUS_ALWAYS)
         return true;
-    if (dir->plus_left == 0 || ordinal % PLUS_NOT_EACH == 0)
+    if (dir->plus_left == 0 || ordinal % PLUS_SKIP_EVERY == 0)
         return false;
     dir->plus_left--;
     return true;
@@ -365,15 +363,15 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
         add_name(list, name, limefs_shown_record(fs, &list->container, ordinal), S_IFREG, next);
         return;
     }
-    limefs_entry_record(fs, dir->view, &record, &entry);
-    add_entry(list, name, &entry, next);
+    limefs_entry_record(fs, dir->snap, &record, &entry);
+    add_dirent(list, name, &entry, next);
     if (list->full)
-        limefs_view_forget(fs, dir->view, 1);
+        limefs_view_forget(fs, dir->snap, 1);
 }
 
 /* Returns the inode number of "." or "..". A container that is mounted is its own parent. */
-static ino_t shown_dot(struct limefs *fs, const struct limefs_dir *dir,
-                       const struct limefs_listing *list, uint64_t offset)
+static ino_t container_dot_ino(struct limefs *fs, const struct limefs_dir *dir,
+                               const struct limefs_listing *list, uint64_t offset)
 {
     if (!dir->node->parent)
         return 1;
@@ -386,11 +384,11 @@ static ino_t shown_dot(struct limefs *fs, const struct limefs_dir *dir,
 }
 
 /* Allows more records with attributes for those that were looked up since the last reply. */
-static void take_credit(struct limefs *fs, struct limefs_dir *dir)
+static void add_plus_budget(struct limefs *fs, struct limefs_dir *dir)
 {
-    uint64_t asked = limefs_view_asked(fs, dir->view, 0);
-    dir->plus_left += (asked - dir->asked) * PLUS_FOR_ONE;
-    dir->asked = asked;
+    uint64_t lookups = limefs_view_asked(fs, dir->snap, 0);
+    dir->plus_left += (lookups - dir->lookups) * PLUS_PER_LOOKUP;
+    dir->lookups = lookups;
 }
 
 /* Once the listing has reached the exports, its number of records is fixed: each offset must
@@ -398,43 +396,43 @@ static void take_credit(struct limefs *fs, struct limefs_dir *dir)
 static void list_container(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list, uint64_t offset)
 {
-    struct limefile_index *index = limefs_view_index(fs, dir->view);
-    list->container = limefs_view_stat(fs, dir->view);
-    take_credit(fs, dir);
-    uint64_t there = limefile_index_count(index), count = dir->faces ? dir->records : there;
+    struct limefile_index *index = limefs_view_index(fs, dir->snap);
+    list->container = limefs_view_stat(fs, dir->snap);
+    add_plus_budget(fs, dir);
+    uint64_t total = limefile_index_count(index), count = dir->exports ? dir->records : total;
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
-            add_name(list, offset ? ".." : ".", shown_dot(fs, dir, list, offset), S_IFDIR,
-                     (off_t)offset + 1);
-        else if (offset - 1 <= there)
+            add_name(list, offset ? ".." : ".", container_dot_ino(fs, dir, list, offset),
+                     S_IFDIR, (off_t)offset + 1);
+        else if (offset - 1 <= total)
             list_record(fs, dir, index, list, offset - 1);
     }
     limefile_index_free(index);
     if (list->full || !fs->options.faces)
         return;
-    if (!dir->faces)
+    if (!dir->exports)
         dir->records = count;
-    list_faces(fs, dir, list, offset);
+    list_all_exports(fs, dir, list, offset);
 }
 
 bool limefs_dir_is_old(struct limefs *fs, struct limefs_dir *dir)
 {
     limefs_lock(&dir->lock);
-    bool old = dir->view && !limefs_view_is_unchanged(fs, dir->view);
+    bool is_stale = dir->snap && !limefs_view_is_unchanged(fs, dir->snap);
     limefs_unlock(&dir->lock);
-    return old;
+    return is_stale;
 }
 
 void limefs_dir_renew(struct limefs *fs, struct limefs_dir *dir)
 {
-    struct limefs_view *view;
-    if (limefs_view_current(fs, dir->node, &view) != 0)
+    struct limefs_view *snap;
+    if (limefs_view_current(fs, dir->node, &snap) != 0)
         return; /* removed, or not readable for the caller: keep the old listing */
     limefs_lock(&dir->lock);
-    struct limefs_view *old = dir->view;
-    dir->view = view;
+    struct limefs_view *old_snap = dir->snap;
+    dir->snap = snap;
     limefs_unlock(&dir->lock);
-    limefs_view_unpin(fs, old);
+    limefs_view_unpin(fs, old_snap);
 }
 
 ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *dir, char *buf,
@@ -446,18 +444,19 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
     int err = 0;
     limefs_lock(&dir->lock);
     if (offset == 0) { /* a new listing starts */
-        limefs_fields_release(dir->faces);
-        dir->faces = NULL;
+        limefs_fields_release(dir->exports);
+        dir->exports = NULL;
         dir->plus_left = 0;
-        dir->ahead_left = dir->stream && plus && wants_names(fs, dir->node) ? NAMES_AHEAD : 0;
-        dir->asked = dir->view ? limefs_view_asked(fs, dir->view, 0) : 0;
+        dir->lookups_left =
+            dir->stream && plus && wants_lookups(fs, dir->node) ? LOOKUPS_MAX : 0;
+        dir->lookups = dir->snap ? limefs_view_asked(fs, dir->snap, 0) : 0;
     }
-    if (dir->face)
-        list_face(fs, dir, &list, (uint64_t)offset);
-    else if (dir->view)
+    if (dir->export)
+        list_export(fs, dir, &list, (uint64_t)offset);
+    else if (dir->snap)
         list_container(fs, dir, &list, (uint64_t)offset);
     else
-        err = list_folder(fs, dir, &list, offset);
+        err = list_source_dir(fs, dir, &list, offset);
     limefs_unlock(&dir->lock);
     return err ? err : (ssize_t)list.used;
 }

@@ -8,92 +8,92 @@ struct limefs_errands {
     struct limefs *fs;
     pthread_t thread;
     struct limefs_lock lock;
-    pthread_cond_t changed;
-    bool ending;
+    pthread_cond_t work_added;
+    bool stopping;
     struct limefs_errand *first, **last; /* the thread may be running the first */
 };
 
-static void on_interrupt(fuse_req_t req, void *data)
+static void stop_on_interrupt(fuse_req_t req, void *data)
 {
-    struct limefs_errand *errand = data;
+    struct limefs_errand *work = data;
     (void)req;
-    atomic_store(&errand->stop, true);
+    atomic_store(&work->stop, true);
 }
 
-static void *run_all(void *data)
+static void *run_queue(void *data)
 {
-    struct limefs_errands *errands = data;
-    limefs_lock(&errands->lock);
+    struct limefs_errands *queue = data;
+    limefs_lock(&queue->lock);
     for (;;) {
-        struct limefs_errand *errand = errands->first;
-        if (!errand && errands->ending)
+        struct limefs_errand *work = queue->first;
+        if (!work && queue->stopping)
             break;
-        if (!errand) {
-            limefs_wait(&errands->changed, &errands->lock);
+        if (!work) {
+            limefs_wait(&queue->work_added, &queue->lock);
             continue;
         }
-        limefs_unlock(&errands->lock);
-        errand->run(errands->fs, errand);
-        limefs_lock(&errands->lock);
-        errands->first = errand->next;
-        if (!errands->first)
-            errands->last = &errands->first;
-        free(errand);
+        limefs_unlock(&queue->lock);
+        work->run(queue->fs, work);
+        limefs_lock(&queue->lock);
+        queue->first = work->next;
+        if (!queue->first)
+            queue->last = &queue->first;
+        free(work);
     }
-    limefs_unlock(&errands->lock);
+    limefs_unlock(&queue->lock);
     return NULL;
 }
 
 int limefs_errands_begin(struct limefs *fs)
 {
-    struct limefs_errands *errands = calloc(1, sizeof *errands);
-    if (!errands)
+    struct limefs_errands *queue = calloc(1, sizeof *queue);
+    if (!queue)
         return -ENOMEM;
-    errands->fs = fs;
-    errands->last = &errands->first;
-    limefs_lock_init(&errands->lock, LIMEFS_LOCK_ERRANDS);
-    pthread_cond_init(&errands->changed, NULL);
-    int err = limefs_thread_start(&errands->thread, NULL, run_all, errands);
+    queue->fs = fs;
+    queue->last = &queue->first;
+    limefs_lock_init(&queue->lock, LIMEFS_LOCK_ERRANDS);
+    pthread_cond_init(&queue->work_added, NULL);
+    int err = limefs_thread_start(&queue->thread, NULL, run_queue, queue);
     if (err) {
-        free(errands);
+        free(queue);
         return err;
     }
-    fs->errands = errands;
+    fs->errands = queue;
     return 0;
 }
 
-int limefs_errand_send(struct limefs *fs, const struct limefs_errand *what)
+int limefs_errand_send(struct limefs *fs, const struct limefs_errand *request)
 {
-    struct limefs_errands *errands = fs->errands;
-    struct limefs_errand *errand = malloc(sizeof *errand);
-    if (!errand)
+    struct limefs_errands *queue = fs->errands;
+    struct limefs_errand *work = malloc(sizeof *work);
+    if (!work)
         return -ENOMEM;
-    *errand = *what;
-    errand->next = NULL;
-    atomic_init(&errand->stop, false);
-    limefs_lock(&errands->lock);
-    fuse_req_interrupt_func(errand->req, on_interrupt, errand);
-    *errands->last = errand;
-    errands->last = &errand->next;
-    pthread_cond_signal(&errands->changed);
-    limefs_unlock(&errands->lock);
+    *work = *request;
+    work->next = NULL;
+    atomic_init(&work->stop, false);
+    limefs_lock(&queue->lock);
+    fuse_req_interrupt_func(work->req, stop_on_interrupt, work);
+    *queue->last = work;
+    queue->last = &work->next;
+    pthread_cond_signal(&queue->work_added);
+    limefs_unlock(&queue->lock);
     return 0;
 }
 
 void limefs_errands_end(struct limefs *fs)
 {
-    struct limefs_errands *errands = fs->errands;
-    if (!errands)
+    struct limefs_errands *queue = fs->errands;
+    if (!queue)
         return;
-    limefs_lock(&errands->lock);
-    errands->ending = true;
-    for (struct limefs_errand *errand = errands->first; errand; errand = errand->next)
-        atomic_store(&errand->stop, true);
-    pthread_cond_signal(&errands->changed);
-    limefs_unlock(&errands->lock);
-    pthread_join(errands->thread, NULL);
-    limefs_lock_destroy(&errands->lock);
-    pthread_cond_destroy(&errands->changed);
-    free(errands);
+    limefs_lock(&queue->lock);
+    queue->stopping = true;
+    for (struct limefs_errand *work = queue->first; work; work = work->next)
+        atomic_store(&work->stop, true);
+    pthread_cond_signal(&queue->work_added);
+    limefs_unlock(&queue->lock);
+    pthread_join(queue->thread, NULL);
+    limefs_lock_destroy(&queue->lock);
+    pthread_cond_destroy(&queue->work_added);
+    free(queue);
     fs->errands = NULL;
 }

@@ -19,7 +19,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static struct limefs *fs_of(fuse_req_t req)
+static struct limefs *get_fs(fuse_req_t req)
 {
     return fuse_req_userdata(req);
 }
@@ -29,12 +29,12 @@ static void reply_error(fuse_req_t req, int code)
     fuse_reply_err(req, limefs_errno(code));
 }
 
-static struct limefs_file *file_of(const struct fuse_file_info *fi)
+static struct limefs_file *get_file(const struct fuse_file_info *fi)
 {
     return fi ? (struct limefs_file *)(uintptr_t)fi->fh : NULL;
 }
 
-static struct limefs_dir *dir_of(const struct fuse_file_info *fi)
+static struct limefs_dir *get_dir(const struct fuse_file_info *fi)
 {
     return (struct limefs_dir *)(uintptr_t)fi->fh;
 }
@@ -44,7 +44,7 @@ static void reply_entry(fuse_req_t req, int code, const struct fuse_entry_param 
     if (code)
         reply_error(req, code);
     else if (fuse_reply_entry(req, entry) != 0)
-        limefs_forget(fs_of(req), entry->ino, 1); /* the kernel did not receive it */
+        limefs_forget(get_fs(req), entry->ino, 1); /* the kernel did not receive it */
 }
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
@@ -75,47 +75,47 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct fuse_entry_param entry;
-    reply_entry(req, limefs_entry(fs_of(req), parent, name, &entry), &entry);
+    reply_entry(req, limefs_entry(get_fs(req), parent, name, &entry), &entry);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
 {
-    limefs_forget(fs_of(req), ino, n);
+    limefs_forget(get_fs(req), ino, n);
     fuse_reply_none(req);
 }
 
 static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
     for (size_t i = 0; i < count; i++)
-        limefs_forget(fs_of(req), forgets[i].ino, forgets[i].nlookup);
+        limefs_forget(get_fs(req), forgets[i].ino, forgets[i].nlookup);
     fuse_reply_none(req);
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct stat st;
-    const struct limefs_file *file = file_of(fi);
+    const struct limefs_file *file = get_file(fi);
     int err;
     if (file && file->fd >= 0) { /* the path may lead to another file by now */
         err = fstat(file->fd, &st) == 0 ? 0 : -errno;
-        if (!err && fs_of(req)->options.rw)
-            limefs_follow_bytes(fs_of(req), file->node, &st);
+        if (!err && get_fs(req)->options.rw)
+            limefs_follow_bytes(get_fs(req), file->node, &st);
         if (!err)
-            limefs_attr_node(fs_of(req), file->node, &st, &st);
+            limefs_attr_node(get_fs(req), file->node, &st, &st);
     } else {
-        err = limefs_attr(fs_of(req), ino, &st);
+        err = limefs_attr(get_fs(req), ino, &st);
     }
     if (err)
         reply_error(req, err);
     else
-        fuse_reply_attr(req, &st, fs_of(req)->options.attr_timeout);
+        fuse_reply_attr(req, &st, get_fs(req)->options.attr_timeout);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
     char target[PATH_MAX];
-    struct limefs_node *node = limefs_inode_node(fs_of(req), ino);
-    int fd = node ? limefs_tree_hold(fs_of(req), node) : -EINVAL;
+    struct limefs_node *node = limefs_inode_node(get_fs(req), ino);
+    int fd = node ? limefs_tree_hold(get_fs(req), node) : -EINVAL;
     if (fd < 0) {
         reply_error(req, fd);
         return;
@@ -134,26 +134,26 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct limefs_file *file;
-    bool keep, reads = (fi->flags & O_ACCMODE) == O_RDONLY;
-    int err = reads || fs_of(req)->options.rw
-                  ? limefs_file_open(fs_of(req), ino, fi->flags, &file, &keep)
+    bool keep_cache, read_only = (fi->flags & O_ACCMODE) == O_RDONLY;
+    int err = read_only || get_fs(req)->options.rw
+                  ? limefs_file_open(get_fs(req), ino, fi->flags, &file, &keep_cache)
                   : -EROFS;
     if (err) {
         reply_error(req, err);
         return;
     }
     fi->fh = (uintptr_t)file;
-    fi->keep_cache = keep;
-    file->uncached = fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file);
+    fi->keep_cache = keep_cache;
+    file->uncached = get_fs(req)->options.direct_io && limefs_file_is_large(get_fs(req), file);
     fi->direct_io = file->uncached;
-    fi->noflush = reads;
+    fi->noflush = read_only;
     limefs_op_reply_open(req, file, fi);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    limefs_file_close(fs_of(req), file_of(fi));
+    limefs_file_close(get_fs(req), get_file(fi));
     fuse_reply_err(req, 0);
 }
 
@@ -161,25 +161,25 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
                     struct fuse_file_info *fi)
 {
     (void)ino;
-    struct limefs_answer answer;
-    struct limefs *fs = fs_of(req);
-    ssize_t got = limefs_file_read(fs, file_of(fi), size, (uint64_t)offset, &answer);
+    struct limefs_answer result;
+    struct limefs *fs = get_fs(req);
+    ssize_t got = limefs_file_read(fs, get_file(fi), size, (uint64_t)offset, &result);
     if (got < 0)
         reply_error(req, (int)got);
     else
-        fuse_reply_iov(req, answer.iov, answer.count);
-    limefs_answer_release(fs, &answer);
+        fuse_reply_iov(req, result.iov, result.count);
+    limefs_answer_release(fs, &result);
 }
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
                      struct fuse_file_info *fi)
 {
     (void)ino;
-    if (fs_of(req)->options.rw) { /* ENOSYS: a kernel that caches writes reports no holes */
+    if (get_fs(req)->options.rw) { /* ENOSYS: a kernel that caches writes reports no holes */
         fuse_reply_err(req, ENOSYS);
         return;
     }
-    int64_t at = limefs_file_seek(file_of(fi), offset, whence);
+    int64_t at = limefs_file_seek(get_file(fi), offset, whence);
     if (at < 0)
         reply_error(req, (int)at);
     else
@@ -189,32 +189,32 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct limefs_dir *dir;
-    int err = limefs_dir_open(fs_of(req), ino, &dir);
+    int err = limefs_dir_open(get_fs(req), ino, &dir);
     if (err) {
         reply_error(req, err);
         return;
     }
     fi->fh = (uintptr_t)dir;
     if (fuse_reply_open(req, fi) != 0)
-        limefs_dir_close(fs_of(req), dir);
+        limefs_dir_close(get_fs(req), dir);
 }
 
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    limefs_dir_close(fs_of(req), dir_of(fi));
+    limefs_dir_close(get_fs(req), get_dir(fi));
     fuse_reply_err(req, 0);
 }
 
-static void list(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi,
-                 bool plus)
+static void reply_listing(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi,
+                          bool plus)
 {
     char *buf = limefs_buffer(size);
     if (!buf) {
         fuse_reply_err(req, ENOMEM);
         return;
     }
-    ssize_t got = limefs_dir_read(fs_of(req), req, dir_of(fi), buf, size, offset, plus);
+    ssize_t got = limefs_dir_read(get_fs(req), req, get_dir(fi), buf, size, offset, plus);
     if (got < 0)
         reply_error(req, (int)got);
     else
@@ -224,7 +224,7 @@ static void list(fuse_req_t req, size_t size, off_t offset, struct fuse_file_inf
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
     struct statvfs st;
-    struct limefs *fs = fs_of(req);
+    struct limefs *fs = get_fs(req);
     (void)ino;
     if (fstatvfs(fs->source_fd, &st) != 0) {
         fuse_reply_err(req, errno);
@@ -250,21 +250,21 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
         return;
     char *buf = limefs_buffer(size);
     reply_xattr(req, buf, size,
-                buf ? limefs_xattr_get(fs_of(req), ino, name, buf, size) : -ENOMEM);
+                buf ? limefs_xattr_get(get_fs(req), ino, name, buf, size) : -ENOMEM);
 }
 
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
     char *buf = limefs_buffer(size);
-    reply_xattr(req, buf, size, buf ? limefs_xattr_list(fs_of(req), ino, buf, size) : -ENOMEM);
+    reply_xattr(req, buf, size, buf ? limefs_xattr_list(get_fs(req), ino, buf, size) : -ENOMEM);
 }
 
 /* ---- operations that change something ---- */
 
-/* True unless the mount is read-only or the node id is an export's; else replies EROFS. */
-static bool is_writable(fuse_req_t req, fuse_ino_t ino)
+/* Replies EROFS and returns false if the mount is read-only or the node id is an export's. */
+static bool check_writable(fuse_req_t req, fuse_ino_t ino)
 {
-    bool writable = fs_of(req)->options.rw && !limefs_inode_now(fs_of(req), ino).face;
+    bool writable = get_fs(req)->options.rw && !limefs_inode_now(get_fs(req), ino).face;
     if (!writable)
         fuse_reply_err(req, EROFS);
     return writable;
@@ -276,30 +276,30 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
                      struct fuse_file_info *fi)
 {
     (void)ino;
-    struct limefs *fs = fs_of(req);
-    ssize_t put = limefs_file_write(fs, file_of(fi), buf, size, (uint64_t)offset);
+    struct limefs *fs = get_fs(req);
+    ssize_t written = limefs_file_write(fs, get_file(fi), buf, size, (uint64_t)offset);
     /* If the kernel caches the file, it sends an fsync request itself. */
-    bool syncs = fi->flags & O_DSYNC && file_of(fi)->uncached;
-    int err = put > 0 && syncs ? limefs_file_sync(fs, file_of(fi), false) : 0;
+    bool is_sync = fi->flags & O_DSYNC && get_file(fi)->uncached;
+    int err = written > 0 && is_sync ? limefs_file_sync(fs, get_file(fi), false) : 0;
     if (err)
-        put = err;
-    if (put < 0)
-        reply_error(req, (int)put);
+        written = err;
+    if (written < 0)
+        reply_error(req, (int)written);
     else
-        fuse_reply_write(req, (size_t)put);
+        fuse_reply_write(req, (size_t)written);
 }
 
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    reply_error(req, limefs_file_sync(fs_of(req), file_of(fi), true));
+    reply_error(req, limefs_file_sync(get_fs(req), get_file(fi), true));
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int data, struct fuse_file_info *fi)
 {
     (void)ino;
     (void)data;
-    reply_error(req, limefs_file_sync(fs_of(req), file_of(fi), false));
+    reply_error(req, limefs_file_sync(get_fs(req), get_file(fi), false));
 }
 
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
@@ -309,7 +309,7 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
     if (offset < 0 || length <= 0)
         fuse_reply_err(req, EINVAL);
     else
-        reply_error(req, limefs_file_allocate(fs_of(req), file_of(fi), mode, (uint64_t)offset,
+        reply_error(req, limefs_file_allocate(get_fs(req), get_file(fi), mode, (uint64_t)offset,
                                               (uint64_t)length));
 }
 
@@ -318,11 +318,11 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int which,
                        struct fuse_file_info *fi)
 {
-    struct limefs *fs = fs_of(req);
+    struct limefs *fs = get_fs(req);
     struct stat now;
-    if (!is_writable(req, ino))
+    if (!check_writable(req, ino))
         return;
-    int err = limefs_set_attributes(fs, ino, file_of(fi), which, st);
+    int err = limefs_set_attributes(fs, ino, get_file(fi), which, st);
     if (!err)
         err = limefs_attr(fs, ino, &now);
     if (err == LIMEFILE_E_NO_RECORD && !(which & FUSE_SET_ATTR_SIZE)) {
@@ -340,14 +340,14 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int whic
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
                         size_t size, int flags)
 {
-    if (is_writable(req, ino))
-        reply_error(req, limefs_xattr_set(fs_of(req), ino, name, value, size, flags));
+    if (check_writable(req, ino))
+        reply_error(req, limefs_xattr_set(get_fs(req), ino, name, value, size, flags));
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-    if (is_writable(req, ino))
-        reply_error(req, limefs_xattr_set(fs_of(req), ino, name, NULL, 0, 0));
+    if (check_writable(req, ino))
+        reply_error(req, limefs_xattr_set(get_fs(req), ino, name, NULL, 0, 0));
 }
 
 /* ---- names ---- */
@@ -355,10 +355,10 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                       struct fuse_file_info *fi)
 {
-    struct limefs *fs = fs_of(req);
+    struct limefs *fs = get_fs(req);
     struct limefs_file *file;
     struct fuse_entry_param entry;
-    if (!is_writable(req, parent))
+    if (!check_writable(req, parent))
         return;
     int err = limefs_create(fs, parent, name, mode, fi->flags, &file, &entry);
     if (err) {
@@ -375,50 +375,51 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
     struct fuse_entry_param entry;
-    if (is_writable(req, parent))
-        reply_entry(req, limefs_make_directory(fs_of(req), parent, name, mode, &entry), &entry);
+    if (check_writable(req, parent))
+        reply_entry(req, limefs_make_directory(get_fs(req), parent, name, mode, &entry),
+                    &entry);
 }
 
 static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
     struct fuse_entry_param entry;
-    if (is_writable(req, parent))
-        reply_entry(req, limefs_make_link(fs_of(req), parent, name, target, &entry), &entry);
+    if (check_writable(req, parent))
+        reply_entry(req, limefs_make_link(get_fs(req), parent, name, target, &entry), &entry);
 }
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    if (is_writable(req, parent))
-        reply_error(req, limefs_remove(fs_of(req), parent, name));
+    if (check_writable(req, parent))
+        reply_error(req, limefs_remove(get_fs(req), parent, name));
 }
 
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    if (is_writable(req, parent))
-        reply_error(req, limefs_remove_directory(fs_of(req), parent, name));
+    if (check_writable(req, parent))
+        reply_error(req, limefs_remove_directory(get_fs(req), parent, name));
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
                       fuse_ino_t new_parent, const char *new_name, unsigned flags)
 {
-    if (is_writable(req, parent) && is_writable(req, new_parent))
-        reply_error(req, limefs_rename(fs_of(req), parent, name, new_parent, new_name, flags));
+    if (check_writable(req, parent) && check_writable(req, new_parent))
+        reply_error(req, limefs_rename(get_fs(req), parent, name, new_parent, new_name, flags));
 }
 
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
     struct fuse_entry_param entry;
-    if (is_writable(req, ino) && is_writable(req, parent))
-        reply_entry(req, limefs_link(fs_of(req), ino, parent, name, &entry), &entry);
+    if (check_writable(req, ino) && check_writable(req, parent))
+        reply_entry(req, limefs_link(get_fs(req), ino, parent, name, &entry), &entry);
 }
 
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                      dev_t dev)
 {
-    struct limefs *fs = fs_of(req);
+    struct limefs *fs = get_fs(req);
     struct limefs_file *file;
     struct fuse_entry_param entry;
-    if (!is_writable(req, parent))
+    if (!check_writable(req, parent))
         return;
     int err = S_ISREG(mode) ? limefs_create(fs, parent, name, mode, O_EXCL, &file, &entry)
                             : limefs_make_special(fs, parent, name, mode, dev, &entry);
@@ -435,17 +436,16 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int data, struct fuse_fi
 {
     (void)ino;
     (void)data;
-    reply_error(req, limefs_dir_sync(dir_of(fi)));
+    reply_error(req, limefs_dir_sync(get_dir(fi)));
 }
 
 /* ---- the caller's rights ---- */
 
-static bool begin(fuse_req_t req, bool changes)
+static bool enter_caller_creds(fuse_req_t req, bool changes)
 {
-    const struct fuse_ctx *context = fuse_req_ctx(req);
-    const struct limefs_caller caller = {context->uid, context->gid, context->pid,
-                                         context->umask};
-    int err = limefs_caller_begin(fs_of(req), &caller, changes);
+    const struct fuse_ctx *ctx = fuse_req_ctx(req);
+    const struct limefs_caller caller = {ctx->uid, ctx->gid, ctx->pid, ctx->umask};
+    int err = limefs_caller_begin(get_fs(req), &caller, changes);
     if (err)
         reply_error(req, err);
     return err == 0;
@@ -453,167 +453,168 @@ static bool begin(fuse_req_t req, bool changes)
 
 /* Takes the rights of the user that opened the file: the request may come from the kernel
  * itself or from any process that has the descriptor. */
-static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
+static bool enter_opener_creds(fuse_req_t req, const struct fuse_file_info *fi)
 {
-    const struct limefs_file *file = file_of(fi);
-    int err = limefs_caller_begin_moving(fs_of(req), file->uid, file->gid);
+    const struct limefs_file *file = get_file(fi);
+    int err = limefs_caller_begin_moving(get_fs(req), file->uid, file->gid);
     if (err)
         reply_error(req, err);
     return err == 0;
 }
 
-/* These define an operation that only reads (ASKS) or that changes something (CHANGES), with
- * the caller's rights, or that transfers bytes with the opener's rights (MOVES). */
-#define SERVED(how, may_begin, name, parameters, ...) \
-    static void how##_##name parameters               \
+/* These define as_caller_op_*, which only reads (QUERY_OP) or changes something (CHANGE_OP),
+ * and as_opener_op_*, which transfers bytes with the opener's rights (DATA_OP). */
+#define DEFINE_OP(user, enter, name, parameters, ...) \
+    static void as_##user##_##name parameters         \
     {                                                 \
-        if (may_begin) {                              \
+        if (enter) {                                  \
             name(req, __VA_ARGS__);                   \
             limefs_caller_end();                      \
         }                                             \
     }
-#define ASKS(...)    SERVED(asks, begin(req, false), __VA_ARGS__)
-#define CHANGES(...) SERVED(changes, begin(req, true), __VA_ARGS__)
-#define MOVES(...)   SERVED(moves, begin_moving(req, fi), __VA_ARGS__)
+#define QUERY_OP(...)  DEFINE_OP(caller, enter_caller_creds(req, false), __VA_ARGS__)
+#define CHANGE_OP(...) DEFINE_OP(caller, enter_caller_creds(req, true), __VA_ARGS__)
+#define DATA_OP(...)   DEFINE_OP(opener, enter_opener_creds(req, fi), __VA_ARGS__)
 
 /* clang-format off */
-ASKS(op_lookup, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
-ASKS(op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
-ASKS(op_listxattr, (fuse_req_t req, fuse_ino_t ino, size_t size), ino, size)
-CHANGES(op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+QUERY_OP(op_lookup, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+QUERY_OP(op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
+QUERY_OP(op_listxattr, (fuse_req_t req, fuse_ino_t ino, size_t size), ino, size)
+CHANGE_OP(op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
         size_t size, int flags), ino, name, value, size, flags)
-CHANGES(op_removexattr, (fuse_req_t req, fuse_ino_t ino, const char *name), ino, name)
-CHANGES(op_create, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+CHANGE_OP(op_removexattr, (fuse_req_t req, fuse_ino_t ino, const char *name), ino, name)
+CHANGE_OP(op_create, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
         struct fuse_file_info *fi), parent, name, mode, fi)
-CHANGES(op_mknod, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev),
+CHANGE_OP(op_mknod, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev),
         parent, name, mode, dev)
-CHANGES(op_mkdir, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode),
+CHANGE_OP(op_mkdir, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode),
         parent, name, mode)
-CHANGES(op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name),
+CHANGE_OP(op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name),
         target, parent, name)
-CHANGES(op_unlink, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
-CHANGES(op_rmdir, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
-CHANGES(op_rename, (fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+CHANGE_OP(op_unlink, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+CHANGE_OP(op_rmdir, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+CHANGE_OP(op_rename, (fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
         const char *new_name, unsigned flags), parent, name, new_parent, new_name, flags)
-CHANGES(op_link, (fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name),
+CHANGE_OP(op_link, (fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name),
         ino, parent, name)
-MOVES(op_write, (fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
+DATA_OP(op_write, (fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
       off_t offset, struct fuse_file_info *fi), ino, buf, size, offset, fi)
-MOVES(op_flush, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
-MOVES(op_fsync, (fuse_req_t req, fuse_ino_t ino, int data, struct fuse_file_info *fi),
+DATA_OP(op_flush, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
+DATA_OP(op_fsync, (fuse_req_t req, fuse_ino_t ino, int data, struct fuse_file_info *fi),
       ino, data, fi)
-MOVES(op_fallocate, (fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+DATA_OP(op_fallocate, (fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
       struct fuse_file_info *fi), ino, mode, offset, length, fi)
 /* clang-format on */
 
-static void may_ask_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+static void as_caller_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-    bool asks = !limefs_xattr_is_acl(name);
-    if (asks && !begin(req, false))
+    bool needs_creds = !limefs_xattr_is_acl(name);
+    if (needs_creds && !enter_caller_creds(req, false))
         return;
     op_getxattr(req, ino, name, size);
-    if (asks)
+    if (needs_creds)
         limefs_caller_end();
 }
 
-static bool asks_for_newest(fuse_req_t req, struct limefs_dir *dir)
+/* Lists the current container if the name now leads to that. False after an error reply. */
+static bool refresh_listing(fuse_req_t req, struct limefs_dir *dir)
 {
-    if (!limefs_dir_is_old(fs_of(req), dir))
+    if (!limefs_dir_is_old(get_fs(req), dir))
         return true;
-    if (!begin(req, false))
+    if (!enter_caller_creds(req, false))
         return false;
-    limefs_dir_renew(fs_of(req), dir);
+    limefs_dir_renew(get_fs(req), dir);
     limefs_caller_end();
     return true;
 }
 
-static void asks_first_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                               struct fuse_file_info *fi)
+static void as_caller_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                                 struct fuse_file_info *fi)
 {
     (void)ino;
-    if (offset > 0 || asks_for_newest(req, dir_of(fi)))
-        list(req, size, offset, fi, false);
+    if (offset > 0 || refresh_listing(req, get_dir(fi)))
+        reply_listing(req, size, offset, fi, false);
 }
 
-static void asks_first_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                                   struct fuse_file_info *fi)
+static void as_caller_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                                     struct fuse_file_info *fi)
 {
     (void)ino;
-    struct limefs_dir *dir = dir_of(fi);
-    if (offset == 0 && !asks_for_newest(req, dir))
+    struct limefs_dir *dir = get_dir(fi);
+    if (offset == 0 && !refresh_listing(req, dir))
         return;
-    bool looks = limefs_dir_is_folder(dir);
-    if (looks && !begin(req, false))
+    bool looks_up = limefs_dir_is_folder(dir);
+    if (looks_up && !enter_caller_creds(req, false))
         return;
-    list(req, size, offset, fi, true);
-    if (looks)
+    reply_listing(req, size, offset, fi, true);
+    if (looks_up)
         limefs_caller_end();
 }
 
-static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void as_caller_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    if (!begin(req, (fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC))
+    if (!enter_caller_creds(req, (fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC))
         return;
     op_open(req, ino, fi);
     limefs_caller_end();
 }
 
 /* Closes the file even if the thread cannot take the opener's rights. */
-static void moves_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void as_opener_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    const struct limefs_file *file = file_of(fi);
-    if (file->writes || file->target) /* only then are bytes written on close */
-        limefs_caller_begin_moving(fs_of(req), file->uid, file->gid);
+    const struct limefs_file *file = get_file(fi);
+    if (file->is_writable || file->target) /* only then are bytes written on close */
+        limefs_caller_begin_moving(get_fs(req), file->uid, file->gid);
     op_release(req, ino, fi);
     limefs_caller_end();
 }
 
 /* A kernel with a write-back cache sets times itself, through a file open for writing: such a
  * request runs with the opener's rights. */
-static void changes_or_moves_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int which,
-                                     struct fuse_file_info *fi)
+static void as_either_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int which,
+                                 struct fuse_file_info *fi)
 {
-    enum { OTHERS = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID };
-    if (!(fi && !(which & OTHERS) ? begin_moving(req, fi) : begin(req, true)))
+    enum { MODE_OR_OWNER = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID };
+    if (!(fi && !(which & MODE_OR_OWNER) ? enter_opener_creds(req, fi)
+                                         : enter_caller_creds(req, true)))
         return;
     op_setattr(req, ino, st, which, fi);
     limefs_caller_end();
 }
 
-/* Those named op_* act on what the kernel has open or has looked up already; they run with the
- * daemon's rights. */
+/* An op_* runs with the daemon's rights, on what the kernel has open or looked up before. */
 const struct fuse_lowlevel_ops limefs_ops = {
     .init = op_init,
-    .lookup = asks_op_lookup,
+    .lookup = as_caller_op_lookup,
     .forget = op_forget,
     .forget_multi = op_forget_multi,
     .getattr = op_getattr,
     .readlink = op_readlink,
-    .open = asks_or_changes_open,
+    .open = as_caller_op_open,
     .read = op_read,
-    .release = moves_op_release,
+    .release = as_opener_op_release,
     .lseek = op_lseek,
-    .opendir = asks_op_opendir,
-    .readdir = asks_first_readdir,
-    .readdirplus = asks_first_readdirplus,
+    .opendir = as_caller_op_opendir,
+    .readdir = as_caller_op_readdir,
+    .readdirplus = as_caller_op_readdirplus,
     .releasedir = op_releasedir,
     .statfs = op_statfs,
-    .getxattr = may_ask_getxattr,
-    .listxattr = asks_op_listxattr,
-    .write = moves_op_write,
-    .flush = moves_op_flush,
-    .fsync = moves_op_fsync,
-    .fallocate = moves_op_fallocate,
-    .setattr = changes_or_moves_setattr,
-    .setxattr = changes_op_setxattr,
-    .removexattr = changes_op_removexattr,
-    .create = changes_op_create,
-    .mknod = changes_op_mknod,
-    .mkdir = changes_op_mkdir,
-    .symlink = changes_op_symlink,
-    .unlink = changes_op_unlink,
-    .rmdir = changes_op_rmdir,
-    .rename = changes_op_rename,
-    .link = changes_op_link,
+    .getxattr = as_caller_op_getxattr,
+    .listxattr = as_caller_op_listxattr,
+    .write = as_opener_op_write,
+    .flush = as_opener_op_flush,
+    .fsync = as_opener_op_fsync,
+    .fallocate = as_opener_op_fallocate,
+    .setattr = as_either_op_setattr,
+    .setxattr = as_caller_op_setxattr,
+    .removexattr = as_caller_op_removexattr,
+    .create = as_caller_op_create,
+    .mknod = as_caller_op_mknod,
+    .mkdir = as_caller_op_mkdir,
+    .symlink = as_caller_op_symlink,
+    .unlink = as_caller_op_unlink,
+    .rmdir = as_caller_op_rmdir,
+    .rename = as_caller_op_rename,
+    .link = as_caller_op_link,
     .fsyncdir = op_fsyncdir,
 };

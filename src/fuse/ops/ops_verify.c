@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 /* No interrupt arrives after this call. It must precede the reply, which frees the request. */
-static void settle_interrupts(struct limefs_errand *errand)
+static void clear_interrupt(struct limefs_errand *work)
 {
-    fuse_req_interrupt_func(errand->req, NULL, NULL);
+    fuse_req_interrupt_func(work->req, NULL, NULL);
 }
 
 /* ---- open, with -o verify=open ---- */
@@ -35,7 +35,7 @@ static void reply_open(struct limefs *fs, fuse_req_t req, struct limefs_file *fi
     }
 }
 
-static int err_of(int err, enum limefile_verdict verdict)
+static int verdict_error(int err, enum limefile_verdict verdict)
 {
     if (err == -EBUSY) /* the record is being written */
         return 0;
@@ -43,137 +43,138 @@ static int err_of(int err, enum limefile_verdict verdict)
 }
 
 /* True if opening the file must wait until its record is verified. */
-static bool waits(const struct limefs *fs, const struct limefs_file *file)
+static bool must_verify(const struct limefs *fs, const struct limefs_file *file)
 {
-    return file->view && !file->target &&
+    return file->snap && !file->target &&
            (fs->options.verify == LIMEFS_VERIFY_OPEN || limefs_verify_precedes(&file->reader));
 }
 
 /* Returns 0, or -errno if the file cannot be opened. With verify=stream it can be opened even
  * if the record is bad: a reader gets EIO at the end of the record. */
-static int verify_file(struct limefs *fs, const struct limefs_file *file,
-                       const atomic_bool *stop)
+static int verify_opened_file(struct limefs *fs, const struct limefs_file *file,
+                              const atomic_bool *stop)
 {
     uint64_t ordinal = file->record.ordinal;
     enum limefile_verdict verdict = LIMEFILE_UNVERIFIED;
-    int err = limefs_verify_ask(fs, file->view, ordinal, &verdict);
+    int err = limefs_verify_ask(fs, file->snap, ordinal, &verdict);
     if (err == -ENODATA) /* it has no checksum */
         return 0;
     if (!err && verdict == LIMEFILE_UNVERIFIED) /* not done in the meantime */
-        err = limefs_verify_now(fs, file->view, ordinal, stop, &verdict);
+        err = limefs_verify_now(fs, file->snap, ordinal, stop, &verdict);
     if (fs->options.verify == LIMEFS_VERIFY_STREAM)
         return err == -EINTR ? err : 0;
-    return err_of(err, verdict);
+    return verdict_error(err, verdict);
 }
 
-/* Verifies the record if required; prepares an export to a whole file at its first open. */
-static void run_open(struct limefs *fs, struct limefs_errand *errand)
+/* Verifies the record if required; prepares an export that needs the whole record. */
+static void run_open(struct limefs *fs, struct limefs_errand *work)
 {
-    struct limefs_file *file = errand->file;
-    int err = waits(fs, file) ? verify_file(fs, file, &errand->stop) : 0;
-    if (!err && file->face)
-        err = limefs_face_prepare(fs, file->face, &errand->stop);
-    settle_interrupts(errand);
-    reply_open(fs, errand->req, file, &errand->info, err);
+    struct limefs_file *file = work->file;
+    int err = must_verify(fs, file) ? verify_opened_file(fs, file, &work->stop) : 0;
+    if (!err && file->export)
+        err = limefs_face_prepare(fs, file->export, &work->stop);
+    clear_interrupt(work);
+    reply_open(fs, work->req, file, &work->info, err);
 }
 
 /* Decides from what is known. Returns 0, an -errno, or -EAGAIN if the queue must do it. */
 static int try_open(struct limefs *fs, const struct limefs_file *file)
 {
     enum limefile_verdict verdict = LIMEFILE_GOOD;
-    if (file->face && !limefs_face_is_ready(file->face))
+    if (file->export && !limefs_face_is_ready(file->export))
         return -EAGAIN;
-    int err =
-        waits(fs, file) ? limefs_verify_ask(fs, file->view, file->record.ordinal, &verdict) : 0;
+    int err = must_verify(fs, file)
+                  ? limefs_verify_ask(fs, file->snap, file->record.ordinal, &verdict)
+                  : 0;
     if (!err && verdict == LIMEFILE_UNVERIFIED)
         return -EAGAIN;
-    bool fails = fs->options.verify == LIMEFS_VERIFY_OPEN && err != -ENODATA;
-    return fails ? err_of(err, verdict) : 0;
+    bool is_strict = fs->options.verify == LIMEFS_VERIFY_OPEN && err != -ENODATA;
+    return is_strict ? verdict_error(err, verdict) : 0;
 }
 
 void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_file_info *info)
 {
     struct limefs *fs = fuse_req_userdata(req);
-    const struct limefs_errand errand = {
+    const struct limefs_errand work = {
         .req = req, .run = run_open, .file = file, .info = *info};
     int err = try_open(fs, file);
-    if (err == -EAGAIN && (err = limefs_errand_send(fs, &errand)) == 0)
+    if (err == -EAGAIN && (err = limefs_errand_send(fs, &work)) == 0)
         return;
     reply_open(fs, req, file, info, err);
 }
 
 /* ---- getxattr of user.lime.verify and user.lime.cksum ---- */
 
-enum { ANSWER_MAX = 16 }; /* bytes, with the NUL */
+enum { CKSUM_TEXT_MAX = 16 }; /* bytes, with the NUL */
 
-static void reply_answer(struct limefs *fs, struct limefs_errand *errand, int err,
-                         const char *answer)
+static void reply_value(struct limefs *fs, struct limefs_errand *work, int err,
+                        const char *value)
 {
-    limefs_view_unpin(fs, errand->view);
-    settle_interrupts(errand);
+    limefs_view_unpin(fs, work->snap);
+    clear_interrupt(work);
     if (err)
-        fuse_reply_err(errand->req, limefs_errno(err));
+        fuse_reply_err(work->req, limefs_errno(err));
     else
-        fuse_reply_buf(errand->req, answer, strlen(answer));
+        fuse_reply_buf(work->req, value, strlen(value));
 }
 
-static void run_verify(struct limefs *fs, struct limefs_errand *errand)
+static void run_verify(struct limefs *fs, struct limefs_errand *work)
 {
     enum limefile_verdict verdict;
     enum limefile_verdict reported = LIMEFILE_UNVERIFIED;
     char reason[LIMEFS_REASON_MAX];
-    int err = limefs_verify_now(fs, errand->view, errand->ordinal, &errand->stop, &verdict);
+    int err = limefs_verify_now(fs, work->snap, work->ordinal, &work->stop, &verdict);
     if (!err || err == -ENODATA)
-        err = limefs_verify_describe(fs, errand->view, errand->ordinal, &reported, reason);
-    reply_answer(fs, errand, err, limefile_verdict_word(reported));
+        err = limefs_verify_describe(fs, work->snap, work->ordinal, &reported, reason);
+    reply_value(fs, work, err, limefile_verdict_word(reported));
 }
 
-static void run_cksum(struct limefs *fs, struct limefs_errand *errand)
+static void run_cksum(struct limefs *fs, struct limefs_errand *work)
 {
-    char answer[ANSWER_MAX];
+    char value[CKSUM_TEXT_MAX];
     uint32_t sum = 0;
-    int err = limefs_verify_cksum(fs, errand->view, errand->ordinal, &errand->stop, &sum);
-    snprintf(answer, sizeof answer, "%" PRIu32, sum);
-    reply_answer(fs, errand, err, answer);
+    int err = limefs_verify_cksum(fs, work->snap, work->ordinal, &work->stop, &sum);
+    snprintf(value, sizeof value, "%" PRIu32, sum);
+    reply_value(fs, work, err, value);
 }
 
-/* Returns 1 if the queue now owns the request and the pin of its view, 0 if it has replied, or
+/* Returns 1 if the queue now owns the request and its pinned snapshot, 0 if it has replied, or
  * -errno if the caller must reply. */
-static int answer_or_send(struct limefs *fs, struct limefs_errand *errand, size_t size)
+static int reply_or_queue(struct limefs *fs, struct limefs_errand *work, size_t size)
 {
     enum limefile_verdict verdict;
     char reason[LIMEFS_REASON_MAX];
-    bool cksum = errand->run == run_cksum;
-    const char *longest = cksum ? "4294967295" : limefile_verdict_word(LIMEFILE_UNVERIFIED);
-    int err = limefs_caller_may(errand->view->fd, R_OK);
-    if (!err && !cksum)
-        err = limefs_verify_describe(fs, errand->view, errand->ordinal, &verdict, reason);
+    bool is_cksum = work->run == run_cksum;
+    const char *longest = is_cksum ? "4294967295" : limefile_verdict_word(LIMEFILE_UNVERIFIED);
+    int err = limefs_caller_may(work->snap->fd, R_OK);
+    if (!err && !is_cksum)
+        err = limefs_verify_describe(fs, work->snap, work->ordinal, &verdict, reason);
     if (err)
         return err;
-    if (size == 0) /* the kernel asks how long the answer may be */
-        fuse_reply_xattr(errand->req, strlen(longest));
+    if (size == 0) /* the kernel requests the maximum length */
+        fuse_reply_xattr(work->req, strlen(longest));
     else if (size < strlen(longest))
         err = -ERANGE;
     else
-        err = limefs_errand_send(fs, errand) ?: 1;
+        err = limefs_errand_send(fs, work) ?: 1;
     return err;
 }
 
 bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
     struct limefs *fs = fuse_req_userdata(req);
-    bool cksum = strcmp(name, LIMEFS_CKSUM) == 0;
-    struct limefs_errand errand = {.req = req, .run = cksum ? run_cksum : run_verify};
-    struct limefs_inode it = limefs_inode_now(fs, ino);
-    if ((!cksum && strcmp(name, LIMEFS_VERIFY) != 0) || it.node || it.face)
+    bool is_cksum = strcmp(name, LIMEFS_CKSUM) == 0;
+    struct limefs_errand work = {.req = req, .run = is_cksum ? run_cksum : run_verify};
+    struct limefs_inode inode = limefs_inode_now(fs, ino);
+    if ((!is_cksum && strcmp(name, LIMEFS_VERIFY) != 0) || inode.node || inode.face)
         return false;
-    errand.view = it.view;
-    errand.ordinal = it.ordinal;
-    int err = errand.view ? limefs_view_pin(fs, errand.view) : -ESTALE;
+    work.snap = inode.view;
+    work.ordinal = inode.ordinal;
+    int err = work.snap ? limefs_view_pin(fs, work.snap) : -ESTALE;
     if (!err) {
-        err = answer_or_send(fs, &errand, size);
+        err = reply_or_queue(fs, &work, size);
         if (err != 1)
-            limefs_view_unpin(fs, errand.view);
+            limefs_view_unpin(fs, work.snap);
     }
     if (err < 0)
         fuse_reply_err(req, limefs_errno(err));

@@ -29,7 +29,7 @@ int limefs_errno(int code)
     }
 }
 
-static void set_size(struct stat *st, uint64_t bytes)
+static void set_stat_size(struct stat *st, uint64_t bytes)
 {
     st->st_size = (off_t)bytes;
     st->st_blocks = (blkcnt_t)(bytes / 512 + (bytes % 512 != 0));
@@ -37,15 +37,15 @@ static void set_size(struct stat *st, uint64_t bytes)
 }
 
 /* Changes the attributes *st of the container to those of the record. */
-static void fill_record(struct limefs *fs, struct limefs_view *view,
-                        const struct limefile_record *record, struct stat *st)
+static void fill_record_stat(struct limefs *fs, struct limefs_view *snap,
+                             const struct limefile_record *record, struct stat *st)
 {
-    limefs_view_tells_mtime(fs, view, &st->st_mtim);
+    limefs_view_tells_mtime(fs, snap, &st->st_mtim);
     st->st_ino = limefs_shown_record(fs, st, record->ordinal);
     st->st_mode = S_IFREG | (st->st_mode & 0666);
     st->st_nlink = 1;
     st->st_rdev = 0;
-    set_size(st, limefs_record_bytes(fs, view, record));
+    set_stat_size(st, limefs_record_bytes(fs, snap, record));
 }
 
 void limefs_attr_node(const struct limefs *fs, const struct limefs_node *node,
@@ -62,7 +62,7 @@ void limefs_attr_node(const struct limefs *fs, const struct limefs_node *node,
     out->st_nlink = 2;
     if (!node->parent)
         out->st_ino = 1;
-    set_size(out, 0);
+    set_stat_size(out, 0);
 }
 
 static void fill_entry(const struct limefs *fs, uint64_t id, uint64_t generation,
@@ -75,69 +75,69 @@ static void fill_entry(const struct limefs *fs, uint64_t id, uint64_t generation
 }
 
 /* Estimates the seconds that a program needs to list all records and to stat each. */
-static double listing_seconds(struct limefs *fs, struct limefs_view *view)
+static double listing_seconds(struct limefs *fs, struct limefs_view *snap)
 {
-    struct limefile_index *index = limefs_view_index(fs, view);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     double seconds = (double)limefile_index_count(index) / 50000;
     limefile_index_free(index);
     return seconds;
 }
 
 /* Entries stay valid while a very long list is read: otherwise ls looks each up twice. */
-static double at_least(double listing, double timeout)
+static double extend_timeout(double listing, double timeout)
 {
     return timeout > 0 && timeout < listing ? listing : timeout;
 }
 
-void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
+void limefs_entry_record(struct limefs *fs, struct limefs_view *snap,
                          const struct limefile_record *record, struct fuse_entry_param *entry)
 {
     memset(entry, 0, sizeof *entry);
-    entry->attr = limefs_view_stat(fs, view);
-    fill_record(fs, view, record, &entry->attr);
-    limefs_view_lookup(fs, view, 1);
-    fill_entry(fs, limefs_view_inode(fs, view, record->ordinal),
-               limefs_view_generation(fs, view, record->ordinal), entry);
-    double listing = listing_seconds(fs, view);
-    entry->attr_timeout = at_least(listing, entry->attr_timeout);
-    entry->entry_timeout = at_least(listing, entry->entry_timeout);
+    entry->attr = limefs_view_stat(fs, snap);
+    fill_record_stat(fs, snap, record, &entry->attr);
+    limefs_view_lookup(fs, snap, 1);
+    fill_entry(fs, limefs_view_inode(fs, snap, record->ordinal),
+               limefs_view_generation(fs, snap, record->ordinal), entry);
+    double listing = listing_seconds(fs, snap);
+    entry->attr_timeout = extend_timeout(listing, entry->attr_timeout);
+    entry->entry_timeout = extend_timeout(listing, entry->entry_timeout);
     if (fs->options.rw && entry->entry_timeout <= fs->options.entry_timeout)
         entry->entry_timeout = 0; /* a type as a name means one record until another is added */
 }
 
 /* In a writable mount, the name leads to another file once the record changes. */
-void limefs_entry_face(const struct limefs *fs, const struct limefs_face_entry *face,
+void limefs_entry_face(const struct limefs *fs, const struct limefs_face_entry *export,
                        struct fuse_entry_param *entry)
 {
     memset(entry, 0, sizeof *entry);
-    entry->attr = face->st;
-    fill_entry(fs, face->id, face->generation, entry);
+    entry->attr = export->st;
+    fill_entry(fs, export->id, export->generation, entry);
     if (fs->options.rw)
         entry->entry_timeout = 0;
 }
 
-static int entry_of_face(struct limefs *fs, int err, const struct limefs_face_entry *face,
-                         struct fuse_entry_param *entry)
+static int fill_export(struct limefs *fs, int err, const struct limefs_face_entry *export,
+                       struct fuse_entry_param *entry)
 {
     if (!err)
-        limefs_entry_face(fs, face, entry);
+        limefs_entry_face(fs, export, entry);
     return err;
 }
 
-static int entry_in_container(struct limefs *fs, struct limefs_node *container,
-                              const char *name, struct fuse_entry_param *entry)
+static int lookup_in_container(struct limefs *fs, struct limefs_node *container,
+                               const char *name, struct fuse_entry_param *entry)
 {
-    struct limefs_view *view;
+    struct limefs_view *snap;
     struct limefile_record record;
-    struct limefs_face_entry face;
-    int err = limefs_view_find(fs, container, name, &view, &record);
+    struct limefs_face_entry file;
+    int err = limefs_view_find(fs, container, name, &snap, &record);
     if (err == LIMEFILE_E_NO_RECORD)
-        return entry_of_face(fs, limefs_face_lookup(fs, container, name, &face), &face, entry);
+        return fill_export(fs, limefs_face_lookup(fs, container, name, &file), &file, entry);
     if (err)
         return err;
-    limefs_entry_record(fs, view, &record, entry);
-    limefs_view_asked(fs, view, 1);
-    limefs_view_unpin(fs, view);
+    limefs_entry_record(fs, snap, &record, entry);
+    limefs_view_asked(fs, snap, 1);
+    limefs_view_unpin(fs, snap);
     return 0;
 }
 
@@ -153,8 +153,8 @@ int limefs_entry_node(struct limefs *fs, struct limefs_node *directory, const ch
     return 0;
 }
 
-static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
-                              const char *name, struct fuse_entry_param *entry)
+static int lookup_in_directory(struct limefs *fs, struct limefs_node *directory,
+                               const char *name, struct fuse_entry_param *entry)
 {
     struct limefs_found found;
     limefs_node_looked_in(fs, directory);
@@ -177,49 +177,51 @@ int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,
                  struct fuse_entry_param *entry)
 {
     struct limefs_face_entry file;
-    struct limefs_inode it = limefs_inode_now(fs, parent);
-    if (it.face)
-        return entry_of_face(fs, limefs_face_lookup_in(fs, it.face, it.ordinal, name, &file),
-                             &file, entry);
-    if (!it.node || it.node->kind == LIMEFS_OTHER)
+    struct limefs_inode inode = limefs_inode_now(fs, parent);
+    if (inode.face)
+        return fill_export(fs,
+                           limefs_face_lookup_in(fs, inode.face, inode.ordinal, name, &file),
+                           &file, entry);
+    if (!inode.node || inode.node->kind == LIMEFS_OTHER)
         return -ENOTDIR;
-    return it.node->kind == LIMEFS_CONTAINER ? entry_in_container(fs, it.node, name, entry)
-                                             : entry_in_directory(fs, it.node, name, entry);
+    return inode.node->kind == LIMEFS_CONTAINER
+               ? lookup_in_container(fs, inode.node, name, entry)
+               : lookup_in_directory(fs, inode.node, name, entry);
 }
 
 void limefs_forget(struct limefs *fs, uint64_t id, uint64_t n)
 {
-    struct limefs_inode it = limefs_inode_find(fs, id);
-    if (it.node)
-        limefs_node_forget(fs, it.node, n);
-    if (it.view)
-        limefs_view_forget(fs, it.view, n);
-    if (it.face)
-        limefs_face_forget(fs, it.face, n);
+    struct limefs_inode inode = limefs_inode_find(fs, id);
+    if (inode.node)
+        limefs_node_forget(fs, inode.node, n);
+    if (inode.view)
+        limefs_view_forget(fs, inode.view, n);
+    if (inode.face)
+        limefs_face_forget(fs, inode.face, n);
 }
 
-static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                          struct stat *out)
+static int get_record_attr(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                           struct stat *out)
 {
     struct limefile_record record;
-    int err = limefs_view_pin(fs, view);
+    int err = limefs_view_pin(fs, snap);
     if (err)
         return err;
-    struct limefile_index *index = limefs_view_index(fs, view);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     err = limefile_index_get(index, ordinal, &record);
     if (!err)
-        err = limefs_view_check(fs, view, &record, NULL);
+        err = limefs_view_check(fs, snap, &record, NULL);
     if (!err) { /* a new mtime, as after an append, makes the kernel drop its cached pages */
-        *out = limefs_view_stat_now(fs, view);
-        fill_record(fs, view, &record, out);
+        *out = limefs_view_stat_now(fs, snap);
+        fill_record_stat(fs, snap, &record, out);
     }
     limefile_index_free(index);
-    limefs_view_unpin(fs, view);
+    limefs_view_unpin(fs, snap);
     return err;
 }
 
 /* An open file is found even if its name was removed or leads to another file. */
-static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat *st)
+static int stat_node(struct limefs *fs, struct limefs_node *node, struct stat *st)
 {
     int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
     if (fd < 0) {
@@ -237,10 +239,10 @@ static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat
     return err;
 }
 
-static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat *out)
+static int get_node_attr(struct limefs *fs, struct limefs_node *node, struct stat *out)
 {
     struct stat st;
-    int err = stat_of_node(fs, node, &st);
+    int err = stat_node(fs, node, &st);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
     if (node->kind == LIMEFS_CONTAINER)
@@ -251,9 +253,9 @@ static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat
 
 int limefs_attr(struct limefs *fs, uint64_t id, struct stat *out)
 {
-    struct limefs_inode it = limefs_inode_now(fs, id);
-    return it.node   ? attr_of_node(fs, it.node, out)
-           : it.view ? attr_of_record(fs, it.view, it.ordinal, out)
-           : it.face ? limefs_face_attr(fs, it.face, it.ordinal, out)
-                     : -ESTALE;
+    struct limefs_inode inode = limefs_inode_now(fs, id);
+    return inode.node   ? get_node_attr(fs, inode.node, out)
+           : inode.view ? get_record_attr(fs, inode.view, inode.ordinal, out)
+           : inode.face ? limefs_face_attr(fs, inode.face, inode.ordinal, out)
+                        : -ESTALE;
 }

@@ -23,9 +23,9 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#define PREFIX "user.lime."
-#define ACLS   "system.posix_acl_"
-#define ACL    ACLS "access"
+#define PREFIX     "user.lime."
+#define ACL_PREFIX "system.posix_acl_"
+#define ACL_ACCESS ACL_PREFIX "access"
 
 enum {
     VALUE_MAX = 512,
@@ -45,55 +45,55 @@ static const char *const container_names[] = {"records", "messages", "fault"};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static int number(char *value, uint64_t n)
+static int format_number(char *value, uint64_t n)
 {
     return snprintf(value, VALUE_MAX, "%" PRIu64, n);
 }
 
 /* Reads the record's header from the container, for programs that examine it. A record that is
  * being written may be in another file. */
-static int header_value(const struct limefs_view *view, const struct limefile_record *record,
-                        char *value)
+static int read_record_header(const struct limefs_view *snap,
+                              const struct limefile_record *record, char *value)
 {
     struct limefile_fd file;
-    if (view->writer)
+    if (snap->writer)
         return -ENODATA;
-    ssize_t got = limefile_read_full(limefs_view_source(view, &file), value,
+    ssize_t got = limefile_read_full(limefs_view_source(snap, &file), value,
                                      LIMEFILE_HEADER_BYTES, record->header_offset);
     return got == LIMEFILE_HEADER_BYTES ? (int)got : got < 0 ? (int)got : -ESTALE;
 }
 
 /* Returns the value's length or -ENODATA. A file in another format that is shown as a container
  * does not have the data at that offset. */
-static int record_value(const struct limefs_view *view, const struct limefile_record *record,
-                        const char *key, char *value)
+static int format_record(const struct limefs_view *snap, const struct limefile_record *record,
+                         const char *key, char *value)
 {
     if (strcmp(key, "type") == 0) {
         memcpy(value, record->type, record->type_len);
         return record->type_len;
     }
     if (strcmp(key, "message") == 0)
-        return number(value, record->message);
+        return format_number(value, record->message);
     if (strcmp(key, "record") == 0)
-        return number(value, record->record);
+        return format_number(value, record->record);
     if (strcmp(key, "mb") == 0)
-        return number(value, record->mb);
+        return format_number(value, record->mb);
     if (strcmp(key, "me") == 0)
-        return number(value, record->me);
+        return format_number(value, record->me);
     if (strcmp(key, "header") == 0)
-        return header_value(view, record, value);
-    if (strcmp(key, "offset") == 0 && !view->guise)
-        return number(value, record->data_offset);
+        return read_record_header(snap, record, value);
+    if (strcmp(key, "offset") == 0 && !snap->guise)
+        return format_number(value, record->data_offset);
     return -ENODATA;
 }
 
-static int container_value(const struct limefile_index *index, const char *key, char *value)
+static int format_container(const struct limefile_index *index, const char *key, char *value)
 {
     const struct limefile_finding *fault = limefile_index_fault(index);
     if (strcmp(key, "records") == 0)
-        return number(value, limefile_index_count(index));
+        return format_number(value, limefile_index_count(index));
     if (strcmp(key, "messages") == 0)
-        return number(value, limefile_index_messages(index));
+        return format_number(value, limefile_index_messages(index));
     if (strcmp(key, "fault") == 0 && fault)
         return limefile_finding_text(fault, value, VALUE_MAX);
     if (strcmp(key, "fault_code") == 0 && fault) /* for programs; not listed */
@@ -104,114 +104,114 @@ static int container_value(const struct limefile_index *index, const char *key, 
     return -ENODATA;
 }
 
-/* Pins the view for the node id of a container, a record or an export. Returns 0 or -errno. */
-static int pin_view(struct limefs *fs, uint64_t id, struct limefs_view **view)
+/* Pins the snapshot of the node id of a container, record or export. Returns 0 or -errno. */
+static int pin_snapshot(struct limefs *fs, uint64_t id, struct limefs_view **snap)
 {
-    struct limefs_inode it = limefs_inode_now(fs, id);
-    if (it.node)
-        return limefs_view_current(fs, it.node, view);
-    *view = it.face ? limefs_face_view(it.face) : it.view;
-    return *view ? limefs_view_pin(fs, *view) : -ESTALE;
+    struct limefs_inode inode = limefs_inode_now(fs, id);
+    if (inode.node)
+        return limefs_view_current(fs, inode.node, snap);
+    *snap = inode.face ? limefs_face_view(inode.face) : inode.view;
+    return *snap ? limefs_view_pin(fs, *snap) : -ESTALE;
 }
 
 /* Gets the container's ACL, with which the kernel checks permissions: the mode's group bits,
- * which are the ACL's mask, would allow more. The permissions are limited to those in `most`;
- * for a directory, read permission implies search permission. */
-static ssize_t acl_of_view(const struct limefs_view *view, bool directory, int most, char *buf,
-                           size_t cap)
+ * which are the ACL's mask, would allow more. The permissions are limited to those in
+ * `allowed`; for a directory, read permission implies search permission. */
+static ssize_t read_acl(const struct limefs_view *snap, bool is_directory, int allowed,
+                        char *buf, size_t cap)
 {
-    ssize_t len = fgetxattr(view->fd, ACL, buf, cap);
+    ssize_t len = fgetxattr(snap->fd, ACL_ACCESS, buf, cap);
     if (len < 0)
         return errno == EOPNOTSUPP ? -ENODATA : -errno;
     for (ssize_t at = ACL_HEADER; cap && at + ACL_ENTRY <= len; at += ACL_ENTRY) {
         char *perm = buf + at + ACL_PERM;
-        *perm = (char)((*perm & most) | (directory && *perm & 4 ? 1 : 0));
+        *perm = (char)((*perm & allowed) | (is_directory && *perm & 4 ? 1 : 0));
     }
     return len;
 }
 
-static ssize_t get_acl(struct limefs *fs, uint64_t id, bool directory, char *buf, size_t cap)
+static ssize_t get_acl(struct limefs *fs, uint64_t id, bool is_directory, char *buf, size_t cap)
 {
-    struct limefs_view *view;
-    ssize_t len = pin_view(fs, id, &view);
+    struct limefs_view *snap;
+    ssize_t len = pin_snapshot(fs, id, &snap);
     if (len)
         return len;
-    len = acl_of_view(view, directory, 6, buf, cap);
-    limefs_view_unpin(fs, view);
+    len = read_acl(snap, is_directory, 6, buf, cap);
+    limefs_view_unpin(fs, snap);
     return len;
 }
 
 /* An export has no attribute but the container's ACL, limited to read permission. */
-static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
-                           const char *name, char *buf, size_t cap)
+static ssize_t get_export_xattr(struct limefs *fs, struct limefs_face *export, uint64_t ordinal,
+                                const char *name, char *buf, size_t cap)
 {
     struct limefile_face_entry entry;
-    if (strcmp(name, ACL) != 0)
+    if (strcmp(name, ACL_ACCESS) != 0)
         return strncmp(name, "user.", 5) == 0 || limefs_xattr_is_acl(name) ? -ENODATA
                                                                            : -EOPNOTSUPP;
-    ssize_t len = limefs_face_use(fs, face);
+    ssize_t len = limefs_face_use(fs, export);
     if (len < 0)
         return len;
-    bool directory = limefs_face_entry_of(face, ordinal, &entry) && entry.directory;
-    len = acl_of_view(limefs_face_view(face), directory, 4, buf, cap);
-    limefs_face_leave(fs, face);
+    bool is_directory = limefs_face_entry_of(export, ordinal, &entry) && entry.directory;
+    len = read_acl(limefs_face_view(export), is_directory, 4, buf, cap);
+    limefs_face_leave(fs, export);
     return len;
 }
 
 /* Formats an attribute that a record has only if it holds the data of a field. */
-static int verdict_value(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                         const char *key, char *value)
+static int format_verdict(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                          const char *key, char *value)
 {
     enum limefile_verdict verdict;
     char reason[LIMEFS_REASON_MAX];
     bool is_verdict = strcmp(key, CHECKSUM) == 0, is_progress = strcmp(key, "verifying") == 0;
     if (!is_verdict && !is_progress && strcmp(key, REASON) != 0)
         return -ENODATA;
-    int err = limefs_verify_describe(fs, view, ordinal, &verdict, reason);
+    int err = limefs_verify_describe(fs, snap, ordinal, &verdict, reason);
     if (err)
         return err;
     if (is_verdict)
         return snprintf(value, VALUE_MAX, "%s", limefile_verdict_word(verdict));
     if (is_progress)
-        return number(value, limefs_verify_progress(fs, view, ordinal));
+        return format_number(value, limefs_verify_progress(fs, snap, ordinal));
     return *reason ? snprintf(value, VALUE_MAX, "%s", reason) : -ENODATA;
 }
 
-static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                           const char *key, char *value)
+static int get_record_value(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                            const char *key, char *value)
 {
     struct limefile_record record;
-    int len = limefs_view_pin(fs, view);
+    int len = limefs_view_pin(fs, snap);
     if (len)
         return len;
-    len = limefs_caller_may(view->fd, R_OK);
-    struct limefile_index *index = limefs_view_index(fs, view);
+    len = limefs_caller_may(snap->fd, R_OK);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     if (len == 0)
         len = limefile_index_get(index, ordinal, &record);
     if (len == 0)
-        len = record_value(view, &record, key, value);
+        len = format_record(snap, &record, key, value);
     limefile_index_free(index);
     if (len == -ENODATA)
-        len = verdict_value(fs, view, ordinal, key, value);
-    limefs_view_unpin(fs, view);
+        len = format_verdict(fs, snap, ordinal, key, value);
+    limefs_view_unpin(fs, snap);
     return len;
 }
 
-static int value_of_container(struct limefs *fs, struct limefs_node *node, const char *key,
-                              char *value)
+static int get_container_value(struct limefs *fs, struct limefs_node *node, const char *key,
+                               char *value)
 {
-    struct limefs_view *view;
-    int len = limefs_view_current(fs, node, &view);
+    struct limefs_view *snap;
+    int len = limefs_view_current(fs, node, &snap);
     if (len)
         return len;
-    struct limefile_index *index = limefs_view_index(fs, view);
-    len = container_value(index, key, value);
+    struct limefile_index *index = limefs_view_index(fs, snap);
+    len = format_container(index, key, value);
     limefile_index_free(index);
-    limefs_view_unpin(fs, view);
+    limefs_view_unpin(fs, snap);
     return len;
 }
 
-static ssize_t give(const char *value, size_t len, char *buf, size_t cap)
+static ssize_t copy_value(const char *value, size_t len, char *buf, size_t cap)
 {
     if (cap == 0)
         return (ssize_t)len;
@@ -223,8 +223,8 @@ static ssize_t give(const char *value, size_t len, char *buf, size_t cap)
 
 /* Makes a path to the node's file that no rename can redirect. Returns the descriptor that the
  * path leads to, which the caller closes, or -errno. */
-static int own_path(struct limefs *fs, struct limefs_node *node,
-                    char path[LIMEFILE_FD_PATH_MAX])
+static int open_node_path(struct limefs *fs, struct limefs_node *node,
+                          char path[LIMEFILE_FD_PATH_MAX])
 {
     int fd = limefs_file_hold(fs, node);
     if (fd >= 0)
@@ -233,11 +233,11 @@ static int own_path(struct limefs *fs, struct limefs_node *node,
 }
 
 /* Reads an attribute of the node's own file, or the list of names if name is NULL. */
-static ssize_t pass(struct limefs *fs, struct limefs_node *node, const char *name, char *buf,
-                    size_t cap)
+static ssize_t get_node_xattr(struct limefs *fs, struct limefs_node *node, const char *name,
+                              char *buf, size_t cap)
 {
     char path[LIMEFILE_FD_PATH_MAX];
-    int fd = own_path(fs, node, path);
+    int fd = open_node_path(fs, node, path);
     if (fd < 0)
         return fd;
     ssize_t len = name ? getxattr(path, name, buf, cap) : listxattr(path, buf, cap);
@@ -249,52 +249,52 @@ static ssize_t pass(struct limefs *fs, struct limefs_node *node, const char *nam
 
 bool limefs_xattr_is_acl(const char *name)
 {
-    return strncmp(name, ACLS, strlen(ACLS)) == 0;
+    return strncmp(name, ACL_PREFIX, strlen(ACL_PREFIX)) == 0;
 }
 
 /* ---- user.limefs.files: which file is behind an inode of the mount ---- */
 
 enum { DEV_INO_MAX = 44 }; /* "DEVICE:INODE" */
 
-static ssize_t format_file(int fd, char *buf, size_t cap)
+static ssize_t format_dev_inode(int fd, char *buf, size_t cap)
 {
     char text[DEV_INO_MAX];
     struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
     int n = snprintf(text, sizeof text, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    return give(text, (size_t)n, buf, cap);
+    return copy_value(text, (size_t)n, buf, cap);
 }
 
-static ssize_t get_files(struct limefs *fs, uint64_t id, char *buf, size_t cap)
+static ssize_t get_backing_file(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
-    struct limefs_view *view;
+    struct limefs_view *snap;
     struct limefs_node *node = limefs_inode_node(fs, id);
-    bool plain = node && node->kind != LIMEFS_CONTAINER;
-    int fd = plain ? limefs_tree_hold(fs, node) : pin_view(fs, id, &view);
+    bool is_plain = node && node->kind != LIMEFS_CONTAINER;
+    int fd = is_plain ? limefs_tree_hold(fs, node) : pin_snapshot(fs, id, &snap);
     if (fd < 0)
         return fd;
-    ssize_t len = format_file(plain ? fd : view->fd, buf, cap);
-    if (plain)
+    ssize_t len = format_dev_inode(is_plain ? fd : snap->fd, buf, cap);
+    if (is_plain)
         close(fd);
     else
-        limefs_view_unpin(fs, view);
+        limefs_view_unpin(fs, snap);
     return len;
 }
 
 /* ---- user.limefs.range: where a record's bytes are, for programs that read them there ---- */
 
 /* True if programs may read the container themselves: not if the mount writes or must see the
- * bytes to verify them, nor if the container is not stored as shown (view->guise). */
-static bool is_open_to_all(const struct limefs *fs, const struct limefs_view *view)
+ * bytes to verify them, nor if the container is a file in another format. */
+static bool can_read_directly(const struct limefs *fs, const struct limefs_view *snap)
 {
-    return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !view->guise;
+    return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !snap->guise;
 }
 
 /* Limits `range`, the record's, to the bytes of it that a file of an export has as stored, and
  * sets the number of bytes before them. False if they are not in one piece. */
-static bool stored_part(const struct limefile_face *files, uint64_t number,
-                        struct limefile_range *range)
+static bool find_stored_part(const struct limefile_face *files, uint64_t number,
+                             struct limefile_range *range)
 {
     struct limefile_face_piece piece;
     limefile_face_piece(files, number, 0, &piece);
@@ -310,17 +310,17 @@ static bool stored_part(const struct limefile_face *files, uint64_t number,
     return true;
 }
 
-/* Formats the value for a record of a pinned view, or for a file of its export if `files` is
- * set. -ENODATA if the container changed so recently that its times might not show the next
+/* Formats the value for a record of a pinned snapshot, or for a file of its export if `files`
+ * is set. -ENODATA if the container changed so recently that its times might not show the next
  * change: programs compare them. */
-static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                  const struct limefile_face *files, uint64_t number,
-                  char text[LIMEFILE_RANGE_TEXT_MAX])
+static int encode_range(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                        const struct limefile_face *files, uint64_t number,
+                        char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_record record;
     char path[LIMEFILE_RANGE_PATH_MAX]; /* of the container: absolute, as the daemon sees it */
     size_t root;
-    struct limefile_index *index = limefs_view_index(fs, view);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     int err = limefile_index_get(index, ordinal, &record);
     limefile_index_free(index);
     if (err)
@@ -329,43 +329,43 @@ static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                                    .bytes = record.bytes,
                                    .has_job = fs->job != NULL,
                                    .path = path};
-    struct stat st = limefs_view_stat(fs, view);
+    struct stat st = limefs_view_stat(fs, snap);
     range.container = limefile_identity_of(&st);
-    if (files && !stored_part(files, number, &range))
+    if (files && !find_stored_part(files, number, &range))
         return -ENODATA;
-    if (!limefs_job_name(fs, view, path, sizeof path, &root) ||
-        !limefs_view_is_unchanged(fs, view))
+    if (!limefs_job_name(fs, snap, path, sizeof path, &root) ||
+        !limefs_view_is_unchanged(fs, snap))
         return -ENODATA;
     return limefile_range_encode(&range, text);
 }
 
-static int range_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                           char text[LIMEFILE_RANGE_TEXT_MAX])
+static int get_record_range(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                            char text[LIMEFILE_RANGE_TEXT_MAX])
 {
-    int len = limefs_view_pin(fs, view);
+    int len = limefs_view_pin(fs, snap);
     if (len)
         return len;
-    len = is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK) : -ENODATA;
+    len = can_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK) : -ENODATA;
     if (len == 0)
-        len = encode(fs, view, ordinal, NULL, 0, text);
-    limefs_view_unpin(fs, view);
+        len = encode_range(fs, snap, ordinal, NULL, 0, text);
+    limefs_view_unpin(fs, snap);
     return len;
 }
 
-static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
-                         char text[LIMEFILE_RANGE_TEXT_MAX])
+static int get_export_range(struct limefs *fs, struct limefs_face *export, uint64_t ordinal,
+                            char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_face_entry entry;
-    int len = limefs_face_enter(fs, face, ordinal, &entry);
+    int len = limefs_face_enter(fs, export, ordinal, &entry);
     if (len)
         return len;
-    struct limefs_view *view = limefs_face_view(face);
-    len = !entry.directory && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK)
-                                                       : -ENODATA;
+    struct limefs_view *snap = limefs_face_view(export);
+    len = !entry.directory && can_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK)
+                                                          : -ENODATA;
     if (len == 0)
-        len = encode(fs, view, limefs_face_record(face), limefs_face_files(face), ordinal - 1,
-                     text);
-    limefs_face_leave(fs, face);
+        len = encode_range(fs, snap, limefs_face_record(export), limefs_face_files(export),
+                           ordinal - 1, text);
+    limefs_face_leave(fs, export);
     return len;
 }
 
@@ -373,36 +373,36 @@ static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
-    struct limefs_inode it = limefs_inode_now(fs, id);
-    int len = it.face   ? range_of_face(fs, it.face, it.ordinal, text)
-              : it.view ? range_of_record(fs, it.view, it.ordinal, text)
-                        : -ENODATA;
-    return len < 0 ? len : give(text, (size_t)len, buf, cap);
+    struct limefs_inode inode = limefs_inode_now(fs, id);
+    int len = inode.face   ? get_export_range(fs, inode.face, inode.ordinal, text)
+              : inode.view ? get_record_range(fs, inode.view, inode.ordinal, text)
+                           : -ENODATA;
+    return len < 0 ? len : copy_value(text, (size_t)len, buf, cap);
 }
 
 ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char *buf,
                          size_t cap)
 {
     char value[VALUE_MAX];
-    struct limefs_inode it = limefs_inode_now(fs, id);
+    struct limefs_inode inode = limefs_inode_now(fs, id);
     /* The mount serves one user, so an ACL decides nothing; this error makes ls(1) stop. */
     if (!fs->options.shared && limefs_xattr_is_acl(name))
         return -EOPNOTSUPP;
-    if (it.node == fs->inodes.root && strcmp(name, LIMEFS_STATS) == 0) {
+    if (inode.node == fs->inodes.root && strcmp(name, LIMEFS_STATS) == 0) {
         char stats[2048];
         int n = limefs_job_stats(fs, stats, sizeof stats);
-        return n < 0 ? n : give(stats, (size_t)n, buf, cap);
+        return n < 0 ? n : copy_value(stats, (size_t)n, buf, cap);
     }
     if (strcmp(name, LIMEFILE_OUTPUT_FILES) == 0)
-        return get_files(fs, id, buf, cap);
-    if (it.node && it.node->kind != LIMEFS_CONTAINER)
-        return pass(fs, it.node, name, buf, cap);
-    if (!it.node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
+        return get_backing_file(fs, id, buf, cap);
+    if (inode.node && inode.node->kind != LIMEFS_CONTAINER)
+        return get_node_xattr(fs, inode.node, name, buf, cap);
+    if (!inode.node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
         return get_range(fs, id, buf, cap);
-    if (it.face)
-        return get_of_face(fs, it.face, it.ordinal, name, buf, cap);
-    if (strcmp(name, ACL) == 0)
-        return get_acl(fs, id, it.node != NULL, buf, cap);
+    if (inode.face)
+        return get_export_xattr(fs, inode.face, inode.ordinal, name, buf, cap);
+    if (strcmp(name, ACL_ACCESS) == 0)
+        return get_acl(fs, id, inode.node != NULL, buf, cap);
     if (limefs_xattr_is_acl(name))
         return -ENODATA; /* a default ACL: with EOPNOTSUPP cp(1) would fail, and ls(1) would
                           * read no other file's ACL */
@@ -411,43 +411,44 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);
-    int len = it.node   ? value_of_container(fs, it.node, key, value)
-              : it.view ? value_of_record(fs, it.view, it.ordinal, key, value)
-                        : -ESTALE;
-    return len < 0 ? len : give(value, (size_t)len, buf, cap);
+    int len = inode.node   ? get_container_value(fs, inode.node, key, value)
+              : inode.view ? get_record_value(fs, inode.view, inode.ordinal, key, value)
+                           : -ESTALE;
+    return len < 0 ? len : copy_value(value, (size_t)len, buf, cap);
 }
 
 ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char list[256], value[VALUE_MAX];
     size_t used = 0;
-    struct limefs_inode it = limefs_inode_now(fs, id);
-    struct limefs_node *node = it.node;
+    struct limefs_inode inode = limefs_inode_now(fs, id);
+    struct limefs_node *node = inode.node;
     if (node && node->kind != LIMEFS_CONTAINER)
-        return pass(fs, node, NULL, buf, cap);
-    if (it.face)
+        return get_node_xattr(fs, node, NULL, buf, cap);
+    if (inode.face)
         return 0;
     const char *const *names = node ? container_names : record_names;
     size_t count = node ? COUNT(container_names) : COUNT(record_names);
     for (size_t i = 0; i < count; i++) {
-        if (node && value_of_container(fs, node, names[i], value) < 0)
+        if (node && get_container_value(fs, node, names[i], value) < 0)
             continue; /* a container without a fault has no "fault" */
-        if (it.view && value_of_record(fs, it.view, it.ordinal, names[i], value) == -ENODATA)
+        if (inode.view &&
+            get_record_value(fs, inode.view, inode.ordinal, names[i], value) == -ENODATA)
             continue; /* a record of a file in another format has no "offset" */
         used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
     }
-    for (size_t i = 0; it.view && i < COUNT(verdict_names); i++)
-        if (value_of_record(fs, it.view, it.ordinal, verdict_names[i], value) > 0)
+    for (size_t i = 0; inode.view && i < COUNT(verdict_names); i++)
+        if (get_record_value(fs, inode.view, inode.ordinal, verdict_names[i], value) > 0)
             used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s",
                                      verdict_names[i]) +
                     1;
-    return give(list, used, buf, cap);
+    return copy_value(list, used, buf, cap);
 }
 
 /* ---- set ---- */
 
-static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                      const char *name, const char *value, size_t len, int flags)
+static int set_record_xattr(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                            const char *name, const char *value, size_t len, int flags)
 {
     char path[PATH_MAX];
     const char *key = name + strlen(PREFIX);
@@ -456,17 +457,17 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
         (strcmp(key, "type") && strcmp(key, "mb") && strcmp(key, "me"))) {
         limefs_log(LOG_ERR, "%s: record %llu: set %s: only %stype, %smb and %sme can be set",
-                   limefs_tree_label(fs, view->node, path, sizeof path),
+                   limefs_tree_label(fs, snap->node, path, sizeof path),
                    (unsigned long long)ordinal, name, PREFIX, PREFIX, PREFIX);
         return -EPERM;
     }
     if (flags & XATTR_CREATE)
         return -EEXIST; /* every record has them */
-    int err = limefs_view_pin(fs, view);
+    int err = limefs_view_pin(fs, snap);
     if (err)
         return err;
-    err = limefs_record_set(fs, view, ordinal, key, value, len);
-    limefs_view_unpin(fs, view);
+    err = limefs_record_set(fs, snap, ordinal, key, value, len);
+    limefs_view_unpin(fs, snap);
     return err;
 }
 
@@ -474,15 +475,15 @@ int limefs_xattr_set(struct limefs *fs, uint64_t id, const char *name, const cha
                      size_t len, int flags)
 {
     char path[LIMEFILE_FD_PATH_MAX];
-    struct limefs_inode it = limefs_inode_now(fs, id);
-    struct limefs_node *node = it.node;
-    if (it.view)
-        return set_record(fs, it.view, it.ordinal, name, value, len, flags);
+    struct limefs_inode inode = limefs_inode_now(fs, id);
+    struct limefs_node *node = inode.node;
+    if (inode.view)
+        return set_record_xattr(fs, inode.view, inode.ordinal, name, value, len, flags);
     if (!node)
         return -ESTALE;
     if (node->kind == LIMEFS_CONTAINER)
         return -EPERM;
-    int fd = own_path(fs, node, path);
+    int fd = open_node_path(fs, node, path);
     if (fd < 0)
         return fd;
     int err = (value ? setxattr(path, name, value, len, flags) : removexattr(path, name)) == 0

@@ -29,7 +29,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-static int fail(const char *file, const char *action, int err)
+static int log_error(const char *file, const char *action, int err)
 {
     limefs_log(LOG_ERR, "%s: %s: %s", file, action, limefile_strerror(err));
     return err;
@@ -37,7 +37,7 @@ static int fail(const char *file, const char *action, int err)
 
 /* ---- the daemon, whose parent exits when the mount is ready ---- */
 
-static int to_parent = -1;
+static int parent_pipe = -1;
 
 static void wait_for_child(int from_child)
 {
@@ -51,7 +51,7 @@ static void wait_for_child(int from_child)
 
 /* Closes inherited descriptors: a lock or the end of a pipe must not stay open as long as the
  * mount. All descriptors opened here are close-on-exec, so the others are inherited. */
-static void close_inherited(void)
+static void close_inherited_fds(void)
 {
     struct dirent *entry;
     DIR *dir = opendir("/proc/self/fd");
@@ -80,9 +80,9 @@ static int become_daemon(bool keep_inherited)
     }
     close(ends[0]);
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-    to_parent = ends[1];
+    parent_pipe = ends[1];
     if (!keep_inherited)
-        close_inherited();
+        close_inherited_fds();
     setsid();
     return chdir("/") == 0 ? 0 : -errno; /* keeps no directory busy; all paths are absolute */
 }
@@ -90,7 +90,7 @@ static int become_daemon(bool keep_inherited)
 /* Reports an exit code to the waiting parent; 0 is "mounted". Later calls do nothing. */
 static void report_ready(int exit_code)
 {
-    if (to_parent < 0)
+    if (parent_pipe < 0)
         return;
     /* From now on no program reads the output of the daemon. */
     int null = open("/dev/null", O_RDWR);
@@ -100,10 +100,10 @@ static void report_ready(int exit_code)
     if (null > 2)
         close(null);
     unsigned char code = (unsigned char)exit_code;
-    while (write(to_parent, &code, 1) < 0 && errno == EINTR)
+    while (write(parent_pipe, &code, 1) < 0 && errno == EINTR)
         ;
-    close(to_parent);
-    to_parent = -1;
+    close(parent_pipe);
+    parent_pipe = -1;
 }
 
 /* ---- the file system ---- */
@@ -111,26 +111,26 @@ static void report_ready(int exit_code)
 /* Opens a single container before it is mounted, to report at once what is wrong with it. */
 static int try_container(struct limefs *fs)
 {
-    struct limefs_view *view;
-    int err = limefs_view_current(fs, fs->inodes.root, &view);
+    struct limefs_view *snap;
+    int err = limefs_view_current(fs, fs->inodes.root, &snap);
     if (err)
-        return limefs_view_has_told(err) ? err : fail(fs->source, "open", err);
+        return limefs_view_has_told(err) ? err : log_error(fs->source, "open", err);
     if (fs->options.rw)
-        err = limefs_writer_hold(fs, view);
+        err = limefs_writer_hold(fs, snap);
     if (err) {
-        limefs_view_unpin(fs, view);
-        return fail(fs->source, "open for writing", err);
+        limefs_view_unpin(fs, snap);
+        return log_error(fs->source, "open for writing", err);
     }
-    struct limefile_index *index = limefs_view_index(fs, view);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     if (!limefile_index_is_container(index))
         err = limefile_index_fault(index)->code; /* limefs_view_current() has logged it */
     limefile_index_free(index);
-    limefs_view_unpin(fs, view);
+    limefs_view_unpin(fs, snap);
     return err;
 }
 
 /* Opens the container's directory, which leads to it even if the mount covers its path. */
-static int open_holder(struct limefs *fs)
+static int open_parent(struct limefs *fs)
 {
     char *slash = strrchr(fs->source, '/');
     fs->container = slash + 1;
@@ -142,26 +142,25 @@ static int open_holder(struct limefs *fs)
     return fd;
 }
 
-static int open_source(struct limefs *fs, const char *given)
+static int open_source_path(struct limefs *fs, const char *source)
 {
     struct stat st;
-    fs->source = realpath(given, NULL);
-    if (!fs->source)
-        return fail(given, "open", -errno);
-    if (stat(fs->source, &st) != 0)
-        return fail(given, "open", -errno);
-    bool tree = S_ISDIR(st.st_mode);
-    fs->source_fd = tree ? open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : open_holder(fs);
+    fs->source = realpath(source, NULL);
+    if (!fs->source || stat(fs->source, &st) != 0)
+        return log_error(source, "open", -errno);
+    bool is_tree = S_ISDIR(st.st_mode);
+    fs->source_fd =
+        is_tree ? open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : open_parent(fs);
     if (fs->source_fd < 0)
-        return fail(given, "open", -errno);
+        return log_error(source, "open", -errno);
     limefs_writers_begin(fs);
     limefs_verify_begin(fs);
     int err = limefs_faces_begin(fs);
     if (!err)
-        err = limefs_inodes_init(fs, tree ? LIMEFS_DIRECTORY : LIMEFS_CONTAINER, &st);
+        err = limefs_inodes_init(fs, is_tree ? LIMEFS_DIRECTORY : LIMEFS_CONTAINER, &st);
     if (err)
-        return fail(given, "open", err);
-    return tree ? 0 : try_container(fs);
+        return log_error(source, "open", err);
+    return is_tree ? 0 : try_container(fs);
 }
 
 static void init_fs(struct limefs *fs)
@@ -188,29 +187,29 @@ static void release_fs(struct limefs *fs)
 
 /* Checks that the mount point is a directory, and not inside the tree that is shown: the daemon
  * would wait for itself there. */
-static int check_place(const struct limefs *fs, const char *mountpoint)
+static int check_mountpoint(const struct limefs *fs, const char *mountpoint)
 {
     struct stat st;
     size_t len = strlen(fs->source);
-    bool there = stat(mountpoint, &st) == 0;
-    if (!there && errno == ENOTCONN) {
+    bool exists = stat(mountpoint, &st) == 0;
+    if (!exists && errno == ENOTCONN) {
         limefs_log(LOG_ERR,
                    "%s: mount: stale mount: its daemon has exited; run 'fusermount3 -u'",
                    mountpoint);
         return -ENOTCONN;
     }
-    if (there && !S_ISDIR(st.st_mode) && !S_ISCHR(st.st_mode))
-        return fail(mountpoint, "mount", -ENOTDIR); /* /dev/fd/N is a /dev/fuse opened for us */
+    if (exists && !S_ISDIR(st.st_mode) && !S_ISCHR(st.st_mode))
+        return log_error(mountpoint, "mount", -ENOTDIR); /* /dev/fd/N is a device: /dev/fuse */
     if (fs->container || strncmp(mountpoint, fs->source, len) != 0 ||
         (mountpoint[len] != '/' && len > 1) || mountpoint[len] == '\0')
         return 0;
-    limefs_log(LOG_ERR, "%s: mount: it is inside %s, the tree to be shown; mount elsewhere",
+    limefs_log(LOG_ERR, "%s: mount: inside the source %s; choose another mount point",
                mountpoint, fs->source);
     return -EINVAL;
 }
 
 /* Raises the limit of open files; unused containers that stay open take at most half of it. */
-static void arrange_open_files(struct limefs *fs)
+static void raise_open_file_limit(struct limefs *fs)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -221,17 +220,15 @@ static void arrange_open_files(struct limefs *fs)
         fs->options.max_open = (unsigned)(limit.rlim_max / 2);
 }
 
-enum {
-    DIRTY_PERCENT = 3, /* enough to keep a disk busy; more makes it slower */
-};
+enum { DIRTY_PERCENT = 3 }; /* enough to keep a disk busy; more makes it slower */
 
-struct settle {
+struct mount_watch {
     struct limefs *fs;
     const char *mountpoint;
 };
 
 /* Changes one of the kernel's settings for the mount's pages. False: only root may do so. */
-static bool set_kernel(const struct statx *root, const char *name, uint64_t value)
+static bool write_bdi_setting(const struct statx *root, const char *name, uint64_t value)
 {
     char path[64];
     snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/%s", root->stx_dev_major,
@@ -245,70 +242,70 @@ static bool set_kernel(const struct statx *root, const char *name, uint64_t valu
 
 /* Without root a FUSE mount has the kernel's defaults: 128 KiB of readahead, and a writer waits
  * when the mount has 1 % of the dirty pages that the system permits. */
-static void set_pages(struct limefs *fs, const struct statx *root)
+static void set_kernel_cache(struct limefs *fs, const struct statx *root)
 {
     uint64_t ahead = fs->options.readahead;
-    if (ahead > 0 && set_kernel(root, "read_ahead_kb", ahead / 1024))
+    if (ahead > 0 && write_bdi_setting(root, "read_ahead_kb", ahead / 1024))
         fs->reads_far = ahead >= LIMEFILE_DIRECT_MIN;
     if (fs->options.rw)
-        set_kernel(root, "max_ratio", DIRTY_PERCENT);
+        write_bdi_setting(root, "max_ratio", DIRTY_PERCENT);
 }
 
-/* Returns true for the root of a mount, and always before Linux 5.8, which does not tell. */
-static bool is_mounted(const struct statx *root)
+/* Returns true for the root of a mount, and always before Linux 5.8, which lacks the flag. */
+static bool is_mount_root(const struct statx *root)
 {
     return root->stx_attributes & STATX_ATTR_MOUNT_ROOT ||
            !(root->stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
 }
 
 /* Waits until the mount answers: only then is it ready, and has the kernel created the settings
- * that set_pages() changes. Returns false if the mount ended first. */
-static bool answers(const struct settle *settle)
+ * that set_kernel_cache() changes. Returns false if the mount ended first. */
+static bool wait_for_mount(const struct mount_watch *watch)
 {
     struct statx st;
-    int root = open(settle->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int root = open(watch->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0) /* EACCES and other errors are answers */
         return errno != ECONNREFUSED && errno != ECONNABORTED && errno != ENOTCONN;
-    bool ours =
-        statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 && is_mounted(&st);
-    if (ours)
-        set_pages(settle->fs, &st);
+    bool is_ours =
+        statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 && is_mount_root(&st);
+    if (is_ours)
+        set_kernel_cache(watch->fs, &st);
     close(root);
-    return ours;
+    return is_ours;
 }
 
 /* A thread next to the loop: reports "mounted". If the mount has ended, main() reports. */
-static void *settle(void *data)
+static void *announce_mount(void *data)
 {
-    const struct settle *settle = data;
-    if (!answers(settle))
+    const struct mount_watch *watch = data;
+    if (!wait_for_mount(watch))
         return NULL;
-    limefs_job_watch_start(settle->fs);
-    if (!settle->fs->foreground)
+    limefs_job_watch_start(watch->fs);
+    if (!watch->fs->foreground)
         limefs_log_open(false);
     report_ready(0);
     return NULL;
 }
 
 enum {
-    THREADS = 10,         /* libfuse's default, which looks the same if the user gives it */
-    THREADS_WAITING = 80, /* all readahead of the kernel (max_background), and some others */
+    DEFAULT_THREADS = 10, /* libfuse's default, which looks the same if the user gives it */
+    JOB_THREADS = 80,     /* all readahead of the kernel (max_background), and some others */
 };
 
 /* Returns the most threads to serve requests; more with a job, for whose loads readers wait. */
-static unsigned most_threads(const struct limefs *fs, const struct fuse_cmdline_opts *opts)
+static unsigned max_thread_count(const struct limefs *fs, const struct fuse_cmdline_opts *opts)
 {
     if (opts->singlethread)
         return 1;
-    unsigned threads = opts->max_threads == UINT_MAX ? THREADS : opts->max_threads;
-    return threads == THREADS && (fs->options.ranks || fs->options.job) ? THREADS_WAITING
-                                                                        : threads;
+    unsigned threads = opts->max_threads == UINT_MAX ? DEFAULT_THREADS : opts->max_threads;
+    return threads == DEFAULT_THREADS && (fs->options.ranks || fs->options.job) ? JOB_THREADS
+                                                                                : threads;
 }
 
-static int loop(struct fuse_session *session, struct limefs *fs,
-                const struct fuse_cmdline_opts *opts)
+static int run_session_loop(struct fuse_session *session, struct limefs *fs,
+                            const struct fuse_cmdline_opts *opts)
 {
-    struct settle what = {fs, opts->mountpoint};
+    struct mount_watch watch = {fs, opts->mountpoint};
     pthread_t thread;
     struct fuse_loop_config *config = fuse_loop_cfg_create();
     if (!config)
@@ -317,7 +314,7 @@ static int loop(struct fuse_session *session, struct limefs *fs,
     if (opts->max_idle_threads != UINT_MAX) /* given */
         fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
     fuse_loop_cfg_set_max_threads(config, fs->threads);
-    int err = limefs_thread_start(&thread, NULL, settle, &what);
+    int err = limefs_thread_start(&thread, NULL, announce_mount, &watch);
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
@@ -342,14 +339,14 @@ static int mount_session(struct fuse_session *session, const char *mountpoint)
 }
 
 /* Mounts, serves until it is unmounted or a signal arrives, and unmounts. */
-static int serve(struct limefs *fs, struct fuse_session *session,
-                 const struct fuse_cmdline_opts *opts)
+static int serve_requests(struct limefs *fs, struct fuse_session *session,
+                          const struct fuse_cmdline_opts *opts)
 {
     if (fuse_set_signal_handlers(session) != 0)
-        return fail(opts->mountpoint, "set signal handlers", -errno);
+        return log_error(opts->mountpoint, "set signal handlers", -errno);
     int err = -EINVAL; /* libfuse has logged why it could not mount */
     if (mount_session(session, opts->mountpoint) == 0) {
-        fs->threads = most_threads(fs, opts);
+        fs->threads = max_thread_count(fs, opts);
         fs->session = session;
         err = limefs_session_adjust(session);
         if (!err)
@@ -358,8 +355,8 @@ static int serve(struct limefs *fs, struct fuse_session *session,
             err = limefs_job_start(fs);
         if (!err) {
             limefs_ahead_begin(fs);
-            err = loop(session, fs, opts);
-            limefs_ahead_end(fs); /* if loop() did not run or failed */
+            err = run_session_loop(session, fs, opts);
+            limefs_ahead_end(fs); /* if the loop did not run or failed */
         }
         if (err)
             limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
@@ -373,51 +370,51 @@ static int serve(struct limefs *fs, struct fuse_session *session,
 }
 
 /* Returns NULL after it logged a message. */
-static struct fuse_session *new_session(struct limefs *fs, struct limefs_command *command)
+static struct fuse_session *create_session(struct limefs *fs, struct limefs_command *command)
 {
-    char said[512] = "";
+    char message[512] = "";
     int err = limefs_options_finish(command, fs->options.rw, fs->source);
     if (err) {
-        fail(command->source, "mount", err);
+        log_error(command->source, "mount", err);
         return NULL;
     }
-    limefs_log_collect(said, sizeof said);
+    limefs_log_collect(message, sizeof message);
     struct fuse_session *session =
         fuse_session_new(&command->args, &limefs_ops, sizeof limefs_ops, fs);
     limefs_log_collect(NULL, 0);
     if (!session)
-        limefs_options_complain(said);
+        limefs_options_complain(message);
     return session;
 }
 
 /* Returns the exit code. */
-static int run(struct limefs *fs, struct limefs_command *command)
+static int run_mount(struct limefs *fs, struct limefs_command *command)
 {
-    if (open_source(fs, command->source) != 0 ||
-        check_place(fs, command->fuse.mountpoint) != 0 ||
+    if (open_source_path(fs, command->source) != 0 ||
+        check_mountpoint(fs, command->fuse.mountpoint) != 0 ||
         limefs_launch_check(&fs->options) != 0)
         return 1;
-    struct fuse_session *session = new_session(fs, command);
+    struct fuse_session *session = create_session(fs, command);
     if (!session)
         return 2;
-    bool opened_for_us = strncmp(command->fuse.mountpoint, "/dev/fd/", 8) == 0;
-    fs->mountpoint = opened_for_us ? NULL : command->fuse.mountpoint;
-    int err = fs->foreground ? 0 : become_daemon(opened_for_us);
+    bool has_fuse_fd = strncmp(command->fuse.mountpoint, "/dev/fd/", 8) == 0;
+    fs->mountpoint = has_fuse_fd ? NULL : command->fuse.mountpoint;
+    int err = fs->foreground ? 0 : become_daemon(has_fuse_fd);
     if (err)
-        fail(fs->source, "start a daemon", err);
+        log_error(fs->source, "start a daemon", err);
     else
-        err = serve(fs, session, &command->fuse);
+        err = serve_requests(fs, session, &command->fuse);
     fuse_session_destroy(session);
     return err ? 1 : 0;
 }
 
 /* Returns exit_code, or 1 instead of 0 if standard output could not be written. */
-static int printed(int exit_code)
+static int flush_stdout(int exit_code)
 {
     errno = EIO; /* for an earlier failure, whose errno is lost */
     if (fflush(stdout) == 0 && !ferror(stdout))
         return exit_code;
-    fail("standard output", "write", -errno);
+    log_error("standard output", "write", -errno);
     return exit_code ? exit_code : 1;
 }
 
@@ -429,22 +426,19 @@ int main(int argc, char *argv[])
         return limefs_keeper_main(argc, argv);
     int exit_code = limefs_status_main(argc, argv);
     if (exit_code >= 0)
-        return printed(exit_code);
+        return flush_stdout(exit_code);
     limefs_log_open(true);
     init_fs(&fs);
     signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the limit fail with EFBIG */
     signal(SIGIO, SIG_IGN);   /* sent when a lease breaks: see limefile_is_being_written() */
-    exit_code = 0;
-    int done = limefs_options_read(argc, argv, &command, &fs.options);
-    if (done < 0)
-        exit_code = 2;
-    if (done > 0)
-        exit_code = printed(0);
-    if (done == 0) {
+    int parsed = limefs_options_read(argc, argv, &command, &fs.options);
+    if (parsed != 0) {
+        exit_code = parsed < 0 ? 2 : flush_stdout(0);
+    } else {
         limefs_caller_init(&fs);
         fs.foreground = command.fuse.foreground || command.fuse.debug;
-        arrange_open_files(&fs);
-        exit_code = run(&fs, &command);
+        raise_open_file_limit(&fs);
+        exit_code = run_mount(&fs, &command);
     }
     report_ready(exit_code ? exit_code : 1); /* does nothing after "mounted" */
     release_fs(&fs);

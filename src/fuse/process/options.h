@@ -18,7 +18,7 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
                         struct limefs_options *options);
 
 /* Logs libfuse's message about a wrong command line in the wording of limefs. Returns -1. */
-int limefs_options_complain(const char *from_libfuse);
+int limefs_options_complain(const char *libfuse_message);
 
 /* Adds the mount options that depend on the source's absolute path. Returns 0 or -ENOMEM. */
 int limefs_options_finish(struct limefs_command *command, bool rw, const char *source);

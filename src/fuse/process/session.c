@@ -34,23 +34,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum init_state {
-    UNSEEN,
-    OFFERED, /* the kernel supports some flags; the reply is still to come */
-    OVER,
-};
+/* REPLY_EXPECTED: the kernel supports some flags; the reply is still to come. */
+enum negotiation_state { INIT_EXPECTED, REPLY_EXPECTED, INIT_DONE };
 
-static atomic_int state = UNSEEN;
+static _Atomic enum negotiation_state state = INIT_EXPECTED;
 
 /* FUSE_DIRECT_IO_ALLOW_MMAP, which <linux/fuse.h> may be too old to define */
-enum {
-    ALLOW_MMAP2 = 1 << 4, /* a bit of flags2 */
-};
+enum { ALLOW_MMAP2 = 1 << 4 }; /* a bit of flags2 */
 
-static uint64_t unique;          /* id of FUSE_INIT; set before `state` becomes OFFERED */
-static uint32_t offers, offers2; /* bits to add to flags and flags2 of the reply */
+static uint64_t init_id; /* id of FUSE_INIT; set before the state is REPLY_EXPECTED */
+static uint32_t extra_flags, extra_flags2; /* bits to add to flags and flags2 of the reply */
 
-static void look_at_request(const struct limefs *fs, const char *buf, size_t n)
+static void inspect_request(const struct limefs *fs, const char *buf, size_t n)
 {
     struct fuse_in_header header;
     struct fuse_init_in init = {0};
@@ -61,29 +56,29 @@ static void look_at_request(const struct limefs *fs, const char *buf, size_t n)
     memcpy(&init, buf + sizeof header, n < sizeof init ? n : sizeof init);
     if (header.opcode != FUSE_INIT)
         return;
-    unique = header.unique;
-    uint32_t wanted = FUSE_PARALLEL_DIROPS, wanted2 = fs->options.rw ? 0 : ALLOW_MMAP2;
+    init_id = header.unique;
+    uint32_t requested = FUSE_PARALLEL_DIROPS, requested2 = fs->options.rw ? 0 : ALLOW_MMAP2;
 #ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
-    wanted |= fs->options.rw ? FUSE_HANDLE_KILLPRIV_V2 : 0;
+    requested |= fs->options.rw ? FUSE_HANDLE_KILLPRIV_V2 : 0;
 #endif
-    offers = init.flags & wanted;
-    offers2 = init.flags & FUSE_INIT_EXT ? init.flags2 & wanted2 : 0;
-    state = offers || offers2 ? OFFERED : OVER;
+    extra_flags = init.flags & requested;
+    extra_flags2 = init.flags & FUSE_INIT_EXT ? init.flags2 & requested2 : 0;
+    state = extra_flags || extra_flags2 ? REPLY_EXPECTED : INIT_DONE;
 }
 
-static void change_reply(const struct iovec *iov, int count)
+static void add_flags(const struct iovec *iov, int count)
 {
     const struct fuse_out_header *header = iov[0].iov_base;
-    if (count < 2 || iov[0].iov_len != sizeof *header || header->unique != unique)
+    if (count < 2 || iov[0].iov_len != sizeof *header || header->unique != init_id)
         return;
     struct fuse_init_out *init = iov[1].iov_base;
-    state = OVER;
+    state = INIT_DONE;
     if (header->error != 0 ||
         iov[1].iov_len < offsetof(struct fuse_init_out, flags2) + sizeof init->flags2 ||
         init->major != FUSE_KERNEL_VERSION)
         return;
-    init->flags |= offers | (offers2 ? FUSE_INIT_EXT : 0);
-    init->flags2 |= offers2;
+    init->flags |= extra_flags | (extra_flags2 ? FUSE_INIT_EXT : 0);
+    init->flags2 |= extra_flags2;
 }
 
 /* Watches /dev/fuse. All descriptors of it get requests from the same queue. */
@@ -106,16 +101,16 @@ static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)
     int err = errno;
     arm_wakeup(fs->session, EPOLL_CTL_MOD);
     errno = err;
-    if (got > 0 && state == UNSEEN)
-        look_at_request(fs, buf, (size_t)got);
+    if (got > 0 && state == INIT_EXPECTED)
+        inspect_request(fs, buf, (size_t)got);
     return got;
 }
 
 static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
     (void)userdata;
-    if (state == OFFERED)
-        change_reply(iov, count);
+    if (state == REPLY_EXPECTED)
+        add_flags(iov, count);
     return writev(fd, iov, count);
 }
 
@@ -133,7 +128,7 @@ static int clone_device(int master)
     return clone;
 }
 
-static int use(struct fuse_session *session, struct fuse_custom_io *io)
+static int set_custom_io(struct fuse_session *session, struct fuse_custom_io *io)
 {
     io->clone_fd = clone_device;
     return fuse_session_custom_io_317(session, io, sizeof *io, fuse_session_fd(session));
@@ -141,7 +136,7 @@ static int use(struct fuse_session *session, struct fuse_custom_io *io)
 
 #else
 
-static int use(struct fuse_session *session, struct fuse_custom_io *io)
+static int set_custom_io(struct fuse_session *session, struct fuse_custom_io *io)
 {
     return fuse_session_custom_io(session, io, fuse_session_fd(session));
 }
@@ -151,10 +146,10 @@ static int use(struct fuse_session *session, struct fuse_custom_io *io)
 int limefs_session_adjust(struct fuse_session *session)
 {
     struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
-    state = UNSEEN;
+    state = INIT_EXPECTED;
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (epoll_fd < 0)
         return -errno;
     int err = arm_wakeup(session, EPOLL_CTL_ADD);
-    return err ? err : use(session, &io);
+    return err ? err : set_custom_io(session, &io);
 }

@@ -10,21 +10,21 @@
 #include <sys/xattr.h>
 #include <syslog.h>
 
-static void show_size(const char *what, double bytes)
+static void print_size(const char *label, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     int unit = 0;
     for (; bytes >= 1024 && unit < 4; unit++)
         bytes /= 1024;
-    printf("%-18s %.*f %s\n", what, unit ? 1 : 0, bytes, units[unit]);
+    printf("%-18s %.*f %s\n", label, unit ? 1 : 0, bytes, units[unit]);
 }
 
-static double number(const json_t *of, const char *key)
+static double get_number(const json_t *object, const char *key)
 {
-    return json_number_value(json_object_get(of, key));
+    return json_number_value(json_object_get(object, key));
 }
 
-static void show(const json_t *stats)
+static void print_stats(const json_t *stats)
 {
     const json_t *job = json_object_get(stats, "job");
     const char *value = json_string_value(json_object_get(job, "state"));
@@ -32,27 +32,27 @@ static void show(const json_t *stats)
     snprintf(state, sizeof state, "%s", value ? value : "?");
     limefile_text_defuse(state, ""); /* another file system may have such an attribute */
     printf("%-18s %s", "job", state);
-    if (number(job, "ranks") > 0)
-        printf(", %.0f ranks on %.0f host%s", number(job, "ranks"), number(job, "hosts"),
-               number(job, "hosts") > 1 ? "s" : "");
+    if (get_number(job, "ranks") > 0)
+        printf(", %.0f ranks on %.0f host%s", get_number(job, "ranks"),
+               get_number(job, "hosts"), get_number(job, "hosts") > 1 ? "s" : "");
     const char *reason = json_string_value(json_object_get(job, "reason"));
-    char why[256];
-    snprintf(why, sizeof why, "%s", reason ? reason : "");
-    limefile_text_defuse(why, "");
-    printf("%s%s\n", *why ? ": " : "", why);
-    show_size("read through it", number(stats, "forwarded_bytes"));
-    show_size("read locally", number(stats, "local_bytes"));
-    show_size("written through it", number(stats, "forwarded_written_bytes"));
-    show_size("written locally", number(stats, "local_written_bytes"));
-    printf("%-18s %.0f\n", "requests", number(stats, "requests"));
-    printf("%-18s %.0f, of which readers waited for %.0f\n", "loads", number(stats, "loads"),
-           number(stats, "waits"));
-    show_size("prefetched, unused", number(stats, "prefetch_wasted_bytes"));
+    char reason_text[256];
+    snprintf(reason_text, sizeof reason_text, "%s", reason ? reason : "");
+    limefile_text_defuse(reason_text, "");
+    printf("%s%s\n", *reason_text ? ": " : "", reason_text);
+    print_size("read by the job", get_number(stats, "forwarded_bytes"));
+    print_size("read locally", get_number(stats, "local_bytes"));
+    print_size("written by the job", get_number(stats, "forwarded_written_bytes"));
+    print_size("written locally", get_number(stats, "local_written_bytes"));
+    printf("%-18s %.0f\n", "requests", get_number(stats, "requests"));
+    printf("%-18s %.0f, of which readers waited for %.0f\n", "loads",
+           get_number(stats, "loads"), get_number(stats, "waits"));
+    print_size("prefetched, unused", get_number(stats, "prefetch_wasted_bytes"));
 }
 
-static int misuse(const char *problem, const char *word)
+static int usage_error(const char *problem, const char *arg)
 {
-    limefs_log(LOG_ERR, "%s '%s'; usage: limefs --status [--json] MOUNTPOINT", problem, word);
+    limefs_log(LOG_ERR, "%s '%s'; usage: limefs --status [--json] MOUNTPOINT", problem, arg);
     return 2;
 }
 
@@ -69,18 +69,18 @@ int limefs_status_main(int argc, char *argv[])
         if (strcmp(argv[i], "--json") == 0)
             as_json = true;
         else if (argv[i][0] == '-' && strcmp(argv[i], "--status") != 0)
-            return misuse("unknown option", argv[i]);
+            return usage_error("unknown option", argv[i]);
         else if (argv[i][0] != '-' && mountpoint)
-            return misuse("unexpected argument", argv[i]);
+            return usage_error("unexpected argument", argv[i]);
         else if (argv[i][0] != '-')
             mountpoint = argv[i];
     }
     if (!mountpoint)
-        return misuse("no mount point after", "--status");
+        return usage_error("no mount point after", "--status");
     ssize_t n = getxattr(mountpoint, LIMEFS_STATS, text, sizeof text - 1);
     if (n < 0) {
         limefs_log(LOG_ERR, "%s: status: %s", mountpoint,
-                   errno == ENODATA || errno == EOPNOTSUPP ? "not the mount point of a limefs"
+                   errno == ENODATA || errno == EOPNOTSUPP ? "not a limefs mount point"
                                                            : strerror(errno));
         return 1;
     }
@@ -94,7 +94,7 @@ int limefs_status_main(int argc, char *argv[])
     if (as_json)
         puts(text);
     else
-        show(stats);
+        print_stats(stats);
     json_decref(stats);
     return 0;
 }

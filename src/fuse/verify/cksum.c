@@ -6,29 +6,29 @@
 
 #include <errno.h>
 
-static bool goes_on(void *context, uint64_t more)
+static bool should_continue(void *context, uint64_t more)
 {
     const atomic_bool *stop = context;
     (void)more;
     return !atomic_load(stop);
 }
 
-int limefs_verify_cksum(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_verify_cksum(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                         const atomic_bool *stop, uint32_t *out)
 {
     struct limefile_record record;
     struct limefile_fd file;
-    uint64_t changes = limefs_view_changes(fs, view);
-    struct limefile_index *index = limefs_view_index(fs, view);
+    uint64_t changes = limefs_view_changes(fs, snap);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     int err = limefile_index_get(index, ordinal, &record);
     if (!err)
-        err = limefs_verify_settle(fs, view, &record);
+        err = limefs_verify_settle(fs, snap, &record);
     if (!err)
-        err = limefile_record_cksum(limefs_view_source(view, &file), &record, 0, goes_on,
-                                    (void *)stop, out);
+        err = limefile_record_cksum(limefs_view_source(snap, &file), &record, 0,
+                                    should_continue, (void *)stop, out);
     if (!err)
-        err = limefs_view_check(fs, view, &record, NULL);
-    if (!err && changes != limefs_view_changes(fs, view))
+        err = limefs_view_check(fs, snap, &record, NULL);
+    if (!err && changes != limefs_view_changes(fs, snap))
         err = -ESTALE;
     if (!err)
         atomic_fetch_add_explicit(&fs->stats.verified_bytes, record.bytes,

@@ -1,6 +1,6 @@
 /*
- * proofs.h - the proofs of a container: what is known of its records that have a checksum. Used
- * by verify.c, which reads records, and by served.c, which sums what readers are served.
+ * proofs.h - the state of verification of a container: a check for each record that has a
+ * checksum. verify.c reads records; served.c sums the bytes that readers are served.
  */
 #ifndef LIMEFS_PROOFS_H
 #define LIMEFS_PROOFS_H
@@ -20,45 +20,45 @@ struct limefs_proof {
     struct limefile_field field; /* its record.type points to `type` */
     char type[LIMEFS_PROOF_TYPE_BYTES];
     enum limefile_verdict verdict; /* GOOD, BAD or UNVERIFIED */
-    const char *why;               /* why the metadata decide the verdict; NULL: the data do */
-    bool by_header;                /* compared with the header of a file in another format */
-    struct limefile_checksum sum;  /* of BAD data; not set if by_header */
+    const char *reason;            /* why the metadata decide the verdict; NULL: the data do */
+    bool uses_header;              /* compared with the header of a file in another format */
+    struct limefile_checksum sum;  /* of BAD data; not set if uses_header */
     int error;                     /* why the last verification could not read the data, or 0 */
-    _Atomic uint64_t done;         /* bytes read by a verification that is under way */
-    unsigned serving, waiting;     /* reads under way; those of them that wait at the end */
+    _Atomic uint64_t bytes_read;   /* by a verification that is under way */
+    unsigned active_reads, waiting_reads; /* under way; those that wait at the end */
 
     /* Sums of the bytes served, one for each way to read the field; none before a read. */
     unsigned tallies;
     struct limefs_tally *tally[LIMEFS_READINGS];
 };
 
-/* The proofs for one state of a container. `holders` counts references. */
+/* The checks for one state of a container. `refs` counts references. */
 struct limefs_proofs {
-    atomic_uint holders;
+    atomic_uint refs;
     struct limefs_lock lock; /* acquired after fs->lock, if a thread needs both */
-    pthread_cond_t changed;  /* a verdict was set, a read ended, or `dropped` was set */
-    bool dropped;            /* the container has changed */
+    pthread_cond_t changed;  /* a verdict was set, a read ended, or `is_stale` was set */
+    bool is_stale;           /* the container has changed */
     bool too_many;           /* more records have a checksum than LIMEFS_PROOFS_MAX */
-    char difference[LIMEFILE_GAUGE_DIFFERENCE_MAX]; /* by_header and BAD: from the header */
+    char difference[LIMEFILE_GAUGE_DIFFERENCE_MAX]; /* uses_header and BAD: from the header */
     size_t count;
-    struct limefs_proof proof[]; /* sorted by ordinal */
+    struct limefs_proof check[]; /* sorted by ordinal */
 };
 
-/* Gets the proof of a record of a pinned view, and the proofs that contain it, which the caller
- * releases. Returns 0 or a negative code; -ENODATA: nothing can be compared with the record. */
+/* Gets the check of a record of a pinned snapshot, and the checks that contain it, which the
+ * caller releases. Returns 0 or a negative code; -ENODATA: the record has no check. */
 int limefs_proof_of(struct limefs *, struct limefs_view *, uint64_t ordinal,
                     struct limefs_proofs **, struct limefs_proof **);
 void limefs_proofs_release(struct limefs_proofs *);                               /* or NULL */
 struct limefs_proof *limefs_proof_find(struct limefs_proofs *, uint64_t ordinal); /* or NULL */
 
-/* Gets the proofs of a pinned view, which the caller releases. Returns 0 or a negative code. */
+/* Gets the checks of a pinned snapshot, to be released. Returns 0 or a negative code. */
 int limefs_proofs_of(struct limefs *, struct limefs_view *, struct limefs_proofs **);
 
 void limefs_proof_drop_tallies(struct limefs_proof *);
 
 bool limefs_proof_is_right(const struct limefs_proof *, const struct limefile_checksum *);
 
-/* Sets the verdict from the sum of the data. The proofs' lock must be held. */
+/* Sets the verdict from the sum of the data. The caller must hold the lock of the checks. */
 void limefs_proof_judge(struct limefs *, struct limefs_proofs *, struct limefs_proof *,
                         const struct limefile_checksum *);
 

@@ -3,94 +3,92 @@
 
 #include <errno.h>
 
-enum {
-    NEAR_END = 64 << 20, /* most bytes that late requests are expected to bring */
-};
+enum { LATE_BYTES_MAX = 64 << 20 }; /* most bytes that late requests are expected to bring */
 
 /* Seconds that the last request waits for those that were made before it but arrive later:
- * `moment` for the first of them, `grace` while more arrive. */
-static const double moment = 0.05, grace = 2;
+ * short_wait for the first of them, long_wait while more arrive. */
+static const double short_wait = 0.05, long_wait = 2;
 
-static bool is_hopeless(const struct limefs_proof *proof)
+static bool has_abandoned_tally(const struct limefs_proof *check)
 {
-    bool hopeless = false;
-    for (unsigned i = 0; i < proof->tallies; i++)
-        hopeless = hopeless || limefs_tally_is_hopeless(proof->tally[i]);
-    return hopeless;
+    bool is_abandoned = false;
+    for (unsigned i = 0; i < check->tallies; i++)
+        is_abandoned = is_abandoned || limefs_tally_is_hopeless(check->tally[i]);
+    return is_abandoned;
 }
 
-static void begin_tallies(struct limefs_proof *proof)
+static void create_tallies(struct limefs_proof *check)
 {
-    struct limefile_field as;
-    for (unsigned i = 0; i < LIMEFS_READINGS && limefile_field_reading(&proof->field, i, &as);
-         i++) {
-        proof->tally[i] = limefs_tally_new(&as);
-        if (!proof->tally[i]) {
-            limefs_proof_drop_tallies(proof);
+    struct limefile_field field;
+    for (unsigned i = 0;
+         i < LIMEFS_READINGS && limefile_field_reading(&check->field, i, &field); i++) {
+        check->tally[i] = limefs_tally_new(&field);
+        if (!check->tally[i]) {
+            limefs_proof_drop_tallies(check);
             return;
         }
-        proof->tallies++;
+        check->tallies++;
     }
 }
 
 /* A container that this mount writes to is left out: its readers may be served any state. */
-void limefs_verify_attach(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+void limefs_verify_attach(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                           struct limefs_verify_reader *reader)
 {
-    struct limefs_proof *proof;
-    *reader = (struct limefs_verify_reader){.view = view};
-    if (fs->options.verify != LIMEFS_VERIFY_STREAM || view->writer ||
-        limefs_proof_of(fs, view, ordinal, &reader->proofs, &proof) != 0)
+    struct limefs_proof *check;
+    *reader = (struct limefs_verify_reader){.snap = snap};
+    if (fs->options.verify != LIMEFS_VERIFY_STREAM || snap->writer ||
+        limefs_proof_of(fs, snap, ordinal, &reader->checks, &check) != 0)
         return;
-    limefs_lock(&reader->proofs->lock);
-    if (proof->serving == 0 && is_hopeless(proof))
-        limefs_proof_drop_tallies(proof); /* start again for the new reader */
-    limefs_unlock(&reader->proofs->lock);
-    reader->proof = proof;
+    limefs_lock(&reader->checks->lock);
+    if (check->active_reads == 0 && has_abandoned_tally(check))
+        limefs_proof_drop_tallies(check); /* start again for the new reader */
+    limefs_unlock(&reader->checks->lock);
+    reader->check = check;
 }
 
 void limefs_verify_detach(struct limefs_verify_reader *reader)
 {
-    limefs_proofs_release(reader->proofs);
-    reader->proofs = NULL;
-    reader->proof = NULL;
+    limefs_proofs_release(reader->checks);
+    reader->checks = NULL;
+    reader->check = NULL;
 }
 
 bool limefs_verify_precedes(const struct limefs_verify_reader *reader)
 {
-    return reader->proof && reader->proof->by_header;
+    return reader->check && reader->check->uses_header;
 }
 
 bool limefs_verify_is_bad(const struct limefs_verify_reader *reader)
 {
-    if (!reader->proof)
+    if (!reader->check)
         return false;
-    limefs_lock(&reader->proofs->lock);
-    bool bad = !reader->proofs->dropped && reader->proof->verdict == LIMEFILE_BAD;
-    limefs_unlock(&reader->proofs->lock);
+    limefs_lock(&reader->checks->lock);
+    bool bad = !reader->checks->is_stale && reader->check->verdict == LIMEFILE_BAD;
+    limefs_unlock(&reader->checks->lock);
     return bad;
 }
 
 void limefs_verify_enter(const struct limefs_verify_reader *reader)
 {
-    if (!reader->proof)
+    if (!reader->check)
         return;
-    limefs_lock(&reader->proofs->lock);
-    reader->proof->serving++;
-    limefs_unlock(&reader->proofs->lock);
+    limefs_lock(&reader->checks->lock);
+    reader->check->active_reads++;
+    limefs_unlock(&reader->checks->lock);
 }
 
 /* Adds bytes [from, from + n) of the record, which are about to be served, to the tally. Called
  * with the lock held; releases it while it computes the sum. */
-static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
-                      struct limefs_tally *tally, uint64_t from, const char *bytes, size_t n)
+static void add_served(struct limefs *fs, struct limefs_proofs *checks,
+                       struct limefs_tally *tally, uint64_t from, const char *bytes, size_t n)
 {
     struct limefs_part part;
     uint64_t at = from, end = from + n;
     while (limefs_tally_claim(tally, &at, &end)) {
-        limefs_unlock(&proofs->lock);
+        limefs_unlock(&checks->lock);
         limefs_tally_sum(tally, at, bytes + (at - from), (size_t)(end - at), &part);
-        limefs_lock(&proofs->lock);
+        limefs_lock(&checks->lock);
         limefs_tally_merge(tally, &part);
         atomic_fetch_add_explicit(&fs->stats.verified_bytes, part.n, memory_order_relaxed);
         at = end;
@@ -98,21 +96,20 @@ static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
     }
 }
 
-static bool is_open_question(const struct limefs_proofs *proofs,
-                             const struct limefs_proof *proof)
+static bool is_undecided(const struct limefs_proofs *checks, const struct limefs_proof *check)
 {
-    return !proofs->dropped && proof->verdict == LIMEFILE_UNVERIFIED && proof->tallies &&
-           !is_hopeless(proof);
+    return !checks->is_stale && check->verdict == LIMEFILE_UNVERIFIED && check->tallies &&
+           !has_abandoned_tally(check);
 }
 
 /* True if all bytes were served. *sum is the right sum, or that of the first way to read. */
-static bool is_served(const struct limefs_proof *proof, struct limefile_checksum *sum)
+static bool get_served_sum(const struct limefs_proof *check, struct limefile_checksum *sum)
 {
     struct limefile_checksum another;
-    bool all = limefs_tally_done(proof->tally[0], sum);
-    for (unsigned i = 1; all && i < proof->tallies; i++) {
-        all = limefs_tally_done(proof->tally[i], &another);
-        if (limefs_proof_is_right(proof, &another))
+    bool all = limefs_tally_done(check->tally[0], sum);
+    for (unsigned i = 1; all && i < check->tallies; i++) {
+        all = limefs_tally_done(check->tally[i], &another);
+        if (limefs_proof_is_right(check, &another))
             *sum = another;
     }
     return all;
@@ -120,73 +117,76 @@ static bool is_served(const struct limefs_proof *proof, struct limefile_checksum
 
 /* A program that reads the end has probably read all bytes before it, or will: read-ahead
  * requests much of a small record at once, and the requests arrive in any order. */
-static bool is_worth_waiting(const struct limefs_proofs *proofs,
-                             const struct limefs_proof *proof, double waited)
+static bool is_worth_waiting(const struct limefs_proofs *checks,
+                             const struct limefs_proof *check, double waited)
 {
-    if (!is_open_question(proofs, proof) || limefs_tally_left(proof->tally[0]) > NEAR_END)
+    if (!is_undecided(checks, check) || limefs_tally_left(check->tally[0]) > LATE_BYTES_MAX)
         return false;
-    bool half = limefs_tally_left(proof->tally[0]) <= proof->field.record.bytes / 2;
-    bool others = proof->serving > proof->waiting;
-    return waited < moment || (waited < grace ? half || others : half && others);
+    bool half = limefs_tally_left(check->tally[0]) <= check->field.record.bytes / 2;
+    bool others = check->active_reads > check->waiting_reads;
+    return waited < short_wait || (waited < long_wait ? half || others : half && others);
 }
 
 /* Delays a request for the end of the record until the earlier requests of a sequential reader
  * are done. Called with the lock held. */
-static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *proofs,
-                             struct limefs_proof *proof)
+static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *checks,
+                             struct limefs_proof *check)
 {
     double begin = limefs_seconds(), waited = 0;
     /* One thread must stay free to serve those requests, and all others. */
-    bool may =
+    bool can_wait =
         atomic_fetch_add_explicit(&fs->waiting, 1, memory_order_relaxed) + 2 <= fs->threads;
-    proof->waiting++;
-    while (may && is_worth_waiting(proofs, proof, waited)) {
-        double next = waited < moment ? moment : waited < grace ? grace : waited + grace;
+    check->waiting_reads++;
+    while (can_wait && is_worth_waiting(checks, check, waited)) {
+        double next = waited < short_wait ? short_wait : long_wait;
+        if (waited >= long_wait)
+            next += waited;
         struct timespec until = limefs_clock_time(begin + next);
-        limefs_wait_until(&proofs->changed, &proofs->lock, &until);
+        limefs_wait_until(&checks->changed, &checks->lock, &until);
         waited = limefs_seconds() - begin;
     }
-    proof->waiting--;
+    check->waiting_reads--;
     atomic_fetch_sub_explicit(&fs->waiting, 1, memory_order_relaxed);
 }
 
-/* Adds the bytes read to the tallies. Sets *judged and *sum if they decide the verdict. Returns
- * -EIO at the end of a bad record. Called with the lock held. */
-static int look_at(struct limefs *fs, const struct limefs_verify_reader *reader,
-                   uint64_t offset, const struct iovec *iov, int count, bool *judged,
-                   struct limefile_checksum *sum)
+/* Adds the bytes read to the tallies. Sets *is_decided and *sum if they decide the verdict.
+ * Returns -EIO at the end of a bad record. Called with the lock held. */
+static int tally_read(struct limefs *fs, const struct limefs_verify_reader *reader,
+                      uint64_t offset, const struct iovec *iov, int count, bool *is_decided,
+                      struct limefile_checksum *sum)
 {
-    struct limefs_proofs *proofs = reader->proofs;
-    struct limefs_proof *proof = reader->proof;
-    if (proof->verdict == LIMEFILE_UNVERIFIED && !proof->why && !proof->tallies &&
-        !proof->by_header)
-        begin_tallies(proof);
+    struct limefs_proofs *checks = reader->checks;
+    struct limefs_proof *check = reader->check;
+    if (check->verdict == LIMEFILE_UNVERIFIED && !check->reason && !check->tallies &&
+        !check->uses_header)
+        create_tallies(check);
     for (int i = 0; i < count; offset += iov[i++].iov_len)
         for (unsigned j = 0; j < LIMEFS_READINGS; j++)
-            if (is_open_question(proofs, proof) && j < proof->tallies)
-                take_note(fs, proofs, proof->tally[j], offset, iov[i].iov_base, iov[i].iov_len);
-    *judged = is_open_question(proofs, proof) && is_served(proof, sum);
-    if (*judged)
-        limefs_proof_judge(fs, proofs, proof, sum);
-    bool end = count && offset == proof->field.record.bytes;
-    if (end)
-        wait_for_verdict(fs, proofs, proof);
-    return end && !proofs->dropped && proof->verdict == LIMEFILE_BAD ? -EIO : 0;
+            if (is_undecided(checks, check) && j < check->tallies)
+                add_served(fs, checks, check->tally[j], offset, iov[i].iov_base,
+                           iov[i].iov_len);
+    *is_decided = is_undecided(checks, check) && get_served_sum(check, sum);
+    if (*is_decided)
+        limefs_proof_judge(fs, checks, check, sum);
+    bool at_end = count && offset == check->field.record.bytes;
+    if (at_end)
+        wait_for_verdict(fs, checks, check);
+    return at_end && !checks->is_stale && check->verdict == LIMEFILE_BAD ? -EIO : 0;
 }
 
 int limefs_verify_leave(struct limefs *fs, const struct limefs_verify_reader *reader,
                         uint64_t offset, const struct iovec *iov, int count)
 {
-    bool judged;
+    bool is_decided;
     struct limefile_checksum sum;
-    if (!reader->proof)
+    if (!reader->check)
         return 0;
-    limefs_lock(&reader->proofs->lock);
-    int err = look_at(fs, reader, offset, iov, count, &judged, &sum);
-    reader->proof->serving--;
-    pthread_cond_broadcast(&reader->proofs->changed);
-    limefs_unlock(&reader->proofs->lock);
-    if (judged)
-        limefs_proof_report(fs, reader->view, reader->proof, &sum);
+    limefs_lock(&reader->checks->lock);
+    int err = tally_read(fs, reader, offset, iov, count, &is_decided, &sum);
+    reader->check->active_reads--;
+    pthread_cond_broadcast(&reader->checks->changed);
+    limefs_unlock(&reader->checks->lock);
+    if (is_decided)
+        limefs_proof_report(fs, reader->snap, reader->check, &sum);
     return err;
 }

@@ -5,25 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CUT_BYTES = 16 << 20, /* most memory for incomplete sites */
-};
+enum { PARTIAL_MAX = 16 << 20 }; /* most memory for incomplete sites */
 
 /* A site of which only a part is merged. */
-struct cut {
-    struct cut *next;
+struct partial_site {
+    struct partial_site *next;
     uint64_t site;
-    uint64_t have; /* bytes; a claim ensures that each is merged once */
+    uint64_t bytes_merged; /* a claim ensures that each is merged once */
     char data[];
 };
 
 struct limefs_tally {
     struct limefile_field field;
-    struct limefs_spans spans; /* claimed; too many show that programs read at random */
-    uint64_t claimed, merged;  /* bytes */
-    struct cut *cuts;
-    uint64_t cut_bytes;
-    bool hopeless;
+    struct limefs_spans ranges; /* claimed; too many show that programs read at random */
+    uint64_t claimed, merged;   /* bytes */
+    struct partial_site *partial_sites;
+    uint64_t partial_bytes;
+    bool is_abandoned;
     struct limefile_checksum sum;
 };
 
@@ -35,28 +33,28 @@ struct limefs_tally *limefs_tally_new(const struct limefile_field *field)
     return tally;
 }
 
-static void drop_cuts(struct limefs_tally *tally)
+static void free_partial_sites(struct limefs_tally *tally)
 {
-    while (tally->cuts) {
-        struct cut *cut = tally->cuts;
-        tally->cuts = cut->next;
-        free(cut);
+    while (tally->partial_sites) {
+        struct partial_site *partial = tally->partial_sites;
+        tally->partial_sites = partial->next;
+        free(partial);
     }
-    tally->cut_bytes = 0;
+    tally->partial_bytes = 0;
 }
 
 void limefs_tally_free(struct limefs_tally *tally)
 {
     if (!tally)
         return;
-    drop_cuts(tally);
+    free_partial_sites(tally);
     free(tally);
 }
 
-static bool give_up(struct limefs_tally *tally)
+static bool abandon_tally(struct limefs_tally *tally)
 {
-    tally->hopeless = true;
-    drop_cuts(tally);
+    tally->is_abandoned = true;
+    free_partial_sites(tally);
     return false;
 }
 
@@ -67,10 +65,10 @@ bool limefs_tally_claim(struct limefs_tally *tally, uint64_t *from, uint64_t *to
     uint64_t end = tally->field.record.bytes;
     if (*to > end)
         *to = end;
-    if (tally->hopeless || !limefs_spans_gap(&tally->spans, from, to))
+    if (tally->is_abandoned || !limefs_spans_gap(&tally->ranges, from, to))
         return false;
-    if (!limefs_spans_add(&tally->spans, *from, *to))
-        return give_up(tally);
+    if (!limefs_spans_add(&tally->ranges, *from, *to))
+        return abandon_tally(tally);
     tally->claimed += *to - *from;
     return true;
 }
@@ -92,53 +90,54 @@ void limefs_tally_sum(const struct limefs_tally *tally, uint64_t from, const voi
                            (from + out->head) / site_bytes, whole);
 }
 
-static struct cut **cut_of(struct limefs_tally *tally, uint64_t site)
+static struct partial_site **get_partial_site(struct limefs_tally *tally, uint64_t site)
 {
-    struct cut **at = &tally->cuts;
+    struct partial_site **at = &tally->partial_sites;
     while (*at && (*at)->site != site)
         at = &(*at)->next;
     if (*at)
         return at;
     uint64_t bytes = tally->field.site_bytes;
-    struct cut *cut =
-        tally->cut_bytes + bytes > CUT_BYTES ? NULL : malloc(sizeof *cut + (size_t)bytes);
-    if (!cut)
+    if (tally->partial_bytes + bytes > PARTIAL_MAX)
         return NULL;
-    *cut = (struct cut){.next = tally->cuts, .site = site};
-    tally->cut_bytes += bytes;
-    tally->cuts = cut;
-    return &tally->cuts;
+    struct partial_site *partial = malloc(sizeof *partial + (size_t)bytes);
+    if (!partial)
+        return NULL;
+    *partial = (struct partial_site){.next = tally->partial_sites, .site = site};
+    tally->partial_bytes += bytes;
+    tally->partial_sites = partial;
+    return &tally->partial_sites;
 }
 
 /* Merges a piece of one site. */
-static void add_piece(struct limefs_tally *tally, uint64_t from, const char *data, size_t n)
+static void merge_piece(struct limefs_tally *tally, uint64_t from, const char *data, size_t n)
 {
     uint64_t bytes = tally->field.site_bytes;
-    struct cut **at = cut_of(tally, from / bytes);
+    struct partial_site **at = get_partial_site(tally, from / bytes);
     if (!at) {
-        give_up(tally);
+        abandon_tally(tally);
         return;
     }
-    struct cut *cut = *at;
-    memcpy(cut->data + from % bytes, data, n);
-    cut->have += n;
-    if (cut->have < bytes)
+    struct partial_site *partial = *at;
+    memcpy(partial->data + from % bytes, data, n);
+    partial->bytes_merged += n;
+    if (partial->bytes_merged < bytes)
         return;
-    limefile_field_add(&tally->field, &tally->sum, cut->data, cut->site, 1);
-    *at = cut->next;
-    tally->cut_bytes -= bytes;
-    free(cut);
+    limefile_field_add(&tally->field, &tally->sum, partial->data, partial->site, 1);
+    *at = partial->next;
+    tally->partial_bytes -= bytes;
+    free(partial);
 }
 
 void limefs_tally_merge(struct limefs_tally *tally, const struct limefs_part *part)
 {
     tally->sum.suma ^= part->sum.suma;
     tally->sum.sumb ^= part->sum.sumb;
-    if (part->head && !tally->hopeless)
-        add_piece(tally, part->from, part->data, part->head);
-    if (part->tail && !tally->hopeless)
-        add_piece(tally, part->from + part->n - part->tail, part->data + part->n - part->tail,
-                  part->tail);
+    if (part->head && !tally->is_abandoned)
+        merge_piece(tally, part->from, part->data, part->head);
+    if (part->tail && !tally->is_abandoned)
+        merge_piece(tally, part->from + part->n - part->tail, part->data + part->n - part->tail,
+                    part->tail);
     tally->merged += part->n;
 }
 
@@ -149,11 +148,11 @@ uint64_t limefs_tally_left(const struct limefs_tally *tally)
 
 bool limefs_tally_is_hopeless(const struct limefs_tally *tally)
 {
-    return tally->hopeless;
+    return tally->is_abandoned;
 }
 
 bool limefs_tally_done(const struct limefs_tally *tally, struct limefile_checksum *sum)
 {
     *sum = tally->sum;
-    return !tally->hopeless && tally->merged == tally->field.record.bytes;
+    return !tally->is_abandoned && tally->merged == tally->field.record.bytes;
 }

@@ -17,14 +17,14 @@ struct limefs_tally *limefs_tally_new(const struct limefile_field *);
 void limefs_tally_free(struct limefs_tally *);
 
 /* Claims the first unclaimed part of bytes [*from, *to) of the record's data and sets *from and
- * *to to it. False: all are claimed, or in too many pieces, so that the tally is hopeless. */
+ * *to to it. False: all are claimed, or in too many pieces: the tally is then abandoned. */
 bool limefs_tally_claim(struct limefs_tally *, uint64_t *from, uint64_t *to);
 
 /* A part that was summed. */
 struct limefs_part {
     uint64_t from;
     const char *data;
-    size_t n, head, tail; /* bytes: all, and of cut sites at both ends; a single one is head */
+    size_t n, head, tail; /* bytes: all, and of partial sites at both ends; one alone is head */
     struct limefile_checksum sum;
 };
 

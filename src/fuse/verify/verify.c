@@ -8,79 +8,79 @@
 #include <string.h>
 
 enum {
-    MEMORY = 64 << 20, /* bytes that a comparison with a header may take (limegauge.h) */
-};
+    COMPARE_MEMORY = 64 << 20
+}; /* most bytes for a comparison with a header (limegauge.h) */
 
 /* ---- verdicts ---- */
 
-bool limefs_proof_is_right(const struct limefs_proof *proof,
+bool limefs_proof_is_right(const struct limefs_proof *check,
                            const struct limefile_checksum *sum)
 {
-    return limefile_field_matches(&proof->field, sum);
+    return limefile_field_matches(&check->field, sum);
 }
 
-/* Sets the verdict. Called with the proofs' lock held. */
-static void conclude(struct limefs *fs, struct limefs_proofs *proofs,
-                     struct limefs_proof *proof, bool is_right)
+/* Sets the verdict. Called with checks->lock held. */
+static void set_verdict(struct limefs *fs, struct limefs_proofs *checks,
+                        struct limefs_proof *check, bool is_right)
 {
-    proof->error = 0;
-    proof->verdict = is_right ? LIMEFILE_GOOD : LIMEFILE_BAD;
-    pthread_cond_broadcast(&proofs->changed);
+    check->error = 0;
+    check->verdict = is_right ? LIMEFILE_GOOD : LIMEFILE_BAD;
+    pthread_cond_broadcast(&checks->changed);
     atomic_fetch_add_explicit(is_right ? &fs->stats.verified_ok : &fs->stats.verified_bad, 1,
                               memory_order_relaxed);
 }
 
-void limefs_proof_judge(struct limefs *fs, struct limefs_proofs *proofs,
-                        struct limefs_proof *proof, const struct limefile_checksum *sum)
+void limefs_proof_judge(struct limefs *fs, struct limefs_proofs *checks,
+                        struct limefs_proof *check, const struct limefile_checksum *sum)
 {
-    proof->sum = *sum;
-    conclude(fs, proofs, proof, limefs_proof_is_right(proof, sum));
+    check->sum = *sum;
+    set_verdict(fs, checks, check, limefs_proof_is_right(check, sum));
 }
 
-static void explain_sum(const struct limefs_proof *proof, const struct limefile_checksum *have,
+static void explain_sum(const struct limefs_proof *check, const struct limefile_checksum *sum,
                         char reason[LIMEFS_REASON_MAX])
 {
-    const struct limefile_checksum *want = &proof->field.checksum;
-    snprintf(reason, LIMEFS_REASON_MAX, "checksum %08x %08x, not %08x %08x as in the container",
-             have->suma, have->sumb, want->suma, want->sumb);
+    const struct limefile_checksum *expected = &check->field.checksum;
+    snprintf(reason, LIMEFS_REASON_MAX, "checksum %08x %08x, expected %08x %08x", sum->suma,
+             sum->sumb, expected->suma, expected->sumb);
 }
 
-void limefs_proof_report(struct limefs *fs, const struct limefs_view *view,
-                         const struct limefs_proof *proof, const struct limefile_checksum *sum)
+void limefs_proof_report(struct limefs *fs, const struct limefs_view *snap,
+                         const struct limefs_proof *check, const struct limefile_checksum *sum)
 {
     char reason[LIMEFS_REASON_MAX];
-    if (limefs_proof_is_right(proof, sum))
+    if (limefs_proof_is_right(check, sum))
         return;
-    explain_sum(proof, sum, reason);
-    limefs_proof_report_bad(fs, view, proof, reason);
+    explain_sum(check, sum, reason);
+    limefs_proof_report_bad(fs, snap, check, reason);
 }
 
-int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_verify_ask(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                       enum limefile_verdict *verdict)
 {
-    struct limefs_proofs *proofs;
-    struct limefs_proof *proof;
-    int err = limefs_proof_of(fs, view, ordinal, &proofs, &proof);
+    struct limefs_proofs *checks;
+    struct limefs_proof *check;
+    int err = limefs_proof_of(fs, snap, ordinal, &checks, &check);
     if (err)
         return err;
-    err = limefs_view_check(fs, view, &proof->field.record, NULL);
-    limefs_lock(&proofs->lock);
-    *verdict = err || proofs->dropped ? LIMEFILE_UNVERIFIED : proof->verdict;
-    err = *verdict == LIMEFILE_UNVERIFIED && proof->why ? -ENODATA : 0;
-    limefs_unlock(&proofs->lock);
-    limefs_proofs_release(proofs);
+    err = limefs_view_check(fs, snap, &check->field.record, NULL);
+    limefs_lock(&checks->lock);
+    *verdict = err || checks->is_stale ? LIMEFILE_UNVERIFIED : check->verdict;
+    err = *verdict == LIMEFILE_UNVERIFIED && check->reason ? -ENODATA : 0;
+    limefs_unlock(&checks->lock);
+    limefs_proofs_release(checks);
     return err;
 }
 
 /* ---- the verdict and its reason, as values of attributes ---- */
 
-/* Gets the reason why a record without a proof is unverified. -ENODATA: the record does not
+/* Gets the reason why an unchecked record is unverified. -ENODATA: the record does not
  * hold the data of a field. */
-static int describe_unproved(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                             bool too_many, char reason[LIMEFS_REASON_MAX])
+static int describe_unchecked(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+                              bool too_many, char reason[LIMEFS_REASON_MAX])
 {
     struct limefile_record record;
-    struct limefile_index *index = limefs_view_index(fs, view);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     int err = limefile_index_get(index, ordinal, &record);
     if (!err && !limefile_record_is_data(&record))
         err = -ENODATA;
@@ -93,204 +93,204 @@ static int describe_unproved(struct limefs *fs, struct limefs_view *view, uint64
     return err;
 }
 
-/* Called with the proofs' lock held. */
-static enum limefile_verdict describe(const struct limefs_proofs *proofs,
-                                      const struct limefs_proof *proof,
-                                      char reason[LIMEFS_REASON_MAX])
+/* Called with checks->lock held. */
+static enum limefile_verdict describe_check(const struct limefs_proofs *checks,
+                                            const struct limefs_proof *check,
+                                            char reason[LIMEFS_REASON_MAX])
 {
-    bool is_bad = proof->verdict == LIMEFILE_BAD;
-    bool is_unverified = proof->verdict == LIMEFILE_UNVERIFIED;
+    bool is_bad = check->verdict == LIMEFILE_BAD;
+    bool is_unverified = check->verdict == LIMEFILE_UNVERIFIED;
     *reason = '\0';
-    if (proof->why)
-        snprintf(reason, LIMEFS_REASON_MAX, "%s", proof->why);
-    else if (is_bad && proof->by_header)
-        snprintf(reason, LIMEFS_REASON_MAX, "%s", proofs->difference);
+    if (check->reason)
+        snprintf(reason, LIMEFS_REASON_MAX, "%s", check->reason);
+    else if (is_bad && check->uses_header)
+        snprintf(reason, LIMEFS_REASON_MAX, "%s", checks->difference);
     else if (is_bad)
-        explain_sum(proof, &proof->sum, reason);
-    else if (is_unverified && proof->error)
-        snprintf(reason, LIMEFS_REASON_MAX, "%s", limefile_strerror(proof->error));
-    return is_unverified && proof->error ? LIMEFILE_UNREADABLE : proof->verdict;
+        explain_sum(check, &check->sum, reason);
+    else if (is_unverified && check->error)
+        snprintf(reason, LIMEFS_REASON_MAX, "%s", limefile_strerror(check->error));
+    return is_unverified && check->error ? LIMEFILE_UNREADABLE : check->verdict;
 }
 
-int limefs_verify_describe(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_verify_describe(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                            enum limefile_verdict *verdict, char reason[LIMEFS_REASON_MAX])
 {
-    struct limefs_proofs *proofs;
+    struct limefs_proofs *checks;
     *verdict = LIMEFILE_UNVERIFIED;
     *reason = '\0';
-    int err = limefs_proofs_of(fs, view, &proofs);
+    int err = limefs_proofs_of(fs, snap, &checks);
     if (err)
         return err;
-    const struct limefs_proof *proof = limefs_proof_find(proofs, ordinal);
-    if (!proof) {
-        err = describe_unproved(fs, view, ordinal, proofs->too_many, reason);
-    } else if (limefs_view_check(fs, view, &proof->field.record, NULL) == 0) {
-        limefs_lock(&proofs->lock);
-        if (!proofs->dropped)
-            *verdict = describe(proofs, proof, reason);
-        limefs_unlock(&proofs->lock);
+    const struct limefs_proof *check = limefs_proof_find(checks, ordinal);
+    if (!check) {
+        err = describe_unchecked(fs, snap, ordinal, checks->too_many, reason);
+    } else if (limefs_view_check(fs, snap, &check->field.record, NULL) == 0) {
+        limefs_lock(&checks->lock);
+        if (!checks->is_stale)
+            *verdict = describe_check(checks, check, reason);
+        limefs_unlock(&checks->lock);
     }
-    limefs_proofs_release(proofs);
+    limefs_proofs_release(checks);
     return err;
 }
 
-uint64_t limefs_verify_progress(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+uint64_t limefs_verify_progress(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal)
 {
-    struct limefs_proofs *proofs;
-    struct limefs_proof *proof;
-    if (limefs_proof_of(fs, view, ordinal, &proofs, &proof) != 0)
+    struct limefs_proofs *checks;
+    struct limefs_proof *check;
+    if (limefs_proof_of(fs, snap, ordinal, &checks, &check) != 0)
         return 0;
-    uint64_t done = atomic_load(&proof->done);
-    limefs_proofs_release(proofs);
+    uint64_t done = atomic_load(&check->bytes_read);
+    limefs_proofs_release(checks);
     return done;
 }
 
 /* ---- reading a whole record ---- */
 
-struct reading {
-    struct limefs_proof *proof;
-    struct limefile_field as;
+struct verification {
+    struct limefs_proof *check;
+    struct limefile_field field;
     const atomic_bool *stop;
 };
 
-static bool note_progress(void *context, uint64_t more)
+static bool add_progress(void *context, uint64_t more)
 {
-    struct reading *reading = context;
-    atomic_fetch_add(&reading->proof->done, more);
-    return !atomic_load(reading->stop);
+    struct verification *run = context;
+    atomic_fetch_add(&run->check->bytes_read, more);
+    return !atomic_load(run->stop);
 }
 
-int limefs_verify_settle(struct limefs *fs, struct limefs_view *view,
+int limefs_verify_settle(struct limefs *fs, struct limefs_view *snap,
                          const struct limefile_record *record)
 {
     struct limefs_place place;
-    if (!view->writer)
+    if (!snap->writer)
         return 0;
-    int err = limefs_place_enter(fs, view, record->ordinal, &place);
+    int err = limefs_place_enter(fs, snap, record->ordinal, &place);
     if (err)
         return err;
-    bool settled =
-        place.fd == view->fd && place.at == record->data_offset && place.bytes == record->bytes;
-    if (settled)
-        limefs_place_gather(fs, view, place.at, (size_t)place.bytes);
-    limefs_place_leave(view);
-    return settled ? 0 : -EBUSY;
+    bool is_in_container =
+        place.fd == snap->fd && place.at == record->data_offset && place.bytes == record->bytes;
+    if (is_in_container)
+        limefs_place_gather(fs, snap, place.at, (size_t)place.bytes);
+    limefs_place_leave(snap);
+    return is_in_container ? 0 : -EBUSY;
 }
 
-static int sum_data(const struct limefs_view *view, struct reading *reading,
-                    struct limefile_checksum *sum)
+static int sum_record(const struct limefs_view *snap, struct verification *run,
+                      struct limefile_checksum *sum)
 {
     struct limefile_fd file;
-    atomic_store(&reading->proof->done, 0);
-    return limefile_field_sum_source(limefs_view_source(view, &file), &reading->as, 0,
-                                     note_progress, reading, sum);
+    atomic_store(&run->check->bytes_read, 0);
+    return limefile_field_sum_source(limefs_view_source(snap, &file), &run->field, 0,
+                                     add_progress, run, sum);
 }
 
 /* Reads the data in each way until a sum is right. *sum is that, or that of the first way. */
-static int read_all(const struct limefs_view *view, struct reading *reading,
-                    struct limefile_checksum *sum)
+static int sum_all_readings(const struct limefs_view *snap, struct verification *run,
+                            struct limefile_checksum *sum)
 {
-    const struct limefs_proof *proof = reading->proof;
+    const struct limefs_proof *check = run->check;
     struct limefile_checksum another;
-    limefile_field_reading(&proof->field, 0, &reading->as);
-    int err = sum_data(view, reading, sum);
-    for (unsigned i = 1; !err && !limefs_proof_is_right(proof, sum) &&
-                         limefile_field_reading(&proof->field, i, &reading->as);
+    limefile_field_reading(&check->field, 0, &run->field);
+    int err = sum_record(snap, run, sum);
+    for (unsigned i = 1; !err && !limefs_proof_is_right(check, sum) &&
+                         limefile_field_reading(&check->field, i, &run->field);
          i++) {
-        err = sum_data(view, reading, &another);
-        if (!err && limefs_proof_is_right(proof, &another))
+        err = sum_record(snap, run, &another);
+        if (!err && limefs_proof_is_right(check, &another))
             *sum = another;
     }
     return err;
 }
 
 /* True if all data were read from an unchanged container; else *err is the reason. Called with
- * the proofs' lock held. */
-static bool is_read(struct limefs *fs, struct limefs_proofs *proofs, struct limefs_proof *proof,
-                    int *err)
+ * checks->lock held. */
+static bool finish_read(struct limefs *fs, struct limefs_proofs *checks,
+                        struct limefs_proof *check, int *err)
 {
-    if (!*err && proofs->dropped)
+    if (!*err && checks->is_stale)
         *err = -ESTALE;
     if (!*err)
-        atomic_fetch_add_explicit(&fs->stats.verified_bytes, proof->field.record.bytes,
+        atomic_fetch_add_explicit(&fs->stats.verified_bytes, check->field.record.bytes,
                                   memory_order_relaxed);
     else if (*err == -EIO || *err == LIMEFILE_E_SHRUNK)
-        proof->error = *err;
+        check->error = *err;
     return !*err;
 }
 
-static int verify_sum(struct limefs *fs, struct limefs_view *view, struct limefs_proofs *proofs,
-                      struct limefs_proof *proof, const atomic_bool *stop)
+static int verify_sum(struct limefs *fs, struct limefs_view *snap, struct limefs_proofs *checks,
+                      struct limefs_proof *check, const atomic_bool *stop)
 {
     struct limefile_checksum sum = {0};
-    struct reading reading = {.proof = proof, .stop = stop};
-    int err = limefs_verify_settle(fs, view, &proof->field.record);
+    struct verification run = {.check = check, .stop = stop};
+    int err = limefs_verify_settle(fs, snap, &check->field.record);
     if (!err)
-        err = read_all(view, &reading, &sum);
+        err = sum_all_readings(snap, &run, &sum);
     if (!err)
-        err = limefs_view_check(fs, view, &proof->field.record, NULL);
-    limefs_lock(&proofs->lock);
-    if (is_read(fs, proofs, proof, &err))
-        limefs_proof_judge(fs, proofs, proof, &sum);
-    limefs_unlock(&proofs->lock);
+        err = limefs_view_check(fs, snap, &check->field.record, NULL);
+    limefs_lock(&checks->lock);
+    if (finish_read(fs, checks, check, &err))
+        limefs_proof_judge(fs, checks, check, &sum);
+    limefs_unlock(&checks->lock);
     if (!err)
-        limefs_proof_report(fs, view, proof, &sum);
+        limefs_proof_report(fs, snap, check, &sum);
     return err;
 }
 
 /* ---- a file in another format ---- */
 
-static bool note_sites(void *context, uint64_t more)
+static bool add_site_progress(void *context, uint64_t more)
 {
-    const struct reading *reading = context;
-    return note_progress(context, more * reading->proof->field.site_bytes);
+    const struct verification *run = context;
+    return add_progress(context, more * run->check->field.site_bytes);
 }
 
-static int verify_header(struct limefs *fs, struct limefs_view *view,
-                         struct limefs_proofs *proofs, struct limefs_proof *proof,
+static int verify_header(struct limefs *fs, struct limefs_view *snap,
+                         struct limefs_proofs *checks, struct limefs_proof *check,
                          const atomic_bool *stop)
 {
-    const struct limefile_gauge *gauge = limefile_gauge_guise_file(view->guise);
+    const struct limefile_gauge *gauge = limefile_gauge_guise_file(snap->guise);
     struct limefile_gauge_totals totals;
-    struct reading reading = {.proof = proof, .stop = stop};
+    struct verification run = {.check = check, .stop = stop};
     char text[LIMEFILE_GAUGE_DIFFERENCE_MAX] = "";
     const struct limefile_gauge_pass pass = {
         .sites = &gauge->sites,
         .source = gauge,
-        .progress = note_sites,
-        .context = &reading,
+        .progress = add_site_progress,
+        .context = &run,
         .without_plaquette = !gauge->has_plaquette,
-        .memory = MEMORY,
+        .memory = COMPARE_MEMORY,
     };
     int err = limefile_gauge_run(&pass, &totals);
     bool agrees = !err && limefile_gauge_compare(gauge, &totals, text) == 0;
     if (!err)
-        err = limefs_view_check(fs, view, &proof->field.record, NULL);
-    limefs_lock(&proofs->lock);
-    if (is_read(fs, proofs, proof, &err)) {
-        memcpy(proofs->difference, text, sizeof text);
-        conclude(fs, proofs, proof, agrees);
+        err = limefs_view_check(fs, snap, &check->field.record, NULL);
+    limefs_lock(&checks->lock);
+    if (finish_read(fs, checks, check, &err)) {
+        memcpy(checks->difference, text, sizeof text);
+        set_verdict(fs, checks, check, agrees);
     }
-    limefs_unlock(&proofs->lock);
+    limefs_unlock(&checks->lock);
     if (!err && !agrees)
-        limefs_proof_report_bad(fs, view, proof, text);
+        limefs_proof_report_bad(fs, snap, check, text);
     return err;
 }
 
-int limefs_verify_now(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_verify_now(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                       const atomic_bool *stop, enum limefile_verdict *verdict)
 {
-    struct limefs_proofs *proofs;
-    struct limefs_proof *proof;
-    int err = limefs_proof_of(fs, view, ordinal, &proofs, &proof);
+    struct limefs_proofs *checks;
+    struct limefs_proof *check;
+    int err = limefs_proof_of(fs, snap, ordinal, &checks, &check);
     if (err)
         return err;
-    if (!proof->why)
-        err = (proof->by_header ? verify_header : verify_sum)(fs, view, proofs, proof, stop);
-    limefs_lock(&proofs->lock);
-    *verdict = proof->verdict;
-    atomic_store(&proof->done, 0);
-    limefs_unlock(&proofs->lock);
-    limefs_proofs_release(proofs);
+    if (!check->reason)
+        err = (check->uses_header ? verify_header : verify_sum)(fs, snap, checks, check, stop);
+    limefs_lock(&checks->lock);
+    *verdict = check->verdict;
+    atomic_store(&check->bytes_read, 0);
+    limefs_unlock(&checks->lock);
+    limefs_proofs_release(checks);
     return err;
 }

@@ -19,40 +19,39 @@ struct limefs_sample {
     char bytes[64];
 };
 
-enum {
-    LIMEFS_DIRECT_UNTRIED = INT_MIN, /* not an -errno */
-};
+enum { LIMEFS_DIRECT_UNTRIED = INT_MIN }; /* not an -errno */
 
 struct limefs_file {
     struct limefs_handle handle;   /* first: fs->files points to it */
-    struct limefs_view *view;      /* of a record or export, pinned; else NULL */
+    struct limefs_view *snap;      /* of a record or export, pinned; else NULL */
     struct limefile_record record; /* the record, or the export's, as it was at the open */
     struct limefile_index *index;  /* holds the record's type */
     uint64_t generation;           /* differs from that of another record with this ordinal */
     struct limefs_target *target;  /* of a record open for writing; else NULL */
-    struct limefs_face *face;      /* of a file of an export, in use; else NULL */
+    struct limefs_face *export;    /* of a file of an export, in use; else NULL */
     uint64_t number;               /* of that file in the export */
     bool uncached;                 /* the kernel caches nothing that it reads or writes here */
     int fd;                        /* of a file of the source tree; else -1 */
     struct limefs_node *node;      /* of a file of the source tree */
-    bool writes;                   /* a file of the source tree is open for writing */
-    bool appends;                  /* and only for appending (append.h) */
+    bool is_writable;              /* a file of the source tree is open for writing */
+    bool is_append_only;           /* and only for appending (append.h) */
     uid_t uid;                     /* of the user that opened the file */
     gid_t gid;
-    struct limefs_verify_reader reader; /* verifies what is served (verify=stream) */
-    struct limefs_lock lock;            /* guards the fields below */
-    int direct;                         /* the container with O_DIRECT; < 0: not available */
-    struct limefile_identity checked;   /* the container when the record was last valid */
-    struct limefs_sample sample;        /* of the last read */
+    struct limefs_verify_reader reader;  /* verifies what is served (verify=stream) */
+    struct limefs_lock lock;             /* guards the fields below */
+    int direct_fd;                       /* the container with O_DIRECT; < 0: not available */
+    struct limefile_identity last_valid; /* the container when the record was last valid */
+    struct limefs_sample sample;         /* of the last read */
 };
 
-/* Opens a node id with `flags` of open(2) and the caller's rights. *keep is true if the
- * kernel's cached pages are still valid. Returns 0 or a negative code for limefs_errno(). */
+/* Opens a node id with `flags` of open(2) and the caller's rights. *keep_cache is true if
+ * the kernel's cached pages are still valid. Returns 0 or a negative code for limefs_errno().
+ */
 int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file **,
-                     bool *keep);
+                     bool *keep_cache);
 
 /* Open a record or a file of the source tree that was just created. They take ownership of the
- * view's pin and the target, or of fd, also on error. */
+ * pinned snapshot and the target, or of fd, also on error. */
 int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_target *,
                           struct limefs_file **);
 int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flags,
@@ -83,9 +82,7 @@ int limefs_file_resize(struct limefs *, struct limefs_view *, uint64_t ordinal, 
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 
 /* The bytes that were read, in the calling thread's buffers or in slots of forward.h. */
-enum {
-    LIMEFS_ANSWER_PARTS = 4, /* an export's own bytes, two pieces, own bytes */
-};
+enum { LIMEFS_ANSWER_PARTS = 4 }; /* an export's own bytes, two chunks, own bytes */
 struct limefs_answer {
     struct iovec iov[LIMEFS_ANSWER_PARTS];
     int count;
@@ -93,7 +90,7 @@ struct limefs_answer {
 };
 
 /* read.c: reads up to n bytes at `offset`, never bytes of another file. Returns how many, or a
- * negative code. The caller releases the answer after the reply, also after an error. */
+ * negative code. The caller releases the result after the reply, also after an error. */
 ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
                          struct limefs_answer *);
 void limefs_answer_release(struct limefs *, struct limefs_answer *);

@@ -18,7 +18,7 @@ struct limefs_errand {
     void (*run)(struct limefs *, struct limefs_errand *);
     atomic_bool stop; /* the request was interrupted, or the mount ends: return soon */
 
-    struct limefs_view *view; /* pinned */
+    struct limefs_view *snap; /* pinned */
     uint64_t ordinal;
     struct limefs_file *file; /* for an open */
     struct fuse_file_info info;

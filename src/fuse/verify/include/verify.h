@@ -1,7 +1,7 @@
 /*
  * verify.h - verifies the data of records and keeps the verdicts.
  *
- * Each record with a checksum has a proof, made from the container's metadata at the first
+ * Each record with a checksum has a check, made from the container's metadata at the first
  * request. For some records the metadata decide the verdict: a length that fits no number of
  * sites is bad, and a record whose site size is unknown stays unverified. For all others the
  * daemon reads the whole record; or, with -o verify=stream, it sums the bytes that readers are
@@ -24,15 +24,15 @@ struct limefs_proof;
 struct limefs_proofs;
 struct limefs_view;
 
-/* Makes verdicts end when views change. Called before the mount. */
+/* Makes verdicts end when snapshots change. Called before the mount. */
 void limefs_verify_begin(struct limefs *);
 
-/* Gets the known verdict on a record of a pinned view; LIMEFILE_UNVERIFIED: not verified yet.
- * Returns 0 or a negative code; -ENODATA: the record cannot be compared with anything. */
+/* Gets the known verdict on a record of a pinned snapshot; LIMEFILE_UNVERIFIED: not verified
+ * yet. Returns 0 or a negative code; -ENODATA: the record cannot be compared with anything. */
 int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
                       enum limefile_verdict *);
 
-/* Gets the verdict on a record of a pinned view, also if it has no checksum, and the reason if
+/* Gets the verdict on a record of a pinned snapshot, also without a checksum, and the reason if
  * the data are bad, unreadable or cannot be verified, else "". -ENODATA: the record does not
  * hold the data of a field. */
 #define LIMEFS_REASON_MAX 256
@@ -61,9 +61,9 @@ int limefs_verify_cksum(struct limefs *, struct limefs_view *, uint64_t ordinal,
 
 /* A record that is open for reading. */
 struct limefs_verify_reader {
-    struct limefs_view *view;
-    struct limefs_proofs *proofs; /* NULL: the bytes served are not summed */
-    struct limefs_proof *proof;
+    struct limefs_view *snap;
+    struct limefs_proofs *checks; /* NULL: the bytes served are not summed */
+    struct limefs_proof *check;
 };
 
 /* Called when a record was opened for reading, and when it is closed. */
