@@ -25,7 +25,7 @@ static struct bench {
 static struct limefs_want want(uint64_t offset, size_t n)
 {
     return (struct limefs_want){
-        .view = VIEW, .begin = BEGIN, .end = end, .at = BEGIN + offset, .n = n, .now = b.now};
+        .snap_id = VIEW, .begin = BEGIN, .end = end, .at = BEGIN + offset, .n = n, .now = b.now};
 }
 
 static int set_up(void **state)
@@ -221,7 +221,7 @@ TEST_WITH(test_dropped_bytes_are_not_found, set_up, NULL)
     assert_true(limefs_forward_find(&b.forward, &request, slots, &ready) > 0);
     limefs_forward_drop(&b.forward, VIEW);
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
-    request.view = VIEW + 1;
+    request.snap_id = VIEW + 1;
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
 }
 
@@ -241,9 +241,9 @@ TEST_WITH(test_changes, set_up, NULL)
         ask(at, MIB);
     assert_true(has(50 * MIB) && has(59 * MIB));
     struct limefs_change change = {
-        .view = VIEW, .from = BEGIN + 59 * MIB, .to = BEGIN + 59 * MIB + 1};
-    struct limefs_change other = {.view = VIEW + 1, .to = UINT64_MAX};
-    struct limefs_change nothing = {.view = VIEW, .from = BEGIN + 50 * MIB, .to = 0};
+        .snap_id = VIEW, .from = BEGIN + 59 * MIB, .to = BEGIN + 59 * MIB + 1};
+    struct limefs_change other = {.snap_id = VIEW + 1, .to = UINT64_MAX};
+    struct limefs_change nothing = {.snap_id = VIEW, .from = BEGIN + 50 * MIB, .to = 0};
     assert_false(limefs_forward_change_begin(&b.forward, &other));
     assert_false(limefs_forward_change_begin(&b.forward, &nothing));
     assert_true(has(50 * MIB) && has(59 * MIB));
@@ -269,7 +269,7 @@ TEST_WITH(test_changes, set_up, NULL)
 /* A load that is under way when its bytes change. */
 TEST_WITH(test_a_change_of_what_is_loading, set_up, NULL)
 {
-    struct limefs_change change = {.view = VIEW, .from = BEGIN, .to = UINT64_MAX};
+    struct limefs_change change = {.snap_id = VIEW, .from = BEGIN, .to = UINT64_MAX};
     bool follows, ready;
     int slots[LIMEFS_PIECES_MAX];
     struct limefs_want request = want(0, 5 * MIB);
@@ -305,7 +305,7 @@ static int read_short(void)
  * still there, of nothing, and with a hole in it. */
 TEST_WITH(test_a_short_record_again, set_up, NULL)
 {
-    struct limefs_change hole = {.view = VIEW, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};
+    struct limefs_change hole = {.snap_id = VIEW, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};
     assert_true(read_short() >= 6);
     for (int i = 0; i < 10; i++) {
         uint64_t loads = b.forward.stats.loads;

@@ -204,7 +204,7 @@ int limefs_ahead_read(struct limefs *fs, struct limefs_file *file,
         limefs_forward_hold(&ahead->forward, &want, blocks, count, ahead->memory, STRIDE,
                             pieces);
     else if (count)
-        limefs_forward_drop(&ahead->forward, want.view);
+        limefs_forward_drop(&ahead->forward, want.snap_id);
     limefs_unlock(&ahead->lock);
     return pieces->count;
 }

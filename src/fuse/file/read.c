@@ -96,7 +96,7 @@ static ssize_t read_container(struct limefs *fs, struct limefs_file *file, char 
                               uint64_t at, struct limefs_answer *answer)
 {
     const struct limefile_record *record = &file->record;
-    const struct limefs_range range = {.view = file->view,
+    const struct limefs_range range = {.snap = file->view,
                                        .begin = record->data_offset,
                                        .end = record->data_offset + record->bytes,
                                        .at = at,
@@ -155,7 +155,7 @@ static ssize_t read_written_by_job(struct limefs *fs, struct limefs_file *file, 
     if (!same || place.fd != view->fd || offset >= place.bytes)
         return 0;
     const struct limefs_range range = {
-        .view = view,
+        .snap = view,
         .begin = place.at,
         .end = place.at + place.bytes,
         .at = place.at + offset,

@@ -5,21 +5,21 @@
 
 /* ---- late writes of a lost job ---- */
 
-void limefs_job_dread(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to,
+void limefs_job_dread(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to,
                       double until)
 {
     /* When the table is full, entry 0 covers all bytes of all snapshots. */
     if (job->dread_count == LIMEFS_DREADS_MAX) {
-        job->dreads[0].view = 0;
+        job->dreads[0].snap_id = 0;
         if (job->dreads[0].until < until)
             job->dreads[0].until = until;
         return;
     }
-    job->dreads[job->dread_count++] = (struct limefs_job_dread){view, from, to, until};
+    job->dreads[job->dread_count++] = (struct limefs_job_dread){snap_id, from, to, until};
 }
 
 /* Returns until when a late write to the range is possible, or 0. Forgets expired entries. */
-static double dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+static double dreaded(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
     double now = limefs_seconds(), until = 0;
     unsigned kept = 0;
@@ -28,23 +28,23 @@ static double dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint
         if (dread.until <= now)
             continue;
         job->dreads[kept++] = dread;
-        if (dread.view == 0 || (dread.view == view && dread.from < to && from < dread.to))
+        if (dread.snap_id == 0 || (dread.snap_id == snap_id && dread.from < to && from < dread.to))
             until = until < dread.until ? dread.until : until;
     }
     job->dread_count = kept;
     return until;
 }
 
-bool limefs_job_is_dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+bool limefs_job_is_dreaded(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
-    return !job->stopping && dreaded(job, view, from, to) > 0;
+    return !job->stopping && dreaded(job, snap_id, from, to) > 0;
 }
 
 /* Waits until a late write can no longer replace new bytes by old ones. */
-void limefs_job_outlast(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+void limefs_job_outlast(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
     double until;
-    while ((until = dreaded(job, view, from, to)) > 0 && !job->stopping) {
+    while ((until = dreaded(job, snap_id, from, to)) > 0 && !job->stopping) {
         struct timespec time = limefs_clock_time(until);
         limefs_wait_until(&job->changed, &job->lock, &time);
     }
@@ -58,14 +58,14 @@ void limefs_job_change_begin(struct limefs_job *job, struct limefs_change *chang
         pthread_cond_broadcast(&job->changed); /* waiting readers read locally */
 }
 
-void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,
+void limefs_job_change_end(struct limefs_job *job, struct limefs_view *snap,
                            struct limefs_change *change)
 {
     limefs_forward_change_end(&job->forward, change);
-    view->job->changed = limefs_seconds();
+    snap->job->changed = limefs_seconds();
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
-        if (file->state == LIMEFS_JOB_FILE_NONE || file->view != view->id)
+        if (file->state == LIMEFS_JOB_FILE_NONE || file->snap_id != snap->id)
             continue;
         file->touched = true;
         if (change->from >= change->to)
@@ -82,35 +82,35 @@ void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,
     }
 }
 
-void limefs_job_change(struct limefs *fs, struct limefs_view *view,
+void limefs_job_change(struct limefs *fs, struct limefs_view *snap,
                        struct limefs_change *change, uint64_t from, uint64_t to, bool moves)
 {
     struct limefs_job *job = fs->job;
     if (!job)
         return;
-    *change = (struct limefs_change){.view = view->id, .from = from, .to = to};
+    *change = (struct limefs_change){.snap_id = snap->id, .from = from, .to = to};
     limefs_lock(&job->lock);
-    limefs_job_outlast(job, view->id, from, to);
+    limefs_job_outlast(job, snap->id, from, to);
     if (moves)
-        view->job->shape++;
+        snap->job->shape++;
     limefs_job_change_begin(job, change);
     limefs_unlock(&job->lock);
 }
 
-void limefs_job_changed(struct limefs *fs, struct limefs_view *view,
+void limefs_job_changed(struct limefs *fs, struct limefs_view *snap,
                         struct limefs_change *change)
 {
     struct limefs_job *job = fs->job;
     if (!job)
         return;
     limefs_lock(&job->lock);
-    limefs_job_change_end(job, view, change);
+    limefs_job_change_end(job, snap, change);
     limefs_unlock(&job->lock);
 }
 
-void limefs_job_touched(struct limefs *fs, struct limefs_view *view)
+void limefs_job_touched(struct limefs *fs, struct limefs_view *snap)
 {
     struct limefs_change nothing;
-    limefs_job_change(fs, view, &nothing, 0, 0, false);
-    limefs_job_changed(fs, view, &nothing);
+    limefs_job_change(fs, snap, &nothing, 0, 0, false);
+    limefs_job_changed(fs, snap, &nothing);
 }

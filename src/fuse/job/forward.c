@@ -48,7 +48,7 @@ static int find_flow(const struct limefs_forward *forward, const struct limefs_w
     uint64_t least = near;
     for (int i = 0; i < LIMEFS_STREAMS_MAX; i++) {
         uint64_t apart = distance(forward->flow[i].next, want->at);
-        if (forward->flow[i].view != want->view || apart > least)
+        if (forward->flow[i].snap_id != want->snap_id || apart > least)
             continue;
         nearest = i;
         least = apart;
@@ -78,7 +78,7 @@ static struct limefs_flow *new_flow(struct limefs_forward *forward,
          flow++)
         if (flow->since < oldest->since)
             oldest = flow;
-    *oldest = (struct limefs_flow){.view = want->view, .next = want->at};
+    *oldest = (struct limefs_flow){.snap_id = want->snap_id, .next = want->at};
     return oldest;
 }
 
@@ -104,7 +104,7 @@ static unsigned flows_awake(const struct limefs_forward *forward, double now)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
-        n += forward->flow[i].view != 0 && forward->flow[i].run >= forward->from &&
+        n += forward->flow[i].snap_id != 0 && forward->flow[i].run >= forward->from &&
              now - forward->flow[i].since < asleep;
     return n ? n : 1;
 }
@@ -120,7 +120,7 @@ static bool is_used_up(const struct limefs_forward *forward, const struct limefs
         return true;
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++) {
         const struct limefs_flow *flow = &forward->flow[i];
-        if (flow->view != slot->view || flow->ahead == 0)
+        if (flow->snap_id != slot->snap_id || flow->ahead == 0)
             continue;
         if (flow->next >= slot->to + forward->slack)
             passed = true;
@@ -137,7 +137,7 @@ static void waste(struct limefs_forward *forward, const struct limefs_extent *sl
     if (slot->used < slot->to - slot->from)
         forward->stats.wasted_bytes += slot->to - slot->from - slot->used;
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
-        if (forward->flow[i].view == slot->view && forward->flow[i].depth > 1)
+        if (forward->flow[i].snap_id == slot->snap_id && forward->flow[i].depth > 1)
             forward->flow[i].depth = 1;
 }
 
@@ -172,7 +172,7 @@ static unsigned slots_of(const struct limefs_forward *forward, const struct lime
     unsigned n = 0;
     for (unsigned i = 0; i < forward->slots; i++) {
         const struct limefs_extent *slot = &forward->slot[i];
-        n += slot->state != LIMEFS_EXTENT_EMPTY && slot->view == flow->view &&
+        n += slot->state != LIMEFS_EXTENT_EMPTY && slot->snap_id == flow->snap_id &&
              !is_used_up(forward, slot) && slot->to > flow->next && slot->from < flow->ahead;
     }
     return n;
@@ -185,11 +185,11 @@ static bool has_its_share(const struct limefs_forward *forward, const struct lim
     return slots_of(forward, flow) >= (share > 1 ? share : 1);
 }
 
-static int slot_at(const struct limefs_forward *forward, uint64_t view, uint64_t at)
+static int slot_at(const struct limefs_forward *forward, uint64_t snap_id, uint64_t at)
 {
     for (unsigned i = 0; i < forward->slots; i++) {
         const struct limefs_extent *slot = &forward->slot[i];
-        if (slot->state != LIMEFS_EXTENT_EMPTY && !slot->dropped && slot->view == view &&
+        if (slot->state != LIMEFS_EXTENT_EMPTY && !slot->dropped && slot->snap_id == snap_id &&
             slot->from <= at && at < slot->to)
             return (int)i;
     }
@@ -202,7 +202,7 @@ static void skip_what_is_there(const struct limefs_forward *forward, struct lime
 {
     int i;
     while (flow->ahead < want->end && want->end - want->begin <= near &&
-           (i = slot_at(forward, want->view, flow->ahead)) >= 0) {
+           (i = slot_at(forward, want->snap_id, flow->ahead)) >= 0) {
         uint64_t to = forward->slot[i].to;
         to = to < want->end ? to / align * align : to;
         if (to <= flow->ahead)
@@ -211,11 +211,11 @@ static void skip_what_is_there(const struct limefs_forward *forward, struct lime
     }
 }
 
-static bool is_being_changed(const struct limefs_forward *forward, uint64_t view, uint64_t from,
+static bool is_being_changed(const struct limefs_forward *forward, uint64_t snap_id, uint64_t from,
                              uint64_t to)
 {
     for (const struct limefs_change *i = forward->changes; i; i = i->next)
-        if (i->view == view && i->from < to && from < i->to)
+        if (i->snap_id == snap_id && i->from < to && from < i->to)
             return true;
     return false;
 }
@@ -232,13 +232,13 @@ static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
     uint64_t boundary = (flow->ahead / extent + 1) * extent;
     uint64_t to = smaller((flow->ahead + flow->size) / align * align, boundary);
     to = smaller(to, want->end);
-    if (is_being_changed(forward, want->view, flow->ahead, to))
+    if (is_being_changed(forward, want->snap_id, flow->ahead, to))
         return false;
     int i = take_slot(forward, want->now);
     if (i < 0)
         return false;
     forward->slot[i] = (struct limefs_extent){.state = LIMEFS_EXTENT_LOADING,
-                                              .view = want->view,
+                                              .snap_id = want->snap_id,
                                               .from = flow->ahead,
                                               .to = to,
                                               .since = want->now};
@@ -291,7 +291,7 @@ int limefs_forward_find(const struct limefs_forward *forward, const struct limef
     int count = 0;
     *ready = true;
     while (at < end) {
-        int i = count < LIMEFS_PIECES_MAX ? slot_at(forward, want->view, at) : -1;
+        int i = count < LIMEFS_PIECES_MAX ? slot_at(forward, want->snap_id, at) : -1;
         if (i < 0)
             return 0;
         slots[count++] = i;
@@ -352,32 +352,32 @@ void limefs_forward_loaded(struct limefs_forward *forward, int slot, bool good, 
 }
 
 /* Drops loaded bytes. Streams restart at their position: what they requested may have gone. */
-static bool drop(struct limefs_forward *forward, uint64_t view, uint64_t from, uint64_t to)
+static bool drop(struct limefs_forward *forward, uint64_t snap_id, uint64_t from, uint64_t to)
 {
     bool any = false;
     for (unsigned i = 0; i < forward->slots; i++) {
         struct limefs_extent *slot = &forward->slot[i];
-        if (slot->state == LIMEFS_EXTENT_EMPTY || slot->dropped || slot->view != view ||
+        if (slot->state == LIMEFS_EXTENT_EMPTY || slot->dropped || slot->snap_id != snap_id ||
             slot->from >= to || from >= slot->to)
             continue;
         slot->dropped = any = true;
     }
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX && any; i++)
-        if (forward->flow[i].view == view)
+        if (forward->flow[i].snap_id == snap_id)
             forward->flow[i].size = 0;
     return any;
 }
 
-void limefs_forward_drop(struct limefs_forward *forward, uint64_t view)
+void limefs_forward_drop(struct limefs_forward *forward, uint64_t snap_id)
 {
-    drop(forward, view, 0, UINT64_MAX);
+    drop(forward, snap_id, 0, UINT64_MAX);
 }
 
 bool limefs_forward_change_begin(struct limefs_forward *forward, struct limefs_change *change)
 {
     change->next = forward->changes;
     forward->changes = change;
-    return drop(forward, change->view, change->from, change->to);
+    return drop(forward, change->snap_id, change->from, change->to);
 }
 
 void limefs_forward_change_end(struct limefs_forward *forward, struct limefs_change *change)
@@ -388,10 +388,10 @@ void limefs_forward_change_end(struct limefs_forward *forward, struct limefs_cha
     *at = change->next;
 }
 
-bool limefs_forward_is_changing(const struct limefs_forward *forward, uint64_t view)
+bool limefs_forward_is_changing(const struct limefs_forward *forward, uint64_t snap_id)
 {
     for (const struct limefs_change *i = forward->changes; i; i = i->next)
-        if (i->view == view)
+        if (i->snap_id == snap_id)
             return true;
     return false;
 }

@@ -245,7 +245,7 @@ static void take_back(struct limefs_job *job)
     for (unsigned i = 0; i < job->parcel_count && job->greeting.hosts > 1; i++) {
         const struct limefs_parcel *parcel = &job->parcels[i];
         if (parcel->state == LIMEFS_PARCEL_SENT) /* clocks may differ by a second */
-            limefs_job_dread(job, parcel->written->view->id, parcel->from, parcel->to,
+            limefs_job_dread(job, parcel->written->snap->id, parcel->from, parcel->to,
                              parcel->since + limefs_job_lease(job) + 1);
     }
 }

@@ -24,10 +24,10 @@ static const double quiet_seconds = 0.05, retry_seconds = 0.25;
 
 /* ---- the connection ---- */
 
-static bool is_being_synced(const struct limefs_job *job, uint64_t view)
+static bool is_being_synced(const struct limefs_job *job, uint64_t snap_id)
 {
     const struct limefs_job_sync *sync = job->syncs;
-    while (sync && (sync->view != view || sync->done))
+    while (sync && (sync->snap_id != snap_id || sync->done))
         sync = sync->next;
     return sync != NULL;
 }
@@ -38,8 +38,8 @@ static void note_what_is_lost(struct limefs_job *job)
 {
     for (const struct limefs_job_file *file = job->files;
          file < job->files + LIMEFS_JOB_FILES_MAX && job->greeting.hosts > 1; file++)
-        if (file->writes && (file->unsynced || is_being_synced(job, file->view)))
-            limefs_view_lose(job->fs, file->view);
+        if (file->writes && (file->unsynced || is_being_synced(job, file->snap_id)))
+            limefs_view_lose(job->fs, file->snap_id);
 }
 
 void limefs_job_break(struct limefs_job *job)
@@ -91,55 +91,55 @@ void limefs_job_send_closes(struct limefs_job *job)
 
 /* Returns true if this mount has not changed the container for quiet_seconds, and other hosts
  * see its current state. */
-static bool is_quiet(const struct limefs_job *job, const struct limefs_view *view)
+static bool is_quiet(const struct limefs_job *job, const struct limefs_view *snap)
 {
-    const struct limefs_job_view *written = view->job;
+    const struct limefs_job_view *written = snap->job;
     if (!written)
         return true;
-    if (limefs_forward_is_changing(&job->forward, view->id) ||
+    if (limefs_forward_is_changing(&job->forward, snap->id) ||
         limefs_seconds() - written->changed < quiet_seconds)
         return false;
     if (job->greeting.hosts < 2)
         return true;
     for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
-        if (job->files[i].view == view->id && job->files[i].writes && job->files[i].unsynced)
+        if (job->files[i].snap_id == snap->id && job->files[i].writes && job->files[i].unsynced)
             return false;
     return !written->unsynced && !written->syncing;
 }
 
-bool limefs_job_name(struct limefs *fs, const struct limefs_view *view, char *path, size_t cap,
+bool limefs_job_name(struct limefs *fs, const struct limefs_view *snap, char *path, size_t cap,
                      size_t *root)
 {
     char buf[PATH_MAX];
-    const char *label = limefs_tree_label(fs, view->node, buf, sizeof buf);
-    int n = view->node->parent ? snprintf(path, cap, "%s/%s", fs->source, label)
+    const char *label = limefs_tree_label(fs, snap->node, buf, sizeof buf);
+    int n = snap->node->parent ? snprintf(path, cap, "%s/%s", fs->source, label)
                                : snprintf(path, cap, "%s", label);
-    *root = view->node->parent ? strlen(fs->source) : limejob_folder_bytes(path);
+    *root = snap->node->parent ? strlen(fs->source) : limejob_folder_bytes(path);
     return n > 0 && (size_t)n < cap;
 }
 
 /* To write, the job gets an open file of its own: a lock belongs to the writer's open file, and
  * must end when the writer closes it. The caller's permission to write was checked before. */
-static int descriptor_for(const struct limefs_view *view, bool writes)
+static int descriptor_for(const struct limefs_view *snap, bool writes)
 {
     if (!writes)
-        return view->fd;
+        return snap->fd;
     limefs_own_begin();
-    int fd = limefile_reopen(view->job->fd, O_WRONLY);
+    int fd = limefile_reopen(snap->job->fd, O_WRONLY);
     limefs_own_end();
     return fd;
 }
 
 /* Describes the container that the job must find: as it is now, but if it has no writer, with
  * the size and mtime that the snapshot shows. */
-static int identity_of(const struct limefs_job *job, const struct limefs_view *view, int fd,
+static int identity_of(const struct limefs_job *job, const struct limefs_view *snap, int fd,
                        struct limefile_identity *identity)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
-    if (!view->job) {
-        struct stat shown = limefs_view_stat(job->fs, view);
+    if (!snap->job) {
+        struct stat shown = limefs_view_stat(job->fs, snap);
         st.st_size = shown.st_size;
         st.st_mtim = shown.st_mtim;
     }
@@ -155,15 +155,15 @@ struct opening {
     struct limefile_identity identity;
 };
 
-static int prepare(const struct limefs_job *job, const struct limefs_view *view, bool writes,
+static int prepare(const struct limefs_job *job, const struct limefs_view *snap, bool writes,
                    struct opening *opening)
 {
-    opening->fd = descriptor_for(view, writes);
+    opening->fd = descriptor_for(snap, writes);
     if (opening->fd < 0)
         return opening->fd;
-    if (!limefs_job_name(job->fs, view, opening->path, LIMEJOB_PATH_MAX, &opening->root))
+    if (!limefs_job_name(job->fs, snap, opening->path, LIMEJOB_PATH_MAX, &opening->root))
         return -ENAMETOOLONG;
-    return identity_of(job, view, opening->fd, &opening->identity);
+    return identity_of(job, snap, opening->fd, &opening->identity);
 }
 
 static void send_open(struct limefs_job *job, struct limefs_job_file *file,
@@ -190,16 +190,16 @@ static bool is_connected(const struct limefs_job *job, uint64_t connection)
  * take time; other threads see the file as opening in the meantime. Returns NULL if the job has
  * gone or the request must be repeated. */
 static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_job_file *file,
-                                         const struct limefs_view *view, bool writes)
+                                         const struct limefs_view *snap, bool writes)
 {
     struct opening opening;
     uint64_t connection = job->connections;
     *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_PREPARING,
-                                     .view = view->id,
+                                     .snap_id = snap->id,
                                      .writes = writes,
                                      .since = limefs_seconds()};
     limefs_unlock(&job->lock);
-    int err = prepare(job, view, writes, &opening);
+    int err = prepare(job, snap, writes, &opening);
     limefs_lock(&job->lock);
     bool there = is_connected(job, connection);
     bool moved = there && file->moved; /* request it again */
@@ -228,12 +228,12 @@ static bool may_retry(const struct limefs_job_file *file)
 }
 
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *job,
-                                             const struct limefs_view *view, bool writes)
+                                             const struct limefs_view *snap, bool writes)
 {
     struct limefs_job_file *free_one = NULL, *idle = NULL;
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
-        if (file->state != LIMEFS_JOB_FILE_NONE && file->view == view->id &&
+        if (file->state != LIMEFS_JOB_FILE_NONE && file->snap_id == snap->id &&
             file->writes == writes) {
             if (!may_retry(file))
                 return file;
@@ -249,38 +249,38 @@ struct limefs_job_file *limefs_job_file_open(struct limefs_job *job,
     }
     if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX)
         return NULL; /* loads have priority */
-    if (!writes && !is_quiet(job, view))
+    if (!writes && !is_quiet(job, snap))
         return NULL;
     if (free_one)
-        return open_file(job, free_one, view, writes);
+        return open_file(job, free_one, snap, writes);
     if (idle)
         send_close(job, idle); /* the next call finds room */
     return NULL;
 }
 
 struct limefs_job_file *limefs_job_file_written(struct limefs_job *job,
-                                                const struct limefs_view *view)
+                                                const struct limefs_view *snap)
 {
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
-        if (file->state == LIMEFS_JOB_FILE_OPEN && file->view == view->id && file->writes)
+        if (file->state == LIMEFS_JOB_FILE_OPEN && file->snap_id == snap->id && file->writes)
             return file;
     return NULL;
 }
 
 bool limefs_job_file_has(struct limefs_job *job, struct limefs_job_file *file,
-                         const struct limefs_view *view, uint64_t from, uint64_t to)
+                         const struct limefs_view *snap, uint64_t from, uint64_t to)
 {
     if (file->state != LIMEFS_JOB_FILE_OPEN)
         return false;
     if (to <= file->bytes && (from >= file->changed_to || file->changed_from >= to))
         return true;
-    if (file->loads == 0 && is_quiet(job, view))
+    if (file->loads == 0 && is_quiet(job, snap))
         send_close(job, file);
     return false;
 }
 
-void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
+void limefs_store_moved(struct limefs *fs, const struct limefs_view *snap)
 {
     struct limefs_job *job = fs->job;
     if (!job)
@@ -288,7 +288,7 @@ void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
     limefs_lock(&job->lock);
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
-        if (file->view != view->id || !file->writes)
+        if (file->snap_id != snap->id || !file->writes)
             continue;
         if (file->state == LIMEFS_JOB_FILE_OPEN)
             send_close(job, file);
@@ -306,10 +306,10 @@ void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
 static int descriptor_of(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
-    const struct limefs_view *view = fs->snapshots.newest;
-    while (view && view->id != id)
-        view = view->older;
-    int fd = view ? fcntl(view->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    const struct limefs_view *snap = fs->snapshots.newest;
+    while (snap && snap->id != id)
+        snap = snap->older;
+    int fd = snap ? fcntl(snap->fd, F_DUPFD_CLOEXEC, 3) : -1;
     limefs_unlock(&fs->lock);
     return fd;
 }
@@ -322,7 +322,7 @@ static bool is_agreed(struct limefs_job *job, const struct limefs_job_file *file
 {
     struct stat st;
     limefs_unlock(&job->lock);
-    int fd = descriptor_of(job->fs, file->view);
+    int fd = descriptor_of(job->fs, file->snap_id);
     bool known = fd >= 0 && fstat(fd, &st) == 0;
     if (fd >= 0)
         close(fd);
@@ -363,7 +363,7 @@ static void forget_file(struct limefs_job_file *file)
     struct limefs_job_file closed = {0};
     if (file->refuted)
         closed = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
-                                          .view = file->view,
+                                          .snap_id = file->snap_id,
                                           .writes = file->writes,
                                           .touched = true,
                                           .since = limefs_seconds()};
@@ -389,11 +389,11 @@ int limefs_job_closed(struct limefs_job *job, unsigned index, struct limejob_pac
     return 0;
 }
 
-struct limefs_job_file *limefs_job_file_loading(struct limefs_job *job, uint64_t view)
+struct limefs_job_file *limefs_job_file_loading(struct limefs_job *job, uint64_t snap_id)
 {
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
-        if (file->view == view && !file->writes &&
+        if (file->snap_id == snap_id && !file->writes &&
             (file->state == LIMEFS_JOB_FILE_OPEN || limefs_job_file_is_closing(file)))
             return file;
     return NULL;

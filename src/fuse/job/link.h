@@ -32,7 +32,7 @@ enum limefs_job_file_state {
 /* A container that the job has open or is to open. */
 struct limefs_job_file {
     enum limefs_job_file_state state;
-    uint64_t view;
+    uint64_t snap_id;
     bool writes; /* a container open for reading and for writing has two files */
     uint32_t number;
     uint64_t bytes;                    /* its length in the open request */
@@ -89,7 +89,7 @@ enum {
 };
 
 struct limefs_job_dread {
-    uint64_t view; /* 0: all bytes of all snapshots */
+    uint64_t snap_id; /* 0: all bytes of all snapshots */
     uint64_t from, to;
     double until;
 };
@@ -97,7 +97,7 @@ struct limefs_job_dread {
 /* A thread that waits until the ranks have synced. */
 struct limefs_job_sync {
     struct limefs_job_sync *next;
-    uint64_t view;
+    uint64_t snap_id;
     uint32_t tag;
     bool done;
     int code;
@@ -187,7 +187,7 @@ struct limefs_job_file *limefs_job_file_written(struct limefs_job *,
                                                 const struct limefs_view *);
 
 /* Returns the file that loads of the snapshot with this id use, or NULL. */
-struct limefs_job_file *limefs_job_file_loading(struct limefs_job *, uint64_t view);
+struct limefs_job_file *limefs_job_file_loading(struct limefs_job *, uint64_t snap_id);
 
 /* Returns true if loads of these bytes return the current data. Otherwise the file is soon
  * closed, and the next request opens it again. */
@@ -226,10 +226,10 @@ void limefs_job_change_end(struct limefs_job *, struct limefs_view *, struct lim
 /* limefs_job_dread() notes that a lost job may write to a range until `until`. A thread that
  * changes these bytes calls limefs_job_outlast(), which waits until then. It checks again after
  * each wait for something else, because the job may have been lost in the meantime. */
-void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to,
+void limefs_job_dread(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to,
                       double until);
-bool limefs_job_is_dreaded(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
-void limefs_job_outlast(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
+bool limefs_job_is_dreaded(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to);
+void limefs_job_outlast(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to);
 
 /* ---- store.c: call with the lock held ---- */
 

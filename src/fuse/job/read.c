@@ -11,7 +11,7 @@ enum {
 
 struct limefs_want limefs_want_of(const struct limefs_range *range)
 {
-    return (struct limefs_want){.view = range->view->id,
+    return (struct limefs_want){.snap_id = range->snap->id,
                                 .begin = range->begin,
                                 .end = range->end,
                                 .at = range->at,
@@ -22,7 +22,7 @@ struct limefs_want limefs_want_of(const struct limefs_range *range)
 /* Returns true if no record was moved or cut since the range was determined. */
 static bool stands(const struct limefs_range *range)
 {
-    const struct limefs_job_view *written = range->view->job;
+    const struct limefs_job_view *written = range->snap->job;
     return !written || written->shape == range->shape;
 }
 
@@ -81,11 +81,11 @@ static void send_load(struct limefs_job *job, int slot, struct limefs_job_file *
 
 /* Requests the loads that this request makes useful. Returns true if it is part of a stream. */
 static bool fetch(struct limefs_job *job, const struct limefs_want *want,
-                  const struct limefs_view *view)
+                  const struct limefs_view *snap)
 {
     int loads[LIMEFS_SLOTS_MAX];
     bool follows;
-    struct limefs_job_file *file = limefs_job_file_open(job, view, false);
+    struct limefs_job_file *file = limefs_job_file_open(job, snap, false);
     if (file && limefs_job_file_is_opening(file)) {
         limefs_forward_note(&job->forward, want, 0, loads, &follows);
         if (!limefs_forward_is_stream(&job->forward, want))
@@ -93,11 +93,11 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
         while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
                limefs_job_file_is_opening(file)) /* an open takes little time */
             wait_a_while(job);
-        if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
+        if (job->state != LIMEFS_JOB_SERVING || file->snap_id != snap->id || file->writes)
             return follows;
     }
     bool may_load = file && want->now >= file->rests &&
-                    limefs_job_file_has(job, file, view, want->begin, want->end);
+                    limefs_job_file_has(job, file, snap, want->begin, want->end);
     int most = may_load ? LIMEJOB_IN_FLIGHT_MAX - (int)job->in_flight : 0;
     int count = limefs_forward_note(&job->forward, want, most, loads, &follows);
     for (int i = 0; i < count; i++)
@@ -118,7 +118,7 @@ int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
     struct limefs_want want = limefs_want_of(range);
     limefs_lock(&job->lock);
     if (job->state == LIMEFS_JOB_SERVING && !job->broken && stands(range)) {
-        bool follows = fetch(job, &want, range->view);
+        bool follows = fetch(job, &want, range->snap);
         int count = wait_for_slots(job, &want, follows, slots);
         if (count && stands(range)) {
             limefs_forward_hold(&job->forward, &want, slots, count, job->window.data,
@@ -151,7 +151,7 @@ int limefs_job_loaded(struct limefs_job *job, unsigned slot, struct limejob_pack
     int err = limejob_get_code(reply, text, sizeof text);
     if (!err && limejob_get_u64(reply) != extent->to - extent->from)
         return -EPROTO;
-    struct limefs_job_file *file = limefs_job_file_loading(job, extent->view);
+    struct limefs_job_file *file = limefs_job_file_loading(job, extent->snap_id);
     if (file)
         file->loads--;
     if (err) { /* the local read reports it if it fails, too */
@@ -175,13 +175,13 @@ void limefs_job_release(struct limefs *fs, struct limefs_pieces *pieces)
     limefs_unlock(&job->lock);
 }
 
-void limefs_job_drop(struct limefs *fs, const struct limefs_view *view)
+void limefs_job_drop(struct limefs *fs, const struct limefs_view *snap)
 {
     struct limefs_job *job = fs->job;
     if (!job)
         return;
     limefs_lock(&job->lock);
-    limefs_forward_drop(&job->forward, view->id);
+    limefs_forward_drop(&job->forward, snap->id);
     pthread_cond_broadcast(&job->changed);
     limefs_unlock(&job->lock);
 }

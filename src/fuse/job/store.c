@@ -45,7 +45,7 @@ static void empty(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     parcel->written->unsynced = true;
     parcel->state = LIMEFS_PARCEL_EMPTY;
-    limefs_job_change_end(job, parcel->written->view, &parcel->change);
+    limefs_job_change_end(job, parcel->written->snap, &parcel->change);
 }
 
 /* Writes the parcel locally, without the lock. The next flush or sync returns the error. */
@@ -86,7 +86,7 @@ static void send_store(struct limefs_job *job, unsigned parcel,
 
 static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
 {
-    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->view);
+    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->snap);
     bool ready =
         file && !job->broken && job->in_flight < LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX / 2;
     parcel->state = ready ? LIMEFS_PARCEL_SENT : LIMEFS_PARCEL_FAILED;
@@ -111,7 +111,7 @@ int limefs_job_stored(struct limefs_job *job, unsigned index, struct limejob_pac
     if (err)
         limefs_log(LOG_WARNING, "job: write: %s; it is written locally",
                    text[0] ? text : strerror(-err));
-    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->view);
+    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->snap);
     if (file && file->loads)
         file->loads--;
     if (err) {
@@ -251,10 +251,10 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
 
 /* Waits until the job has opened the container for writing, or has refused to. A file that is
  * just being closed, because it moved or was not used, is opened again. */
-static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
+static bool is_ready(struct limefs_job *job, const struct limefs_view *snap)
 {
     struct limefs_job_file *file = NULL;
-    while (is_open(job) && (file = limefs_job_file_open(job, view, true)) &&
+    while (is_open(job) && (file = limefs_job_file_open(job, snap, true)) &&
            (limefs_job_file_is_opening(file) || limefs_job_file_is_closing(file)))
         limefs_wait(&job->changed, &job->lock);
     return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
@@ -299,7 +299,7 @@ static bool join(struct limefs_job *job, struct limefs_job_view *written, const 
 {
     struct limefs_parcel *parcel;
     for (;;) {
-        limefs_job_outlast(job, written->view->id, at, at + n);
+        limefs_job_outlast(job, written->snap->id, at, at + n);
         parcel = overlapping(job, written, at, at + n);
         if (!parcel)
             return false;
@@ -332,7 +332,7 @@ static void begin(struct limefs_job *job, struct limefs_parcel *parcel,
     limefs_spans_add(&parcel->there, at, at + n);
     keep_apart(job, parcel, run);
     parcel->change = (struct limefs_change){
-        .view = written->view->id, .from = parcel->from, .to = parcel->to};
+        .snap_id = written->snap->id, .from = parcel->from, .to = parcel->to};
     limefs_job_change_begin(job, &parcel->change);
     fill(job, parcel, buf, n, at);
 }
@@ -344,12 +344,12 @@ static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
 {
     while (!join(job, written, buf, n, at)) {
         struct limefs_parcel *parcel = NULL;
-        if (run && is_ready(job, written->view) && !overlapping(job, written, at, at + n))
+        if (run && is_ready(job, written->snap) && !overlapping(job, written, at, at + n))
             parcel = take(job);
         /* While this thread waited, another one may have made a parcel with these bytes, or a
          * lost job may have kept them. */
         if (overlapping(job, written, at, at + n) ||
-            limefs_job_is_dreaded(job, written->view->id, at, at + n))
+            limefs_job_is_dreaded(job, written->snap->id, at, at + n))
             continue;
         if (!parcel)
             return false;
@@ -446,7 +446,7 @@ static bool ask_to_sync(struct limefs_job *job, struct limefs_job_file *file,
     if (!is_still_open(job, connection))
         return false;
     struct limefs_job_sync sync = {.next = job->syncs,
-                                   .view = file->view,
+                                   .snap_id = file->snap_id,
                                    .tag = ++job->sync_tag,
                                    .since = limefs_seconds()};
     /* cppcheck-suppress autoVariables ; it is taken out below */
@@ -494,14 +494,14 @@ int limefs_store_sync(struct limefs *fs, struct limefs_job_view *written)
         return err;
     limefs_lock(&job->lock);
     struct limefs_job_file *file = is_still_open(job, job->connections)
-                                       ? limefs_job_file_written(job, written->view)
+                                       ? limefs_job_file_written(job, written->snap)
                                        : NULL;
     bool elsewhere = false;
     int met = 0;
     if (file && (file->unsynced || file->syncs))
         met = sync_ranks(job, file, &elsewhere);
     /* Consume the noted loss in any case, so that it is reported once. */
-    elsewhere = limefs_view_take_loss(fs, written->view) || elsewhere;
+    elsewhere = limefs_view_take_loss(fs, written->snap) || elsewhere;
     if (elsewhere)
         met = -EIO;
     limefs_unlock(&job->lock);

@@ -103,14 +103,14 @@ static bool is_held(const struct wanted *wanted)
     return held;
 }
 
-bool limefs_record_is_held(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+bool limefs_record_is_held(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal)
 {
     struct stat st;
     struct limefile_record record;
-    struct limefile_index *index = limefs_view_index(fs, view);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     bool held = false;
     if (limefile_index_get(index, ordinal, &record) == 0) {
-        st = limefs_view_stat(fs, view);
+        st = limefs_view_stat(fs, snap);
         limefs_own_begin(); /* it may be open in another user's process */
         ino_t inode = limefs_shown_record(fs, &st, ordinal);
         held = is_held(&(struct wanted){fs->mountpoint, index, ordinal, inode});

@@ -56,13 +56,13 @@ static int show_without_last(struct limefs_writer *writer, const struct limefile
     int err = take_away(writer, dropped->ordinal, &gone);
     if (!gone)
         return err;
-    old = limefs_view_index(writer->fs, writer->view);
+    old = limefs_view_index(writer->fs, writer->snap);
     int shown = limefile_index_without_last(old, &index);
     limefile_index_free(old);
     if (!shown)
-        shown = limefs_view_renew(writer->fs, writer->view, dropped->ordinal);
+        shown = limefs_view_renew(writer->fs, writer->snap, dropped->ordinal);
     if (!shown)
-        limefs_view_show(writer->fs, writer->view, index);
+        limefs_view_show(writer->fs, writer->snap, index);
     return err ? err : shown;
 }
 
@@ -73,9 +73,9 @@ static int drop_last(struct limefs_writer *writer)
     int err = limefile_editor_last(writer->editor, &last);
     if (err)
         return err;
-    limefs_job_change(writer->fs, writer->view, &change, last.header_offset, UINT64_MAX, true);
+    limefs_job_change(writer->fs, writer->snap, &change, last.header_offset, UINT64_MAX, true);
     err = show_without_last(writer, &last);
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return err;
 }
 
@@ -98,12 +98,12 @@ int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefi
         limefs_log(LOG_WARNING, "%s: record %llu (%s) keeps its old length of %llu bytes",
                    label, (unsigned long long)last->ordinal, last->type,
                    (unsigned long long)last->bytes);
-        limefs_job_change(writer->fs, writer->view, &change, last->data_offset, UINT64_MAX,
+        limefs_job_change(writer->fs, writer->snap, &change, last->data_offset, UINT64_MAX,
                           true);
         err = limefile_commit(writer->editor, last->bytes);
         writer->length = last->bytes;
-        limefs_job_changed(writer->fs, writer->view, &change);
-        limefs_view_renew(writer->fs, writer->view, last->ordinal);
+        limefs_job_changed(writer->fs, writer->snap, &change);
+        limefs_view_renew(writer->fs, writer->snap, last->ordinal);
     } else if (grows)
         err = limefs_writer_commit(writer);
     if (!err)
@@ -130,7 +130,7 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
         writer->targets = target;
     }
     writer->users++; /* not the first: the caller is a user */
-    limefs_view_hold(writer->fs, writer->view);
+    limefs_view_hold(writer->fs, writer->snap);
     *out = target;
     return 0;
 }
@@ -220,7 +220,7 @@ static int type_of_name(struct limefs_writer *writer, const char *name, char *ty
     const char *label = limefs_writer_label(writer, path, sizeof path), *plain = name;
     struct limefile_record first;
     uint64_t count = 0;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     uint64_t next = limefile_index_count(index) + 1;
     int err = 0;
     if (name[0] >= '0' && name[0] <= '9') {
@@ -279,9 +279,9 @@ static int append_record(struct limefs_writer *writer, const char *name)
         return err;
     if (limefile_editor_last(writer->editor, &last) == 0)
         end = last.data_offset + last.bytes;
-    limefs_job_change(writer->fs, writer->view, &change, end, UINT64_MAX, true);
+    limefs_job_change(writer->fs, writer->snap, &change, end, UINT64_MAX, true);
     err = limefile_append_begin(writer->editor, type, type_len);
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     if (err)
         return err == LIMEFILE_E_TYPE ? -EINVAL : err;
     writer->length = 0;
@@ -296,12 +296,12 @@ static int append_record(struct limefs_writer *writer, const char *name)
     return err;
 }
 
-int limefs_record_append(struct limefs *fs, struct limefs_view *view, const char *name,
+int limefs_record_append(struct limefs *fs, struct limefs_view *snap, const char *name,
                          struct limefs_target **target)
 {
     struct limefs_writer *writer;
     struct limefile_last last = {0};
-    int err = limefs_writer_enter(fs, view, &writer);
+    int err = limefs_writer_enter(fs, snap, &writer);
     if (err)
         return err;
     err = append_record(writer, name);
@@ -316,9 +316,9 @@ int limefs_record_append(struct limefs *fs, struct limefs_view *view, const char
     return err;
 }
 
-bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
+bool limefs_record_is_new(struct limefs_view *snap, uint64_t ordinal)
 {
-    struct limefs_writer *writer = view->writer;
+    struct limefs_writer *writer = snap->writer;
     struct limefile_last last;
     if (!writer)
         return false;
@@ -336,13 +336,13 @@ bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
 static int remove_last(struct limefs_writer *writer, const struct limefile_last *last)
 {
     struct limefs *fs = writer->fs;
-    struct limefs_view *view = writer->view;
+    struct limefs_view *snap = writer->snap;
     char path[PATH_MAX];
     struct limefile_last now;
-    uint64_t ordinal = last->ordinal, generation = limefs_view_generation(fs, view, ordinal);
+    uint64_t ordinal = last->ordinal, generation = limefs_view_generation(fs, snap, ordinal);
     bool closed = wait_until(writer, ordinal, is_closed);
     if (!limefs_writer_is_last(writer, ordinal, &now) ||
-        limefs_view_generation(fs, view, ordinal) != generation)
+        limefs_view_generation(fs, snap, ordinal) != generation)
         return -ENOENT;
     if (closed)
         return drop_last(writer);
@@ -356,7 +356,7 @@ static int remove_named(struct limefs_writer *writer, const char *name)
     char path[PATH_MAX];
     struct limefile_record record;
     struct limefile_last last;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     int err = limefile_name_find(index, name, &record);
     limefile_index_free(index);
     if (err)
@@ -369,10 +369,10 @@ static int remove_named(struct limefs_writer *writer, const char *name)
     return -EPERM;
 }
 
-int limefs_record_remove(struct limefs *fs, struct limefs_view *view, const char *name)
+int limefs_record_remove(struct limefs *fs, struct limefs_view *snap, const char *name)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_enter(fs, view, &writer);
+    int err = limefs_writer_enter(fs, snap, &writer);
     if (err)
         return err;
     err = remove_named(writer, name);
@@ -409,7 +409,7 @@ static int set_beginning(struct limefs_writer *writer, uint64_t ordinal, bool be
 {
     struct limefile_last last;
     struct limefile_record before, record;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     int err = 0;
     if (limefile_index_get(index, ordinal - 1, &before) != 0 ||
         limefile_index_get(index, ordinal, &record) != 0)
@@ -444,11 +444,11 @@ static int set_header(struct limefs_writer *writer, uint64_t ordinal, const char
     return err ? err : show_all(writer);
 }
 
-int limefs_record_set(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_record_set(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                       const char *key, const char *value, size_t len)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_enter(fs, view, &writer);
+    int err = limefs_writer_enter(fs, snap, &writer);
     if (err)
         return err;
     err = set_header(writer, ordinal, key, value, len);
@@ -516,12 +516,12 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
         close(fd);
         return err;
     }
-    limefs_job_change(writer->fs, writer->view, &change, 0, 0, true);
+    limefs_job_change(writer->fs, writer->snap, &change, 0, 0, true);
     target->fd = fd;
     target->bytes = bytes;
     limefs_collected_begins(&target->collected, bytes, emptied);
     forget_times(target);
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return 0;
 }
 
@@ -541,7 +541,7 @@ static int move_to(struct limefs_writer *writer, int fd)
 {
     int err = dup3(fd, writer->shared.fd, O_CLOEXEC) < 0 ? -errno : 0;
     if (!err)
-        err = limefs_view_move(writer->fs, writer->view, fd);
+        err = limefs_view_move(writer->fs, writer->snap, fd);
     close(fd);
     if (err)
         return err;
@@ -567,9 +567,9 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
     limefs_own_end();
     if (folder < 0)
         return folder;
-    limefs_job_change(writer->fs, writer->view, &change, 0, UINT64_MAX, true);
-    limefs_view_set_moving(writer->fs, writer->view, true);
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    limefs_job_change(writer->fs, writer->snap, &change, 0, UINT64_MAX, true);
+    limefs_view_set_moving(writer->fs, writer->snap, true);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     limefs_own_begin();
     const struct limefile_rewrite to = {
         .folder = folder,
@@ -586,9 +586,9 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
     close(folder);
     int moved = fd < 0 ? err : move_to(writer, fd);
     if (fd >= 0)
-        limefs_store_moved(writer->fs, writer->view);
-    limefs_view_set_moving(writer->fs, writer->view, false);
-    limefs_job_changed(writer->fs, writer->view, &change);
+        limefs_store_moved(writer->fs, writer->snap);
+    limefs_view_set_moving(writer->fs, writer->snap, false);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return moved ? moved : err;
 }
 
@@ -612,7 +612,7 @@ int limefs_aside_finish(struct limefs_target *target)
         return err;
     limefs_collected_puts(&target->collected);
     limefs_own_begin(); /* permission was checked when they were set */
-    limefs_times_set(target->writer->fs, target->writer->view, target->times);
+    limefs_times_set(target->writer->fs, target->writer->snap, target->times);
     limefs_own_end();
     forget_times(target);
     return 0;
@@ -639,12 +639,12 @@ static int resize_last(struct limefs_writer *writer, uint64_t bytes)
     int err = limefile_editor_last(writer->editor, &last);
     if (err)
         return err;
-    limefs_job_change(writer->fs, writer->view, &change, last.data_offset, UINT64_MAX, true);
+    limefs_job_change(writer->fs, writer->snap, &change, last.data_offset, UINT64_MAX, true);
     err = resize_end(writer, bytes);
     uint64_t before = writer->length;
     if (!err)
         writer->length = bytes;
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     if (err) { /* the record may have the new length anyway */
         limefile_editor_last(writer->editor, &last);
         if (last.committed && !limefs_last_is_growing(&writer->last) &&
@@ -696,13 +696,13 @@ int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_
     return err;
 }
 
-int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_record_resize(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                          uint64_t bytes, bool emptied)
 {
     struct limefs_writer *writer;
     if (bytes > LIMEFILE_BYTES_MAX)
         return -EFBIG;
-    int err = limefs_writer_enter(fs, view, &writer);
+    int err = limefs_writer_enter(fs, snap, &writer);
     if (err)
         return err;
     struct limefile_last last;

@@ -218,18 +218,18 @@ int limefs_collected_error(const struct limefs_collected *collected)
 
 /* ---- unsynced data ---- */
 
-void limefs_sync_due(struct limefs_job_view *view)
+void limefs_sync_due(struct limefs_job_view *snap)
 {
-    view->unsynced = true;
+    snap->unsynced = true;
 }
 
-bool limefs_sync_begins(struct limefs_job_view *view)
+bool limefs_sync_begins(struct limefs_job_view *snap)
 {
-    bool others = view->syncing++ > 0; /* one of them may have cleared the mark */
-    return atomic_exchange(&view->unsynced, false) || others;
+    bool others = snap->syncing++ > 0; /* one of them may have cleared the mark */
+    return atomic_exchange(&snap->unsynced, false) || others;
 }
 
-void limefs_sync_ends(struct limefs_job_view *view)
+void limefs_sync_ends(struct limefs_job_view *snap)
 {
-    view->syncing--;
+    snap->syncing--;
 }

@@ -30,22 +30,22 @@ static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limef
     int err = limefs_writer_record(writer, ordinal, &record, &index);
     if (err)
         return err;
-    *place = (struct limefs_place){writer->view->fd, record.data_offset, record.bytes, shape};
+    *place = (struct limefs_place){writer->snap->fd, record.data_offset, record.bytes, shape};
     if (writer->editor && limefs_writer_is_last(writer, ordinal, &last))
         place->bytes = writer->length;
     limefile_index_free(index);
     return 0;
 }
 
-void limefs_place_gather(struct limefs *fs, struct limefs_view *view, uint64_t at, size_t n)
+void limefs_place_gather(struct limefs *fs, struct limefs_view *snap, uint64_t at, size_t n)
 {
-    limefs_writer_tell(view->writer, limefs_store_flush(fs, &view->writer->shared, at, at + n));
+    limefs_writer_tell(snap->writer, limefs_store_flush(fs, &snap->writer->shared, at, at + n));
 }
 
-int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_place_enter(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                        struct limefs_place *place)
 {
-    struct limefs_writer *writer = view->writer;
+    struct limefs_writer *writer = snap->writer;
     (void)fs;
     limefs_share(&writer->lock);
     if (limefs_container_is_behind(&writer->state))
@@ -62,19 +62,19 @@ int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ord
     return err;
 }
 
-void limefs_place_leave(struct limefs_view *view)
+void limefs_place_leave(struct limefs_view *snap)
 {
-    limefs_leave(&view->writer->lock);
+    limefs_leave(&snap->writer->lock);
 }
 
-uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,
+uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *snap,
                              const struct limefile_record *record)
 {
     struct limefs_place place;
     uint64_t bytes = record->bytes;
-    if (view->writer && limefs_place_enter(fs, view, record->ordinal, &place) == 0) {
+    if (snap->writer && limefs_place_enter(fs, snap, record->ordinal, &place) == 0) {
         bytes = place.bytes;
-        limefs_place_leave(view);
+        limefs_place_leave(snap);
     }
     return bytes;
 }
@@ -124,17 +124,17 @@ static void keep_for_the_end(struct limefs_target *target, const struct timespec
         limefs_target_note_mtime(target, mtime);
 }
 
-int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_record_set_times(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                             const struct timespec times[2])
 {
-    struct limefs_writer *writer = view->writer;
+    struct limefs_writer *writer = snap->writer;
     if (!writer)
-        return limefs_times_set(fs, view, times);
+        return limefs_times_set(fs, snap, times);
     limefs_take(&writer->lock);
     if (times[1].tv_nsec != UTIME_OMIT)
         forget_noted(writer);
     struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    int err = keep_times(target, times) ? 0 : limefs_times_set(fs, view, times);
+    int err = keep_times(target, times) ? 0 : limefs_times_set(fs, snap, times);
     if (!err && target)
         keep_for_the_end(target, &times[1]);
     limefs_leave(&writer->lock);
@@ -149,7 +149,7 @@ static void set_noted_mtime(struct limefs_target *target)
     if (ns == LIMEFS_NO_MTIME)
         return;
     limefs_own_begin(); /* a process that may write need not own it */
-    limefs_times_set(writer->fs, writer->view, times);
+    limefs_times_set(writer->fs, writer->snap, times);
     limefs_own_end();
 }
 
@@ -170,11 +170,11 @@ static int may_append(const struct limefs_writer *writer, uint64_t ordinal)
     return -EPERM;
 }
 
-int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_target_open(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                        bool appends, struct limefs_target **out)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_use(fs, view, &writer);
+    int err = limefs_writer_use(fs, snap, &writer);
     if (err)
         return err;
     limefs_take(&writer->lock);
@@ -223,7 +223,7 @@ static void end_aside(struct limefs_target *target, int err, bool forced)
                limefs_writer_label(writer, path, sizeof path),
                (unsigned long long)target->ordinal,
                err ? limefile_strerror(err) : "the new ones were not finished");
-    limefs_view_renew(writer->fs, writer->view, target->ordinal);
+    limefs_view_renew(writer->fs, writer->snap, target->ordinal);
 }
 
 void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool forced)
@@ -244,7 +244,7 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
         if (!err)
             set_noted_mtime(target);
         forget_target(writer, target);
-        limefs_job_touched(fs, writer->view);
+        limefs_job_touched(fs, writer->snap);
     }
     limefs_leave(&writer->lock);
     limefs_lock(&writer->parting);
@@ -299,7 +299,7 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     /* Another user has another open file, whose descriptor /proc might show instead. */
     bool held = closing && !err && target->users == 1 && is_bare(target);
     limefs_leave(&writer->lock);
-    held = held && limefs_record_is_held(fs, writer->view, target->ordinal);
+    held = held && limefs_record_is_held(fs, writer->snap, target->ordinal);
     limefs_take(&writer->lock);
     int met = atomic_exchange(&target->error, 0);
     if (!err)
@@ -308,7 +308,7 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
         err = finish_target(target, held);
     if (!err)
         set_noted_mtime(target);
-    limefs_job_touched(writer->fs, writer->view);
+    limefs_job_touched(writer->fs, writer->snap);
     limefs_leave(&writer->lock);
     return err;
 }
@@ -346,9 +346,9 @@ static int write_in_place(struct limefs_target *target, const char *buf, size_t 
 {
     struct limefs_writer *writer = target->writer;
     struct limefs_change change;
-    limefs_job_change(writer->fs, writer->view, &change, at, at + n, false);
+    limefs_job_change(writer->fs, writer->snap, &change, at, at + n, false);
     int err = write_bytes(target, buf, n, at);
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return err;
 }
 
@@ -408,7 +408,7 @@ static int grow_inner(struct limefs_target *target, uint64_t end)
                    limefs_writer_label(writer, path, sizeof path),
                    (unsigned long long)target->ordinal, limefile_strerror(err));
         /* The kernel may show a longer record. */
-        limefs_view_renew(writer->fs, writer->view, target->ordinal);
+        limefs_view_renew(writer->fs, writer->snap, target->ordinal);
     }
     return err;
 }
@@ -530,13 +530,13 @@ static int allocate_at(struct limefs_writer *writer, int fd, int mode, uint64_t 
     struct limefs_change change;
     int err = 0;
     limefs_sync_due(&writer->shared);
-    limefs_job_change(writer->fs, writer->view, &change, at, at + room, true);
+    limefs_job_change(writer->fs, writer->snap, &change, at, at + room, true);
     if (room > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
                                    (off_t)(room - offset)) != 0) {
         err = -errno;
         give_back(fd);
     }
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return err;
 }
 

@@ -23,13 +23,13 @@ enum {
 
 const char *limefs_writer_label(const struct limefs_writer *writer, char *buf, size_t cap)
 {
-    return limefs_tree_label(writer->fs, writer->view->node, buf, cap);
+    return limefs_tree_label(writer->fs, writer->snap->node, buf, cap);
 }
 
 int limefs_writer_folder(const struct limefs_writer *writer, const char **name)
 {
     struct limefs *fs = writer->fs;
-    const struct limefs_node *node = writer->view->node;
+    const struct limefs_node *node = writer->snap->node;
     *name = fs->container ? fs->container : node->name;
     int folder = limefs_tree_parent(fs, node);
     if (folder < 0)
@@ -94,7 +94,7 @@ bool limefs_writer_is_last(const struct limefs_writer *writer, uint64_t ordinal,
 int limefs_writer_record(struct limefs_writer *writer, uint64_t ordinal,
                          struct limefile_record *record, struct limefile_index **index)
 {
-    *index = limefs_view_index(writer->fs, writer->view);
+    *index = limefs_view_index(writer->fs, writer->snap);
     int err = limefile_index_get(*index, ordinal, record);
     if (err)
         limefile_index_free(*index);
@@ -112,7 +112,7 @@ int limefs_writer_show_last(struct limefs_writer *writer)
 {
     struct limefile_last last;
     struct limefile_record before, record;
-    struct limefile_index *old = limefs_view_index(writer->fs, writer->view), *index;
+    struct limefile_index *old = limefs_view_index(writer->fs, writer->snap), *index;
     int err = limefile_editor_last(writer->editor, &last);
     if (!err) {
         bool first = limefile_index_get(old, last.ordinal - 1, &before) != 0;
@@ -132,16 +132,16 @@ int limefs_writer_show_last(struct limefs_writer *writer)
         err = limefile_index_with(old, &record, &index);
     }
     if (!err)
-        limefs_view_show(writer->fs, writer->view, index);
+        limefs_view_show(writer->fs, writer->snap, index);
     limefile_index_free(old);
     return err;
 }
 
-int limefs_times_set(struct limefs *fs, struct limefs_view *view,
+int limefs_times_set(struct limefs *fs, struct limefs_view *snap,
                      const struct timespec times[2])
 {
-    int err = futimens(view->fd, times) == 0 ? 0 : -errno;
-    limefs_view_touched(fs, view);
+    int err = futimens(snap->fd, times) == 0 ? 0 : -errno;
+    limefs_view_touched(fs, snap);
     return err;
 }
 
@@ -155,7 +155,7 @@ int limefs_writer_reindex(struct limefs_writer *writer)
         return err;
     err = limefs_index_unread(index);
     if (!err)
-        limefs_view_show(writer->fs, writer->view, index);
+        limefs_view_show(writer->fs, writer->snap, index);
     else
         limefile_index_free(index);
     return err;
@@ -164,7 +164,7 @@ int limefs_writer_reindex(struct limefs_writer *writer)
 static int reopen_editor(struct limefs_writer *writer)
 {
     struct limefile_editor *editor;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     int err = limefile_editor_new(&writer->file.source, index, &editor);
     limefile_index_free(index);
     if (err)
@@ -365,28 +365,28 @@ static void init_source(struct limefs_writer *writer)
 /* Checks that the container did not change before it was locked, and still has its name. */
 static int check_unchanged(const struct limefs_writer *writer)
 {
-    struct stat now, named, then = limefs_view_stat(writer->fs, writer->view);
+    struct stat now, named, then = limefs_view_stat(writer->fs, writer->snap);
     if (fstat(writer->shared.fd, &now) != 0)
         return -errno;
-    int err = limefs_tree_stat(writer->fs, writer->view->node, &named);
+    int err = limefs_tree_stat(writer->fs, writer->snap->node, &named);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
     struct limefile_identity is = limefile_identity_of(&now), was = limefile_identity_of(&then),
                              by_name = limefile_identity_of(&named);
     bool same = limefile_identity_same_data(&is, &was) &&
                 limefile_identity_same_file(&is, &by_name) &&
-                limefs_view_settle(writer->fs, writer->view);
+                limefs_view_settle(writer->fs, writer->snap);
     return same ? 0 : -ESTALE;
 }
 
 static int open_container(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
-    struct limefs_view *view = writer->view;
+    struct limefs_view *snap = writer->snap;
     if (limefs_container_is_left(&writer->state))
         return -ESTALE;
     limefs_own_begin(); /* for all users; the caller's permission was checked before */
-    writer->shared.fd = limefile_reopen(view->fd, O_RDWR | O_NONBLOCK); /* a lease: -EAGAIN */
+    writer->shared.fd = limefile_reopen(snap->fd, O_RDWR | O_NONBLOCK); /* a lease: -EAGAIN */
     limefs_own_end();
     if (writer->shared.fd < 0)
         return writer->shared.fd;
@@ -396,8 +396,8 @@ static int open_container(struct limefs_writer *writer)
         err = check_unchanged(writer);
     if (err)
         return err;
-    limefs_view_set_written(fs, view, true);
-    struct limefile_index *index = limefs_view_index(fs, view);
+    limefs_view_set_written(fs, snap, true);
+    struct limefile_index *index = limefs_view_index(fs, snap);
     bool good = !limefile_index_fault(index) && !limefile_index_deviations(index);
     limefile_index_free(index);
     if (!good) {
@@ -418,28 +418,28 @@ static void close_container(struct limefs_writer *writer)
         return;
     limefile_editor_free(writer->editor);
     writer->editor = NULL;
-    limefs_view_set_written(writer->fs, writer->view, false);
+    limefs_view_set_written(writer->fs, writer->snap, false);
     limefs_container_closed(&writer->state);
     if (limefs_container_is_left(&writer->state))
-        limefs_view_distrust(writer->fs, writer->view);
+        limefs_view_distrust(writer->fs, writer->snap);
     close(writer->shared.fd);
     writer->shared.fd = -1;
 }
 
-static struct limefs_writer *writer_of(struct limefs *fs, struct limefs_view *view)
+static struct limefs_writer *writer_of(struct limefs *fs, struct limefs_view *snap)
 {
     limefs_lock(&fs->lock);
-    struct limefs_writer *writer = view->writer;
+    struct limefs_writer *writer = snap->writer;
     if (!writer && (writer = calloc(1, sizeof *writer))) {
         writer->fs = fs;
-        writer->view = writer->shared.view = view;
+        writer->snap = writer->shared.snap = snap;
         writer->shared.fd = -1;
         limefs_lock_init(&writer->life, LIMEFS_LOCK_LIFE);
         limefs_lock_init(&writer->parting, LIMEFS_LOCK_PARTING);
         limefs_condition_init(&writer->parted);
         limefs_rwlock_init(&writer->lock, LIMEFS_LOCK_WRITER);
-        view->job = &writer->shared;
-        view->writer = writer;
+        snap->job = &writer->shared;
+        snap->writer = writer;
     }
     limefs_unlock(&fs->lock);
     return writer;
@@ -459,9 +459,9 @@ static void free_writer(struct limefs_writer *writer)
     free(writer);
 }
 
-static void on_freed(struct limefs_view *view)
+static void on_freed(struct limefs_view *snap)
 {
-    free_writer(view->writer);
+    free_writer(snap->writer);
 }
 
 void limefs_writers_begin(struct limefs *fs)
@@ -473,7 +473,7 @@ void limefs_writers_begin(struct limefs *fs)
 void limefs_writer_give_up(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
-    struct limefs_view *view = writer->view;
+    struct limefs_view *snap = writer->snap;
     limefs_lock(&writer->life);
     if (--writer->users == 0) {
         limefs_take(&writer->lock);
@@ -481,17 +481,17 @@ void limefs_writer_give_up(struct limefs_writer *writer)
         limefs_leave(&writer->lock);
     }
     limefs_unlock(&writer->life);
-    limefs_view_unpin(fs, view); /* may free the snapshot and its writer */
+    limefs_view_unpin(fs, snap); /* may free the snapshot and its writer */
 }
 
 /* ---- hold the container while it is mounted ---- */
 
-/* Releases a container that was replaced or absent for a while, if `view` is current. */
-static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
+/* Releases a container that was replaced or absent for a while, if `snap` is current. */
+static void let_go_of_others(struct limefs *fs, struct limefs_view *snap)
 {
     struct limefs_view *held = NULL;
     limefs_lock(&fs->lock);
-    if (fs->snapshots.held != view && view->node->container.view == view) {
+    if (fs->snapshots.held != snap && snap->node->container.view == snap) {
         held = fs->snapshots.held;
         fs->snapshots.held = NULL;
     }
@@ -506,14 +506,14 @@ static void hold_on(struct limefs_writer *writer)
     struct limefs *fs = writer->fs;
     limefs_lock(&fs->lock);
     bool first = fs->container && !fs->snapshots.held &&
-                 writer->view->node->container.view == writer->view;
+                 writer->snap->node->container.view == writer->snap;
     if (first)
-        fs->snapshots.held = writer->view;
+        fs->snapshots.held = writer->snap;
     limefs_unlock(&fs->lock);
     if (!first)
         return;
     writer->users++;
-    limefs_view_hold(fs, writer->view);
+    limefs_view_hold(fs, writer->snap);
 }
 
 void limefs_writer_let_go(struct limefs *fs)
@@ -523,29 +523,29 @@ void limefs_writer_let_go(struct limefs *fs)
     fs->snapshots.held = NULL;
 }
 
-int limefs_writer_use(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
+int limefs_writer_use(struct limefs *fs, struct limefs_view *snap, struct limefs_writer **out)
 {
     struct limefs_change change;
-    int err = view->guise ? -EROFS : limefs_caller_may(view->fd, W_OK);
+    int err = snap->guise ? -EROFS : limefs_caller_may(snap->fd, W_OK);
     if (err)
         return err;
-    struct limefs_writer *writer = writer_of(fs, view);
+    struct limefs_writer *writer = writer_of(fs, snap);
     if (!writer)
         return -ENOMEM;
-    let_go_of_others(fs, view);
+    let_go_of_others(fs, snap);
     limefs_lock(&writer->life);
     if (writer->users == 0) {
         limefs_take(&writer->lock);
-        limefs_job_change(fs, view, &change, 0, UINT64_MAX, true);
+        limefs_job_change(fs, snap, &change, 0, UINT64_MAX, true);
         err = open_container(writer);
         if (err)
             close_container(writer);
-        limefs_job_changed(fs, view, &change);
+        limefs_job_changed(fs, snap, &change);
         limefs_leave(&writer->lock);
     }
     if (!err) {
         writer->users++;
-        limefs_view_hold(fs, view);
+        limefs_view_hold(fs, snap);
         hold_on(writer);
     }
     limefs_unlock(&writer->life);
@@ -553,9 +553,9 @@ int limefs_writer_use(struct limefs *fs, struct limefs_view *view, struct limefs
     return err;
 }
 
-int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
+int limefs_writer_enter(struct limefs *fs, struct limefs_view *snap, struct limefs_writer **out)
 {
-    int err = limefs_writer_use(fs, view, out);
+    int err = limefs_writer_use(fs, snap, out);
     if (err)
         return err;
     limefs_take(&(*out)->lock);
@@ -572,15 +572,15 @@ int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct lime
 
 void limefs_writer_leave(struct limefs_writer *writer)
 {
-    limefs_job_touched(writer->fs, writer->view);
+    limefs_job_touched(writer->fs, writer->snap);
     limefs_leave(&writer->lock);
     limefs_writer_give_up(writer);
 }
 
-int limefs_writer_hold(struct limefs *fs, struct limefs_view *view)
+int limefs_writer_hold(struct limefs *fs, struct limefs_view *snap)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_use(fs, view, &writer);
+    int err = limefs_writer_use(fs, snap, &writer);
     if (!err)
         limefs_writer_give_up(writer);
     return err;

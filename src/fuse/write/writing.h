@@ -32,7 +32,7 @@ struct limefs_target {
 
 struct limefs_writer {
     struct limefs *fs;
-    struct limefs_view *view;
+    struct limefs_view *snap;
     struct limefs_lock life; /* guards the first and last use; taken before lock */
     atomic_uint users;       /* targets, operations, the mount */
     struct limefs_rwlock lock;

@@ -36,7 +36,7 @@ enum limefs_extent_state {
 struct limefs_extent {
     enum limefs_extent_state state;
     bool dropped; /* its bytes are out of date; no request finds it */
-    uint64_t view;
+    uint64_t snap_id;
     uint64_t from, to;
     uint64_t used;  /* bytes of it that readers requested */
     unsigned holds; /* replies that use its memory */
@@ -45,7 +45,7 @@ struct limefs_extent {
 
 /* A stream of requests. */
 struct limefs_flow {
-    uint64_t view;  /* id of the snapshot; 0: unused */
+    uint64_t snap_id;  /* id of the snapshot; 0: unused */
     uint64_t next;  /* end of the furthest request */
     uint64_t run;   /* bytes that the stream has read */
     uint64_t ahead; /* end of the last planned load */
@@ -59,7 +59,7 @@ struct limefs_flow {
  * no request finds bytes older than a finished change, or from the middle of one. */
 struct limefs_change {
     struct limefs_change *next;
-    uint64_t view;
+    uint64_t snap_id;
     uint64_t from, to;
 };
 
@@ -79,7 +79,7 @@ struct limefs_forward {
 
 /* A request of n bytes at `at`, in a record with data [begin, end). */
 struct limefs_want {
-    uint64_t view; /* id of the snapshot */
+    uint64_t snap_id; /* id of the snapshot */
     uint64_t begin, end;
     uint64_t at;
     size_t n;
@@ -129,13 +129,13 @@ bool limefs_forward_is_stale(const struct limefs_forward *, const struct limefs_
 void limefs_forward_loaded(struct limefs_forward *, int slot, bool good, double now);
 
 /* Drops all loaded bytes of a snapshot, which are out of date. */
-void limefs_forward_drop(struct limefs_forward *, uint64_t view);
+void limefs_forward_drop(struct limefs_forward *, uint64_t snap_id);
 
 /* Begins a change, which the caller owns and must not move. True: loaded bytes were dropped. */
 bool limefs_forward_change_begin(struct limefs_forward *, struct limefs_change *);
 void limefs_forward_change_end(struct limefs_forward *, struct limefs_change *);
 
 /* Returns true if any range of the snapshot is being changed. */
-bool limefs_forward_is_changing(const struct limefs_forward *, uint64_t view);
+bool limefs_forward_is_changing(const struct limefs_forward *, uint64_t snap_id);
 
 #endif

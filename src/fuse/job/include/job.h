@@ -27,7 +27,7 @@ void limefs_job_watch_start(struct limefs *);
 
 /* Bytes [at, at + n) of a container, in a record with data [begin, end). */
 struct limefs_range {
-    struct limefs_view *view;
+    struct limefs_view *snap;
     uint64_t begin, end, at;
     size_t n;
     uint64_t shape; /* the writer's, if there is one, when the record was located */

@@ -17,7 +17,7 @@
 
 /* The part of a writer that the job's code uses. */
 struct limefs_job_view {
-    struct limefs_view *view;
+    struct limefs_view *snap;
     int fd;               /* the container, for local writes; guarded by the writer's lock */
     atomic_bool unsynced; /* data was written, locally or by ranks, and not synced */
     atomic_int syncing;   /* syncs under way, which may have cleared `unsynced` */
