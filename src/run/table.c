@@ -399,8 +399,8 @@ __attribute__((destructor)) static void print(void)
     snprintf(name, sizeof name, "%s", program_invocation_short_name);
     limefile_text_defuse(name, "");
     int n = snprintf(line, sizeof line,
-                     "limefs-run: %s: %" PRIu64 " bytes round the mount, %" PRIu64
-                     " bytes through it\n",
+                     "limefs-run: %s: %" PRIu64 " bytes read directly, %" PRIu64
+                     " bytes through the mount\n",
                      name, round, through);
     if (n > 0 && write(report, line, (size_t)n) < 0)
         return; /* the report has no other output */

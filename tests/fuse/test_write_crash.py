@@ -435,7 +435,7 @@ class AfterCrash(writelib.TestCase):
         daemon.end()
         writer.end()
         self.assertIn("record 2 keeps its old data: ", daemon.words())
-        self.assertIn("record 4 (new) was not finished: it is taken away", daemon.words())
+        self.assertIn("record 4 (new) was not finished: removing it", daemon.words())
         self.assertHolds(path, ITEMS)
 
     def test_a_file_left_beside_goes(self):

@@ -142,7 +142,7 @@ static ssize_t read_record(struct limefs *fs, struct limefs_file *file, char *bu
 }
 
 /* Reads from the job's window. The bytes are never older than a write that ended before this
- * request (forward.h), and the record was at this place (shape). Returns 0 without them. */
+ * request (forward.h), and the record was at this place (layout). Returns 0 without them. */
 static ssize_t read_written_by_job(struct limefs *fs, struct limefs_file *file, size_t n,
                                    uint64_t offset, struct limefs_answer *answer)
 {
@@ -160,7 +160,7 @@ static ssize_t read_written_by_job(struct limefs *fs, struct limefs_file *file, 
         .end = place.at + place.bytes,
         .at = place.at + offset,
         .n = n < place.bytes - offset ? n : (size_t)(place.bytes - offset),
-        .shape = place.shape,
+        .layout = place.layout,
     };
     if (!read_fetched(fs, file, &range, answer))
         return 0;

@@ -28,7 +28,8 @@ static double dreaded(struct limefs_job *job, uint64_t snap_id, uint64_t from, u
         if (dread.until <= now)
             continue;
         job->dreads[kept++] = dread;
-        if (dread.snap_id == 0 || (dread.snap_id == snap_id && dread.from < to && from < dread.to))
+        if (dread.snap_id == 0 ||
+            (dread.snap_id == snap_id && dread.from < to && from < dread.to))
             until = until < dread.until ? dread.until : until;
     }
     job->dread_count = kept;
@@ -92,7 +93,7 @@ void limefs_job_change(struct limefs *fs, struct limefs_view *snap,
     limefs_lock(&job->lock);
     limefs_job_outlast(job, snap->id, from, to);
     if (moves)
-        snap->job->shape++;
+        snap->job->layout++;
     limefs_job_change_begin(job, change);
     limefs_unlock(&job->lock);
 }

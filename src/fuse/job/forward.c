@@ -211,8 +211,8 @@ static void skip_what_is_there(const struct limefs_forward *forward, struct lime
     }
 }
 
-static bool is_being_changed(const struct limefs_forward *forward, uint64_t snap_id, uint64_t from,
-                             uint64_t to)
+static bool is_being_changed(const struct limefs_forward *forward, uint64_t snap_id,
+                             uint64_t from, uint64_t to)
 {
     for (const struct limefs_change *i = forward->changes; i; i = i->next)
         if (i->snap_id == snap_id && i->from < to && from < i->to)

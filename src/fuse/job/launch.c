@@ -158,13 +158,11 @@ int limefs_launch_check(const struct limefs_options *options)
         return 0;
     find_program("limefs-io", job, sizeof job);
     if (!is_installed(mpirun, len))
-        limefs_log(
-            LOG_ERR,
-            "%.*s: program not found; ranks= starts a job with it, mpirun= names another", len,
-            mpirun);
+        limefs_log(LOG_ERR,
+                   "%.*s: program not found; ranks= requires it, mpirun= selects another", len,
+                   mpirun);
     else if (!is_installed(job, (int)strlen(job)))
-        limefs_log(LOG_ERR, "%s: program not found; install it where limefs is, or in PATH",
-                   job);
+        limefs_log(LOG_ERR, "%s: program not found; install it next to limefs or in PATH", job);
     else
         return 0;
     return -ENOENT;

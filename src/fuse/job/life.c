@@ -48,7 +48,7 @@ static void trouble(struct limefs_job *job, const char *format, ...)
     va_end(args);
     if (strcmp(text, job->trouble) == 0)
         return;
-    limefs_log(LOG_WARNING, "job: %s; reads go on locally", text);
+    limefs_log(LOG_WARNING, "job: %s; reads continue locally", text);
     limefs_lock(&job->lock);
     strcpy(job->trouble, text);
     pthread_cond_broadcast(&job->changed);
@@ -128,8 +128,8 @@ static int on_reply(struct limefs_job *job, struct limejob_packet *reply)
 /* Handles replies until the job is lost. Returns the reason; NULL: the daemon stops. */
 static const char *serve(struct limefs_job *job)
 {
-    static const char *const stalled = "it does not answer", *const gone = "it has gone",
-                             *const wrong = "it says what makes no sense";
+    static const char *const stalled = "it does not answer", *const gone = "it has ended",
+                             *const wrong = "it sent an invalid reply";
     struct limejob_packet reply;
     for (;;) {
         int got = limejob_receive(&job->channel, &reply, TICK_MS);

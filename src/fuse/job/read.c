@@ -23,7 +23,7 @@ struct limefs_want limefs_want_of(const struct limefs_range *range)
 static bool stands(const struct limefs_range *range)
 {
     const struct limefs_job_view *written = range->snap->job;
-    return !written || written->shape == range->shape;
+    return !written || written->layout == range->layout;
 }
 
 /* Lets readers wait only while some threads remain for other requests. */

@@ -109,7 +109,7 @@ int limefs_job_stored(struct limefs_job *job, unsigned index, struct limejob_pac
     if (!err && limejob_get_u64(reply) != parcel->to - parcel->from)
         return -EPROTO;
     if (err)
-        limefs_log(LOG_WARNING, "job: write: %s; it is written locally",
+        limefs_log(LOG_WARNING, "job: write: %s; the data are written locally",
                    text[0] ? text : strerror(-err));
     struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->snap);
     if (file && file->loads)
@@ -507,10 +507,8 @@ int limefs_store_sync(struct limefs *fs, struct limefs_job_view *written)
     limefs_unlock(&job->lock);
     if (met)
         limefs_log(LOG_ERR, "job: sync: %s",
-                   elsewhere
-                       ? "it has gone before ranks on other hosts had brought to the disk "
-                         "what they had written"
-                       : strerror(-met));
+                   elsewhere ? "it ended before ranks on other hosts had synced their data"
+                             : strerror(-met));
     return err ? err : met;
 }
 

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE_MS = 2000,
-    PAUSE_MS = 20,
+    LOCK_TIMEOUT_MS = 2000,
+    LOCK_RETRY_MS = 20,
 };
 
 const char *limefs_writer_label(const struct limefs_writer *writer, char *buf, size_t cap)
@@ -31,18 +31,18 @@ int limefs_writer_folder(const struct limefs_writer *writer, const char **name)
     struct limefs *fs = writer->fs;
     const struct limefs_node *node = writer->snap->node;
     *name = fs->container ? fs->container : node->name;
-    int folder = limefs_tree_parent(fs, node);
-    if (folder < 0)
-        return folder;
-    int fd = limefile_reopen(folder, O_RDONLY | O_DIRECTORY);
-    close(folder);
+    int dir = limefs_tree_parent(fs, node);
+    if (dir < 0)
+        return dir;
+    int fd = limefile_reopen(dir, O_RDONLY | O_DIRECTORY);
+    close(dir);
     return fd;
 }
 
 /* ---- errors and syncs ---- */
 
 /* A failure concerns everything that was written before, through any target. */
-static void tell_all(struct limefs_writer *writer, int err)
+static void set_target_errors(struct limefs_writer *writer, int err)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)
         target->error = err;
@@ -52,7 +52,7 @@ int limefs_writer_tell(struct limefs_writer *writer, int err)
 {
     if (err) {
         limefs_last_fails(&writer->last, err, false);
-        tell_all(writer, err);
+        set_target_errors(writer, err);
     }
     return err;
 }
@@ -60,18 +60,18 @@ int limefs_writer_tell(struct limefs_writer *writer, int err)
 int limefs_writer_flush_store(struct limefs_writer *writer)
 {
     return limefs_writer_tell(writer,
-                              limefs_store_flush(writer->fs, &writer->shared, 0, UINT64_MAX));
+                              limefs_store_flush(writer->fs, &writer->written, 0, UINT64_MAX));
 }
 
 int limefs_writer_sync_store(struct limefs_writer *writer)
 {
-    return limefs_writer_tell(writer, limefs_store_sync(writer->fs, &writer->shared));
+    return limefs_writer_tell(writer, limefs_store_sync(writer->fs, &writer->written));
 }
 
 int limefs_writer_fsync(struct limefs_writer *writer)
 {
     struct limefile_fd file;
-    limefile_fd_init(&file, writer->shared.fd);
+    limefile_fd_init(&file, writer->written.fd);
     return limefs_writer_tell(writer, file.source.ops->sync(&file.source));
 }
 
@@ -104,7 +104,7 @@ int limefs_writer_record(struct limefs_writer *writer, uint64_t ordinal,
 void limefs_writer_take_last(struct limefs_writer *writer)
 {
     struct limefile_last last;
-    writer->length = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
+    writer->last_bytes = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
     limefs_last_settles(&writer->last);
 }
 
@@ -175,7 +175,7 @@ static int reopen_editor(struct limefs_writer *writer)
     return 0;
 }
 
-static uint64_t bytes_beyond(const struct limefs_writer *writer, uint64_t size)
+static uint64_t count_bytes_behind(const struct limefs_writer *writer, uint64_t size)
 {
     uint64_t end;
     if (!writer->editor || limefs_last_is_growing(&writer->last) ||
@@ -184,32 +184,33 @@ static uint64_t bytes_beyond(const struct limefs_writer *writer, uint64_t size)
     return size > end ? size - end : 0;
 }
 
-static uint64_t bytes_added(const struct limefs_writer *writer)
+static uint64_t count_foreign(const struct limefs_writer *writer)
 {
     struct stat st;
-    return fstat(writer->shared.fd, &st) == 0 ? bytes_beyond(writer, (uint64_t)st.st_size) : 0;
+    return fstat(writer->written.fd, &st) ? 0
+                                          : count_bytes_behind(writer, (uint64_t)st.st_size);
 }
 
 int limefs_writer_catch_up(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
     bool behind = limefs_container_is_behind(&writer->state);
-    uint64_t added = behind ? 0 : bytes_added(writer);
-    if (!behind && !added)
+    uint64_t foreign = behind ? 0 : count_foreign(writer);
+    if (!behind && !foreign)
         return 0;
     int err = limefs_writer_reindex(writer);
     if (!err)
         err = reopen_editor(writer);
     if (!err)
         limefs_container_opened(&writer->state);
-    if (added)
-        limefs_log(
-            err ? LOG_ERR : LOG_WARNING, "%s: write: somebody else has added %llu bytes%s",
-            limefs_writer_label(writer, path, sizeof path), (unsigned long long)added,
-            err ? " that are no record, or none yet; nothing is written before they are, "
-                  "or it is mounted again"
-                : ", which are shown from now on; a mount for writing should be alone");
-    return err && added ? -ESTALE : err;
+    if (foreign)
+        limefs_log(err ? LOG_ERR : LOG_WARNING,
+                   "%s: write: another program has appended %llu bytes%s",
+                   limefs_writer_label(writer, path, sizeof path), (unsigned long long)foreign,
+                   err ? " that are not (yet) complete records; until they are, or until the "
+                         "container is mounted again, all writes fail"
+                       : ", which the mount shows now; only one program should write to it");
+    return err && foreign ? -ESTALE : err;
 }
 
 int limefs_writer_check(struct limefs_writer *writer)
@@ -219,16 +220,16 @@ int limefs_writer_check(struct limefs_writer *writer)
     struct limefile_last last;
     if (limefs_container_is_behind(&writer->state))
         return -EIO;
-    if (fstat(writer->shared.fd, &st) != 0)
+    if (fstat(writer->written.fd, &st) != 0)
         return -errno;
-    bool gone = st.st_nlink == 0;
+    bool removed = st.st_nlink == 0;
     bool cut = limefile_editor_last(writer->editor, &last) == 0 &&
                (uint64_t)st.st_size < last.data_offset + last.bytes;
-    if (!gone && !cut)
-        return bytes_beyond(writer, (uint64_t)st.st_size) ? -ESTALE : 0;
+    if (!removed && !cut)
+        return count_bytes_behind(writer, (uint64_t)st.st_size) ? -ESTALE : 0;
     limefs_log(LOG_ERR, "%s: write: %s", limefs_writer_label(writer, path, sizeof path),
-               gone ? "the container was removed, or replaced by another"
-                    : "somebody else has made the container shorter");
+               removed ? "the container was removed or replaced"
+                       : "another program has truncated the container");
     return -ESTALE;
 }
 
@@ -245,7 +246,7 @@ int limefs_writer_share(struct limefs_writer *writer)
 {
     limefs_share(&writer->lock);
     int err = limefs_writer_check(writer);
-    if (!err || (!limefs_container_is_behind(&writer->state) && !bytes_added(writer)))
+    if (!err || (!limefs_container_is_behind(&writer->state) && !count_foreign(writer)))
         return err;
     limefs_writer_share_anew(writer);
     return limefs_writer_check(writer);
@@ -261,51 +262,52 @@ static void log_recovery(void *context, const char *text)
 }
 
 /* Copies the bytes and syncs the new file and its directory. */
-static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uint64_t from,
+static int copy_tail(const struct limefs_writer *writer, int dir, int fd, uint64_t from,
                      uint64_t size)
 {
     struct limefile_copy copy = {
-        .in = writer->shared.fd, .in_offset = from, .out = fd, .left = size - from};
+        .in = writer->written.fd, .in_offset = from, .out = fd, .left = size - from};
     int err = limefile_copy(&copy);
-    return err ? err : fsync(fd) == 0 && fsync(folder) == 0 ? 0 : -errno;
+    return err ? err : fsync(fd) == 0 && fsync(dir) == 0 ? 0 : -errno;
 }
 
 /* Saves the tail next to the container, as `lime repair` does, even if the caller may not
  * create files there. */
-static int keep_tail(void *context, uint64_t from, uint64_t size)
+static int save_tail(void *context, uint64_t from, uint64_t size)
 {
     struct limefs_writer *writer = context;
-    char *made = NULL, path[PATH_MAX];
+    char *tail_name = NULL, path[PATH_MAX];
     const char *container;
     limefs_own_begin();
-    int folder = limefs_writer_folder(writer, &container);
-    int fd = folder < 0
-                 ? folder
-                 : limefile_create_kept(folder, container, from, writer->shared.fd, &made);
+    int dir = limefs_writer_folder(writer, &container);
+    int fd = dir < 0
+                 ? dir
+                 : limefile_create_kept(dir, container, from, writer->written.fd, &tail_name);
     limefs_own_end();
-    if (folder < 0)
-        return folder;
-    int err = fd < 0 ? fd : fill_kept(writer, folder, fd, from, size);
+    if (dir < 0)
+        return dir;
+    int err = fd < 0 ? fd : copy_tail(writer, dir, fd, from, size);
     if (fd >= 0)
         close(fd);
     if (err && fd >= 0) {
         limefs_own_begin();
-        unlinkat(folder, made, 0);
+        unlinkat(dir, tail_name, 0);
         limefs_own_end();
     }
-    close(folder);
+    close(dir);
     limefs_log(err ? LOG_ERR : LOG_NOTICE, "%s: recover: %s %s%s%s",
                limefs_writer_label(writer, path, sizeof path),
-               err ? "bytes behind the last record cannot be kept in" : "they are kept in",
-               made ? made : container, err ? ": " : "", err ? limefile_strerror(err) : "");
-    free(made);
+               err ? "cannot save the bytes behind the last record in" : "they are saved in",
+               tail_name ? tail_name : container, err ? ": " : "",
+               err ? limefile_strerror(err) : "");
+    free(tail_name);
     return err;
 }
 
 static int recover_container(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
-    int err = limefile_recover(&writer->file.source, log_recovery, keep_tail, writer);
+    int err = limefile_recover(&writer->file.source, log_recovery, save_tail, writer);
     if (!err)
         return 0;
     if (err == LIMEFILE_E_FLAGS || err == LIMEFILE_E_MIXED) {
@@ -313,7 +315,7 @@ static int recover_container(struct limefs_writer *writer)
                    limefs_writer_label(writer, path, sizeof path), limefile_strerror(err));
         return -EROFS;
     }
-    limefs_log(LOG_ERR, "%s: write: %s; look at it with lime check, mend it with lime repair",
+    limefs_log(LOG_ERR, "%s: write: %s; see 'lime check', repair it with 'lime repair'",
                limefs_writer_label(writer, path, sizeof path), limefile_strerror(err));
     return err == -ENOSPC || err == -EDQUOT ? err : -EIO;
 }
@@ -321,11 +323,11 @@ static int recover_container(struct limefs_writer *writer)
 /* ---- open and close ---- */
 
 /* Retries for a short time: a previous mount may be about to end. */
-static int lock_soon(int fd)
+static int lock_with_retries(int fd)
 {
-    const struct timespec pause = {0, PAUSE_MS * 1000000L};
+    const struct timespec pause = {0, LOCK_RETRY_MS * 1000000L};
     int err = limefile_lock(fd);
-    for (int i = 0; err == -EBUSY && i < PATIENCE_MS / PAUSE_MS; i++) {
+    for (int i = 0; err == -EBUSY && i < LOCK_TIMEOUT_MS / LOCK_RETRY_MS; i++) {
         nanosleep(&pause, NULL);
         err = limefile_lock(fd);
     }
@@ -336,15 +338,15 @@ static int lock_container(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
     const char *label = limefs_writer_label(writer, path, sizeof path);
-    int err = lock_soon(writer->shared.fd);
+    int err = lock_with_retries(writer->written.fd);
     if (err == -EBUSY)
         limefs_log(LOG_ERR,
                    "%s: lock: another process has this container open for writing, a "
                    "read-write mount perhaps; unmount it first",
                    label);
     else if (err)
-        limefs_log(LOG_WARNING, "%s: lock: %s; make sure that nobody else writes to it", label,
-                   limefile_strerror(err));
+        limefs_log(LOG_WARNING, "%s: lock: %s; make sure that no other program writes to it",
+                   label, limefile_strerror(err));
     return err == -EBUSY ? err : 0;
 }
 
@@ -356,7 +358,7 @@ static int sync_source(struct limefile_source *source)
 
 static void init_source(struct limefs_writer *writer)
 {
-    limefile_fd_init(&writer->file, writer->shared.fd);
+    limefile_fd_init(&writer->file, writer->written.fd);
     writer->ops = *writer->file.source.ops;
     writer->ops.sync = sync_source;
     writer->file.source.ops = &writer->ops;
@@ -366,7 +368,7 @@ static void init_source(struct limefs_writer *writer)
 static int check_unchanged(const struct limefs_writer *writer)
 {
     struct stat now, named, then = limefs_view_stat(writer->fs, writer->snap);
-    if (fstat(writer->shared.fd, &now) != 0)
+    if (fstat(writer->written.fd, &now) != 0)
         return -errno;
     int err = limefs_tree_stat(writer->fs, writer->snap->node, &named);
     if (err)
@@ -379,17 +381,17 @@ static int check_unchanged(const struct limefs_writer *writer)
     return same ? 0 : -ESTALE;
 }
 
-static int open_container(struct limefs_writer *writer)
+static int open_for_writing(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     struct limefs_view *snap = writer->snap;
     if (limefs_container_is_left(&writer->state))
         return -ESTALE;
     limefs_own_begin(); /* for all users; the caller's permission was checked before */
-    writer->shared.fd = limefile_reopen(snap->fd, O_RDWR | O_NONBLOCK); /* a lease: -EAGAIN */
+    writer->written.fd = limefile_reopen(snap->fd, O_RDWR | O_NONBLOCK); /* a lease: -EAGAIN */
     limefs_own_end();
-    if (writer->shared.fd < 0)
-        return writer->shared.fd;
+    if (writer->written.fd < 0)
+        return writer->written.fd;
     init_source(writer);
     int err = lock_container(writer);
     if (!err)
@@ -412,9 +414,9 @@ static int open_container(struct limefs_writer *writer)
     return err;
 }
 
-static void close_container(struct limefs_writer *writer)
+static void close_for_writing(struct limefs_writer *writer)
 {
-    if (writer->shared.fd < 0)
+    if (writer->written.fd < 0)
         return;
     limefile_editor_free(writer->editor);
     writer->editor = NULL;
@@ -422,23 +424,23 @@ static void close_container(struct limefs_writer *writer)
     limefs_container_closed(&writer->state);
     if (limefs_container_is_left(&writer->state))
         limefs_view_distrust(writer->fs, writer->snap);
-    close(writer->shared.fd);
-    writer->shared.fd = -1;
+    close(writer->written.fd);
+    writer->written.fd = -1;
 }
 
-static struct limefs_writer *writer_of(struct limefs *fs, struct limefs_view *snap)
+static struct limefs_writer *get_writer(struct limefs *fs, struct limefs_view *snap)
 {
     limefs_lock(&fs->lock);
     struct limefs_writer *writer = snap->writer;
     if (!writer && (writer = calloc(1, sizeof *writer))) {
         writer->fs = fs;
-        writer->snap = writer->shared.snap = snap;
-        writer->shared.fd = -1;
-        limefs_lock_init(&writer->life, LIMEFS_LOCK_LIFE);
-        limefs_lock_init(&writer->parting, LIMEFS_LOCK_PARTING);
-        limefs_condition_init(&writer->parted);
+        writer->snap = writer->written.snap = snap;
+        writer->written.fd = -1;
+        limefs_lock_init(&writer->open_lock, LIMEFS_LOCK_LIFE);
+        limefs_lock_init(&writer->close_lock, LIMEFS_LOCK_PARTING);
+        limefs_condition_init(&writer->target_closed);
         limefs_rwlock_init(&writer->lock, LIMEFS_LOCK_WRITER);
-        snap->job = &writer->shared;
+        snap->job = &writer->written;
         snap->writer = writer;
     }
     limefs_unlock(&fs->lock);
@@ -450,23 +452,23 @@ static void free_writer(struct limefs_writer *writer)
     if (!writer)
         return;
     limefile_editor_free(writer->editor);
-    if (writer->shared.fd >= 0)
-        close(writer->shared.fd);
-    pthread_cond_destroy(&writer->parted);
-    limefs_lock_destroy(&writer->parting);
-    limefs_lock_destroy(&writer->life);
+    if (writer->written.fd >= 0)
+        close(writer->written.fd);
+    pthread_cond_destroy(&writer->target_closed);
+    limefs_lock_destroy(&writer->close_lock);
+    limefs_lock_destroy(&writer->open_lock);
     limefs_rwlock_destroy(&writer->lock);
     free(writer);
 }
 
-static void on_freed(struct limefs_view *snap)
+static void free_snapshot_writer(struct limefs_view *snap)
 {
     free_writer(snap->writer);
 }
 
 void limefs_writers_begin(struct limefs *fs)
 {
-    static const struct limefs_view_watch watch = {.freed = on_freed};
+    static const struct limefs_view_watch watch = {.freed = free_snapshot_writer};
     limefs_view_watch(fs, &watch);
 }
 
@@ -474,34 +476,34 @@ void limefs_writer_give_up(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     struct limefs_view *snap = writer->snap;
-    limefs_lock(&writer->life);
+    limefs_lock(&writer->open_lock);
     if (--writer->users == 0) {
         limefs_take(&writer->lock);
-        close_container(writer);
+        close_for_writing(writer);
         limefs_leave(&writer->lock);
     }
-    limefs_unlock(&writer->life);
+    limefs_unlock(&writer->open_lock);
     limefs_view_unpin(fs, snap); /* may free the snapshot and its writer */
 }
 
 /* ---- hold the container while it is mounted ---- */
 
 /* Releases a container that was replaced or absent for a while, if `snap` is current. */
-static void let_go_of_others(struct limefs *fs, struct limefs_view *snap)
+static void release_previous_container(struct limefs *fs, struct limefs_view *snap)
 {
-    struct limefs_view *held = NULL;
+    struct limefs_view *previous = NULL;
     limefs_lock(&fs->lock);
     if (fs->snapshots.held != snap && snap->node->container.view == snap) {
-        held = fs->snapshots.held;
+        previous = fs->snapshots.held;
         fs->snapshots.held = NULL;
     }
     limefs_unlock(&fs->lock);
-    if (held)
-        limefs_writer_give_up(held->writer);
+    if (previous)
+        limefs_writer_give_up(previous->writer);
 }
 
 /* Makes the mount a user, until it ends. */
-static void hold_on(struct limefs_writer *writer)
+static void add_mount_as_user(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     limefs_lock(&fs->lock);
@@ -529,26 +531,26 @@ int limefs_writer_use(struct limefs *fs, struct limefs_view *snap, struct limefs
     int err = snap->guise ? -EROFS : limefs_caller_may(snap->fd, W_OK);
     if (err)
         return err;
-    struct limefs_writer *writer = writer_of(fs, snap);
+    struct limefs_writer *writer = get_writer(fs, snap);
     if (!writer)
         return -ENOMEM;
-    let_go_of_others(fs, snap);
-    limefs_lock(&writer->life);
+    release_previous_container(fs, snap);
+    limefs_lock(&writer->open_lock);
     if (writer->users == 0) {
         limefs_take(&writer->lock);
         limefs_job_change(fs, snap, &change, 0, UINT64_MAX, true);
-        err = open_container(writer);
+        err = open_for_writing(writer);
         if (err)
-            close_container(writer);
+            close_for_writing(writer);
         limefs_job_changed(fs, snap, &change);
         limefs_leave(&writer->lock);
     }
     if (!err) {
         writer->users++;
         limefs_view_hold(fs, snap);
-        hold_on(writer);
+        add_mount_as_user(writer);
     }
-    limefs_unlock(&writer->life);
+    limefs_unlock(&writer->open_lock);
     *out = writer;
     return err;
 }

@@ -21,17 +21,17 @@ enum {
 static const char help[] =
     "usage: limefs-run COMMAND [ARGUMENT...]\n"
     "\n"
-    "Runs COMMAND. What it reads of large records in limefs mounts, it reads from\n"
-    "the container itself, without FUSE, where its user may read that and nobody\n"
-    "writes through the mount. Everything else goes through the mount as ever.\n"
+    "Runs COMMAND, which reads large records in limefs mounts directly from the\n"
+    "container, without FUSE, if its user may read the container and no program\n"
+    "writes to it through the mount. Other requests go through the mount.\n"
     "Programs that are static, or set-user-id or set-group-id, are not affected.\n"
     "\n"
     "  -h, --help     print this\n"
     "  --version      print the version\n"
     "\n"
     "Environment:\n"
-    "  LIMEFS_RUN_REPORT=1    print at exit how many bytes went which way\n"
-    "  LIMEFS_RUN_FROM=BYTES  leave smaller records to the mount (default 65536)\n";
+    "  LIMEFS_RUN_REPORT=1    print at exit how many bytes were read directly\n"
+    "  LIMEFS_RUN_FROM=BYTES  read smaller records through the mount (default 65536)\n";
 
 static int complain(int status, const char *what, const char *action, const char *reason)
 {
@@ -78,7 +78,7 @@ static int preload(const char *library)
     char *all;
     if (strpbrk(library, " :"))
         return complain(FAILED, library, "preload",
-                        "a path with a space or colon cannot be; install or build elsewhere");
+                        "LD_PRELOAD allows no space or colon in a path; install it elsewhere");
     if (asprintf(&all, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
         0)
         return complain(FAILED, library, "preload", "out of memory");
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
     }
     if (!find_library(library))
         return complain(FAILED, library, "find",
-                        "no such file; run `make`, or install it beside limefs-run's folder");
+                        "no such file; run 'make', or reinstall limefs");
     int err = preload(library);
     if (err)
         return err;

@@ -30,7 +30,7 @@ struct limefs_range {
     struct limefs_view *snap;
     uint64_t begin, end, at;
     size_t n;
-    uint64_t shape; /* the writer's, if there is one, when the record was located */
+    uint64_t layout; /* the writer's, if there is one, when the record was located */
 };
 
 /* Returns a request for the range at the current time. */

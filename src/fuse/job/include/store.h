@@ -25,7 +25,7 @@ struct limefs_job_view {
     /* Guarded by the job's lock: */
     int late;       /* error of a gathered write, not yet reported */
     double changed; /* time of the container's last change */
-    uint64_t shape; /* counts changes that move or cut records; changed only with the writer's
+    uint64_t layout; /* counts changes that move or cut records; changed only with the writer's
                        lock held exclusively, too */
 };
 
