@@ -275,7 +275,7 @@ class KilledRanks(Crash, writelib.TestCase):
     """A job writes for the daemon; one of them, or all, by SIGKILL."""
 
     OPTS = ("ranks=2", "job_timeout=2", "extent=1M", "window=16M", "forward_from=1M")
-    HARMS = ("limefs", "limefs-io", "mpirun", "keeper", "everything")
+    HARMS = ("limefs", "limefs-io", "mpirun", "supervisor", "everything")
     SHORT = ("everything", "large")
     ROUNDS = 1
     STRESS_ROUNDS = 12

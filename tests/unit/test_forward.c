@@ -106,7 +106,7 @@ TEST_WITH(test_small_extents, set_up, NULL)
             limefs_forward_waited(&b.forward, &request);
         }
     }
-    assert_int_equal(b.forward.flow[0].depth, 18);
+    assert_int_equal(b.forward.stream[0].depth, 18);
     assert_true(local <= 256 * 1024);
     assert_true(loaded >= 500 * MIB - local && loaded <= 519 * MIB);
     assert_int_equal(b.forward.stats.wasted_bytes, 0);
@@ -178,7 +178,7 @@ TEST_WITH(test_waiting_leads_further_ahead, set_up, NULL)
         if (at % (32 * MIB) == 0)
             limefs_forward_waited(&b.forward, &request);
     }
-    assert_int_equal(b.forward.flow[0].depth, 6); /* of 8 slots: who is behind needs some too */
+    assert_int_equal(b.forward.stream[0].depth, 6); /* of 8 slots: who is behind needs some too */
 }
 
 TEST_WITH(test_who_goes_away_wastes_and_is_noticed, set_up, NULL)
@@ -188,7 +188,7 @@ TEST_WITH(test_who_goes_away_wastes_and_is_noticed, set_up, NULL)
         ask(at, MIB);
         limefs_forward_waited(&b.forward, &request);
     }
-    assert_true(b.forward.flow[0].depth > 1);
+    assert_true(b.forward.stream[0].depth > 1);
     b.now += 10;
     for (uint64_t at = 600 * MIB; at < 900 * MIB; at += MIB)
         ask(at, MIB);
@@ -206,7 +206,7 @@ TEST_WITH(test_held_and_loading_slots_are_not_taken, set_up, NULL)
     b.now += 100;
     struct limefs_want request = want(9 * MIB, MIB);
     bool follows;
-    b.forward.flow[0].ahead = request.at;
+    b.forward.stream[0].planned = request.at;
     assert_int_equal(
         limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows), 0);
 }

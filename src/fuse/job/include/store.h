@@ -1,7 +1,7 @@
 /*
  * store.h - write through the job: gather writes into extents in the second half of the window.
  *
- * A stream of writes fills write buffers (parcels). Each holds a range of the container that
+ * A stream of writes fills write buffers. Each holds a range of the container that
  * ends at or before the next multiple of an extent. A full buffer goes to the job, whose ranks
  * write it together; several are being written while the next ones are filled. If the job has
  * gone or failed, the daemon writes the bytes from the buffer. So a buffer is reused only after
@@ -23,17 +23,17 @@ struct limefs_job_view {
     atomic_int syncing;   /* syncs under way, which may have cleared `unsynced` */
 
     /* Guarded by the job's lock: */
-    int late;       /* error of a gathered write, not yet reported */
-    double changed; /* time of the container's last change */
+    int write_error; /* of a gathered write, not yet reported */
+    double changed;  /* time of the container's last change */
     uint64_t layout; /* counts changes that move or cut records; changed only with the writer's
                        lock held exclusively, too */
 };
 
-/* A stream of sequential writes to [begin, next) of the container. A parcel must not contain
- * bytes before `begin`, or ranges written directly (`passed`): it would never become full. */
+/* A stream of sequential writes to [begin, next) of the container. A write buffer must
+ * not contain bytes before `begin` or ranges written directly: it would never become full. */
 struct limefs_run {
     uint64_t begin, next, bytes;
-    struct limefs_spans passed;
+    struct limefs_spans written_directly;
 };
 
 /* Takes n bytes for offset `at` of the container. Returns 1 if they were gathered or
