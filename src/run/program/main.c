@@ -33,7 +33,7 @@ static const char help[] =
     "  LIMEFS_RUN_REPORT=1    print at exit how many bytes were read directly\n"
     "  LIMEFS_RUN_FROM=BYTES  read smaller records through the mount (default 65536)\n";
 
-static int complain(int status, const char *what, const char *action, const char *reason)
+static int print_error(int status, const char *what, const char *action, const char *reason)
 {
     char text[PATH_MAX];
     snprintf(text, sizeof text, "%s", what);
@@ -42,7 +42,7 @@ static int complain(int status, const char *what, const char *action, const char
     return status;
 }
 
-static int refuse(const char *option)
+static int report_unknown_option(const char *option)
 {
     char text[PATH_MAX];
     snprintf(text, sizeof text, "%s", option);
@@ -77,14 +77,15 @@ static int preload(const char *library)
     const char *others = getenv("LD_PRELOAD");
     char *all;
     if (strpbrk(library, " :"))
-        return complain(FAILED, library, "preload",
-                        "LD_PRELOAD allows no space or colon in a path; install it elsewhere");
+        return print_error(
+            FAILED, library, "preload",
+            "LD_PRELOAD allows no space or colon in a path; install it elsewhere");
     if (asprintf(&all, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
         0)
-        return complain(FAILED, library, "preload", "out of memory");
+        return print_error(FAILED, library, "preload", "out of memory");
     int err = setenv("LD_PRELOAD", all, 1);
     free(all);
-    return err ? complain(FAILED, library, "preload", strerror(errno)) : 0;
+    return err ? print_error(FAILED, library, "preload", strerror(errno)) : 0;
 }
 
 int main(int argc, char **argv)
@@ -102,17 +103,18 @@ int main(int argc, char **argv)
     if (*command && strcmp(*command, "--") == 0)
         command++;
     else if (*command && **command == '-')
-        return refuse(*command);
+        return report_unknown_option(*command);
     if (!*command) {
         fputs("limefs-run: no command given; see limefs-run --help\n", stderr);
         return FAILED;
     }
     if (!find_library(library))
-        return complain(FAILED, library, "find",
-                        "no such file; run 'make', or reinstall limefs");
+        return print_error(FAILED, library, "find",
+                           "no such file; run 'make' or reinstall limefs");
     int err = preload(library);
     if (err)
         return err;
     execvp(*command, command);
-    return complain(errno == ENOENT ? NOT_FOUND : CANNOT_RUN, *command, "run", strerror(errno));
+    return print_error(errno == ENOENT ? NOT_FOUND : CANNOT_RUN, *command, "run",
+                       strerror(errno));
 }
