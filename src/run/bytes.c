@@ -81,7 +81,7 @@ static bool is_container_unchanged(const struct limefs_run_record *record)
 
 /* The container must be unchanged after the read: then the bytes are the record's, as the mount
  * has checked it. */
-static bool read_container(struct limefs_run_record *record, const struct dest *to, uint64_t at)
+static bool read_direct(struct limefs_run_record *record, const struct dest *to, uint64_t at)
 {
     int container = atomic_load(&record->container_fd);
     if (container < 0 || read_at(container, to, record->offset + at) != (ssize_t)to->n)
@@ -93,8 +93,8 @@ static bool read_container(struct limefs_run_record *record, const struct dest *
 }
 
 /* Reads from offset `at` of the data in the container. *got: bytes read, up to their end. */
-static bool read_data(struct limefs_run_record *record, struct dest to, uint64_t at,
-                      ssize_t *result)
+static bool read_payload(struct limefs_run_record *record, struct dest to, uint64_t at,
+                         ssize_t *result)
 {
     struct iovec parts[PARTS_MAX];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
@@ -107,23 +107,22 @@ static bool read_data(struct limefs_run_record *record, struct dest to, uint64_t
         to = limit_dest(&to, (size_t)left, parts);
     }
     *result = (ssize_t)to.n;
-    return to.count > 0 && read_container(record, &to, at);
+    return to.count > 0 && read_direct(record, &to, at);
 }
 
-/* Reads from offset `at` of the mount's file. The head is not in the container: the mount reads
- * it. */
-static bool read_record(int fd, struct limefs_run_record *record, const struct dest *to,
-                        uint64_t at, ssize_t *result)
+/* Reads from offset `at` of the mount's file. The container does not have the head. */
+static bool read_as_file(int fd, struct limefs_run_record *record, const struct dest *to,
+                         uint64_t at, ssize_t *result)
 {
     if (at >= record->head)
-        return read_data(record, *to, at - record->head, result);
+        return read_payload(record, *to, at - record->head, result);
     uint64_t n = record->head - at;
     if (to->count != 1 || n >= to->n)
         return false;
     struct iovec head = {to->iov->iov_base, n},
                  rest = {(char *)to->iov->iov_base + n, to->n - n};
     if (read_at(fd, &(struct dest){&head, 1, n}, at) != (ssize_t)n ||
-        !read_data(record, (struct dest){&rest, 1, rest.iov_len}, 0, result))
+        !read_payload(record, (struct dest){&rest, 1, rest.iov_len}, 0, result))
         return false;
     *result += (ssize_t)n;
     return true;
@@ -256,7 +255,7 @@ static bool read_at_position(int fd, const struct pos *pos, struct limefs_run_re
         return false;
     bool ours = pos->entry == 0 || limefs_run_entry(fd) == pos->entry;
     result->bytes = 0;
-    result->direct = ours && read_record(pos->fd, record, &to, (uint64_t)at, &result->bytes);
+    result->direct = ours && read_as_file(pos->fd, record, &to, (uint64_t)at, &result->bytes);
     if (ours && !result->direct)
         read_by_mount(pos->fd, &to, at, result);
     restore_position(pos, ours, left, at, result->bytes);
@@ -301,7 +300,7 @@ static bool read_checked(int fd, uint64_t entry, struct limefs_run_record *recor
         return false;
     if (at < 0)
         return read_at_position(fd, &pos, record, *to, result);
-    result->direct = read_record(fd, record, to, (uint64_t)at, &result->bytes) &&
+    result->direct = read_as_file(fd, record, to, (uint64_t)at, &result->bytes) &&
                      limefs_run_entry(fd) == entry;
     return result->direct;
 }

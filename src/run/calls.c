@@ -25,7 +25,7 @@ ssize_t __pread64_chk(int, void *, size_t, off_t, size_t);
 
 /* ---- open(2) and related calls ---- */
 
-static int examine(int fd, int flags)
+static int examine_opened(int fd, int flags)
 {
     if (fd >= 0)
         limefs_run_look(fd, flags);
@@ -47,18 +47,18 @@ static bool has_mode(int flags)
         va_end(list);                \
     }
 
-#define OPEN(name)                                                         \
-    EXPORTED int name(const char *path, int flags, ...)                    \
-    {                                                                      \
-        MODE(mode, flags)                                                  \
-        return examine(limefs_run_real()->open(path, flags, mode), flags); \
+#define OPEN(name)                                                                \
+    EXPORTED int name(const char *path, int flags, ...)                           \
+    {                                                                             \
+        MODE(mode, flags)                                                         \
+        return examine_opened(limefs_run_real()->open(path, flags, mode), flags); \
     }
 
-#define OPENAT(name)                                                                \
-    EXPORTED int name(int dirfd, const char *path, int flags, ...)                  \
-    {                                                                               \
-        MODE(mode, flags)                                                           \
-        return examine(limefs_run_real()->openat(dirfd, path, flags, mode), flags); \
+#define OPENAT(name)                                                                       \
+    EXPORTED int name(int dirfd, const char *path, int flags, ...)                         \
+    {                                                                                      \
+        MODE(mode, flags)                                                                  \
+        return examine_opened(limefs_run_real()->openat(dirfd, path, flags, mode), flags); \
     }
 
 OPEN(open)
@@ -66,16 +66,16 @@ OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
 
-#define OPEN_2(name)                                                   \
-    EXPORTED int name(const char *path, int flags)                     \
-    {                                                                  \
-        return examine(limefs_run_real()->open_2(path, flags), flags); \
+#define OPEN_2(name)                                                          \
+    EXPORTED int name(const char *path, int flags)                            \
+    {                                                                         \
+        return examine_opened(limefs_run_real()->open_2(path, flags), flags); \
     }
 
-#define OPENAT_2(name)                                                          \
-    EXPORTED int name(int dirfd, const char *path, int flags)                   \
-    {                                                                           \
-        return examine(limefs_run_real()->openat_2(dirfd, path, flags), flags); \
+#define OPENAT_2(name)                                                                 \
+    EXPORTED int name(int dirfd, const char *path, int flags)                          \
+    {                                                                                  \
+        return examine_opened(limefs_run_real()->openat_2(dirfd, path, flags), flags); \
     }
 
 OPEN_2(__open_2)
@@ -155,16 +155,16 @@ static void release_number(int fd, int of)
     limefs_run_forget(fd);
 }
 
-EXPORTED int dup2(int fd, int other)
+EXPORTED int dup2(int fd, int new_fd)
 {
-    release_number(other, fd);
-    return note_duplicate(limefs_run_real()->dup2(fd, other), fd);
+    release_number(new_fd, fd);
+    return note_duplicate(limefs_run_real()->dup2(fd, new_fd), fd);
 }
 
-EXPORTED int dup3(int fd, int other, int flags)
+EXPORTED int dup3(int fd, int new_fd, int flags)
 {
-    release_number(other, fd);
-    return note_duplicate(limefs_run_real()->dup3(fd, other, flags), fd);
+    release_number(new_fd, fd);
+    return note_duplicate(limefs_run_real()->dup3(fd, new_fd, flags), fd);
 }
 
 static int call_fcntl(int fd, int command, void *argument)

@@ -374,8 +374,8 @@ ssize_t limefs_run_count(ssize_t got, bool direct)
 
 void limefs_run_report_begin(void)
 {
-    const char *wanted = getenv("LIMEFS_RUN_REPORT");
-    if (!wanted || strcmp(wanted, "1") != 0)
+    const char *value = getenv("LIMEFS_RUN_REPORT");
+    if (!value || strcmp(value, "1") != 0)
         return;
     int fd = limefs_run_real()->fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     if (fd >= 0 && fstat(fd, &report_file) == 0)

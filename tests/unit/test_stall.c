@@ -62,7 +62,7 @@ TEST(test_each_kind)
     job->buffers[2] = (struct limefs_parcel){.state = LIMEFS_BUFFER_SENT, .last_used = 1060};
     assert_given_up_at(job, 1060 + limit);
     job = job_of(&b);
-    job->files[3] = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_PREPARING, .last_used = 1060};
+    job->files[3] = (struct limefs_job_file){LIMEFS_JOB_FILE_PREPARING, .last_used = 1060};
     assert_false(limefs_job_is_stalled(job, 1e6)); /* the job knows nothing of it */
     job->files[3].state = LIMEFS_JOB_FILE_OPENING;
     assert_given_up_at(job, 1060 + limit);

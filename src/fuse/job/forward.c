@@ -32,7 +32,7 @@ void limefs_forward_reset(struct limefs_forward *plan)
 {
     memset(plan->slot, 0, sizeof plan->slot);
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
-        plan->stream[i].planned = plan->stream[i].load_bytes = plan->stream[i].depth = 0;
+        plan->stream[i].planned = plan->stream[i].load_size = plan->stream[i].depth = 0;
 }
 
 /* ---- streams ---- */
@@ -112,7 +112,7 @@ static unsigned count_active(const struct limefs_forward *plan, double now)
 
 /* Returns true if readers requested all of the slot; or if a stream has passed it, having read
  * some of it locally, and no other stream will reach it. */
-static bool is_consumed(const struct limefs_forward *plan, const struct limefs_extent *slot)
+static bool was_read(const struct limefs_forward *plan, const struct limefs_extent *slot)
 {
     bool passed = false;
     if (slot->dropped || slot->used + plan->slack >= slot->to - slot->from)
@@ -129,8 +129,7 @@ static bool is_consumed(const struct limefs_forward *plan, const struct limefs_e
     return passed;
 }
 
-/* Counts bytes that were fetched and not read. Streams of that snapshot then read less
- * ahead. */
+/* Counts bytes that were fetched, but not read. The snapshot's streams then read less ahead. */
 static void count_wasted_bytes(struct limefs_forward *plan, const struct limefs_extent *slot)
 {
     if (slot->used < slot->to - slot->from)
@@ -140,8 +139,7 @@ static void count_wasted_bytes(struct limefs_forward *plan, const struct limefs_
             plan->stream[i].depth = 1;
 }
 
-/* Returns an empty slot, or the one used up for the longest time, or one that no reader came
- * for; -1 if all are still needed. */
+/* Returns an empty slot, the one that was read first, or one without readers; or else -1. */
 static int allocate_slot(struct limefs_forward *plan, double now)
 {
     int best = -1;
@@ -150,7 +148,7 @@ static int allocate_slot(struct limefs_forward *plan, double now)
         const struct limefs_extent *slot = &plan->slot[i];
         if (slot->state == LIMEFS_EXTENT_EMPTY)
             return (int)i;
-        bool used = is_consumed(plan, slot);
+        bool used = was_read(plan, slot);
         if (slot->state == LIMEFS_EXTENT_LOADING || slot->holds ||
             (!used && now - slot->last_used < idle_limit))
             continue;
@@ -172,8 +170,7 @@ static unsigned count_slots(const struct limefs_forward *plan, const struct lime
     for (unsigned i = 0; i < plan->slots; i++) {
         const struct limefs_extent *slot = &plan->slot[i];
         n += slot->state != LIMEFS_EXTENT_EMPTY && slot->snap_id == stream->snap_id &&
-             !is_consumed(plan, slot) && slot->to > stream->next &&
-             slot->from < stream->planned;
+             !was_read(plan, slot) && slot->to > stream->next && slot->from < stream->planned;
     }
     return n;
 }
@@ -230,7 +227,7 @@ static bool plan_load(struct limefs_forward *plan, struct limefs_flow *stream,
     if (stream->planned >= target || has_full_share(plan, stream))
         return false;
     uint64_t boundary = (stream->planned / extent + 1) * extent;
-    uint64_t to = min_u64((stream->planned + stream->load_bytes) / align * align, boundary);
+    uint64_t to = min_u64((stream->planned + stream->load_size) / align * align, boundary);
     to = min_u64(to, req->end);
     if (is_being_changed(plan, req->snap_id, stream->planned, to))
         return false;
@@ -243,7 +240,7 @@ static bool plan_load(struct limefs_forward *plan, struct limefs_flow *stream,
                                            .to = to,
                                            .last_used = req->now};
     stream->planned = plan->slot[i].to;
-    stream->load_bytes = min_u64(stream->load_bytes * 2, extent);
+    stream->load_size = min_u64(stream->load_size * 2, extent);
     plan->stats.loads++;
     *planned_slot = i;
     return true;
@@ -254,7 +251,7 @@ static void restart_loads(struct limefs_forward *plan, struct limefs_flow *strea
                           const struct limefs_want *req)
 {
     stream->planned = req->at / align * align;
-    stream->load_bytes = min_u64(first_load, plan->extent);
+    stream->load_size = min_u64(first_load, plan->extent);
     if (stream->depth == 0)
         stream->depth = 1;
 }
@@ -269,10 +266,10 @@ int limefs_forward_note(struct limefs_forward *plan, const struct limefs_want *r
     if (!stream || max_loads <= 0 || stream->bytes < plan->threshold)
         return 0;
     int found = limefs_forward_find(plan, req, slots, &ready);
-    bool is_new_pass = req->at == req->begin && stream->next >= req->end;
-    if (is_new_pass)
+    bool new_pass = req->at == req->begin && stream->next >= req->end;
+    if (new_pass)
         stream->next = req->at + req->n;
-    if (is_new_pass || stream->load_bytes == 0 ||
+    if (new_pass || stream->load_size == 0 ||
         (found == 0 && stream->planned < req->at + req->n))
         restart_loads(plan, stream, req);
     /* Another stream has fetched these bytes: continue behind them. */
@@ -354,8 +351,8 @@ void limefs_forward_loaded(struct limefs_forward *plan, int slot, bool good, dou
 }
 
 /* Drops loaded bytes. Streams restart at their position: what they requested may have gone. */
-static bool drop_loaded_bytes(struct limefs_forward *plan, uint64_t snap_id, uint64_t from,
-                              uint64_t to)
+static bool drop_range(struct limefs_forward *plan, uint64_t snap_id, uint64_t from,
+                       uint64_t to)
 {
     bool any = false;
     for (unsigned i = 0; i < plan->slots; i++) {
@@ -367,20 +364,20 @@ static bool drop_loaded_bytes(struct limefs_forward *plan, uint64_t snap_id, uin
     }
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX && any; i++)
         if (plan->stream[i].snap_id == snap_id)
-            plan->stream[i].load_bytes = 0;
+            plan->stream[i].load_size = 0;
     return any;
 }
 
 void limefs_forward_drop(struct limefs_forward *plan, uint64_t snap_id)
 {
-    drop_loaded_bytes(plan, snap_id, 0, UINT64_MAX);
+    drop_range(plan, snap_id, 0, UINT64_MAX);
 }
 
 bool limefs_forward_change_begin(struct limefs_forward *plan, struct limefs_change *change)
 {
     change->next = plan->changes;
     plan->changes = change;
-    return drop_loaded_bytes(plan, change->snap_id, change->from, change->to);
+    return drop_range(plan, change->snap_id, change->from, change->to);
 }
 
 void limefs_forward_change_end(struct limefs_forward *plan, struct limefs_change *change)

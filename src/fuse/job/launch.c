@@ -126,7 +126,7 @@ static void find_program(const char *name, char *path, size_t cap)
     snprintf(path, cap, "%s", name);
 }
 
-static bool is_program(const char *path)
+static bool is_executable(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
@@ -139,11 +139,11 @@ static bool is_installed(const char *name, int len)
     const char *at = getenv("PATH");
     if (memchr(name, '/', (size_t)len)) {
         snprintf(path, sizeof path, "%.*s", len, name);
-        return is_program(path);
+        return is_executable(path);
     }
     for (at = at ? at : "/bin:/usr/bin"; *at; at += strcspn(at, ":"), at += *at == ':') {
         snprintf(path, sizeof path, "%.*s/%.*s", (int)strcspn(at, ":"), at, len, name);
-        if (is_program(path))
+        if (is_executable(path))
             return true;
     }
     return false;

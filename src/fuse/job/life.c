@@ -145,7 +145,7 @@ static const char *handle_replies(struct limefs_job *job)
             job->last_reply = now;
             pthread_cond_broadcast(&job->changed);
         }
-        bool late = limefs_job_is_stalled(job, now), stopping = job->stopping;
+        bool stalled = limefs_job_is_stalled(job, now), stopping = job->stopping;
         limefs_job_tidy_files(job, now);
         limefs_unlock(&job->lock);
         log_output(job);
@@ -153,7 +153,7 @@ static const char *handle_replies(struct limefs_job *job)
             return NULL;
         if (err)
             return err == -EPIPE ? ended : invalid;
-        if (late)
+        if (stalled)
             return no_answer;
     }
 }

@@ -32,8 +32,7 @@ static bool is_being_synced(const struct limefs_job *job, uint64_t snap_id)
     return sync != NULL;
 }
 
-/* Notes what ranks on other hosts may lose. (The page cache has what this host's have
- * written.) */
+/* Notes which writes other hosts may lose. (This host's page cache has those of its ranks.) */
 static void report_unsynced_files(struct limefs_job *job)
 {
     for (const struct limefs_job_file *file = job->files;
@@ -132,16 +131,16 @@ static int get_fd_for_job(const struct limefs_view *snap, bool writes)
 
 /* Describes the container that the job must find: as it is now, but if it has no writer, with
  * the size and mtime that the snapshot shows. */
-static int get_identity(const struct limefs_job *job, const struct limefs_view *snap, int fd,
-                        struct limefile_identity *identity)
+static int get_file_identity(const struct limefs_job *job, const struct limefs_view *snap,
+                             int fd, struct limefile_identity *identity)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
     if (!snap->job) {
-        struct stat shown = limefs_view_stat(job->fs, snap);
-        st.st_size = shown.st_size;
-        st.st_mtim = shown.st_mtim;
+        struct stat snap_st = limefs_view_stat(job->fs, snap);
+        st.st_size = snap_st.st_size;
+        st.st_mtim = snap_st.st_mtim;
     }
     *identity = limefile_identity_of(&st);
     return 0;
@@ -163,7 +162,7 @@ static int prepare_open(const struct limefs_job *job, const struct limefs_view *
         return request->fd;
     if (!limefs_job_name(job->fs, snap, request->path, LIMEJOB_PATH_MAX, &request->root))
         return -ENAMETOOLONG;
-    return get_identity(job, snap, request->fd, &request->identity);
+    return get_file_identity(job, snap, request->fd, &request->identity);
 }
 
 static void send_open(struct limefs_job *job, struct limefs_job_file *file,

@@ -113,9 +113,9 @@ enum limefs_tag {
     LIMEFS_TAG_SYNC,     /* number of the sync */
 };
 
-static inline uint64_t limefs_job_tag(enum limefs_tag what, unsigned number)
+static inline uint64_t limefs_job_tag(enum limefs_tag kind, unsigned number)
 {
-    return (uint64_t)what << 32 | number;
+    return (uint64_t)kind << 32 | number;
 }
 
 enum limefs_job_state {

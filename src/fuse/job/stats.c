@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-static json_int_t load_counter(const atomic_uint_least64_t *count)
+static json_int_t to_json(const atomic_uint_least64_t *count)
 {
     return (json_int_t)atomic_load_explicit(count, memory_order_relaxed);
 }
@@ -30,13 +30,12 @@ static json_t *build_stats(const struct limefs *fs, const struct limefs_job *job
     json_int_t stored = (json_int_t)job->stored_bytes;
     return json_pack(
         "{sI sI sI sI sI sI sI sI sI sI sI sI sI s{ss si si sI}}", "local_bytes",
-        load_counter(&fs->stats.local_bytes), "forwarded_bytes",
-        (json_int_t)job->forwarded_bytes, "local_written_bytes",
-        load_counter(&fs->stats.local_written_bytes) - stored, "forwarded_written_bytes",
-        stored, "verified_bytes", load_counter(&fs->stats.verified_bytes), "verified_ok",
-        load_counter(&fs->stats.verified_ok), "verified_bad",
-        load_counter(&fs->stats.verified_bad), "requests", load_counter(&fs->stats.requests),
-        "loads", (json_int_t)prefetch->loads, "prefetch_hits", (json_int_t)prefetch->hits,
+        to_json(&fs->stats.local_bytes), "forwarded_bytes", (json_int_t)job->forwarded_bytes,
+        "local_written_bytes", to_json(&fs->stats.local_written_bytes) - stored,
+        "forwarded_written_bytes", stored, "verified_bytes", to_json(&fs->stats.verified_bytes),
+        "verified_ok", to_json(&fs->stats.verified_ok), "verified_bad",
+        to_json(&fs->stats.verified_bad), "requests", to_json(&fs->stats.requests), "loads",
+        (json_int_t)prefetch->loads, "prefetch_hits", (json_int_t)prefetch->hits,
         "prefetch_wasted_bytes", (json_int_t)prefetch->wasted_bytes, "waits",
         (json_int_t)prefetch->waits, "failed_loads", (json_int_t)job->failed_loads, "job",
         "state", fs->job ? states[job->state] : "none", "ranks",

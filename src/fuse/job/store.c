@@ -150,9 +150,9 @@ static bool is_serving(const struct limefs_job *job)
 }
 
 /* Returns a buffer that has bytes of the range or may receive some. */
-static struct limefs_parcel *find_overlap(struct limefs_job *job,
-                                          const struct limefs_job_view *written, uint64_t from,
-                                          uint64_t to)
+static struct limefs_parcel *find_buffer(struct limefs_job *job,
+                                         const struct limefs_job_view *written, uint64_t from,
+                                         uint64_t to)
 {
     for (struct limefs_parcel *buffer = job->buffers; buffer < job->buffers + job->buffer_count;
          buffer++)
@@ -222,7 +222,7 @@ static bool extend_stream(const struct limefs_job *job, struct limefs_run *strea
     if (stream->next == 0 || apart > job->buffer_count * job->prefetch.extent)
         *stream = (struct limefs_run){.begin = at, .next = at};
     else if (at == stream->begin) /* a new pass */
-        stream->written_directly.count = 0;
+        stream->direct.count = 0;
     else if (stream->begin > at)
         stream->begin = at;
     if (n >= MIN_STREAM_WRITE)
@@ -281,17 +281,16 @@ static void exclude_overlaps(struct limefs_job *job, struct limefs_parcel *buffe
         if (other != buffer && other->state != LIMEFS_BUFFER_EMPTY &&
             other->written == buffer->written)
             exclude_range(buffer, other->from, other->to);
-    for (unsigned i = 0; i < stream->written_directly.count; i++)
-        exclude_range(buffer, stream->written_directly.range[i].from,
-                      stream->written_directly.range[i].to);
+    for (unsigned i = 0; i < stream->direct.count; i++)
+        exclude_range(buffer, stream->direct.range[i].from, stream->direct.range[i].to);
 }
 
 static void note_direct_write(struct limefs_run *stream, uint64_t from, uint64_t to)
 {
-    if (limefs_spans_add(&stream->written_directly, from, to))
+    if (limefs_spans_add(&stream->direct, from, to))
         return;
-    stream->written_directly.count = 0; /* older ones are behind the stream */
-    limefs_spans_add(&stream->written_directly, from, to);
+    stream->direct.count = 0; /* older ones are behind the stream */
+    limefs_spans_add(&stream->direct, from, to);
 }
 
 /* Copies the bytes into a buffer that accepts them. Returns false if no gathered bytes, and no
@@ -302,7 +301,7 @@ static bool add_to_buffer(struct limefs_job *job, struct limefs_job_view *writte
     struct limefs_parcel *buffer;
     for (;;) {
         limefs_job_outlast(job, written->snap->id, at, at + n);
-        buffer = find_overlap(job, written, at, at + n);
+        buffer = find_buffer(job, written, at, at + n);
         if (!buffer)
             return false;
         if (buffer->state == LIMEFS_BUFFER_FILLING && buffer->uid == limefs_caller_uid() &&
@@ -347,11 +346,11 @@ static bool gather_part(struct limefs_job *job, struct limefs_job_view *written,
     while (!add_to_buffer(job, written, buf, n, at)) {
         struct limefs_parcel *buffer = NULL;
         if (stream && wait_for_open(job, written->snap) &&
-            !find_overlap(job, written, at, at + n))
+            !find_buffer(job, written, at, at + n))
             buffer = get_empty_buffer(job);
         /* While this thread waited, another one may have made a buffer with these bytes, or a
          * lost job may have kept them. */
-        if (find_overlap(job, written, at, at + n) ||
+        if (find_buffer(job, written, at, at + n) ||
             limefs_job_is_dreaded(job, written->snap->id, at, at + n))
             continue;
         if (!buffer)
@@ -398,7 +397,7 @@ int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint6
     if (!job || job->buffer_count == 0)
         return 0;
     limefs_lock(&job->lock);
-    while ((buffer = find_overlap(job, written, from, to)))
+    while ((buffer = find_buffer(job, written, from, to)))
         wait_until_written(job, buffer);
     int err = written->write_error;
     written->write_error = 0;

@@ -76,7 +76,7 @@ static DIR *open_proc_directory(int parent, const char *path)
     return dir;
 }
 
-static bool process_has_writing_fd(const struct searched *searched, int proc, const char *pid)
+static bool process_is_writer(const struct searched *searched, int proc, const char *pid)
 {
     char path[32];
     const struct dirent *entry;
@@ -90,14 +90,14 @@ static bool process_has_writing_fd(const struct searched *searched, int proc, co
     return found;
 }
 
-static bool any_process_has_writing_fd(const struct searched *searched)
+static bool find_open_writer(const struct searched *searched)
 {
     const struct dirent *entry;
     bool found = false;
     DIR *proc = open_proc_directory(AT_FDCWD, "/proc");
     while (proc && !found && (entry = readdir(proc)))
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            found = process_has_writing_fd(searched, dirfd(proc), entry->d_name);
+            found = process_is_writer(searched, dirfd(proc), entry->d_name);
     if (proc)
         closedir(proc);
     return found;
@@ -113,8 +113,7 @@ bool limefs_record_is_held(struct limefs *fs, struct limefs_view *snap, uint64_t
         st = limefs_view_stat(fs, snap);
         limefs_own_begin(); /* it may be open in another user's process */
         ino_t inode = limefs_shown_record(fs, &st, ordinal);
-        found = any_process_has_writing_fd(
-            &(struct searched){fs->mountpoint, index, ordinal, inode});
+        found = find_open_writer(&(struct searched){fs->mountpoint, index, ordinal, inode});
         limefs_own_end();
     }
     limefile_index_free(index);

@@ -39,13 +39,12 @@ int limefs_writer_commit(struct limefs_writer *writer)
 }
 
 /* Removes the last record. After an error with *gone set, a power failure may bring it back. */
-static int remove_last_record(struct limefs_writer *writer, uint64_t ordinal, bool *removed)
+static int remove_last_record(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
 {
     struct limefile_last last;
     int err = limefile_remove_last(writer->editor);
-    *removed =
-        !err || limefile_editor_last(writer->editor, &last) != 0 || last.ordinal != ordinal;
-    if (*removed)
+    *gone = !err || limefile_editor_last(writer->editor, &last) != 0 || last.ordinal != ordinal;
+    if (*gone)
         limefs_writer_take_last(writer);
     return err;
 }
@@ -53,9 +52,9 @@ static int remove_last_record(struct limefs_writer *writer, uint64_t ordinal, bo
 static int remove_and_publish(struct limefs_writer *writer, const struct limefile_last *dropped)
 {
     struct limefile_index *old, *index;
-    bool removed;
-    int err = remove_last_record(writer, dropped->ordinal, &removed);
-    if (!removed)
+    bool gone;
+    int err = remove_last_record(writer, dropped->ordinal, &gone);
+    if (!gone)
         return err;
     old = limefs_view_index(writer->fs, writer->snap);
     int result = limefile_index_without_last(old, &index);
@@ -167,19 +166,18 @@ static bool wait_for_close(struct limefs_writer *writer, uint64_t ordinal,
                            bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
     struct timespec until = limefs_clock_time(limefs_seconds() + CLOSE_TIMEOUT_S);
-    for (bool late = writer->fs->threads < 2; !is_done(writer, ordinal) && !late;) {
+    for (bool timed_out = writer->fs->threads < 2; !is_done(writer, ordinal) && !timed_out;) {
         limefs_lock(&writer->close_lock);
         limefs_leave(&writer->lock);
-        late = !limefs_wait_until(&writer->target_closed, &writer->close_lock, &until);
+        timed_out = !limefs_wait_until(&writer->target_closed, &writer->close_lock, &until);
         limefs_unlock(&writer->close_lock);
         limefs_take(&writer->lock);
     }
     return is_done(writer, ordinal);
 }
 
-/* Waits a short time until the last record is finished. Otherwise returns -EBUSY, or why it
- * can be neither finished nor removed, after a line in the log. Releases the lock in the
- * meantime. */
+/* Waits a short time until the last record is finished, with the lock released. Otherwise logs
+ * and returns -EBUSY, or why the record can be neither finished nor removed. */
 static int wait_until_finished(struct limefs_writer *writer, const char *action,
                                bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
@@ -272,7 +270,7 @@ static int append_record(struct limefs_writer *writer, const char *name)
     struct limefile_last last;
     struct limefs_change change;
     uint64_t end = 0;
-    bool removed;
+    bool gone;
     int err = wait_until_finished(writer, "create", is_last_complete);
     if (!err)
         err = parse_new_type(writer, name, type, &type_len);
@@ -291,7 +289,7 @@ static int append_record(struct limefs_writer *writer, const char *name)
     limefile_editor_last(writer->editor, &last);
     err = limefs_writer_show_last(writer);
     if (err)
-        remove_last_record(writer, last.ordinal, &removed);
+        remove_last_record(writer, last.ordinal, &gone);
     else
         warn_unprintable_type(writer, last.ordinal, type, type_len);
     return err;
@@ -657,8 +655,7 @@ static int resize_last_record(struct limefs_writer *writer, uint64_t bytes)
     }
     limefs_sync_due(&writer->written);
     limefile_editor_last(writer->editor, &last);
-    /* If it was empty before, the kernel may have sent this after a failure: the gap remains.
-     */
+    /* If it was empty before, the kernel may send this after a failure: the gap remains. */
     limefs_last_cut(&writer->last, !last.committed || last.bytes != bytes,
                     bytes == 0 && before != 0);
     return limefs_writer_show_last(writer);

@@ -48,8 +48,7 @@ struct limefs_last {
     atomic_int error; /* in GAP and FAILED */
 };
 
-/* From any state: another record is the last, it was indexed again, or its last user has
- * gone. */
+/* From any state: the last record is another one, was reindexed, or has no more users. */
 void limefs_last_settles(struct limefs_last *);
 void limefs_last_grows(struct limefs_last *);   /* from COMMITTED */
 void limefs_last_commits(struct limefs_last *); /* from GROWING */

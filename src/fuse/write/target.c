@@ -157,7 +157,7 @@ static void set_deferred_mtime(struct limefs_target *target)
 
 /* ---- open and close ---- */
 
-static int check_append(const struct limefs_writer *writer, uint64_t ordinal)
+static int check_may_append(const struct limefs_writer *writer, uint64_t ordinal)
 {
     char path[PATH_MAX];
     struct limefile_last last;
@@ -184,7 +184,7 @@ int limefs_target_open(struct limefs *fs, struct limefs_view *snap, uint64_t ord
     if (!err)
         err = limefs_writer_check(writer);
     if (!err && appends)
-        err = check_append(writer, ordinal);
+        err = check_may_append(writer, ordinal);
     if (!err)
         err = limefs_target_attach(writer, ordinal, out);
     limefs_leave(&writer->lock);
@@ -268,8 +268,7 @@ static bool has_no_data(const struct limefs_target *target)
            !last.committed && writer->last_bytes == 0 && !limefs_last_error(&writer->last);
 }
 
-/* `has_copy`: a copy of the closed descriptor remains, with which a process may write.
- */
+/* `has_copy`: a process may still write with a copy of the closed descriptor. */
 static int finish_target(struct limefs_target *target, bool has_copy)
 {
     struct limefs_writer *writer = target->writer;
@@ -325,8 +324,7 @@ static void raise_length(_Atomic uint64_t *length, uint64_t end)
 
 /* ---- the three kinds ---- */
 
-static int write_shadow(struct limefs_target *target, const char *buf, size_t n,
-                        uint64_t offset)
+static int stage_data(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
     int err = limefile_fd_write(target->fd, buf, n, offset);
     if (err)
@@ -369,8 +367,7 @@ static int write_last_record(struct limefs_target *target, const struct limefile
 /* A result: the record must grow before these bytes can be written. */
 #define MUST_GROW 1
 
-static int write_inner_record(struct limefs_target *target, const char *buf, size_t n,
-                              uint64_t offset)
+static int write_inner(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_record record;
@@ -451,9 +448,9 @@ static int write_by_kind(struct limefs_target *target, const char *buf, size_t n
     struct limefile_last last;
     int err;
     if (limefs_collected_is(&target->staging))
-        return write_shadow(target, buf, n, offset);
+        return stage_data(target, buf, n, offset);
     if (!limefs_writer_is_last(writer, target->ordinal, &last))
-        err = write_inner_record(target, buf, n, offset);
+        err = write_inner(target, buf, n, offset);
     else if ((err = limefs_last_error(&writer->last)) != 0)
         return err; /* further data would hide the gap */
     else if (last.committed && !limefs_last_is_growing(&writer->last) &&

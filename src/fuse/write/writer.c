@@ -175,7 +175,7 @@ static int reopen_editor(struct limefs_writer *writer)
     return 0;
 }
 
-static uint64_t count_bytes_behind(const struct limefs_writer *writer, uint64_t size)
+static uint64_t count_extra_bytes(const struct limefs_writer *writer, uint64_t size)
 {
     uint64_t end;
     if (!writer->editor || limefs_last_is_growing(&writer->last) ||
@@ -187,8 +187,7 @@ static uint64_t count_bytes_behind(const struct limefs_writer *writer, uint64_t 
 static uint64_t count_foreign(const struct limefs_writer *writer)
 {
     struct stat st;
-    return fstat(writer->written.fd, &st) ? 0
-                                          : count_bytes_behind(writer, (uint64_t)st.st_size);
+    return fstat(writer->written.fd, &st) ? 0 : count_extra_bytes(writer, (uint64_t)st.st_size);
 }
 
 int limefs_writer_catch_up(struct limefs_writer *writer)
@@ -226,7 +225,7 @@ int limefs_writer_check(struct limefs_writer *writer)
     bool cut = limefile_editor_last(writer->editor, &last) == 0 &&
                (uint64_t)st.st_size < last.data_offset + last.bytes;
     if (!removed && !cut)
-        return count_bytes_behind(writer, (uint64_t)st.st_size) ? -ESTALE : 0;
+        return count_extra_bytes(writer, (uint64_t)st.st_size) ? -ESTALE : 0;
     limefs_log(LOG_ERR, "%s: write: %s", limefs_writer_label(writer, path, sizeof path),
                removed ? "the container was removed or replaced"
                        : "another program has truncated the container");
@@ -276,13 +275,12 @@ static int copy_tail(const struct limefs_writer *writer, int dir, int fd, uint64
 static int save_tail(void *context, uint64_t from, uint64_t size)
 {
     struct limefs_writer *writer = context;
-    char *tail_name = NULL, path[PATH_MAX];
+    char *name = NULL, path[PATH_MAX];
     const char *container;
     limefs_own_begin();
     int dir = limefs_writer_folder(writer, &container);
-    int fd = dir < 0
-                 ? dir
-                 : limefile_create_kept(dir, container, from, writer->written.fd, &tail_name);
+    int fd =
+        dir < 0 ? dir : limefile_create_kept(dir, container, from, writer->written.fd, &name);
     limefs_own_end();
     if (dir < 0)
         return dir;
@@ -291,16 +289,15 @@ static int save_tail(void *context, uint64_t from, uint64_t size)
         close(fd);
     if (err && fd >= 0) {
         limefs_own_begin();
-        unlinkat(dir, tail_name, 0);
+        unlinkat(dir, name, 0);
         limefs_own_end();
     }
     close(dir);
     limefs_log(err ? LOG_ERR : LOG_NOTICE, "%s: recover: %s %s%s%s",
                limefs_writer_label(writer, path, sizeof path),
                err ? "cannot save the bytes behind the last record in" : "they are saved in",
-               tail_name ? tail_name : container, err ? ": " : "",
-               err ? limefile_strerror(err) : "");
-    free(tail_name);
+               name ? name : container, err ? ": " : "", err ? limefile_strerror(err) : "");
+    free(name);
     return err;
 }
 

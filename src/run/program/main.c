@@ -33,10 +33,10 @@ static const char help[] =
     "  LIMEFS_RUN_REPORT=1    print at exit how many bytes were read directly\n"
     "  LIMEFS_RUN_FROM=BYTES  read smaller records through the mount (default 65536)\n";
 
-static int print_error(int status, const char *what, const char *action, const char *reason)
+static int print_error(int status, const char *object, const char *action, const char *reason)
 {
     char text[PATH_MAX];
-    snprintf(text, sizeof text, "%s", what);
+    snprintf(text, sizeof text, "%s", object);
     limefile_text_defuse(text, "");
     fprintf(stderr, "limefs-run: %s: %s: %s\n", text, action, reason);
     return status;
@@ -77,9 +77,8 @@ static int preload(const char *library)
     const char *others = getenv("LD_PRELOAD");
     char *all;
     if (strpbrk(library, " :"))
-        return print_error(
-            FAILED, library, "preload",
-            "LD_PRELOAD allows no space or colon in a path; install it elsewhere");
+        return print_error(FAILED, library, "preload",
+                           "a path with a space or colon is not allowed; install elsewhere");
     if (asprintf(&all, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
         0)
         return print_error(FAILED, library, "preload", "out of memory");

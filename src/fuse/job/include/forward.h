@@ -45,13 +45,13 @@ struct limefs_extent {
 
 /* A stream of requests. */
 struct limefs_flow {
-    uint64_t snap_id;    /* id of the snapshot; 0: unused */
-    uint64_t next;       /* end of the furthest request */
-    uint64_t bytes;      /* that the stream has read */
-    uint64_t planned;    /* end of the last planned load */
-    uint64_t load_bytes; /* length of the next load */
-    unsigned depth;      /* extents to read ahead */
-    double last_used;    /* time of the last request */
+    uint64_t snap_id;   /* id of the snapshot; 0: unused */
+    uint64_t next;      /* end of the furthest request */
+    uint64_t bytes;     /* that the stream has read */
+    uint64_t planned;   /* end of the last planned load */
+    uint64_t load_size; /* length of the next load */
+    unsigned depth;     /* extents to read ahead */
+    double last_used;   /* time of the last request */
 };
 
 /* A range that this mount is changing, from before the first byte changes until after the last

@@ -1,11 +1,11 @@
 /*
  * store.h - write through the job: gather writes into extents in the second half of the window.
  *
- * A stream of writes fills write buffers. Each holds a range of the container that
- * ends at or before the next multiple of an extent. A full buffer goes to the job, whose ranks
- * write it together; several are being written while the next ones are filled. If the job has
- * gone or failed, the daemon writes the bytes from the buffer. So a buffer is reused only after
- * its bytes are in the container.
+ * A stream of writes fills write buffers. Each holds a range of the container that ends at or
+ * before the next multiple of an extent. A full buffer goes to the job, whose ranks write it
+ * together; several are being written while the next ones are filled. If the job has gone or
+ * failed, the daemon writes the bytes from the buffer. So a buffer is reused only after its
+ * bytes are in the container.
  */
 #ifndef LIMEFS_STORE_H
 #define LIMEFS_STORE_H
@@ -29,11 +29,11 @@ struct limefs_job_view {
                        lock held exclusively, too */
 };
 
-/* A stream of sequential writes to [begin, next) of the container. A write buffer must
- * not contain bytes before `begin` or ranges written directly: it would never become full. */
+/* A stream of sequential writes to [begin, next) of the container. A write buffer with bytes
+ * before `begin`, or in ranges written directly (`direct`), would never become full. */
 struct limefs_run {
     uint64_t begin, next, bytes;
-    struct limefs_spans written_directly;
+    struct limefs_spans direct;
 };
 
 /* Takes n bytes for offset `at` of the container. Returns 1 if they were gathered or
