@@ -98,7 +98,7 @@ static bool defer_times(struct limefs_target *target, const struct timespec time
     return true;
 }
 
-/* A time that is set now is newer than a noted one. */
+/* A time that is set now is newer than a deferred one. */
 static void clear_deferred_mtimes(const struct limefs_writer *writer)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)

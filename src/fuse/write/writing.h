@@ -124,7 +124,7 @@ int limefs_target_attach(struct limefs_writer *, uint64_t ordinal, struct limefs
 
 /* Stages the record's data from now on: `bytes`, of which the first are the old ones.
  * `emptied`: by O_TRUNC, a write will follow. limefs_aside_finish() puts them into the
- * container, if that has not the same data already. */
+ * container, unless it has the same data already. */
 int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, uint64_t bytes,
                        bool emptied);
 int limefs_aside_finish(struct limefs_target *);
