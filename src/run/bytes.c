@@ -79,8 +79,7 @@ static bool is_container_unchanged(const struct limefs_run_record *record)
     return limefile_identity_equal(&now, &record->identity);
 }
 
-/* The container must be unchanged after the read: then the bytes are the record's, as the mount
- * has checked it. */
+/* If the container is unchanged after the read, the bytes are those that the mount checked. */
 static bool read_direct(struct limefs_run_record *record, const struct dest *to, uint64_t at)
 {
     int container = atomic_load(&record->container_fd);
@@ -192,8 +191,7 @@ static int get_position_fd(int fd, struct limefs_run_record *record)
     return own >= 0 && limefs_run_is(own, record) && share_file(fd, own, record) ? own : -1;
 }
 
-/* Returns how many of `total` bytes at the file position are in the record; 0: read through the
- * mount, also at the end. */
+/* Returns how many of `total` bytes at the position are in the record; 0: use the mount. */
 static size_t get_bytes_left(int fd, const struct limefs_run_record *record, size_t total)
 {
     uint64_t end = record->head + record->bytes;
@@ -220,7 +218,7 @@ static off_t advance_position(const struct pos *pos, size_t n)
 }
 
 /* Moves the position back by the bytes that were reserved at `at` and not read. If fd is
- * another file by now (!is_record), it does so only if reserve() has moved that file's
+ * another file by now (!is_record), it does so only if advance_position() moved that file's
  * position. */
 static void restore_position(const struct pos *pos, bool is_record, size_t reserved, off_t at,
                              ssize_t result)
@@ -262,8 +260,7 @@ static bool read_at_position(int fd, const struct pos *pos, struct limefs_run_re
     return ours;
 }
 
-/* Returns the size, at most as many bytes as the kernel reads at once; 0: none, or an error
- * that the kernel must report. */
+/* Returns the size, at most READ_MAX; 0: none, or an error that the kernel must report. */
 static size_t get_total_bytes(const struct dest *to)
 {
     size_t total = 0;

@@ -54,8 +54,8 @@ void limefs_run_may_be_cancelled(void);
 int limefs_run_cancel_off(void);
 void limefs_run_cancel_back(int before);
 
-/* Between quiet_begin() and quiet_end() the thread is not cancelled, and no signal handler,
- * which might jump away, interrupts it. */
+/* Between limefs_run_quiet_begin() and limefs_run_quiet_end() the thread is not cancelled, and
+ * no signal handler, which might jump away, interrupts it. */
 struct limefs_run_quiet {
     sigset_t signals;
     int cancel;

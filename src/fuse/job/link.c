@@ -88,8 +88,7 @@ void limefs_job_send_closes(struct limefs_job *job)
             send_close(job, file);
 }
 
-/* Returns true if this mount has not changed the container for quiet_seconds, and other hosts
- * see its current state. */
+/* Returns true if all hosts see the container as it was since at least quiet_seconds. */
 static bool is_stable(const struct limefs_job *job, const struct limefs_view *snap)
 {
     const struct limefs_job_view *written = snap->job;

@@ -172,13 +172,11 @@ void limefs_job_send(struct limefs_job *, const struct limejob_packet *);
  * this host check it before they write. */
 uint64_t limefs_job_gate(const struct limefs_job *);
 
-/* Returns true if a reply's code says that the job is busy, and another reply is still to come:
- * retry after that one. */
+/* Returns true if the reply's code means: the job is busy, retry after another reply. */
 bool limefs_job_has_too_much(const struct limefs_job *, int code);
 
-/* Returns the snapshot's file for reading or writing; requests to open it if necessary.
- * Releases the lock in the meantime. Returns NULL if there is no room, or if a container to be
- * read is just being changed. */
+/* Returns the snapshot's file for reading or writing, or requests to open it, with the lock
+ * released; NULL if there is no room, or a container to be read is just being changed. */
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *, const struct limefs_view *,
                                              bool writes);
 
@@ -233,8 +231,7 @@ void limefs_job_outlast(struct limefs_job *, uint64_t snap_id, uint64_t from, ui
 
 /* ---- store.c: call with the lock held ---- */
 
-/* Writes locally what the job has not written. Call it after the job has gone, before the
- * window is released. */
+/* Writes locally what a lost job has not written. Call it before releasing the window. */
 void limefs_store_rescue(struct limefs_job *);
 
 #endif

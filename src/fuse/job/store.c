@@ -348,8 +348,7 @@ static bool gather_part(struct limefs_job *job, struct limefs_job_view *written,
         if (stream && wait_for_open(job, written->snap) &&
             !find_buffer(job, written, at, at + n))
             buffer = get_empty_buffer(job);
-        /* While this thread waited, another one may have made a buffer with these bytes, or a
-         * lost job may have kept them. */
+        /* Another thread may have filled a buffer since, or the job may have been lost. */
         if (find_buffer(job, written, at, at + n) ||
             limefs_job_is_dreaded(job, written->snap->id, at, at + n))
             continue;

@@ -619,8 +619,7 @@ int limefs_aside_finish(struct limefs_target *target)
 
 /* ---- change the length ---- */
 
-/* A failed write behind the end may have left bytes there: the kernel then requests the length
- * that the record has. */
+/* After a failed write behind the end, the kernel requests the length that the record has. */
 static int resize_last_data(struct limefs_writer *writer, uint64_t bytes)
 {
     struct limefile_last last;

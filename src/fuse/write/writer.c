@@ -270,8 +270,7 @@ static int copy_tail(const struct limefs_writer *writer, int dir, int fd, uint64
     return err ? err : fsync(fd) == 0 && fsync(dir) == 0 ? 0 : -errno;
 }
 
-/* Saves the tail next to the container, as `lime repair` does, even if the caller may not
- * create files there. */
+/* Saves the tail next to the container, as `lime repair` does, with the daemon's rights. */
 static int save_tail(void *context, uint64_t from, uint64_t size)
 {
     struct limefs_writer *writer = context;

@@ -25,8 +25,7 @@ struct limefs_job_view {
     /* Guarded by the job's lock: */
     int write_error; /* of a gathered write, not yet reported */
     double changed;  /* time of the container's last change */
-    uint64_t layout; /* counts changes that move or cut records; changed only with the writer's
-                       lock held exclusively, too */
+    uint64_t layout; /* counts records moved or cut; changed with an exclusive writer lock */
 };
 
 /* A stream of sequential writes to [begin, next) of the container. A write buffer with bytes
@@ -36,9 +35,8 @@ struct limefs_run {
     struct limefs_spans direct;
 };
 
-/* Takes n bytes for offset `at` of the container. Returns 1 if they were gathered or
- * written; 0 without a job: the caller must write them; < 0: an error. The writer's lock is
- * held, shared. */
+/* Adds n bytes for offset `at` of the container. Returns 1 if they were gathered or written; 0
+ * without a job: the caller writes them; < 0: an error. The writer's lock is held, shared. */
 int limefs_store_put(struct limefs *, struct limefs_job_view *, struct limefs_run *,
                      const char *buf, size_t n, uint64_t at);
 
