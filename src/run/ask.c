@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 enum {
-    INHERITED = 10,   /* lower descriptors are examined when the program starts */
-    FROM = 64 * 1024, /* bytes of a record: to read less is faster than to ask */
-    CACHE = 64,       /* mounts in the cache */
+    INHERITED_FDS = 10,            /* lower descriptors are examined when the program starts */
+    DEFAULT_MIN_BYTES = 64 * 1024, /* bytes of a record: to read less is faster than to ask */
+    CACHE_SIZE = 64,               /* mounts in the cache */
     KINDS = 4,
 };
 
-static uint64_t from = FROM;
+static uint64_t min_bytes = DEFAULT_MIN_BYTES;
 
 /* ---- find limefs mounts and their users in /proc/self/mountinfo ---- */
 
@@ -28,7 +28,7 @@ static uint64_t from = FROM;
 enum limefs_run_mount {
     LIMEFS_RUN_UNKNOWN, /* at the moment: there may be no free descriptor */
     LIMEFS_RUN_OTHER,   /* not a limefs mount */
-    LIMEFS_RUN_STRANGER,
+    LIMEFS_RUN_UNTRUSTED,
     LIMEFS_RUN_TRUSTED,
 };
 
@@ -36,13 +36,13 @@ enum {
     DEVICE = 2,   /* number of the field in a line, from 0 */
     TYPE = 1,     /* number after the field "-" */
     OPTIONS = 3,  /* after "-", too: options of the file system */
-    TEXT_MAX = 32 /* of a text to find; longer words do not match */
+    WORD_MAX = 32 /* of a text to find; longer words do not match */
 };
 
 /* Parses one word at a time, because lines may be longer than any buffer. */
-struct reader {
+struct mount_parser {
     int field, separator; /* number of this field, and of "-"; -1: not yet */
-    char word[TEXT_MAX];
+    char word[WORD_MAX];
     size_t len;
     unsigned major, minor; /* device to find */
     bool device, limefs;   /* of this line */
@@ -51,7 +51,7 @@ struct reader {
 };
 
 /* Parses a decimal number that ends with `end`. */
-static bool number(const char **at, char end, uint64_t *n)
+static bool parse_decimal(const char **at, char end, uint64_t *n)
 {
     const char *begin = *at;
     for (*n = 0; **at >= '0' && **at <= '9' && *at < begin + 18; ++*at)
@@ -59,65 +59,65 @@ static bool number(const char **at, char end, uint64_t *n)
     return *at > begin && *(*at)++ == end;
 }
 
-static bool is_device(const struct reader *reader)
+static bool matches_device(const struct mount_parser *parser)
 {
     uint64_t major, minor;
-    const char *at = reader->word;
-    return number(&at, ':', &major) && number(&at, '\0', &minor) && major == reader->major &&
-           minor == reader->minor;
+    const char *at = parser->word;
+    return parse_decimal(&at, ':', &major) && parse_decimal(&at, '\0', &minor) &&
+           major == parser->major && minor == parser->minor;
 }
 
-static void take_word(struct reader *reader)
+static void parse_word(struct mount_parser *parser)
 {
     static const char user[] = "user_id=";
-    reader->word[reader->len < TEXT_MAX ? reader->len : 0] = '\0';
-    int after = reader->separator < 0 ? 0 : reader->field - reader->separator;
-    if (reader->field == DEVICE)
-        reader->device = is_device(reader);
-    else if (reader->separator < 0 && reader->field > DEVICE && strcmp(reader->word, "-") == 0)
-        reader->separator = reader->field;
+    parser->word[parser->len < WORD_MAX ? parser->len : 0] = '\0';
+    int after = parser->separator < 0 ? 0 : parser->field - parser->separator;
+    if (parser->field == DEVICE)
+        parser->device = matches_device(parser);
+    else if (parser->separator < 0 && parser->field > DEVICE && strcmp(parser->word, "-") == 0)
+        parser->separator = parser->field;
     else if (after == TYPE)
-        reader->limefs = strcmp(reader->word, "fuse.limefs") == 0;
-    else if (after == OPTIONS && strncmp(reader->word, user, sizeof user - 1) == 0) {
-        const char *at = reader->word + sizeof user - 1;
-        if (!number(&at, '\0', &reader->user))
-            reader->user = UINT64_MAX;
+        parser->limefs = strcmp(parser->word, "fuse.limefs") == 0;
+    else if (after == OPTIONS && strncmp(parser->word, user, sizeof user - 1) == 0) {
+        const char *at = parser->word + sizeof user - 1;
+        if (!parse_decimal(&at, '\0', &parser->user))
+            parser->user = UINT64_MAX;
     }
-    reader->len = 0;
+    parser->len = 0;
 }
 
-static void end_line(struct reader *reader)
+static void finish_line(struct mount_parser *parser)
 {
-    if (reader->device && reader->limefs)
-        reader->found = reader->user == 0 || reader->user == geteuid() ? LIMEFS_RUN_TRUSTED
-                                                                       : LIMEFS_RUN_STRANGER;
-    reader->device = reader->limefs = false;
-    reader->user = UINT64_MAX;
-    reader->field = 0;
-    reader->separator = -1;
+    if (parser->device && parser->limefs)
+        parser->found = parser->user == 0 || parser->user == geteuid() ? LIMEFS_RUN_TRUSTED
+                                                                       : LIMEFS_RUN_UNTRUSTED;
+    parser->device = parser->limefs = false;
+    parser->user = UINT64_MAX;
+    parser->field = 0;
+    parser->separator = -1;
 }
 
-static void take(struct reader *reader, char c)
+static void parse_char(struct mount_parser *parser, char c)
 {
     bool option =
-        c == ',' && reader->separator >= 0 && reader->field == reader->separator + OPTIONS;
+        c == ',' && parser->separator >= 0 && parser->field == parser->separator + OPTIONS;
     if (c != ' ' && c != '\n' && !option) {
-        if (reader->len < TEXT_MAX)
-            reader->word[reader->len++] = c;
+        if (parser->len < WORD_MAX)
+            parser->word[parser->len++] = c;
         return;
     }
-    take_word(reader);
+    parse_word(parser);
     if (c == '\n')
-        end_line(reader);
+        finish_line(parser);
     else if (c == ' ')
-        reader->field++;
+        parser->field++;
 }
 
-static enum limefs_run_mount find_mount(unsigned major, unsigned minor)
+static enum limefs_run_mount classify_mount(unsigned major, unsigned minor)
 {
     char buf[1024];
-    struct reader reader = {.major = major, .minor = minor, .found = LIMEFS_RUN_OTHER};
-    end_line(&reader);
+    struct mount_parser parser = {.major = major, .minor = minor, .found = LIMEFS_RUN_OTHER};
+    finish_line(&parser);
     const struct limefs_run_real *real = limefs_run_real();
     int fd = real->open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -125,31 +125,31 @@ static enum limefs_run_mount find_mount(unsigned major, unsigned minor)
     ssize_t got;
     while ((got = real->read(fd, buf, sizeof buf)) > 0)
         for (ssize_t i = 0; i < got; i++)
-            take(&reader, buf[i]);
+            parse_char(&parser, buf[i]);
     real->close(fd);
-    return reader.found;
+    return parser.found;
 }
 
 /* Caches the result for a mount's unique id and the user. Kernels before Linux 6.8 have no such
  * id: then each call reads the list of mounts. */
-static enum limefs_run_mount mount_of(const struct statx *stx)
+static enum limefs_run_mount get_mount_kind(const struct statx *stx)
 {
-    static _Atomic uint64_t known[CACHE];
+    static _Atomic uint64_t cache[CACHE_SIZE];
     uint64_t id = limefs_run_mount_number(stx), key = (id << 32 | geteuid()) * KINDS;
-    _Atomic uint64_t *place = &known[id % CACHE];
-    uint64_t kind = atomic_load(place);
+    _Atomic uint64_t *entry = &cache[id % CACHE_SIZE];
+    uint64_t kind = atomic_load(entry);
     if (id && kind % KINDS != LIMEFS_RUN_UNKNOWN && kind - kind % KINDS == key)
         return (enum limefs_run_mount)(kind % KINDS);
-    enum limefs_run_mount found = find_mount(stx->stx_dev_major, stx->stx_dev_minor);
+    enum limefs_run_mount found = classify_mount(stx->stx_dev_major, stx->stx_dev_minor);
     if (id)
-        atomic_store(place, key + found);
+        atomic_store(entry, key + found);
     return found;
 }
 
 /* ---- the container ---- */
 
 /* Opens the container with the process's own rights, without waiting for a pipe. */
-static int open_container(const struct limefile_range *range)
+static int open_unchanged(const struct limefile_range *range)
 {
     struct stat st = {0};
     if (!limefs_run_may_have_more())
@@ -186,30 +186,30 @@ static int find_container(int fd, struct limefs_run_record *record)
     record->offset = range.offset;
     record->bytes = range.bytes;
     record->head = range.head;
-    int container = open_container(&range);
+    int container = open_unchanged(&range);
     if (container < 0 || !range.has_job || is_in_memory(container, &range))
         return container;
     limefs_run_real()->close(container);
     return -1;
 }
 
-static void look_closer(int fd, int flags)
+static void examine_file(int fd, int flags)
 {
     struct statx stx;
     /* FUSE mounts have no device, so the upper half of their device number is 0. */
     if (!limefs_run_stat(fd, &stx) || !S_ISREG(stx.stx_mode) || stx.stx_dev_major != 0)
         return;
-    enum limefs_run_mount mount = mount_of(&stx);
+    enum limefs_run_mount mount = get_mount_kind(&stx);
     if (mount == LIMEFS_RUN_OTHER || mount == LIMEFS_RUN_UNKNOWN)
         return;
     struct limefs_run_record record = {
         .dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
         .ino = stx.stx_ino,
-        .mount = limefs_run_mount_number(&stx),
+        .mount_id = limefs_run_mount_number(&stx),
     };
     bool plain = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_DIRECT);
     int container = -1;
-    if (plain && mount == LIMEFS_RUN_TRUSTED && stx.stx_size >= from)
+    if (plain && mount == LIMEFS_RUN_TRUSTED && stx.stx_size >= min_bytes)
         container = find_container(fd, &record);
     bool same = container >= 0 && record.head + record.bytes <= stx.stx_size;
     record.tail = record.head + record.bytes < stx.stx_size;
@@ -220,27 +220,27 @@ static void look_closer(int fd, int flags)
 
 void limefs_run_look(int fd, int flags)
 {
-    int kept = errno, cancel = limefs_run_cancel_off();
+    int saved_errno = errno, cancel = limefs_run_cancel_off();
     limefs_run_forget(fd); /* in case the number was closed unnoticed */
     if (fd >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & (O_PATH | O_DIRECTORY)))
-        look_closer(fd, flags);
+        examine_file(fd, flags);
     limefs_run_cancel_back(cancel);
-    errno = kept;
+    errno = saved_errno;
 }
 
 /* errno is 0 when a program begins (C11 7.5). */
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void init_library(void)
 {
-    int kept = errno;
-    const char *given = getenv("LIMEFS_RUN_FROM");
+    int saved_errno = errno;
+    const char *value = getenv("LIMEFS_RUN_FROM");
     limefs_run_table_begin();
     limefs_run_report_begin();
-    if (given && *given)
-        from = strtoull(given, NULL, 10);
-    for (int fd = 0; fd < INHERITED; fd++) {
+    if (value && *value)
+        min_bytes = strtoull(value, NULL, 10);
+    for (int fd = 0; fd < INHERITED_FDS; fd++) {
         int flags = limefs_run_real()->fcntl(fd, F_GETFL);
         if (flags >= 0)
             limefs_run_look(fd, flags);
     }
-    errno = kept;
+    errno = saved_errno;
 }

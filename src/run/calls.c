@@ -25,7 +25,7 @@ ssize_t __pread64_chk(int, void *, size_t, off_t, size_t);
 
 /* ---- open(2) and related calls ---- */
 
-static int looked_at(int fd, int flags)
+static int examine_opened(int fd, int flags)
 {
     if (fd >= 0)
         limefs_run_look(fd, flags);
@@ -47,18 +47,18 @@ static bool has_mode(int flags)
         va_end(list);                \
     }
 
-#define OPEN(name)                                                           \
-    EXPORTED int name(const char *path, int flags, ...)                      \
-    {                                                                        \
-        MODE(mode, flags)                                                    \
-        return looked_at(limefs_run_real()->open(path, flags, mode), flags); \
+#define OPEN(name)                                                                \
+    EXPORTED int name(const char *path, int flags, ...)                           \
+    {                                                                             \
+        MODE(mode, flags)                                                         \
+        return examine_opened(limefs_run_real()->open(path, flags, mode), flags); \
     }
 
-#define OPENAT(name)                                                                   \
-    EXPORTED int name(int folder, const char *path, int flags, ...)                    \
-    {                                                                                  \
-        MODE(mode, flags)                                                              \
-        return looked_at(limefs_run_real()->openat(folder, path, flags, mode), flags); \
+#define OPENAT(name)                                                                       \
+    EXPORTED int name(int dirfd, const char *path, int flags, ...)                         \
+    {                                                                                      \
+        MODE(mode, flags)                                                                  \
+        return examine_opened(limefs_run_real()->openat(dirfd, path, flags, mode), flags); \
     }
 
 OPEN(open)
@@ -66,16 +66,16 @@ OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
 
-#define OPEN_2(name)                                                     \
-    EXPORTED int name(const char *path, int flags)                       \
-    {                                                                    \
-        return looked_at(limefs_run_real()->open_2(path, flags), flags); \
+#define OPEN_2(name)                                                          \
+    EXPORTED int name(const char *path, int flags)                            \
+    {                                                                         \
+        return examine_opened(limefs_run_real()->open_2(path, flags), flags); \
     }
 
-#define OPENAT_2(name)                                                             \
-    EXPORTED int name(int folder, const char *path, int flags)                     \
-    {                                                                              \
-        return looked_at(limefs_run_real()->openat_2(folder, path, flags), flags); \
+#define OPENAT_2(name)                                                                 \
+    EXPORTED int name(int dirfd, const char *path, int flags)                          \
+    {                                                                                  \
+        return examine_opened(limefs_run_real()->openat_2(dirfd, path, flags), flags); \
     }
 
 OPEN_2(__open_2)
@@ -105,23 +105,23 @@ EXPORTED int close_range(unsigned first, unsigned last, int flags)
 }
 
 /* libc closes a stream's descriptor with an internal call. */
-static void forget_stream(FILE *file)
+static void remove_stream(FILE *file)
 {
-    int kept = errno;
+    int saved_errno = errno;
     limefs_run_forget(fileno(file));
-    errno = kept;
+    errno = saved_errno;
 }
 
 EXPORTED int fclose(FILE *file)
 {
-    forget_stream(file);
+    remove_stream(file);
     return limefs_run_real()->fclose(file);
 }
 
 #define FREOPEN(name)                                                   \
     EXPORTED FILE *name(const char *path, const char *mode, FILE *file) \
     {                                                                   \
-        forget_stream(file);                                            \
+        remove_stream(file);                                            \
         return limefs_run_real()->freopen(path, mode, file);            \
     }
 
@@ -135,7 +135,7 @@ EXPORTED void closefrom(int first)
         limefs_run_real()->closefrom(first);
 }
 
-static int duplicated(int fd, int of)
+static int note_duplicate(int fd, int of)
 {
     if (fd >= 0)
         limefs_run_note_same(fd, of);
@@ -144,10 +144,10 @@ static int duplicated(int fd, int of)
 
 EXPORTED int dup(int fd)
 {
-    return duplicated(limefs_run_real()->dup(fd), fd);
+    return note_duplicate(limefs_run_real()->dup(fd), fd);
 }
 
-static void make_way(int fd, int of)
+static void release_number(int fd, int of)
 {
     if (fd == of)
         return;
@@ -155,36 +155,36 @@ static void make_way(int fd, int of)
     limefs_run_forget(fd);
 }
 
-EXPORTED int dup2(int fd, int other)
+EXPORTED int dup2(int fd, int new_fd)
 {
-    make_way(other, fd);
-    return duplicated(limefs_run_real()->dup2(fd, other), fd);
+    release_number(new_fd, fd);
+    return note_duplicate(limefs_run_real()->dup2(fd, new_fd), fd);
 }
 
-EXPORTED int dup3(int fd, int other, int flags)
+EXPORTED int dup3(int fd, int new_fd, int flags)
 {
-    make_way(other, fd);
-    return duplicated(limefs_run_real()->dup3(fd, other, flags), fd);
+    release_number(new_fd, fd);
+    return note_duplicate(limefs_run_real()->dup3(fd, new_fd, flags), fd);
 }
 
-static int control(int fd, int command, void *argument)
+static int call_fcntl(int fd, int command, void *argument)
 {
     int result = limefs_run_real()->fcntl(fd, command, argument);
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
-        return duplicated(result, fd);
+        return note_duplicate(result, fd);
     if (command == F_SETFL && result == 0 && (int)(intptr_t)argument & O_DIRECT)
         limefs_run_leave(fd);
     return result;
 }
 
-#define FCNTL(name)                             \
-    EXPORTED int name(int fd, int command, ...) \
-    {                                           \
-        va_list list;                           \
-        va_start(list, command);                \
-        void *argument = va_arg(list, void *);  \
-        va_end(list);                           \
-        return control(fd, command, argument);  \
+#define FCNTL(name)                               \
+    EXPORTED int name(int fd, int command, ...)   \
+    {                                             \
+        va_list list;                             \
+        va_start(list, command);                  \
+        void *argument = va_arg(list, void *);    \
+        va_end(list);                             \
+        return call_fcntl(fd, command, argument); \
     }
 
 FCNTL(fcntl)
@@ -192,51 +192,51 @@ FCNTL(fcntl64)
 
 /* ---- read(2) and related calls ---- */
 
-static bool read_one(int fd, void *buf, size_t n, off_t at, struct limefs_run_got *got)
+static bool read_buffer(int fd, void *buf, size_t n, off_t at, struct limefs_run_got *got)
 {
     const struct iovec iov = {buf, n};
     return limefs_run_read(fd, &iov, 1, false, at, got);
 }
 
-static bool read_many(int fd, const struct iovec *iov, int count, off_t at,
-                      struct limefs_run_got *got)
+static bool read_vector(int fd, const struct iovec *iov, int count, off_t at,
+                        struct limefs_run_got *got)
 {
     return limefs_run_read(fd, iov, count, true, at, got);
 }
 
 /* Reads without the mount if possible, otherwise with libc, and counts bytes of known files. */
-#define CALL(name, parameters, round, by_libc)                                            \
-    EXPORTED ssize_t name parameters                                                      \
-    {                                                                                     \
-        struct limefs_run_got got;                                                        \
-        if (!limefs_run_is_known(fd))                                                     \
-            return limefs_run_real()->by_libc;                                            \
-        return (round) ? got.bytes : limefs_run_count(limefs_run_real()->by_libc, false); \
+#define READ(name, parameters, direct, libc_call)                                            \
+    EXPORTED ssize_t name parameters                                                         \
+    {                                                                                        \
+        struct limefs_run_got got;                                                           \
+        if (!limefs_run_is_known(fd))                                                        \
+            return limefs_run_real()->libc_call;                                             \
+        return (direct) ? got.bytes : limefs_run_count(limefs_run_real()->libc_call, false); \
     }
 
-CALL(read, (int fd, void *buf, size_t n), read_one(fd, buf, n, -1, &got), read(fd, buf, n))
+READ(read, (int fd, void *buf, size_t n), read_buffer(fd, buf, n, -1, &got), read(fd, buf, n))
 
-CALL(readv, (int fd, const struct iovec *iov, int count), read_many(fd, iov, count, -1, &got),
+READ(readv, (int fd, const struct iovec *iov, int count), read_vector(fd, iov, count, -1, &got),
      readv(fd, iov, count))
 
 #define PREAD(name)                                     \
-    CALL(name, (int fd, void *buf, size_t n, off_t at), \
-         at >= 0 && read_one(fd, buf, n, at, &got), pread(fd, buf, n, at))
+    READ(name, (int fd, void *buf, size_t n, off_t at), \
+         at >= 0 && read_buffer(fd, buf, n, at, &got), pread(fd, buf, n, at))
 
 PREAD(pread)
 PREAD(pread64)
 
 #define PREADV(name)                                                   \
-    CALL(name, (int fd, const struct iovec *iov, int count, off_t at), \
-         at >= 0 && read_many(fd, iov, count, at, &got), preadv(fd, iov, count, at))
+    READ(name, (int fd, const struct iovec *iov, int count, off_t at), \
+         at >= 0 && read_vector(fd, iov, count, at, &got), preadv(fd, iov, count, at))
 
 PREADV(preadv)
 PREADV(preadv64)
 
 /* Here -1 is the file position. The mount handles calls with flags. */
 #define PREADV2(name)                                                             \
-    CALL(name, (int fd, const struct iovec *iov, int count, off_t at, int flags), \
-         flags == 0 && at >= -1 && read_many(fd, iov, count, at, &got),           \
+    READ(name, (int fd, const struct iovec *iov, int count, off_t at, int flags), \
+         flags == 0 && at >= -1 && read_vector(fd, iov, count, at, &got),         \
          preadv2(fd, iov, count, at, flags))
 
 PREADV2(preadv2)
@@ -244,15 +244,15 @@ PREADV2(preadv64v2)
 
 /* ---- programs that are built with _FORTIFY_SOURCE ---- */
 
-EXPORTED ssize_t __read_chk(int fd, void *buf, size_t n, size_t room)
+EXPORTED ssize_t __read_chk(int fd, void *buf, size_t n, size_t size)
 {
-    return n > room ? limefs_run_real()->read_chk(fd, buf, n, room) : read(fd, buf, n);
+    return n > size ? limefs_run_real()->read_chk(fd, buf, n, size) : read(fd, buf, n);
 }
 
 #define PREAD_CHK(name)                                                       \
-    EXPORTED ssize_t name(int fd, void *buf, size_t n, off_t at, size_t room) \
+    EXPORTED ssize_t name(int fd, void *buf, size_t n, off_t at, size_t size) \
     {                                                                         \
-        return n > room ? limefs_run_real()->pread_chk(fd, buf, n, at, room)  \
+        return n > size ? limefs_run_real()->pread_chk(fd, buf, n, at, size)  \
                         : pread(fd, buf, n, at);                              \
     }
 

@@ -8,13 +8,13 @@
 #pragma weak pthread_testcancel /* missing without threads in glibc before 2.34 */
 #pragma weak pthread_setcancelstate
 
-static struct limefs_run_real real;
+static struct limefs_run_real libc;
 static atomic_bool ready;
 
-#define FIND(member, name) *(void **)&real.member = dlsym(RTLD_NEXT, name)
+#define FIND(member, name) *(void **)&libc.member = dlsym(RTLD_NEXT, name)
 
 /* Several threads may do this at once: they store the same pointers. */
-static void find(void)
+static void find_functions(void)
 {
     FIND(open, "open");
     FIND(open_2, "__open_2");
@@ -42,8 +42,8 @@ static void find(void)
 const struct limefs_run_real *limefs_run_real(void)
 {
     if (!atomic_load_explicit(&ready, memory_order_acquire))
-        find(); /* called by another library's constructor before ours has run */
-    return &real;
+        find_functions(); /* called by another library's constructor before ours has run */
+    return &libc;
 }
 
 void limefs_run_may_be_cancelled(void)

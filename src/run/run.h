@@ -54,8 +54,8 @@ void limefs_run_may_be_cancelled(void);
 int limefs_run_cancel_off(void);
 void limefs_run_cancel_back(int before);
 
-/* Between quiet_begin() and quiet_end() the thread is not cancelled, and no signal handler,
- * which might jump away, interrupts it. */
+/* Between limefs_run_quiet_begin() and limefs_run_quiet_end() the thread is not cancelled, and
+ * no signal handler, which might jump away, interrupts it. */
 struct limefs_run_quiet {
     sigset_t signals;
     int cancel;
@@ -68,15 +68,15 @@ void limefs_run_quiet_end(const struct limefs_run_quiet *);
 /* An open record, for all descriptors that share its open file. */
 struct limefs_run_record {
     uint64_t dev, ino;                 /* as the mount shows it */
-    uint64_t mount;                    /* the mount's unique id; 0: the kernel has none */
+    uint64_t mount_id;                 /* the mount's unique id; 0: the kernel has none */
     struct limefile_identity identity; /* the container must keep it */
     uint64_t offset, bytes;            /* of the data in the container */
     uint64_t head;                     /* bytes before the data that only the mount has */
     bool tail;                         /* the mount has bytes behind the data, too */
-    atomic_int container;              /* the library's descriptor; -1: the program took it */
-    atomic_int own;                    /* the library's descriptor of the open file (bytes.c) */
+    atomic_int container_fd;           /* the library's descriptor; -1: the program took it */
+    atomic_int position_fd;            /* the library's descriptor of the open file (bytes.c) */
     atomic_bool changed;               /* read only through the mount from now on */
-    _Atomic uint64_t life;             /* see table.c */
+    _Atomic uint64_t refs;             /* see table.c */
 };
 
 enum {
@@ -168,7 +168,7 @@ void limefs_run_look(int fd, int flags);
 struct limefs_run_got {
     ssize_t bytes; /* result of the call */
     int error;     /* errno, if bytes is -1 */
-    bool round;    /* read without the mount */
+    bool direct;   /* read without the mount */
 };
 
 /* Returns true if it has done the read. Otherwise the caller reads through the mount and counts
@@ -176,9 +176,9 @@ struct limefs_run_got {
 bool limefs_run_read(int fd, const struct iovec *, int count, bool vector, off_t at,
                      struct limefs_run_got *);
 
-/* Counts bytes that were read without the mount (`round`) or through it, for the report at the
+/* Counts bytes that were read without the mount (`direct`) or through it, for the report at the
  * program's end (LIMEFS_RUN_REPORT). Returns `got`, the result of a read. */
-ssize_t limefs_run_count(ssize_t got, bool round);
+ssize_t limefs_run_count(ssize_t got, bool direct);
 void limefs_run_report_begin(void);
 
 /* For a function that overrides one of libc. */

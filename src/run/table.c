@@ -3,7 +3,7 @@
  *
  * The entry of a descriptor contains the index of its record, and how often this index was used
  * before, so that an old entry never refers to a new record. The upper half of the record's
- * `life` is that count; the lower half counts the entries and calls that use the record. The
+ * `refs` is that count; the lower half counts the entries and calls that use the record. The
  * last of them closes the container.
  *
  * A child of vfork() shares this memory, but not the descriptors, and must not change the
@@ -33,47 +33,47 @@ enum {
     FDS = LIMEFS_RUN_FDS,
     RECORDS = LIMEFS_RUN_RECORDS,
     LOW_FDS = 512, /* for the program: the library uses higher ones */
-    SHARE = 8,     /* the library uses at most 1/8 of the descriptors */
+    MAX_SHARE = 8, /* the library uses at most 1/8 of the descriptors */
 
     /* Entries that do not refer to a record. */
-    NOTHING = 0,
+    NO_ENTRY = 0,
     BY_MOUNT,
-    OWN,
+    OWN_FD,
     PER_RECORD = LIMEFS_RUN_PER_RECORD, /* the other entries are multiples of it, less 1 */
 };
 
-#define USERS   UINT64_C(0xffffffff)
-#define CLOSING USERS /* the last user is releasing the record */
+#define USERS_MASK UINT64_C(0xffffffff)
+#define CLOSING    USERS_MASK /* the last user is releasing the record */
 
 _Atomic uint64_t limefs_run_entries[FDS];
 struct limefs_run_record limefs_run_records[RECORDS];
-static atomic_uint highest;      /* descriptor that ever had an entry */
-static atomic_int containers;    /* number of open ones */
-static _Atomic pid_t owner;      /* process of this memory */
-static atomic_int *same;         /* 0: a new process since */
-static _Atomic uint64_t went[2]; /* bytes read through the mount, and without it */
-static int report = -1;          /* a copy of stderr, which programs close before they end */
-static struct stat target;
+static atomic_uint highest_fd;     /* descriptor that ever had an entry */
+static atomic_int container_count; /* number of open ones */
+static _Atomic pid_t owner_pid;    /* process of this memory */
+static atomic_int *same_process;   /* 0: a new process since */
+static _Atomic uint64_t counts[2]; /* bytes read through the mount, and without it */
+static int report_fd = -1;         /* a copy of stderr, which programs close before they end */
+static struct stat report_file;
 
 void limefs_run_table_begin(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    atomic_store(&owner, getpid());
+    atomic_store(&owner_pid, getpid());
     if (memory == MAP_FAILED || madvise(memory, page, MADV_WIPEONFORK) != 0)
         return; /* children then only read, with their parent's entries */
-    same = memory;
-    atomic_store(same, 1);
+    same_process = memory;
+    atomic_store(same_process, 1);
 }
 
 bool limefs_run_is_ours(void)
 {
     pid_t self = getpid();
-    if (same && atomic_load(same) == 0) {
-        atomic_store(&owner, self);
-        atomic_store(same, 1);
+    if (same_process && atomic_load(same_process) == 0) {
+        atomic_store(&owner_pid, self);
+        atomic_store(same_process, 1);
     }
-    return atomic_load(&owner) == self;
+    return atomic_load(&owner_pid) == self;
 }
 
 /* ---- identify a descriptor ---- */
@@ -94,103 +94,103 @@ bool limefs_run_is(int fd, const struct limefs_run_record *record)
     struct statx stx;
     return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID_UNIQUE,
                  &stx) == 0 &&
-           stx.stx_ino == record->ino && limefs_run_mount_number(&stx) == record->mount &&
+           stx.stx_ino == record->ino && limefs_run_mount_number(&stx) == record->mount_id &&
            makedev(stx.stx_dev_major, stx.stx_dev_minor) == record->dev;
 }
 
 /* ---- records ---- */
 
-static uint64_t number_of(const struct limefs_run_record *record, uint64_t life)
+static uint64_t make_entry(const struct limefs_run_record *record, uint64_t refs)
 {
-    return ((life >> 32) * RECORDS + (uint64_t)(record - limefs_run_records)) * PER_RECORD +
+    return ((refs >> 32) * RECORDS + (uint64_t)(record - limefs_run_records)) * PER_RECORD +
            PER_RECORD - 1;
 }
 
 /* Takes a reference, if the entry still refers to the record. */
-static struct limefs_run_record *hold(uint64_t entry)
+static struct limefs_run_record *get_record(uint64_t entry)
 {
     struct limefs_run_record *record = limefs_run_peek(entry);
     if (!record)
         return NULL;
-    uint64_t life = atomic_load(&record->life);
+    uint64_t refs = atomic_load(&record->refs);
     do {
-        uint64_t users = life & USERS;
-        if (users == 0 || users >= CLOSING - 1 || number_of(record, life) != entry)
+        uint64_t users = refs & USERS_MASK;
+        if (users == 0 || users >= CLOSING - 1 || make_entry(record, refs) != entry)
             return NULL;
-    } while (!atomic_compare_exchange_weak(&record->life, &life, life + 1));
+    } while (!atomic_compare_exchange_weak(&record->refs, &refs, refs + 1));
     return record;
 }
 
 struct limefs_run_record *limefs_run_hold(int fd)
 {
-    return hold(limefs_run_entry(fd));
+    return get_record(limefs_run_entry(fd));
 }
 
 /* The program may have closed fd unnoticed and opened another file with that number. */
-static bool is_container(int fd, const struct limefs_run_record *record)
+static bool is_container_fd(int fd, const struct limefs_run_record *record)
 {
     struct stat st;
     return record && fstat(fd, &st) == 0 && st.st_dev == record->identity.dev &&
            st.st_ino == record->identity.ino;
 }
 
-static void close_container(struct limefs_run_record *record)
+static void close_container_fd(struct limefs_run_record *record)
 {
-    uint64_t own = OWN;
-    int fd = atomic_exchange(&record->container, -1);
+    uint64_t own = OWN_FD;
+    int fd = atomic_exchange(&record->container_fd, -1);
     if (fd < 0)
         return;
-    bool ours = is_container(fd, record);
+    bool ours = is_container_fd(fd, record);
     if (fd < FDS)
-        atomic_compare_exchange_strong(&limefs_run_entries[fd], &own, NOTHING);
-    atomic_fetch_sub(&containers, 1);
+        atomic_compare_exchange_strong(&limefs_run_entries[fd], &own, NO_ENTRY);
+    atomic_fetch_sub(&container_count, 1);
     if (ours)
         limefs_run_real()->close(fd);
 }
 
-static void close_position(struct limefs_run_record *record)
+static void close_position_fd(struct limefs_run_record *record)
 {
-    uint64_t own = OWN;
-    int fd = atomic_exchange(&record->own, LIMEFS_RUN_NO_POSITION);
+    uint64_t own = OWN_FD;
+    int fd = atomic_exchange(&record->position_fd, LIMEFS_RUN_NO_POSITION);
     if (fd >= 0 && limefs_run_is(fd, record) &&
-        (fd >= FDS || atomic_compare_exchange_strong(&limefs_run_entries[fd], &own, NOTHING)))
+        (fd >= FDS || atomic_compare_exchange_strong(&limefs_run_entries[fd], &own, NO_ENTRY)))
         limefs_run_real()->close(fd);
 }
 
 /* Initializes a record with what was found. */
-static void fill(struct limefs_run_record *record, const struct limefs_run_record *found,
-                 int container)
+static void init_record(struct limefs_run_record *record, const struct limefs_run_record *found,
+                        int container)
 {
     record->dev = found->dev;
     record->ino = found->ino;
-    record->mount = found->mount;
+    record->mount_id = found->mount_id;
     record->identity = found->identity;
     record->offset = found->offset;
     record->bytes = found->bytes;
     record->head = found->head;
     record->tail = found->tail;
     atomic_store(&record->changed, false);
-    atomic_store(&record->own, LIMEFS_RUN_NO_POSITION);
-    atomic_store(&record->container, container);
-    atomic_fetch_add(&containers, 1);
+    atomic_store(&record->position_fd, LIMEFS_RUN_NO_POSITION);
+    atomic_store(&record->container_fd, container);
+    atomic_fetch_add(&container_count, 1);
 }
 
 void limefs_run_let_go(struct limefs_run_record *record)
 {
-    int kept = errno;
-    uint64_t life = atomic_load(&record->life);
-    while (!atomic_compare_exchange_weak(&record->life, &life,
-                                         (life & USERS) == 1 ? life | CLOSING : life - 1))
+    int saved_errno = errno;
+    uint64_t refs = atomic_load(&record->refs);
+    while (!atomic_compare_exchange_weak(&record->refs, &refs,
+                                         (refs & USERS_MASK) == 1 ? refs | CLOSING : refs - 1))
         ;
-    if ((life & USERS) == 1) {
+    if ((refs & USERS_MASK) == 1) {
         struct limefs_run_quiet quiet; /* a handler that jumps away would leak descriptors */
         limefs_run_quiet_begin(&quiet);
-        close_position(record);
-        close_container(record);
-        atomic_store(&record->life, ((life >> 32) + 1) << 32);
+        close_position_fd(record);
+        close_container_fd(record);
+        atomic_store(&record->refs, ((refs >> 32) + 1) << 32);
         limefs_run_quiet_end(&quiet);
     }
-    errno = kept;
+    errno = saved_errno;
 }
 
 void limefs_run_leave(int fd)
@@ -203,12 +203,12 @@ void limefs_run_leave(int fd)
 }
 
 /* Reserves a free record for this thread; NULL: none is left. */
-static struct limefs_run_record *take_free(void)
+static struct limefs_run_record *reserve_record(void)
 {
     for (int i = 0; i < RECORDS; i++) {
-        uint64_t life = atomic_load(&limefs_run_records[i].life);
-        if ((life & USERS) == 0 &&
-            atomic_compare_exchange_strong(&limefs_run_records[i].life, &life, life | CLOSING))
+        uint64_t refs = atomic_load(&limefs_run_records[i].refs);
+        if ((refs & USERS_MASK) == 0 &&
+            atomic_compare_exchange_strong(&limefs_run_records[i].refs, &refs, refs | CLOSING))
             return &limefs_run_records[i];
     }
     return NULL;
@@ -216,13 +216,13 @@ static struct limefs_run_record *take_free(void)
 
 /* ---- entries ---- */
 
-static void store(int fd, uint64_t entry)
+static void set_entry(int fd, uint64_t entry)
 {
-    unsigned seen = atomic_load(&highest);
+    unsigned seen = atomic_load(&highest_fd);
     while (entry && seen < (unsigned)fd &&
-           !atomic_compare_exchange_weak(&highest, &seen, (unsigned)fd))
+           !atomic_compare_exchange_weak(&highest_fd, &seen, (unsigned)fd))
         ;
-    struct limefs_run_record *old = hold(atomic_exchange(&limefs_run_entries[fd], entry));
+    struct limefs_run_record *old = get_record(atomic_exchange(&limefs_run_entries[fd], entry));
     if (old) {
         limefs_run_let_go(old); /* the reference of the entry */
         limefs_run_let_go(old);
@@ -232,53 +232,53 @@ static void store(int fd, uint64_t entry)
 void limefs_run_note_own(int fd, bool own)
 {
     if (fd >= 0 && fd < FDS)
-        store(fd, own ? OWN : NOTHING);
+        set_entry(fd, own ? OWN_FD : NO_ENTRY);
 }
 
 bool limefs_run_note(int fd, const struct limefs_run_record *found, int container)
 {
-    int kept = errno;
+    int saved_errno = errno;
     bool noted = fd >= 0 && fd < FDS && limefs_run_is_ours();
-    struct limefs_run_record *record = noted && found ? take_free() : NULL;
+    struct limefs_run_record *record = noted && found ? reserve_record() : NULL;
     if (record) {
-        uint64_t life = (atomic_load(&record->life) & ~USERS) + 1;
-        fill(record, found, container);
+        uint64_t refs = (atomic_load(&record->refs) & ~USERS_MASK) + 1;
+        init_record(record, found, container);
         limefs_run_note_own(container, true);
-        atomic_store_explicit(&record->life, life, memory_order_release);
-        store(fd, number_of(record, life));
+        atomic_store_explicit(&record->refs, refs, memory_order_release);
+        set_entry(fd, make_entry(record, refs));
     } else if (container >= 0) {
         limefs_run_real()->close(container);
     }
     if (noted && !record)
-        store(fd, BY_MOUNT);
-    errno = kept;
+        set_entry(fd, BY_MOUNT);
+    errno = saved_errno;
     return noted;
 }
 
 void limefs_run_note_same(int fd, int of)
 {
-    int kept = errno;
+    int saved_errno = errno;
     uint64_t entry = limefs_run_entry(of);
     if (fd != of && fd >= 0 && fd < FDS && (entry || limefs_run_entry(fd)) &&
         limefs_run_is_ours()) {
-        if (entry != BY_MOUNT && !hold(entry)) /* the new entry keeps this reference */
-            entry = NOTHING;
-        store(fd, entry);
+        if (entry != BY_MOUNT && !get_record(entry)) /* the new entry keeps this reference */
+            entry = NO_ENTRY;
+        set_entry(fd, entry);
     }
-    errno = kept;
+    errno = saved_errno;
 }
 
 void limefs_run_forget(int fd)
 {
-    int kept = errno;
+    int saved_errno = errno;
     if (limefs_run_is_known(fd) && limefs_run_is_ours())
-        store(fd, NOTHING);
-    errno = kept;
+        set_entry(fd, NO_ENTRY);
+    errno = saved_errno;
 }
 
 void limefs_run_forget_range(unsigned first, unsigned last)
 {
-    unsigned top = atomic_load(&highest);
+    unsigned top = atomic_load(&highest_fd);
     for (unsigned fd = first; fd <= last && fd <= top + 1 && fd < FDS; fd++) {
         limefs_run_give_up((int)fd);
         limefs_run_forget((int)fd);
@@ -288,63 +288,63 @@ void limefs_run_forget_range(unsigned first, unsigned last)
 /* ---- descriptors of the library ---- */
 
 /* Returns the record that uses fd for its container or its position. */
-static struct limefs_run_record *whose(int fd)
+static struct limefs_run_record *find_user(int fd)
 {
     for (int i = 0; i < RECORDS; i++)
-        if ((atomic_load(&limefs_run_records[i].container) == fd ||
-             atomic_load(&limefs_run_records[i].own) == fd) &&
-            atomic_load(&limefs_run_records[i].life) & USERS)
+        if ((atomic_load(&limefs_run_records[i].container_fd) == fd ||
+             atomic_load(&limefs_run_records[i].position_fd) == fd) &&
+            atomic_load(&limefs_run_records[i].refs) & USERS_MASK)
             return &limefs_run_records[i];
     return NULL;
 }
 
-static bool is_of(int fd, const struct limefs_run_record *record)
+static bool is_fd_of(int fd, const struct limefs_run_record *record)
 {
-    return is_container(fd, record) ||
-           (record && atomic_load(&record->own) == fd && limefs_run_is(fd, record));
+    return is_container_fd(fd, record) ||
+           (record && atomic_load(&record->position_fd) == fd && limefs_run_is(fd, record));
 }
 
 static bool is_report(int fd)
 {
-    return fd >= 0 && fd == report;
+    return fd >= 0 && fd == report_fd;
 }
 
 bool limefs_run_is_own(int fd)
 {
-    int kept = errno;
-    bool own = is_report(fd) || (limefs_run_entry(fd) == OWN && is_of(fd, whose(fd)));
-    errno = kept;
+    int saved_errno = errno;
+    bool own = is_report(fd) || (limefs_run_entry(fd) == OWN_FD && is_fd_of(fd, find_user(fd)));
+    errno = saved_errno;
     return own;
 }
 
-static void give_up(int fd, struct limefs_run_record *record)
+static void yield_fd(int fd, struct limefs_run_record *record)
 {
     int own = fd;
-    if (atomic_compare_exchange_strong(&record->own, &own, LIMEFS_RUN_NO_POSITION))
+    if (atomic_compare_exchange_strong(&record->position_fd, &own, LIMEFS_RUN_NO_POSITION))
         return;
     atomic_store(&record->changed, true);
-    if (atomic_exchange(&record->container, -1) >= 0)
-        atomic_fetch_sub(&containers, 1);
+    if (atomic_exchange(&record->container_fd, -1) >= 0)
+        atomic_fetch_sub(&container_count, 1);
 }
 
 void limefs_run_give_up(int fd)
 {
     bool reports = is_report(fd);
-    if ((!reports && limefs_run_entry(fd) != OWN) || !limefs_run_is_ours())
+    if ((!reports && limefs_run_entry(fd) != OWN_FD) || !limefs_run_is_ours())
         return;
     if (reports)
-        report = limefs_run_real()->fcntl(report, F_DUPFD_CLOEXEC, report + 1);
-    struct limefs_run_record *record = reports ? NULL : whose(fd);
+        report_fd = limefs_run_real()->fcntl(report_fd, F_DUPFD_CLOEXEC, report_fd + 1);
+    struct limefs_run_record *record = reports ? NULL : find_user(fd);
     if (record)
-        give_up(fd, record);
-    store(fd, NOTHING);
+        yield_fd(fd, record);
+    set_entry(fd, NO_ENTRY);
 }
 
 bool limefs_run_may_have_more(void)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
-           (rlim_t)atomic_load(&containers) < limit.rlim_cur / SHARE;
+           (rlim_t)atomic_load(&container_count) < limit.rlim_cur / MAX_SHARE;
 }
 
 int limefs_run_copy_out_of_the_way(int fd)
@@ -365,43 +365,43 @@ int limefs_run_out_of_the_way(int fd)
 
 /* ---- report at the program's end how many bytes were read with and without the mount ---- */
 
-ssize_t limefs_run_count(ssize_t got, bool round)
+ssize_t limefs_run_count(ssize_t got, bool direct)
 {
     if (got > 0)
-        atomic_fetch_add_explicit(&went[round], (uint64_t)got, memory_order_relaxed);
+        atomic_fetch_add_explicit(&counts[direct], (uint64_t)got, memory_order_relaxed);
     return got;
 }
 
 void limefs_run_report_begin(void)
 {
-    const char *wanted = getenv("LIMEFS_RUN_REPORT");
-    if (!wanted || strcmp(wanted, "1") != 0)
+    const char *value = getenv("LIMEFS_RUN_REPORT");
+    if (!value || strcmp(value, "1") != 0)
         return;
     int fd = limefs_run_real()->fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-    if (fd >= 0 && fstat(fd, &target) == 0)
-        report = limefs_run_out_of_the_way(fd);
+    if (fd >= 0 && fstat(fd, &report_file) == 0)
+        report_fd = limefs_run_out_of_the_way(fd);
 }
 
 /* Returns true unless the program has closed the descriptor and opened another file. */
-static bool is_still_there(void)
+static bool is_report_open(void)
 {
     struct stat st;
-    return report >= 0 && fstat(report, &st) == 0 && st.st_dev == target.st_dev &&
-           st.st_ino == target.st_ino;
+    return report_fd >= 0 && fstat(report_fd, &st) == 0 && st.st_dev == report_file.st_dev &&
+           st.st_ino == report_file.st_ino;
 }
 
-__attribute__((destructor)) static void print(void)
+__attribute__((destructor)) static void print_report(void)
 {
     char name[64], line[256];
-    uint64_t through = atomic_load(&went[false]), round = atomic_load(&went[true]);
-    if (!is_still_there() || (round == 0 && through == 0)) /* most programs read no records */
+    uint64_t through = atomic_load(&counts[false]), direct = atomic_load(&counts[true]);
+    if (!is_report_open() || (direct == 0 && through == 0)) /* most programs read no records */
         return;
     snprintf(name, sizeof name, "%s", program_invocation_short_name);
     limefile_text_defuse(name, "");
     int n = snprintf(line, sizeof line,
-                     "limefs-run: %s: %" PRIu64 " bytes round the mount, %" PRIu64
-                     " bytes through it\n",
-                     name, round, through);
-    if (n > 0 && write(report, line, (size_t)n) < 0)
+                     "limefs-run: %s: %" PRIu64 " bytes read directly, %" PRIu64
+                     " bytes through the mount\n",
+                     name, direct, through);
+    if (n > 0 && write(report_fd, line, (size_t)n) < 0)
         return; /* the report has no other output */
 }

@@ -53,11 +53,11 @@ def commands(mount):
 
 
 def pids_of(mount, name):
-    """name: limefs (the daemon), keeper, mpirun or limefs-io."""
+    """name: limefs (the daemon), supervisor, mpirun or limefs-io."""
     def kind(found):
         if found[0] == "prterun":  # what mpirun becomes, from Open MPI 5 on
             return "mpirun"
-        return "keeper" if "--keeper" in found[1] else found[0]
+        return "supervisor" if "--supervisor" in found[1] else found[0]
     return sorted(pid for pid, found in commands(mount).items() if kind(found) == name)
 
 
@@ -209,7 +209,7 @@ class Faults(TestCase):
         for name, number, pick in (("limefs-io", signal.SIGKILL, 0),
                                    ("limefs-io", signal.SIGKILL, -1),
                                    ("mpirun", signal.SIGKILL, 0),
-                                   ("keeper", signal.SIGKILL, 0),
+                                   ("supervisor", signal.SIGKILL, 0),
                                    ("limefs-io", signal.SIGSTOP, -1),
                                    ("limefs-io", signal.SIGSTOP, 0)):
             with self.subTest(name, signal=number, rank=pick), \
@@ -245,11 +245,11 @@ class Faults(TestCase):
             until(lambda: not mount.pids())
             until(lambda: not folders(daemon))
 
-    def test_daemon_and_keeper_killed(self):
+    def test_daemon_and_supervisor_killed(self):
         """Nobody is left who could clean up: the next one does."""
         with serving(self.mount("ranks=2")) as mount:
             daemon = pids_of(mount, "limefs")[0]
-            for pid in [*pids_of(mount, "keeper"), daemon]:
+            for pid in [*pids_of(mount, "supervisor"), daemon]:
                 os.kill(pid, signal.SIGKILL)
             until(lambda: not mount.pids())
         with serving(self.mount("ranks=1")):
@@ -305,7 +305,7 @@ class Idle(TestCase):
         with serving(self.mount("ranks=4")) as mount:
             read(mount.join("data-0"))
             time.sleep(0.5)
-            pids = [pid for name in ("limefs-io", "mpirun", "keeper", "limefs")
+            pids = [pid for name in ("limefs-io", "mpirun", "supervisor", "limefs")
                     for pid in pids_of(mount, name)]
             self.assertEqual(len(pids), 7)
             before = cpu_seconds(pids)

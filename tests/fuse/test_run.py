@@ -27,8 +27,8 @@ LIBRARY = os.path.join(limetest.B, "lib", "liblimefs-run.so")
 PYTHON = sys.executable
 SIZE = 3_000_000  # of records: not a number of pages
 RECORD = 20_000_000 + 4321  # of one that is worth a job's while
-REPORT = re.compile(rb"limefs-run: (\S+): (\d+) bytes round the mount,"
-                    rb" (\d+) bytes through it")
+REPORT = re.compile(rb"limefs-run: (\S+): (\d+) bytes read directly,"
+                    rb" (\d+) bytes through the mount")
 
 
 def environ(**more):
@@ -455,7 +455,7 @@ class Changes(limetest.TestCase):
                 change(1)
                 self.assertEqual(ask(1000), want)
                 done = process.communicate()[1]
-                self.assertIn(b" 1600 bytes round the mount", done)
+                self.assertIn(b" 1600 bytes read directly", done)
 
     def test_a_shared_position(self):
         """Threads of one descriptor miss nothing when the mount takes over in between."""

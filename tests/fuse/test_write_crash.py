@@ -275,7 +275,7 @@ class KilledRanks(Crash, writelib.TestCase):
     """A job writes for the daemon; one of them, or all, by SIGKILL."""
 
     OPTS = ("ranks=2", "job_timeout=2", "extent=1M", "window=16M", "forward_from=1M")
-    HARMS = ("limefs", "limefs-io", "mpirun", "keeper", "everything")
+    HARMS = ("limefs", "limefs-io", "mpirun", "supervisor", "everything")
     SHORT = ("everything", "large")
     ROUNDS = 1
     STRESS_ROUNDS = 12
@@ -435,7 +435,7 @@ class AfterCrash(writelib.TestCase):
         daemon.end()
         writer.end()
         self.assertIn("record 2 keeps its old data: ", daemon.words())
-        self.assertIn("record 4 (new) was not finished: it is taken away", daemon.words())
+        self.assertIn("record 4 (new) was not finished: removing it", daemon.words())
         self.assertHolds(path, ITEMS)
 
     def test_a_file_left_beside_goes(self):

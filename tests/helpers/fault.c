@@ -124,7 +124,7 @@ static const char *folder;
 static size_t folder_len;
 static int32_t self;
 
-/* The daemon is called limefs, and so is its keeper, which touches no container. */
+/* The daemon is called limefs, and so is its supervisor, which touches no container. */
 static bool is_one(int32_t *who)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");

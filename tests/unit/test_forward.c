@@ -9,7 +9,7 @@
 
 enum {
     BEGIN = 144,
-    VIEW = 7,
+    ID = 7,
     STRIDE = 64 << 20, /* bytes of memory from one slot to the next */
 };
 
@@ -22,10 +22,10 @@ static struct bench {
     int count;
 } b; /* new for each test */
 
-static struct limefs_want want(uint64_t offset, size_t n)
+static struct limefs_want want(uint64_t at, size_t n)
 {
     return (struct limefs_want){
-        .view = VIEW, .begin = BEGIN, .end = end, .at = BEGIN + offset, .n = n, .now = b.now};
+        .snap_id = ID, .begin = BEGIN, .end = end, .at = BEGIN + at, .n = n, .now = b.now};
 }
 
 static int set_up(void **state)
@@ -106,7 +106,7 @@ TEST_WITH(test_small_extents, set_up, NULL)
             limefs_forward_waited(&b.forward, &request);
         }
     }
-    assert_int_equal(b.forward.flow[0].depth, 18);
+    assert_int_equal(b.forward.stream[0].depth, 18);
     assert_true(local <= 256 * 1024);
     assert_true(loaded >= 500 * MIB - local && loaded <= 519 * MIB);
     assert_int_equal(b.forward.stats.wasted_bytes, 0);
@@ -178,7 +178,7 @@ TEST_WITH(test_waiting_leads_further_ahead, set_up, NULL)
         if (at % (32 * MIB) == 0)
             limefs_forward_waited(&b.forward, &request);
     }
-    assert_int_equal(b.forward.flow[0].depth, 6); /* of 8 slots: who is behind needs some too */
+    assert_int_equal(b.forward.stream[0].depth, 6); /* of 8 slots: slow streams need some */
 }
 
 TEST_WITH(test_who_goes_away_wastes_and_is_noticed, set_up, NULL)
@@ -188,7 +188,7 @@ TEST_WITH(test_who_goes_away_wastes_and_is_noticed, set_up, NULL)
         ask(at, MIB);
         limefs_forward_waited(&b.forward, &request);
     }
-    assert_true(b.forward.flow[0].depth > 1);
+    assert_true(b.forward.stream[0].depth > 1);
     b.now += 10;
     for (uint64_t at = 600 * MIB; at < 900 * MIB; at += MIB)
         ask(at, MIB);
@@ -206,7 +206,7 @@ TEST_WITH(test_held_and_loading_slots_are_not_taken, set_up, NULL)
     b.now += 100;
     struct limefs_want request = want(9 * MIB, MIB);
     bool follows;
-    b.forward.flow[0].ahead = request.at;
+    b.forward.stream[0].planned = request.at;
     assert_int_equal(
         limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows), 0);
 }
@@ -219,9 +219,9 @@ TEST_WITH(test_dropped_bytes_are_not_found, set_up, NULL)
         ask(at, MIB);
     struct limefs_want request = want(19 * MIB, MIB);
     assert_true(limefs_forward_find(&b.forward, &request, slots, &ready) > 0);
-    limefs_forward_drop(&b.forward, VIEW);
+    limefs_forward_drop(&b.forward, ID);
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
-    request.view = VIEW + 1;
+    request.snap_id = ID + 1;
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
 }
 
@@ -241,15 +241,15 @@ TEST_WITH(test_changes, set_up, NULL)
         ask(at, MIB);
     assert_true(has(50 * MIB) && has(59 * MIB));
     struct limefs_change change = {
-        .view = VIEW, .from = BEGIN + 59 * MIB, .to = BEGIN + 59 * MIB + 1};
-    struct limefs_change other = {.view = VIEW + 1, .to = UINT64_MAX};
-    struct limefs_change nothing = {.view = VIEW, .from = BEGIN + 50 * MIB, .to = 0};
+        .snap_id = ID, .from = BEGIN + 59 * MIB, .to = BEGIN + 59 * MIB + 1};
+    struct limefs_change other = {.snap_id = ID + 1, .to = UINT64_MAX};
+    struct limefs_change nothing = {.snap_id = ID, .from = BEGIN + 50 * MIB, .to = 0};
     assert_false(limefs_forward_change_begin(&b.forward, &other));
     assert_false(limefs_forward_change_begin(&b.forward, &nothing));
     assert_true(has(50 * MIB) && has(59 * MIB));
     assert_true(limefs_forward_change_begin(&b.forward, &change));
     assert_false(has(59 * MIB));
-    assert_true(limefs_forward_is_changing(&b.forward, VIEW));
+    assert_true(limefs_forward_is_changing(&b.forward, ID));
 
     /* While it lasts, in a stream and from the beginning. */
     for (at = 55 * MIB; at < 70 * MIB; at += MIB) {
@@ -259,7 +259,7 @@ TEST_WITH(test_changes, set_up, NULL)
     limefs_forward_change_end(&b.forward, &other);
     limefs_forward_change_end(&b.forward, &change);
     limefs_forward_change_end(&b.forward, &nothing);
-    assert_false(limefs_forward_is_changing(&b.forward, VIEW));
+    assert_false(limefs_forward_is_changing(&b.forward, ID));
     assert_false(has(59 * MIB));
     for (at = 50 * MIB; at < 62 * MIB; at += MIB)
         ask(at, MIB);
@@ -269,7 +269,7 @@ TEST_WITH(test_changes, set_up, NULL)
 /* A load that is under way when its bytes change. */
 TEST_WITH(test_a_change_of_what_is_loading, set_up, NULL)
 {
-    struct limefs_change change = {.view = VIEW, .from = BEGIN, .to = UINT64_MAX};
+    struct limefs_change change = {.snap_id = ID, .from = BEGIN, .to = UINT64_MAX};
     bool follows, ready;
     int slots[LIMEFS_PIECES_MAX];
     struct limefs_want request = want(0, 5 * MIB);
@@ -305,13 +305,13 @@ static int read_short(void)
  * still there, of nothing, and with a hole in it. */
 TEST_WITH(test_a_short_record_again, set_up, NULL)
 {
-    struct limefs_change hole = {.view = VIEW, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};
+    struct limefs_change hole = {.snap_id = ID, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};
     assert_true(read_short() >= 6);
     for (int i = 0; i < 10; i++) {
         uint64_t loads = b.forward.stats.loads;
         assert_int_equal(read_short(), 10);
         assert_true(i == 0 || b.forward.stats.loads == loads);
-        limefs_forward_drop(&b.forward, VIEW);
+        limefs_forward_drop(&b.forward, ID);
         assert_int_equal(read_short(), 10);
         limefs_forward_change_begin(&b.forward, &hole);
         limefs_forward_change_end(&b.forward, &hole);

@@ -21,10 +21,10 @@ static void check(const struct limefs_spans *spans, const bool *there)
 {
     bool shown[BYTES] = {false};
     for (unsigned i = 0; i < spans->count; i++) {
-        const struct limefs_span *span = &spans->span[i];
-        assert_true(span->from < span->to && span->to <= BYTES);
-        assert_true(i == 0 || spans->span[i - 1].to < span->from); /* apart */
-        memset(shown + span->from, true, (size_t)(span->to - span->from));
+        const struct limefs_span *range = &spans->range[i];
+        assert_true(range->from < range->to && range->to <= BYTES);
+        assert_true(i == 0 || spans->range[i - 1].to < range->from); /* apart */
+        memset(shown + range->from, true, (size_t)(range->to - range->from));
     }
     assert_memory_equal(shown, there, sizeof shown);
 }

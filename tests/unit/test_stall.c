@@ -15,21 +15,21 @@ static struct limefs_job *job_of(struct bench *b)
     memset(b, 0, sizeof *b);
     b->fs.options.job_timeout = limit;
     b->job.fs = &b->fs;
-    b->job.heard = 1000;
-    b->job.parcel_count = 4;
-    b->job.forward.slots = 4;
+    b->job.last_reply = 1000;
+    b->job.buffer_count = 4;
+    b->job.prefetch.slots = 4;
     return &b->job;
 }
 
 static void load(struct limefs_job *job, unsigned slot, double since)
 {
-    job->forward.slot[slot].state = LIMEFS_EXTENT_LOADING;
-    job->asked[slot] = since;
+    job->prefetch.slot[slot].state = LIMEFS_EXTENT_LOADING;
+    job->load_sent[slot] = since;
 }
 
 static void sync_from(struct limefs_job *job, struct limefs_job_sync *sync, double since)
 {
-    *sync = (struct limefs_job_sync){.next = job->syncs, .since = since};
+    *sync = (struct limefs_job_sync){.next = job->syncs, .sent_at = since};
     job->syncs = sync;
 }
 
@@ -37,8 +37,8 @@ static void sync_from(struct limefs_job *job, struct limefs_job_sync *sync, doub
 static void answer(struct limefs_job *job, struct limefs_job_sync *sync, double now)
 {
     sync->done = true;
-    job->synced_from = sync->since;
-    job->synced_to = job->heard = now;
+    job->synced_from = sync->sent_at;
+    job->synced_to = job->last_reply = now;
 }
 
 static void assert_given_up_at(const struct limefs_job *job, double then)
@@ -59,10 +59,10 @@ TEST(test_each_kind)
     load(job_of(&b), 1, 1060); /* after a quiet minute */
     assert_given_up_at(&b.job, 1060 + limit);
     struct limefs_job *job = job_of(&b);
-    job->parcels[2] = (struct limefs_parcel){.state = LIMEFS_PARCEL_SENT, .since = 1060};
+    job->buffers[2] = (struct limefs_parcel){.state = LIMEFS_BUFFER_SENT, .last_used = 1060};
     assert_given_up_at(job, 1060 + limit);
     job = job_of(&b);
-    job->files[3] = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_PREPARING, .since = 1060};
+    job->files[3] = (struct limefs_job_file){LIMEFS_JOB_FILE_PREPARING, .last_used = 1060};
     assert_false(limefs_job_is_stalled(job, 1e6)); /* the job knows nothing of it */
     job->files[3].state = LIMEFS_JOB_FILE_OPENING;
     assert_given_up_at(job, 1060 + limit);
@@ -78,7 +78,7 @@ TEST(test_one_alone)
     struct bench b;
     struct limefs_job *job = job_of(&b);
     load(job, 1, 1060);
-    job->heard = 1e6;
+    job->last_reply = 1e6;
     assert_given_up_at(job, 1060 + limefs_job_lease(job));
 }
 
@@ -103,7 +103,7 @@ TEST(test_behind_a_sync)
     assert_given_up_at(job, 1001 + 12 * limit);
     answer(job, &sync, 1050); /* a long one: its turn is now */
     assert_given_up_at(job, 1050 + limit);
-    job->heard = 1e6;
+    job->last_reply = 1e6;
     assert_given_up_at(job, 1050 + limefs_job_lease(job));
 }
 

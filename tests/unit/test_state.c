@@ -36,7 +36,7 @@ static bool was_broken(void)
 TEST(test_container)
 {
     struct limefs_container one = {0};
-    assert_int_equal(one.is, LIMEFS_CONTAINER_CLOSED);
+    assert_int_equal(one.state, LIMEFS_CONTAINER_CLOSED);
     limefs_container_closed(&one); /* it could not be opened */
     limefs_container_opened(&one);
     limefs_container_rewritten(&one);
@@ -52,9 +52,9 @@ TEST(test_container)
     assert_false(limefs_container_is_behind(&one));
     assert_false(was_broken());
 
-    limefs_container_opened(&one); /* another view has it */
+    limefs_container_opened(&one); /* another snapshot has it */
     assert_true(was_broken());
-    one.is = LIMEFS_CONTAINER_CLOSED;
+    one.state = LIMEFS_CONTAINER_CLOSED;
     limefs_container_rewritten(&one); /* without the lock on it */
     assert_true(was_broken());
 }
@@ -69,7 +69,7 @@ TEST(test_last)
     limefs_last_commits(&one);
     assert_false(limefs_last_is_growing(&one));
     limefs_last_cut(&one, true, false);
-    assert_int_equal(one.is, LIMEFS_LAST_GROWING);
+    assert_int_equal(one.state, LIMEFS_LAST_GROWING);
     limefs_last_settles(&one);
     assert_false(was_broken());
 
@@ -82,21 +82,21 @@ TEST(test_gap)
 {
     struct limefs_last one = {0};
     limefs_last_fails(&one, -EIO, false); /* within its length: told, and that is all */
-    assert_int_equal(one.is, LIMEFS_LAST_SETTLED);
+    assert_int_equal(one.state, LIMEFS_LAST_COMMITTED);
     assert_int_equal(limefs_last_error(&one), 0);
     limefs_last_fails(&one, -ENOSPC, true);
-    assert_int_equal(one.is, LIMEFS_LAST_REFUSED);
+    assert_int_equal(one.state, LIMEFS_LAST_FAILED);
     assert_int_equal(limefs_last_error(&one), -ENOSPC);
     limefs_last_cut(&one, true, false);
-    assert_int_equal(one.is, LIMEFS_LAST_BROKEN);
+    assert_int_equal(one.state, LIMEFS_LAST_GAP);
     limefs_last_cut(&one, false, false);
-    assert_int_equal(one.is, LIMEFS_LAST_REFUSED);
+    assert_int_equal(one.state, LIMEFS_LAST_FAILED);
     limefs_last_cut(&one, false, true);
-    assert_int_equal(one.is, LIMEFS_LAST_SETTLED);
+    assert_int_equal(one.state, LIMEFS_LAST_COMMITTED);
     limefs_last_grows(&one);
     limefs_last_fails(&one, -EIO, false); /* what grows may have lost anything */
     limefs_last_fails(&one, -EFBIG, true);
-    assert_int_equal(one.is, LIMEFS_LAST_BROKEN);
+    assert_int_equal(one.state, LIMEFS_LAST_GAP);
     assert_true(limefs_last_is_growing(&one));
     assert_int_equal(limefs_last_error(&one), -EFBIG);
     limefs_last_cut(&one, false, false);
@@ -106,7 +106,7 @@ TEST(test_gap)
 
     limefs_last_grows(&one); /* which would hide it */
     assert_true(was_broken());
-    one = (struct limefs_last){LIMEFS_LAST_BROKEN, -EIO};
+    one = (struct limefs_last){LIMEFS_LAST_GAP, -EIO};
 
     limefs_last_commits(&one); /* not with a gap */
     assert_true(was_broken());
@@ -136,7 +136,7 @@ TEST(test_aside)
     limefs_collected_puts(&one);
     limefs_collected_puts(&one); /* there is nothing to put */
     assert_true(was_broken());
-    one.is = LIMEFS_COLLECTED_NONE;
+    one.state = LIMEFS_STAGING_NONE;
     limefs_collected_wrote(&one);
     assert_true(was_broken());
 }
@@ -145,18 +145,18 @@ TEST(test_aside_gap)
 {
     struct limefs_collected one = {0};
     limefs_collected_fails(&one, -EIO, false);
-    assert_int_equal(one.is, LIMEFS_COLLECTED_NONE);
+    assert_int_equal(one.state, LIMEFS_STAGING_NONE);
     limefs_collected_fails(&one, -ENOSPC, true);
     assert_false(limefs_collected_is(&one));
     assert_int_equal(limefs_collected_error(&one), -ENOSPC);
     limefs_collected_begins(&one, 5, false); /* what was to be written is missing in it */
-    assert_int_equal(one.is, LIMEFS_COLLECTED_GAP);
+    assert_int_equal(one.state, LIMEFS_STAGING_GAP);
     limefs_collected_wrote(&one);
     limefs_collected_cut(&one, 5, 6);
     assert_int_equal(limefs_collected_error(&one), -ENOSPC);
     limefs_collected_cut(&one, 6, 0);
     assert_int_equal(limefs_collected_error(&one), 0);
-    assert_int_equal(one.is, LIMEFS_COLLECTED_WRITTEN);
+    assert_int_equal(one.state, LIMEFS_STAGING_WRITTEN);
     limefs_collected_puts(&one);
     limefs_collected_fails(&one, -EIO, false); /* readers see it: so closing says so */
     assert_true(limefs_collected_is_news(&one));
@@ -164,7 +164,7 @@ TEST(test_aside_gap)
 
     limefs_collected_puts(&one); /* not with a gap */
     assert_true(was_broken());
-    one = (struct limefs_collected){LIMEFS_COLLECTED_REFUSED, -EIO};
+    one = (struct limefs_collected){LIMEFS_STAGING_FAILED, -EIO};
     limefs_collected_begins(&one, 0, true);
     assert_true(limefs_collected_is_empty(&one));
     assert_false(was_broken());
@@ -172,14 +172,14 @@ TEST(test_aside_gap)
 
 TEST(test_sync)
 {
-    struct limefs_job_view view = {0};
-    assert_false(limefs_sync_begins(&view));
-    limefs_sync_ends(&view);
-    limefs_sync_due(&view);
-    assert_true(limefs_sync_begins(&view));
-    assert_true(limefs_sync_begins(&view)); /* the other has the mark, and is not through */
-    limefs_sync_ends(&view);
-    limefs_sync_ends(&view);
-    assert_false(limefs_sync_begins(&view));
-    limefs_sync_ends(&view);
+    struct limefs_job_view written = {0};
+    assert_false(limefs_sync_begins(&written));
+    limefs_sync_ends(&written);
+    limefs_sync_due(&written);
+    assert_true(limefs_sync_begins(&written));
+    assert_true(limefs_sync_begins(&written)); /* the other has the mark, and is not through */
+    limefs_sync_ends(&written);
+    limefs_sync_ends(&written);
+    assert_false(limefs_sync_begins(&written));
+    limefs_sync_ends(&written);
 }

@@ -70,7 +70,7 @@ static void release_idle_memory(struct limefs_ahead *ahead)
     double before = limefs_seconds() - IDLE_SECONDS;
     for (int i = 0; i < BLOCKS; i++) {
         const struct limefs_extent *block = &ahead->forward.slot[i];
-        if (block->holds || block->state == LIMEFS_EXTENT_LOADING || block->since > before)
+        if (block->holds || block->state == LIMEFS_EXTENT_LOADING || block->last_used > before)
             return;
     }
     limefs_forward_reset(&ahead->forward);
@@ -142,7 +142,7 @@ static void queue_blocks(struct limefs_ahead *ahead, struct limefs_file *file,
     for (int i = 0; i < count; i++) {
         const struct limefs_extent *block = &ahead->forward.slot[blocks[i]];
         if (!ensure_memory(ahead) || is_cached(file, block)) {
-            limefs_forward_loaded(&ahead->forward, blocks[i], false, block->since);
+            limefs_forward_loaded(&ahead->forward, blocks[i], false, block->last_used);
             continue;
         }
         ahead->block[blocks[i]].file = file;
@@ -204,7 +204,7 @@ int limefs_ahead_read(struct limefs *fs, struct limefs_file *file,
         limefs_forward_hold(&ahead->forward, &want, blocks, count, ahead->memory, STRIDE,
                             pieces);
     else if (count)
-        limefs_forward_drop(&ahead->forward, want.view);
+        limefs_forward_drop(&ahead->forward, want.snap_id);
     limefs_unlock(&ahead->lock);
     return pieces->count;
 }

@@ -98,7 +98,7 @@ static ssize_t read_from_container(struct limefs *fs, struct limefs_file *file, 
                                    size_t n, uint64_t at, struct limefs_answer *result)
 {
     const struct limefile_record *record = &file->record;
-    const struct limefs_range range = {.view = file->snap,
+    const struct limefs_range range = {.snap = file->snap,
                                        .begin = record->data_offset,
                                        .end = record->data_offset + record->bytes,
                                        .at = at,
@@ -143,7 +143,7 @@ static ssize_t read_unchanged_record(struct limefs *fs, struct limefs_file *file
 }
 
 /* Reads from the job's window. The bytes are never older than a write that ended before this
- * request (forward.h), and the record was at this place (shape). Returns 0 without them. */
+ * request (forward.h), and the record was at this place (layout). Returns 0 without them. */
 static ssize_t read_written_from_job(struct limefs *fs, struct limefs_file *file, size_t n,
                                      uint64_t offset, struct limefs_answer *result)
 {
@@ -156,12 +156,12 @@ static ssize_t read_written_from_job(struct limefs *fs, struct limefs_file *file
     if (!is_same || place.fd != snap->fd || offset >= place.bytes)
         return 0;
     const struct limefs_range range = {
-        .view = snap,
+        .snap = snap,
         .begin = place.at,
         .end = place.at + place.bytes,
         .at = place.at + offset,
         .n = n < place.bytes - offset ? n : (size_t)(place.bytes - offset),
-        .shape = place.shape,
+        .layout = place.layout,
     };
     if (!read_prefetched(fs, file, &range, result))
         return 0;

@@ -5,46 +5,46 @@
 
 /* ---- late writes of a lost job ---- */
 
-void limefs_job_dread(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to,
+void limefs_job_dread(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to,
                       double until)
 {
     /* When the table is full, entry 0 covers all bytes of all snapshots. */
-    if (job->dread_count == LIMEFS_DREADS_MAX) {
-        job->dreads[0].view = 0;
-        if (job->dreads[0].until < until)
-            job->dreads[0].until = until;
+    if (job->late_count == LIMEFS_LATE_WRITES_MAX) {
+        job->late_writes[0].snap_id = 0;
+        if (job->late_writes[0].until < until)
+            job->late_writes[0].until = until;
         return;
     }
-    job->dreads[job->dread_count++] = (struct limefs_job_dread){view, from, to, until};
+    job->late_writes[job->late_count++] = (struct limefs_late_write){snap_id, from, to, until};
 }
 
 /* Returns until when a late write to the range is possible, or 0. Forgets expired entries. */
-static double dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+static double get_deadline(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
     double now = limefs_seconds(), until = 0;
-    unsigned kept = 0;
-    for (unsigned i = 0; i < job->dread_count; i++) {
-        const struct limefs_job_dread dread = job->dreads[i];
-        if (dread.until <= now)
+    unsigned count = 0;
+    for (unsigned i = 0; i < job->late_count; i++) {
+        const struct limefs_late_write late = job->late_writes[i];
+        if (late.until <= now)
             continue;
-        job->dreads[kept++] = dread;
-        if (dread.view == 0 || (dread.view == view && dread.from < to && from < dread.to))
-            until = until < dread.until ? dread.until : until;
+        job->late_writes[count++] = late;
+        if (late.snap_id == 0 || (late.snap_id == snap_id && late.from < to && from < late.to))
+            until = until < late.until ? late.until : until;
     }
-    job->dread_count = kept;
+    job->late_count = count;
     return until;
 }
 
-bool limefs_job_is_dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+bool limefs_job_is_dreaded(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
-    return !job->stopping && dreaded(job, view, from, to) > 0;
+    return !job->stopping && get_deadline(job, snap_id, from, to) > 0;
 }
 
 /* Waits until a late write can no longer replace new bytes by old ones. */
-void limefs_job_outlast(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+void limefs_job_outlast(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
     double until;
-    while ((until = dreaded(job, view, from, to)) > 0 && !job->stopping) {
+    while ((until = get_deadline(job, snap_id, from, to)) > 0 && !job->stopping) {
         struct timespec time = limefs_clock_time(until);
         limefs_wait_until(&job->changed, &job->lock, &time);
     }
@@ -54,20 +54,20 @@ void limefs_job_outlast(struct limefs_job *job, uint64_t view, uint64_t from, ui
 
 void limefs_job_change_begin(struct limefs_job *job, struct limefs_change *change)
 {
-    if (limefs_forward_change_begin(&job->forward, change))
+    if (limefs_forward_change_begin(&job->prefetch, change))
         pthread_cond_broadcast(&job->changed); /* waiting readers read locally */
 }
 
-void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,
+void limefs_job_change_end(struct limefs_job *job, struct limefs_view *snap,
                            struct limefs_change *change)
 {
-    limefs_forward_change_end(&job->forward, change);
-    view->job->changed = limefs_seconds();
+    limefs_forward_change_end(&job->prefetch, change);
+    snap->job->changed = limefs_seconds();
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
-        if (file->state == LIMEFS_JOB_FILE_NONE || file->view != view->id)
+        if (file->state == LIMEFS_JOB_FILE_NONE || file->snap_id != snap->id)
             continue;
-        file->touched = true;
+        file->changed = true;
         if (change->from >= change->to)
             continue;
         if (file->changed_from >= file->changed_to) {
@@ -82,35 +82,35 @@ void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,
     }
 }
 
-void limefs_job_change(struct limefs *fs, struct limefs_view *view,
+void limefs_job_change(struct limefs *fs, struct limefs_view *snap,
                        struct limefs_change *change, uint64_t from, uint64_t to, bool moves)
 {
     struct limefs_job *job = fs->job;
     if (!job)
         return;
-    *change = (struct limefs_change){.view = view->id, .from = from, .to = to};
+    *change = (struct limefs_change){.snap_id = snap->id, .from = from, .to = to};
     limefs_lock(&job->lock);
-    limefs_job_outlast(job, view->id, from, to);
+    limefs_job_outlast(job, snap->id, from, to);
     if (moves)
-        view->job->shape++;
+        snap->job->layout++;
     limefs_job_change_begin(job, change);
     limefs_unlock(&job->lock);
 }
 
-void limefs_job_changed(struct limefs *fs, struct limefs_view *view,
+void limefs_job_changed(struct limefs *fs, struct limefs_view *snap,
                         struct limefs_change *change)
 {
     struct limefs_job *job = fs->job;
     if (!job)
         return;
     limefs_lock(&job->lock);
-    limefs_job_change_end(job, view, change);
+    limefs_job_change_end(job, snap, change);
     limefs_unlock(&job->lock);
 }
 
-void limefs_job_touched(struct limefs *fs, struct limefs_view *view)
+void limefs_job_touched(struct limefs *fs, struct limefs_view *snap)
 {
     struct limefs_change nothing;
-    limefs_job_change(fs, view, &nothing, 0, 0, false);
-    limefs_job_changed(fs, view, &nothing);
+    limefs_job_change(fs, snap, &nothing, 0, 0, false);
+    limefs_job_changed(fs, snap, &nothing);
 }

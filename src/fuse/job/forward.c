@@ -7,32 +7,32 @@
 #define MIB (KIB * 1024)
 
 /* The reasons for these values are in docs/performance.md. */
-static const uint64_t near = 16 * MIB;      /* largest distance between requests of a stream */
-static const size_t small = 64 * KIB;       /* a smaller request can only continue a stream */
+static const uint64_t max_gap = 16 * MIB;   /* largest distance between requests of a stream */
+static const size_t min_request = 64 * KIB; /* a smaller request can only continue a stream */
 static const uint64_t first_load = 4 * MIB; /* small, to be ready soon */
 static const uint64_t align = 4 * KIB;      /* of loads, for direct I/O */
-static const double asleep = 2.0;           /* seconds after which a stream is idle */
+static const double idle_limit = 2.0;       /* seconds after which a stream is idle */
 
-static uint64_t smaller(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-void limefs_forward_init(struct limefs_forward *forward, uint64_t window, uint64_t extent,
-                         uint64_t from)
+void limefs_forward_init(struct limefs_forward *plan, uint64_t window, uint64_t extent,
+                         uint64_t threshold)
 {
-    memset(forward, 0, sizeof *forward);
-    forward->extent = extent;
-    forward->from = from;
-    forward->slack = extent / 32 + align;
-    forward->slots = (unsigned)smaller(window / extent, LIMEFS_SLOTS_MAX);
+    memset(plan, 0, sizeof *plan);
+    plan->extent = extent;
+    plan->threshold = threshold;
+    plan->slack = extent / 32 + align;
+    plan->slots = (unsigned)min_u64(window / extent, LIMEFS_SLOTS_MAX);
 }
 
-void limefs_forward_reset(struct limefs_forward *forward)
+void limefs_forward_reset(struct limefs_forward *plan)
 {
-    memset(forward->slot, 0, sizeof forward->slot);
+    memset(plan->slot, 0, sizeof plan->slot);
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
-        forward->flow[i].ahead = forward->flow[i].size = forward->flow[i].depth = 0;
+        plan->stream[i].planned = plan->stream[i].load_size = plan->stream[i].depth = 0;
 }
 
 /* ---- streams ---- */
@@ -42,13 +42,13 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return a < b ? b - a : a - b;
 }
 
-static int find_flow(const struct limefs_forward *forward, const struct limefs_want *want)
+static int find_stream_index(const struct limefs_forward *plan, const struct limefs_want *req)
 {
     int nearest = -1;
-    uint64_t least = near;
+    uint64_t least = max_gap;
     for (int i = 0; i < LIMEFS_STREAMS_MAX; i++) {
-        uint64_t apart = distance(forward->flow[i].next, want->at);
-        if (forward->flow[i].view != want->view || apart > least)
+        uint64_t apart = distance(plan->stream[i].next, req->at);
+        if (plan->stream[i].snap_id != req->snap_id || apart > least)
             continue;
         nearest = i;
         least = apart;
@@ -56,56 +56,55 @@ static int find_flow(const struct limefs_forward *forward, const struct limefs_w
     return nearest;
 }
 
-static struct limefs_flow *flow_of(struct limefs_forward *forward,
-                                   const struct limefs_want *want)
+static struct limefs_flow *find_stream(struct limefs_forward *plan,
+                                       const struct limefs_want *req)
 {
-    int i = find_flow(forward, want);
-    return i < 0 ? NULL : &forward->flow[i];
+    int i = find_stream_index(plan, req);
+    return i < 0 ? NULL : &plan->stream[i];
 }
 
-bool limefs_forward_is_stream(const struct limefs_forward *forward,
-                              const struct limefs_want *want)
+bool limefs_forward_is_stream(const struct limefs_forward *plan, const struct limefs_want *req)
 {
-    int i = find_flow(forward, want);
-    return i >= 0 && want->n >= small && forward->flow[i].run >= forward->from;
+    int i = find_stream_index(plan, req);
+    return i >= 0 && req->n >= min_request && plan->stream[i].bytes >= plan->threshold;
 }
 
-static struct limefs_flow *new_flow(struct limefs_forward *forward,
-                                    const struct limefs_want *want)
+static struct limefs_flow *create_stream(struct limefs_forward *plan,
+                                         const struct limefs_want *req)
 {
-    struct limefs_flow *oldest = forward->flow;
-    for (struct limefs_flow *flow = forward->flow; flow < forward->flow + LIMEFS_STREAMS_MAX;
-         flow++)
-        if (flow->since < oldest->since)
-            oldest = flow;
-    *oldest = (struct limefs_flow){.view = want->view, .next = want->at};
+    struct limefs_flow *oldest = plan->stream;
+    for (struct limefs_flow *stream = plan->stream; stream < plan->stream + LIMEFS_STREAMS_MAX;
+         stream++)
+        if (stream->last_used < oldest->last_used)
+            oldest = stream;
+    *oldest = (struct limefs_flow){.snap_id = req->snap_id, .next = req->at};
     return oldest;
 }
 
 /* Finds or creates the request's stream and advances it. Returns NULL if it has no stream. */
-static struct limefs_flow *follow(struct limefs_forward *forward,
-                                  const struct limefs_want *want)
+static struct limefs_flow *advance_stream(struct limefs_forward *plan,
+                                          const struct limefs_want *req)
 {
-    struct limefs_flow *flow = flow_of(forward, want);
-    if (want->n < small && !(flow && flow->next == want->at))
+    struct limefs_flow *stream = find_stream(plan, req);
+    if (req->n < min_request && !(stream && stream->next == req->at))
         return NULL;
-    if (!flow)
-        flow = new_flow(forward, want);
-    uint64_t end = want->at + want->n;
-    if (end > flow->next) {
-        flow->run += smaller(end - flow->next, want->n);
-        flow->next = end;
+    if (!stream)
+        stream = create_stream(plan, req);
+    uint64_t end = req->at + req->n;
+    if (end > stream->next) {
+        stream->bytes += min_u64(end - stream->next, req->n);
+        stream->next = end;
     }
-    flow->since = want->now;
-    return flow;
+    stream->last_used = req->now;
+    return stream;
 }
 
-static unsigned flows_awake(const struct limefs_forward *forward, double now)
+static unsigned count_active(const struct limefs_forward *plan, double now)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
-        n += forward->flow[i].view != 0 && forward->flow[i].run >= forward->from &&
-             now - forward->flow[i].since < asleep;
+        n += plan->stream[i].snap_id != 0 && plan->stream[i].bytes >= plan->threshold &&
+             now - plan->stream[i].last_used < idle_limit;
     return n ? n : 1;
 }
 
@@ -113,83 +112,81 @@ static unsigned flows_awake(const struct limefs_forward *forward, double now)
 
 /* Returns true if readers requested all of the slot; or if a stream has passed it, having read
  * some of it locally, and no other stream will reach it. */
-static bool is_used_up(const struct limefs_forward *forward, const struct limefs_extent *slot)
+static bool was_read(const struct limefs_forward *plan, const struct limefs_extent *slot)
 {
     bool passed = false;
-    if (slot->dropped || slot->used + forward->slack >= slot->to - slot->from)
+    if (slot->dropped || slot->used + plan->slack >= slot->to - slot->from)
         return true;
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++) {
-        const struct limefs_flow *flow = &forward->flow[i];
-        if (flow->view != slot->view || flow->ahead == 0)
+        const struct limefs_flow *stream = &plan->stream[i];
+        if (stream->snap_id != slot->snap_id || stream->planned == 0)
             continue;
-        if (flow->next >= slot->to + forward->slack)
+        if (stream->next >= slot->to + plan->slack)
             passed = true;
-        else if (flow->ahead > slot->from)
+        else if (stream->planned > slot->from)
             return false;
     }
     return passed;
 }
 
-/* Counts bytes that were fetched and not read. Streams of that snapshot then read less
- * ahead. */
-static void waste(struct limefs_forward *forward, const struct limefs_extent *slot)
+/* Counts bytes that were fetched, but not read. The snapshot's streams then read less ahead. */
+static void count_wasted_bytes(struct limefs_forward *plan, const struct limefs_extent *slot)
 {
     if (slot->used < slot->to - slot->from)
-        forward->stats.wasted_bytes += slot->to - slot->from - slot->used;
+        plan->stats.wasted_bytes += slot->to - slot->from - slot->used;
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
-        if (forward->flow[i].view == slot->view && forward->flow[i].depth > 1)
-            forward->flow[i].depth = 1;
+        if (plan->stream[i].snap_id == slot->snap_id && plan->stream[i].depth > 1)
+            plan->stream[i].depth = 1;
 }
 
-/* Returns an empty slot, or the one used up for the longest time, or one that no reader came
- * for; -1 if all are still needed. */
-static int take_slot(struct limefs_forward *forward, double now)
+/* Returns an empty slot, the one that was read first, or one without readers; or else -1. */
+static int allocate_slot(struct limefs_forward *plan, double now)
 {
     int best = -1;
     bool best_used = false;
-    for (unsigned i = 0; i < forward->slots; i++) {
-        const struct limefs_extent *slot = &forward->slot[i];
+    for (unsigned i = 0; i < plan->slots; i++) {
+        const struct limefs_extent *slot = &plan->slot[i];
         if (slot->state == LIMEFS_EXTENT_EMPTY)
             return (int)i;
-        bool used = is_used_up(forward, slot);
+        bool used = was_read(plan, slot);
         if (slot->state == LIMEFS_EXTENT_LOADING || slot->holds ||
-            (!used && now - slot->since < asleep))
+            (!used && now - slot->last_used < idle_limit))
             continue;
         if (best < 0 || (used && !best_used) ||
-            (used == best_used && slot->since < forward->slot[best].since)) {
+            (used == best_used && slot->last_used < plan->slot[best].last_used)) {
             best = (int)i;
             best_used = used;
         }
     }
     if (best >= 0 && !best_used)
-        waste(forward, &forward->slot[best]);
+        count_wasted_bytes(plan, &plan->slot[best]);
     return best;
 }
 
 /* Counts the slots whose end the stream has not reached. */
-static unsigned slots_of(const struct limefs_forward *forward, const struct limefs_flow *flow)
+static unsigned count_slots(const struct limefs_forward *plan, const struct limefs_flow *stream)
 {
     unsigned n = 0;
-    for (unsigned i = 0; i < forward->slots; i++) {
-        const struct limefs_extent *slot = &forward->slot[i];
-        n += slot->state != LIMEFS_EXTENT_EMPTY && slot->view == flow->view &&
-             !is_used_up(forward, slot) && slot->to > flow->next && slot->from < flow->ahead;
+    for (unsigned i = 0; i < plan->slots; i++) {
+        const struct limefs_extent *slot = &plan->slot[i];
+        n += slot->state != LIMEFS_EXTENT_EMPTY && slot->snap_id == stream->snap_id &&
+             !was_read(plan, slot) && slot->to > stream->next && slot->from < stream->planned;
     }
     return n;
 }
 
 /* Limits a stream to its share of the slots, so that it evicts no next bytes of others. */
-static bool has_its_share(const struct limefs_forward *forward, const struct limefs_flow *flow)
+static bool has_full_share(const struct limefs_forward *plan, const struct limefs_flow *stream)
 {
-    unsigned share = forward->slots / flows_awake(forward, flow->since);
-    return slots_of(forward, flow) >= (share > 1 ? share : 1);
+    unsigned share = plan->slots / count_active(plan, stream->last_used);
+    return count_slots(plan, stream) >= (share > 1 ? share : 1);
 }
 
-static int slot_at(const struct limefs_forward *forward, uint64_t view, uint64_t at)
+static int find_slot_at(const struct limefs_forward *plan, uint64_t snap_id, uint64_t at)
 {
-    for (unsigned i = 0; i < forward->slots; i++) {
-        const struct limefs_extent *slot = &forward->slot[i];
-        if (slot->state != LIMEFS_EXTENT_EMPTY && !slot->dropped && slot->view == view &&
+    for (unsigned i = 0; i < plan->slots; i++) {
+        const struct limefs_extent *slot = &plan->slot[i];
+        if (slot->state != LIMEFS_EXTENT_EMPTY && !slot->dropped && slot->snap_id == snap_id &&
             slot->from <= at && at < slot->to)
             return (int)i;
     }
@@ -197,201 +194,204 @@ static int slot_at(const struct limefs_forward *forward, uint64_t view, uint64_t
 }
 
 /* A short record has only one stream, but slots may hold parts of it from an earlier pass. */
-static void skip_what_is_there(const struct limefs_forward *forward, struct limefs_flow *flow,
-                               const struct limefs_want *want)
+static void skip_loaded_slots(const struct limefs_forward *plan, struct limefs_flow *stream,
+                              const struct limefs_want *req)
 {
     int i;
-    while (flow->ahead < want->end && want->end - want->begin <= near &&
-           (i = slot_at(forward, want->view, flow->ahead)) >= 0) {
-        uint64_t to = forward->slot[i].to;
-        to = to < want->end ? to / align * align : to;
-        if (to <= flow->ahead)
+    while (stream->planned < req->end && req->end - req->begin <= max_gap &&
+           (i = find_slot_at(plan, req->snap_id, stream->planned)) >= 0) {
+        uint64_t to = plan->slot[i].to;
+        to = to < req->end ? to / align * align : to;
+        if (to <= stream->planned)
             break;
-        flow->ahead = to;
+        stream->planned = to;
     }
 }
 
-static bool is_being_changed(const struct limefs_forward *forward, uint64_t view, uint64_t from,
+static bool is_being_changed(const struct limefs_forward *plan, uint64_t snap_id, uint64_t from,
                              uint64_t to)
 {
-    for (const struct limefs_change *i = forward->changes; i; i = i->next)
-        if (i->view == view && i->from < to && from < i->to)
+    for (const struct limefs_change *i = plan->changes; i; i = i->next)
+        if (i->snap_id == snap_id && i->from < to && from < i->to)
             return true;
     return false;
 }
 
 /* Plans the next load of the stream. Returns false if none is due, or no slot is free. */
-static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
-                 const struct limefs_want *want, int *taken)
+static bool plan_load(struct limefs_forward *plan, struct limefs_flow *stream,
+                      const struct limefs_want *req, int *planned_slot)
 {
-    uint64_t extent = forward->extent;
-    uint64_t target = smaller(flow->next + flow->depth * extent, want->end);
-    skip_what_is_there(forward, flow, want);
-    if (flow->ahead >= target || has_its_share(forward, flow))
+    uint64_t extent = plan->extent;
+    uint64_t target = min_u64(stream->next + stream->depth * extent, req->end);
+    skip_loaded_slots(plan, stream, req);
+    if (stream->planned >= target || has_full_share(plan, stream))
         return false;
-    uint64_t boundary = (flow->ahead / extent + 1) * extent;
-    uint64_t to = smaller((flow->ahead + flow->size) / align * align, boundary);
-    to = smaller(to, want->end);
-    if (is_being_changed(forward, want->view, flow->ahead, to))
+    uint64_t boundary = (stream->planned / extent + 1) * extent;
+    uint64_t to = min_u64((stream->planned + stream->load_size) / align * align, boundary);
+    to = min_u64(to, req->end);
+    if (is_being_changed(plan, req->snap_id, stream->planned, to))
         return false;
-    int i = take_slot(forward, want->now);
+    int i = allocate_slot(plan, req->now);
     if (i < 0)
         return false;
-    forward->slot[i] = (struct limefs_extent){.state = LIMEFS_EXTENT_LOADING,
-                                              .view = want->view,
-                                              .from = flow->ahead,
-                                              .to = to,
-                                              .since = want->now};
-    flow->ahead = forward->slot[i].to;
-    flow->size = smaller(flow->size * 2, extent);
-    forward->stats.loads++;
-    *taken = i;
+    plan->slot[i] = (struct limefs_extent){.state = LIMEFS_EXTENT_LOADING,
+                                           .snap_id = req->snap_id,
+                                           .from = stream->planned,
+                                           .to = to,
+                                           .last_used = req->now};
+    stream->planned = plan->slot[i].to;
+    stream->load_size = min_u64(stream->load_size * 2, extent);
+    plan->stats.loads++;
+    *planned_slot = i;
     return true;
 }
 
 /* Starts loads at a request that no slot holds. */
-static void begin_at(struct limefs_forward *forward, struct limefs_flow *flow,
-                     const struct limefs_want *want)
+static void restart_loads(struct limefs_forward *plan, struct limefs_flow *stream,
+                          const struct limefs_want *req)
 {
-    flow->ahead = want->at / align * align;
-    flow->size = smaller(first_load, forward->extent);
-    if (flow->depth == 0)
-        flow->depth = 1;
+    stream->planned = req->at / align * align;
+    stream->load_size = min_u64(first_load, plan->extent);
+    if (stream->depth == 0)
+        stream->depth = 1;
 }
 
-int limefs_forward_note(struct limefs_forward *forward, const struct limefs_want *want,
-                        int most, int loads[LIMEFS_SLOTS_MAX], bool *follows)
+int limefs_forward_note(struct limefs_forward *plan, const struct limefs_want *req,
+                        int max_loads, int loads[LIMEFS_SLOTS_MAX], bool *is_stream)
 {
     int count = 0, slots[LIMEFS_PIECES_MAX];
     bool ready;
-    struct limefs_flow *flow = follow(forward, want);
-    *follows = flow != NULL;
-    if (!flow || most <= 0 || flow->run < forward->from)
+    struct limefs_flow *stream = advance_stream(plan, req);
+    *is_stream = stream != NULL;
+    if (!stream || max_loads <= 0 || stream->bytes < plan->threshold)
         return 0;
-    int found = limefs_forward_find(forward, want, slots, &ready);
-    bool again = want->at == want->begin && flow->next >= want->end; /* a new pass */
-    if (again)
-        flow->next = want->at + want->n;
-    if (again || flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
-        begin_at(forward, flow, want);
+    int found = limefs_forward_find(plan, req, slots, &ready);
+    bool new_pass = req->at == req->begin && stream->next >= req->end;
+    if (new_pass)
+        stream->next = req->at + req->n;
+    if (new_pass || stream->load_size == 0 ||
+        (found == 0 && stream->planned < req->at + req->n))
+        restart_loads(plan, stream, req);
     /* Another stream has fetched these bytes: continue behind them. */
-    if (found && flow->ahead <= want->at) {
-        uint64_t to = forward->slot[slots[found - 1]].to;
-        flow->ahead = to < want->end ? to / align * align : to;
+    if (found && stream->planned <= req->at) {
+        uint64_t to = plan->slot[slots[found - 1]].to;
+        stream->planned = to < req->end ? to / align * align : to;
     }
-    while (count < LIMEFS_SLOTS_MAX && count < most && load(forward, flow, want, &loads[count]))
+    while (count < LIMEFS_SLOTS_MAX && count < max_loads &&
+           plan_load(plan, stream, req, &loads[count]))
         count++;
     return count;
 }
 
-int limefs_forward_find(const struct limefs_forward *forward, const struct limefs_want *want,
+int limefs_forward_find(const struct limefs_forward *plan, const struct limefs_want *req,
                         int slots[LIMEFS_PIECES_MAX], bool *ready)
 {
-    uint64_t at = want->at, end = want->at + want->n;
+    uint64_t at = req->at, end = req->at + req->n;
     int count = 0;
     *ready = true;
     while (at < end) {
-        int i = count < LIMEFS_PIECES_MAX ? slot_at(forward, want->view, at) : -1;
+        int i = count < LIMEFS_PIECES_MAX ? find_slot_at(plan, req->snap_id, at) : -1;
         if (i < 0)
             return 0;
         slots[count++] = i;
-        *ready = *ready && forward->slot[i].state == LIMEFS_EXTENT_READY;
-        at = forward->slot[i].to;
+        *ready = *ready && plan->slot[i].state == LIMEFS_EXTENT_READY;
+        at = plan->slot[i].to;
     }
     return count;
 }
 
-void limefs_forward_waited(struct limefs_forward *forward, const struct limefs_want *want)
+void limefs_forward_waited(struct limefs_forward *plan, const struct limefs_want *req)
 {
-    struct limefs_flow *flow = flow_of(forward, want);
-    unsigned most = forward->slots * 3 / 4 / flows_awake(forward, want->now);
-    forward->stats.waits++;
-    if (flow && flow->depth < most)
-        flow->depth++;
+    struct limefs_flow *stream = find_stream(plan, req);
+    unsigned max_depth = plan->slots * 3 / 4 / count_active(plan, req->now);
+    plan->stats.waits++;
+    if (stream && stream->depth < max_depth)
+        stream->depth++;
 }
 
-void limefs_forward_hold(struct limefs_forward *forward, const struct limefs_want *want,
+void limefs_forward_hold(struct limefs_forward *plan, const struct limefs_want *req,
                          const int *slots, int count, char *base, uint64_t stride,
                          struct limefs_pieces *pieces)
 {
-    uint64_t at = want->at, end = want->at + want->n;
+    uint64_t at = req->at, end = req->at + req->n;
     pieces->count = count;
     for (int i = 0; i < count; i++) {
-        struct limefs_extent *extent = &forward->slot[slots[i]];
-        uint64_t to = smaller(extent->to, end);
+        struct limefs_extent *slot = &plan->slot[slots[i]];
+        uint64_t to = min_u64(slot->to, end);
         pieces->slot[i] = slots[i];
-        pieces->iov[i].iov_base = base + (uint64_t)slots[i] * stride + (at - extent->from);
+        pieces->iov[i].iov_base = base + (uint64_t)slots[i] * stride + (at - slot->from);
         pieces->iov[i].iov_len = to - at;
-        extent->used += to - at;
-        extent->holds++;
-        extent->since = want->now;
+        slot->used += to - at;
+        slot->holds++;
+        slot->last_used = req->now;
         at = to;
     }
 }
 
-void limefs_forward_release(struct limefs_forward *forward, struct limefs_pieces *pieces)
+void limefs_forward_release(struct limefs_forward *plan, struct limefs_pieces *pieces)
 {
     for (int i = 0; i < pieces->count; i++)
-        forward->slot[pieces->slot[i]].holds--;
+        plan->slot[pieces->slot[i]].holds--;
     pieces->count = 0;
 }
 
-bool limefs_forward_is_stale(const struct limefs_forward *forward,
+bool limefs_forward_is_stale(const struct limefs_forward *plan,
                              const struct limefs_pieces *pieces)
 {
     bool stale = false;
     for (int i = 0; i < pieces->count; i++)
-        stale = stale || forward->slot[pieces->slot[i]].dropped;
+        stale = stale || plan->slot[pieces->slot[i]].dropped;
     return stale;
 }
 
-void limefs_forward_loaded(struct limefs_forward *forward, int slot, bool good, double now)
+void limefs_forward_loaded(struct limefs_forward *plan, int slot, bool good, double now)
 {
-    forward->slot[slot].since = now;
-    forward->slot[slot].state = good ? LIMEFS_EXTENT_READY : LIMEFS_EXTENT_EMPTY;
+    plan->slot[slot].last_used = now;
+    plan->slot[slot].state = good ? LIMEFS_EXTENT_READY : LIMEFS_EXTENT_EMPTY;
 }
 
 /* Drops loaded bytes. Streams restart at their position: what they requested may have gone. */
-static bool drop(struct limefs_forward *forward, uint64_t view, uint64_t from, uint64_t to)
+static bool drop_range(struct limefs_forward *plan, uint64_t snap_id, uint64_t from,
+                       uint64_t to)
 {
     bool any = false;
-    for (unsigned i = 0; i < forward->slots; i++) {
-        struct limefs_extent *slot = &forward->slot[i];
-        if (slot->state == LIMEFS_EXTENT_EMPTY || slot->dropped || slot->view != view ||
+    for (unsigned i = 0; i < plan->slots; i++) {
+        struct limefs_extent *slot = &plan->slot[i];
+        if (slot->state == LIMEFS_EXTENT_EMPTY || slot->dropped || slot->snap_id != snap_id ||
             slot->from >= to || from >= slot->to)
             continue;
         slot->dropped = any = true;
     }
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX && any; i++)
-        if (forward->flow[i].view == view)
-            forward->flow[i].size = 0;
+        if (plan->stream[i].snap_id == snap_id)
+            plan->stream[i].load_size = 0;
     return any;
 }
 
-void limefs_forward_drop(struct limefs_forward *forward, uint64_t view)
+void limefs_forward_drop(struct limefs_forward *plan, uint64_t snap_id)
 {
-    drop(forward, view, 0, UINT64_MAX);
+    drop_range(plan, snap_id, 0, UINT64_MAX);
 }
 
-bool limefs_forward_change_begin(struct limefs_forward *forward, struct limefs_change *change)
+bool limefs_forward_change_begin(struct limefs_forward *plan, struct limefs_change *change)
 {
-    change->next = forward->changes;
-    forward->changes = change;
-    return drop(forward, change->view, change->from, change->to);
+    change->next = plan->changes;
+    plan->changes = change;
+    return drop_range(plan, change->snap_id, change->from, change->to);
 }
 
-void limefs_forward_change_end(struct limefs_forward *forward, struct limefs_change *change)
+void limefs_forward_change_end(struct limefs_forward *plan, struct limefs_change *change)
 {
-    struct limefs_change **at = &forward->changes;
+    struct limefs_change **at = &plan->changes;
     while (*at != change)
         at = &(*at)->next;
     *at = change->next;
 }
 
-bool limefs_forward_is_changing(const struct limefs_forward *forward, uint64_t view)
+bool limefs_forward_is_changing(const struct limefs_forward *plan, uint64_t snap_id)
 {
-    for (const struct limefs_change *i = forward->changes; i; i = i->next)
-        if (i->view == view)
+    for (const struct limefs_change *i = plan->changes; i; i = i->next)
+        if (i->snap_id == snap_id)
             return true;
     return false;
 }

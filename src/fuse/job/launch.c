@@ -20,26 +20,26 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#define PREFIX "limefs-"
+#define DIR_PREFIX "limefs-"
 
 extern char **environ;
 
 enum {
-    WORDS_MAX = 64,   /* arguments on the command line */
-    END_SECONDS = 12, /* then the daemon kills the keeper */
+    ARGUMENTS_MAX = 64, /* arguments on the command line */
+    KILL_SECONDS = 12,  /* then the daemon kills the supervisor */
 
-    ORDERLY_MS = 3000, /* for the job to end on its own */
-    TERM_MS = 1500,    /* for mpirun to end its ranks */
+    EXIT_MS = 3000, /* for the job to end on its own */
+    TERM_MS = 1500, /* for mpirun to end its ranks */
 };
 
 /* ---- the job's directory: in memory, if /dev/shm exists ---- */
 
-static const char *base(void)
+static const char *get_base_dir(void)
 {
     return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
     (void)type;
@@ -48,14 +48,14 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return 0;
 }
 
-static void remove_folder(const char *path)
+static void remove_dir(const char *path)
 {
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 /* Locks the directory while its owner lives: a process id does not identify the owner across
  * PID namespaces. (Programs that make a socket in a directory lock the directory itself.) */
-static int lock_folder(const char *path, int flags)
+static int lock_dir(const char *path, int flags)
 {
     char name[600];
     snprintf(name, sizeof name, "%s/lock", path);
@@ -68,25 +68,25 @@ static int lock_folder(const char *path, int flags)
     return -EWOULDBLOCK;
 }
 
-static int make_folder(struct limefs_launch *launch)
+static int create_dir(struct limefs_launch *launch)
 {
     char path[sizeof launch->dir];
-    snprintf(path, sizeof path, "%s/" PREFIX "%ld-XXXXXX", base(), (long)getpid());
+    snprintf(path, sizeof path, "%s/" DIR_PREFIX "%ld-XXXXXX", get_base_dir(), (long)getpid());
     if (!mkdtemp(path))
         return -errno;
     strcpy(launch->dir, path);
     snprintf(launch->socket, sizeof launch->socket, "%s/socket", launch->dir);
-    launch->lock = lock_folder(launch->dir, O_CREAT);
+    launch->lock = lock_dir(launch->dir, O_CREAT);
     return 0;
 }
 
 /* Returns true if the directory is this user's and unlocked, or a minute old without a lock. */
-static bool is_left_behind(const char *path)
+static bool is_stale_dir(const char *path)
 {
     struct stat st;
     if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
         return false;
-    int lock = lock_folder(path, 0);
+    int lock = lock_dir(path, 0);
     if (lock >= 0)
         close(lock);
     return lock >= 0 || (lock == -ENOENT && time(NULL) - st.st_mtime > 60);
@@ -94,17 +94,17 @@ static bool is_left_behind(const char *path)
 
 void limefs_launch_sweep(void)
 {
-    const char *where = base();
+    const char *base = get_base_dir();
     struct dirent *entry;
-    DIR *dir = opendir(where);
+    DIR *dir = opendir(base);
     while (dir && (entry = readdir(dir))) {
         char path[512];
         long pid;
-        if (sscanf(entry->d_name, PREFIX "%ld-", &pid) != 1)
+        if (sscanf(entry->d_name, DIR_PREFIX "%ld-", &pid) != 1)
             continue;
-        snprintf(path, sizeof path, "%s/%s", where, entry->d_name);
-        if (is_left_behind(path))
-            remove_folder(path);
+        snprintf(path, sizeof path, "%s/%s", base, entry->d_name);
+        if (is_stale_dir(path))
+            remove_dir(path);
     }
     if (dir)
         closedir(dir);
@@ -126,7 +126,7 @@ static void find_program(const char *name, char *path, size_t cap)
     snprintf(path, cap, "%s", name);
 }
 
-static bool is_program(const char *path)
+static bool is_executable(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
@@ -139,11 +139,11 @@ static bool is_installed(const char *name, int len)
     const char *at = getenv("PATH");
     if (memchr(name, '/', (size_t)len)) {
         snprintf(path, sizeof path, "%.*s", len, name);
-        return is_program(path);
+        return is_executable(path);
     }
     for (at = at ? at : "/bin:/usr/bin"; *at; at += strcspn(at, ":"), at += *at == ':') {
         snprintf(path, sizeof path, "%.*s/%.*s", (int)strcspn(at, ":"), at, len, name);
-        if (is_program(path))
+        if (is_executable(path))
             return true;
     }
     return false;
@@ -158,34 +158,32 @@ int limefs_launch_check(const struct limefs_options *options)
         return 0;
     find_program("limefs-io", job, sizeof job);
     if (!is_installed(mpirun, len))
-        limefs_log(
-            LOG_ERR,
-            "%.*s: program not found; ranks= starts a job with it, mpirun= names another", len,
-            mpirun);
+        limefs_log(LOG_ERR,
+                   "%.*s: program not found; ranks= requires it, mpirun= selects another", len,
+                   mpirun);
     else if (!is_installed(job, (int)strlen(job)))
-        limefs_log(LOG_ERR, "%s: program not found; install it where limefs is, or in PATH",
-                   job);
+        limefs_log(LOG_ERR, "%s: program not found; install it next to limefs or in PATH", job);
     else
         return 0;
     return -ENOENT;
 }
 
 struct command {
-    char *words[WORDS_MAX];
+    char *arguments[ARGUMENTS_MAX];
     int count;
     char *mpirun; /* split into arguments */
     char ranks[16], stripe[24], program[PATH_MAX];
 };
 
-static void add(struct command *command, char *word)
+static void add_argument(struct command *command, char *word)
 {
-    if (command->count < WORDS_MAX - 1)
-        command->words[command->count++] = word;
+    if (command->count < ARGUMENTS_MAX - 1)
+        command->arguments[command->count++] = word;
 }
 
-/* Builds the command: the keeper, mpirun with the user's arguments, limefs-io. */
-static int compose(struct command *command, const struct limefs_launch *launch,
-                   const struct limefs_options *options)
+/* Builds the command: the supervisor, mpirun with the user's arguments, limefs-io. */
+static int build_command(struct command *command, const struct limefs_launch *launch,
+                         const struct limefs_options *options)
 {
     char *next;
     memset(command, 0, sizeof *command);
@@ -194,41 +192,42 @@ static int compose(struct command *command, const struct limefs_launch *launch,
         return -ENOMEM;
     snprintf(command->ranks, sizeof command->ranks, "%u", options->ranks);
     find_program("limefs-io", command->program, sizeof command->program);
-    add(command, "limefs");
-    add(command, "--keeper");
-    add(command, (char *)launch->dir);
+    add_argument(command, "limefs");
+    add_argument(command, "--supervisor");
+    add_argument(command, (char *)launch->dir);
     for (char *word = strtok_r(command->mpirun, " ", &next); word;
          word = strtok_r(NULL, " ", &next))
-        add(command, word);
-    add(command, "-n");
-    add(command, command->ranks);
-    add(command, command->program);
-    add(command, "--socket");
-    add(command, (char *)launch->socket);
-    add(command, "--ready");
-    add(command, "1");
-    add(command, "--lifeline");
-    add(command, "0");
+        add_argument(command, word);
+    add_argument(command, "-n");
+    add_argument(command, command->ranks);
+    add_argument(command, command->program);
+    add_argument(command, "--socket");
+    add_argument(command, (char *)launch->socket);
+    add_argument(command, "--ready");
+    add_argument(command, "1");
+    add_argument(command, "--lifeline");
+    add_argument(command, "0");
     if (options->stripe) {
         snprintf(command->stripe, sizeof command->stripe, "%llu",
                  (unsigned long long)options->stripe);
-        add(command, "--stripe");
-        add(command, command->stripe);
+        add_argument(command, "--stripe");
+        add_argument(command, command->stripe);
     }
     return 0;
 }
 
-static int spawn(struct limefs_launch *launch, struct command *command, int in, int out)
+static int spawn_supervisor(struct limefs_launch *launch, struct command *command, int in,
+                            int out)
 {
-    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, defaults;
-    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_adddup2(&files, in, 0);
-    posix_spawn_file_actions_adddup2(&files, out, 1);
-    posix_spawn_file_actions_adddup2(&files, out, 2);
-    posix_spawn_file_actions_addclosefrom_np(&files, 3); /* /dev/fuse may be among them */
+    posix_spawn_file_actions_adddup2(&actions, in, 0);
+    posix_spawn_file_actions_adddup2(&actions, out, 1);
+    posix_spawn_file_actions_adddup2(&actions, out, 2);
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3); /* /dev/fuse may be among them */
     sigemptyset(&none);
     sigfillset(&defaults);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -236,31 +235,31 @@ static int spawn(struct limefs_launch *launch, struct command *command, int in, 
     posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C must only reach the daemon */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETPGROUP);
-    int err = posix_spawn(&launch->keeper, "/proc/self/exe", &files, &attributes,
-                          command->words, environ);
+    int err = posix_spawn(&launch->supervisor, "/proc/self/exe", &actions, &attributes,
+                          command->arguments, environ);
     posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
+    posix_spawn_file_actions_destroy(&actions);
     return -err;
 }
 
-int limefs_launch(struct limefs_launch *launch, const struct limefs_options *options)
+int limefs_launch_start(struct limefs_launch *launch, const struct limefs_options *options)
 {
     struct command command;
     int in[2] = {-1, -1}, out[2] = {-1, -1};
-    *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .words = -1};
-    int err = make_folder(launch);
+    *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .output = -1};
+    int err = create_dir(launch);
     if (err)
         return err;
-    err = compose(&command, launch, options);
+    err = build_command(&command, launch, options);
     if (!err && (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0))
         err = -errno;
     if (!err)
-        err = spawn(launch, &command, in[0], out[1]);
+        err = spawn_supervisor(launch, &command, in[0], out[1]);
     if (err)
-        launch->keeper = 0;
+        launch->supervisor = 0;
     free(command.mpirun);
     launch->lifeline = in[1];
-    launch->words = out[0];
+    launch->output = out[0];
     if (in[0] >= 0)
         close(in[0]);
     if (out[1] >= 0)
@@ -274,33 +273,33 @@ void limefs_launch_end(struct limefs_launch *launch)
 {
     if (launch->lifeline >= 0)
         close(launch->lifeline);
-    for (int tenths = 0; launch->keeper > 0; tenths++) {
-        pid_t ended = waitpid(launch->keeper, NULL, WNOHANG);
-        if (ended == launch->keeper || (ended < 0 && errno != EINTR))
+    for (int tenths = 0; launch->supervisor > 0; tenths++) {
+        pid_t ended = waitpid(launch->supervisor, NULL, WNOHANG);
+        if (ended == launch->supervisor || (ended < 0 && errno != EINTR))
             break;
-        if (tenths == END_SECONDS * 100)
-            kill(launch->keeper, SIGKILL);
+        if (tenths == KILL_SECONDS * 100)
+            kill(launch->supervisor, SIGKILL);
         usleep(10000);
     }
-    if (launch->words >= 0)
-        close(launch->words);
+    if (launch->output >= 0)
+        close(launch->output);
     if (launch->dir[0])
-        remove_folder(launch->dir); /* in case the keeper was killed */
+        remove_dir(launch->dir); /* in case the supervisor was killed */
     if (launch->lock >= 0)
         close(launch->lock);
-    *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .words = -1};
+    *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .output = -1};
 }
 
-/* ---- the keeper, a separate process ---- */
+/* ---- the supervisor, a separate process ---- */
 
-/* Makes the job create its files in the directory that the keeper removes, on this host only:
- * Open MPI copies its own settings to other hosts, where no process removes the directory. The
- * job runs as root, or with more ranks than processors, if the user wishes so. Except for the
- * directory, the user's own settings win. */
+/* Makes the job create its files in the directory that the supervisor removes, on this host
+ * only: Open MPI copies its own settings to other hosts, where no process removes the
+ * directory. The job runs as root, or with more ranks than processors, if the user wishes so.
+ * Except for the directory, the user's own settings win. */
 static void set_job_environment(const char *dir)
 {
-    static const char *const to_dir[] = {"TMPDIR", "LIMEFS_IO_SHM"};
-    static const char *const to_value[][2] = {
+    static const char *const dir_variables[] = {"TMPDIR", "LIMEFS_IO_SHM"};
+    static const char *const variables[][2] = {
         {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
         {"OMPI_MCA_mpi_yield_when_idle", "1"},
@@ -316,10 +315,10 @@ static void set_job_environment(const char *dir)
         {"PRTE_MCA_oob_tcp_keepalive_intvl", "5"},
         {"PRTE_MCA_oob_tcp_keepalive_probes", "4"},
     };
-    for (size_t i = 0; i < sizeof to_dir / sizeof *to_dir; i++)
-        setenv(to_dir[i], dir, 1);
-    for (size_t i = 0; i < sizeof to_value / sizeof *to_value; i++)
-        setenv(to_value[i][0], to_value[i][1], 0);
+    for (size_t i = 0; i < sizeof dir_variables / sizeof *dir_variables; i++)
+        setenv(dir_variables[i], dir, 1);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        setenv(variables[i][0], variables[i][1], 0);
     if (geteuid() == 0) {
         setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
         setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
@@ -332,13 +331,13 @@ static pid_t start_mpirun(char *argv[], int *lifeline)
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -errno;
-    pid_t keeper = getpid(), child = fork();
+    pid_t supervisor = getpid(), child = fork();
     if (child == 0) {
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() != keeper)
+        if (getppid() != supervisor)
             _exit(1);
         dup2(ends[0], 0);
         execvp(argv[0], argv);
@@ -352,7 +351,7 @@ static pid_t start_mpirun(char *argv[], int *lifeline)
 
 /* Returns true when mpirun has ended; false when the daemon has closed the lifeline, on a
  * signal to end, or after timeout_ms. */
-static bool watch_mpirun(pid_t mpirun, int signals, int timeout_ms, bool to_daemon)
+static bool wait_for_mpirun(pid_t mpirun, int signals, int timeout_ms, bool to_daemon)
 {
     for (;;) {
         struct pollfd fds[2] = {{signals, POLLIN, 0}, {to_daemon ? 0 : -1, POLLIN, 0}};
@@ -400,14 +399,14 @@ int limefs_keeper_main(int argc, char *argv[])
     prctl(PR_SET_NAME, "limefs-keeper");
     set_job_environment(argv[2]);
     pid_t mpirun = start_mpirun(argv + 3, &lifeline);
-    if (mpirun > 0 && !watch_mpirun(mpirun, signals, -1, true)) {
+    if (mpirun > 0 && !wait_for_mpirun(mpirun, signals, -1, true)) {
         close(lifeline);
-        if (!watch_mpirun(mpirun, signals, ORDERLY_MS, false)) {
+        if (!wait_for_mpirun(mpirun, signals, EXIT_MS, false)) {
             kill(mpirun, SIGTERM);
-            watch_mpirun(mpirun, signals, TERM_MS, false);
+            wait_for_mpirun(mpirun, signals, TERM_MS, false);
         }
     }
     kill_orphans();
-    remove_folder(argv[2]);
+    remove_dir(argv[2]);
     return 0;
 }

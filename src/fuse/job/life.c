@@ -13,88 +13,88 @@
 #include <unistd.h>
 
 enum {
-    TICK_MS = 200,      /* how often the thread checks its deadlines */
-    LINES_AT_ONCE = 64, /* of the job's output are logged before the next reply */
+    POLL_MS = 200,      /* how often the thread checks its deadlines */
+    LINES_MAX = 64,     /* of the job's output are logged before the next reply */
     START_SECONDS = 60, /* for mpirun to start the job */
     HELLO_SECONDS = 5,  /* for the first answer: an unmount waits for it */
 };
 
 /* Pauses between tries, in seconds. To look for a job costs little. */
-static const double back_off_first = 0.25, back_off_start = 30, back_off_look = 2;
+static const double first_pause = 0.25, max_launch_pause = 30, max_connect_pause = 2;
 static const double healthy_seconds = 5;
 /* Seconds in which an mpirun= that cannot start a job usually fails. */
-static const double first_seconds = 0.1;
+static const double launch_check_seconds = 0.1;
 
-static double smaller(double a, double b)
+static double min_double(double a, double b)
 {
     return a < b ? a : b;
 }
 
-static bool is_own(const struct limefs_job *job)
+static bool launches_job(const struct limefs_job *job)
 {
     return job->fs->options.ranks > 0;
 }
 
-static void trouble(struct limefs_job *job, const char *format, ...)
+static void set_failure(struct limefs_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Logs why no job serves, unless it was logged last, and stores it for --status. Locks job. */
-static void trouble(struct limefs_job *job, const char *format, ...)
+static void set_failure(struct limefs_job *job, const char *format, ...)
 {
     char text[LIMEJOB_TEXT_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (strcmp(text, job->trouble) == 0)
+    if (strcmp(text, job->failure) == 0)
         return;
-    limefs_log(LOG_WARNING, "job: %s; reads go on locally", text);
+    limefs_log(LOG_WARNING, "job: %s; reads continue locally", text);
     limefs_lock(&job->lock);
-    strcpy(job->trouble, text);
+    strcpy(job->failure, text);
     pthread_cond_broadcast(&job->changed);
     limefs_unlock(&job->lock);
 }
 
 /* ---- while the job serves ---- */
 
-/* Gets the next line that the job's processes have printed. Waits for it at most timeout_ms. A
+/* Gets the next line that the job's processes have printed. Waits for it at most wait_ms. A
  * line that is longer than the buffer comes in parts. Returns false without a line. */
-static bool get_line(struct limefs_job *job, int timeout_ms, char line[LIMEFS_JOB_LINE_MAX + 1])
+static bool read_line(struct limefs_job *job, int wait_ms, char line[LIMEFS_JOB_LINE_MAX + 1])
 {
     for (;;) {
-        const char *end = memchr(job->words, '\n', job->words_len);
-        if (end || job->words_len == sizeof job->words) {
-            size_t n = end ? (size_t)(end - job->words) : job->words_len;
-            memcpy(line, job->words, n);
+        const char *end = memchr(job->output, '\n', job->output_len);
+        if (end || job->output_len == sizeof job->output) {
+            size_t n = end ? (size_t)(end - job->output) : job->output_len;
+            memcpy(line, job->output, n);
             line[n] = '\0';
             n += end != NULL;
-            job->words_len -= n;
-            memmove(job->words, job->words + n, job->words_len);
+            job->output_len -= n;
+            memmove(job->output, job->output + n, job->output_len);
             return true;
         }
-        struct pollfd fd = {job->launch.words, POLLIN, 0};
-        if (fd.fd < 0 || poll(&fd, 1, timeout_ms) <= 0)
+        struct pollfd fd = {job->launch.output, POLLIN, 0};
+        if (fd.fd < 0 || poll(&fd, 1, wait_ms) <= 0)
             return false;
         ssize_t n =
-            read(fd.fd, job->words + job->words_len, sizeof job->words - job->words_len);
+            read(fd.fd, job->output + job->output_len, sizeof job->output - job->output_len);
         if (n <= 0) {
-            close(job->launch.words);
-            job->launch.words = -1;
+            close(job->launch.output);
+            job->launch.output = -1;
             return false;
         }
-        job->words_len += (size_t)n;
+        job->output_len += (size_t)n;
     }
 }
 
-static void log_lines(struct limefs_job *job)
+static void log_output(struct limefs_job *job)
 {
     char line[LIMEFS_JOB_LINE_MAX + 1];
-    for (int i = 0; i < LINES_AT_ONCE && get_line(job, 0, line); i++)
+    for (int i = 0; i < LINES_MAX && read_line(job, 0, line); i++)
         if (*line)
             limefs_log(LOG_NOTICE, "job: %s", line);
 }
 
-static int take_reply(struct limefs_job *job, struct limejob_packet *reply)
+static int dispatch_reply(struct limefs_job *job, struct limejob_packet *reply)
 {
     unsigned index = (unsigned)(reply->tag & UINT32_MAX);
     switch (reply->tag >> 32) {
@@ -113,48 +113,48 @@ static int take_reply(struct limefs_job *job, struct limejob_packet *reply)
     }
 }
 
-static int on_reply(struct limefs_job *job, struct limejob_packet *reply)
+static int handle_reply(struct limefs_job *job, struct limejob_packet *reply)
 {
     if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
         return -EPROTO;
     job->in_flight--;
     bool closes = reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* a CLOSE may be refused repeatedly */
-    int err = take_reply(job, reply);
+    int err = dispatch_reply(job, reply);
     if (!err && !closes)
         limefs_job_send_closes(job);
     return err;
 }
 
 /* Handles replies until the job is lost. Returns the reason; NULL: the daemon stops. */
-static const char *serve(struct limefs_job *job)
+static const char *handle_replies(struct limefs_job *job)
 {
-    static const char *const stalled = "it does not answer", *const gone = "it has gone",
-                             *const wrong = "it says what makes no sense";
+    static const char *const no_answer = "it does not answer", *const ended = "it has ended",
+                             *const invalid = "it sent an invalid reply";
     struct limejob_packet reply;
     for (;;) {
-        int got = limejob_receive(&job->channel, &reply, TICK_MS);
+        int got = limejob_receive(&job->channel, &reply, POLL_MS);
         double now = limefs_seconds();
         if (got > 0 && reply.fd >= 0)
             close(reply.fd); /* no reply should carry one */
         limefs_lock(&job->lock);
-        int err = got > 0 ? on_reply(job, &reply) : got;
+        int err = got > 0 ? handle_reply(job, &reply) : got;
         /* The connection must be marked before a reader uses the bytes of this reply. */
         if (err)
             limefs_job_break(job);
         if (got > 0) {
-            job->heard = now;
+            job->last_reply = now;
             pthread_cond_broadcast(&job->changed);
         }
-        bool late = limefs_job_is_stalled(job, now), stopping = job->stopping;
+        bool stalled = limefs_job_is_stalled(job, now), stopping = job->stopping;
         limefs_job_tidy_files(job, now);
         limefs_unlock(&job->lock);
-        log_lines(job);
+        log_output(job);
         if (stopping)
             return NULL;
         if (err)
-            return err == -EPIPE ? gone : wrong;
-        if (late)
-            return stalled;
+            return err == -EPIPE ? ended : invalid;
+        if (stalled)
+            return no_answer;
     }
 }
 
@@ -173,14 +173,14 @@ static bool pause_for(struct limefs_job *job, double duration)
 }
 
 /* Waits until the job prints "ready". The first other line is the reason if it fails. */
-static bool becomes_ready(struct limefs_job *job)
+static bool wait_until_ready(struct limefs_job *job)
 {
     char line[LIMEFS_JOB_LINE_MAX + 1], reason[sizeof line] = "";
     double until = limefs_seconds() + START_SECONDS;
     while (limefs_seconds() < until && !job->stopping) {
-        bool got = get_line(job, TICK_MS, line);
-        if (!got && job->launch.words < 0) {
-            trouble(job, "it does not start: %s", reason[0] ? reason : "mpirun has ended");
+        bool got = read_line(job, POLL_MS, line);
+        if (!got && job->launch.output < 0) {
+            set_failure(job, "it does not start: %s", reason[0] ? reason : "mpirun has ended");
             return false;
         }
         if (got && strcmp(line, "ready") == 0)
@@ -189,39 +189,39 @@ static bool becomes_ready(struct limefs_job *job)
             strcpy(reason, line);
     }
     if (!job->stopping)
-        trouble(job, "it is not ready after %d s", START_SECONDS);
+        set_failure(job, "it is not ready after %d s", START_SECONDS);
     return false;
 }
 
-static bool find(struct limefs_job *job, const char **path)
+static bool start_or_find_job(struct limefs_job *job, const char **path)
 {
     *path = job->fs->options.job;
-    if (!is_own(job))
+    if (!launches_job(job))
         return true;
-    job->words_len = 0;
-    int err = limefs_launch(&job->launch, &job->fs->options);
+    job->output_len = 0;
+    int err = limefs_launch_start(&job->launch, &job->fs->options);
     if (err) {
-        trouble(job, "start: %s", strerror(-err));
+        set_failure(job, "start: %s", strerror(-err));
         return false;
     }
     *path = job->launch.socket;
-    return becomes_ready(job);
+    return wait_until_ready(job);
 }
 
-static bool connect_to(struct limefs_job *job, const char *path)
+static bool connect_to_job(struct limefs_job *job, const char *path)
 {
     char text[LIMEJOB_TEXT_MAX];
     struct limejob_greeting greeting;
     int err = limejob_window_create(&job->window, limefs_job_gate(job) + LIMEJOB_ALIGN);
     if (err) {
-        trouble(job, "window: %s", strerror(-err));
+        set_failure(job, "window: %s", strerror(-err));
         return false;
     }
     err = limejob_connect(&job->channel, path, job->window.fd, job->window.bytes,
-                          (int)(smaller(job->fs->options.job_timeout, HELLO_SECONDS) * 1000),
+                          (int)(min_double(job->fs->options.job_timeout, HELLO_SECONDS) * 1000),
                           &greeting, text);
     if (err) {
-        trouble(job, "%s: connect: %s", path, text);
+        set_failure(job, "%s: connect: %s", path, text);
         limejob_window_release(&job->window);
         return false;
     }
@@ -239,19 +239,19 @@ static bool connect_to(struct limefs_job *job, const char *path)
 
 /* Prevents late writes of the lost job. Ranks on this host check the fence before they write;
  * for those on other hosts, threads wait until the lease ends. */
-static void take_back(struct limefs_job *job)
+static void revoke_writes(struct limefs_job *job)
 {
     limejob_gate_shut(job->window.data + limefs_job_gate(job));
-    for (unsigned i = 0; i < job->parcel_count && job->greeting.hosts > 1; i++) {
-        const struct limefs_parcel *parcel = &job->parcels[i];
-        if (parcel->state == LIMEFS_PARCEL_SENT) /* clocks may differ by a second */
-            limefs_job_dread(job, parcel->written->view->id, parcel->from, parcel->to,
-                             parcel->since + limefs_job_lease(job) + 1);
+    for (unsigned i = 0; i < job->buffer_count && job->greeting.hosts > 1; i++) {
+        const struct limefs_parcel *buffer = &job->buffers[i];
+        if (buffer->state == LIMEFS_BUFFER_SENT) /* clocks may differ by a second */
+            limefs_job_dread(job, buffer->written->snap->id, buffer->from, buffer->to,
+                             buffer->last_used + limefs_job_lease(job) + 1);
     }
 }
 
 /* Wakes all threads that wait for the job. */
-static void give_up(struct limefs_job *job)
+static void mark_absent(struct limefs_job *job)
 {
     limefs_lock(&job->lock);
     job->state = LIMEFS_JOB_ABSENT;
@@ -261,15 +261,15 @@ static void give_up(struct limefs_job *job)
 }
 
 /* Waits until readers have released the window. Then writes locally what the job should have
- * written, after take_back(), so that no rank of this host can write it later. */
-static void disconnect(struct limefs_job *job)
+ * written, after revoke_writes(), so that no rank of this host can write it later. */
+static void disconnect_job(struct limefs_job *job)
 {
     limefs_lock(&job->lock);
     while (job->holds)
         limefs_wait(&job->changed, &job->lock);
-    take_back(job);
+    revoke_writes(job);
     limefs_store_rescue(job);
-    limefs_forward_reset(&job->forward);
+    limefs_forward_reset(&job->prefetch);
     memset(job->files, 0, sizeof job->files);
     job->in_flight = 0;
     limefs_unlock(&job->lock);
@@ -277,42 +277,42 @@ static void disconnect(struct limefs_job *job)
     limejob_window_release(&job->window);
 }
 
-static void *run(void *data)
+static void *maintain_connection(void *data)
 {
     struct limefs_job *job = data;
-    double back_off = back_off_first, most = is_own(job) ? back_off_start : back_off_look;
+    double pause = first_pause, max = launches_job(job) ? max_launch_pause : max_connect_pause;
     limefs_launch_sweep();
     do {
         const char *path;
         limefs_lock(&job->lock);
         job->state = LIMEFS_JOB_STARTING;
         limefs_unlock(&job->lock);
-        bool found = find(job, &path);
-        if (found && connect_to(job, path)) {
+        bool found = start_or_find_job(job, &path);
+        if (found && connect_to_job(job, path)) {
             double begin = limefs_seconds();
-            const char *why = serve(job);
-            give_up(job);
-            log_lines(job);
-            if (is_own(job) && why)
+            const char *reason = handle_replies(job);
+            mark_absent(job);
+            log_output(job);
+            if (launches_job(job) && reason)
                 limefs_launch_end(&job->launch);
-            disconnect(job);
+            disconnect_job(job);
             limefs_lock(&job->lock);
-            job->trouble[0] = '\0';
+            job->failure[0] = '\0';
             limefs_unlock(&job->lock);
-            if (why)
-                trouble(job, "%s", why);
+            if (reason)
+                set_failure(job, "%s", reason);
             if (limefs_seconds() - begin > healthy_seconds)
-                back_off = back_off_first;
+                pause = first_pause;
         }
-        log_lines(job);
-        if (is_own(job))
+        log_output(job);
+        if (launches_job(job))
             limefs_launch_end(&job->launch);
         limefs_lock(&job->lock);
         job->state = LIMEFS_JOB_ABSENT;
         limefs_unlock(&job->lock);
-        if (!pause_for(job, back_off))
+        if (!pause_for(job, pause))
             break;
-        back_off = back_off * 2 < most ? back_off * 2 : most;
+        pause = pause * 2 < max ? pause * 2 : max;
     } while (!job->stopping);
     return NULL;
 }
@@ -329,18 +329,18 @@ int limefs_job_start(struct limefs *fs)
         return -ENOMEM;
     job->fs = fs;
     job->broken = true;
-    job->launch.lifeline = job->launch.lock = job->launch.words = -1;
+    job->launch.lifeline = job->launch.lock = job->launch.output = -1;
     /* A mount for writing uses half of the window for writes. */
     uint64_t window = options->rw ? options->window / 2 : options->window;
-    limefs_forward_init(&job->forward, window > options->extent ? window : options->extent,
+    limefs_forward_init(&job->prefetch, window > options->extent ? window : options->extent,
                         options->extent, options->forward_from);
     if (options->rw)
-        job->parcel_count =
-            job->forward.slots < LIMEFS_PARCELS_MAX ? job->forward.slots : LIMEFS_PARCELS_MAX;
+        job->buffer_count =
+            job->prefetch.slots < LIMEFS_BUFFERS_MAX ? job->prefetch.slots : LIMEFS_BUFFERS_MAX;
     limefs_lock_init(&job->lock, LIMEFS_LOCK_JOB);
     limefs_condition_init(&job->changed);
     fs->job = job;
-    int err = limefs_thread_start(&job->thread, NULL, run, job);
+    int err = limefs_thread_start(&job->thread, NULL, maintain_connection, job);
     if (err) {
         free(job);
         fs->job = NULL;
@@ -351,11 +351,11 @@ int limefs_job_start(struct limefs *fs)
 void limefs_job_watch_start(struct limefs *fs)
 {
     struct limefs_job *job = fs->job;
-    if (!job || !is_own(job))
+    if (!job || !launches_job(job))
         return;
-    struct timespec until = limefs_clock_time(limefs_seconds() + first_seconds);
+    struct timespec until = limefs_clock_time(limefs_seconds() + launch_check_seconds);
     limefs_lock(&job->lock);
-    while (!job->trouble[0] && job->state != LIMEFS_JOB_SERVING && !job->stopping &&
+    while (!job->failure[0] && job->state != LIMEFS_JOB_SERVING && !job->stopping &&
            limefs_wait_until(&job->changed, &job->lock, &until))
         ;
     limefs_unlock(&job->lock);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    UNUSED_SECONDS = 10, /* then the job closes an unused container */
+    UNUSED_FILE_SECONDS = 10, /* then the job closes an unused container */
 };
 
 /* Pause after a change by this mount: another change may follow, and then the job would not
@@ -24,22 +24,21 @@ static const double quiet_seconds = 0.05, retry_seconds = 0.25;
 
 /* ---- the connection ---- */
 
-static bool is_being_synced(const struct limefs_job *job, uint64_t view)
+static bool is_being_synced(const struct limefs_job *job, uint64_t snap_id)
 {
     const struct limefs_job_sync *sync = job->syncs;
-    while (sync && (sync->view != view || sync->done))
+    while (sync && (sync->snap_id != snap_id || sync->done))
         sync = sync->next;
     return sync != NULL;
 }
 
-/* Notes what ranks on other hosts may lose. (The page cache has what this host's have
- * written.) */
-static void note_what_is_lost(struct limefs_job *job)
+/* Notes which writes other hosts may lose. (This host's page cache has those of its ranks.) */
+static void report_unsynced_files(struct limefs_job *job)
 {
     for (const struct limefs_job_file *file = job->files;
          file < job->files + LIMEFS_JOB_FILES_MAX && job->greeting.hosts > 1; file++)
-        if (file->writes && (file->unsynced || is_being_synced(job, file->view)))
-            limefs_view_lose(job->fs, file->view);
+        if (file->writes && (file->unsynced || is_being_synced(job, file->snap_id)))
+            limefs_view_lose(job->fs, file->snap_id);
 }
 
 void limefs_job_break(struct limefs_job *job)
@@ -48,7 +47,7 @@ void limefs_job_break(struct limefs_job *job)
         return;
     job->broken = true;
     /* Note it before a sync reports success: the disconnection may take seconds. */
-    note_what_is_lost(job);
+    report_unsynced_files(job);
 }
 
 void limefs_job_send(struct limefs_job *job, const struct limejob_packet *packet)
@@ -62,7 +61,7 @@ void limefs_job_send(struct limefs_job *job, const struct limejob_packet *packet
 
 uint64_t limefs_job_gate(const struct limefs_job *job)
 {
-    return job->forward.extent * (job->forward.slots + job->parcel_count);
+    return job->prefetch.extent * (job->prefetch.slots + job->buffer_count);
 }
 
 /* ---- open and close containers ---- */
@@ -77,7 +76,7 @@ static void send_close(struct limefs_job *job, struct limefs_job_file *file)
     limejob_request(&packet, LIMEJOB_CLOSE,
                     limefs_job_tag(LIMEFS_TAG_CLOSE, (unsigned)(file - job->files)));
     limejob_put_u32(&packet, file->number);
-    file->since = limefs_seconds();
+    file->last_used = limefs_seconds();
     limefs_job_send(job, &packet);
 }
 
@@ -89,95 +88,94 @@ void limefs_job_send_closes(struct limefs_job *job)
             send_close(job, file);
 }
 
-/* Returns true if this mount has not changed the container for quiet_seconds, and other hosts
- * see its current state. */
-static bool is_quiet(const struct limefs_job *job, const struct limefs_view *view)
+/* Returns true if all hosts see the container as it was since at least quiet_seconds. */
+static bool is_stable(const struct limefs_job *job, const struct limefs_view *snap)
 {
-    const struct limefs_job_view *written = view->job;
+    const struct limefs_job_view *written = snap->job;
     if (!written)
         return true;
-    if (limefs_forward_is_changing(&job->forward, view->id) ||
+    if (limefs_forward_is_changing(&job->prefetch, snap->id) ||
         limefs_seconds() - written->changed < quiet_seconds)
         return false;
     if (job->greeting.hosts < 2)
         return true;
     for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
-        if (job->files[i].view == view->id && job->files[i].writes && job->files[i].unsynced)
+        if (job->files[i].snap_id == snap->id && job->files[i].writes && job->files[i].unsynced)
             return false;
     return !written->unsynced && !written->syncing;
 }
 
-bool limefs_job_name(struct limefs *fs, const struct limefs_view *view, char *path, size_t cap,
+bool limefs_job_name(struct limefs *fs, const struct limefs_view *snap, char *path, size_t cap,
                      size_t *root)
 {
     char buf[PATH_MAX];
-    const char *label = limefs_tree_label(fs, view->node, buf, sizeof buf);
-    int n = view->node->parent ? snprintf(path, cap, "%s/%s", fs->source, label)
+    const char *label = limefs_tree_label(fs, snap->node, buf, sizeof buf);
+    int n = snap->node->parent ? snprintf(path, cap, "%s/%s", fs->source, label)
                                : snprintf(path, cap, "%s", label);
-    *root = view->node->parent ? strlen(fs->source) : limejob_folder_bytes(path);
+    *root = snap->node->parent ? strlen(fs->source) : limejob_folder_bytes(path);
     return n > 0 && (size_t)n < cap;
 }
 
 /* To write, the job gets an open file of its own: a lock belongs to the writer's open file, and
  * must end when the writer closes it. The caller's permission to write was checked before. */
-static int descriptor_for(const struct limefs_view *view, bool writes)
+static int get_fd_for_job(const struct limefs_view *snap, bool writes)
 {
     if (!writes)
-        return view->fd;
+        return snap->fd;
     limefs_own_begin();
-    int fd = limefile_reopen(view->job->fd, O_WRONLY);
+    int fd = limefile_reopen(snap->job->fd, O_WRONLY);
     limefs_own_end();
     return fd;
 }
 
 /* Describes the container that the job must find: as it is now, but if it has no writer, with
  * the size and mtime that the snapshot shows. */
-static int identity_of(const struct limefs_job *job, const struct limefs_view *view, int fd,
-                       struct limefile_identity *identity)
+static int get_file_identity(const struct limefs_job *job, const struct limefs_view *snap,
+                             int fd, struct limefile_identity *identity)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
-    if (!view->job) {
-        struct stat shown = limefs_view_stat(job->fs, view);
-        st.st_size = shown.st_size;
-        st.st_mtim = shown.st_mtim;
+    if (!snap->job) {
+        struct stat snap_st = limefs_view_stat(job->fs, snap);
+        st.st_size = snap_st.st_size;
+        st.st_mtim = snap_st.st_mtim;
     }
     *identity = limefile_identity_of(&st);
     return 0;
 }
 
 /* An open request, prepared without the job's lock. */
-struct opening {
+struct open_request {
     int fd;
     char path[LIMEJOB_PATH_MAX];
     size_t root;
     struct limefile_identity identity;
 };
 
-static int prepare(const struct limefs_job *job, const struct limefs_view *view, bool writes,
-                   struct opening *opening)
+static int prepare_open(const struct limefs_job *job, const struct limefs_view *snap,
+                        bool writes, struct open_request *request)
 {
-    opening->fd = descriptor_for(view, writes);
-    if (opening->fd < 0)
-        return opening->fd;
-    if (!limefs_job_name(job->fs, view, opening->path, LIMEJOB_PATH_MAX, &opening->root))
+    request->fd = get_fd_for_job(snap, writes);
+    if (request->fd < 0)
+        return request->fd;
+    if (!limefs_job_name(job->fs, snap, request->path, LIMEJOB_PATH_MAX, &request->root))
         return -ENAMETOOLONG;
-    return identity_of(job, view, opening->fd, &opening->identity);
+    return get_file_identity(job, snap, request->fd, &request->identity);
 }
 
 static void send_open(struct limefs_job *job, struct limefs_job_file *file,
-                      const struct opening *opening)
+                      const struct open_request *request)
 {
     struct limejob_packet packet;
     limejob_request(&packet, file->writes ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN,
                     limefs_job_tag(LIMEFS_TAG_OPEN, (unsigned)(file - job->files)));
-    limejob_put_opening(&packet, &opening->identity, opening->path, opening->root);
-    packet.fd = opening->fd;
-    file->identity = opening->identity;
+    limejob_put_opening(&packet, &request->identity, request->path, request->root);
+    packet.fd = request->fd;
+    file->identity = request->identity;
     file->bytes = (uint64_t)file->identity.size;
     file->state = LIMEFS_JOB_FILE_OPENING;
-    file->since = limefs_seconds(); /* the examination may have taken a while */
+    file->last_used = limefs_seconds(); /* the examination may have taken a while */
     limefs_job_send(job, &packet);
 }
 
@@ -189,98 +187,99 @@ static bool is_connected(const struct limefs_job *job, uint64_t connection)
 /* Requests to open a container. Releases the lock while it examines the container, which may
  * take time; other threads see the file as opening in the meantime. Returns NULL if the job has
  * gone or the request must be repeated. */
-static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_job_file *file,
-                                         const struct limefs_view *view, bool writes)
+static struct limefs_job_file *request_open(struct limefs_job *job,
+                                            struct limefs_job_file *file,
+                                            const struct limefs_view *snap, bool writes)
 {
-    struct opening opening;
+    struct open_request request;
     uint64_t connection = job->connections;
     *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_PREPARING,
-                                     .view = view->id,
+                                     .snap_id = snap->id,
                                      .writes = writes,
-                                     .since = limefs_seconds()};
+                                     .last_used = limefs_seconds()};
     limefs_unlock(&job->lock);
-    int err = prepare(job, view, writes, &opening);
+    int err = prepare_open(job, snap, writes, &request);
     limefs_lock(&job->lock);
-    bool there = is_connected(job, connection);
-    bool moved = there && file->moved; /* request it again */
+    bool connected = is_connected(job, connection);
+    bool moved = connected && file->replaced; /* request it again */
     if (moved)
         *file = (struct limefs_job_file){0};
-    else if (there && err)
+    else if (connected && err)
         file->state = LIMEFS_JOB_FILE_REFUSED;
-    else if (there)
-        send_open(job, file, &opening);
+    else if (connected)
+        send_open(job, file, &request);
     if (moved || err)
         pthread_cond_broadcast(&job->changed);
-    if (opening.fd >= 0 && writes) {
+    if (request.fd >= 0 && writes) {
         limefs_unlock(&job->lock);
-        close(opening.fd);
+        close(request.fd);
         limefs_lock(&job->lock);
-        there = there && is_connected(job, connection);
+        connected = connected && is_connected(job, connection);
     }
-    return there && !moved ? file : NULL;
+    return connected && !moved ? file : NULL;
 }
 
 /* Returns true if the job refused the file because the container changed in the meantime. */
-static bool may_retry(const struct limefs_job_file *file)
+static bool may_retry_open(const struct limefs_job_file *file)
 {
-    return file->state == LIMEFS_JOB_FILE_REFUSED && file->touched &&
-           limefs_seconds() - file->since > retry_seconds;
+    return file->state == LIMEFS_JOB_FILE_REFUSED && file->changed &&
+           limefs_seconds() - file->last_used > retry_seconds;
 }
 
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *job,
-                                             const struct limefs_view *view, bool writes)
+                                             const struct limefs_view *snap, bool writes)
 {
-    struct limefs_job_file *free_one = NULL, *idle = NULL;
+    struct limefs_job_file *free_file = NULL, *idle = NULL;
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
-        if (file->state != LIMEFS_JOB_FILE_NONE && file->view == view->id &&
+        if (file->state != LIMEFS_JOB_FILE_NONE && file->snap_id == snap->id &&
             file->writes == writes) {
-            if (!may_retry(file))
+            if (!may_retry_open(file))
                 return file;
             *file = (struct limefs_job_file){0};
         }
         if (file->state == LIMEFS_JOB_FILE_NONE || file->state == LIMEFS_JOB_FILE_REFUSED) {
-            if (!free_one || file->state == LIMEFS_JOB_FILE_NONE)
-                free_one = file;
+            if (!free_file || file->state == LIMEFS_JOB_FILE_NONE)
+                free_file = file;
         } else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 && !file->unsynced &&
-                   (!idle || file->since < idle->since)) {
+                   (!idle || file->last_used < idle->last_used)) {
             idle = file;
         }
     }
     if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX)
         return NULL; /* loads have priority */
-    if (!writes && !is_quiet(job, view))
+    if (!writes && !is_stable(job, snap))
         return NULL;
-    if (free_one)
-        return open_file(job, free_one, view, writes);
+    if (free_file)
+        return request_open(job, free_file, snap, writes);
     if (idle)
         send_close(job, idle); /* the next call finds room */
     return NULL;
 }
 
 struct limefs_job_file *limefs_job_file_written(struct limefs_job *job,
-                                                const struct limefs_view *view)
+                                                const struct limefs_view *snap)
 {
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
-        if (file->state == LIMEFS_JOB_FILE_OPEN && file->view == view->id && file->writes)
+        if (file->state == LIMEFS_JOB_FILE_OPEN && file->snap_id == snap->id && file->writes)
             return file;
     return NULL;
 }
 
 bool limefs_job_file_has(struct limefs_job *job, struct limefs_job_file *file,
-                         const struct limefs_view *view, uint64_t from, uint64_t to)
+                         const struct limefs_view *snap, uint64_t from, uint64_t to)
 {
     if (file->state != LIMEFS_JOB_FILE_OPEN)
         return false;
     if (to <= file->bytes && (from >= file->changed_to || file->changed_from >= to))
         return true;
-    if (file->loads == 0 && is_quiet(job, view))
+    if (file->loads == 0 && is_stable(job, snap))
         send_close(job, file);
     return false;
 }
 
-void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
+void limefs_store_moved(struct limefs *fs, const struct limefs_view *snap)
 {
     struct limefs_job *job = fs->job;
     if (!job)
@@ -288,12 +287,12 @@ void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
     limefs_lock(&job->lock);
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
-        if (file->view != view->id || !file->writes)
+        if (file->snap_id != snap->id || !file->writes)
             continue;
         if (file->state == LIMEFS_JOB_FILE_OPEN)
             send_close(job, file);
         else if (limefs_job_file_is_opening(file))
-            file->moved = true; /* the reply shows which file it got */
+            file->replaced = true; /* the reply shows which file it got */
         else if (file->state == LIMEFS_JOB_FILE_REFUSED)
             *file = (struct limefs_job_file){0}; /* the refusal may concern the old file */
     }
@@ -303,13 +302,13 @@ void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
 /* ---- replies ---- */
 
 /* Duplicates the snapshot's descriptor for the caller; -1 if the snapshot is not in use now. */
-static int descriptor_of(struct limefs *fs, uint64_t id)
+static int duplicate_fd(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
-    const struct limefs_view *view = fs->snapshots.newest;
-    while (view && view->id != id)
-        view = view->older;
-    int fd = view ? fcntl(view->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    const struct limefs_view *snap = fs->snapshots.newest;
+    while (snap && snap->id != id)
+        snap = snap->older;
+    int fd = snap ? fcntl(snap->fd, F_DUPFD_CLOEXEC, 3) : -1;
     limefs_unlock(&fs->lock);
     return fd;
 }
@@ -318,11 +317,11 @@ static int descriptor_of(struct limefs *fs, uint64_t id)
  * ranks on other hosts, which found the same file by its name, have the same container: no
  * program can give a second file the ctime of the first one. Releases the lock: only the thread
  * of the replies, which calls this, changes the state of a file in OPENING. */
-static bool is_agreed(struct limefs_job *job, const struct limefs_job_file *file)
+static bool is_same_container(struct limefs_job *job, const struct limefs_job_file *file)
 {
     struct stat st;
     limefs_unlock(&job->lock);
-    int fd = descriptor_of(job->fs, file->view);
+    int fd = duplicate_fd(job->fs, file->snap_id);
     bool known = fd >= 0 && fstat(fd, &st) == 0;
     if (fd >= 0)
         close(fd);
@@ -343,30 +342,30 @@ int limefs_job_opened(struct limefs_job *job, unsigned index, struct limejob_pac
         return -EPROTO;
     int err = limejob_get_code(reply, text, sizeof text);
     file->number = err ? 0 : limejob_get_u32(reply);
-    if (!err && !file->moved)
-        file->refuted = !is_agreed(job, file);
-    bool again = err == -EAGAIN || file->moved; /* request it again */
+    if (!err && !file->replaced)
+        file->is_wrong_file = !is_same_container(job, file);
+    bool retry = err == -EAGAIN || file->replaced; /* request it again */
     file->state = !err    ? LIMEFS_JOB_FILE_OPEN
-                  : again ? LIMEFS_JOB_FILE_NONE
+                  : retry ? LIMEFS_JOB_FILE_NONE
                           : LIMEFS_JOB_FILE_REFUSED;
-    if (file->state == LIMEFS_JOB_FILE_REFUSED && !(err == -ESTALE && file->touched))
+    if (file->state == LIMEFS_JOB_FILE_REFUSED && !(err == -ESTALE && file->changed))
         limefs_log(LOG_WARNING, "job: open: %s; this container is %s locally",
                    text[0] ? text : strerror(-err), file->writes ? "written" : "read");
-    if (file->state == LIMEFS_JOB_FILE_OPEN && (file->moved || file->refuted))
+    if (file->state == LIMEFS_JOB_FILE_OPEN && (file->replaced || file->is_wrong_file))
         send_close(job, file);
     return reply->broken ? -EPROTO : 0;
 }
 
 /* Forgets a closed file. If it was not the expected one, it is requested again later. */
-static void forget_file(struct limefs_job_file *file)
+static void reset_file(struct limefs_job_file *file)
 {
     struct limefs_job_file closed = {0};
-    if (file->refuted)
+    if (file->is_wrong_file)
         closed = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
-                                          .view = file->view,
+                                          .snap_id = file->snap_id,
                                           .writes = file->writes,
-                                          .touched = true,
-                                          .since = limefs_seconds()};
+                                          .changed = true,
+                                          .last_used = limefs_seconds()};
     *file = closed;
 }
 
@@ -385,15 +384,15 @@ int limefs_job_closed(struct limefs_job *job, unsigned index, struct limejob_pac
     if (limefs_job_has_too_much(job, limejob_get_code(reply, NULL, 0)))
         file->state = LIMEFS_JOB_FILE_TO_CLOSE;
     else
-        forget_file(file);
+        reset_file(file);
     return 0;
 }
 
-struct limefs_job_file *limefs_job_file_loading(struct limefs_job *job, uint64_t view)
+struct limefs_job_file *limefs_job_file_loading(struct limefs_job *job, uint64_t snap_id)
 {
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
-        if (file->view == view && !file->writes &&
+        if (file->snap_id == snap_id && !file->writes &&
             (file->state == LIMEFS_JOB_FILE_OPEN || limefs_job_file_is_closing(file)))
             return file;
     return NULL;
@@ -403,13 +402,13 @@ struct limefs_job_file *limefs_job_file_loading(struct limefs_job *job, uint64_t
 
 void limefs_job_tidy_files(struct limefs_job *job, double now)
 {
-    if (now - job->tidied < 1)
+    if (now - job->last_cleanup < 1)
         return;
-    job->tidied = now;
+    job->last_cleanup = now;
     limefs_job_send_closes(job);
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
-        if (now - file->since <= UNUSED_SECONDS)
+        if (now - file->last_used <= UNUSED_FILE_SECONDS)
             continue;
         else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 && !file->unsynced)
             send_close(job, file);

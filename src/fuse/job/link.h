@@ -32,21 +32,21 @@ enum limefs_job_file_state {
 /* A container that the job has open or is to open. */
 struct limefs_job_file {
     enum limefs_job_file_state state;
-    uint64_t view;
+    uint64_t snap_id;
     bool writes; /* a container open for reading and for writing has two files */
     uint32_t number;
     uint64_t bytes;                    /* its length in the open request */
     struct limefile_identity identity; /* its identity in the open request */
-    bool refuted;                      /* the container had changed when the reply came */
+    bool is_wrong_file;                /* the container had changed when the reply came */
     /* Changes by this mount since the request: a load of this range may return old bytes. */
-    bool touched;
+    bool changed;
     uint64_t changed_from, changed_to;
-    bool moved;     /* another file took its name during the open request */
+    bool replaced;  /* another file took its name during the open request */
     unsigned loads; /* requests under way */
     bool unsynced;  /* ranks have written data that is not on the disk yet */
     unsigned syncs; /* under way */
-    double since;   /* time of the last use */
-    double rests;   /* no loads before this time: the job could not read it */
+    double last_used;
+    double paused_until; /* no loads before this time: the job could not read it */
 };
 
 static inline bool limefs_job_file_is_opening(const struct limefs_job_file *file)
@@ -61,35 +61,35 @@ static inline bool limefs_job_file_is_closing(const struct limefs_job_file *file
 
 /* A write buffer (store.c): a slot in the second half of the window, for one container. */
 enum limefs_parcel_state {
-    LIMEFS_PARCEL_EMPTY,
-    LIMEFS_PARCEL_FILLING,
-    LIMEFS_PARCEL_SENT,   /* the job writes its bytes */
-    LIMEFS_PARCEL_FAILED, /* the job has not written them */
-    LIMEFS_PARCEL_LOCAL,  /* the daemon writes them */
+    LIMEFS_BUFFER_EMPTY,
+    LIMEFS_BUFFER_FILLING,
+    LIMEFS_BUFFER_SENT,   /* the job writes its bytes */
+    LIMEFS_BUFFER_FAILED, /* the job has not written them */
+    LIMEFS_BUFFER_LOCAL,  /* the daemon writes them */
 };
 
 enum {
-    LIMEFS_PARCELS_MAX = 32,
+    LIMEFS_BUFFERS_MAX = 32,
 };
 
 struct limefs_parcel {
     enum limefs_parcel_state state;
     struct limefs_job_view *written; /* container of the bytes */
     uid_t uid;                       /* user whose rights the job uses */
-    struct limefs_change change;     /* lasts until the parcel is empty */
+    struct limefs_change change;     /* lasts until the buffer is empty */
     uint64_t from, to;               /* range in the container */
-    struct limefs_spans there;       /* bytes that it has so far */
-    unsigned holds;                  /* copies into it under way */
-    double since;                    /* time when it was sent, or of the last copy */
+    struct limefs_spans filled;      /* bytes that it has so far */
+    unsigned copies;                 /* copies into it under way */
+    double last_used;                /* time when it was sent, or of the last copy */
 };
 
 /* A range that ranks of a lost job on other hosts may still write to, until a deadline. */
 enum {
-    LIMEFS_DREADS_MAX = 64,
+    LIMEFS_LATE_WRITES_MAX = 64,
 };
 
-struct limefs_job_dread {
-    uint64_t view; /* 0: all bytes of all snapshots */
+struct limefs_late_write {
+    uint64_t snap_id; /* 0: all bytes of all snapshots */
     uint64_t from, to;
     double until;
 };
@@ -97,11 +97,11 @@ struct limefs_job_dread {
 /* A thread that waits until the ranks have synced. */
 struct limefs_job_sync {
     struct limefs_job_sync *next;
-    uint64_t view;
+    uint64_t snap_id;
     uint32_t tag;
     bool done;
     int code;
-    double since;
+    double sent_at;
 };
 
 /* What a reply answers, the upper half of its tag. The lower half is a number. */
@@ -109,13 +109,13 @@ enum limefs_tag {
     LIMEFS_TAG_OPEN = 1, /* index of the file */
     LIMEFS_TAG_LOAD,     /* number of the slot */
     LIMEFS_TAG_CLOSE,    /* index of the file */
-    LIMEFS_TAG_STORE,    /* index of the parcel */
+    LIMEFS_TAG_STORE,    /* index of the write buffer */
     LIMEFS_TAG_SYNC,     /* number of the sync */
 };
 
-static inline uint64_t limefs_job_tag(enum limefs_tag what, unsigned number)
+static inline uint64_t limefs_job_tag(enum limefs_tag kind, unsigned number)
 {
-    return (uint64_t)what << 32 | number;
+    return (uint64_t)kind << 32 | number;
 }
 
 enum limefs_job_state {
@@ -136,28 +136,28 @@ struct limefs_job {
     struct limejob_window window;
     bool broken; /* nothing more is sent; the thread will disconnect */
     struct limefs_job_file files[LIMEFS_JOB_FILES_MAX];
-    double asked[LIMEFS_SLOTS_MAX]; /* when each load under way was requested */
-    double heard;                   /* when the job last answered */
-    unsigned in_flight;             /* requests without a reply */
-    unsigned waiting;               /* readers that wait */
-    double tidied;                  /* when unused files were last closed */
-    unsigned holds;                 /* replies that use the window */
-    struct limefs_forward forward;
-    struct limefs_parcel parcels[LIMEFS_PARCELS_MAX];
-    unsigned parcel_count;
-    unsigned settling; /* threads that wait until a parcel is not in use */
+    double load_sent[LIMEFS_SLOTS_MAX]; /* when each load under way was requested */
+    double last_reply;                  /* when the job last answered */
+    unsigned in_flight;                 /* requests without a reply */
+    unsigned waiting_readers;
+    double last_cleanup; /* when unused files were last closed */
+    unsigned holds;      /* replies that use the window */
+    struct limefs_forward prefetch;
+    struct limefs_parcel buffers[LIMEFS_BUFFERS_MAX];
+    unsigned buffer_count;
+    unsigned buffer_waiters; /* threads that wait until a buffer is not in use */
     struct limefs_job_sync *syncs;
     uint32_t sync_tag;
     double synced_from, synced_to; /* begin and end of the last answered SYNC */
-    struct limefs_job_dread dreads[LIMEFS_DREADS_MAX];
-    unsigned dread_count;
+    struct limefs_late_write late_writes[LIMEFS_LATE_WRITES_MAX];
+    unsigned late_count;
     uint64_t stored_bytes; /* written through the job */
     uint64_t forwarded_bytes, failed_loads, connections;
-    char trouble[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
+    char failure[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
 
-    struct limefs_launch launch;     /* used by the thread only */
-    char words[LIMEFS_JOB_LINE_MAX]; /* printed by the job, not yet split into lines */
-    size_t words_len;
+    struct limefs_launch launch;      /* used by the thread only */
+    char output[LIMEFS_JOB_LINE_MAX]; /* printed by the job, not yet split into lines */
+    size_t output_len;
 };
 
 /* ---- link.c: call with the lock held ---- */
@@ -172,13 +172,11 @@ void limefs_job_send(struct limefs_job *, const struct limejob_packet *);
  * this host check it before they write. */
 uint64_t limefs_job_gate(const struct limefs_job *);
 
-/* Returns true if a reply's code says that the job is busy, and another reply is still to come:
- * retry after that one. */
+/* Returns true if the reply's code means: the job is busy, retry after another reply. */
 bool limefs_job_has_too_much(const struct limefs_job *, int code);
 
-/* Returns the snapshot's file for reading or writing; requests to open it if necessary.
- * Releases the lock in the meantime. Returns NULL if there is no room, or if a container to be
- * read is just being changed. */
+/* Returns the snapshot's file for reading or writing, or requests to open it, with the lock
+ * released; NULL if there is no room, or a container to be read is just being changed. */
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *, const struct limefs_view *,
                                              bool writes);
 
@@ -187,7 +185,7 @@ struct limefs_job_file *limefs_job_file_written(struct limefs_job *,
                                                 const struct limefs_view *);
 
 /* Returns the file that loads of the snapshot with this id use, or NULL. */
-struct limefs_job_file *limefs_job_file_loading(struct limefs_job *, uint64_t view);
+struct limefs_job_file *limefs_job_file_loading(struct limefs_job *, uint64_t snap_id);
 
 /* Returns true if loads of these bytes return the current data. Otherwise the file is soon
  * closed, and the next request opens it again. */
@@ -205,7 +203,7 @@ void limefs_job_tidy_files(struct limefs_job *, double now);
 int limefs_job_opened(struct limefs_job *, unsigned index, struct limejob_packet *reply);
 int limefs_job_closed(struct limefs_job *, unsigned index, struct limejob_packet *reply);
 int limefs_job_loaded(struct limefs_job *, unsigned slot, struct limejob_packet *reply);
-int limefs_job_stored(struct limefs_job *, unsigned parcel, struct limejob_packet *reply);
+int limefs_job_stored(struct limefs_job *, unsigned buffer, struct limejob_packet *reply);
 int limefs_job_synced(struct limefs_job *, unsigned number, struct limejob_packet *reply);
 
 /* ---- stall.c: call with the lock held ---- */
@@ -226,15 +224,14 @@ void limefs_job_change_end(struct limefs_job *, struct limefs_view *, struct lim
 /* limefs_job_dread() notes that a lost job may write to a range until `until`. A thread that
  * changes these bytes calls limefs_job_outlast(), which waits until then. It checks again after
  * each wait for something else, because the job may have been lost in the meantime. */
-void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to,
+void limefs_job_dread(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to,
                       double until);
-bool limefs_job_is_dreaded(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
-void limefs_job_outlast(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
+bool limefs_job_is_dreaded(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to);
+void limefs_job_outlast(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to);
 
 /* ---- store.c: call with the lock held ---- */
 
-/* Writes locally what the job has not written. Call it after the job has gone, before the
- * window is released. */
+/* Writes locally what a lost job has not written. Call it before releasing the window. */
 void limefs_store_rescue(struct limefs_job *);
 
 #endif

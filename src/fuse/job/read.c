@@ -6,12 +6,12 @@
 #include <syslog.h>
 
 enum {
-    REST_SECONDS = 5, /* pause of loads from a container after a failed one */
+    PAUSE_SECONDS = 5, /* pause of loads from a container after a failed one */
 };
 
 struct limefs_want limefs_want_of(const struct limefs_range *range)
 {
-    return (struct limefs_want){.view = range->view->id,
+    return (struct limefs_want){.snap_id = range->snap->id,
                                 .begin = range->begin,
                                 .end = range->end,
                                 .at = range->at,
@@ -20,91 +20,91 @@ struct limefs_want limefs_want_of(const struct limefs_range *range)
 }
 
 /* Returns true if no record was moved or cut since the range was determined. */
-static bool stands(const struct limefs_range *range)
+static bool has_same_layout(const struct limefs_range *range)
 {
-    const struct limefs_job_view *written = range->view->job;
-    return !written || written->shape == range->shape;
+    const struct limefs_job_view *written = range->snap->job;
+    return !written || written->layout == range->layout;
 }
 
 /* Lets readers wait only while some threads remain for other requests. */
-static bool may_wait(const struct limefs_job *job)
+static bool may_block(const struct limefs_job *job)
 {
-    return job->waiting + 4 < job->fs->threads;
+    return job->waiting_readers + 4 < job->fs->threads;
 }
 
 /* Waits for the next change. The connection's thread ensures that there is one. */
-static void wait_a_while(struct limefs_job *job)
+static void wait_for_change(struct limefs_job *job)
 {
-    job->waiting++;
+    job->waiting_readers++;
     limefs_wait(&job->changed, &job->lock);
-    job->waiting--;
+    job->waiting_readers--;
 }
 
 /* Waits until the request's slots are ready. Returns their number; or 0 if they never will be,
  * or if the request is not part of a stream and must not wait. */
-static int wait_for_slots(struct limefs_job *job, const struct limefs_want *want, bool follows,
+static int wait_for_slots(struct limefs_job *job, const struct limefs_want *req, bool is_stream,
                           int *slots)
 {
     bool ready, waited = false;
     for (;;) {
         int count = job->state == LIMEFS_JOB_SERVING
-                        ? limefs_forward_find(&job->forward, want, slots, &ready)
+                        ? limefs_forward_find(&job->prefetch, req, slots, &ready)
                         : 0;
         if (count == 0)
             return 0;
         if (ready) {
-            job->forward.stats.hits += !waited;
+            job->prefetch.stats.hits += !waited;
             return count;
         }
-        if (!follows || !may_wait(job))
+        if (!is_stream || !may_block(job))
             return 0;
         if (!waited)
-            limefs_forward_waited(&job->forward, want);
+            limefs_forward_waited(&job->prefetch, req);
         waited = true;
-        wait_a_while(job);
+        wait_for_change(job);
     }
 }
 
 static void send_load(struct limefs_job *job, int slot, struct limefs_job_file *file)
 {
-    const struct limefs_extent *extent = &job->forward.slot[slot];
+    const struct limefs_extent *extent = &job->prefetch.slot[slot];
     struct limejob_packet packet;
     limejob_request(&packet, LIMEJOB_READ, limefs_job_tag(LIMEFS_TAG_LOAD, (unsigned)slot));
     limejob_put_u32(&packet, file->number);
     limejob_put_u64(&packet, extent->from);
     limejob_put_u64(&packet, extent->to - extent->from);
-    limejob_put_u64(&packet, (uint64_t)slot * job->forward.extent);
-    job->asked[slot] = limefs_seconds();
+    limejob_put_u64(&packet, (uint64_t)slot * job->prefetch.extent);
+    job->load_sent[slot] = limefs_seconds();
     file->loads++;
     limefs_job_send(job, &packet);
 }
 
 /* Requests the loads that this request makes useful. Returns true if it is part of a stream. */
-static bool fetch(struct limefs_job *job, const struct limefs_want *want,
-                  const struct limefs_view *view)
+static bool request_loads(struct limefs_job *job, const struct limefs_want *req,
+                          const struct limefs_view *snap)
 {
     int loads[LIMEFS_SLOTS_MAX];
-    bool follows;
-    struct limefs_job_file *file = limefs_job_file_open(job, view, false);
+    bool is_stream;
+    struct limefs_job_file *file = limefs_job_file_open(job, snap, false);
     if (file && limefs_job_file_is_opening(file)) {
-        limefs_forward_note(&job->forward, want, 0, loads, &follows);
-        if (!limefs_forward_is_stream(&job->forward, want))
-            return follows;
-        while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
+        limefs_forward_note(&job->prefetch, req, 0, loads, &is_stream);
+        if (!limefs_forward_is_stream(&job->prefetch, req))
+            return is_stream;
+        while (job->state == LIMEFS_JOB_SERVING && may_block(job) &&
                limefs_job_file_is_opening(file)) /* an open takes little time */
-            wait_a_while(job);
-        if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
-            return follows;
+            wait_for_change(job);
+        if (job->state != LIMEFS_JOB_SERVING || file->snap_id != snap->id || file->writes)
+            return is_stream;
     }
-    bool may_load = file && want->now >= file->rests &&
-                    limefs_job_file_has(job, file, view, want->begin, want->end);
-    int most = may_load ? LIMEJOB_IN_FLIGHT_MAX - (int)job->in_flight : 0;
-    int count = limefs_forward_note(&job->forward, want, most, loads, &follows);
+    bool may_load = file && req->now >= file->paused_until &&
+                    limefs_job_file_has(job, file, snap, req->begin, req->end);
+    int max_loads = may_load ? LIMEJOB_IN_FLIGHT_MAX - (int)job->in_flight : 0;
+    int count = limefs_forward_note(&job->prefetch, req, max_loads, loads, &is_stream);
     for (int i = 0; i < count; i++)
         send_load(job, loads[i], file);
     if (may_load)
-        file->since = want->now;
-    return follows;
+        file->last_used = req->now;
+    return is_stream;
 }
 
 int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
@@ -115,16 +115,16 @@ int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
     pieces->count = 0;
     if (!job || range->n == 0 || range->end - range->begin < fs->options.forward_from)
         return 0;
-    struct limefs_want want = limefs_want_of(range);
+    struct limefs_want req = limefs_want_of(range);
     limefs_lock(&job->lock);
-    if (job->state == LIMEFS_JOB_SERVING && !job->broken && stands(range)) {
-        bool follows = fetch(job, &want, range->view);
-        int count = wait_for_slots(job, &want, follows, slots);
-        if (count && stands(range)) {
-            limefs_forward_hold(&job->forward, &want, slots, count, job->window.data,
-                                job->forward.extent, pieces);
+    if (job->state == LIMEFS_JOB_SERVING && !job->broken && has_same_layout(range)) {
+        bool is_stream = request_loads(job, &req, range->snap);
+        int count = wait_for_slots(job, &req, is_stream, slots);
+        if (count && has_same_layout(range)) {
+            limefs_forward_hold(&job->prefetch, &req, slots, count, job->window.data,
+                                job->prefetch.extent, pieces);
             job->holds++;
-            job->forwarded_bytes += want.n;
+            job->forwarded_bytes += req.n;
         }
     }
     limefs_unlock(&job->lock);
@@ -132,34 +132,34 @@ int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
 }
 
 /* Pauses loads from a file after a failure. Logs one line for all failures in that time. */
-static void rest(struct limefs_job_file *file, const char *why)
+static void pause_loads(struct limefs_job_file *file, const char *reason)
 {
     double now = limefs_seconds();
-    if (!file || now < file->rests)
+    if (!file || now < file->paused_until)
         return;
-    file->rests = now + REST_SECONDS;
-    limefs_log(LOG_WARNING, "job: read: %s; this container is read locally for %d s", why,
-               REST_SECONDS);
+    file->paused_until = now + PAUSE_SECONDS;
+    limefs_log(LOG_WARNING, "job: read: %s; this container is read locally for %d s", reason,
+               PAUSE_SECONDS);
 }
 
 int limefs_job_loaded(struct limefs_job *job, unsigned slot, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
-    if (slot >= job->forward.slots || job->forward.slot[slot].state != LIMEFS_EXTENT_LOADING)
+    if (slot >= job->prefetch.slots || job->prefetch.slot[slot].state != LIMEFS_EXTENT_LOADING)
         return -EPROTO;
-    const struct limefs_extent *extent = &job->forward.slot[slot];
+    const struct limefs_extent *extent = &job->prefetch.slot[slot];
     int err = limejob_get_code(reply, text, sizeof text);
     if (!err && limejob_get_u64(reply) != extent->to - extent->from)
         return -EPROTO;
-    struct limefs_job_file *file = limefs_job_file_loading(job, extent->view);
+    struct limefs_job_file *file = limefs_job_file_loading(job, extent->snap_id);
     if (file)
         file->loads--;
     if (err) { /* the local read reports it if it fails, too */
         job->failed_loads++;
         if (err != -EAGAIN)
-            rest(file, text[0] ? text : strerror(-err));
+            pause_loads(file, text[0] ? text : strerror(-err));
     }
-    limefs_forward_loaded(&job->forward, (int)slot, !err, limefs_seconds());
+    limefs_forward_loaded(&job->prefetch, (int)slot, !err, limefs_seconds());
     return 0;
 }
 
@@ -169,19 +169,19 @@ void limefs_job_release(struct limefs *fs, struct limefs_pieces *pieces)
     if (pieces->count == 0)
         return;
     limefs_lock(&job->lock);
-    limefs_forward_release(&job->forward, pieces);
+    limefs_forward_release(&job->prefetch, pieces);
     if (--job->holds == 0 && job->state != LIMEFS_JOB_SERVING)
         pthread_cond_broadcast(&job->changed);
     limefs_unlock(&job->lock);
 }
 
-void limefs_job_drop(struct limefs *fs, const struct limefs_view *view)
+void limefs_job_drop(struct limefs *fs, const struct limefs_view *snap)
 {
     struct limefs_job *job = fs->job;
     if (!job)
         return;
     limefs_lock(&job->lock);
-    limefs_forward_drop(&job->forward, view->id);
+    limefs_forward_drop(&job->prefetch, snap->id);
     pthread_cond_broadcast(&job->changed);
     limefs_unlock(&job->lock);
 }
@@ -192,7 +192,7 @@ bool limefs_job_is_stale(struct limefs *fs, const struct limefs_pieces *pieces)
     if (!job || pieces->count == 0)
         return false;
     limefs_lock(&job->lock);
-    bool stale = limefs_forward_is_stale(&job->forward, pieces);
+    bool stale = limefs_forward_is_stale(&job->prefetch, pieces);
     limefs_unlock(&job->lock);
     return stale;
 }

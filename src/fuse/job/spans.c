@@ -3,45 +3,45 @@
 
 #include <string.h>
 
-bool limefs_spans_add(struct limefs_spans *spans, uint64_t from, uint64_t to)
+bool limefs_spans_add(struct limefs_spans *set, uint64_t from, uint64_t to)
 {
     unsigned first = 0, last;
     if (from >= to)
         return true;
-    while (first < spans->count && spans->span[first].to < from)
+    while (first < set->count && set->range[first].to < from)
         first++;
-    for (last = first; last < spans->count && spans->span[last].from <= to; last++) {
-        if (spans->span[last].from < from)
-            from = spans->span[last].from;
-        if (spans->span[last].to > to)
-            to = spans->span[last].to;
+    for (last = first; last < set->count && set->range[last].from <= to; last++) {
+        if (set->range[last].from < from)
+            from = set->range[last].from;
+        if (set->range[last].to > to)
+            to = set->range[last].to;
     }
-    if (last == first && spans->count == LIMEFS_SPANS_MAX)
+    if (last == first && set->count == LIMEFS_SPANS_MAX)
         return false;
     /* Ranges [first, last) become one. */
-    memmove(&spans->span[first + 1], &spans->span[last],
-            (spans->count - last) * sizeof spans->span[0]);
-    spans->count = spans->count + 1 - (last - first);
-    spans->span[first] = (struct limefs_span){from, to};
+    memmove(&set->range[first + 1], &set->range[last],
+            (set->count - last) * sizeof set->range[0]);
+    set->count = set->count + 1 - (last - first);
+    set->range[first] = (struct limefs_span){from, to};
     return true;
 }
 
-bool limefs_spans_cover(const struct limefs_spans *spans, uint64_t from, uint64_t to)
+bool limefs_spans_cover(const struct limefs_spans *set, uint64_t from, uint64_t to)
 {
-    for (unsigned i = 0; i < spans->count; i++)
-        if (spans->span[i].from <= from && to <= spans->span[i].to)
+    for (unsigned i = 0; i < set->count; i++)
+        if (set->range[i].from <= from && to <= set->range[i].to)
             return true;
     return from >= to;
 }
 
-bool limefs_spans_gap(const struct limefs_spans *spans, uint64_t *from, uint64_t *to)
+bool limefs_spans_gap(const struct limefs_spans *set, uint64_t *from, uint64_t *to)
 {
-    for (unsigned i = 0; i < spans->count && spans->span[i].from < *to; i++) {
-        const struct limefs_span *span = &spans->span[i];
-        if (span->from > *from)
-            *to = span->from;
-        else if (span->to > *from)
-            *from = span->to;
+    for (unsigned i = 0; i < set->count && set->range[i].from < *to; i++) {
+        const struct limefs_span *range = &set->range[i];
+        if (range->from > *from)
+            *to = range->from;
+        else if (range->to > *from)
+            *from = range->to;
     }
     return *from < *to;
 }

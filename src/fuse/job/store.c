@@ -10,28 +10,28 @@
 #include <unistd.h>
 
 enum {
-    SMALL = 64 * 1024, /* bytes; smaller writes do not make a stream */
-    SYNCS_AT_ONCE = 8, /* leave room for other requests */
+    MIN_STREAM_WRITE = 64 * 1024, /* bytes; smaller writes do not make a stream */
+    SYNCS_MAX = 8,                /* leave room for other requests */
 };
 
-/* A parcel that receives no bytes for this time may be taken for another stream. */
+/* A write buffer that receives no bytes for this time may be used for another stream. */
 static const double idle_seconds = 1;
 
-static char *bytes_of(const struct limefs_job *job, const struct limefs_parcel *parcel)
+static char *get_memory(const struct limefs_job *job, const struct limefs_parcel *buffer)
 {
-    uint64_t slot = job->forward.slots + (uint64_t)(parcel - job->parcels);
-    return job->window.data + slot * job->forward.extent + parcel->from % job->forward.extent;
+    uint64_t slot = job->prefetch.slots + (uint64_t)(buffer - job->buffers);
+    return job->window.data + slot * job->prefetch.extent + buffer->from % job->prefetch.extent;
 }
 
 /* ---- writes by the daemon ---- */
 
-/* Writes the parcel's bytes to the container. Call it without the job's lock. */
-static int write_out(const struct limefs_job *job, const struct limefs_parcel *parcel)
+/* Writes the buffer's bytes to the container. Call it without the job's lock. */
+static int write_buffer(const struct limefs_job *job, const struct limefs_parcel *buffer)
 {
-    const char *bytes = bytes_of(job, parcel);
-    for (unsigned i = 0; i < parcel->there.count; i++) {
-        const struct limefs_span *span = &parcel->there.span[i];
-        int err = limefile_fd_stream(parcel->written->fd, bytes + (span->from - parcel->from),
+    const char *bytes = get_memory(job, buffer);
+    for (unsigned i = 0; i < buffer->filled.count; i++) {
+        const struct limefs_span *span = &buffer->filled.range[i];
+        int err = limefile_fd_stream(buffer->written->fd, bytes + (span->from - buffer->from),
                                      (size_t)(span->to - span->from), span->from);
         if (err)
             return err;
@@ -39,168 +39,168 @@ static int write_out(const struct limefs_job *job, const struct limefs_parcel *p
     return 0;
 }
 
-/* Empties the parcel: its bytes are in the container, or their write has failed. Sets
+/* Empties the buffer: its bytes are in the container, or their write has failed. Sets
  * `unsynced`, because a sync since they were gathered may have cleared it without them. */
-static void empty(struct limefs_job *job, struct limefs_parcel *parcel)
+static void release_buffer(struct limefs_job *job, struct limefs_parcel *buffer)
 {
-    parcel->written->unsynced = true;
-    parcel->state = LIMEFS_PARCEL_EMPTY;
-    limefs_job_change_end(job, parcel->written->view, &parcel->change);
+    buffer->written->unsynced = true;
+    buffer->state = LIMEFS_BUFFER_EMPTY;
+    limefs_job_change_end(job, buffer->written->snap, &buffer->change);
 }
 
-/* Writes the parcel locally, without the lock. The next flush or sync returns the error. */
-static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
+/* Writes the buffer locally, without the lock. The next flush or sync returns the error. */
+static void flush_locally(struct limefs_job *job, struct limefs_parcel *buffer)
 {
-    parcel->state = LIMEFS_PARCEL_LOCAL;
+    buffer->state = LIMEFS_BUFFER_LOCAL;
     limefs_unlock(&job->lock);
-    uid_t caller = limefs_caller_swap(job->fs, parcel->uid);
-    int err = write_out(job, parcel);
+    uid_t caller = limefs_caller_swap(job->fs, buffer->uid);
+    int err = write_buffer(job, buffer);
     limefs_caller_swap(job->fs, caller);
     limefs_lock(&job->lock);
     if (err)
-        parcel->written->late = err;
-    empty(job, parcel);
+        buffer->written->write_error = err;
+    release_buffer(job, buffer);
     pthread_cond_broadcast(&job->changed);
 }
 
 /* ---- writes by the job ---- */
 
-static void send_store(struct limefs_job *job, unsigned parcel,
+static void send_write(struct limefs_job *job, unsigned buffer,
                        const struct limefs_job_file *file, uint64_t offset, uint64_t bytes)
 {
     struct limejob_packet packet;
     struct timespec now;
-    uint64_t slot = job->forward.slots + parcel;
-    limejob_request(&packet, LIMEJOB_WRITE, limefs_job_tag(LIMEFS_TAG_STORE, parcel));
+    uint64_t slot = job->prefetch.slots + buffer;
+    limejob_request(&packet, LIMEJOB_WRITE, limefs_job_tag(LIMEFS_TAG_STORE, buffer));
     limejob_put_u32(&packet, file->number);
     limejob_put_u64(&packet, offset);
     limejob_put_u64(&packet, bytes);
-    limejob_put_u64(&packet, slot * job->forward.extent + offset % job->forward.extent);
+    limejob_put_u64(&packet, slot * job->prefetch.extent + offset % job->prefetch.extent);
     limejob_put_u64(&packet, limefs_job_gate(job));
     clock_gettime(CLOCK_REALTIME, &now);
     limejob_put_u64(&packet, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec +
                                  (uint64_t)(limefs_job_lease(job) * 1e9));
-    limejob_put_u32(&packet, job->parcels[parcel].uid);
+    limejob_put_u32(&packet, job->buffers[buffer].uid);
     limefs_job_send(job, &packet);
 }
 
-static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
+static void submit_buffer(struct limefs_job *job, struct limefs_parcel *buffer)
 {
-    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->view);
+    struct limefs_job_file *file = limefs_job_file_written(job, buffer->written->snap);
     bool ready =
         file && !job->broken && job->in_flight < LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX / 2;
-    parcel->state = ready ? LIMEFS_PARCEL_SENT : LIMEFS_PARCEL_FAILED;
+    buffer->state = ready ? LIMEFS_BUFFER_SENT : LIMEFS_BUFFER_FAILED;
     if (!ready)
         return;
     file->unsynced = true;
     file->loads++;
-    parcel->since = file->since = limefs_seconds();
-    send_store(job, (unsigned)(parcel - job->parcels), file, parcel->from,
-               parcel->to - parcel->from);
+    buffer->last_used = file->last_used = limefs_seconds();
+    send_write(job, (unsigned)(buffer - job->buffers), file, buffer->from,
+               buffer->to - buffer->from);
 }
 
 int limefs_job_stored(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
-    if (index >= job->parcel_count || job->parcels[index].state != LIMEFS_PARCEL_SENT)
+    if (index >= job->buffer_count || job->buffers[index].state != LIMEFS_BUFFER_SENT)
         return -EPROTO;
-    struct limefs_parcel *parcel = &job->parcels[index];
+    struct limefs_parcel *buffer = &job->buffers[index];
     int err = limejob_get_code(reply, text, sizeof text);
-    if (!err && limejob_get_u64(reply) != parcel->to - parcel->from)
+    if (!err && limejob_get_u64(reply) != buffer->to - buffer->from)
         return -EPROTO;
     if (err)
-        limefs_log(LOG_WARNING, "job: write: %s; it is written locally",
+        limefs_log(LOG_WARNING, "job: write: %s; the data are written locally",
                    text[0] ? text : strerror(-err));
-    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->view);
+    struct limefs_job_file *file = limefs_job_file_written(job, buffer->written->snap);
     if (file && file->loads)
         file->loads--;
     if (err) {
-        parcel->state = LIMEFS_PARCEL_FAILED; /* the daemon will write it */
+        buffer->state = LIMEFS_BUFFER_FAILED; /* the daemon will write it */
         return 0;
     }
-    job->stored_bytes += parcel->to - parcel->from;
-    empty(job, parcel);
+    job->stored_bytes += buffer->to - buffer->from;
+    release_buffer(job, buffer);
     return 0;
 }
 
-/* Waits for a parcel that other threads use. They check the count before they wake threads. */
-static void wait_to_settle(struct limefs_job *job)
+/* Waits for a buffer that other threads use. They check the count before they wake threads. */
+static void wait_for_buffers(struct limefs_job *job)
 {
-    job->settling++;
+    job->buffer_waiters++;
     limefs_wait(&job->changed, &job->lock);
-    job->settling--;
+    job->buffer_waiters--;
 }
 
 void limefs_store_rescue(struct limefs_job *job)
 {
-    for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
-         parcel++) {
-        while (parcel->holds || parcel->state == LIMEFS_PARCEL_LOCAL)
-            wait_to_settle(job);
-        if (parcel->state != LIMEFS_PARCEL_EMPTY)
-            finish_locally(job, parcel);
+    for (struct limefs_parcel *buffer = job->buffers; buffer < job->buffers + job->buffer_count;
+         buffer++) {
+        while (buffer->copies || buffer->state == LIMEFS_BUFFER_LOCAL)
+            wait_for_buffers(job);
+        if (buffer->state != LIMEFS_BUFFER_EMPTY)
+            flush_locally(job, buffer);
     }
 }
 
-/* ---- parcels (write buffers) ---- */
+/* ---- write buffers ---- */
 
-static bool is_open(const struct limefs_job *job)
+static bool is_serving(const struct limefs_job *job)
 {
     return job->state == LIMEFS_JOB_SERVING && !job->broken;
 }
 
-/* Returns a parcel that has bytes of the range or may receive some. */
-static struct limefs_parcel *overlapping(struct limefs_job *job,
+/* Returns a buffer that has bytes of the range or may receive some. */
+static struct limefs_parcel *find_buffer(struct limefs_job *job,
                                          const struct limefs_job_view *written, uint64_t from,
                                          uint64_t to)
 {
-    for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
-         parcel++)
-        if (parcel->state != LIMEFS_PARCEL_EMPTY && parcel->written == written &&
-            parcel->from < to && from < parcel->to)
-            return parcel;
+    for (struct limefs_parcel *buffer = job->buffers; buffer < job->buffers + job->buffer_count;
+         buffer++)
+        if (buffer->state != LIMEFS_BUFFER_EMPTY && buffer->written == written &&
+            buffer->from < to && from < buffer->to)
+            return buffer;
     return NULL;
 }
 
-/* Waits until the parcel's bytes are in the container. */
-static void settle(struct limefs_job *job, struct limefs_parcel *parcel)
+/* Waits until the buffer's bytes are in the container. */
+static void wait_until_written(struct limefs_job *job, struct limefs_parcel *buffer)
 {
-    while (parcel->holds || parcel->state == LIMEFS_PARCEL_SENT ||
-           parcel->state == LIMEFS_PARCEL_LOCAL)
-        wait_to_settle(job);
-    if (parcel->state != LIMEFS_PARCEL_EMPTY)
-        finish_locally(job, parcel);
+    while (buffer->copies || buffer->state == LIMEFS_BUFFER_SENT ||
+           buffer->state == LIMEFS_BUFFER_LOCAL)
+        wait_for_buffers(job);
+    if (buffer->state != LIMEFS_BUFFER_EMPTY)
+        flush_locally(job, buffer);
 }
 
-/* Returns the parcel whose stream stopped first, at least idle_seconds ago. */
-static struct limefs_parcel *idle(struct limefs_job *job)
+/* Returns the buffer whose stream stopped first, at least idle_seconds ago. */
+static struct limefs_parcel *find_idle_buffer(struct limefs_job *job)
 {
     struct limefs_parcel *found = NULL;
     double before = limefs_seconds() - idle_seconds;
-    for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
-         parcel++)
-        if (parcel->state == LIMEFS_PARCEL_FILLING && !parcel->holds &&
-            parcel->since < (found ? found->since : before))
-            found = parcel;
+    for (struct limefs_parcel *buffer = job->buffers; buffer < job->buffers + job->buffer_count;
+         buffer++)
+        if (buffer->state == LIMEFS_BUFFER_FILLING && !buffer->copies &&
+            buffer->last_used < (found ? found->last_used : before))
+            found = buffer;
     return found;
 }
 
-/* Returns an empty parcel, waiting while the job writes all; NULL: none will become empty. */
-static struct limefs_parcel *take(struct limefs_job *job)
+/* Returns an empty buffer, waiting while the job writes all; NULL: none will become empty. */
+static struct limefs_parcel *get_empty_buffer(struct limefs_job *job)
 {
-    while (is_open(job)) {
+    while (is_serving(job)) {
         bool sent = false;
-        for (struct limefs_parcel *parcel = job->parcels;
-             parcel < job->parcels + job->parcel_count; parcel++) {
-            if (parcel->state == LIMEFS_PARCEL_FAILED && !parcel->holds)
-                finish_locally(job, parcel);
-            if (parcel->state == LIMEFS_PARCEL_EMPTY)
-                return parcel;
-            sent = sent || parcel->state == LIMEFS_PARCEL_SENT;
+        for (struct limefs_parcel *buffer = job->buffers;
+             buffer < job->buffers + job->buffer_count; buffer++) {
+            if (buffer->state == LIMEFS_BUFFER_FAILED && !buffer->copies)
+                flush_locally(job, buffer);
+            if (buffer->state == LIMEFS_BUFFER_EMPTY)
+                return buffer;
+            sent = sent || buffer->state == LIMEFS_BUFFER_SENT;
         }
-        struct limefs_parcel *left = sent ? NULL : idle(job);
-        if (left) {
-            finish_locally(job, left);
+        struct limefs_parcel *idle = sent ? NULL : find_idle_buffer(job);
+        if (idle) {
+            flush_locally(job, idle);
             continue;
         }
         if (!sent)
@@ -215,164 +215,165 @@ static struct limefs_parcel *take(struct limefs_job *job)
 /* Adds a write to the stream. Returns true if the stream is long enough for the job. Requests
  * of a stream come in any order, because some wait here and others overtake them. Small
  * requests do not make a stream, but may belong to one. */
-static bool follows(const struct limefs_job *job, struct limefs_run *run, size_t n, uint64_t at)
+static bool extend_stream(const struct limefs_job *job, struct limefs_run *stream, size_t n,
+                          uint64_t at)
 {
-    uint64_t apart = at > run->next ? at - run->next : run->next - at;
-    if (run->next == 0 || apart > job->parcel_count * job->forward.extent)
-        *run = (struct limefs_run){.begin = at, .next = at};
-    else if (at == run->begin) /* a new pass */
-        run->passed.count = 0;
-    else if (run->begin > at)
-        run->begin = at;
-    if (n >= SMALL)
-        run->bytes += n;
-    if (run->next < at + n)
-        run->next = at + n;
-    return run->bytes >= job->fs->options.forward_from;
+    uint64_t apart = at > stream->next ? at - stream->next : stream->next - at;
+    if (stream->next == 0 || apart > job->buffer_count * job->prefetch.extent)
+        *stream = (struct limefs_run){.begin = at, .next = at};
+    else if (at == stream->begin) /* a new pass */
+        stream->direct.count = 0;
+    else if (stream->begin > at)
+        stream->begin = at;
+    if (n >= MIN_STREAM_WRITE)
+        stream->bytes += n;
+    if (stream->next < at + n)
+        stream->next = at + n;
+    return stream->bytes >= job->fs->options.forward_from;
 }
 
-/* Copies bytes into their parcel, with the lock released. Sends out a full parcel. */
-static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const char *buf,
-                 size_t n, uint64_t at)
+/* Copies bytes into their buffer, with the lock released. Sends out a full buffer. */
+static void copy_to_buffer(struct limefs_job *job, struct limefs_parcel *buffer,
+                           const char *buf, size_t n, uint64_t at)
 {
-    parcel->holds++;
+    buffer->copies++;
     limefs_unlock(&job->lock);
-    memcpy(bytes_of(job, parcel) + (at - parcel->from), buf, n);
+    memcpy(get_memory(job, buffer) + (at - buffer->from), buf, n);
     limefs_lock(&job->lock);
-    parcel->holds--;
-    parcel->since = limefs_seconds();
-    if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->holds == 0 &&
-        limefs_spans_cover(&parcel->there, parcel->from, parcel->to))
-        send_out(job, parcel);
-    /* A thread that waits for an empty parcel cannot use this one, unless it has failed. */
-    if (parcel->holds == 0 && (job->settling || parcel->state == LIMEFS_PARCEL_FAILED))
+    buffer->copies--;
+    buffer->last_used = limefs_seconds();
+    if (buffer->state == LIMEFS_BUFFER_FILLING && buffer->copies == 0 &&
+        limefs_spans_cover(&buffer->filled, buffer->from, buffer->to))
+        submit_buffer(job, buffer);
+    /* A thread that waits for an empty buffer cannot use this one, unless it has failed. */
+    if (buffer->copies == 0 && (job->buffer_waiters || buffer->state == LIMEFS_BUFFER_FAILED))
         pthread_cond_broadcast(&job->changed);
 }
 
 /* Waits until the job has opened the container for writing, or has refused to. A file that is
  * just being closed, because it moved or was not used, is opened again. */
-static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
+static bool wait_for_open(struct limefs_job *job, const struct limefs_view *snap)
 {
     struct limefs_job_file *file = NULL;
-    while (is_open(job) && (file = limefs_job_file_open(job, view, true)) &&
+    while (is_serving(job) && (file = limefs_job_file_open(job, snap, true)) &&
            (limefs_job_file_is_opening(file) || limefs_job_file_is_closing(file)))
         limefs_wait(&job->changed, &job->lock);
-    return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
+    return is_serving(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }
 
-/* Excludes bytes [from, to) from the parcel, if they are before or behind its first bytes. */
-static void leave(struct limefs_parcel *parcel, uint64_t from, uint64_t to)
+/* Excludes bytes [from, to) from the buffer, if they are before or behind its first bytes. */
+static void exclude_range(struct limefs_parcel *buffer, uint64_t from, uint64_t to)
 {
-    const struct limefs_span *first = parcel->there.span;
-    if (to <= first->from && to > parcel->from)
-        parcel->from = to;
-    if (from >= first->to && from < parcel->to)
-        parcel->to = from;
+    const struct limefs_span *first = buffer->filled.range;
+    if (to <= first->from && to > buffer->from)
+        buffer->from = to;
+    if (from >= first->to && from < buffer->to)
+        buffer->to = from;
 }
 
-/* Ensures that no two parcels have bytes of one range, because the order of their writes would
- * be lost; and that no parcel waits for bytes that were written directly. */
-static void keep_apart(struct limefs_job *job, struct limefs_parcel *parcel,
-                       const struct limefs_run *run)
+/* Ensures that no two buffers have bytes of one range, because the order of their writes would
+ * be lost; and that no buffer waits for bytes that were written directly. */
+static void exclude_overlaps(struct limefs_job *job, struct limefs_parcel *buffer,
+                             const struct limefs_run *stream)
 {
-    const struct limefs_parcel *other = job->parcels;
-    for (; other < job->parcels + job->parcel_count; other++)
-        if (other != parcel && other->state != LIMEFS_PARCEL_EMPTY &&
-            other->written == parcel->written)
-            leave(parcel, other->from, other->to);
-    for (unsigned i = 0; i < run->passed.count; i++)
-        leave(parcel, run->passed.span[i].from, run->passed.span[i].to);
+    const struct limefs_parcel *other = job->buffers;
+    for (; other < job->buffers + job->buffer_count; other++)
+        if (other != buffer && other->state != LIMEFS_BUFFER_EMPTY &&
+            other->written == buffer->written)
+            exclude_range(buffer, other->from, other->to);
+    for (unsigned i = 0; i < stream->direct.count; i++)
+        exclude_range(buffer, stream->direct.range[i].from, stream->direct.range[i].to);
 }
 
-static void pass(struct limefs_run *run, uint64_t from, uint64_t to)
+static void note_direct_write(struct limefs_run *stream, uint64_t from, uint64_t to)
 {
-    if (limefs_spans_add(&run->passed, from, to))
+    if (limefs_spans_add(&stream->direct, from, to))
         return;
-    run->passed.count = 0; /* older ones are behind the stream */
-    limefs_spans_add(&run->passed, from, to);
+    stream->direct.count = 0; /* older ones are behind the stream */
+    limefs_spans_add(&stream->direct, from, to);
 }
 
-/* Copies the bytes into a parcel that accepts them. Returns false if no gathered bytes, and no
+/* Copies the bytes into a buffer that accepts them. Returns false if no gathered bytes, and no
  * late write of a lost job, are in their way. */
-static bool join(struct limefs_job *job, struct limefs_job_view *written, const char *buf,
-                 size_t n, uint64_t at)
+static bool add_to_buffer(struct limefs_job *job, struct limefs_job_view *written,
+                          const char *buf, size_t n, uint64_t at)
 {
-    struct limefs_parcel *parcel;
+    struct limefs_parcel *buffer;
     for (;;) {
-        limefs_job_outlast(job, written->view->id, at, at + n);
-        parcel = overlapping(job, written, at, at + n);
-        if (!parcel)
+        limefs_job_outlast(job, written->snap->id, at, at + n);
+        buffer = find_buffer(job, written, at, at + n);
+        if (!buffer)
             return false;
-        if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->uid == limefs_caller_uid() &&
-            parcel->from <= at && at + n <= parcel->to &&
-            limefs_spans_add(&parcel->there, at, at + n)) {
-            fill(job, parcel, buf, n, at);
+        if (buffer->state == LIMEFS_BUFFER_FILLING && buffer->uid == limefs_caller_uid() &&
+            buffer->from <= at && at + n <= buffer->to &&
+            limefs_spans_add(&buffer->filled, at, at + n)) {
+            copy_to_buffer(job, buffer, buf, n, at);
             return true;
         }
-        settle(job, parcel);
+        wait_until_written(job, buffer);
     }
 }
 
-/* Makes an empty parcel that of the extent with these bytes, and copies them into it. */
-static void begin(struct limefs_job *job, struct limefs_parcel *parcel,
-                  struct limefs_job_view *written, const struct limefs_run *run,
-                  const char *buf, size_t n, uint64_t at)
+/* Assigns an empty buffer to the extent with these bytes, and copies them into it. */
+static void start_buffer(struct limefs_job *job, struct limefs_parcel *buffer,
+                         struct limefs_job_view *written, const struct limefs_run *stream,
+                         const char *buf, size_t n, uint64_t at)
 {
-    /* The run may have changed in the meantime, and begin elsewhere. */
-    uint64_t extent = job->forward.extent, first = at / extent * extent;
-    *parcel = (struct limefs_parcel){
-        .state = LIMEFS_PARCEL_FILLING,
+    /* The stream may have changed in the meantime, and begin elsewhere. */
+    uint64_t extent = job->prefetch.extent, first = at / extent * extent;
+    *buffer = (struct limefs_parcel){
+        .state = LIMEFS_BUFFER_FILLING,
         .written = written,
         .uid = limefs_caller_uid(),
-        .from = run->begin > at      ? at
-                : run->begin > first ? run->begin
-                                     : first,
+        .from = stream->begin > at      ? at
+                : stream->begin > first ? stream->begin
+                                        : first,
         .to = first + extent,
     };
-    limefs_spans_add(&parcel->there, at, at + n);
-    keep_apart(job, parcel, run);
-    parcel->change = (struct limefs_change){
-        .view = written->view->id, .from = parcel->from, .to = parcel->to};
-    limefs_job_change_begin(job, &parcel->change);
-    fill(job, parcel, buf, n, at);
+    limefs_spans_add(&buffer->filled, at, at + n);
+    exclude_overlaps(job, buffer, stream);
+    buffer->change = (struct limefs_change){
+        .snap_id = written->snap->id, .from = buffer->from, .to = buffer->to};
+    limefs_job_change_begin(job, &buffer->change);
+    copy_to_buffer(job, buffer, buf, n, at);
 }
 
-/* Gathers the part of a request within one extent. Returns true if the bytes were taken, false
+/* Gathers the part of a request within one extent. Returns true if it took the bytes, false
  * if the caller may write them before it releases the lock for anything else. */
-static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
-                     const struct limefs_run *run, const char *buf, size_t n, uint64_t at)
+static bool gather_part(struct limefs_job *job, struct limefs_job_view *written,
+                        const struct limefs_run *stream, const char *buf, size_t n, uint64_t at)
 {
-    while (!join(job, written, buf, n, at)) {
-        struct limefs_parcel *parcel = NULL;
-        if (run && is_ready(job, written->view) && !overlapping(job, written, at, at + n))
-            parcel = take(job);
-        /* While this thread waited, another one may have made a parcel with these bytes, or a
-         * lost job may have kept them. */
-        if (overlapping(job, written, at, at + n) ||
-            limefs_job_is_dreaded(job, written->view->id, at, at + n))
+    while (!add_to_buffer(job, written, buf, n, at)) {
+        struct limefs_parcel *buffer = NULL;
+        if (stream && wait_for_open(job, written->snap) &&
+            !find_buffer(job, written, at, at + n))
+            buffer = get_empty_buffer(job);
+        /* Another thread may have filled a buffer since, or the job may have been lost. */
+        if (find_buffer(job, written, at, at + n) ||
+            limefs_job_is_dreaded(job, written->snap->id, at, at + n))
             continue;
-        if (!parcel)
+        if (!buffer)
             return false;
-        begin(job, parcel, written, run, buf, n, at);
+        start_buffer(job, buffer, written, stream, buf, n, at);
         break;
     }
     return true;
 }
 
-int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct limefs_run *run,
-                     const char *buf, size_t n, uint64_t at)
+int limefs_store_put(struct limefs *fs, struct limefs_job_view *written,
+                     struct limefs_run *stream, const char *buf, size_t n, uint64_t at)
 {
     struct limefs_job *job = fs->job;
     int err = 0;
-    if (!job || job->parcel_count == 0)
+    if (!job || job->buffer_count == 0)
         return 0;
     limefs_lock(&job->lock);
-    bool stream = follows(job, run, n, at) && is_open(job);
+    bool is_long = extend_stream(job, stream, n, at) && is_serving(job);
     while (n && !err) {
-        uint64_t room = job->forward.extent - at % job->forward.extent;
+        uint64_t room = job->prefetch.extent - at % job->prefetch.extent;
         size_t part = n < room ? n : (size_t)room;
-        if (!put_part(job, written, stream ? run : NULL, buf, part, at)) {
-            pass(run, at, at + part);
+        if (!gather_part(job, written, is_long ? stream : NULL, buf, part, at)) {
+            note_direct_write(stream, at, at + part);
             limefs_unlock(&job->lock);
             err = limefile_fd_stream(written->fd, buf, part, at);
             limefs_lock(&job->lock);
@@ -390,22 +391,22 @@ int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct 
 int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint64_t from,
                        uint64_t to)
 {
-    struct limefs_parcel *parcel;
+    struct limefs_parcel *buffer;
     struct limefs_job *job = fs->job;
-    if (!job || job->parcel_count == 0)
+    if (!job || job->buffer_count == 0)
         return 0;
     limefs_lock(&job->lock);
-    while ((parcel = overlapping(job, written, from, to)))
-        settle(job, parcel);
-    int err = written->late;
-    written->late = 0;
+    while ((buffer = find_buffer(job, written, from, to)))
+        wait_until_written(job, buffer);
+    int err = written->write_error;
+    written->write_error = 0;
     limefs_unlock(&job->lock);
     return err;
 }
 
 /* ---- sync by the ranks ---- */
 
-static bool is_still_open(const struct limefs_job *job, uint64_t connection)
+static bool is_connected_as(const struct limefs_job *job, uint64_t connection)
 {
     return job->state == LIMEFS_JOB_SERVING && !job->broken && job->connections == connection;
 }
@@ -415,10 +416,10 @@ static bool has_room_to_sync(const struct limefs_job *job)
     unsigned under_way = 0;
     for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
         under_way += !sync->done;
-    return under_way < SYNCS_AT_ONCE && job->in_flight < LIMEJOB_IN_FLIGHT_MAX;
+    return under_way < SYNCS_MAX && job->in_flight < LIMEJOB_IN_FLIGHT_MAX;
 }
 
-static void unlink_sync(struct limefs_job *job, const struct limefs_job_sync *sync)
+static void remove_sync(struct limefs_job *job, const struct limefs_job_sync *sync)
 {
     struct limefs_job_sync **at = &job->syncs;
     while (*at != sync)
@@ -438,51 +439,51 @@ static void send_sync(struct limefs_job *job, const struct limefs_job_file *file
 
 /* Makes all ranks sync. Waits for room for the request, and for the reply. Returns true and the
  * reply's code, or false if the job has gone. */
-static bool ask_to_sync(struct limefs_job *job, struct limefs_job_file *file,
-                        uint64_t connection, int *code)
+static bool request_sync(struct limefs_job *job, struct limefs_job_file *file,
+                         uint64_t connection, int *code)
 {
-    while (is_still_open(job, connection) && !has_room_to_sync(job))
+    while (is_connected_as(job, connection) && !has_room_to_sync(job))
         limefs_wait(&job->changed, &job->lock);
-    if (!is_still_open(job, connection))
+    if (!is_connected_as(job, connection))
         return false;
     struct limefs_job_sync sync = {.next = job->syncs,
-                                   .view = file->view,
+                                   .snap_id = file->snap_id,
                                    .tag = ++job->sync_tag,
-                                   .since = limefs_seconds()};
+                                   .sent_at = limefs_seconds()};
     /* cppcheck-suppress autoVariables ; it is taken out below */
     job->syncs = &sync;
     file->unsynced = false;
     send_sync(job, file, sync.tag);
-    while (!sync.done && is_still_open(job, connection))
+    while (!sync.done && is_connected_as(job, connection))
         limefs_wait(&job->changed, &job->lock);
-    unlink_sync(job, &sync);
+    remove_sync(job, &sync);
     *code = sync.code;
     return sync.done;
 }
 
 /* Repeats the request until it was done or has failed; if the job is busy, after another reply.
- * Sets *elsewhere if ranks on other hosts may not have synced. */
-static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool *elsewhere)
+ * Sets *unsynced if ranks on other hosts may not have synced. */
+static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool *unsynced)
 {
     uint64_t connection = job->connections;
     bool others = job->greeting.hosts > 1, done;
     int code = 0;
     file->syncs++; /* the file stays open in the meantime */
     file->loads++;
-    while ((done = ask_to_sync(job, file, connection, &code)) && code == -EAGAIN &&
-           is_still_open(job, connection)) {
+    while ((done = request_sync(job, file, connection, &code)) && code == -EAGAIN &&
+           is_connected_as(job, connection)) {
         file->unsynced = true;
         if (job->in_flight > 0)
             limefs_wait(&job->changed, &job->lock);
     }
-    if (is_still_open(job, connection)) {
+    if (is_connected_as(job, connection)) {
         file->syncs--;
         file->loads--;
     }
     /* The job may have gone before the retry, or be shutting down: then it synced nothing. */
     done = done && code != -EAGAIN && code != -ESHUTDOWN;
     /* The caller's fsync() covers what ranks of this host have written. */
-    *elsewhere = *elsewhere || (!done && others);
+    *unsynced = *unsynced || (!done && others);
     return done ? code : 0;
 }
 
@@ -490,28 +491,26 @@ int limefs_store_sync(struct limefs *fs, struct limefs_job_view *written)
 {
     struct limefs_job *job = fs->job;
     int err = limefs_store_flush(fs, written, 0, UINT64_MAX);
-    if (!job || job->parcel_count == 0)
+    if (!job || job->buffer_count == 0)
         return err;
     limefs_lock(&job->lock);
-    struct limefs_job_file *file = is_still_open(job, job->connections)
-                                       ? limefs_job_file_written(job, written->view)
+    struct limefs_job_file *file = is_connected_as(job, job->connections)
+                                       ? limefs_job_file_written(job, written->snap)
                                        : NULL;
-    bool elsewhere = false;
-    int met = 0;
+    bool unsynced = false;
+    int sync_error = 0;
     if (file && (file->unsynced || file->syncs))
-        met = sync_ranks(job, file, &elsewhere);
+        sync_error = sync_ranks(job, file, &unsynced);
     /* Consume the noted loss in any case, so that it is reported once. */
-    elsewhere = limefs_view_take_loss(fs, written->view) || elsewhere;
-    if (elsewhere)
-        met = -EIO;
+    unsynced = limefs_view_take_loss(fs, written->snap) || unsynced;
+    if (unsynced)
+        sync_error = -EIO;
     limefs_unlock(&job->lock);
-    if (met)
+    if (sync_error)
         limefs_log(LOG_ERR, "job: sync: %s",
-                   elsewhere
-                       ? "it has gone before ranks on other hosts had brought to the disk "
-                         "what they had written"
-                       : strerror(-met));
-    return err ? err : met;
+                   unsynced ? "it ended before ranks on other hosts had synced their data"
+                            : strerror(-sync_error));
+    return err ? err : sync_error;
 }
 
 int limefs_job_synced(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
@@ -522,7 +521,7 @@ int limefs_job_synced(struct limefs_job *job, unsigned number, struct limejob_pa
             /* A retry needs another reply: if none is to come, the sync has failed. */
             sync->code = code == -EAGAIN && !limefs_job_has_too_much(job, code) ? -EIO : code;
             sync->done = true;
-            job->synced_from = sync->since;
+            job->synced_from = sync->sent_at;
             job->synced_to = limefs_seconds();
         }
     return 0;

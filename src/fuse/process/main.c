@@ -422,7 +422,7 @@ int main(int argc, char *argv[])
 {
     static struct limefs fs;
     struct limefs_command command;
-    if (argc > 1 && strcmp(argv[1], "--keeper") == 0)
+    if (argc > 1 && strcmp(argv[1], "--supervisor") == 0)
         return limefs_keeper_main(argc, argv);
     int exit_code = limefs_status_main(argc, argv);
     if (exit_code >= 0)

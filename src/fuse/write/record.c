@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE_S = 2, /* for the release of a record that was closed */
+    CLOSE_TIMEOUT_S = 2, /* for the release of a record that was closed */
 };
 
 /* ---- the last record ---- */
@@ -31,7 +31,7 @@ int limefs_writer_commit(struct limefs_writer *writer)
     if (!err)
         err = limefs_last_error(&writer->last);
     if (!err)
-        err = limefile_commit(writer->editor, writer->length);
+        err = limefile_commit(writer->editor, writer->last_bytes);
     if (err)
         return err;
     limefs_last_commits(&writer->last);
@@ -39,7 +39,7 @@ int limefs_writer_commit(struct limefs_writer *writer)
 }
 
 /* Removes the last record. After an error with *gone set, a power failure may bring it back. */
-static int take_away(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
+static int remove_last_record(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
 {
     struct limefile_last last;
     int err = limefile_remove_last(writer->editor);
@@ -49,33 +49,33 @@ static int take_away(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
     return err;
 }
 
-static int show_without_last(struct limefs_writer *writer, const struct limefile_last *dropped)
+static int remove_and_publish(struct limefs_writer *writer, const struct limefile_last *dropped)
 {
     struct limefile_index *old, *index;
     bool gone;
-    int err = take_away(writer, dropped->ordinal, &gone);
+    int err = remove_last_record(writer, dropped->ordinal, &gone);
     if (!gone)
         return err;
-    old = limefs_view_index(writer->fs, writer->view);
-    int shown = limefile_index_without_last(old, &index);
+    old = limefs_view_index(writer->fs, writer->snap);
+    int result = limefile_index_without_last(old, &index);
     limefile_index_free(old);
-    if (!shown)
-        shown = limefs_view_renew(writer->fs, writer->view, dropped->ordinal);
-    if (!shown)
-        limefs_view_show(writer->fs, writer->view, index);
-    return err ? err : shown;
+    if (!result)
+        result = limefs_view_renew(writer->fs, writer->snap, dropped->ordinal);
+    if (!result)
+        limefs_view_show(writer->fs, writer->snap, index);
+    return err ? err : result;
 }
 
-static int drop_last(struct limefs_writer *writer)
+static int discard_last(struct limefs_writer *writer)
 {
     struct limefile_last last;
     struct limefs_change change;
     int err = limefile_editor_last(writer->editor, &last);
     if (err)
         return err;
-    limefs_job_change(writer->fs, writer->view, &change, last.header_offset, UINT64_MAX, true);
-    err = show_without_last(writer, &last);
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_change(writer->fs, writer->snap, &change, last.header_offset, UINT64_MAX, true);
+    err = remove_and_publish(writer, &last);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return err;
 }
 
@@ -90,20 +90,20 @@ int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefi
     if (!last->committed && !failed && !forced)
         err = limefs_writer_commit(writer);
     else if (!last->committed) {
-        limefs_log(LOG_WARNING, "%s: record %llu (%s) was not finished%s%s: it is taken away",
-                   label, (unsigned long long)last->ordinal, last->type, failed ? ", " : "",
+        limefs_log(LOG_WARNING, "%s: record %llu (%s) was not finished%s%s: removing it", label,
+                   (unsigned long long)last->ordinal, last->type, failed ? ", " : "",
                    failed ? limefile_strerror(failed) : "");
-        err = drop_last(writer);
+        err = discard_last(writer);
     } else if (grows && (failed || forced)) {
         limefs_log(LOG_WARNING, "%s: record %llu (%s) keeps its old length of %llu bytes",
                    label, (unsigned long long)last->ordinal, last->type,
                    (unsigned long long)last->bytes);
-        limefs_job_change(writer->fs, writer->view, &change, last->data_offset, UINT64_MAX,
+        limefs_job_change(writer->fs, writer->snap, &change, last->data_offset, UINT64_MAX,
                           true);
         err = limefile_commit(writer->editor, last->bytes);
-        writer->length = last->bytes;
-        limefs_job_changed(writer->fs, writer->view, &change);
-        limefs_view_renew(writer->fs, writer->view, last->ordinal);
+        writer->last_bytes = last->bytes;
+        limefs_job_changed(writer->fs, writer->snap, &change);
+        limefs_view_renew(writer->fs, writer->snap, last->ordinal);
     } else if (grows)
         err = limefs_writer_commit(writer);
     if (!err)
@@ -125,19 +125,19 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
         target->writer = writer;
         target->ordinal = ordinal;
         target->fd = -1;
-        target->noted_mtime = LIMEFS_NO_MTIME;
+        target->deferred_mtime = LIMEFS_NO_MTIME;
         target->next = writer->targets;
         writer->targets = target;
     }
     writer->users++; /* not the first: the caller is a user */
-    limefs_view_hold(writer->fs, writer->view);
+    limefs_view_hold(writer->fs, writer->snap);
     *out = target;
     return 0;
 }
 
 /* ---- wait for a release ---- */
 
-static bool is_settled(const struct limefs_writer *writer, uint64_t ordinal)
+static bool is_last_committed(const struct limefs_writer *writer, uint64_t ordinal)
 {
     struct limefile_last last;
     (void)ordinal;
@@ -147,50 +147,49 @@ static bool is_settled(const struct limefs_writer *writer, uint64_t ordinal)
 }
 
 /* Returns true if the last record is settled, and not an empty one that will be filled. */
-static bool is_complete(const struct limefs_writer *writer, uint64_t ordinal)
+static bool is_last_complete(const struct limefs_writer *writer, uint64_t ordinal)
 {
     struct limefile_last last;
-    bool empty = limefile_editor_last(writer->editor, &last) == 0 && writer->length == 0;
-    return is_settled(writer, ordinal) &&
+    bool empty = limefile_editor_last(writer->editor, &last) == 0 && writer->last_bytes == 0;
+    return is_last_committed(writer, ordinal) &&
            !(empty && limefs_writer_target(writer, last.ordinal));
 }
 
-static bool is_closed(const struct limefs_writer *writer, uint64_t ordinal)
+static bool is_record_closed(const struct limefs_writer *writer, uint64_t ordinal)
 {
     return !limefs_writer_target(writer, ordinal);
 }
 
 /* Waits for the release of a file, which comes soon after its close. A single thread cannot
  * wait: it must receive the release. */
-static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
-                       bool (*holds)(const struct limefs_writer *, uint64_t))
+static bool wait_for_close(struct limefs_writer *writer, uint64_t ordinal,
+                           bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
-    struct timespec until = limefs_clock_time(limefs_seconds() + PATIENCE_S);
-    for (bool late = writer->fs->threads < 2; !holds(writer, ordinal) && !late;) {
-        limefs_lock(&writer->parting);
+    struct timespec until = limefs_clock_time(limefs_seconds() + CLOSE_TIMEOUT_S);
+    for (bool timed_out = writer->fs->threads < 2; !is_done(writer, ordinal) && !timed_out;) {
+        limefs_lock(&writer->close_lock);
         limefs_leave(&writer->lock);
-        late = !limefs_wait_until(&writer->parted, &writer->parting, &until);
-        limefs_unlock(&writer->parting);
+        timed_out = !limefs_wait_until(&writer->target_closed, &writer->close_lock, &until);
+        limefs_unlock(&writer->close_lock);
         limefs_take(&writer->lock);
     }
-    return holds(writer, ordinal);
+    return is_done(writer, ordinal);
 }
 
-/* Waits a short time until the last record is finished. Otherwise returns -EBUSY, or why it
- * can be neither finished nor removed, after a line in the log. Releases the lock in the
- * meantime. */
-static int finish_last(struct limefs_writer *writer, const char *action,
-                       bool (*holds)(const struct limefs_writer *, uint64_t))
+/* Waits a short time until the last record is finished, with the lock released. Otherwise logs
+ * and returns -EBUSY, or why the record can be neither finished nor removed. */
+static int wait_until_finished(struct limefs_writer *writer, const char *action,
+                               bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
     char path[PATH_MAX];
     struct limefile_last last;
     int err = 0;
-    if (!is_settled(writer, 0) && limefile_editor_last(writer->editor, &last) == 0 &&
+    if (!is_last_committed(writer, 0) && limefile_editor_last(writer->editor, &last) == 0 &&
         !limefs_writer_target(writer, last.ordinal))
         err = limefs_writer_give_up_last(writer, &last, false);
-    if (err && !is_settled(writer, 0))
+    if (err && !is_last_committed(writer, 0))
         return err;
-    if (wait_until(writer, 0, holds))
+    if (wait_for_close(writer, 0, is_done))
         return 0;
     limefs_log(LOG_ERR, "%s: %s: another record is being appended; wait until it is closed",
                limefs_writer_label(writer, path, sizeof path), action);
@@ -207,20 +206,20 @@ int limefs_writer_make_ready(struct limefs_writer *writer)
         if (!err)
             err = limefs_writer_commit(writer); /* it may continue to grow */
     }
-    return err ? err : finish_last(writer, "write the container anew", is_settled);
+    return err ? err : wait_until_finished(writer, "rewrite the container", is_last_committed);
 }
 
 /* ---- append ---- */
 
 /* Gets the type that a new file's name stands for. Returns 0, or -errno after a log line. */
-static int type_of_name(struct limefs_writer *writer, const char *name, char *type,
-                        size_t *type_len)
+static int parse_new_type(struct limefs_writer *writer, const char *name, char *type,
+                          size_t *type_len)
 {
     char path[PATH_MAX], *end;
     const char *label = limefs_writer_label(writer, path, sizeof path), *plain = name;
     struct limefile_record first;
     uint64_t count = 0;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     uint64_t next = limefile_index_count(index) + 1;
     int err = 0;
     if (name[0] >= '0' && name[0] <= '9') {
@@ -228,7 +227,7 @@ static int type_of_name(struct limefs_writer *writer, const char *name, char *ty
         if (*end == '-') {
             plain = end + 1;
             if (ordinal != next) {
-                limefs_log(LOG_ERR, "%s: create %s: the next record is number %03llu", label,
+                limefs_log(LOG_ERR, "%s: create %s: the next record has number %03llu", label,
                            name, (unsigned long long)next);
                 err = -EPERM;
             }
@@ -241,7 +240,7 @@ static int type_of_name(struct limefs_writer *writer, const char *name, char *ty
     }
     if (!err && plain == name &&
         limefile_index_by_type(index, type, *type_len, &first, &count) == 0) {
-        limefs_log(LOG_ERR, "%s: create %s: %llu records are of this type; %03llu-%s adds one",
+        limefs_log(LOG_ERR, "%s: create %s: %llu records have this type; add one as %03llu-%s",
                    label, name, (unsigned long long)count, (unsigned long long)next, name);
         err = -EEXIST;
     }
@@ -250,18 +249,18 @@ static int type_of_name(struct limefs_writer *writer, const char *name, char *ty
 }
 
 /* Warns of a type that is not printable ASCII, once, when the record gets it. */
-static void judge_type(const struct limefs_writer *writer, uint64_t ordinal, const char *type,
-                       size_t len)
+static void warn_unprintable_type(const struct limefs_writer *writer, uint64_t ordinal,
+                                  const char *type, size_t len)
 {
-    char path[PATH_MAX], shown[LIMEFILE_NAME_MAX + 1];
+    char path[PATH_MAX], printable[LIMEFILE_NAME_MAX + 1];
     if (limefile_type_printable(type, len) == len)
         return;
-    limefile_name_encode(type, len, shown, sizeof shown);
+    limefile_name_encode(type, len, printable, sizeof printable);
     limefs_log(LOG_WARNING,
-               "%s: record %llu: control or non-ASCII bytes in its type (%s), for lime check "
-               "a deviation",
+               "%s: record %llu: its type (%s) contains control or non-ASCII bytes, which "
+               "'lime check' reports",
                limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal,
-               shown);
+               printable);
 }
 
 static int append_record(struct limefs_writer *writer, const char *name)
@@ -272,36 +271,36 @@ static int append_record(struct limefs_writer *writer, const char *name)
     struct limefs_change change;
     uint64_t end = 0;
     bool gone;
-    int err = finish_last(writer, "create", is_complete);
+    int err = wait_until_finished(writer, "create", is_last_complete);
     if (!err)
-        err = type_of_name(writer, name, type, &type_len);
+        err = parse_new_type(writer, name, type, &type_len);
     if (err)
         return err;
     if (limefile_editor_last(writer->editor, &last) == 0)
         end = last.data_offset + last.bytes;
-    limefs_job_change(writer->fs, writer->view, &change, end, UINT64_MAX, true);
+    limefs_job_change(writer->fs, writer->snap, &change, end, UINT64_MAX, true);
     err = limefile_append_begin(writer->editor, type, type_len);
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     if (err)
         return err == LIMEFILE_E_TYPE ? -EINVAL : err;
-    writer->length = 0;
+    writer->last_bytes = 0;
     limefs_last_settles(&writer->last); /* forget errors of the record before */
     limefs_last_grows(&writer->last);
     limefile_editor_last(writer->editor, &last);
     err = limefs_writer_show_last(writer);
     if (err)
-        take_away(writer, last.ordinal, &gone);
+        remove_last_record(writer, last.ordinal, &gone);
     else
-        judge_type(writer, last.ordinal, type, type_len);
+        warn_unprintable_type(writer, last.ordinal, type, type_len);
     return err;
 }
 
-int limefs_record_append(struct limefs *fs, struct limefs_view *view, const char *name,
+int limefs_record_append(struct limefs *fs, struct limefs_view *snap, const char *name,
                          struct limefs_target **target)
 {
     struct limefs_writer *writer;
     struct limefile_last last = {0};
-    int err = limefs_writer_enter(fs, view, &writer);
+    int err = limefs_writer_enter(fs, snap, &writer);
     if (err)
         return err;
     err = append_record(writer, name);
@@ -310,72 +309,72 @@ int limefs_record_append(struct limefs *fs, struct limefs_view *view, const char
     if (!err) {
         err = limefs_target_attach(writer, last.ordinal, target);
         if (err)
-            drop_last(writer);
+            discard_last(writer);
     }
     limefs_writer_leave(writer);
     return err;
 }
 
-bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
+bool limefs_record_is_new(struct limefs_view *snap, uint64_t ordinal)
 {
-    struct limefs_writer *writer = view->writer;
+    struct limefs_writer *writer = snap->writer;
     struct limefile_last last;
     if (!writer)
         return false;
     limefs_share(&writer->lock);
-    bool fresh =
+    bool is_new =
         writer->editor && limefs_writer_is_last(writer, ordinal, &last) && !last.committed;
     limefs_leave(&writer->lock);
-    return fresh;
+    return is_new;
 }
 
 /* ---- remove ---- */
 
 /* Waits for the file's release, without the lock. The release may discard an unfinished record,
  * and another record may get its number. */
-static int remove_last(struct limefs_writer *writer, const struct limefile_last *last)
+static int remove_when_closed(struct limefs_writer *writer, const struct limefile_last *last)
 {
     struct limefs *fs = writer->fs;
-    struct limefs_view *view = writer->view;
+    struct limefs_view *snap = writer->snap;
     char path[PATH_MAX];
     struct limefile_last now;
-    uint64_t ordinal = last->ordinal, generation = limefs_view_generation(fs, view, ordinal);
-    bool closed = wait_until(writer, ordinal, is_closed);
+    uint64_t ordinal = last->ordinal, generation = limefs_view_generation(fs, snap, ordinal);
+    bool closed = wait_for_close(writer, ordinal, is_record_closed);
     if (!limefs_writer_is_last(writer, ordinal, &now) ||
-        limefs_view_generation(fs, view, ordinal) != generation)
+        limefs_view_generation(fs, snap, ordinal) != generation)
         return -ENOENT;
     if (closed)
-        return drop_last(writer);
-    limefs_log(LOG_ERR, "%s: remove: record %llu is being written to",
+        return discard_last(writer);
+    limefs_log(LOG_ERR, "%s: remove: record %llu is open for writing",
                limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
     return -EBUSY;
 }
 
-static int remove_named(struct limefs_writer *writer, const char *name)
+static int remove_by_name(struct limefs_writer *writer, const char *name)
 {
     char path[PATH_MAX];
     struct limefile_record record;
     struct limefile_last last;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     int err = limefile_name_find(index, name, &record);
     limefile_index_free(index);
     if (err)
         return err;
     if (limefs_writer_is_last(writer, record.ordinal, &last))
-        return remove_last(writer, &last);
-    limefs_log(LOG_ERR, "%s: remove: record %llu is not the last one; lime rm removes any",
+        return remove_when_closed(writer, &last);
+    limefs_log(LOG_ERR, "%s: remove: record %llu is not the last one; use 'lime rm'",
                limefs_writer_label(writer, path, sizeof path),
                (unsigned long long)record.ordinal);
     return -EPERM;
 }
 
-int limefs_record_remove(struct limefs *fs, struct limefs_view *view, const char *name)
+int limefs_record_remove(struct limefs *fs, struct limefs_view *snap, const char *name)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_enter(fs, view, &writer);
+    int err = limefs_writer_enter(fs, snap, &writer);
     if (err)
         return err;
-    err = remove_named(writer, name);
+    err = remove_by_name(writer, name);
     limefs_writer_leave(writer);
     return err;
 }
@@ -383,7 +382,7 @@ int limefs_record_remove(struct limefs *fs, struct limefs_view *view, const char
 /* ---- change the type or the flags ---- */
 
 /* Updates the snapshot after a change of headers. A scan may not find the last record. */
-static int show_all(struct limefs_writer *writer)
+static int publish_all(struct limefs_writer *writer)
 {
     struct limefile_last last;
     int err = limefs_writer_reindex(writer);
@@ -392,24 +391,24 @@ static int show_all(struct limefs_writer *writer)
     return err;
 }
 
-static int set_type(struct limefs_writer *writer, const struct limefile_record *record,
-                    const char *type, size_t len)
+static int set_record_type(struct limefs_writer *writer, const struct limefile_record *record,
+                           const char *type, size_t len)
 {
     struct limefile_last last;
     int err = limefs_writer_is_last(writer, record->ordinal, &last)
                   ? limefile_editor_set_type(writer->editor, type, len)
                   : limefile_set_type(&writer->file.source, record->header_offset, type, len);
     if (!err)
-        judge_type(writer, record->ordinal, type, len);
+        warn_unprintable_type(writer, record->ordinal, type, len);
     return err == LIMEFILE_E_TYPE ? -EINVAL : err;
 }
 
 /* Sets whether a message begins with the record of that ordinal. */
-static int set_beginning(struct limefs_writer *writer, uint64_t ordinal, bool begins)
+static int set_message_boundary(struct limefs_writer *writer, uint64_t ordinal, bool begins)
 {
     struct limefile_last last;
     struct limefile_record before, record;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     int err = 0;
     if (limefile_index_get(index, ordinal - 1, &before) != 0 ||
         limefile_index_get(index, ordinal, &record) != 0)
@@ -423,8 +422,8 @@ static int set_beginning(struct limefs_writer *writer, uint64_t ordinal, bool be
     return err;
 }
 
-static int set_header(struct limefs_writer *writer, uint64_t ordinal, const char *key,
-                      const char *value, size_t len)
+static int set_header_field(struct limefs_writer *writer, uint64_t ordinal, const char *key,
+                            const char *value, size_t len)
 {
     struct limefile_record record;
     struct limefile_index *index;
@@ -433,38 +432,38 @@ static int set_header(struct limefs_writer *writer, uint64_t ordinal, const char
         return err;
     bool flag = len == 1 && (value[0] == '0' || value[0] == '1');
     if (strcmp(key, "type") == 0)
-        err = set_type(writer, &record, value, len);
+        err = set_record_type(writer, &record, value, len);
     else if (strcmp(key, "mb") == 0)
-        err = flag ? set_beginning(writer, ordinal, value[0] == '1') : -EINVAL;
+        err = flag ? set_message_boundary(writer, ordinal, value[0] == '1') : -EINVAL;
     else if (strcmp(key, "me") == 0)
-        err = flag ? set_beginning(writer, ordinal + 1, value[0] == '1') : -EINVAL;
+        err = flag ? set_message_boundary(writer, ordinal + 1, value[0] == '1') : -EINVAL;
     else
         err = -EPERM;
     limefile_index_free(index);
-    return err ? err : show_all(writer);
+    return err ? err : publish_all(writer);
 }
 
-int limefs_record_set(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_record_set(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                       const char *key, const char *value, size_t len)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_enter(fs, view, &writer);
+    int err = limefs_writer_enter(fs, snap, &writer);
     if (err)
         return err;
-    err = set_header(writer, ordinal, key, value, len);
+    err = set_header_field(writer, ordinal, key, value, len);
     limefs_writer_leave(writer);
     return err;
 }
 
 /* ---- replace inner records: data staged in a shadow file without a name ---- */
 
-static int create_nameless(int folder)
+static int create_unlinked_file(int dir)
 {
-    char in_folder[LIMEFILE_FD_PATH_MAX], path[64];
-    int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char in_dir[LIMEFILE_FD_PATH_MAX], path[64];
+    int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
-        limefile_fd_path(folder, in_folder);
-        snprintf(path, sizeof path, "%s/.limefs-XXXXXX", in_folder);
+        limefile_fd_path(dir, in_dir);
+        snprintf(path, sizeof path, "%s/.limefs-XXXXXX", in_dir);
         fd = mkostemp(path, O_CLOEXEC);
         if (fd >= 0)
             unlink(path);
@@ -474,26 +473,26 @@ static int create_nameless(int folder)
 
 /* Creates a shadow file with the container's owner, as if the bytes were in the container
  * already; even if the caller may not create files in the directory. */
-static int nameless(const struct limefs_writer *writer)
+static int create_shadow_file(const struct limefs_writer *writer)
 {
     struct stat st;
     const char *name;
     limefs_own_begin();
-    int folder = limefs_writer_folder(writer, &name);
-    int fd = folder < 0 ? folder : create_nameless(folder);
+    int dir = limefs_writer_folder(writer, &name);
+    int fd = dir < 0 ? dir : create_unlinked_file(dir);
     if (fd >= 0 && geteuid() == 0 &&
-        (fstat(writer->shared.fd, &st) != 0 || fchown(fd, st.st_uid, st.st_gid) != 0)) {
+        (fstat(writer->written.fd, &st) != 0 || fchown(fd, st.st_uid, st.st_gid) != 0)) {
         int err = -errno;
         close(fd);
         fd = err;
     }
-    if (folder >= 0)
-        close(folder);
+    if (dir >= 0)
+        close(dir);
     limefs_own_end();
     return fd;
 }
 
-static void forget_times(struct limefs_target *target)
+static void clear_deferred_times(struct limefs_target *target)
 {
     target->times[0].tv_nsec = target->times[1].tv_nsec = UTIME_OMIT;
 }
@@ -503,12 +502,12 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
 {
     struct limefs_writer *writer = target->writer;
     struct limefs_change change;
-    uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
-    int fd = nameless(writer);
+    uint64_t n = record->bytes < bytes ? record->bytes : bytes;
+    int fd = create_shadow_file(writer);
     if (fd < 0)
         return fd;
     struct limefile_copy copy = {
-        .in = writer->shared.fd, .in_offset = record->data_offset, .out = fd, .left = kept};
+        .in = writer->written.fd, .in_offset = record->data_offset, .out = fd, .left = n};
     int err = limefile_copy(&copy);
     if (!err && ftruncate(fd, (off_t)bytes) != 0)
         err = -errno;
@@ -516,20 +515,20 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
         close(fd);
         return err;
     }
-    limefs_job_change(writer->fs, writer->view, &change, 0, 0, true);
+    limefs_job_change(writer->fs, writer->snap, &change, 0, 0, true);
     target->fd = fd;
     target->bytes = bytes;
-    limefs_collected_begins(&target->collected, bytes, emptied);
-    forget_times(target);
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_collected_begins(&target->staging, bytes, emptied);
+    clear_deferred_times(target);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return 0;
 }
 
-static int resize_aside(struct limefs_target *target, uint64_t bytes)
+static int resize_shadow(struct limefs_target *target, uint64_t bytes)
 {
     if (ftruncate(target->fd, (off_t)bytes) != 0)
         return -errno;
-    limefs_collected_cut(&target->collected, target->bytes, bytes);
+    limefs_collected_cut(&target->staging, target->bytes, bytes);
     target->bytes = bytes;
     return 0;
 }
@@ -537,11 +536,11 @@ static int resize_aside(struct limefs_target *target, uint64_t bytes)
 /* ---- put the staged data into the container ---- */
 
 /* Makes the new file the container, which it is even after an error. */
-static int move_to(struct limefs_writer *writer, int fd)
+static int switch_to_file(struct limefs_writer *writer, int fd)
 {
-    int err = dup3(fd, writer->shared.fd, O_CLOEXEC) < 0 ? -errno : 0;
+    int err = dup3(fd, writer->written.fd, O_CLOEXEC) < 0 ? -errno : 0;
     if (!err)
-        err = limefs_view_move(writer->fs, writer->view, fd);
+        err = limefs_view_move(writer->fs, writer->snap, fd);
     close(fd);
     if (err)
         return err;
@@ -563,18 +562,18 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
     if (err)
         return err;
     limefs_own_begin();
-    int folder = limefs_writer_folder(writer, &name);
+    int dir = limefs_writer_folder(writer, &name);
     limefs_own_end();
-    if (folder < 0)
-        return folder;
-    limefs_job_change(writer->fs, writer->view, &change, 0, UINT64_MAX, true);
-    limefs_view_set_moving(writer->fs, writer->view, true);
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    if (dir < 0)
+        return dir;
+    limefs_job_change(writer->fs, writer->snap, &change, 0, UINT64_MAX, true);
+    limefs_view_set_moving(writer->fs, writer->snap, true);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     limefs_own_begin();
     const struct limefile_rewrite to = {
-        .folder = folder,
+        .folder = dir,
         .name = name,
-        .fd = writer->shared.fd,
+        .fd = writer->written.fd,
         .index = index,
         .record = record,
         .pieces = pieces,
@@ -583,12 +582,12 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
     err = limefile_rewrite(&to, &fd);
     limefs_own_end();
     limefile_index_free(index);
-    close(folder);
-    int moved = fd < 0 ? err : move_to(writer, fd);
+    close(dir);
+    int moved = fd < 0 ? err : switch_to_file(writer, fd);
     if (fd >= 0)
-        limefs_store_moved(writer->fs, writer->view);
-    limefs_view_set_moving(writer->fs, writer->view, false);
-    limefs_job_changed(writer->fs, writer->view, &change);
+        limefs_store_moved(writer->fs, writer->snap);
+    limefs_view_set_moving(writer->fs, writer->snap, false);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return moved ? moved : err;
 }
 
@@ -596,9 +595,9 @@ int limefs_aside_finish(struct limefs_target *target)
 {
     struct limefile_record record;
     struct limefile_index *index;
-    if (!limefs_collected_is_news(&target->collected))
+    if (!limefs_collected_is_news(&target->staging))
         return 0;
-    int err = limefs_collected_error(&target->collected);
+    int err = limefs_collected_error(&target->staging);
     if (!err)
         err = limefs_writer_catch_up(target->writer);
     if (!err)
@@ -610,67 +609,65 @@ int limefs_aside_finish(struct limefs_target *target)
     limefile_index_free(index);
     if (err)
         return err;
-    limefs_collected_puts(&target->collected);
+    limefs_collected_puts(&target->staging);
     limefs_own_begin(); /* permission was checked when they were set */
-    limefs_times_set(target->writer->fs, target->writer->view, target->times);
+    limefs_times_set(target->writer->fs, target->writer->snap, target->times);
     limefs_own_end();
-    forget_times(target);
+    clear_deferred_times(target);
     return 0;
 }
 
 /* ---- change the length ---- */
 
-/* A failed write behind the end may have left bytes there: the kernel then requests the length
- * that the record has. */
-static int resize_end(struct limefs_writer *writer, uint64_t bytes)
+/* After a failed write behind the end, the kernel requests the length that the record has. */
+static int resize_last_data(struct limefs_writer *writer, uint64_t bytes)
 {
     struct limefile_last last;
-    if (limefs_last_is_growing(&writer->last) && bytes == writer->length &&
+    if (limefs_last_is_growing(&writer->last) && bytes == writer->last_bytes &&
         limefile_editor_last(writer->editor, &last) == 0 && last.committed &&
         last.bytes == bytes)
         return limefile_commit(writer->editor, bytes);
-    return limefile_resize(writer->editor, writer->length, bytes);
+    return limefile_resize(writer->editor, writer->last_bytes, bytes);
 }
 
-static int resize_last(struct limefs_writer *writer, uint64_t bytes)
+static int resize_last_record(struct limefs_writer *writer, uint64_t bytes)
 {
     struct limefile_last last;
     struct limefs_change change;
     int err = limefile_editor_last(writer->editor, &last);
     if (err)
         return err;
-    limefs_job_change(writer->fs, writer->view, &change, last.data_offset, UINT64_MAX, true);
-    err = resize_end(writer, bytes);
-    uint64_t before = writer->length;
+    limefs_job_change(writer->fs, writer->snap, &change, last.data_offset, UINT64_MAX, true);
+    err = resize_last_data(writer, bytes);
+    uint64_t before = writer->last_bytes;
     if (!err)
-        writer->length = bytes;
-    limefs_job_changed(writer->fs, writer->view, &change);
+        writer->last_bytes = bytes;
+    limefs_job_changed(writer->fs, writer->snap, &change);
     if (err) { /* the record may have the new length anyway */
         limefile_editor_last(writer->editor, &last);
         if (last.committed && !limefs_last_is_growing(&writer->last) &&
-            writer->length != last.bytes) {
-            writer->length = last.bytes;
+            writer->last_bytes != last.bytes) {
+            writer->last_bytes = last.bytes;
             limefs_writer_show_last(writer);
         }
         return err;
     }
-    limefs_sync_due(&writer->shared);
+    limefs_sync_due(&writer->written);
     limefile_editor_last(writer->editor, &last);
-    /* If it was empty before, the kernel may have sent this after a failure: the gap remains.
-     */
+    /* If it was empty before, the kernel may send this after a failure: the gap remains. */
     limefs_last_cut(&writer->last, !last.committed || last.bytes != bytes,
                     bytes == 0 && before != 0);
     return limefs_writer_show_last(writer);
 }
 
 /* Changes the length of a record that is not open, at once. */
-static int rewrite_closed(struct limefs_writer *writer, const struct limefile_record *record,
-                          uint64_t bytes)
+static int resize_closed_record(struct limefs_writer *writer,
+                                const struct limefile_record *record, uint64_t bytes)
 {
-    uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
+    uint64_t n = record->bytes < bytes ? record->bytes : bytes;
     const struct limefile_piece pieces[] = {
-        {.fd = writer->shared.fd, .offset = record->data_offset, .bytes = kept},
-        {.fd = -1, .bytes = bytes - kept},
+        {.fd = writer->written.fd, .offset = record->data_offset, .bytes = n},
+        {.fd = -1, .bytes = bytes - n},
     };
     return rewrite_container(writer, record, pieces, 2);
 }
@@ -682,27 +679,27 @@ int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_
     struct limefile_record record;
     struct limefile_index *index;
     struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    if (target && limefs_collected_is(&target->collected))
-        return resize_aside(target, bytes);
+    if (target && limefs_collected_is(&target->staging))
+        return resize_shadow(target, bytes);
     if (limefs_writer_is_last(writer, ordinal, &last))
-        return resize_last(writer, bytes);
+        return resize_last_record(writer, bytes);
     int err = limefs_writer_record(writer, ordinal, &record, &index);
     if (err)
         return err;
     if (bytes != record.bytes || (target && emptied))
         err = target ? limefs_aside_begin(target, &record, bytes, emptied)
-                     : rewrite_closed(writer, &record, bytes);
+                     : resize_closed_record(writer, &record, bytes);
     limefile_index_free(index);
     return err;
 }
 
-int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_record_resize(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                          uint64_t bytes, bool emptied)
 {
     struct limefs_writer *writer;
     if (bytes > LIMEFILE_BYTES_MAX)
         return -EFBIG;
-    int err = limefs_writer_enter(fs, view, &writer);
+    int err = limefs_writer_enter(fs, snap, &writer);
     if (err)
         return err;
     struct limefile_last last;

@@ -2,64 +2,63 @@
 #include "state.h"
 #include "lock.h"
 
-#define TO(state) (1U << LIMEFS_##state)
+#define TO(to) (1U << LIMEFS_##to)
 
 /* For each state, the states that may follow. */
-struct rules {
-    const char *broken;
-    unsigned may[6];
+struct transitions {
+    const char *message;
+    unsigned next[6];
 };
 
-static const struct rules container_rules = {
-    "state: a container takes a step that it has not",
+static const struct transitions container_transitions = {
+    "state: invalid transition of a container",
     {
         [LIMEFS_CONTAINER_CLOSED] = TO(CONTAINER_CLOSED) | TO(CONTAINER_OPEN),
         [LIMEFS_CONTAINER_OPEN] =
-            TO(CONTAINER_OPEN) | TO(CONTAINER_BEHIND) | TO(CONTAINER_CLOSED),
-        [LIMEFS_CONTAINER_BEHIND] =
-            TO(CONTAINER_BEHIND) | TO(CONTAINER_OPEN) | TO(CONTAINER_LEFT),
-        [LIMEFS_CONTAINER_LEFT] = 0,
+            TO(CONTAINER_OPEN) | TO(CONTAINER_UNINDEXED) | TO(CONTAINER_CLOSED),
+        [LIMEFS_CONTAINER_UNINDEXED] =
+            TO(CONTAINER_UNINDEXED) | TO(CONTAINER_OPEN) | TO(CONTAINER_ABANDONED),
+        [LIMEFS_CONTAINER_ABANDONED] = 0,
     },
 };
 
-#define ALL TO(LAST_SETTLED) | TO(LAST_GROWING) | TO(LAST_BROKEN) | TO(LAST_REFUSED)
+#define ANY_LAST_STATE TO(LAST_COMMITTED) | TO(LAST_GROWING) | TO(LAST_GAP) | TO(LAST_FAILED)
 
-static const struct rules last_rules = {
-    "state: a last record takes a step that it has not",
+static const struct transitions last_transitions = {
+    "state: invalid transition of a last record",
     {
-        [LIMEFS_LAST_SETTLED] = TO(LAST_SETTLED) | TO(LAST_GROWING) | TO(LAST_REFUSED),
-        [LIMEFS_LAST_GROWING] = TO(LAST_GROWING) | TO(LAST_SETTLED) | TO(LAST_BROKEN),
-        [LIMEFS_LAST_BROKEN] = ALL,
-        [LIMEFS_LAST_REFUSED] = ALL, /* only when it is cut */
+        [LIMEFS_LAST_COMMITTED] = TO(LAST_COMMITTED) | TO(LAST_GROWING) | TO(LAST_FAILED),
+        [LIMEFS_LAST_GROWING] = TO(LAST_GROWING) | TO(LAST_COMMITTED) | TO(LAST_GAP),
+        [LIMEFS_LAST_GAP] = ANY_LAST_STATE,
+        [LIMEFS_LAST_FAILED] = ANY_LAST_STATE, /* only when it is cut */
     },
 };
 
-static const struct rules collected_rules = {
-    "state: a collected record takes a step that it has not",
+static const struct transitions staging_transitions = {
+    "state: invalid transition of staged data",
     {
-        [LIMEFS_COLLECTED_NONE] = TO(COLLECTED_EMPTIED) | TO(COLLECTED_WRITTEN),
-        [LIMEFS_COLLECTED_REFUSED] =
-            TO(COLLECTED_EMPTIED) | TO(COLLECTED_WRITTEN) | TO(COLLECTED_GAP),
-        [LIMEFS_COLLECTED_EMPTIED] = TO(COLLECTED_WRITTEN) | TO(COLLECTED_PUT),
-        [LIMEFS_COLLECTED_WRITTEN] = TO(COLLECTED_WRITTEN) | TO(COLLECTED_PUT),
-        [LIMEFS_COLLECTED_PUT] = TO(COLLECTED_WRITTEN),
-        [LIMEFS_COLLECTED_GAP] = TO(COLLECTED_WRITTEN),
+        [LIMEFS_STAGING_NONE] = TO(STAGING_EMPTIED) | TO(STAGING_WRITTEN),
+        [LIMEFS_STAGING_FAILED] = TO(STAGING_EMPTIED) | TO(STAGING_WRITTEN) | TO(STAGING_GAP),
+        [LIMEFS_STAGING_EMPTIED] = TO(STAGING_WRITTEN) | TO(STAGING_STORED),
+        [LIMEFS_STAGING_WRITTEN] = TO(STAGING_WRITTEN) | TO(STAGING_STORED),
+        [LIMEFS_STAGING_STORED] = TO(STAGING_WRITTEN),
+        [LIMEFS_STAGING_GAP] = TO(STAGING_WRITTEN),
     },
 };
 
-static void step(const struct rules *rules, atomic_int *is, int to)
+static void set_state(const struct transitions *transitions, atomic_int *state, int to)
 {
-    int from = atomic_exchange(is, to);
-    if (!(rules->may[from] >> to & 1))
-        limefs_broken(rules->broken);
+    int from = atomic_exchange(state, to);
+    if (!(transitions->next[from] >> to & 1))
+        limefs_broken(transitions->message);
 }
 
 /* Several writes may fail at once, while others continue: the last error stays. */
-static void fail(atomic_int *is, atomic_int *error, int err, const unsigned char *to)
+static void set_error(atomic_int *state, atomic_int *error, int err, const unsigned char *to)
 {
-    int was = *is;
+    int old = *state;
     *error = err;
-    while (!atomic_compare_exchange_weak(is, &was, to[was]))
+    while (!atomic_compare_exchange_weak(state, &old, to[old]))
         ;
 }
 
@@ -67,49 +66,49 @@ static void fail(atomic_int *is, atomic_int *error, int err, const unsigned char
 
 void limefs_container_opened(struct limefs_container *container)
 {
-    step(&container_rules, &container->is, LIMEFS_CONTAINER_OPEN);
+    set_state(&container_transitions, &container->state, LIMEFS_CONTAINER_OPEN);
 }
 
 void limefs_container_rewritten(struct limefs_container *container)
 {
-    step(&container_rules, &container->is, LIMEFS_CONTAINER_BEHIND);
+    set_state(&container_transitions, &container->state, LIMEFS_CONTAINER_UNINDEXED);
 }
 
 void limefs_container_closed(struct limefs_container *container)
 {
-    bool behind = limefs_container_is_behind(container);
-    step(&container_rules, &container->is,
-         behind ? LIMEFS_CONTAINER_LEFT : LIMEFS_CONTAINER_CLOSED);
+    bool unindexed = limefs_container_is_behind(container);
+    set_state(&container_transitions, &container->state,
+              unindexed ? LIMEFS_CONTAINER_ABANDONED : LIMEFS_CONTAINER_CLOSED);
 }
 
 bool limefs_container_is_behind(const struct limefs_container *container)
 {
-    return container->is == LIMEFS_CONTAINER_BEHIND;
+    return container->state == LIMEFS_CONTAINER_UNINDEXED;
 }
 
 bool limefs_container_is_left(const struct limefs_container *container)
 {
-    return container->is == LIMEFS_CONTAINER_LEFT;
+    return container->state == LIMEFS_CONTAINER_ABANDONED;
 }
 
 /* ---- the last record ---- */
 
 void limefs_last_settles(struct limefs_last *last)
 {
-    step(&last_rules, &last->is, LIMEFS_LAST_SETTLED);
+    set_state(&last_transitions, &last->state, LIMEFS_LAST_COMMITTED);
 }
 
 void limefs_last_grows(struct limefs_last *last)
 {
-    if (last->is != LIMEFS_LAST_SETTLED)
-        limefs_broken("state: a last record grows that has a gap, or grows already");
-    step(&last_rules, &last->is, LIMEFS_LAST_GROWING);
+    if (last->state != LIMEFS_LAST_COMMITTED)
+        limefs_broken("state: begin of growth with a gap, or of a record that grows already");
+    set_state(&last_transitions, &last->state, LIMEFS_LAST_GROWING);
 }
 
 void limefs_last_commits(struct limefs_last *last)
 {
-    if (last->is != LIMEFS_LAST_GROWING)
-        limefs_broken("state: a last record that does not grow is committed");
+    if (last->state != LIMEFS_LAST_GROWING)
+        limefs_broken("state: commit of a last record that does not grow");
     limefs_last_settles(last);
 }
 
@@ -117,119 +116,120 @@ void limefs_last_cut(struct limefs_last *last, bool grows, bool emptied)
 {
     bool gap = limefs_last_error(last) && !emptied;
     if (grows)
-        step(&last_rules, &last->is, gap ? LIMEFS_LAST_BROKEN : LIMEFS_LAST_GROWING);
+        set_state(&last_transitions, &last->state, gap ? LIMEFS_LAST_GAP : LIMEFS_LAST_GROWING);
     else
-        step(&last_rules, &last->is, gap ? LIMEFS_LAST_REFUSED : LIMEFS_LAST_SETTLED);
+        set_state(&last_transitions, &last->state,
+                  gap ? LIMEFS_LAST_FAILED : LIMEFS_LAST_COMMITTED);
 }
 
 void limefs_last_fails(struct limefs_last *last, int err, bool beyond)
 {
     static const unsigned char to[] = {
-        [LIMEFS_LAST_SETTLED] = LIMEFS_LAST_REFUSED,
-        [LIMEFS_LAST_GROWING] = LIMEFS_LAST_BROKEN,
-        [LIMEFS_LAST_BROKEN] = LIMEFS_LAST_BROKEN,
-        [LIMEFS_LAST_REFUSED] = LIMEFS_LAST_REFUSED,
+        [LIMEFS_LAST_COMMITTED] = LIMEFS_LAST_FAILED,
+        [LIMEFS_LAST_GROWING] = LIMEFS_LAST_GAP,
+        [LIMEFS_LAST_GAP] = LIMEFS_LAST_GAP,
+        [LIMEFS_LAST_FAILED] = LIMEFS_LAST_FAILED,
     };
     /* Otherwise the committed record has no gap; the failed write reports its error. */
     if (beyond || limefs_last_is_growing(last))
-        fail(&last->is, &last->error, err, to);
+        set_error(&last->state, &last->error, err, to);
 }
 
 bool limefs_last_is_growing(const struct limefs_last *last)
 {
-    int is = last->is;
-    return is == LIMEFS_LAST_GROWING || is == LIMEFS_LAST_BROKEN;
+    int state = last->state;
+    return state == LIMEFS_LAST_GROWING || state == LIMEFS_LAST_GAP;
 }
 
 int limefs_last_error(const struct limefs_last *last)
 {
-    int is = last->is;
-    return is == LIMEFS_LAST_BROKEN || is == LIMEFS_LAST_REFUSED ? last->error : 0;
+    int state = last->state;
+    return state == LIMEFS_LAST_GAP || state == LIMEFS_LAST_FAILED ? last->error : 0;
 }
 
 /* ---- a record with staged data ---- */
 
-void limefs_collected_begins(struct limefs_collected *collected, uint64_t bytes, bool emptied)
+void limefs_collected_begins(struct limefs_collected *staging, uint64_t bytes, bool emptied)
 {
-    if (limefs_collected_error(collected) && bytes > 0)
-        step(&collected_rules, &collected->is, LIMEFS_COLLECTED_GAP);
+    if (limefs_collected_error(staging) && bytes > 0)
+        set_state(&staging_transitions, &staging->state, LIMEFS_STAGING_GAP);
     else
-        step(&collected_rules, &collected->is,
-             emptied ? LIMEFS_COLLECTED_EMPTIED : LIMEFS_COLLECTED_WRITTEN);
+        set_state(&staging_transitions, &staging->state,
+                  emptied ? LIMEFS_STAGING_EMPTIED : LIMEFS_STAGING_WRITTEN);
 }
 
-void limefs_collected_wrote(struct limefs_collected *collected)
+void limefs_collected_wrote(struct limefs_collected *staging)
 {
-    int was = collected->is;
-    while (was != LIMEFS_COLLECTED_GAP &&
-           !atomic_compare_exchange_weak(&collected->is, &was, LIMEFS_COLLECTED_WRITTEN))
+    int old = staging->state;
+    while (old != LIMEFS_STAGING_GAP &&
+           !atomic_compare_exchange_weak(&staging->state, &old, LIMEFS_STAGING_WRITTEN))
         ;
-    if (was < LIMEFS_COLLECTED_EMPTIED)
-        limefs_broken("state: a record is written aside that is not collected");
+    if (old < LIMEFS_STAGING_EMPTIED)
+        limefs_broken("state: write to staged data of a record without any");
 }
 
-void limefs_collected_cut(struct limefs_collected *collected, uint64_t before, uint64_t bytes)
+void limefs_collected_cut(struct limefs_collected *staging, uint64_t before, uint64_t bytes)
 {
-    if (before != bytes && (bytes == 0 || collected->is != LIMEFS_COLLECTED_GAP))
-        step(&collected_rules, &collected->is, LIMEFS_COLLECTED_WRITTEN);
+    if (before != bytes && (bytes == 0 || staging->state != LIMEFS_STAGING_GAP))
+        set_state(&staging_transitions, &staging->state, LIMEFS_STAGING_WRITTEN);
 }
 
-void limefs_collected_puts(struct limefs_collected *collected)
+void limefs_collected_puts(struct limefs_collected *staging)
 {
-    step(&collected_rules, &collected->is, LIMEFS_COLLECTED_PUT);
+    set_state(&staging_transitions, &staging->state, LIMEFS_STAGING_STORED);
 }
 
-void limefs_collected_fails(struct limefs_collected *collected, int err, bool beyond)
+void limefs_collected_fails(struct limefs_collected *staging, int err, bool beyond)
 {
     static const unsigned char to[] = {
-        [LIMEFS_COLLECTED_NONE] = LIMEFS_COLLECTED_REFUSED,
-        [LIMEFS_COLLECTED_REFUSED] = LIMEFS_COLLECTED_REFUSED,
-        [LIMEFS_COLLECTED_EMPTIED] = LIMEFS_COLLECTED_GAP,
-        [LIMEFS_COLLECTED_WRITTEN] = LIMEFS_COLLECTED_GAP,
-        [LIMEFS_COLLECTED_PUT] = LIMEFS_COLLECTED_GAP,
-        [LIMEFS_COLLECTED_GAP] = LIMEFS_COLLECTED_GAP,
+        [LIMEFS_STAGING_NONE] = LIMEFS_STAGING_FAILED,
+        [LIMEFS_STAGING_FAILED] = LIMEFS_STAGING_FAILED,
+        [LIMEFS_STAGING_EMPTIED] = LIMEFS_STAGING_GAP,
+        [LIMEFS_STAGING_WRITTEN] = LIMEFS_STAGING_GAP,
+        [LIMEFS_STAGING_STORED] = LIMEFS_STAGING_GAP,
+        [LIMEFS_STAGING_GAP] = LIMEFS_STAGING_GAP,
     };
-    if (beyond || limefs_collected_is(collected))
-        fail(&collected->is, &collected->error, err, to);
+    if (beyond || limefs_collected_is(staging))
+        set_error(&staging->state, &staging->error, err, to);
 }
 
-bool limefs_collected_is(const struct limefs_collected *collected)
+bool limefs_collected_is(const struct limefs_collected *staging)
 {
-    return collected->is >= LIMEFS_COLLECTED_EMPTIED;
+    return staging->state >= LIMEFS_STAGING_EMPTIED;
 }
 
-bool limefs_collected_is_news(const struct limefs_collected *collected)
+bool limefs_collected_is_news(const struct limefs_collected *staging)
 {
-    int is = collected->is;
-    return is == LIMEFS_COLLECTED_EMPTIED || is == LIMEFS_COLLECTED_WRITTEN ||
-           is == LIMEFS_COLLECTED_GAP;
+    int state = staging->state;
+    return state == LIMEFS_STAGING_EMPTIED || state == LIMEFS_STAGING_WRITTEN ||
+           state == LIMEFS_STAGING_GAP;
 }
 
-bool limefs_collected_is_empty(const struct limefs_collected *collected)
+bool limefs_collected_is_empty(const struct limefs_collected *staging)
 {
-    return collected->is == LIMEFS_COLLECTED_EMPTIED;
+    return staging->state == LIMEFS_STAGING_EMPTIED;
 }
 
-int limefs_collected_error(const struct limefs_collected *collected)
+int limefs_collected_error(const struct limefs_collected *staging)
 {
-    int is = collected->is;
-    return is == LIMEFS_COLLECTED_REFUSED || is == LIMEFS_COLLECTED_GAP ? collected->error : 0;
+    int state = staging->state;
+    return state == LIMEFS_STAGING_FAILED || state == LIMEFS_STAGING_GAP ? staging->error : 0;
 }
 
 /* ---- unsynced data ---- */
 
-void limefs_sync_due(struct limefs_job_view *view)
+void limefs_sync_due(struct limefs_job_view *written)
 {
-    view->unsynced = true;
+    written->unsynced = true;
 }
 
-bool limefs_sync_begins(struct limefs_job_view *view)
+bool limefs_sync_begins(struct limefs_job_view *written)
 {
-    bool others = view->syncing++ > 0; /* one of them may have cleared the mark */
-    return atomic_exchange(&view->unsynced, false) || others;
+    bool others = written->syncing++ > 0; /* one of them may have cleared the mark */
+    return atomic_exchange(&written->unsynced, false) || others;
 }
 
-void limefs_sync_ends(struct limefs_job_view *view)
+void limefs_sync_ends(struct limefs_job_view *written)
 {
-    view->syncing--;
+    written->syncing--;
 }

@@ -17,17 +17,17 @@
 /* ---- the container; changed with the writer's lock held exclusively ---- */
 
 enum limefs_container_state {
-    LIMEFS_CONTAINER_CLOSED, /* no users, or it could not be opened    -> OPEN */
-    LIMEFS_CONTAINER_OPEN,   /* locked; snapshot and editor up to date -> BEHIND, CLOSED */
-    LIMEFS_CONTAINER_BEHIND, /* rewritten, and not indexed again yet   -> OPEN, LEFT */
-    LIMEFS_CONTAINER_LEFT,   /* closed in BEHIND: another snapshot shows it, never this one */
+    LIMEFS_CONTAINER_CLOSED,    /* no users, or opening failed -> OPEN */
+    LIMEFS_CONTAINER_OPEN,      /* locked; snapshot up to date -> UNINDEXED, CLOSED */
+    LIMEFS_CONTAINER_UNINDEXED, /* rewritten, not indexed yet  -> OPEN, ABANDONED */
+    LIMEFS_CONTAINER_ABANDONED, /* closed in UNINDEXED: only another snapshot can show it */
 };
 
 struct limefs_container {
-    atomic_int is; /* enum limefs_container_state */
+    atomic_int state; /* enum limefs_container_state */
 };
 
-void limefs_container_opened(struct limefs_container *); /* also after it was BEHIND */
+void limefs_container_opened(struct limefs_container *); /* also after UNINDEXED */
 void limefs_container_rewritten(struct limefs_container *);
 void limefs_container_closed(struct limefs_container *); /* allowed in CLOSED, too */
 bool limefs_container_is_behind(const struct limefs_container *);
@@ -36,22 +36,21 @@ bool limefs_container_is_left(const struct limefs_container *);
 /* ---- its last record; call with the lock held exclusively, except limefs_last_fails() ---- */
 
 enum limefs_last_state {
-    LIMEFS_LAST_SETTLED, /* committed, or no last record           -> GROWING, REFUSED */
-    LIMEFS_LAST_GROWING, /* not committed yet, or longer than that -> SETTLED, BROKEN */
-    LIMEFS_LAST_BROKEN,  /* growing with a gap: not committed      -> all, when it is cut */
-    LIMEFS_LAST_REFUSED, /* committed; a write behind its end failed, and later ones must fail:
-                            they would hide the gap -> SETTLED; all, when cut */
+    LIMEFS_LAST_COMMITTED, /* committed, or no last record           -> GROWING, FAILED */
+    LIMEFS_LAST_GROWING,   /* not committed yet, or longer than that -> COMMITTED, GAP */
+    LIMEFS_LAST_GAP,       /* growing with a gap: not committed      -> all, when it is cut */
+    LIMEFS_LAST_FAILED, /* committed; a write behind its end failed, and later ones must fail:
+                            they would hide the gap -> COMMITTED; all, when cut */
 };
 
 struct limefs_last {
-    atomic_int is;    /* enum limefs_last_state */
-    atomic_int error; /* in BROKEN and REFUSED */
+    atomic_int state; /* enum limefs_last_state */
+    atomic_int error; /* in GAP and FAILED */
 };
 
-/* From any state: another record is the last, it was indexed again, or its last user has
- * gone. */
+/* From any state: the last record is another one, was reindexed, or has no more users. */
 void limefs_last_settles(struct limefs_last *);
-void limefs_last_grows(struct limefs_last *);   /* from SETTLED */
+void limefs_last_grows(struct limefs_last *);   /* from COMMITTED */
 void limefs_last_commits(struct limefs_last *); /* from GROWING */
 
 /* The length was changed. `grows`: and is not committed; `emptied`: no gap remains. */
@@ -60,23 +59,23 @@ void limefs_last_cut(struct limefs_last *, bool grows, bool emptied);
 /* A write failed. `beyond`: behind the committed end. Call it with the lock in any mode. */
 void limefs_last_fails(struct limefs_last *, int err, bool beyond);
 
-bool limefs_last_is_growing(const struct limefs_last *); /* also in BROKEN */
+bool limefs_last_is_growing(const struct limefs_last *); /* also in GAP */
 int limefs_last_error(const struct limefs_last *);       /* 0, or the reason of a gap */
 
-/* ---- staged data of a record that was emptied or gets another length; call with the lock held
- * exclusively, except _wrote() and _fails() ---- */
+/* ---- staged data of a record that was emptied or gets another length. Hold the lock
+ * exclusively, except for limefs_collected_wrote() and limefs_collected_fails(). ---- */
 
 enum limefs_collected_state {
-    LIMEFS_COLLECTED_NONE,    /* not staged, written in place    -> EMPTIED, WRITTEN, REFUSED */
-    LIMEFS_COLLECTED_REFUSED, /* not staged; its growth failed   -> EMPTIED, WRITTEN, GAP */
-    LIMEFS_COLLECTED_EMPTIED, /* empty; a write will follow      -> WRITTEN, PUT, GAP */
-    LIMEFS_COLLECTED_WRITTEN, /* the container has other data    -> PUT, GAP */
-    LIMEFS_COLLECTED_PUT,     /* the container has the same data -> WRITTEN, GAP */
-    LIMEFS_COLLECTED_GAP,     /* a write failed; never put       -> WRITTEN, when emptied */
+    LIMEFS_STAGING_NONE,    /* not staged, written in place    -> EMPTIED, WRITTEN, FAILED */
+    LIMEFS_STAGING_FAILED,  /* not staged; its growth failed   -> EMPTIED, WRITTEN, GAP */
+    LIMEFS_STAGING_EMPTIED, /* empty; a write will follow      -> WRITTEN, STORED, GAP */
+    LIMEFS_STAGING_WRITTEN, /* the container has other data    -> STORED, GAP */
+    LIMEFS_STAGING_STORED,  /* the container has the same data -> WRITTEN, GAP */
+    LIMEFS_STAGING_GAP,     /* a write failed; never stored    -> WRITTEN, when emptied */
 };
 
 struct limefs_collected {
-    atomic_int is; /* enum limefs_collected_state */
+    atomic_int state; /* enum limefs_collected_state */
     atomic_int error;
 };
 
@@ -90,7 +89,7 @@ void limefs_collected_fails(struct limefs_collected *, int err, bool beyond);
 bool limefs_collected_is(const struct limefs_collected *); /* has a file: EMPTIED ... GAP */
 bool limefs_collected_is_news(const struct limefs_collected *);  /* not in the container */
 bool limefs_collected_is_empty(const struct limefs_collected *); /* EMPTIED */
-int limefs_collected_error(const struct limefs_collected *); /* in REFUSED and GAP; else 0 */
+int limefs_collected_error(const struct limefs_collected *);     /* in FAILED and GAP; else 0 */
 
 /* ---- unsynced data; call with the lock held in any mode ---- */
 

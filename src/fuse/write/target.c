@@ -16,36 +16,38 @@
 
 /* ---- the location of a record, for readers ---- */
 
-static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limefs_place *place)
+static int locate_record(struct limefs_writer *writer, uint64_t ordinal,
+                         struct limefs_place *place)
 {
     struct limefile_record record;
     struct limefile_index *index;
     struct limefile_last last;
     const struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    uint64_t shape = writer->shared.shape;
-    if (target && limefs_collected_is(&target->collected)) {
-        *place = (struct limefs_place){target->fd, 0, target->bytes, shape};
+    uint64_t layout = writer->written.layout;
+    if (target && limefs_collected_is(&target->staging)) {
+        *place = (struct limefs_place){target->fd, 0, target->bytes, layout};
         return 0;
     }
     int err = limefs_writer_record(writer, ordinal, &record, &index);
     if (err)
         return err;
-    *place = (struct limefs_place){writer->view->fd, record.data_offset, record.bytes, shape};
+    *place = (struct limefs_place){writer->snap->fd, record.data_offset, record.bytes, layout};
     if (writer->editor && limefs_writer_is_last(writer, ordinal, &last))
-        place->bytes = writer->length;
+        place->bytes = writer->last_bytes;
     limefile_index_free(index);
     return 0;
 }
 
-void limefs_place_gather(struct limefs *fs, struct limefs_view *view, uint64_t at, size_t n)
+void limefs_place_gather(struct limefs *fs, struct limefs_view *snap, uint64_t at, size_t n)
 {
-    limefs_writer_tell(view->writer, limefs_store_flush(fs, &view->writer->shared, at, at + n));
+    limefs_writer_tell(snap->writer,
+                       limefs_store_flush(fs, &snap->writer->written, at, at + n));
 }
 
-int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_place_enter(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                        struct limefs_place *place)
 {
-    struct limefs_writer *writer = view->writer;
+    struct limefs_writer *writer = snap->writer;
     (void)fs;
     limefs_share(&writer->lock);
     if (limefs_container_is_behind(&writer->state))
@@ -56,25 +58,25 @@ int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ord
     else if (limefs_container_is_behind(&writer->state))
         err = -EIO;
     else
-        err = place_of(writer, ordinal, place);
+        err = locate_record(writer, ordinal, place);
     if (err)
         limefs_leave(&writer->lock);
     return err;
 }
 
-void limefs_place_leave(struct limefs_view *view)
+void limefs_place_leave(struct limefs_view *snap)
 {
-    limefs_leave(&view->writer->lock);
+    limefs_leave(&snap->writer->lock);
 }
 
-uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,
+uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *snap,
                              const struct limefile_record *record)
 {
     struct limefs_place place;
     uint64_t bytes = record->bytes;
-    if (view->writer && limefs_place_enter(fs, view, record->ordinal, &place) == 0) {
+    if (snap->writer && limefs_place_enter(fs, snap, record->ordinal, &place) == 0) {
         bytes = place.bytes;
-        limefs_place_leave(view);
+        limefs_place_leave(snap);
     }
     return bytes;
 }
@@ -85,10 +87,10 @@ uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,
 
 /* Keeps the times until the staged data are in the container. If they were set now, programs
  * that have the old container open would consider it changed. */
-static bool keep_times(struct limefs_target *target, const struct timespec times[2])
+static bool defer_times(struct limefs_target *target, const struct timespec times[2])
 {
-    if (!target || !limefs_collected_is_news(&target->collected) ||
-        limefs_collected_error(&target->collected))
+    if (!target || !limefs_collected_is_news(&target->staging) ||
+        limefs_collected_error(&target->staging))
         return false;
     for (int i = 0; i < 2; i++)
         if (times[i].tv_nsec != UTIME_OMIT)
@@ -96,11 +98,11 @@ static bool keep_times(struct limefs_target *target, const struct timespec times
     return true;
 }
 
-/* A time that is set now is newer than a noted one. */
-static void forget_noted(const struct limefs_writer *writer)
+/* A time that is set now is newer than a deferred one. */
+static void clear_deferred_mtimes(const struct limefs_writer *writer)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)
-        target->noted_mtime = LIMEFS_NO_MTIME;
+        target->deferred_mtime = LIMEFS_NO_MTIME;
 }
 
 bool limefs_target_note_mtime(struct limefs_target *target, const struct timespec *time)
@@ -109,12 +111,12 @@ bool limefs_target_note_mtime(struct limefs_target *target, const struct timespe
     if (__builtin_mul_overflow((int64_t)time->tv_sec, SECOND, &ns) ||
         __builtin_add_overflow(ns, (int64_t)time->tv_nsec, &ns) || ns < 0)
         return false;
-    target->noted_mtime = ns;
+    target->deferred_mtime = ns;
     return true;
 }
 
 /* The close commits the record's length, which changes the container again. */
-static void keep_for_the_end(struct limefs_target *target, const struct timespec *mtime)
+static void defer_mtime_to_close(struct limefs_target *target, const struct timespec *mtime)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
@@ -124,57 +126,57 @@ static void keep_for_the_end(struct limefs_target *target, const struct timespec
         limefs_target_note_mtime(target, mtime);
 }
 
-int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_record_set_times(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                             const struct timespec times[2])
 {
-    struct limefs_writer *writer = view->writer;
+    struct limefs_writer *writer = snap->writer;
     if (!writer)
-        return limefs_times_set(fs, view, times);
+        return limefs_times_set(fs, snap, times);
     limefs_take(&writer->lock);
     if (times[1].tv_nsec != UTIME_OMIT)
-        forget_noted(writer);
+        clear_deferred_mtimes(writer);
     struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    int err = keep_times(target, times) ? 0 : limefs_times_set(fs, view, times);
+    int err = defer_times(target, times) ? 0 : limefs_times_set(fs, snap, times);
     if (!err && target)
-        keep_for_the_end(target, &times[1]);
+        defer_mtime_to_close(target, &times[1]);
     limefs_leave(&writer->lock);
     return err;
 }
 
-static void set_noted_mtime(struct limefs_target *target)
+static void set_deferred_mtime(struct limefs_target *target)
 {
     struct limefs_writer *writer = target->writer;
-    int64_t ns = atomic_exchange(&target->noted_mtime, LIMEFS_NO_MTIME);
+    int64_t ns = atomic_exchange(&target->deferred_mtime, LIMEFS_NO_MTIME);
     const struct timespec times[2] = {{0, UTIME_OMIT}, {ns / SECOND, ns % SECOND}};
     if (ns == LIMEFS_NO_MTIME)
         return;
     limefs_own_begin(); /* a process that may write need not own it */
-    limefs_times_set(writer->fs, writer->view, times);
+    limefs_times_set(writer->fs, writer->snap, times);
     limefs_own_end();
 }
 
 /* ---- open and close ---- */
 
-static int may_append(const struct limefs_writer *writer, uint64_t ordinal)
+static int check_may_append(const struct limefs_writer *writer, uint64_t ordinal)
 {
     char path[PATH_MAX];
     struct limefile_last last;
     const struct limefs_target *target = limefs_writer_target(writer, ordinal);
     if (limefs_writer_is_last(writer, ordinal, &last) ||
-        (target && limefs_collected_is(&target->collected)))
+        (target && limefs_collected_is(&target->staging)))
         return 0;
     limefs_log(LOG_ERR,
-               "%s: record %llu: append: only the last record can grow where it is; write it "
-               "anew (cp), or use lime replace",
+               "%s: record %llu: append: only the last record can grow in place; write "
+               "the whole record again (cp) or use 'lime replace'",
                limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
     return -EPERM;
 }
 
-int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+int limefs_target_open(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
                        bool appends, struct limefs_target **out)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_use(fs, view, &writer);
+    int err = limefs_writer_use(fs, snap, &writer);
     if (err)
         return err;
     limefs_take(&writer->lock);
@@ -182,7 +184,7 @@ int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ord
     if (!err)
         err = limefs_writer_check(writer);
     if (!err && appends)
-        err = may_append(writer, ordinal);
+        err = check_may_append(writer, ordinal);
     if (!err)
         err = limefs_target_attach(writer, ordinal, out);
     limefs_leave(&writer->lock);
@@ -195,7 +197,7 @@ uint64_t limefs_target_ordinal(const struct limefs_target *target)
     return target->ordinal;
 }
 
-static void forget_target(struct limefs_writer *writer, struct limefs_target *target)
+static void free_target(struct limefs_writer *writer, struct limefs_target *target)
 {
     struct limefs_target **at = &writer->targets;
     while (*at != target)
@@ -207,14 +209,14 @@ static void forget_target(struct limefs_writer *writer, struct limefs_target *ta
 }
 
 /* Puts the staged data into the container, or discards them. */
-static void end_aside(struct limefs_target *target, int err, bool forced)
+static void end_staging(struct limefs_target *target, int err, bool forced)
 {
     struct limefs_writer *writer = target->writer;
     char path[PATH_MAX];
-    if (!limefs_collected_is_news(&target->collected))
+    if (!limefs_collected_is_news(&target->staging))
         return;
     if (!err)
-        err = limefs_collected_error(&target->collected);
+        err = limefs_collected_error(&target->staging);
     if (!err && !forced)
         err = limefs_aside_finish(target);
     if (!err && !forced)
@@ -222,8 +224,8 @@ static void end_aside(struct limefs_target *target, int err, bool forced)
     limefs_log(err ? LOG_ERR : LOG_WARNING, "%s: record %llu keeps its old data: %s",
                limefs_writer_label(writer, path, sizeof path),
                (unsigned long long)target->ordinal,
-               err ? limefile_strerror(err) : "the new ones were not finished");
-    limefs_view_renew(writer->fs, writer->view, target->ordinal);
+               err ? limefile_strerror(err) : "the new data are incomplete");
+    limefs_view_renew(writer->fs, writer->snap, target->ordinal);
 }
 
 void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool forced)
@@ -233,49 +235,49 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     limefs_take(&writer->lock);
     limefs_writer_flush_store(writer);
     int err = limefs_writer_catch_up(writer);
-    if (!err && limefs_collected_is_news(&target->collected) &&
-        !limefs_collected_error(&target->collected) && !forced)
+    if (!err && limefs_collected_is_news(&target->staging) &&
+        !limefs_collected_error(&target->staging) && !forced)
         err = limefs_writer_make_ready(writer); /* releases the lock in the meantime */
     if (--target->users == 0) {
-        if (limefs_collected_is(&target->collected))
-            end_aside(target, err, forced);
+        if (limefs_collected_is(&target->staging))
+            end_staging(target, err, forced);
         else if (!err && limefs_writer_is_last(writer, target->ordinal, &last))
             limefs_writer_give_up_last(writer, &last, forced);
         if (!err)
-            set_noted_mtime(target);
-        forget_target(writer, target);
-        limefs_job_touched(fs, writer->view);
+            set_deferred_mtime(target);
+        free_target(writer, target);
+        limefs_job_touched(fs, writer->snap);
     }
     limefs_leave(&writer->lock);
-    limefs_lock(&writer->parting);
-    pthread_cond_broadcast(&writer->parted);
-    limefs_unlock(&writer->parting);
+    limefs_lock(&writer->close_lock);
+    pthread_cond_broadcast(&writer->target_closed);
+    limefs_unlock(&writer->close_lock);
     limefs_writer_give_up(writer);
 }
 
 /* ---- sync ---- */
 
 /* Returns true for a new record, or an emptied inner one, to which nothing was written yet. */
-static bool is_bare(const struct limefs_target *target)
+static bool has_no_data(const struct limefs_target *target)
 {
     const struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    if (limefs_collected_is(&target->collected))
-        return limefs_collected_is_empty(&target->collected);
+    if (limefs_collected_is(&target->staging))
+        return limefs_collected_is_empty(&target->staging);
     return writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
-           !last.committed && writer->length == 0 && !limefs_last_error(&writer->last);
+           !last.committed && writer->last_bytes == 0 && !limefs_last_error(&writer->last);
 }
 
-/* `held`: a copy of the closed descriptor remains, with which a process may write. */
-static int finish_target(struct limefs_target *target, bool held)
+/* `has_copy`: a process may still write with a copy of the closed descriptor. */
+static int finish_target(struct limefs_target *target, bool has_copy)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    if (held && target->users == 1 && is_bare(target))
+    if (has_copy && target->users == 1 && has_no_data(target))
         return 0;
-    if (limefs_collected_is(&target->collected)) {
-        int err = limefs_collected_error(&target->collected);
-        if (!err && limefs_collected_is_news(&target->collected))
+    if (limefs_collected_is(&target->staging)) {
+        int err = limefs_collected_error(&target->staging);
+        if (!err && limefs_collected_is_news(&target->staging))
             err = limefs_writer_make_ready(writer);
         return err ? err : limefs_aside_finish(target);
     }
@@ -292,28 +294,28 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     if (!err)
         err = limefs_writer_sync_store(writer);
     if (!err) { /* most of the data, while others continue */
-        if (limefs_sync_begins(&writer->shared))
+        if (limefs_sync_begins(&writer->written))
             err = limefs_writer_fsync(writer);
-        limefs_sync_ends(&writer->shared);
+        limefs_sync_ends(&writer->written);
     }
     /* Another user has another open file, whose descriptor /proc might show instead. */
-    bool held = closing && !err && target->users == 1 && is_bare(target);
+    bool has_copy = closing && !err && target->users == 1 && has_no_data(target);
     limefs_leave(&writer->lock);
-    held = held && limefs_record_is_held(fs, writer->view, target->ordinal);
+    has_copy = has_copy && limefs_record_is_held(fs, writer->snap, target->ordinal);
     limefs_take(&writer->lock);
-    int met = atomic_exchange(&target->error, 0);
+    int pending_error = atomic_exchange(&target->error, 0);
     if (!err)
-        err = met;
+        err = pending_error;
     if (!err)
-        err = finish_target(target, held);
+        err = finish_target(target, has_copy);
     if (!err)
-        set_noted_mtime(target);
-    limefs_job_touched(writer->fs, writer->view);
+        set_deferred_mtime(target);
+    limefs_job_touched(writer->fs, writer->snap);
     limefs_leave(&writer->lock);
     return err;
 }
 
-static void raise_to(_Atomic uint64_t *length, uint64_t end)
+static void raise_length(_Atomic uint64_t *length, uint64_t end)
 {
     uint64_t now = *length;
     while (now < end && !atomic_compare_exchange_weak(length, &now, end))
@@ -322,13 +324,13 @@ static void raise_to(_Atomic uint64_t *length, uint64_t end)
 
 /* ---- the three kinds ---- */
 
-static int write_aside(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
+static int stage_data(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
     int err = limefile_fd_write(target->fd, buf, n, offset);
     if (err)
         return err;
-    raise_to(&target->bytes, offset + n);
-    limefs_collected_wrote(&target->collected);
+    raise_length(&target->bytes, offset + n);
+    limefs_collected_wrote(&target->staging);
     return 0;
 }
 
@@ -336,34 +338,34 @@ static int write_aside(struct limefs_target *target, const char *buf, size_t n, 
 static int write_bytes(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
 {
     struct limefs_writer *writer = target->writer;
-    int taken = limefs_store_put(writer->fs, &writer->shared, &target->run, buf, n, at);
-    if (taken)
-        return taken < 0 ? taken : 0;
-    return limefile_fd_stream(writer->shared.fd, buf, n, at);
+    int stored = limefs_store_put(writer->fs, &writer->written, &target->stream, buf, n, at);
+    if (stored)
+        return stored < 0 ? stored : 0;
+    return limefile_fd_stream(writer->written.fd, buf, n, at);
 }
 
 static int write_in_place(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
 {
     struct limefs_writer *writer = target->writer;
     struct limefs_change change;
-    limefs_job_change(writer->fs, writer->view, &change, at, at + n, false);
+    limefs_job_change(writer->fs, writer->snap, &change, at, at + n, false);
     int err = write_bytes(target, buf, n, at);
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return err;
 }
 
-static int write_last(struct limefs_target *target, const struct limefile_last *last,
-                      const char *buf, size_t n, uint64_t offset)
+static int write_last_record(struct limefs_target *target, const struct limefile_last *last,
+                             const char *buf, size_t n, uint64_t offset)
 {
     struct limefs_writer *writer = target->writer;
     int err = write_in_place(target, buf, n, last->data_offset + offset);
     if (!err)
-        raise_to(&writer->length, offset + n);
+        raise_length(&writer->last_bytes, offset + n);
     return err;
 }
 
 /* A result: the record must grow before these bytes can be written. */
-static const int beyond = 1;
+#define MUST_GROW 1
 
 static int write_inner(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
@@ -374,7 +376,7 @@ static int write_inner(struct limefs_target *target, const char *buf, size_t n, 
     if (err)
         return err;
     err = offset + n > record.bytes
-              ? beyond
+              ? MUST_GROW
               : write_in_place(target, buf, n, record.data_offset + offset);
     limefile_index_free(index);
     return err;
@@ -383,12 +385,12 @@ static int write_inner(struct limefs_target *target, const char *buf, size_t n, 
 /* ---- growth ---- */
 
 /* Stages an inner record that becomes longer. Call it with the lock held exclusively. */
-static int grow_inner(struct limefs_target *target, uint64_t end)
+static int stage_growth(struct limefs_target *target, uint64_t end)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_record record;
     struct limefile_index *index;
-    int err = limefs_collected_error(&target->collected); /* further data would hide the gap */
+    int err = limefs_collected_error(&target->staging); /* further data would hide the gap */
     if (!err)
         err = limefs_writer_check(writer);
     if (!err)
@@ -403,12 +405,12 @@ static int grow_inner(struct limefs_target *target, uint64_t end)
     if (err) {
         char path[PATH_MAX];
         limefs_log(LOG_ERR,
-                   "%s: record %llu: it is not the last one, and to grow it is "
-                   "collected beside the container: %s",
+                   "%s: record %llu: cannot copy it to a file next to the container, which "
+                   "is necessary to extend it: %s",
                    limefs_writer_label(writer, path, sizeof path),
                    (unsigned long long)target->ordinal, limefile_strerror(err));
         /* The kernel may show a longer record. */
-        limefs_view_renew(writer->fs, writer->view, target->ordinal);
+        limefs_view_renew(writer->fs, writer->snap, target->ordinal);
     }
     return err;
 }
@@ -422,10 +424,10 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
     int err = 0;
     limefs_leave(&writer->lock);
     limefs_take(&writer->lock);
-    if (limefs_collected_is(&target->collected)) {
+    if (limefs_collected_is(&target->staging)) {
         /* Another thread was faster. */
     } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
-        err = grow_inner(target, end);
+        err = stage_growth(target, end);
     } else if ((err = limefs_last_error(&writer->last)) != 0) {
         /* A write has failed in the meantime: further data would hide the gap. */
     } else if (!limefs_last_is_growing(&writer->last) && end > last.bytes) {
@@ -438,26 +440,26 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
     return err;
 }
 
-/* Returns `beyond` if the record must begin to grow. */
-static int write_where_it_is(struct limefs_target *target, const char *buf, size_t n,
-                             uint64_t offset)
+/* Returns MUST_GROW if the record must begin to grow. */
+static int write_by_kind(struct limefs_target *target, const char *buf, size_t n,
+                         uint64_t offset)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
     int err;
-    if (limefs_collected_is(&target->collected))
-        return write_aside(target, buf, n, offset);
+    if (limefs_collected_is(&target->staging))
+        return stage_data(target, buf, n, offset);
     if (!limefs_writer_is_last(writer, target->ordinal, &last))
         err = write_inner(target, buf, n, offset);
     else if ((err = limefs_last_error(&writer->last)) != 0)
         return err; /* further data would hide the gap */
     else if (last.committed && !limefs_last_is_growing(&writer->last) &&
              offset + n > last.bytes)
-        err = beyond;
+        err = MUST_GROW;
     else
-        err = write_last(target, &last, buf, n, offset);
-    if (err != beyond)
-        limefs_sync_due(&writer->shared);
+        err = write_last_record(target, &last, buf, n, offset);
+    if (err != MUST_GROW)
+        limefs_sync_due(&writer->written);
     return err;
 }
 
@@ -465,7 +467,7 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
                         uint64_t offset)
 {
     int err;
-    while ((err = write_where_it_is(target, buf, n, offset)) == beyond) {
+    while ((err = write_by_kind(target, buf, n, offset)) == MUST_GROW) {
         err = begin_growth(target, offset + n); /* releases the lock: start again */
         if (err)
             return err;
@@ -474,19 +476,19 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
 }
 
 /* Notes that data were not written: a record that is staged, grows or was to grow has a gap. */
-static void note_gap(struct limefs_target *target, uint64_t end, int err)
+static void mark_gap(struct limefs_target *target, uint64_t end, int err)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
     struct limefile_record record;
     struct limefile_index *index;
-    if (limefs_collected_is(&target->collected)) {
-        limefs_collected_fails(&target->collected, err, false);
+    if (limefs_collected_is(&target->staging)) {
+        limefs_collected_fails(&target->staging, err, false);
     } else if (writer->editor && limefs_writer_is_last(writer, target->ordinal, &last)) {
         if (end > last.bytes)
             limefs_last_fails(&writer->last, err, true);
     } else if (limefs_writer_record(writer, target->ordinal, &record, &index) == 0) {
-        limefs_collected_fails(&target->collected, err, end > record.bytes);
+        limefs_collected_fails(&target->staging, err, end > record.bytes);
         limefile_index_free(index);
     }
 }
@@ -501,11 +503,11 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     if (!err)
         err = write_locked(target, buf, n, offset);
     if (err)
-        note_gap(target, offset + n, err);
+        mark_gap(target, offset + n, err);
     limefs_leave(&writer->lock);
     /* A write overrides an mtime that was set before. With direct_io the kernel sends none. */
     if (fs->options.direct_io)
-        target->noted_mtime = LIMEFS_NO_MTIME;
+        target->deferred_mtime = LIMEFS_NO_MTIME;
     if (err)
         target->error = err;
     else
@@ -516,31 +518,32 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
 /* ---- allocation ---- */
 
 /* Releases the blocks that fallocate() got behind the end before it failed. */
-static void give_back(int fd)
+static void free_blocks_behind_end(int fd)
 {
     struct stat st;
     if (fstat(fd, &st) == 0 && ftruncate(fd, st.st_size) != 0)
-        limefs_log(LOG_WARNING, "fallocate failed, and its blocks are not given back: %s",
+        limefs_log(LOG_WARNING, "fallocate failed, and its blocks could not be released: %s",
                    strerror(errno));
 }
 
-static int allocate_at(struct limefs_writer *writer, int fd, int mode, uint64_t at,
-                       uint64_t offset, uint64_t room)
+static int allocate_range(struct limefs_writer *writer, int fd, int mode, uint64_t at,
+                          uint64_t offset, uint64_t limit)
 {
     struct limefs_change change;
     int err = 0;
-    limefs_sync_due(&writer->shared);
-    limefs_job_change(writer->fs, writer->view, &change, at, at + room, true);
-    if (room > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
-                                   (off_t)(room - offset)) != 0) {
+    limefs_sync_due(&writer->written);
+    limefs_job_change(writer->fs, writer->snap, &change, at, at + limit, true);
+    if (limit > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
+                                    (off_t)(limit - offset)) != 0) {
         err = -errno;
-        give_back(fd);
+        free_blocks_behind_end(fd);
     }
-    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_job_changed(writer->fs, writer->snap, &change);
     return err;
 }
 
-static int allocate(struct limefs_target *target, int mode, uint64_t offset, uint64_t bytes)
+static int allocate_in_record(struct limefs_target *target, int mode, uint64_t offset,
+                              uint64_t bytes)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
@@ -550,26 +553,26 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
     int err = 0;
     if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
         return -EOPNOTSUPP;
-    if (grows && !limefs_collected_is(&target->collected) &&
+    if (grows && !limefs_collected_is(&target->staging) &&
         !limefs_writer_is_last(writer, target->ordinal, &last))
-        err = grow_inner(target, end);
+        err = stage_growth(target, end);
     if (!err)
-        err = place_of(writer, target->ordinal, &place);
+        err = locate_record(writer, target->ordinal, &place);
     if (err)
         return err;
-    bool collected = limefs_collected_is(&target->collected);
+    bool staged = limefs_collected_is(&target->staging);
     bool longer = end > place.bytes;
     /* Cut off what ranks allocated ahead. To do it later would cut off the new blocks, too. */
-    if (longer && grows && !collected && limefs_last_is_growing(&writer->last))
-        err = limefile_trim(writer->editor, writer->length);
+    if (longer && grows && !staged && limefs_last_is_growing(&writer->last))
+        err = limefile_trim(writer->editor, writer->last_bytes);
     if (err)
         return err;
-    err = allocate_at(writer, collected ? place.fd : writer->shared.fd, mode, place.at, offset,
-                      longer && !grows ? place.bytes : end); /* not behind the record */
+    err = allocate_range(writer, staged ? place.fd : writer->written.fd, mode, place.at, offset,
+                         longer && !grows ? place.bytes : end); /* not behind the record */
     if (err)
         return err; /* the length has not changed */
-    if (collected)
-        limefs_collected_wrote(&target->collected);
+    if (staged)
+        limefs_collected_wrote(&target->staging);
     return grows && longer ? limefs_writer_resize(writer, target->ordinal, end, false) : 0;
 }
 
@@ -587,7 +590,7 @@ int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int 
     if (!err)
         err = limefs_writer_flush_store(writer);
     if (!err)
-        err = allocate(target, mode, offset, bytes);
+        err = allocate_in_record(target, mode, offset, bytes);
     limefs_leave(&writer->lock);
     return err;
 }

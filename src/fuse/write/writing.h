@@ -19,34 +19,34 @@ struct limefs_target {
     struct limefs_writer *writer;
     uint64_t ordinal;
     unsigned users;
-    atomic_int error;                  /* of a write, for the next sync or close */
-    struct limefs_run run;             /* sequential writes; under the job's lock */
-    struct limefs_collected collected; /* whether and how its data are staged */
-    int fd;                            /* the shadow file, without a name; otherwise -1 */
-    _Atomic uint64_t bytes;            /* length of the staged data */
-    struct timespec times[2];          /* to be set when the container has the data */
-    _Atomic int64_t noted_mtime;       /* ns, to be set on the container; or LIMEFS_NO_MTIME */
+    atomic_int error;                /* of a write, for the next sync or close */
+    struct limefs_run stream;        /* sequential writes; under the job's lock */
+    struct limefs_collected staging; /* whether and how its data are staged */
+    int fd;                          /* the shadow file, without a name; otherwise -1 */
+    _Atomic uint64_t bytes;          /* length of the staged data */
+    struct timespec times[2];        /* to be set when the container has the data */
+    _Atomic int64_t deferred_mtime;  /* ns, to be set on the container; or LIMEFS_NO_MTIME */
 };
 
 #define LIMEFS_NO_MTIME INT64_MIN
 
 struct limefs_writer {
     struct limefs *fs;
-    struct limefs_view *view;
-    struct limefs_lock life; /* guards the first and last use; taken before lock */
-    atomic_uint users;       /* targets, operations, the mount */
+    struct limefs_view *snap;
+    struct limefs_lock open_lock; /* guards the first and last use; taken before lock */
+    atomic_uint users;            /* targets, operations, the mount */
     struct limefs_rwlock lock;
-    struct limefs_lock parting;    /* for parted; taken after lock */
-    pthread_cond_t parted;         /* a target was closed */
-    struct limefs_job_view shared; /* its job part; fd: the locked container, or -1 */
+    struct limefs_lock close_lock;  /* for target_closed; taken after lock */
+    pthread_cond_t target_closed;   /* a target was closed */
+    struct limefs_job_view written; /* its job part; fd: the locked container, or -1 */
     struct limefile_fd file;
     struct limefile_source_ops ops; /* of `file`, except for sync */
     struct limefile_editor *editor;
     struct limefs_target *targets; /* changed with the lock held exclusively */
 
     struct limefs_container state;
-    struct limefs_last last; /* state of the last record */
-    _Atomic uint64_t length; /* of the last record's data, committed or not */
+    struct limefs_last last;     /* state of the last record */
+    _Atomic uint64_t last_bytes; /* of the last record's data, committed or not */
 };
 
 /* ---- writer.c; call with the lock held, shared or exclusively ---- */
@@ -73,7 +73,7 @@ bool limefs_writer_is_last(const struct limefs_writer *, uint64_t ordinal,
 int limefs_writer_record(struct limefs_writer *, uint64_t ordinal, struct limefile_record *,
                          struct limefile_index **index); /* the caller frees it */
 
-/* Returns -ESTALE if another program has changed or replaced the container; -EIO in BEHIND. */
+/* Returns -ESTALE if another program changed or replaced the container; -EIO in UNINDEXED. */
 int limefs_writer_check(struct limefs_writer *);
 
 /* Takes the lock, shared, for a write, also if it returns the error that prevents writes. */
@@ -99,7 +99,7 @@ int limefs_writer_show_last(struct limefs_writer *);
 
 int limefs_writer_reindex(struct limefs_writer *); /* index the file again */
 
-/* Updates the index and the editor in BEHIND, or if another program has appended. */
+/* Updates the index and the editor in UNINDEXED, or if another program has appended. */
 int limefs_writer_catch_up(struct limefs_writer *);
 
 /* Sets the container's times. */
@@ -124,7 +124,7 @@ int limefs_target_attach(struct limefs_writer *, uint64_t ordinal, struct limefs
 
 /* Stages the record's data from now on: `bytes`, of which the first are the old ones.
  * `emptied`: by O_TRUNC, a write will follow. limefs_aside_finish() puts them into the
- * container, if that has not the same data already. */
+ * container, unless it has the same data already. */
 int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, uint64_t bytes,
                        bool emptied);
 int limefs_aside_finish(struct limefs_target *);

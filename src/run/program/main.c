@@ -21,28 +21,28 @@ enum {
 static const char help[] =
     "usage: limefs-run COMMAND [ARGUMENT...]\n"
     "\n"
-    "Runs COMMAND. What it reads of large records in limefs mounts, it reads from\n"
-    "the container itself, without FUSE, where its user may read that and nobody\n"
-    "writes through the mount. Everything else goes through the mount as ever.\n"
+    "Runs COMMAND, which reads large records in limefs mounts directly from the\n"
+    "container, without FUSE, if its user may read the container and no program\n"
+    "writes to it through the mount. Other requests go through the mount.\n"
     "Programs that are static, or set-user-id or set-group-id, are not affected.\n"
     "\n"
     "  -h, --help     print this\n"
     "  --version      print the version\n"
     "\n"
     "Environment:\n"
-    "  LIMEFS_RUN_REPORT=1    print at exit how many bytes went which way\n"
-    "  LIMEFS_RUN_FROM=BYTES  leave smaller records to the mount (default 65536)\n";
+    "  LIMEFS_RUN_REPORT=1    print at exit how many bytes were read directly\n"
+    "  LIMEFS_RUN_FROM=BYTES  read smaller records through the mount (default 65536)\n";
 
-static int complain(int status, const char *what, const char *action, const char *reason)
+static int print_error(int status, const char *object, const char *action, const char *reason)
 {
     char text[PATH_MAX];
-    snprintf(text, sizeof text, "%s", what);
+    snprintf(text, sizeof text, "%s", object);
     limefile_text_defuse(text, "");
     fprintf(stderr, "limefs-run: %s: %s: %s\n", text, action, reason);
     return status;
 }
 
-static int refuse(const char *option)
+static int report_unknown_option(const char *option)
 {
     char text[PATH_MAX];
     snprintf(text, sizeof text, "%s", option);
@@ -77,14 +77,14 @@ static int preload(const char *library)
     const char *others = getenv("LD_PRELOAD");
     char *all;
     if (strpbrk(library, " :"))
-        return complain(FAILED, library, "preload",
-                        "a path with a space or colon cannot be; install or build elsewhere");
+        return print_error(FAILED, library, "preload",
+                           "a path with a space or colon is not allowed; install elsewhere");
     if (asprintf(&all, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
         0)
-        return complain(FAILED, library, "preload", "out of memory");
+        return print_error(FAILED, library, "preload", "out of memory");
     int err = setenv("LD_PRELOAD", all, 1);
     free(all);
-    return err ? complain(FAILED, library, "preload", strerror(errno)) : 0;
+    return err ? print_error(FAILED, library, "preload", strerror(errno)) : 0;
 }
 
 int main(int argc, char **argv)
@@ -102,17 +102,18 @@ int main(int argc, char **argv)
     if (*command && strcmp(*command, "--") == 0)
         command++;
     else if (*command && **command == '-')
-        return refuse(*command);
+        return report_unknown_option(*command);
     if (!*command) {
         fputs("limefs-run: no command given; see limefs-run --help\n", stderr);
         return FAILED;
     }
     if (!find_library(library))
-        return complain(FAILED, library, "find",
-                        "no such file; run `make`, or install it beside limefs-run's folder");
+        return print_error(FAILED, library, "find",
+                           "no such file; run 'make' or reinstall limefs");
     int err = preload(library);
     if (err)
         return err;
     execvp(*command, command);
-    return complain(errno == ENOENT ? NOT_FOUND : CANNOT_RUN, *command, "run", strerror(errno));
+    return print_error(errno == ENOENT ? NOT_FOUND : CANNOT_RUN, *command, "run",
+                       strerror(errno));
 }

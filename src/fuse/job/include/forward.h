@@ -6,9 +6,9 @@
  * threads of the daemon (file/ahead.c). The positions of requests identify a stream, not the
  * process that reads: the kernel sends the requests of one reader out of order and from several
  * threads, and several descriptors may share one pass over a record. After a stream has read
- * `from` bytes, its next bytes are read ahead. Loads double from 4 MiB to an extent. Then the
- * number of extents ahead grows until the reader finds its bytes ready. All other requests are
- * read locally and never wait.
+ * `threshold` bytes, its next bytes are read ahead. Loads double from 4 MiB to an extent. Then
+ * the number of extents ahead grows until the reader finds its bytes ready. All other requests
+ * are read locally and never wait.
  *
  * Offsets are offsets in the container. The caller guards everything with one lock.
  */
@@ -36,22 +36,22 @@ enum limefs_extent_state {
 struct limefs_extent {
     enum limefs_extent_state state;
     bool dropped; /* its bytes are out of date; no request finds it */
-    uint64_t view;
+    uint64_t snap_id;
     uint64_t from, to;
-    uint64_t used;  /* bytes of it that readers requested */
-    unsigned holds; /* replies that use its memory */
-    double since;   /* time of the load request, or of the last use */
+    uint64_t used;    /* bytes of it that readers requested */
+    unsigned holds;   /* replies that use its memory */
+    double last_used; /* time of the load request, or of the last use */
 };
 
 /* A stream of requests. */
 struct limefs_flow {
-    uint64_t view;  /* id of the snapshot; 0: unused */
-    uint64_t next;  /* end of the furthest request */
-    uint64_t run;   /* bytes that the stream has read */
-    uint64_t ahead; /* end of the last planned load */
-    uint64_t size;  /* bytes of the next load */
-    unsigned depth; /* extents to read ahead */
-    double since;   /* time of the last request */
+    uint64_t snap_id;   /* id of the snapshot; 0: unused */
+    uint64_t next;      /* end of the furthest request */
+    uint64_t bytes;     /* that the stream has read */
+    uint64_t planned;   /* end of the last planned load */
+    uint64_t load_size; /* length of the next load */
+    unsigned depth;     /* extents to read ahead */
+    double last_used;   /* time of the last request */
 };
 
 /* A range that this mount is changing, from before the first byte changes until after the last
@@ -59,7 +59,7 @@ struct limefs_flow {
  * no request finds bytes older than a finished change, or from the middle of one. */
 struct limefs_change {
     struct limefs_change *next;
-    uint64_t view;
+    uint64_t snap_id;
     uint64_t from, to;
 };
 
@@ -68,18 +68,18 @@ struct limefs_forward_stats {
 };
 
 struct limefs_forward {
-    uint64_t extent, from; /* bytes */
-    uint64_t slack;        /* bytes at the ends of a slot that may be read locally instead */
+    uint64_t extent, threshold; /* bytes of a slot; bytes of a stream that are not read ahead */
+    uint64_t slack; /* bytes at the ends of a slot that may be read locally instead */
     unsigned slots;
     struct limefs_extent slot[LIMEFS_SLOTS_MAX];
-    struct limefs_flow flow[LIMEFS_STREAMS_MAX];
+    struct limefs_flow stream[LIMEFS_STREAMS_MAX];
     struct limefs_change *changes;
     struct limefs_forward_stats stats;
 };
 
 /* A request of n bytes at `at`, in a record with data [begin, end). */
 struct limefs_want {
-    uint64_t view; /* id of the snapshot */
+    uint64_t snap_id; /* id of the snapshot */
     uint64_t begin, end;
     uint64_t at;
     size_t n;
@@ -87,16 +87,16 @@ struct limefs_want {
 };
 
 void limefs_forward_init(struct limefs_forward *, uint64_t window, uint64_t extent,
-                         uint64_t from);
+                         uint64_t threshold);
 
 /* Empties all slots, after the job has gone. No slot may be held. The streams remain. */
 void limefs_forward_reset(struct limefs_forward *);
 
 /* Notes a request and plans the loads that it makes useful. Stores the slots to load, at most
- * `most`, in state LOADING, and returns their number. Sets *follows if the request is part of a
- * stream, and so may wait for a load. */
+ * `max_loads`, in state LOADING, and returns their number. Sets *is_stream if the request is
+ * part of a stream, and so may wait for a load. */
 int limefs_forward_note(struct limefs_forward *, const struct limefs_want *, int most,
-                        int loads[LIMEFS_SLOTS_MAX], bool *follows);
+                        int loads[LIMEFS_SLOTS_MAX], bool *is_stream);
 
 /* Returns true if the request, already noted, is part of a stream that is read ahead. */
 bool limefs_forward_is_stream(const struct limefs_forward *, const struct limefs_want *);
@@ -129,13 +129,13 @@ bool limefs_forward_is_stale(const struct limefs_forward *, const struct limefs_
 void limefs_forward_loaded(struct limefs_forward *, int slot, bool good, double now);
 
 /* Drops all loaded bytes of a snapshot, which are out of date. */
-void limefs_forward_drop(struct limefs_forward *, uint64_t view);
+void limefs_forward_drop(struct limefs_forward *, uint64_t snap_id);
 
 /* Begins a change, which the caller owns and must not move. True: loaded bytes were dropped. */
 bool limefs_forward_change_begin(struct limefs_forward *, struct limefs_change *);
 void limefs_forward_change_end(struct limefs_forward *, struct limefs_change *);
 
 /* Returns true if any range of the snapshot is being changed. */
-bool limefs_forward_is_changing(const struct limefs_forward *, uint64_t view);
+bool limefs_forward_is_changing(const struct limefs_forward *, uint64_t snap_id);
 
 #endif

@@ -27,10 +27,10 @@ void limefs_job_watch_start(struct limefs *);
 
 /* Bytes [at, at + n) of a container, in a record with data [begin, end). */
 struct limefs_range {
-    struct limefs_view *view;
+    struct limefs_view *snap;
     uint64_t begin, end, at;
     size_t n;
-    uint64_t shape; /* the writer's, if there is one, when the record was located */
+    uint64_t layout; /* the writer's, if there is one, when the record was located */
 };
 
 /* Returns a request for the range at the current time. */
@@ -41,14 +41,12 @@ struct limefs_want limefs_want_of(const struct limefs_range *);
 int limefs_job_read(struct limefs *, const struct limefs_range *, struct limefs_pieces *);
 void limefs_job_release(struct limefs *, struct limefs_pieces *);
 
-/* Invalidates what was fetched of this container: no reader finds it any more, and pieces that
- * are still held become stale. */
+/* Invalidates what was fetched of this container: pieces that are still held become stale. */
 void limefs_job_drop(struct limefs *, const struct limefs_view *);
 bool limefs_job_is_stale(struct limefs *, const struct limefs_pieces *);
 
-/* Call these before and after a change of bytes [from, to) of a container that this mount
- * writes to. `moves`: a record may move or change its length; the writer's lock is
- * exclusive. */
+/* Begin and end a change of bytes [from, to) of a container that this mount writes to. `moves`:
+ * a record may move or change its length; the writer's lock is exclusive. */
 void limefs_job_change(struct limefs *, struct limefs_view *, struct limefs_change *,
                        uint64_t from, uint64_t to, bool moves);
 void limefs_job_changed(struct limefs *, struct limefs_view *, struct limefs_change *);

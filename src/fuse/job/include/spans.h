@@ -14,7 +14,7 @@ struct limefs_spans {
     unsigned count;
     struct limefs_span {
         uint64_t from, to;
-    } span[LIMEFS_SPANS_MAX];
+    } range[LIMEFS_SPANS_MAX];
 };
 
 /* Adds a range. Returns false, without any change, if there is no room for one more. */

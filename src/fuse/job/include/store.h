@@ -1,11 +1,11 @@
 /*
  * store.h - write through the job: gather writes into extents in the second half of the window.
  *
- * A stream of writes fills write buffers (parcels). Each holds a range of the container that
- * ends at or before the next multiple of an extent. A full buffer goes to the job, whose ranks
- * write it together; several are being written while the next ones are filled. If the job has
- * gone or failed, the daemon writes the bytes from the buffer. So a buffer is reused only after
- * its bytes are in the container.
+ * A stream of writes fills write buffers. Each holds a range of the container that ends at or
+ * before the next multiple of an extent. A full buffer goes to the job, whose ranks write it
+ * together; several are being written while the next ones are filled. If the job has gone or
+ * failed, the daemon writes the bytes from the buffer. So a buffer is reused only after its
+ * bytes are in the container.
  */
 #ifndef LIMEFS_STORE_H
 #define LIMEFS_STORE_H
@@ -17,28 +17,26 @@
 
 /* The part of a writer that the job's code uses. */
 struct limefs_job_view {
-    struct limefs_view *view;
+    struct limefs_view *snap;
     int fd;               /* the container, for local writes; guarded by the writer's lock */
     atomic_bool unsynced; /* data was written, locally or by ranks, and not synced */
     atomic_int syncing;   /* syncs under way, which may have cleared `unsynced` */
 
     /* Guarded by the job's lock: */
-    int late;       /* error of a gathered write, not yet reported */
-    double changed; /* time of the container's last change */
-    uint64_t shape; /* counts changes that move or cut records; changed only with the writer's
-                       lock held exclusively, too */
+    int write_error; /* of a gathered write, not yet reported */
+    double changed;  /* time of the container's last change */
+    uint64_t layout; /* counts records moved or cut; changed with an exclusive writer lock */
 };
 
-/* A stream of sequential writes to [begin, next) of the container. A parcel must not contain
- * bytes before `begin`, or ranges written directly (`passed`): it would never become full. */
+/* A stream of sequential writes to [begin, next) of the container. A write buffer with bytes
+ * before `begin`, or in ranges written directly (`direct`), would never become full. */
 struct limefs_run {
     uint64_t begin, next, bytes;
-    struct limefs_spans passed;
+    struct limefs_spans direct;
 };
 
-/* Takes n bytes for offset `at` of the container. Returns 1 if they were gathered or
- * written; 0 without a job: the caller must write them; < 0: an error. The writer's lock is
- * held, shared. */
+/* Adds n bytes for offset `at` of the container. Returns 1 if they were gathered or written; 0
+ * without a job: the caller writes them; < 0: an error. The writer's lock is held, shared. */
 int limefs_store_put(struct limefs *, struct limefs_job_view *, struct limefs_run *,
                      const char *buf, size_t n, uint64_t at);
 

@@ -84,7 +84,7 @@ bool limefs_target_note_mtime(struct limefs_target *, const struct timespec *);
 struct limefs_place {
     int fd;
     uint64_t at, bytes;
-    uint64_t shape; /* the record stays there while the writer's is the same */
+    uint64_t layout; /* the record stays there while the writer's is the same */
 };
 
 /* Locates a record of a snapshot with a writer. It stays there until limefs_place_leave(). */
