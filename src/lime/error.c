@@ -11,7 +11,7 @@ struct error_entry {
     const char *text;
 };
 
-static const struct error_entry table[] = {
+static const struct error_entry errors[] = {
     {LIMEFILE_E_MAGIC, "magic", "no record header here"},
     {LIMEFILE_E_VERSION, "version", "a header of an unknown version"},
     {LIMEFILE_E_LENGTH, "length", "a data length that no file can have"},
@@ -113,11 +113,11 @@ static const struct error_entry table[] = {
      "not written: another process has created, replaced or removed it in the meantime"},
 };
 
-static const struct error_entry *find(int code)
+static const struct error_entry *find_error(int code)
 {
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (table[i].code == code)
-            return &table[i];
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].code == code)
+            return &errors[i];
     return NULL;
 }
 
@@ -125,7 +125,7 @@ const char *limefile_strerror(int code)
 {
     if (code >= 0)
         return "success";
-    const struct error_entry *entry = find(code);
+    const struct error_entry *entry = find_error(code);
     if (entry)
         return entry->text;
     const char *text = limefile_is_errno(code) ? strerrordesc_np(-code) : NULL;
@@ -136,7 +136,7 @@ const char *limefile_error_word(int code)
 {
     if (code >= 0)
         return "ok";
-    const struct error_entry *entry = find(code);
+    const struct error_entry *entry = find_error(code);
     if (entry)
         return entry->word;
     const char *name = limefile_is_errno(code) ? strerrorname_np(-code) : NULL;
@@ -145,9 +145,9 @@ const char *limefile_error_word(int code)
 
 bool limefile_is_fault(int code)
 {
-    bool of_format = code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT;
-    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_LINK_TRACE;
-    return code < 0 && !of_format && !of_meaning;
+    bool is_structural = code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT;
+    bool is_metadata = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_LINK_TRACE;
+    return code < 0 && !is_structural && !is_metadata;
 }
 
 bool limefile_is_errno(int code)

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
+static int format_values(const struct limefile_finding *f, char *buf, size_t cap)
 {
     switch (f->code) {
     case LIMEFILE_E_VERSION:
@@ -59,7 +59,7 @@ int limefile_finding_text(const struct limefile_finding *f, char *buf, size_t ca
     if (f->code == LIMEFILE_D_CHECKSUM && f->why) /* `why` of a mount has the numbers */
         *tail = '\0';
     else
-        numbers(f, tail, sizeof tail);
+        format_values(f, tail, sizeof tail);
     if (f->ordinal == 0) /* concerns the whole file */
         return snprintf(buf, cap, "%s%s%s%s", limefile_strerror(f->code), tail, colon, why);
     return snprintf(buf, cap, "offset %" PRIu64 ": record %" PRIu64 ": %s%s%s%s", f->offset,

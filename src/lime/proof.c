@@ -16,7 +16,7 @@ bool limefile_field_fits(const struct limefile_field *f)
 }
 
 /* Changes *f to its i-th reading: sites of the stated size, or the stated number of sites. */
-static bool reread(struct limefile_field *f, unsigned i)
+static bool set_layout(struct limefile_field *f, unsigned i)
 {
     uint64_t bytes = f->record.bytes;
     if (f->kind == LIMEFILE_KIND_GLOBAL) {
@@ -40,7 +40,7 @@ bool limefile_field_reading(const struct limefile_field *f, unsigned i,
     *out = *f;
     if (limefile_field_is_summable(f))
         return i == 0;
-    return f->expected && f->record.bytes && !f->boxed && !f->disputed && reread(out, i);
+    return f->expected && f->record.bytes && !f->boxed && !f->disputed && set_layout(out, i);
 }
 
 const char *limefile_field_why_bad(const struct limefile_field *f)
@@ -83,17 +83,17 @@ int limefile_field_verify(int fd, const struct limefile_field *f, unsigned threa
                           struct limefile_field *as, struct limefile_checksum *out)
 {
     struct limefile_field reading;
-    int right = LIMEFILE_E_STATE;
-    for (unsigned i = 0; right != 1 && limefile_field_reading(f, i, &reading); i++) {
+    int matches = LIMEFILE_E_STATE;
+    for (unsigned i = 0; matches != 1 && limefile_field_reading(f, i, &reading); i++) {
         struct limefile_checksum sum;
         int err = limefile_field_sum(fd, &reading, threads, progress, context, &sum);
         if (err)
             return err;
-        right = limefile_field_matches(f, &sum);
-        if (i == 0 || right) {
+        matches = limefile_field_matches(f, &sum);
+        if (i == 0 || matches) {
             *as = reading;
             *out = sum;
         }
     }
-    return right;
+    return matches;
 }

@@ -9,7 +9,7 @@ enum {
     COLOURS = 3,
 };
 
-static int read_field(void *context, uint64_t first, uint64_t count, void *out)
+static int read_field_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_sites_field *field = context;
     size_t n = (size_t)count * field->site_bytes;
@@ -28,7 +28,7 @@ static bool is_su3_name(const char *name)
 }
 
 /* Returns why a gauge field cannot be read as a configuration, or NULL. */
-static const char *why_not_read(const struct limefile_field *f)
+static const char *why_unreadable(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
     limefile_siteshape_of(f, &site);
@@ -84,7 +84,7 @@ enum limefile_configuration limefile_field_configuration(const struct limefile_f
 {
     const char *reason = NULL;
     if (f->kind == LIMEFILE_KIND_GAUGE)
-        reason = why_not_read(f);
+        reason = why_unreadable(f);
     else if (f->kind == LIMEFILE_KIND_UNKNOWN)
         reason = f->by_format || f->by_record ? "the metadata that describe it cannot be read"
                                               : "no metadata describe it";
@@ -111,7 +111,7 @@ int limefile_sites_of_field(struct limefile_source *source, const struct limefil
     memset(out, 0, sizeof *out);
     memcpy(out->extent, field->lattice.extent, sizeof out->extent);
     out->precision = field->precision;
-    out->read = read_field;
+    out->read = read_field_sites;
     out->context = context;
     return 0;
 }

@@ -572,12 +572,12 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
     struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
     limefs_own_begin();
     const struct limefile_rewrite to = {
-        .folder = folder,
+        .dir_fd = folder,
         .name = name,
         .fd = writer->shared.fd,
         .index = index,
         .record = record,
-        .pieces = pieces,
+        .chunks = pieces,
         .count = count,
     };
     err = limefile_rewrite(&to, &fd);

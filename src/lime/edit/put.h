@@ -19,7 +19,7 @@ struct limefile_editor {
     uint64_t claimed;    /* the greatest length that the last header may have on the disk */
     bool visible;        /* the last header's magic is or may be on the disk */
     bool uncertain;      /* a write of its length has failed: it is `claimed` or less */
-    bool marked;         /* MARK_OPEN is or may be in the last header */
+    bool marked;         /* MARK_RESIZING is or may be in the last header */
     bool mark_synced;    /* the mark is also on the disk */
     bool before_cleared; /* ME of the record before is or may be cleared for the last one */
 };

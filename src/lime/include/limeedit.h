@@ -110,15 +110,15 @@ int limefile_remove_last(struct limefile_editor *);
  * new data after the last record; then one write makes them valid, and they are copied into the
  * record. If a crash interrupts the copy, limefile_recover() repeats it.
  *
- *     limefile_redo_begin()      makes room in the file for the new data at redo->at
+ *     limefile_redo_begin()      makes room in the file for the new data at redo->offset
  *     the caller writes redo->bytes bytes there
  *     limefile_redo_commit()     or limefile_redo_abandon()
  */
 struct limefile_redo {
-    uint64_t at;     /* offset of the new data in the file */
+    uint64_t offset; /* offset of the new data in the file */
     uint64_t target; /* offset of the record's data */
     uint64_t bytes;  /* length of the new data */
-    bool counts;     /* set by commit when recovery can complete the change */
+    bool is_valid;   /* set by commit when recovery can complete the change */
 };
 
 /* Begins a replacement. The last record can get any length. LIMEFILE_E_STATE: another record
@@ -128,7 +128,7 @@ int limefile_redo_begin(struct limefile_editor *, const struct limefile_record *
                         uint64_t bytes, struct limefile_redo *redo);
 
 /* Copies the new data into the record. When it returns 0, the record has the new data, even
- * after a crash. After an error the record has the old data if redo->counts is false; otherwise
+ * after a crash. After an error the record has the old data if redo->is_valid is false; if not,
  * recovery restores the old or the new data, and the caller may only free the editor. */
 int limefile_redo_commit(struct limefile_editor *, struct limefile_redo *redo);
 
@@ -165,14 +165,14 @@ struct limefile_insert {
 };
 
 struct limefile_rewrite {
-    int folder;       /* descriptor of the directory of the container */
-    const char *name; /* name of the container in `folder` */
+    int dir_fd;       /* descriptor of the directory of the container */
+    const char *name; /* name of the container in `dir_fd` */
     int fd;           /* the container, O_RDWR and locked; it stays open on the old file */
     const struct limefile_index *index;
     const struct limefile_record *record;
     const struct limefile_insert *insert; /* record to insert after `record`; or NULL */
-    const struct limefile_piece *pieces;  /* new data of `record`; NULL removes it */
-    size_t count;                         /* of pieces */
+    const struct limefile_piece *chunks;  /* new data of `record`; NULL removes it */
+    size_t count;                         /* of chunks */
     limefile_progress_fn *progress;       /* or NULL */
     void *context;
 };
@@ -235,11 +235,11 @@ int limefile_owner_copy(int from, int to);
 int limefile_acl_copy(int from, int to);
 
 /* Creates a file for bytes cut at offset `from`, next to the container `name` in the directory
- * `folder` (or AT_FDCWD and a path): NAME.cut-FROM, with .1, .2 ... added if that exists. It
+ * `dir_fd` (or AT_FDCWD and a path): NAME.cut-FROM, with .1, .2 ... added if that exists. It
  * gets the owner and mode of the open file `container`; if that is not permitted, only the
  * caller can read it. Returns a descriptor or -errno. The caller always frees the name *made
  * (or NULL). */
-int limefile_create_kept(int folder, const char *name, uint64_t from, int container,
+int limefile_create_kept(int dir_fd, const char *name, uint64_t from, int container,
                          char **made);
 
 /* ---- the steps of recovery, for a program that asks the user in between: lime repair ---- */

@@ -139,7 +139,7 @@ struct limefile_copy {
     uint64_t left;
     void (*moved)(void *context, uint64_t more); /* or NULL */
     void *context;
-    bool writing; /* set after a failure of `out`, not of `in` */
+    bool out_failed; /* set after a failure of `out`, not of `in` */
 };
 
 /* Copies all that is left, by the fastest call that both descriptors support; file systems that

@@ -32,7 +32,7 @@ bool copy_is_unchanged(int in, const struct stat *before)
 void copy_message(const struct limefile_copy *c, const char *in_name, const char *out_name,
                   int code)
 {
-    message_code(c->writing ? out_name : in_name, c->writing ? "write" : "read", code);
+    message_code(c->out_failed ? out_name : in_name, c->out_failed ? "write" : "read", code);
 }
 
 struct limefile_copy copy_to_stdout(int in, const struct limefile_record *record)

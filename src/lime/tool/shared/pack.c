@@ -380,7 +380,7 @@ static int put_large(struct output *out, const struct input *in)
         .context = &out->progress,
     };
     err = limefile_copy(&copy);
-    out->writing = !err || copy.writing;
+    out->writing = !err || copy.out_failed;
     return err;
 }
 
