@@ -4,7 +4,7 @@
 #include <isa-l/crc.h>
 
 enum {
-    AHEAD_BYTES = 16384, /* data are prefetched this far ahead of the sum */
+    AHEAD_BYTES = 16384, /* how far ahead of the sum data are prefetched */
     LINE_BYTES = 64,
 };
 

@@ -15,9 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    WALK_FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-};
+enum { WALK_FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
 /* Copies the first component of *path to `name` and moves *path to the next component. */
 static int next_component(const char **path, char name[NAME_MAX + 1])

@@ -31,9 +31,7 @@ enum role {
     ROLE_SCIDAC_DATA,
 };
 
-enum {
-    FIELD_TYPES = 16, /* number of entries in types[] */
-};
+enum { FIELD_TYPES = 16 }; /* number of entries in types[] */
 
 /* The last metadata record of a kind, which describes data that follow. */
 struct metadata {
@@ -112,7 +110,8 @@ static const struct {
     {"scidac-binary-data", ROLE_SCIDAC_DATA},
 };
 
-_Static_assert(sizeof types / sizeof types[0] == FIELD_TYPES, "FIELD_TYPES is another number");
+_Static_assert(sizeof types / sizeof types[0] == FIELD_TYPES,
+               "FIELD_TYPES must be the size of types[]");
 
 bool limefile_record_is_data(const struct limefile_record *record)
 {
@@ -300,7 +299,7 @@ static int describe_etmc(struct builder *b, struct limefile_field *f)
     return 0;
 }
 
-/* ---- sums and logical file names ---- */
+/* ---- checksums and logical file names ---- */
 
 static int read_checksum(struct builder *b, const struct limefile_record *record)
 {
@@ -591,13 +590,10 @@ static int process_records(struct builder *b)
     return err;
 }
 
-/*
- * Returns true if ILDG requires an ildg-format for this ildg-binary-data. Grid's fields are an
- * exception: Grid writes any field as ildg-binary-data, and its private record describes fields
- * for which ILDG has no format. In a container without ILDG or SciDAC metadata, data that are
- * not whole complex numbers cannot be a configuration; there, "ildg-binary-data" has no special
- * meaning.
- */
+/* Returns true if ILDG requires an ildg-format for this ildg-binary-data. It does not for Grid,
+ * which writes any field as ildg-binary-data and describes it in the private record. In a
+ * container without ILDG or SciDAC metadata, data that are not whole complex numbers cannot be
+ * a configuration, and the type has no special meaning. */
 static bool requires_format(const struct limefile_fields *fields,
                             const struct limefile_field *f)
 {

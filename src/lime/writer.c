@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BUFFER_BYTES = 256 * 1024,
-};
+enum { BUFFER_BYTES = 256 * 1024 };
 
 struct limefile_writer {
     struct limefile_source *to;

@@ -23,27 +23,27 @@ struct first_word {
     bool changed; /* it was or may have been written */
 };
 
-static int write_word(struct limefile_source *source, struct first_word *start,
+static int write_word(struct limefile_source *source, struct first_word *first,
                       const unsigned char word[WORD])
 {
-    start->changed = true;
-    return limefile_write_full(source, word, WORD, start->at);
+    first->changed = true;
+    return limefile_write_full(source, word, WORD, first->at);
 }
 
-static int read_word(struct limefile_source *source, struct first_word *start)
+static int read_word(struct limefile_source *source, struct first_word *first)
 {
-    ssize_t got = limefile_read_full(source, start->word, WORD, start->at);
+    ssize_t got = limefile_read_full(source, first->word, WORD, first->at);
     return got < 0 ? (int)got : got == WORD ? 0 : LIMEFILE_E_MAGIC;
 }
 
 static int write_mark(struct limefile_source *source, const struct limefile_cut *cut,
-                      struct first_word *start, int what)
+                      struct first_word *first, int what)
 {
     unsigned char word[WORD];
-    memcpy(word, start->word, WORD);
+    memcpy(word, first->word, WORD);
     word[AT_FLAGS] |= cut->set_me ? FLAG_ME : 0;
     word[AT_RESERVED] = (unsigned char)what;
-    return write_word(source, start, word);
+    return write_word(source, first, word);
 }
 
 static int read_words(struct limefile_source *source, const struct limefile_cut *cut,
@@ -60,10 +60,10 @@ static int read_words(struct limefile_source *source, const struct limefile_cut 
 static int mark_cut(struct limefile_source *source, const struct limefile_cut *cut,
                     struct first_word *before, struct first_word *last)
 {
-    static const unsigned char none[WORD];
+    static const unsigned char zeros[WORD];
     int err = write_mark(source, cut, before, MARK_REMOVING);
     if (!err && cut->visible)
-        err = write_word(source, last, none);
+        err = write_word(source, last, zeros);
     return err ? err : source->ops->sync(source);
 }
 

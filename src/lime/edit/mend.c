@@ -2,7 +2,7 @@
  * mend.c - repair header and padding deviations without changing a type or data
  *
  * If one of two neighbours states a message boundary, both must state it. So a record's flags
- * can be settled only when the next record is known.
+ * can be fixed only when the next record is known.
  */
 #include "limeedit.h"
 #include "bytes.h"
@@ -22,7 +22,7 @@ struct repair {
     limefile_note_fn *note;
     limefile_progress_fn *progress;
     void *context;
-    struct limefile_record record;       /* the record to settle next, or ordinal 0 */
+    struct limefile_record record;       /* the record to fix next, or ordinal 0 */
     struct deviations found, next_found; /* of `record`; of the record that the scan reads */
     bool previous_me;                    /* the record before `record` has ME */
 };

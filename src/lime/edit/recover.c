@@ -114,7 +114,7 @@ static int classify_tail(struct limefile_source *source, struct limefile_survey 
 {
     if (survey->replacing)
         return classify_redo_tail(source, survey);
-    if (survey->open)
+    if (survey->resizing)
         return classify_open_tail(source, survey);
     if (survey->removing && survey->removing == survey->records)
         return classify_removed_tail(source, survey);
@@ -132,7 +132,7 @@ static bool is_contradiction(const struct limefile_survey *survey,
     case LIMEFILE_D_MB_MISSING:
         return !survey->removing || finding->ordinal != survey->removing + 1;
     case LIMEFILE_D_ME_MISSING:
-        return finding->ordinal != survey->open && finding->ordinal != survey->removing;
+        return finding->ordinal != survey->resizing && finding->ordinal != survey->removing;
     default:
         return finding->code == LIMEFILE_D_MB_INSIDE;
     }
@@ -144,7 +144,7 @@ static void count_finding(void *context, const struct limefile_finding *finding)
     survey->deviations += !limefile_is_fault(finding->code);
     survey->contradictions += is_contradiction(survey, finding);
     if (finding->code == LIMEFILE_D_RESERVED) {
-        survey->open = finding->have == MARK_RESIZING ? finding->ordinal : 0;
+        survey->resizing = finding->have == MARK_RESIZING ? finding->ordinal : 0;
         survey->replacing = finding->have == MARK_REPLACING ? finding->ordinal : 0;
     }
     if (finding->code == LIMEFILE_D_RESERVED && finding->have == MARK_REMOVING)
@@ -188,7 +188,7 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
     int code = out->fault.code;
     if (code && !limefile_is_errno(code))
         err = classify_tail(source, out);
-    out->cut_sets_me = out->cut_sets_me && code && !out->open && !out->replacing;
+    out->cut_sets_me = out->cut_sets_me && code && !out->resizing && !out->replacing;
     if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)
         out->tail = LIMEFILE_TAIL_OTHER; /* a few zeros are not evidence of a container */
     out->is_container = out->records > 0 || !is_header_fault(code) ||
@@ -218,7 +218,7 @@ void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_
                  "offset %" PRIu64 ": new data, %" PRIu64
                  " bytes, copied into the record that was being replaced",
                  survey->redo.target, survey->redo.bytes);
-    else if (survey->open)
+    else if (survey->resizing)
         snprintf(buf, cap,
                  "offset %" PRIu64 ": %" PRIu64 " bytes behind record %" PRIu64
                  ", which was being resized, cut",
@@ -236,7 +236,7 @@ int limefile_survey_cut(struct limefile_source *source, const struct limefile_su
 {
     struct limefile_cut cut = {
         .end = survey->end,
-        .has_previous = survey->records > 0 && !survey->open, /* an open record is marked */
+        .has_previous = survey->records > 0 && !survey->resizing, /* an open record is marked */
         .before = survey->last,
         .set_me = survey->cut_sets_me,
     };
@@ -381,7 +381,7 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *report,
     err = limefile_survey_refusal(&survey);
     if (!err && survey.fault.code)
         err = cut_tail(&r, &survey);
-    bool was_marked = survey.open || survey.removing;
+    bool was_marked = survey.resizing || survey.removing;
     if (!err && (survey.fault.code || was_marked))
         err = repair_last(&r, &survey);
     if (!err && survey.removing)
@@ -404,19 +404,19 @@ static int create_private(int dir_fd, const char *name, int container)
 }
 
 int limefile_create_kept(int dir_fd, const char *name, uint64_t from, int container,
-                         char **made)
+                         char **path)
 {
     for (unsigned n = 0;; n++) {
         char suffix[16] = "";
         if (n)
             snprintf(suffix, sizeof suffix, ".%u", n);
-        if (asprintf(made, "%s.cut-%" PRIu64 "%s", name, from, suffix) < 0) {
-            *made = NULL;
+        if (asprintf(path, "%s.cut-%" PRIu64 "%s", name, from, suffix) < 0) {
+            *path = NULL;
             return -ENOMEM;
         }
-        int fd = create_private(dir_fd, *made, container);
+        int fd = create_private(dir_fd, *path, container);
         if (fd != -EEXIST || n == UINT16_MAX)
             return fd;
-        free(*made);
+        free(*path);
     }
 }

@@ -20,7 +20,7 @@
 enum {
     OWNER_TRIES = 5,
     NAME_TRIES = 100, /* attempts, if other users own files with the temporary name */
-    END_MAX = 48,     /* bytes that the temporary name adds at most */
+    SUFFIX_MAX = 48,  /* bytes that the temporary name adds at most */
     BLOCK = 4096,     /* file systems with reflinks can share whole blocks */
 };
 
@@ -28,7 +28,7 @@ struct rewrite {
     const struct limefile_rewrite *plan;
     char temporary[NAME_MAX + 1];
     bool has_name;     /* the file has the temporary name */
-    int to;            /* the new container */
+    int new_fd;        /* the new container */
     uint64_t at, size; /* bytes written so far; bytes of the whole new file */
 };
 
@@ -44,7 +44,7 @@ static void advance_output(void *context, uint64_t n)
 
 static int write_bytes(struct rewrite *r, const void *data, size_t n)
 {
-    int err = limefile_fd_write(r->to, data, n, r->at);
+    int err = limefile_fd_write(r->new_fd, data, n, r->at);
     if (!err)
         advance_output(r, n);
     return err;
@@ -54,7 +54,7 @@ static int copy_range(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
 {
     struct limefile_copy part = {.in = fd,
                                  .in_offset = offset,
-                                 .out = r->to,
+                                 .out = r->new_fd,
                                  .out_offset = (int64_t)r->at,
                                  .left = n,
                                  .moved = advance_output,
@@ -77,7 +77,7 @@ static int copy_aligned(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
 
 static int write_zeros(struct rewrite *r, uint64_t n)
 {
-    if (ftruncate(r->to, (off_t)(r->at + n)) != 0)
+    if (ftruncate(r->new_fd, (off_t)(r->at + n)) != 0)
         return -errno;
     advance_output(r, n);
     return 0;
@@ -95,7 +95,7 @@ static int new_length(const struct limefile_rewrite *plan, uint64_t *bytes)
     return 0;
 }
 
-static int write_changed(struct rewrite *r, uint64_t bytes)
+static int write_changed_record(struct rewrite *r, uint64_t bytes)
 {
     const struct limefile_record *record = r->plan->record;
     const struct limefile_piece *chunks = r->plan->chunks;
@@ -118,11 +118,11 @@ static int write_changed(struct rewrite *r, uint64_t bytes)
 static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear, unsigned set)
 {
     unsigned char flags;
-    int err = limefile_fd_read_exact(r->to, &flags, 1, header + AT_FLAGS);
+    int err = limefile_fd_read_exact(r->new_fd, &flags, 1, header + AT_FLAGS);
     if (err)
         return err;
     flags = (unsigned char)((flags & ~clear) | set);
-    return limefile_fd_write(r->to, &flags, 1, header + AT_FLAGS);
+    return limefile_fd_write(r->new_fd, &flags, 1, header + AT_FLAGS);
 }
 
 /* The neighbours inherit the flags of a removed record. An inserted record ends the message
@@ -143,7 +143,7 @@ static int adjust_flags(const struct rewrite *r)
     return err;
 }
 
-static int write_inserted(struct rewrite *r)
+static int write_inserted_record(struct rewrite *r)
 {
     const struct limefile_insert *new = r->plan->insert;
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -180,9 +180,9 @@ static int write_container(struct rewrite *r)
     r->size = (new || r->plan->chunks ? next : begin) + after;
     err = copy_aligned(r, r->plan->fd, 0, new ? data_end : begin);
     if (!err && new)
-        err = write_inserted(r);
+        err = write_inserted_record(r);
     else if (!err && r->plan->chunks)
-        err = write_changed(r, bytes);
+        err = write_changed_record(r, bytes);
     if (!err)
         err = copy_aligned(r, r->plan->fd, rest, after);
     if (!err)
@@ -195,14 +195,14 @@ static int write_container(struct rewrite *r)
 /* The inode distinguishes long names with the same beginning. */
 static void format_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
 {
-    char end[END_MAX] = "", number[16] = "";
-    int most = NAME_MAX - END_MAX;
+    char suffix[SUFFIX_MAX] = "", number[16] = "";
+    int most = NAME_MAX - SUFFIX_MAX;
     if (strlen(r->plan->name) > (size_t)most)
-        snprintf(end, sizeof end, "~%jx", (uintmax_t)inode);
+        snprintf(suffix, sizeof suffix, "~%jx", (uintmax_t)inode);
     if (attempt)
         snprintf(number, sizeof number, "%u", attempt);
     snprintf(r->temporary, sizeof r->temporary, ".%.*s%s.limefs-new%s", most, r->plan->name,
-             end, number);
+             suffix, number);
 }
 
 /* Removes the file that a crash has left, but not a file that may belong to another user. */
@@ -236,13 +236,14 @@ static int check_target(const struct rewrite *r)
 
 static int create_file(struct rewrite *r)
 {
-    r->to = openat(r->plan->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (r->to >= 0 || errno == ENOSPC || errno == EDQUOT || errno == EACCES || errno == EROFS)
-        return r->to < 0 ? -errno : 0;
-    r->to = openat(r->plan->dir_fd, r->temporary,
-                   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    r->has_name = r->to >= 0;
-    return r->to < 0 ? -errno : 0;
+    r->new_fd = openat(r->plan->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (r->new_fd >= 0 || errno == ENOSPC || errno == EDQUOT || errno == EACCES ||
+        errno == EROFS)
+        return r->new_fd < 0 ? -errno : 0;
+    r->new_fd = openat(r->plan->dir_fd, r->temporary,
+                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    r->has_name = r->new_fd >= 0;
+    return r->new_fd < 0 ? -errno : 0;
 }
 
 static int link_temporary(struct rewrite *r)
@@ -250,7 +251,7 @@ static int link_temporary(struct rewrite *r)
     char path[LIMEFILE_FD_PATH_MAX];
     if (r->has_name)
         return 0;
-    limefile_fd_path(r->to, path);
+    limefile_fd_path(r->new_fd, path);
     if (linkat(AT_FDCWD, path, r->plan->dir_fd, r->temporary, AT_SYMLINK_FOLLOW) != 0)
         return -errno;
     r->has_name = true;
@@ -266,8 +267,8 @@ static int copy_owner(const struct rewrite *r)
     for (int i = 0; i < OWNER_TRIES && !err; i++) {
         if (fstat(r->plan->fd, &before) != 0)
             return -errno;
-        err = limefile_owner_copy(r->plan->fd, r->to);
-        if (!err && (fsync(r->to) != 0 || fstat(r->plan->fd, &after) != 0))
+        err = limefile_owner_copy(r->plan->fd, r->new_fd);
+        if (!err && (fsync(r->new_fd) != 0 || fstat(r->plan->fd, &after) != 0))
             err = -errno;
         if (!err && before.st_ctim.tv_sec == after.st_ctim.tv_sec &&
             before.st_ctim.tv_nsec == after.st_ctim.tv_nsec)
@@ -279,9 +280,9 @@ static int copy_owner(const struct rewrite *r)
 /* The new file is complete, synced and locked before another process can see it. */
 static int replace_container(struct rewrite *r)
 {
-    int err = fsync(r->to) == 0 ? 0 : -errno;
+    int err = fsync(r->new_fd) == 0 ? 0 : -errno;
     if (!err) {
-        limefile_lock(r->to); /* fails only if the file system has no locks */
+        limefile_lock(r->new_fd); /* fails only if the file system has no locks */
         err = check_target(r);
     }
     if (!err)
@@ -299,7 +300,7 @@ static void discard_file(struct rewrite *r)
 {
     if (r->has_name)
         unlinkat(r->plan->dir_fd, r->temporary, 0);
-    close(r->to);
+    close(r->new_fd);
 }
 
 static int check_index(const struct limefile_rewrite *plan)
@@ -314,7 +315,7 @@ static int check_index(const struct limefile_rewrite *plan)
 
 int limefile_rewrite(const struct limefile_rewrite *plan, int *new_fd)
 {
-    struct rewrite r = {.plan = plan, .to = -1};
+    struct rewrite r = {.plan = plan, .new_fd = -1};
     *new_fd = -1;
     int err = check_index(plan);
     if (!err)
@@ -332,6 +333,6 @@ int limefile_rewrite(const struct limefile_rewrite *plan, int *new_fd)
         discard_file(&r);
         return err;
     }
-    *new_fd = r.to;
+    *new_fd = r.new_fd;
     return fsync(plan->dir_fd) == 0 || errno == EINVAL ? 0 : -errno;
 }

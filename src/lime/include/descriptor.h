@@ -12,9 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum {
-    LIMEFILE_FD_PATH_MAX = 32, /* size of the path buffer of limefile_fd_path(), with the NUL */
-};
+enum { LIMEFILE_FD_PATH_MAX = 32 }; /* size of limefile_fd_path()'s buffer, with the NUL */
 
 /*
  * Opens the relative `path` below the directory `dir`, never outside of it and never through

@@ -25,9 +25,7 @@ void limefile_text_defuse(char *text, const char *allowed);
 void limefile_text_say(const char *program, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-enum {
-    LIMEFILE_SIZE_BYTES = 32,
-};
+enum { LIMEFILE_SIZE_BYTES = 32 };
 
 /* Formats a size like "1.5 MB" (10^6 bytes) into `text` and returns it: three significant
  * digits, of which at most `digits` follow the point. */
