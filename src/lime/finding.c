@@ -14,7 +14,7 @@ static int format_values(const struct limefile_finding *f, char *buf, size_t cap
     case LIMEFILE_E_HEADER_CUT:
     case LIMEFILE_E_DATA_CUT:
     case LIMEFILE_D_PAD_CUT:
-        return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes are there)", f->have,
+        return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes present)", f->have,
                         f->want);
     case LIMEFILE_E_ZEROS:
     case LIMEFILE_E_BEGINNING:
@@ -32,7 +32,7 @@ static int format_values(const struct limefile_finding *f, char *buf, size_t cap
         return snprintf(buf, cap, ": %s", limefile_strerror(-(int)f->have));
     case LIMEFILE_D_FIELD_LENGTH:
         if (f->want == 0)
-            return snprintf(buf, cap, " (%" PRIu64 " bytes: no whole number of sites)",
+            return snprintf(buf, cap, " (%" PRIu64 " bytes: not a whole number of sites)",
                             f->have);
         return snprintf(buf, cap, " (%" PRIu64 " bytes, not %" PRIu64 ")", f->have, f->want);
     case LIMEFILE_D_CHECKSUM:

@@ -50,7 +50,7 @@ static const char *why_unreadable(const struct limefile_field *f)
     if (f->sites == 0)
         return LIMEFILE_WHY_VOLUME;
     if (!limefile_field_is_summable(f) || f->sites >> BITS_OF_SITES != 0)
-        return "4 colour matrices a site, but its length is not that of the lattice";
+        return "4 colour matrices a site, but its length does not match the lattice";
     return NULL;
 }
 

@@ -102,10 +102,10 @@ static bool is_named(const struct xml_reader *r, const char *name)
 
 static bool exceeds_limits(struct xml_reader *r)
 {
-    bool much = ++r->depth > XMLREAD_DEPTH_MAX || ++r->seen > XMLREAD_ELEMENTS_MAX;
-    if (much)
+    bool exceeded = ++r->depth > XMLREAD_DEPTH_MAX || ++r->seen > XMLREAD_ELEMENTS_MAX;
+    if (exceeded)
         reject(r);
-    return much;
+    return exceeded;
 }
 
 /* ---- callbacks of expat ---- */

@@ -220,7 +220,7 @@ void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_
                  survey->redo.target, survey->redo.bytes);
     else if (survey->resizing)
         snprintf(buf, cap,
-                 "offset %" PRIu64 ": %" PRIu64 " bytes behind record %" PRIu64
+                 "offset %" PRIu64 ": %" PRIu64 " bytes after record %" PRIu64
                  ", which was being resized, cut",
                  survey->end, n, survey->records);
     else if (survey->tail == LIMEFILE_TAIL_REMOVED)

@@ -52,7 +52,7 @@ enum limefile_configuration {
 };
 
 #define LIMEFILE_WHY_VOLUME \
-    "one volume of a partitioned set; 'lime join' makes one container of the set"
+    "one volume of a partitioned set; use 'lime join'"
 
 /* Sets *why to the reason for LIMEFILE_CONFIGURATION_UNKNOWN (static), or NULL. why may be
  * NULL. */
