@@ -112,7 +112,7 @@ static const char *format_size(double bytes, char text[32])
     return text;
 }
 
-static const char *describe_values(const struct option_rule *rule, char text[256])
+static const char *valid_values(const struct option_rule *rule, char text[256])
 {
     char least[32], most[32];
     size_t n = 0;
@@ -142,7 +142,7 @@ bool limefile_option_value(const struct option_rule *rule, const char *given, co
         return true;
     snprintf(why, OPTION_WHY_BYTES, "%s: %s value '%.200s' (%s)", given,
              rule->kind == OPTION_WORD ? "unknown" : "invalid", text,
-             describe_values(rule, values));
+             valid_values(rule, values));
     return false;
 }
 

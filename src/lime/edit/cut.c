@@ -12,9 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum {
-    WORD = 8, /* bytes of an aligned write that reaches the disk whole or not at all */
-};
+enum { WORD = 8 }; /* bytes of an aligned write that is atomic on the disk */
 
 /* The first word of a header before the change. */
 struct first_word {

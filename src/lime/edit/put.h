@@ -7,9 +7,7 @@
 
 #include "limeedit.h"
 
-enum {
-    LIMEFILE_WORD = 8, /* bytes of an aligned write that reaches the disk whole or not at all */
-};
+enum { LIMEFILE_WORD = 8 }; /* bytes of an aligned write that is atomic on the disk */
 
 struct limefile_editor {
     struct limefile_source *source;

@@ -38,11 +38,11 @@ struct creator {
     uint64_t start; /* start time as in /proc/PID/stat, in clock ticks; 0: unknown */
 };
 
-static unsigned hash_text(unsigned hash_text, const char *text)
+static unsigned hash_text(unsigned hash, const char *text)
 {
     for (; *text; text++)
-        hash_text = (hash_text ^ (unsigned char)*text) * 16777619U;
-    return hash_text;
+        hash = (hash ^ (unsigned char)*text) * 16777619U;
+    return hash;
 }
 
 static unsigned hash_host(void)
@@ -76,14 +76,13 @@ static uint64_t read_start_time(int pid, char *state)
     return start;
 }
 
-static bool is_running(const struct creator *creator)
+static bool is_running(const struct creator *c)
 {
     char state;
-    if (kill(creator->pid, 0) != 0 && errno == ESRCH)
+    if (kill(c->pid, 0) != 0 && errno == ESRCH)
         return false;
-    uint64_t start = read_start_time(creator->pid, &state);
-    return state != 'Z' && state != 'X' &&
-           (!start || !creator->start || start == creator->start);
+    uint64_t start = read_start_time(c->pid, &state);
+    return state != 'Z' && state != 'X' && (!start || !c->start || start == c->start);
 }
 
 /* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
