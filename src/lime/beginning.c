@@ -95,8 +95,8 @@ static int search_header(struct limefile_source *source, uint64_t size, uint64_t
     return found;
 }
 
-static int classify(struct limefile_source *source, const unsigned char *start, size_t n,
-                    uint64_t size, struct limefile_finding *out)
+static int classify_file(struct limefile_source *source, const unsigned char *start, size_t n,
+                         uint64_t size, struct limefile_finding *out)
 {
     bool zeros = is_zero(start, n < LIMEFILE_HEADER_BYTES ? n : LIMEFILE_HEADER_BYTES);
     if (!zeros && is_archive(start, n))
@@ -125,5 +125,5 @@ int limefile_beginning(struct limefile_source *source, struct limefile_finding *
     }
     return limefile_header_is_magic(start, (size_t)n)
                ? 1
-               : classify(source, start, (size_t)n, size, out);
+               : classify_file(source, start, (size_t)n, size, out);
 }

@@ -6,11 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum {
-    DIRECTIONS = 4,
-    COLOURS = 3,
-    SPINS = 4,
-};
+enum { DIRECTIONS = 4, COLOURS = 3, SPINS = 4 };
 
 /* ---- names of gauge fields ---- */
 

@@ -26,7 +26,7 @@ struct limefile_scan {
     uint64_t next; /* offset of the next header */
     uint64_t ordinal;
     uint32_t message, record;
-    bool message_ended;            /* the previous record has ME, or there is none */
+    bool message_ended;            /* the previous record has ME or does not exist */
     bool is_marked;                /* the last header has a mark: no record follows */
     bool done;                     /* the end was reached and reported */
     struct limefile_finding fault; /* code 0: no fault */

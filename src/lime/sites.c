@@ -4,10 +4,7 @@
 
 #include <string.h>
 
-enum {
-    BITS_OF_SITES = 55,
-    COLOURS = 3,
-};
+enum { SITE_COUNT_BITS = 55, COLOURS = 3 };
 
 static int read_field_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
@@ -49,7 +46,7 @@ static const char *why_unreadable(const struct limefile_field *f)
         return "4 colour matrices a site, but the lattice does not have 4 dimensions";
     if (f->sites == 0)
         return LIMEFILE_WHY_VOLUME;
-    if (!limefile_field_is_summable(f) || f->sites >> BITS_OF_SITES != 0)
+    if (!limefile_field_is_summable(f) || f->sites >> SITE_COUNT_BITS != 0)
         return "4 colour matrices a site, but its length does not match the lattice";
     return NULL;
 }

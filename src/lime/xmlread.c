@@ -41,7 +41,7 @@ static const char *local_name(const char *name)
     return colon && colon[1] ? colon + 1 : name;
 }
 
-static void reject(struct xml_reader *r)
+static void reject_document(struct xml_reader *r)
 {
     r->is_rejected = true;
     XML_StopParser(r->parser, XML_FALSE);
@@ -104,7 +104,7 @@ static bool exceeds_limits(struct xml_reader *r)
 {
     bool exceeded = ++r->depth > XMLREAD_DEPTH_MAX || ++r->seen > XMLREAD_ELEMENTS_MAX;
     if (exceeded)
-        reject(r);
+        reject_document(r);
     return exceeded;
 }
 
@@ -196,7 +196,7 @@ static void XMLCALL start_doctype(void *context, const char *name, const char *s
 {
     (void)name, (void)system_id, (void)public_id;
     if (has_internal_subset)
-        reject(context);
+        reject_document(context);
 }
 
 static void XMLCALL entity_declaration(void *context, const char *name, int is_parameter,
@@ -206,7 +206,7 @@ static void XMLCALL entity_declaration(void *context, const char *name, int is_p
 {
     (void)name, (void)is_parameter, (void)value, (void)n, (void)base, (void)system_id;
     (void)public_id, (void)notation;
-    reject(context);
+    reject_document(context);
 }
 
 /* In any unknown encoding, digits and the names of elements are taken as ASCII. */

@@ -91,7 +91,7 @@ static int fix_record(struct repair *m, bool next_begins)
     return err;
 }
 
-static void show_progress(const struct repair *m, const struct limefile_scan *scan)
+static void notify_progress(const struct repair *m, const struct limefile_scan *scan)
 {
     uint64_t done, size;
     limefile_scan_progress(scan, &done, &size);
@@ -108,7 +108,7 @@ static int fix_records(struct repair *m, struct limefile_scan *scan)
         m->record = record; /* record.type must not be used: the scan owns it */
         m->found = m->next_found;
         memset(&m->next_found, 0, sizeof m->next_found);
-        show_progress(m, scan);
+        notify_progress(m, scan);
     }
     return err ? err : fix_record(m, true);
 }

@@ -17,10 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    TRAILER = 24,
-    CHUNK_BYTES = 1024 * 1024,
-};
+enum { TRAILER = 24, CHUNK_BYTES = 1024 * 1024 };
 
 static const unsigned char trailer_magic[LIMEFILE_WORD] = "limeredo";
 

@@ -16,10 +16,7 @@ enum {
     AT_TYPE = 16,
 };
 
-enum {
-    FLAG_MB = 0x80,
-    FLAG_ME = 0x40,
-};
+enum { FLAG_MB = 0x80, FLAG_ME = 0x40 };
 
 /* Values of the reserved byte in the last record's header while a program changes a container.
  * The byte is zero again when the change is complete. */

@@ -57,7 +57,7 @@ static int find_target(struct limefile_output *out, const char *path)
 }
 
 /* A directory without read permission can be written to, but neither listed nor synced. */
-static int open_directory(struct limefile_output *out)
+static int open_target_dir(struct limefile_output *out)
 {
     out->dir_fd = open(out->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->dir_fd < 0 && errno == EACCES)
@@ -93,14 +93,14 @@ static int identify_target(struct limefile_output *out)
 static int lock_target(struct limefile_output *out)
 {
     struct stat st;
-    out->old = limefile_output_lock(out->dir_fd, out->name);
-    if (out->old < 0)
-        return out->old == -EBUSY    ? LIMEFILE_E_OUTPUT_LOCKED
-               : out->old == -ENOENT ? LIMEFILE_E_OUTPUT_CHANGED
-                                     : out->old;
-    return fstat(out->old, &st) != 0  ? -errno
-           : is_same_target(out, &st) ? 0
-                                      : LIMEFILE_E_OUTPUT_CHANGED;
+    out->old_fd = limefile_output_lock(out->dir_fd, out->name);
+    if (out->old_fd < 0)
+        return out->old_fd == -EBUSY    ? LIMEFILE_E_OUTPUT_LOCKED
+               : out->old_fd == -ENOENT ? LIMEFILE_E_OUTPUT_CHANGED
+                                        : out->old_fd;
+    return fstat(out->old_fd, &st) != 0 ? -errno
+           : is_same_target(out, &st)   ? 0
+                                        : LIMEFILE_E_OUTPUT_CHANGED;
 }
 
 bool limefile_output_is(const struct limefile_output *out, int fd)
@@ -108,9 +108,9 @@ bool limefile_output_is(const struct limefile_output *out, int fd)
     if (!out->identity || !*out->identity)
         return false;
     char *identity = limefile_output_file_of(fd, false);
-    bool is = identity && strcmp(out->identity, identity) == 0;
+    bool is_target = identity && strcmp(out->identity, identity) == 0;
     free(identity);
-    return is;
+    return is_target;
 }
 
 /* ---- the file ---- */
@@ -119,16 +119,16 @@ static void release_output(struct limefile_output *out)
 {
     if (out->fd >= 0)
         close(out->fd);
-    if (out->old >= 0)
-        close(out->old);
+    if (out->old_fd >= 0)
+        close(out->old_fd);
     if (out->dir_fd >= 0)
         close(out->dir_fd);
     free(out->temporary);
-    free(out->unfinished);
+    free(out->temp_name);
     free(out->identity);
     free(out->directory);
     free(out->name);
-    *out = (struct limefile_output){.fd = -1, .old = -1, .dir_fd = -1};
+    *out = (struct limefile_output){.fd = -1, .old_fd = -1, .dir_fd = -1};
 }
 
 static int create_temporary(struct limefile_output *out)
@@ -137,14 +137,14 @@ static int create_temporary(struct limefile_output *out)
     struct stat st;
     int err = 0;
     limefile_guard_hold(&before);
-    out->fd = limefile_unfinished_create(out->dir_fd, out->name, out->old >= 0 ? 0600 : 0666,
-                                         &out->unfinished);
+    out->fd = limefile_unfinished_create(out->dir_fd, out->name, out->old_fd >= 0 ? 0600 : 0666,
+                                         &out->temp_name);
     if (out->fd < 0)
         err = out->fd;
     else
-        limefile_guard_set(out->dir_fd, out->unfinished);
+        limefile_guard_set(out->dir_fd, out->temp_name);
     limefile_guard_release(&before);
-    if (err || out->old >= 0 || out->is_one_of_many)
+    if (err || out->old_fd >= 0 || out->is_one_of_many)
         return err;
     /* The mode of a new file depends on the umask and the directory's default ACL. */
     if (fstat(out->fd, &st) != 0)
@@ -156,10 +156,10 @@ static int create_temporary(struct limefile_output *out)
 
 int limefile_output_find(struct limefile_output *out, const char *path)
 {
-    *out = (struct limefile_output){.fd = -1, .old = -1, .dir_fd = -1};
+    *out = (struct limefile_output){.fd = -1, .old_fd = -1, .dir_fd = -1};
     int err = find_target(out, path);
     if (!err)
-        err = open_directory(out);
+        err = open_target_dir(out);
     if (!err)
         err = identify_target(out);
     if (err)
@@ -174,7 +174,7 @@ static int prepare_temporary(struct limefile_output *out)
     int err = create_temporary(out);
     if (!err && out->directory &&
         asprintf(&out->temporary, "%s/%s", out->directory[1] ? out->directory : "",
-                 out->unfinished) < 0) {
+                 out->temp_name) < 0) {
         out->temporary = NULL;
         err = -ENOMEM;
     }
@@ -229,7 +229,7 @@ static int find_target_at(struct limefile_output *out, const char *name)
 int limefile_output_open_at(struct limefile_output *out, int dir_fd, const char *name,
                             bool force, const int *inputs, size_t count)
 {
-    *out = (struct limefile_output){.fd = -1, .old = -1, .is_one_of_many = true};
+    *out = (struct limefile_output){.fd = -1, .old_fd = -1, .is_one_of_many = true};
     out->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
     int err = out->dir_fd < 0 ? -errno : find_target_at(out, name);
     if (!err && out->exists)
@@ -257,15 +257,15 @@ static int copy_mode(const struct limefile_output *out)
 {
     struct stat st;
     mode_t mode = out->mode;
-    if (out->is_one_of_many && out->old < 0)
+    if (out->is_one_of_many && out->old_fd < 0)
         return 0; /* it has the mode of a new file */
-    if (out->old >= 0) {
-        if (fstat(out->old, &st) != 0)
+    if (out->old_fd >= 0) {
+        if (fstat(out->old_fd, &st) != 0)
             return -errno;
         mode = st.st_mode & 0777;
         if ((fchown(out->fd, st.st_uid, st.st_gid) != 0 &&
              fchown(out->fd, (uid_t)-1, st.st_gid) != 0) ||
-            limefile_acl_copy(out->old, out->fd) != 0)
+            limefile_acl_copy(out->old_fd, out->fd) != 0)
             mode = (mode & ~(mode_t)070) | (mode & 07) << 3;
     }
     return set_mode(out->fd, mode);
@@ -279,39 +279,39 @@ static int replace_target(const struct limefile_output *out)
         return errno == ENOENT ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
     if (!is_same_target(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
-    return renameat(out->dir_fd, out->unfinished, out->dir_fd, out->name) == 0 ? 0 : -errno;
+    return renameat(out->dir_fd, out->temp_name, out->dir_fd, out->name) == 0 ? 0 : -errno;
 }
 
 static int create_target(const struct limefile_output *out)
 {
     struct stat st;
     int dir_fd = out->dir_fd;
-    if (renameat2(dir_fd, out->unfinished, dir_fd, out->name, RENAME_NOREPLACE) == 0)
+    if (renameat2(dir_fd, out->temp_name, dir_fd, out->name, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return errno == EEXIST ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
     /* The file system does not support RENAME_NOREPLACE. */
-    if (linkat(dir_fd, out->unfinished, dir_fd, out->name, 0) == 0) {
-        unlinkat(dir_fd, out->unfinished, 0);
+    if (linkat(dir_fd, out->temp_name, dir_fd, out->name, 0) == 0) {
+        unlinkat(dir_fd, out->temp_name, 0);
         return 0;
     }
     if (errno == EEXIST || fstatat(dir_fd, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return LIMEFILE_E_OUTPUT_CHANGED;
     /* The file system does not support hard links either. */
-    return renameat(dir_fd, out->unfinished, dir_fd, out->name) == 0 ? 0 : -errno;
+    return renameat(dir_fd, out->temp_name, dir_fd, out->name) == 0 ? 0 : -errno;
 }
 
 static int rename_temporary(struct limefile_output *out)
 {
     sigset_t before;
     limefile_guard_hold(&before);
-    int err = limefile_check_name(out->dir_fd, out->unfinished, out->fd);
+    int err = limefile_check_name(out->dir_fd, out->temp_name, out->fd);
     if (!err)
         err = out->exists ? replace_target(out) : create_target(out);
     if (!err) {
-        limefile_guard_remove(out->unfinished);
-        free(out->unfinished);
-        out->unfinished = NULL;
+        limefile_guard_remove(out->temp_name);
+        free(out->temp_name);
+        out->temp_name = NULL;
     }
     limefile_guard_release(&before);
     return err;
@@ -333,10 +333,10 @@ int limefile_output_commit(struct limefile_output *out)
 
 void limefile_output_abort(struct limefile_output *out)
 {
-    if (out->unfinished) {
-        if (out->fd >= 0 && limefile_check_name(out->dir_fd, out->unfinished, out->fd) == 0)
-            unlinkat(out->dir_fd, out->unfinished, 0);
-        limefile_guard_remove(out->unfinished);
+    if (out->temp_name) {
+        if (out->fd >= 0 && limefile_check_name(out->dir_fd, out->temp_name, out->fd) == 0)
+            unlinkat(out->dir_fd, out->temp_name, 0);
+        limefile_guard_remove(out->temp_name);
     }
     release_output(out);
 }

@@ -55,8 +55,7 @@ def no_array_error(path, field):
 
 
 def attributes(path):
-    """Returns the extended attributes "user.lime.*" that a mount has for a record or container,
-    without this prefix; empty outside of mounts."""
+    """Returns the attributes user.lime.* of a mounted record or container, without this prefix."""
     prefix = "user.lime."
     try:
         names = [name for name in os.listxattr(path) if name.startswith(prefix)]
@@ -173,7 +172,7 @@ class Container:
 
     @property
     def verdict(self):
-        """The verdict on structure and metadata, "good" or "bad"; limefs.check() reads data, too."""
+        """The verdict on structure and metadata, "good" or "bad"; check() reads data, too."""
         return self._get_info()["verdict"]
 
     @property

@@ -60,14 +60,13 @@ def _run_lime(command, paths, options=()):
     if done.returncode < 0:
         raise Error(f"{program} {command}: ended by signal {-done.returncode}")
     try:
-        objects = json.loads(done.stdout)
+        found = json.loads(done.stdout)
     except ValueError as error:
         raise Error(messages or f"{program} {command}: no JSON: {error}") from error
-    objects = objects if isinstance(objects, list) else [objects]
-    if len(objects) != len(paths):
-        raise Error(messages or
-                    f"{program} {command}: {len(objects)} objects for {len(paths)} files")
-    return objects, messages
+    found = found if isinstance(found, list) else [found]
+    if len(found) != len(paths):
+        raise Error(messages or f"{program} {command}: {len(found)} objects for {len(paths)} files")
+    return found, messages
 
 
 def query(command, path):
