@@ -32,8 +32,8 @@ static void advance_copy(struct limefile_copy *c, size_t n)
     if (c->out_offset != LIMEFILE_AT_POSITION)
         c->out_offset += (int64_t)n;
     c->left -= n;
-    if (c->moved)
-        c->moved(c->context, n);
+    if (c->progress)
+        c->progress(c->context, n);
 }
 
 /* Returns true if the caller should retry after errno. */

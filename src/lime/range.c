@@ -17,7 +17,7 @@ int limefile_range_encode(const struct limefile_range *range,
                      " %" PRIu64 " %" PRIu64 " %d %s",
                      VERSION, s->dev, s->ino, s->size, (intmax_t)s->mtime.tv_sec,
                      s->mtime.tv_nsec, (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec,
-                     range->offset, range->bytes, range->head, range->has_job, range->path);
+                     range->offset, range->bytes, range->prefix, range->has_job, range->path);
     return n < 0 || n >= LIMEFILE_RANGE_TEXT_MAX ? -ERANGE : n;
 }
 
@@ -83,11 +83,11 @@ int limefile_range_decode(char *text, size_t len, struct limefile_range *range)
     s->ctime.tv_nsec = parse_nanoseconds(&cursor);
     range->offset = parse_unsigned(&cursor);
     range->bytes = parse_unsigned(&cursor);
-    range->head = parse_unsigned(&cursor);
+    range->prefix = parse_unsigned(&cursor);
     uint64_t has_job = parse_unsigned(&cursor);
     range->has_job = has_job == 1;
     if (cursor.is_invalid || has_job > 1 || size > INT64_MAX || range->offset > size ||
-        range->bytes > size - range->offset || range->head > INT64_MAX)
+        range->bytes > size - range->offset || range->prefix > INT64_MAX)
         return -EPROTO;
     s->size = (int64_t)size;
     size_t left = (size_t)(cursor.end - cursor.at);

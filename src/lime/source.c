@@ -105,7 +105,7 @@ static int memory_size(struct limefile_source *source, uint64_t *size)
 
 static int memory_reserve(struct limefile_memory *memory, size_t want)
 {
-    if (memory->lent)
+    if (memory->borrowed)
         return -EROFS;
     if (want <= memory->capacity)
         return 0;
@@ -143,7 +143,7 @@ static ssize_t memory_write(struct limefile_source *source, const void *buf, siz
         int err = memory_truncate(source, end);
         if (err)
             return err;
-    } else if (memory->lent) {
+    } else if (memory->borrowed) {
         return -EROFS;
     }
     if (n)
@@ -174,15 +174,15 @@ void limefile_memory_lend(struct limefile_memory *memory, const void *data, size
 {
     *memory = (struct limefile_memory){
         .source.ops = &memory_ops,
-        .data = (unsigned char *)data, /* `lent` prevents writes */
+        .data = (unsigned char *)data, /* `borrowed` prevents writes */
         .size = size,
-        .lent = true,
+        .borrowed = true,
     };
 }
 
 void limefile_memory_release(struct limefile_memory *memory)
 {
-    if (!memory->lent)
+    if (!memory->borrowed)
         free(memory->data);
     limefile_memory_init(memory);
 }

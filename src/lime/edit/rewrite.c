@@ -57,7 +57,7 @@ static int copy_range(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
                                  .out = r->new_fd,
                                  .out_offset = (int64_t)r->at,
                                  .left = n,
-                                 .moved = advance_output,
+                                 .progress = advance_output,
                                  .context = r};
     return limefile_copy(&part);
 }

@@ -43,7 +43,7 @@ struct limefile_output {
     char *name;      /* name of the target in `directory` */
     char *temp_name; /* name of the temporary file in `directory` */
     char *identity;  /* DEVICE:INODE behind the target or, if it is new, behind `directory` */
-    int old_fd;      /* descriptor of the existing target, a regular file, locked; or -1 */
+    int old;         /* descriptor of the existing target, a regular file, locked; or -1 */
     bool exists;     /* the target existed at the open, with this device and inode */
     dev_t device;
     ino_t inode;

@@ -93,14 +93,14 @@ static int identify_target(struct limefile_output *out)
 static int lock_target(struct limefile_output *out)
 {
     struct stat st;
-    out->old_fd = limefile_output_lock(out->dir_fd, out->name);
-    if (out->old_fd < 0)
-        return out->old_fd == -EBUSY    ? LIMEFILE_E_OUTPUT_LOCKED
-               : out->old_fd == -ENOENT ? LIMEFILE_E_OUTPUT_CHANGED
-                                        : out->old_fd;
-    return fstat(out->old_fd, &st) != 0 ? -errno
-           : is_same_target(out, &st)   ? 0
-                                        : LIMEFILE_E_OUTPUT_CHANGED;
+    out->old = limefile_output_lock(out->dir_fd, out->name);
+    if (out->old < 0)
+        return out->old == -EBUSY    ? LIMEFILE_E_OUTPUT_LOCKED
+               : out->old == -ENOENT ? LIMEFILE_E_OUTPUT_CHANGED
+                                     : out->old;
+    return fstat(out->old, &st) != 0  ? -errno
+           : is_same_target(out, &st) ? 0
+                                      : LIMEFILE_E_OUTPUT_CHANGED;
 }
 
 bool limefile_output_is(const struct limefile_output *out, int fd)
@@ -119,8 +119,8 @@ static void release_output(struct limefile_output *out)
 {
     if (out->fd >= 0)
         close(out->fd);
-    if (out->old_fd >= 0)
-        close(out->old_fd);
+    if (out->old >= 0)
+        close(out->old);
     if (out->dir_fd >= 0)
         close(out->dir_fd);
     free(out->temporary);
@@ -128,7 +128,7 @@ static void release_output(struct limefile_output *out)
     free(out->identity);
     free(out->directory);
     free(out->name);
-    *out = (struct limefile_output){.fd = -1, .old_fd = -1, .dir_fd = -1};
+    *out = (struct limefile_output){.fd = -1, .old = -1, .dir_fd = -1};
 }
 
 static int create_temporary(struct limefile_output *out)
@@ -137,14 +137,14 @@ static int create_temporary(struct limefile_output *out)
     struct stat st;
     int err = 0;
     limefile_guard_hold(&before);
-    out->fd = limefile_unfinished_create(out->dir_fd, out->name, out->old_fd >= 0 ? 0600 : 0666,
+    out->fd = limefile_unfinished_create(out->dir_fd, out->name, out->old >= 0 ? 0600 : 0666,
                                          &out->temp_name);
     if (out->fd < 0)
         err = out->fd;
     else
         limefile_guard_set(out->dir_fd, out->temp_name);
     limefile_guard_release(&before);
-    if (err || out->old_fd >= 0 || out->is_one_of_many)
+    if (err || out->old >= 0 || out->is_one_of_many)
         return err;
     /* The mode of a new file depends on the umask and the directory's default ACL. */
     if (fstat(out->fd, &st) != 0)
@@ -156,7 +156,7 @@ static int create_temporary(struct limefile_output *out)
 
 int limefile_output_find(struct limefile_output *out, const char *path)
 {
-    *out = (struct limefile_output){.fd = -1, .old_fd = -1, .dir_fd = -1};
+    *out = (struct limefile_output){.fd = -1, .old = -1, .dir_fd = -1};
     int err = find_target(out, path);
     if (!err)
         err = open_target_dir(out);
@@ -229,7 +229,7 @@ static int find_target_at(struct limefile_output *out, const char *name)
 int limefile_output_open_at(struct limefile_output *out, int dir_fd, const char *name,
                             bool force, const int *inputs, size_t count)
 {
-    *out = (struct limefile_output){.fd = -1, .old_fd = -1, .is_one_of_many = true};
+    *out = (struct limefile_output){.fd = -1, .old = -1, .is_one_of_many = true};
     out->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
     int err = out->dir_fd < 0 ? -errno : find_target_at(out, name);
     if (!err && out->exists)
@@ -257,15 +257,15 @@ static int copy_mode(const struct limefile_output *out)
 {
     struct stat st;
     mode_t mode = out->mode;
-    if (out->is_one_of_many && out->old_fd < 0)
+    if (out->is_one_of_many && out->old < 0)
         return 0; /* it has the mode of a new file */
-    if (out->old_fd >= 0) {
-        if (fstat(out->old_fd, &st) != 0)
+    if (out->old >= 0) {
+        if (fstat(out->old, &st) != 0)
             return -errno;
         mode = st.st_mode & 0777;
         if ((fchown(out->fd, st.st_uid, st.st_gid) != 0 &&
              fchown(out->fd, (uid_t)-1, st.st_gid) != 0) ||
-            limefile_acl_copy(out->old_fd, out->fd) != 0)
+            limefile_acl_copy(out->old, out->fd) != 0)
             mode = (mode & ~(mode_t)070) | (mode & 07) << 3;
     }
     return set_mode(out->fd, mode);

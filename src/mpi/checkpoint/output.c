@@ -57,9 +57,8 @@ bool checkpoint_output_open(const struct checkpoint_world *world, const char *pa
                             int input, struct checkpoint_output *out)
 {
     char text[CHECKPOINT_ERROR_BYTES];
-    *out = (struct checkpoint_output){.path = path,
-                                      .unfinished = {.fd = -1, .old_fd = -1, .dir_fd = -1},
-                                      .file = MPI_FILE_NULL};
+    *out = (struct checkpoint_output){
+        .path = path, .unfinished = {.fd = -1, .old = -1, .dir_fd = -1}, .file = MPI_FILE_NULL};
     int err = world->rank == 0 ? open_at_root(path, force, input, out) : 0;
     if (!checkpoint_report(world, path, reason_for(err, "create: ", text))) {
         remove_at_root(world, out);

@@ -241,7 +241,7 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
         .out = fd,
         .out_offset = 0,
         .left = survey->size - survey->end,
-        .moved = progress_add,
+        .progress = progress_add,
         .context = &progress,
     };
     progress_begin(&progress, "copy", copy.left);

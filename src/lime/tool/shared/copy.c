@@ -98,7 +98,7 @@ bool feed_part(struct feed *feed, uint64_t from, uint64_t n, int out, const char
         .out = out,
         .out_offset = (int64_t)offset,
         .left = n,
-        .moved = progress_add,
+        .progress = progress_add,
         .context = progress,
     };
     int err = limefile_copy(&copy);
