@@ -128,7 +128,7 @@ int limefile_redo_begin(struct limefile_editor *, const struct limefile_record *
                         uint64_t bytes, struct limefile_redo *redo);
 
 /* Copies the new data into the record. When it returns 0, the record has the new data, even
- * after a crash. After an error the record has the old data if redo->is_valid is false; if true,
+ * after a crash. After an error it has the old data if redo->is_valid is false; if true,
  * recovery restores the old or the new data, and the caller may only free the editor. */
 int limefile_redo_commit(struct limefile_editor *, struct limefile_redo *redo);
 
