@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    FIRST_BYTES = 512,      /* enough for the first header, and for every signature below */
+    START_BYTES = 512,      /* enough for the first header, and for every signature below */
     SEARCH_BYTES = 1 << 20, /* the part of a file that is searched for a later record header */
 };
 
@@ -41,11 +41,11 @@ static const struct signature {
     {0, "BEGIN_HEADER\n", 13},
 };
 
-static bool is_archive(const unsigned char *first, size_t n)
+static bool is_archive(const unsigned char *start, size_t n)
 {
     for (size_t i = 0; i < sizeof archives / sizeof archives[0]; i++) {
         const struct signature *s = &archives[i];
-        if (s->at + s->n <= n && memcmp(first + s->at, s->text, s->n) == 0)
+        if (s->at + s->n <= n && memcmp(start + s->at, s->text, s->n) == 0)
             return true;
     }
     return false;
@@ -67,16 +67,16 @@ static bool is_plausible(const unsigned char *raw, uint64_t at, uint64_t size)
 /* Finds the first record header after byte 0 of the bytes. Returns 1 and its offset, or 0. */
 static int find_header(const unsigned char *bytes, size_t n, uint64_t size, uint64_t *at)
 {
-    unsigned char wanted[AT_FLAGS];
-    put_be32(wanted + AT_MAGIC, LIMEFILE_MAGIC);
-    put_be16(wanted + AT_VERSION, LIMEFILE_VERSION);
+    unsigned char pattern[AT_FLAGS];
+    put_be32(pattern + AT_MAGIC, LIMEFILE_MAGIC);
+    put_be16(pattern + AT_VERSION, LIMEFILE_VERSION);
     for (size_t i = 1; i + LIMEFILE_HEADER_BYTES <= n; i++) {
         const unsigned char *next =
-            memchr(bytes + i, wanted[0], n - LIMEFILE_HEADER_BYTES + 1 - i);
+            memchr(bytes + i, pattern[0], n - LIMEFILE_HEADER_BYTES + 1 - i);
         if (!next)
             return 0;
         i = (size_t)(next - bytes);
-        if (memcmp(next, wanted, sizeof wanted) == 0 && is_plausible(next, i, size)) {
+        if (memcmp(next, pattern, sizeof pattern) == 0 && is_plausible(next, i, size)) {
             *at = i;
             return 1;
         }
@@ -85,7 +85,7 @@ static int find_header(const unsigned char *bytes, size_t n, uint64_t size, uint
 }
 
 /* Does the same in the first SEARCH_BYTES of the file; or returns -errno. */
-static int search(struct limefile_source *source, uint64_t size, uint64_t *at)
+static int search_header(struct limefile_source *source, uint64_t size, uint64_t *at)
 {
     size_t n = size < SEARCH_BYTES ? (size_t)size : SEARCH_BYTES;
     unsigned char *bytes = malloc(n);
@@ -95,16 +95,16 @@ static int search(struct limefile_source *source, uint64_t size, uint64_t *at)
     return found;
 }
 
-static int judge(struct limefile_source *source, const unsigned char *first, size_t n,
-                 uint64_t size, struct limefile_finding *out)
+static int classify_file(struct limefile_source *source, const unsigned char *start, size_t n,
+                         uint64_t size, struct limefile_finding *out)
 {
-    bool zeros = is_zero(first, n < LIMEFILE_HEADER_BYTES ? n : LIMEFILE_HEADER_BYTES);
-    if (!zeros && is_archive(first, n))
+    bool zeros = is_zero(start, n < LIMEFILE_HEADER_BYTES ? n : LIMEFILE_HEADER_BYTES);
+    if (!zeros && is_archive(start, n))
         return 0;
-    int found = search(source, size, &out->have);
+    int found = search_header(source, size, &out->have);
     if (found < 0)
         return found;
-    if (!zeros && !found && !(n >= LIMEFILE_HEADER_BYTES && is_plausible(first, 0, size)))
+    if (!zeros && !found && !(n >= LIMEFILE_HEADER_BYTES && is_plausible(start, 0, size)))
         return 0;
     out->code = zeros ? LIMEFILE_E_ZEROS : LIMEFILE_E_BEGINNING;
     return out->code;
@@ -112,18 +112,18 @@ static int judge(struct limefile_source *source, const unsigned char *first, siz
 
 int limefile_beginning(struct limefile_source *source, struct limefile_finding *out)
 {
-    unsigned char first[FIRST_BYTES];
+    unsigned char start[START_BYTES];
     uint64_t size;
     *out = (struct limefile_finding){.code = 0};
     int err = source->ops->size(source, &size);
-    ssize_t n = err ? err : limefile_read_full(source, first, sizeof first, 0);
+    ssize_t n = err ? err : limefile_read_full(source, start, sizeof start, 0);
     if (n < 0)
         return (int)n;
     if (n == 0) {
         out->code = LIMEFILE_D_EMPTY;
         return out->code;
     }
-    return limefile_header_is_magic(first, (size_t)n)
+    return limefile_header_is_magic(start, (size_t)n)
                ? 1
-               : judge(source, first, (size_t)n, size, out);
+               : classify_file(source, start, (size_t)n, size, out);
 }

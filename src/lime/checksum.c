@@ -4,11 +4,11 @@
 #include <isa-l/crc.h>
 
 enum {
-    AHEAD_BYTES = 16384, /* data are prefetched this far ahead of the sum */
+    AHEAD_BYTES = 16384, /* how far ahead of the sum data are prefetched */
     LINE_BYTES = 64,
 };
 
-static void fetch(const unsigned char *data, size_t n)
+static void prefetch_site(const unsigned char *data, size_t n)
 {
     for (size_t i = 0; i < n; i += LINE_BYTES)
         __builtin_prefetch(data + i);
@@ -22,7 +22,7 @@ void limefile_checksum_add(struct limefile_checksum *sum, const void *data, uint
     uint64_t ahead = site_bytes && site_bytes < AHEAD_BYTES ? AHEAD_BYTES / site_bytes : 1;
     for (uint64_t i = 0; i < sites; i++, site += site_bytes) {
         if (ahead > 1 && sites - i > ahead)
-            fetch(site + ahead * site_bytes, site_bytes);
+            prefetch_site(site + ahead * site_bytes, site_bytes);
         uint32_t crc = crc32_gzip_refl(0, site, site_bytes);
         sum->suma ^= checksum_rotate(crc, a);
         sum->sumb ^= checksum_rotate(crc, b);

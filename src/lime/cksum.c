@@ -24,7 +24,7 @@ uint32_t limefile_cksum_result(const struct limefile_cksum *sum)
 
 /* ---- parts ---- */
 
-static uint32_t times(uint32_t a, uint32_t b)
+static uint32_t multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
     for (unsigned i = 0; i < 32; i++) {
@@ -36,16 +36,16 @@ static uint32_t times(uint32_t a, uint32_t b)
 
 void cksum_powers_init(struct cksum_powers *powers)
 {
-    powers->of[0] = UINT32_C(1) << 8;
+    powers->factor[0] = UINT32_C(1) << 8;
     for (unsigned i = 1; i < CKSUM_POWERS; i++)
-        powers->of[i] = times(powers->of[i - 1], powers->of[i - 1]);
+        powers->factor[i] = multiply(powers->factor[i - 1], powers->factor[i - 1]);
 }
 
-uint32_t cksum_before(const struct cksum_powers *powers, uint32_t crc, uint64_t bytes)
+uint32_t cksum_shift(const struct cksum_powers *powers, uint32_t crc, uint64_t bytes)
 {
     for (unsigned i = 0; bytes; i++, bytes >>= 1)
         if (bytes & 1)
-            crc = times(crc, powers->of[i]);
+            crc = multiply(crc, powers->factor[i]);
     return crc;
 }
 
@@ -54,5 +54,5 @@ void limefile_cksum_cut(struct limefile_cksum *sum, const struct limefile_cksum 
     struct cksum_powers powers;
     cksum_powers_init(&powers);
     sum->bytes -= head->bytes;
-    sum->crc ^= cksum_before(&powers, head->crc, sum->bytes);
+    sum->crc ^= cksum_shift(&powers, head->crc, sum->bytes);
 }

@@ -8,12 +8,12 @@ enum { CKSUM_POWERS = 64 };
 
 /* of[i]: factor that appends 2^i bytes of zeros to a register. */
 struct cksum_powers {
-    uint32_t of[CKSUM_POWERS];
+    uint32_t factor[CKSUM_POWERS];
 };
 void cksum_powers_init(struct cksum_powers *);
 
 /* Returns the contribution of a part to the register of the whole, if `bytes` bytes follow the
  * part. The contributions of all parts are combined by XOR. */
-uint32_t cksum_before(const struct cksum_powers *, uint32_t crc, uint64_t bytes);
+uint32_t cksum_shift(const struct cksum_powers *, uint32_t crc, uint64_t bytes);
 
 #endif

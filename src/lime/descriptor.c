@@ -15,9 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    STEP = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-};
+enum { WALK_FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
 /* Copies the first component of *path to `name` and moves *path to the next component. */
 static int next_component(const char **path, char name[NAME_MAX + 1])
@@ -33,28 +31,28 @@ static int next_component(const char **path, char name[NAME_MAX + 1])
 }
 
 /* For a link in the middle of a path, openat() fails with ENOTDIR, but openat2() with ELOOP. */
-static int error_of(int folder, const char *name)
+static int open_error(int dir, const char *name)
 {
     struct stat st;
     int err = -errno;
-    bool link = err == -ENOTDIR && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+    bool link = err == -ENOTDIR && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                 S_ISLNK(st.st_mode);
     return link ? -ELOOP : err;
 }
 
-int limefile_walk_beneath(int folder, const char *path, int flags)
+int limefile_walk_beneath(int dir, const char *path, int flags)
 {
     char name[NAME_MAX + 1];
-    int at = folder, fd = -ENOENT;
+    int at = dir, fd = -ENOENT;
     if (*path == '/')
         return -EXDEV;
     while (*path) {
         int err = next_component(&path, name);
         if (!err) {
-            fd = openat(at, name, *path ? STEP : flags | O_NOFOLLOW | O_CLOEXEC);
-            err = fd < 0 ? *path ? error_of(at, name) : -errno : 0;
+            fd = openat(at, name, *path ? WALK_FLAGS : flags | O_NOFOLLOW | O_CLOEXEC);
+            err = fd < 0 ? *path ? open_error(at, name) : -errno : 0;
         }
-        if (at != folder)
+        if (at != dir)
             close(at);
         if (err)
             return err;
@@ -63,16 +61,16 @@ int limefile_walk_beneath(int folder, const char *path, int flags)
     return fd;
 }
 
-int limefile_open_beneath(int folder, const char *path, int flags)
+int limefile_open_beneath(int dir, const char *path, int flags)
 {
     const struct open_how how = {
         .flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, /* allows O_PATH of a link itself */
     };
-    long fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
+    long fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
     /* A container's seccomp filter can return EPERM for a system call that it does not know. */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-        return limefile_walk_beneath(folder, path, flags);
+        return limefile_walk_beneath(dir, path, flags);
     return fd < 0 ? -errno : (int)fd;
 }
 
@@ -81,13 +79,13 @@ void limefile_fd_path(int fd, char path[LIMEFILE_FD_PATH_MAX])
     snprintf(path, LIMEFILE_FD_PATH_MAX, "/proc/self/fd/%d", fd);
 }
 
-int limefile_open_at(int folder, const char *path, int flags, mode_t mode)
+int limefile_open_at(int dir, const char *path, int flags, mode_t mode)
 {
-    const struct timespec moment = {.tv_nsec = 1000000};
-    int fd = openat(folder, path, flags | O_CLOEXEC, mode);
+    const struct timespec delay = {.tv_nsec = 1000000};
+    int fd = openat(dir, path, flags | O_CLOEXEC, mode);
     for (int i = 0; i < 5 && fd < 0 && errno == EAGAIN; i++) {
-        nanosleep(&moment, NULL);
-        fd = openat(folder, path, flags | O_CLOEXEC, mode);
+        nanosleep(&delay, NULL);
+        fd = openat(dir, path, flags | O_CLOEXEC, mode);
     }
     return fd < 0 ? -errno : fd;
 }
@@ -99,10 +97,10 @@ int limefile_reopen(int fd, int flags)
     return limefile_open_at(AT_FDCWD, path, flags, 0);
 }
 
-int limefile_check_name(int folder, const char *name, int fd)
+int limefile_check_name(int dir, const char *name, int fd)
 {
     struct stat named, open;
-    if (fstat(fd, &open) != 0 || fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstat(fd, &open) != 0 || fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) != 0)
         return -errno;
     return named.st_dev == open.st_dev && named.st_ino == open.st_ino ? 0 : -ESTALE;
 }

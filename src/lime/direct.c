@@ -12,10 +12,10 @@
 void *limefile_buffer_new(size_t *bytes)
 {
     size_t unit = *bytes < LIMEFILE_DIRECT_MIN ? LIMEFILE_DIRECT_ALIGN : LIMEFILE_HUGE_PAGE;
-    size_t wanted = *bytes ? *bytes : 1;
-    if (wanted > SIZE_MAX - unit)
+    size_t requested = *bytes ? *bytes : 1;
+    if (requested > SIZE_MAX - unit)
         return NULL;
-    size_t whole = (wanted + unit - 1) / unit * unit;
+    size_t whole = (requested + unit - 1) / unit * unit;
     void *buffer = aligned_alloc(unit, whole);
     if (!buffer)
         return NULL;

@@ -6,11 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum {
-    DIRECTIONS = 4,
-    COLOURS = 3,
-    SPINS = 4,
-};
+enum { DIRECTIONS = 4, COLOURS = 3, SPINS = 4 };
 
 /* ---- names of gauge fields ---- */
 
@@ -35,7 +31,7 @@ static bool is_variant(const char *text)
 }
 
 /* Parses the text after the letters of a group: "3gauge". */
-static bool parse_rank(const char *text, struct limefile_gaugename *out)
+static bool parse_size(const char *text, struct limefile_gaugename *out)
 {
     static const char word[] = "gauge";
     size_t digits = strspn(text, "0123456789");
@@ -59,7 +55,7 @@ bool limefile_gaugename_parse(const char *field, struct limefile_gaugename *out)
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         struct limefile_gaugename gauge = {.group = groups[i].group};
         size_t n = strlen(groups[i].letters);
-        if (strncasecmp(field, groups[i].letters, n) != 0 || !parse_rank(field + n, &gauge))
+        if (strncasecmp(field, groups[i].letters, n) != 0 || !parse_size(field + n, &gauge))
             continue;
         bool special = gauge.group == LIMEFILE_GROUP_SU || gauge.group == LIMEFILE_GROUP_SO;
         if (gauge.n < groups[i].least || gauge.n % groups[i].step ||
@@ -91,7 +87,7 @@ static uint64_t datum_bytes(const struct limefile_scidac_record *record)
 }
 
 /* Returns the bytes of a site by its ILDG or ETMC format; 0: unknown. */
-static uint64_t format_bytes(enum limefile_fieldkind kind, const struct limefile_ildg *format)
+static uint64_t site_length(enum limefile_fieldkind kind, const struct limefile_ildg *format)
 {
     uint64_t reals = 2 * (format->components ? format->components : SPINS * COLOURS);
     if (kind == LIMEFILE_KIND_GAUGE)
@@ -99,7 +95,7 @@ static uint64_t format_bytes(enum limefile_fieldkind kind, const struct limefile
     return reals * format->precision / 8;
 }
 
-static void describe_data(struct limefile_field *f, const struct limefile_scidac_record *record)
+static void copy_numbers(struct limefile_field *f, const struct limefile_scidac_record *record)
 {
     f->datacount = record->datacount;
     f->colors = record->colors;
@@ -107,19 +103,19 @@ static void describe_data(struct limefile_field *f, const struct limefile_scidac
 }
 
 static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind kind,
-                               const struct field_words *words)
+                               const struct field_metadata *meta)
 {
-    memcpy(f->name, words->format->field, sizeof f->name);
-    f->precision = words->format->precision;
-    f->lattice = words->format->lattice;
-    f->site_bytes = format_bytes(kind, words->format);
-    if (f->site_bytes == 0 && words->record)
-        f->site_bytes = datum_bytes(words->record);
-    if (words->record)
-        describe_data(f, words->record);
-    f->disputed = words->record && (words->record->recordtype != LIMEFILE_FIELD ||
-                                    datum_bytes(words->record) != f->site_bytes);
-    bool part = words->file && words->file->volfmt != 0; /* has only a part of the lattice */
+    memcpy(f->name, meta->format->field, sizeof f->name);
+    f->precision = meta->format->precision;
+    f->lattice = meta->format->lattice;
+    f->site_bytes = site_length(kind, meta->format);
+    if (f->site_bytes == 0 && meta->record)
+        f->site_bytes = datum_bytes(meta->record);
+    if (meta->record)
+        copy_numbers(f, meta->record);
+    f->disputed = meta->record && (meta->record->recordtype != LIMEFILE_FIELD ||
+                                   datum_bytes(meta->record) != f->site_bytes);
+    bool part = meta->file && meta->file->volfmt != 0; /* has only a part of the lattice */
     f->sites = part ? 0 : limefile_lattice_sites(&f->lattice);
     /* The format of an unknown field does not give the size of a site, so all sites give it. */
     if (f->site_bytes == 0 && f->sites && f->record.bytes % f->sites == 0)
@@ -142,21 +138,21 @@ static void describe_box(struct limefile_field *f, const struct limefile_scidac_
         f->lattice.dims = 0;
 }
 
-static void describe_by_record(struct limefile_field *f, const struct field_words *words)
+static void describe_by_record(struct limefile_field *f, const struct field_metadata *meta)
 {
-    const struct limefile_scidac_record *record = words->record;
-    bool part = words->file && words->file->volfmt != 0;
+    const struct limefile_scidac_record *record = meta->record;
+    bool part = meta->file && meta->file->volfmt != 0;
     memcpy(f->name, record->datatype, sizeof f->name);
     f->precision =
         record->precision ? record->precision : limefile_datatype_precision(record->datatype);
     f->site_bytes = datum_bytes(record);
-    describe_data(f, record);
+    copy_numbers(f, record);
     if (record->recordtype == LIMEFILE_GLOBAL) {
         f->sites = 1;
         return;
     }
-    if (words->file)
-        f->lattice = words->file->lattice;
+    if (meta->file)
+        f->lattice = meta->file->lattice;
     if (record->recordtype == LIMEFILE_HYPERCUBE)
         describe_box(f, record);
     else
@@ -165,14 +161,14 @@ static void describe_by_record(struct limefile_field *f, const struct field_word
         f->sites = 0;
 }
 
-bool field_has_links(const struct limefile_field *f)
+bool field_is_links(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
     limefile_siteshape_of(f, &site);
     return limefile_siteshape_is_links(&site);
 }
 
-bool field_is_of_grid(const struct limefile_field *f)
+bool field_is_grid(const struct limefile_field *f)
 {
     return !f->by_format &&
            (f->kind == LIMEFILE_KIND_SCIDAC || f->kind == LIMEFILE_KIND_GAUGE) &&
@@ -205,43 +201,43 @@ static void describe_by_length(struct limefile_field *f)
 }
 
 int field_describe(struct limefile_field *f, enum limefile_fieldkind kind,
-                   const struct field_words *words)
+                   const struct field_metadata *meta)
 {
     struct limefile_field out = *f;
     out.kind = kind;
-    if (words->format)
-        describe_by_format(&out, kind, words);
+    if (meta->format)
+        describe_by_format(&out, kind, meta);
     else
-        describe_by_record(&out, words);
-    if (field_is_of_grid(&out))
+        describe_by_record(&out, meta);
+    if (field_is_grid(&out))
         describe_by_length(&out);
     if (__builtin_mul_overflow(out.sites, out.site_bytes, &out.expected) ||
         out.expected > LIMEFILE_BYTES_MAX)
         return LIMEFILE_E_XML_VALUE;
     /* If only the size of a site is known, its rank is its position, as in any lattice. */
-    if (kind == LIMEFILE_KIND_SCIDAC && !words->format && !out.boxed && !words->file &&
+    if (kind == LIMEFILE_KIND_SCIDAC && !meta->format && !out.boxed && !meta->file &&
         out.record.bytes % out.site_bytes == 0)
         out.sites = out.record.bytes / out.site_bytes;
-    if (out.kind == LIMEFILE_KIND_SCIDAC && words->record && field_has_links(&out))
+    if (out.kind == LIMEFILE_KIND_SCIDAC && meta->record && field_is_links(&out))
         out.kind = LIMEFILE_KIND_GAUGE;
     *f = out;
     return 0;
 }
 
-bool field_agrees_with_record(const struct limefile_field *f, const struct field_words *words)
+bool field_agrees_with_record(const struct limefile_field *f, const struct field_metadata *meta)
 {
-    const struct limefile_scidac_record *record = words->record;
+    const struct limefile_scidac_record *record = meta->record;
     if (!record)
         return true;
     return record->recordtype == LIMEFILE_FIELD && datum_bytes(record) == f->site_bytes &&
            (record->precision == 0 || record->precision == f->precision);
 }
 
-bool field_agrees_with_file(const struct limefile_field *f, const struct field_words *words)
+bool field_agrees_with_file(const struct limefile_field *f, const struct field_metadata *meta)
 {
-    if (!words->file)
+    if (!meta->file)
         return true;
-    const struct limefile_lattice *lattice = &words->file->lattice;
+    const struct limefile_lattice *lattice = &meta->file->lattice;
     return lattice->dims == f->lattice.dims &&
            memcmp(lattice->extent, f->lattice.extent,
                   lattice->dims * sizeof *lattice->extent) == 0;

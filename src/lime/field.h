@@ -8,7 +8,7 @@
 #include "limeildg.h"
 
 /* The metadata of a binary record; NULL if they are missing or cannot be parsed. */
-struct field_words {
+struct field_metadata {
     const struct limefile_ildg *format; /* ildg-format, etmc-...-format or cvc's format */
     const struct limefile_scidac_record *record;
     const struct limefile_scidac_file *file;
@@ -17,17 +17,17 @@ struct field_words {
 /* Fills kind, name, precision, lattice, box, sites, site_bytes, expected. Returns 0, or
  * LIMEFILE_E_XML_VALUE, with nothing filled in, if the data would exceed INT64_MAX bytes. */
 int field_describe(struct limefile_field *, enum limefile_fieldkind,
-                   const struct field_words *);
+                   const struct field_metadata *);
 
 /* Returns true if its sites are four square colour matrices. */
-bool field_has_links(const struct limefile_field *);
+bool field_is_links(const struct limefile_field *);
 
 /* Returns true if a private record alone describes it, with a datatype of Grid. */
-bool field_is_of_grid(const struct limefile_field *);
+bool field_is_grid(const struct limefile_field *);
 
 /* Return true if the ildg-format of the data agrees with their private record XML (or there is
  * no such record), and with the private file XML. */
-bool field_agrees_with_record(const struct limefile_field *, const struct field_words *);
-bool field_agrees_with_file(const struct limefile_field *, const struct field_words *);
+bool field_agrees_with_record(const struct limefile_field *, const struct field_metadata *);
+bool field_agrees_with_file(const struct limefile_field *, const struct field_metadata *);
 
 #endif

@@ -18,14 +18,14 @@ enum {
 
 /* ---- numbers: 7 bits a byte, lowest first; bit 7 is set in all bytes but the last ---- */
 
-static void put(unsigned char **to, uint64_t number)
+static void pack_number(unsigned char **to, uint64_t number)
 {
     for (; number >= 0x80; number >>= 7)
         *(*to)++ = (unsigned char)(number | 0x80);
     *(*to)++ = (unsigned char)number;
 }
 
-static uint64_t get(const unsigned char **from)
+static uint64_t unpack_number(const unsigned char **from)
 {
     uint64_t number = 0;
     unsigned shift = 0;
@@ -36,67 +36,68 @@ static uint64_t get(const unsigned char **from)
 
 /* ---- descriptions ---- */
 
-static size_t pack(unsigned char *begin, const struct limefile_field *f)
+static size_t pack_field(unsigned char *begin, const struct limefile_field *f)
 {
     unsigned char *to = begin;
     size_t name = strlen(f->name) + 1;
-    put(&to, f->kind);
-    put(&to, (f->halved ? HALVED : 0) | (f->boxed ? BOXED : 0) | (f->disputed ? DISPUTED : 0));
-    put(&to, f->precision);
+    pack_number(&to, f->kind);
+    pack_number(&to, (f->halved ? HALVED : 0) | (f->boxed ? BOXED : 0) |
+                         (f->disputed ? DISPUTED : 0));
+    pack_number(&to, f->precision);
     memcpy(to, f->name, name);
     to += name;
-    put(&to, f->lattice.dims);
+    pack_number(&to, f->lattice.dims);
     for (unsigned i = 0; i < f->lattice.dims; i++)
-        put(&to, f->lattice.extent[i]);
+        pack_number(&to, f->lattice.extent[i]);
     for (unsigned i = 0; f->boxed && i < f->lattice.dims; i++) {
-        put(&to, f->lower[i]);
-        put(&to, f->upper[i]);
+        pack_number(&to, f->lower[i]);
+        pack_number(&to, f->upper[i]);
     }
-    put(&to, f->sites);
-    put(&to, f->site_bytes);
-    put(&to, f->expected);
-    put(&to, f->datacount);
-    put(&to, f->colors);
-    put(&to, f->spins);
+    pack_number(&to, f->sites);
+    pack_number(&to, f->site_bytes);
+    pack_number(&to, f->expected);
+    pack_number(&to, f->datacount);
+    pack_number(&to, f->colors);
+    pack_number(&to, f->spins);
     return (size_t)(to - begin);
 }
 
-int fieldpack_put(struct fieldpack *p, const struct limefile_field *f, uint64_t *where)
+int fieldpack_put(struct fieldpack *p, const struct limefile_field *f, uint64_t *position)
 {
-    if (!limefile_reserve(&p->at, &p->capacity, p->used + DESCRIPTION_MAX, 1))
+    if (!limefile_reserve(&p->bytes, &p->capacity, p->used + DESCRIPTION_MAX, 1))
         return -ENOMEM;
-    size_t n = pack(p->at + p->used, f);
-    if (n != p->used - p->last || memcmp(p->at + p->last, p->at + p->used, n) != 0) {
+    size_t n = pack_field(p->bytes + p->used, f);
+    if (n != p->used - p->last || memcmp(p->bytes + p->last, p->bytes + p->used, n) != 0) {
         p->last = p->used;
         p->used += n;
     }
-    *where = p->last + 1;
+    *position = p->last + 1;
     return 0;
 }
 
-void fieldpack_get(const struct fieldpack *p, uint64_t where, struct limefile_field *f)
+void fieldpack_get(const struct fieldpack *p, uint64_t position, struct limefile_field *f)
 {
-    const unsigned char *from = p->at + (where - 1);
-    f->kind = (enum limefile_fieldkind)get(&from);
-    uint64_t flags = get(&from);
+    const unsigned char *from = p->bytes + (position - 1);
+    f->kind = (enum limefile_fieldkind)unpack_number(&from);
+    uint64_t flags = unpack_number(&from);
     f->halved = flags & HALVED;
     f->boxed = flags & BOXED;
     f->disputed = flags & DISPUTED;
-    f->precision = (unsigned)get(&from);
+    f->precision = (unsigned)unpack_number(&from);
     size_t name = strlen((const char *)from) + 1;
     memcpy(f->name, from, name);
     from += name;
-    f->lattice.dims = (unsigned)get(&from);
+    f->lattice.dims = (unsigned)unpack_number(&from);
     for (unsigned i = 0; i < f->lattice.dims; i++)
-        f->lattice.extent[i] = get(&from);
+        f->lattice.extent[i] = unpack_number(&from);
     for (unsigned i = 0; f->boxed && i < f->lattice.dims; i++) {
-        f->lower[i] = get(&from);
-        f->upper[i] = get(&from);
+        f->lower[i] = unpack_number(&from);
+        f->upper[i] = unpack_number(&from);
     }
-    f->sites = get(&from);
-    f->site_bytes = get(&from);
-    f->expected = get(&from);
-    f->datacount = get(&from);
-    f->colors = (unsigned)get(&from);
-    f->spins = (unsigned)get(&from);
+    f->sites = unpack_number(&from);
+    f->site_bytes = unpack_number(&from);
+    f->expected = unpack_number(&from);
+    f->datacount = unpack_number(&from);
+    f->colors = (unsigned)unpack_number(&from);
+    f->spins = (unsigned)unpack_number(&from);
 }

@@ -6,7 +6,7 @@
 
 /* A list of packed descriptions. A malicious container can have a million of them. */
 struct fieldpack {
-    unsigned char *at; /* NULL at first; the owner frees it */
+    unsigned char *bytes; /* NULL at first; the owner frees it */
     size_t used, capacity;
     size_t last; /* offset of the last description */
 };
@@ -17,9 +17,9 @@ struct fieldpack {
  * one. *where is for fieldpack_get(), and never 0. The box of a field without a lattice is not
  * stored.
  */
-int fieldpack_put(struct fieldpack *, const struct limefile_field *, uint64_t *where);
+int fieldpack_put(struct fieldpack *, const struct limefile_field *, uint64_t *position);
 
 /* Fills in these members of the field, which must be zero, and no others. */
-void fieldpack_get(const struct fieldpack *, uint64_t where, struct limefile_field *);
+void fieldpack_get(const struct fieldpack *, uint64_t position, struct limefile_field *);
 
 #endif

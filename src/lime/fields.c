@@ -31,20 +31,18 @@ enum role {
     ROLE_SCIDAC_DATA,
 };
 
-enum {
-    FIELD_TYPES = 16, /* number of entries in types[] */
-};
+enum { FIELD_TYPES = 16 }; /* number of entries in types[] */
 
 /* The last metadata record of a kind, which describes data that follow. */
-struct said {
+struct metadata {
     uint64_t ordinal; /* 0: no such record */
     uint64_t message; /* number of its message, counted by this module */
-    bool good;        /* its data could be parsed */
+    bool is_valid;    /* its data could be parsed */
     bool used;
 };
 
 /* A stored field. An ordinal fits 32 bits. */
-struct kept_field {
+struct field_entry {
     uint32_t ordinal;
     uint32_t by_format, by_record, by_file, by_checksum, by_lfn;
     struct limefile_checksum checksum;
@@ -54,18 +52,18 @@ struct kept_field {
 
 struct limefile_fields_kept {
     const struct limefile_index *index;
-    struct kept_field *field;
+    struct field_entry *field;
     size_t capacity;
     struct fieldpack descriptions;
     struct findings findings;
 };
 
 /* A checksum record of the current message. */
-struct heard_sum {
+struct checksum_record {
     uint32_t ordinal;
     uint32_t fields; /* number of fields before it */
     struct limefile_checksum value;
-    bool good;
+    bool is_valid;
 };
 
 struct builder {
@@ -75,15 +73,15 @@ struct builder {
     char *text; /* data of the current record */
     size_t text_capacity;
 
-    const char *of_type[FIELD_TYPES]; /* the index stores each type once; NULL if absent */
+    const char *index_types[FIELD_TYPES]; /* the index stores each type once; NULL if absent */
     uint64_t message;
-    size_t message_first;   /* subscript of the first field of the current message */
-    size_t last_ildg;       /* subscript + 1 of the last ildg-binary-data, or 0 */
-    size_t formless;        /* subscript + 1 of the last one in this message without a format */
-    struct heard_sum *sums; /* of the current message */
+    size_t message_first; /* subscript of the first field of the current message */
+    size_t last_ildg;     /* subscript + 1 of the last ildg-binary-data, or 0 */
+    size_t no_format;     /* subscript + 1 of the last one in this message without a format */
+    struct checksum_record *sums; /* of the current message */
     size_t sum_count, sum_capacity;
 
-    struct said format, etmc, record, file, grid, lfn;
+    struct metadata format, etmc, record, file, grid, lfn;
     struct limefile_ildg format_value, etmc_value;
     enum limefile_fieldkind etmc_kind;
     struct limefile_scidac_record record_value;
@@ -112,7 +110,8 @@ static const struct {
     {"scidac-binary-data", ROLE_SCIDAC_DATA},
 };
 
-_Static_assert(sizeof types / sizeof types[0] == FIELD_TYPES, "FIELD_TYPES is another number");
+_Static_assert(sizeof types / sizeof types[0] == FIELD_TYPES,
+               "FIELD_TYPES must be the size of types[]");
 
 bool limefile_record_is_data(const struct limefile_record *record)
 {
@@ -123,11 +122,11 @@ bool limefile_record_is_data(const struct limefile_record *record)
 /* ---- findings ---- */
 
 /* Adds a finding; `value` is as in findings.h. */
-static int fields_note(struct builder *b, int code, uint64_t ordinal, uint64_t value)
+static int add_finding(struct builder *b, int code, uint64_t ordinal, uint64_t value)
 {
     struct limefile_record record;
     int err = limefile_index_get(b->index, ordinal, &record);
-    return err ? err : findings_add(&b->out->kept->findings, code, &record, value);
+    return err ? err : findings_add(&b->out->store->findings, code, &record, value);
 }
 
 /* ---- reading ---- */
@@ -148,7 +147,7 @@ static int read_text(struct builder *b, const struct limefile_record *record, si
     return limefile_read_exact(b->source, b->text, *n, record->data_offset);
 }
 
-static bool is_blank(const char *text, size_t n)
+static bool is_blank_text(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (text[i] != '\0' && text[i] != ' ' && (text[i] < '\t' || text[i] > '\r'))
@@ -158,7 +157,8 @@ static bool is_blank(const char *text, size_t n)
 
 /* Parses n bytes of b->text into `value`. Sets *ignored to the first optional element that
  * cannot be parsed, or NULL. */
-static int parse(struct builder *b, enum role role, size_t n, void *value, const char **ignored)
+static int parse_metadata(struct builder *b, enum role role, size_t n, void *value,
+                          const char **ignored)
 {
     int err;
     *ignored = NULL;
@@ -186,103 +186,104 @@ static int parse(struct builder *b, enum role role, size_t n, void *value, const
 }
 
 /* Parses the record by its role into `value`. If it cannot be parsed, adds a finding. */
-static int fields_hear(struct builder *b, const struct limefile_record *record, enum role role,
-                       struct said *said, void *value)
+static int read_metadata(struct builder *b, const struct limefile_record *record,
+                         enum role role, struct metadata *meta, void *value)
 {
     size_t n = 0;
     const char *ignored = NULL;
-    *said = (struct said){.ordinal = record->ordinal, .message = b->message};
+    *meta = (struct metadata){.ordinal = record->ordinal, .message = b->message};
     int err = read_text(b, record, &n);
     bool is_read = !err;
     if (!err)
-        err = parse(b, role, n, value, &ignored);
+        err = parse_metadata(b, role, n, value, &ignored);
     /* Grid writes a grid-format without contents, and an empty LFN if it has no name. */
     if (is_read && ((role == ROLE_GRID_FORMAT && err == LIMEFILE_E_XML_VALUE) ||
-                    (role == ROLE_LFN && is_blank(b->text, n)))) {
-        *said = (struct said){.ordinal = 0};
+                    (role == ROLE_LFN && is_blank_text(b->text, n)))) {
+        *meta = (struct metadata){.ordinal = 0};
         return 0;
     }
-    said->good = err == 0;
+    meta->is_valid = err == 0;
     if (err == LIMEFILE_E_XML || err == LIMEFILE_E_XML_VALUE)
-        return fields_note(b, LIMEFILE_D_XML, record->ordinal, (uint64_t)-err);
+        return add_finding(b, LIMEFILE_D_XML, record->ordinal, (uint64_t)-err);
     if (!err && ignored)
-        err = fields_note(b, LIMEFILE_D_OPTIONAL, record->ordinal, (uintptr_t)ignored);
+        err = add_finding(b, LIMEFILE_D_OPTIONAL, record->ordinal, (uintptr_t)ignored);
     return err;
 }
 
 /* ---- what describes data ---- */
 
-static const struct limefile_scidac_file *file_of(const struct builder *b)
+static const struct limefile_scidac_file *file_metadata(const struct builder *b)
 {
-    return b->file.good ? &b->file_value : NULL;
+    return b->file.is_valid ? &b->file_value : NULL;
 }
 
-static int note_length(struct builder *b, const struct limefile_field *f)
+static int check_length(struct builder *b, const struct limefile_field *f)
 {
     if (limefile_field_fits(f))
         return 0;
-    return fields_note(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->expected);
+    return add_finding(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->expected);
 }
 
 /* A description of more bytes than a file can have is rejected with a finding. */
-static int describe(struct builder *b, struct limefile_field *f, enum limefile_fieldkind kind,
-                    const struct field_words *words, uint64_t by)
+static int describe_field(struct builder *b, struct limefile_field *f,
+                          enum limefile_fieldkind kind, const struct field_metadata *meta,
+                          uint64_t by)
 {
-    int err = field_describe(f, kind, words);
+    int err = field_describe(f, kind, meta);
     if (err)
-        return fields_note(b, LIMEFILE_D_XML, by, (uint64_t)-err);
-    return note_length(b, f);
+        return add_finding(b, LIMEFILE_D_XML, by, (uint64_t)-err);
+    return check_length(b, f);
 }
 
-static int fields_describe_gauge(struct builder *b, struct limefile_field *f,
-                                 const struct limefile_scidac_record *record)
+static int describe_gauge(struct builder *b, struct limefile_field *f,
+                          const struct limefile_scidac_record *record)
 {
-    const struct field_words words = {&b->format_value, record, file_of(b)};
+    const struct field_metadata meta = {&b->format_value, record, file_metadata(b)};
     b->format.used = true;
     f->by_format = b->format.ordinal;
-    if (!b->format.good)
+    if (!b->format.is_valid)
         return 0;
-    if (words.file)
+    if (meta.file)
         f->by_file = b->file.ordinal;
-    int err = describe(b, f, LIMEFILE_KIND_GAUGE, &words, f->by_format);
+    int err = describe_field(b, f, LIMEFILE_KIND_GAUGE, &meta, f->by_format);
     if (f->kind != LIMEFILE_KIND_GAUGE)
         return err;
-    if (!err && !field_agrees_with_record(f, &words))
-        err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
-    if (!err && !field_agrees_with_file(f, &words))
-        err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_file, 0);
+    if (!err && !field_agrees_with_record(f, &meta))
+        err = add_finding(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
+    if (!err && !field_agrees_with_file(f, &meta))
+        err = add_finding(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_file, 0);
     struct limefile_gaugename gauge;
     if (!limefile_gaugename_parse(f->name, &gauge) && !strcasestr(f->name, "gauge") &&
-        !field_has_links(f))
+        !field_is_links(f))
         f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG defines no other fields; programs write some */
     return err;
 }
 
-static int fields_describe_scidac(struct builder *b, struct limefile_field *f)
+static int describe_scidac(struct builder *b, struct limefile_field *f)
 {
-    bool near = b->grid.good && b->grid.message == b->record.message;
-    const struct field_words words = {NULL, &b->record_value,
-                                      near ? &b->grid_value : file_of(b)};
-    bool global = words.record->recordtype == LIMEFILE_GLOBAL;
-    if (words.file)
-        f->by_file = near ? b->grid.ordinal : b->file.ordinal;
-    int err = describe(b, f, global ? LIMEFILE_KIND_GLOBAL : LIMEFILE_KIND_SCIDAC, &words,
-                       f->by_record);
-    if (!err && f->boxed && words.file && f->lattice.dims == 0)
-        err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
+    bool has_grid = b->grid.is_valid && b->grid.message == b->record.message;
+    const struct field_metadata meta = {NULL, &b->record_value,
+                                        has_grid ? &b->grid_value : file_metadata(b)};
+    bool global = meta.record->recordtype == LIMEFILE_GLOBAL;
+    if (meta.file)
+        f->by_file = has_grid ? b->grid.ordinal : b->file.ordinal;
+    int err = describe_field(b, f, global ? LIMEFILE_KIND_GLOBAL : LIMEFILE_KIND_SCIDAC, &meta,
+                             f->by_record);
+    if (!err && f->boxed && meta.file && f->lattice.dims == 0)
+        err = add_finding(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
     if (!err && f->lattice.dims && !limefile_datatype_is_known(f->name))
-        err = fields_note(b, LIMEFILE_D_DATATYPE, f->by_record, 0);
+        err = add_finding(b, LIMEFILE_D_DATATYPE, f->by_record, 0);
     return err;
 }
 
 /* tmLQCD writes one format and then a record for each flavour, each in its own message. So a
  * format is valid for the next record, and for further ones of the length that it describes. */
-static int fields_describe_etmc(struct builder *b, struct limefile_field *f)
+static int describe_etmc(struct builder *b, struct limefile_field *f)
 {
-    const struct field_words words = {&b->etmc_value, NULL, NULL};
+    const struct field_metadata meta = {&b->etmc_value, NULL, NULL};
     bool first = !b->etmc.used;
     b->etmc.used = true;
-    if (!b->etmc.good) {
+    if (!b->etmc.is_valid) {
         f->by_format = first ? b->etmc.ordinal : 0;
         return 0;
     }
@@ -290,9 +291,9 @@ static int fields_describe_etmc(struct builder *b, struct limefile_field *f)
     described.by_format = b->etmc.ordinal;
     if (first) {
         f->by_format = b->etmc.ordinal;
-        return describe(b, f, b->etmc_kind, &words, f->by_format);
+        return describe_field(b, f, b->etmc_kind, &meta, f->by_format);
     }
-    if (field_describe(&described, b->etmc_kind, &words) == 0 &&
+    if (field_describe(&described, b->etmc_kind, &meta) == 0 &&
         described.expected == f->record.bytes)
         *f = described;
     return 0;
@@ -300,22 +301,22 @@ static int fields_describe_etmc(struct builder *b, struct limefile_field *f)
 
 /* ---- checksums and logical file names ---- */
 
-static int fields_hear_checksum(struct builder *b, const struct limefile_record *record)
+static int read_checksum(struct builder *b, const struct limefile_record *record)
 {
-    struct heard_sum sum = {.ordinal = (uint32_t)record->ordinal,
-                            .fields = (uint32_t)b->out->count};
-    struct said said;
+    struct checksum_record sum = {.ordinal = (uint32_t)record->ordinal,
+                                  .fields = (uint32_t)b->out->count};
+    struct metadata meta;
     if (!limefile_reserve(&b->sums, &b->sum_capacity, b->sum_count + 1, sizeof *b->sums))
         return -ENOMEM;
-    int err = fields_hear(b, record, ROLE_CHECKSUM, &said, &sum.value);
-    sum.good = said.good;
+    int err = read_metadata(b, record, ROLE_CHECKSUM, &meta, &sum.value);
+    sum.is_valid = meta.is_valid;
     if (!err)
         b->sums[b->sum_count++] = sum;
     return err;
 }
 
 /* Returns true if each binary record of the message directly follows a checksum. */
-static bool all_stand_before(const struct builder *b)
+static bool checksums_precede_data(const struct builder *b)
 {
     bool before = b->sum_count == b->out->count - b->message_first;
     for (size_t i = 0; before && i < b->sum_count; i++)
@@ -324,10 +325,10 @@ static bool all_stand_before(const struct builder *b)
 }
 
 /* Returns the data before the checksum in its message, else after it, else the last of all. */
-static struct kept_field *owner_of(const struct builder *b, const struct heard_sum *sum,
-                                   bool before)
+static struct field_entry *find_checksum_field(const struct builder *b,
+                                               const struct checksum_record *sum, bool before)
 {
-    struct kept_field *field = b->out->kept->field;
+    struct field_entry *field = b->out->store->field;
     size_t count = b->out->count;
     if (count == b->message_first)
         return count ? &field[count - 1] : NULL;
@@ -337,41 +338,42 @@ static struct kept_field *owner_of(const struct builder *b, const struct heard_s
 
 /* A field gets the first checksum after its data, or else the last one before them. Every other
  * checksum gives a finding. */
-static int give_checksum(struct builder *b, struct kept_field *f, const struct heard_sum *sum)
+static int assign_checksum(struct builder *b, struct field_entry *f,
+                           const struct checksum_record *sum)
 {
-    bool yields =
-        f && f >= b->out->kept->field + b->message_first && f->by_checksum < f->ordinal;
-    bool taken = f && (!f->by_checksum || yields);
-    uint32_t alone = taken ? f->by_checksum : sum->ordinal;
-    if (taken) {
+    bool is_replaceable =
+        f && f >= b->out->store->field + b->message_first && f->by_checksum < f->ordinal;
+    bool is_assigned = f && (!f->by_checksum || is_replaceable);
+    uint32_t unassigned = is_assigned ? f->by_checksum : sum->ordinal;
+    if (is_assigned) {
         f->by_checksum = sum->ordinal;
-        f->has_checksum = sum->good;
+        f->has_checksum = sum->is_valid;
         f->checksum = sum->value;
     }
-    return alone ? fields_note(b, LIMEFILE_D_CHECKSUM_ALONE, alone, 0) : 0;
+    return unassigned ? add_finding(b, LIMEFILE_D_CHECKSUM_ALONE, unassigned, 0) : 0;
 }
 
-static int fields_place_checksums(struct builder *b)
+static int assign_checksums(struct builder *b)
 {
-    bool before = all_stand_before(b);
+    bool before = checksums_precede_data(b);
     int err = 0;
     for (size_t i = 0; !err && i < b->sum_count; i++)
-        err = give_checksum(b, owner_of(b, &b->sums[i], before), &b->sums[i]);
+        err = assign_checksum(b, find_checksum_field(b, &b->sums[i], before), &b->sums[i]);
     b->sum_count = 0;
     return err;
 }
 
-static int fields_hear_lfn(struct builder *b, const struct limefile_record *record)
+static int read_lfn(struct builder *b, const struct limefile_record *record)
 {
     char lfn[LIMEFILE_LFN_MAX];
-    int err = fields_hear(b, record, ROLE_LFN, &b->lfn, lfn);
+    int err = read_metadata(b, record, ROLE_LFN, &b->lfn, lfn);
     if (err || !b->lfn.ordinal)
         return err;
-    if (b->lfn.good && !b->out->by_lfn) {
+    if (b->lfn.is_valid && !b->out->by_lfn) {
         b->out->by_lfn = record->ordinal;
         strcpy(b->out->lfn, lfn);
     }
-    struct kept_field *f = b->last_ildg ? &b->out->kept->field[b->last_ildg - 1] : NULL;
+    struct field_entry *f = b->last_ildg ? &b->out->store->field[b->last_ildg - 1] : NULL;
     if (f && b->last_ildg > b->message_first && !f->by_lfn) {
         f->by_lfn = (uint32_t)record->ordinal;
         b->lfn.ordinal = 0;
@@ -381,38 +383,39 @@ static int fields_hear_lfn(struct builder *b, const struct limefile_record *reco
 
 /* ---- the pass over the records ---- */
 
-static int late(struct builder *b)
+static int report_late_format(struct builder *b)
 {
-    return fields_note(b, LIMEFILE_D_FORMAT_LATE, b->format.ordinal, 0);
+    return add_finding(b, LIMEFILE_D_FORMAT_LATE, b->format.ordinal, 0);
 }
 
-static int hear_format(struct builder *b, const struct limefile_record *record)
+static int read_format(struct builder *b, const struct limefile_record *record)
 {
-    int err = b->format.ordinal && !b->format.used ? late(b) : 0;
-    return err ? err : fields_hear(b, record, ROLE_ILDG_FORMAT, &b->format, &b->format_value);
+    int err = b->format.ordinal && !b->format.used ? report_late_format(b) : 0;
+    return err ? err : read_metadata(b, record, ROLE_ILDG_FORMAT, &b->format, &b->format_value);
 }
 
-static int hear_etmc(struct builder *b, const struct limefile_record *record, enum role role)
+static int read_etmc(struct builder *b, const struct limefile_record *record, enum role role)
 {
     b->etmc_kind = role == ROLE_SOURCE_FORMAT ? LIMEFILE_KIND_SOURCE
                    : role == ROLE_CVC_FORMAT  ? LIMEFILE_KIND_SCIDAC
                                               : LIMEFILE_KIND_PROPAGATOR;
-    int err = fields_hear(b, record, role, &b->etmc, &b->etmc_value);
+    int err = read_metadata(b, record, role, &b->etmc, &b->etmc_value);
     if (role == ROLE_STAGGERED_FORMAT)
         b->etmc_value.components = 3; /* its text is that of a spinor */
     return err;
 }
 
 /* Replaces the stored description of a field. */
-static int keep(struct builder *b, struct kept_field *to, const struct limefile_field *f)
+static int store_field(struct builder *b, struct field_entry *to,
+                       const struct limefile_field *f)
 {
     uint64_t description = 0;
     if (f->kind != LIMEFILE_KIND_UNKNOWN) {
-        int err = fieldpack_put(&b->out->kept->descriptions, f, &description);
+        int err = fieldpack_put(&b->out->store->descriptions, f, &description);
         if (err)
             return err;
     }
-    *to = (struct kept_field){
+    *to = (struct field_entry){
         .ordinal = (uint32_t)f->record.ordinal,
         .by_format = (uint32_t)f->by_format,
         .by_record = (uint32_t)f->by_record,
@@ -425,17 +428,17 @@ static int keep(struct builder *b, struct kept_field *to, const struct limefile_
 
 static int add_field(struct builder *b, const struct limefile_field *f)
 {
-    struct limefile_fields_kept *kept = b->out->kept;
-    if (!limefile_reserve(&kept->field, &kept->capacity, b->out->count + 1,
-                          sizeof *kept->field))
+    struct limefile_fields_kept *store = b->out->store;
+    if (!limefile_reserve(&store->field, &store->capacity, b->out->count + 1,
+                          sizeof *store->field))
         return -ENOMEM;
-    int err = keep(b, &kept->field[b->out->count], f);
+    int err = store_field(b, &store->field[b->out->count], f);
     b->out->count += !err;
     return err;
 }
 
-static int take_ildg_data(struct builder *b, struct limefile_field *f,
-                          const struct limefile_scidac_record *record)
+static int add_ildg_data(struct builder *b, struct limefile_field *f,
+                         const struct limefile_scidac_record *record)
 {
     int err = 0;
     if (b->lfn.ordinal) {
@@ -444,104 +447,104 @@ static int take_ildg_data(struct builder *b, struct limefile_field *f,
     }
     b->last_ildg = b->out->count + 1;
     if (b->format.ordinal && !b->format.used) {
-        err = b->format.message == b->message ? 0 : late(b);
-        return err ? err : fields_describe_gauge(b, f, record);
+        err = b->format.message == b->message ? 0 : report_late_format(b);
+        return err ? err : describe_gauge(b, f, record);
     }
-    b->formless = b->last_ildg;
-    return record ? fields_describe_scidac(b, f) : 0;
+    b->no_format = b->last_ildg;
+    return record ? describe_scidac(b, f) : 0;
 }
 
-static int take_scidac_data(struct builder *b, struct limefile_field *f,
-                            const struct limefile_scidac_record *record)
+static int add_scidac_data(struct builder *b, struct limefile_field *f,
+                           const struct limefile_scidac_record *record)
 {
     if (b->etmc.ordinal > b->record.ordinal)
-        return fields_describe_etmc(b, f);
-    return record ? fields_describe_scidac(b, f) : 0;
+        return describe_etmc(b, f);
+    return record ? describe_scidac(b, f) : 0;
 }
 
-static int take_data(struct builder *b, const struct limefile_record *data, enum role role)
+static int add_data(struct builder *b, const struct limefile_record *data, enum role role)
 {
     struct limefile_field f = {.record = *data};
     const struct limefile_scidac_record *record = NULL;
     if (b->record.ordinal && !b->record.used) {
         f.by_record = b->record.ordinal;
         b->record.used = true;
-        record = b->record.good ? &b->record_value : NULL;
+        record = b->record.is_valid ? &b->record_value : NULL;
     }
-    int err = role == ROLE_ILDG_DATA ? take_ildg_data(b, &f, record)
-                                     : take_scidac_data(b, &f, record);
+    int err =
+        role == ROLE_ILDG_DATA ? add_ildg_data(b, &f, record) : add_scidac_data(b, &f, record);
     return err ? err : add_field(b, &f);
 }
 
 /* Describes data by an ildg-format that follows them in their message. */
-static int describe_late(struct builder *b)
+static int describe_by_late_format(struct builder *b)
 {
     struct limefile_field f;
-    limefile_fields_get(b->out, b->formless - 1, &f);
+    limefile_fields_get(b->out, b->no_format - 1, &f);
     f = (struct limefile_field){
         .record = f.record,
         .by_record = f.by_record,
         .by_lfn = f.by_lfn,
     };
-    int err = late(b);
+    int err = report_late_format(b);
     if (!err)
-        err = fields_describe_gauge(b, &f, NULL);
-    return err ? err : keep(b, &b->out->kept->field[b->formless - 1], &f);
+        err = describe_gauge(b, &f, NULL);
+    return err ? err : store_field(b, &b->out->store->field[b->no_format - 1], &f);
 }
 
 /* At the end of a message, assigns records without data in it to the nearest data. */
 static int end_message(struct builder *b)
 {
     int err = 0;
-    if (b->format.ordinal && !b->format.used && b->formless && b->format.message == b->message)
-        err = describe_late(b);
+    if (b->format.ordinal && !b->format.used && b->no_format && b->format.message == b->message)
+        err = describe_by_late_format(b);
     if (!err)
-        err = fields_place_checksums(b);
-    struct kept_field *last = b->last_ildg ? &b->out->kept->field[b->last_ildg - 1] : NULL;
+        err = assign_checksums(b);
+    struct field_entry *last = b->last_ildg ? &b->out->store->field[b->last_ildg - 1] : NULL;
     if (b->lfn.ordinal && last && !last->by_lfn) {
         last->by_lfn = (uint32_t)b->lfn.ordinal;
         b->lfn.ordinal = 0;
     }
     b->message++;
     b->message_first = b->out->count;
-    b->formless = 0;
+    b->no_format = 0;
     return err;
 }
 
-static enum role role_of(const struct builder *b, const struct limefile_record *record)
+static enum role record_role(const struct builder *b, const struct limefile_record *record)
 {
     for (size_t i = 0; i < FIELD_TYPES; i++)
-        if (b->of_type[i] == record->type)
+        if (b->index_types[i] == record->type)
             return types[i].role;
     return ROLE_OTHER;
 }
 
-static int take(struct builder *b, const struct limefile_record *record)
+static int process_record(struct builder *b, const struct limefile_record *record)
 {
-    enum role role = role_of(b, record);
+    enum role role = record_role(b, record);
     if (role != ROLE_OTHER && role != ROLE_ILDG_DATA && role != ROLE_SCIDAC_DATA)
         b->out->described = true;
     switch (role) {
     case ROLE_ILDG_FORMAT:
-        return hear_format(b, record);
+        return read_format(b, record);
     case ROLE_PROPAGATOR_FORMAT:
     case ROLE_STAGGERED_FORMAT:
     case ROLE_SOURCE_FORMAT:
     case ROLE_CVC_FORMAT:
-        return hear_etmc(b, record, role);
+        return read_etmc(b, record, role);
     case ROLE_PRIVATE_FILE:
-        return fields_hear(b, record, role, &b->file, &b->file_value);
+        return read_metadata(b, record, role, &b->file, &b->file_value);
     case ROLE_PRIVATE_RECORD:
-        return fields_hear(b, record, role, &b->record, &b->record_value);
+        return read_metadata(b, record, role, &b->record, &b->record_value);
     case ROLE_GRID_FORMAT:
-        return fields_hear(b, record, role, &b->grid, &b->grid_value.lattice);
+        return read_metadata(b, record, role, &b->grid, &b->grid_value.lattice);
     case ROLE_CHECKSUM:
-        return fields_hear_checksum(b, record);
+        return read_checksum(b, record);
     case ROLE_LFN:
-        return fields_hear_lfn(b, record);
+        return read_lfn(b, record);
     case ROLE_ILDG_DATA:
     case ROLE_SCIDAC_DATA:
-        return take_data(b, record, role);
+        return add_data(b, record, role);
     case ROLE_OTHER:
         break;
     }
@@ -549,23 +552,23 @@ static int take(struct builder *b, const struct limefile_record *record)
 }
 
 /* Finds the types that the container has. Returns false if it has none. */
-static bool resolve(struct builder *b)
+static bool find_types(struct builder *b)
 {
     struct limefile_record first;
     uint64_t count;
     bool any = false;
     for (size_t i = 0; i < FIELD_TYPES; i++) {
-        b->of_type[i] = NULL;
+        b->index_types[i] = NULL;
         if (limefile_index_by_type(b->index, types[i].type, strlen(types[i].type), &first,
                                    &count) == 0) {
-            b->of_type[i] = first.type;
+            b->index_types[i] = first.type;
             any = true;
         }
     }
     return any;
 }
 
-static int take_all(struct builder *b)
+static int process_records(struct builder *b)
 {
     struct limefile_record record;
     bool ended = false;
@@ -574,7 +577,7 @@ static int take_all(struct builder *b)
         if (record.mb && ended)
             err = end_message(b);
         if (!err)
-            err = take(b, &record);
+            err = process_record(b, &record);
         ended = record.me;
     }
     /* Records that wait for data belong to data after the fault, which cannot be read. */
@@ -583,38 +586,35 @@ static int take_all(struct builder *b)
     if (!err)
         err = end_message(b);
     if (!err && b->format.ordinal && !b->format.used)
-        err = late(b);
+        err = report_late_format(b);
     return err;
 }
 
-/*
- * Returns true if ILDG requires an ildg-format for this ildg-binary-data. Grid's fields are an
- * exception: Grid writes any field as ildg-binary-data, and its private record describes fields
- * for which ILDG has no format. In a container without ILDG or SciDAC metadata, data that are
- * not whole complex numbers cannot be a configuration; there, "ildg-binary-data" has no special
- * meaning.
- */
+/* Returns true if ILDG requires an ildg-format for this ildg-binary-data. It does not for Grid,
+ * which writes any field as ildg-binary-data and describes it in the private record. In a
+ * container without ILDG or SciDAC metadata, data that are not whole complex numbers cannot be
+ * a configuration, and the type has no special meaning. */
 static bool requires_format(const struct limefile_fields *fields,
                             const struct limefile_field *f)
 {
     enum { COMPLEX_BYTES = 8 }; /* single precision */
-    return !field_is_of_grid(f) && (fields->described || f->record.bytes % COMPLEX_BYTES == 0);
+    return !field_is_grid(f) && (fields->described || f->record.bytes % COMPLEX_BYTES == 0);
 }
 
-static int note_formless(struct builder *b)
+static int report_missing_formats(struct builder *b)
 {
     int err = 0;
     const char *ildg_data = NULL;
     for (size_t i = 0; i < FIELD_TYPES; i++)
         if (types[i].role == ROLE_ILDG_DATA)
-            ildg_data = b->of_type[i];
+            ildg_data = b->index_types[i];
     for (size_t i = 0; !err && i < b->out->count; i++) {
         struct limefile_field f;
-        if (b->out->kept->field[i].by_format)
+        if (b->out->store->field[i].by_format)
             continue;
         limefile_fields_get(b->out, i, &f);
         if (f.record.type == ildg_data && requires_format(b->out, &f))
-            err = fields_note(b, LIMEFILE_D_FORMAT_MISSING, f.record.ordinal, 0);
+            err = add_finding(b, LIMEFILE_D_FORMAT_MISSING, f.record.ordinal, 0);
     }
     return err;
 }
@@ -622,33 +622,33 @@ static int note_formless(struct builder *b)
 int limefile_fields_build(struct limefile_source *source, const struct limefile_index *index,
                           struct limefile_fields *out)
 {
-    *out = (struct limefile_fields){.kept = calloc(1, sizeof *out->kept)};
+    *out = (struct limefile_fields){.store = calloc(1, sizeof *out->store)};
     struct builder b = {.source = source, .index = index, .out = out};
-    if (!out->kept)
+    if (!out->store)
         return -ENOMEM;
-    out->kept->index = index;
+    out->store->index = index;
     int err = 0;
-    if (resolve(&b)) {
-        err = take_all(&b);
+    if (find_types(&b)) {
+        err = process_records(&b);
         if (!err)
-            err = note_formless(&b);
+            err = report_missing_formats(&b);
     }
     free(b.sums);
     free(b.text);
     if (err)
         limefile_fields_release(out);
     else
-        findings_sort(&out->kept->findings);
+        findings_sort(&out->store->findings);
     return err;
 }
 
 void limefile_fields_release(struct limefile_fields *fields)
 {
-    if (fields->kept) {
-        free(fields->kept->field);
-        free(fields->kept->descriptions.at);
-        free(fields->kept->findings.at);
-        free(fields->kept);
+    if (fields->store) {
+        free(fields->store->field);
+        free(fields->store->descriptions.bytes);
+        free(fields->store->findings.list);
+        free(fields->store);
     }
     *fields = (struct limefile_fields){.count = 0};
 }
@@ -658,19 +658,19 @@ void limefile_fields_release(struct limefile_fields *fields)
 void limefile_fields_get(const struct limefile_fields *fields, size_t i,
                          struct limefile_field *out)
 {
-    const struct kept_field *kept = &fields->kept->field[i];
+    const struct field_entry *stored = &fields->store->field[i];
     *out = (struct limefile_field){
-        .by_format = kept->by_format,
-        .by_record = kept->by_record,
-        .by_file = kept->by_file,
-        .by_checksum = kept->by_checksum,
-        .by_lfn = kept->by_lfn,
-        .has_checksum = kept->has_checksum,
-        .checksum = kept->checksum,
+        .by_format = stored->by_format,
+        .by_record = stored->by_record,
+        .by_file = stored->by_file,
+        .by_checksum = stored->by_checksum,
+        .by_lfn = stored->by_lfn,
+        .has_checksum = stored->has_checksum,
+        .checksum = stored->checksum,
     };
-    limefile_index_get(fields->kept->index, kept->ordinal, &out->record);
-    if (kept->description)
-        fieldpack_get(&fields->kept->descriptions, kept->description, out);
+    limefile_index_get(fields->store->index, stored->ordinal, &out->record);
+    if (stored->description)
+        fieldpack_get(&fields->store->descriptions, stored->description, out);
 }
 
 bool limefile_fields_of(const struct limefile_fields *fields, uint64_t ordinal,
@@ -679,12 +679,12 @@ bool limefile_fields_of(const struct limefile_fields *fields, uint64_t ordinal,
     size_t low = 0, high = fields->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (fields->kept->field[middle].ordinal < ordinal)
+        if (fields->store->field[middle].ordinal < ordinal)
             low = middle + 1;
         else
             high = middle;
     }
-    bool found = low < fields->count && fields->kept->field[low].ordinal == ordinal;
+    bool found = low < fields->count && fields->store->field[low].ordinal == ordinal;
     if (found)
         limefile_fields_get(fields, low, out);
     return found;
@@ -693,10 +693,10 @@ bool limefile_fields_of(const struct limefile_fields *fields, uint64_t ordinal,
 bool limefile_fields_finding(const struct limefile_fields *fields, size_t i,
                              struct limefile_finding *out)
 {
-    const struct limefile_fields_kept *kept = fields->kept;
-    if (!kept || i >= kept->findings.count)
+    const struct limefile_fields_kept *store = fields->store;
+    if (!store || i >= store->findings.count)
         return false;
-    findings_get(&kept->findings, kept->index, i, out);
+    findings_get(&store->findings, store->index, i, out);
     return true;
 }
 
@@ -711,7 +711,7 @@ unsigned limefile_fields_demand(const struct limefile_fields *fields, size_t i,
                                        .ordinal = f.record.ordinal};
     finding.code = ildg ? LIMEFILE_D_FORMAT_MISSING : LIMEFILE_D_UNDESCRIBED;
     if (f.kind == LIMEFILE_KIND_UNKNOWN && !f.by_format && !f.by_record &&
-        !(ildg && requires_format(fields, &f))) /* note_formless() has reported it */
+        !(ildg && requires_format(fields, &f))) /* report_missing_formats() has reported it */
         out[n++] = finding;
     finding.code = LIMEFILE_D_CHECKSUM_MISSING;
     if (!f.by_checksum)

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
+static int format_values(const struct limefile_finding *f, char *buf, size_t cap)
 {
     switch (f->code) {
     case LIMEFILE_E_VERSION:
@@ -14,7 +14,7 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
     case LIMEFILE_E_HEADER_CUT:
     case LIMEFILE_E_DATA_CUT:
     case LIMEFILE_D_PAD_CUT:
-        return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes are there)", f->have,
+        return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes present)", f->have,
                         f->want);
     case LIMEFILE_E_ZEROS:
     case LIMEFILE_E_BEGINNING:
@@ -32,7 +32,7 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
         return snprintf(buf, cap, ": %s", limefile_strerror(-(int)f->have));
     case LIMEFILE_D_FIELD_LENGTH:
         if (f->want == 0)
-            return snprintf(buf, cap, " (%" PRIu64 " bytes: no whole number of sites)",
+            return snprintf(buf, cap, " (%" PRIu64 " bytes: not a whole number of sites)",
                             f->have);
         return snprintf(buf, cap, " (%" PRIu64 " bytes, not %" PRIu64 ")", f->have, f->want);
     case LIMEFILE_D_CHECKSUM:
@@ -59,7 +59,7 @@ int limefile_finding_text(const struct limefile_finding *f, char *buf, size_t ca
     if (f->code == LIMEFILE_D_CHECKSUM && f->why) /* `why` of a mount has the numbers */
         *tail = '\0';
     else
-        numbers(f, tail, sizeof tail);
+        format_values(f, tail, sizeof tail);
     if (f->ordinal == 0) /* concerns the whole file */
         return snprintf(buf, cap, "%s%s%s%s", limefile_strerror(f->code), tail, colon, why);
     return snprintf(buf, cap, "offset %" PRIu64 ": record %" PRIu64 ": %s%s%s%s", f->offset,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Returns the position of a finding relative to the record's header. */
-static unsigned place_of(int code)
+static unsigned header_position(int code)
 {
     return code == LIMEFILE_D_FORMAT_MISSING ? 0
            : code == LIMEFILE_D_FIELD_LENGTH ? AT_BYTES
@@ -18,28 +18,28 @@ static unsigned place_of(int code)
 int findings_add(struct findings *f, int code, const struct limefile_record *record,
                  uint64_t value)
 {
-    if (!limefile_reserve(&f->at, &f->capacity, f->count + 1, sizeof *f->at))
+    if (!limefile_reserve(&f->list, &f->capacity, f->count + 1, sizeof *f->list))
         return -ENOMEM;
-    f->at[f->count++] = (struct kept_finding){
+    f->list[f->count++] = (struct stored_finding){
         .ordinal = (uint32_t)record->ordinal,
         .code = code,
-        .at_next = record->bytes == 0 && place_of(code) == LIMEFILE_HEADER_BYTES,
+        .at_next = record->bytes == 0 && header_position(code) == LIMEFILE_HEADER_BYTES,
         .value = value,
     };
     return 0;
 }
 
 /* Compares by offset, which follows from ordinal and code, then by code. */
-static int compare(const void *a, const void *b)
+static int compare_findings(const void *a, const void *b)
 {
-    const struct kept_finding *x = a, *y = b;
+    const struct stored_finding *x = a, *y = b;
     uint64_t one = (uint64_t)x->ordinal + x->at_next, other = (uint64_t)y->ordinal + y->at_next;
     if (one != other)
         return one < other ? -1 : 1;
-    unsigned here = x->at_next ? 0 : place_of(x->code);
-    unsigned there = y->at_next ? 0 : place_of(y->code);
-    if (here != there)
-        return here < there ? -1 : 1;
+    unsigned first = x->at_next ? 0 : header_position(x->code);
+    unsigned second = y->at_next ? 0 : header_position(y->code);
+    if (first != second)
+        return first < second ? -1 : 1;
     return (x->code > y->code) - (x->code < y->code);
 }
 
@@ -47,28 +47,28 @@ static int compare(const void *a, const void *b)
 void findings_sort(struct findings *f)
 {
     size_t i = 1;
-    while (i < f->count && compare(&f->at[i - 1], &f->at[i]) <= 0)
+    while (i < f->count && compare_findings(&f->list[i - 1], &f->list[i]) <= 0)
         i++;
     if (i < f->count)
-        qsort(f->at, f->count, sizeof *f->at, compare);
+        qsort(f->list, f->count, sizeof *f->list, compare_findings);
 }
 
 void findings_get(const struct findings *f, const struct limefile_index *index, size_t i,
                   struct limefile_finding *out)
 {
-    const struct kept_finding *kept = &f->at[i];
+    const struct stored_finding *stored = &f->list[i];
     struct limefile_record record = {.ordinal = 0};
-    limefile_index_get(index, kept->ordinal, &record);
+    limefile_index_get(index, stored->ordinal, &record);
     *out = (struct limefile_finding){
-        .code = kept->code,
-        .offset = record.header_offset + place_of(kept->code),
-        .ordinal = kept->ordinal,
-        .have = kept->code == LIMEFILE_D_OPTIONAL ? 0 : kept->value,
+        .code = stored->code,
+        .offset = record.header_offset + header_position(stored->code),
+        .ordinal = stored->ordinal,
+        .have = stored->code == LIMEFILE_D_OPTIONAL ? 0 : stored->value,
     };
-    if (kept->code == LIMEFILE_D_OPTIONAL)
-        out->why = (const char *)(uintptr_t)kept->value;
-    if (kept->code == LIMEFILE_D_FIELD_LENGTH) {
+    if (stored->code == LIMEFILE_D_OPTIONAL)
+        out->why = (const char *)(uintptr_t)stored->value;
+    if (stored->code == LIMEFILE_D_FIELD_LENGTH) {
         out->have = record.bytes;
-        out->want = kept->value;
+        out->want = stored->value;
     }
 }

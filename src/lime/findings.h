@@ -5,7 +5,7 @@
 #include "limefile.h"
 
 /* The offset follows from the code. A malicious container can have millions of findings. */
-struct kept_finding {
+struct stored_finding {
     uint32_t ordinal;
     int code : 31;
     unsigned at_next : 1; /* the record is empty: the offset is that of the next one */
@@ -15,7 +15,7 @@ struct kept_finding {
 };
 
 struct findings {
-    struct kept_finding *at; /* NULL at first; the owner frees it */
+    struct stored_finding *list; /* NULL at first; the owner frees it */
     size_t count, capacity;
 };
 

@@ -12,7 +12,7 @@
 
 /* ---- values; the texts are already trimmed ---- */
 
-static bool get_number(const char **text, uint64_t *out)
+static bool parse_digits(const char **text, uint64_t *out)
 {
     const char *p = *text;
     uint64_t value = 0;
@@ -29,11 +29,11 @@ static bool get_number(const char **text, uint64_t *out)
 }
 
 /* Returns true if the value was found and is a number in [least, most]. */
-static bool number(const struct xmlread_value *value, uint64_t least, uint64_t most,
-                   uint64_t *out)
+static bool parse_count(const struct xmlread_value *value, uint64_t least, uint64_t most,
+                        uint64_t *out)
 {
     const char *text = value->text;
-    return value->found && !value->bad && get_number(&text, out) && *text == '\0' &&
+    return value->found && !value->bad && parse_digits(&text, out) && *text == '\0' &&
            *out >= least && *out <= most;
 }
 
@@ -41,26 +41,26 @@ static bool number(const struct xmlread_value *value, uint64_t least, uint64_t m
  * Reads an optional number in [least, most]. If the element exists but cannot be read, *out
  * does not change, and *ignored becomes its name if it was NULL.
  */
-static void optional(const struct xmlread_value *value, uint64_t least, uint64_t most,
-                     uint64_t *out, const char **ignored)
+static void parse_optional(const struct xmlread_value *value, uint64_t least, uint64_t most,
+                           uint64_t *out, const char **ignored)
 {
     uint64_t read;
-    if (number(value, least, most, &read))
+    if (parse_count(value, least, most, &read))
         *out = read;
     else if (value->found && !*ignored)
         *ignored = value->name;
 }
 
 /* Parses numbers like "4 4 4 8 ", also with commas. Returns their count; 0 if invalid. */
-static unsigned numbers(const struct xmlread_value *value, uint64_t least,
-                        uint64_t out[LIMEFILE_DIMS_MAX])
+static unsigned parse_numbers(const struct xmlread_value *value, uint64_t least,
+                              uint64_t out[LIMEFILE_DIMS_MAX])
 {
     const char *text = value->text;
     unsigned n = 0;
     if (!value->found || value->bad)
         return 0;
     while (*text) {
-        if (n == LIMEFILE_DIMS_MAX || !get_number(&text, &out[n]) || out[n] < least)
+        if (n == LIMEFILE_DIMS_MAX || !parse_digits(&text, &out[n]) || out[n] < least)
             return 0;
         n++;
         size_t gap = strspn(text, " ,");
@@ -72,7 +72,7 @@ static unsigned numbers(const struct xmlread_value *value, uint64_t least,
 }
 
 /* Copies at most cap - 1 bytes, and no part of a UTF-8 character. */
-static void word(const struct xmlread_value *value, char *out, size_t cap)
+static void copy_word(const struct xmlread_value *value, char *out, size_t cap)
 {
     size_t n = strnlen(value->text, cap - 1);
     while (n && n == cap - 1 && ((unsigned char)value->text[n] & 0xc0) == 0x80)
@@ -82,7 +82,7 @@ static void word(const struct xmlread_value *value, char *out, size_t cap)
 }
 
 /* Returns 32, 64, or 0 if unknown. */
-static unsigned precision_of(const struct xmlread_value *value)
+static unsigned parse_precision(const struct xmlread_value *value)
 {
     static const struct {
         const char *word;
@@ -98,7 +98,7 @@ static unsigned precision_of(const struct xmlread_value *value)
     return 0;
 }
 
-static bool hex(const struct xmlread_value *value, uint32_t *out)
+static bool parse_hex(const struct xmlread_value *value, uint32_t *out)
 {
     const char *text = value->text;
     uint32_t sum = 0;
@@ -129,7 +129,7 @@ uint64_t limefile_lattice_sites(const struct limefile_lattice *lattice)
     return sites;
 }
 
-static bool lattice_is_good(const struct limefile_lattice *lattice)
+static bool lattice_is_valid(const struct limefile_lattice *lattice)
 {
     uint64_t sites = limefile_lattice_sites(lattice);
     return sites > 0 && sites <= INT64_MAX;
@@ -138,29 +138,30 @@ static bool lattice_is_good(const struct limefile_lattice *lattice)
 /* ---- ILDG and ETMC ---- */
 
 /* Reads lx, ly, lz and lt or, if they are all missing, dims (SIMULATeQCD). */
-static bool four_extents(const struct xmlread_value *v, struct limefile_lattice *out)
+static bool parse_extents(const struct xmlread_value *v, struct limefile_lattice *out)
 {
-    bool good = true;
+    bool is_valid = true;
     out->dims = 4;
     if (v[4].found && !v[0].found && !v[1].found && !v[2].found && !v[3].found)
-        return numbers(&v[4], 1, out->extent) == 4;
+        return parse_numbers(&v[4], 1, out->extent) == 4;
     for (unsigned i = 0; i < 4; i++)
-        good = good && number(&v[i], 1, INT64_MAX, &out->extent[i]);
-    return good;
+        is_valid = is_valid && parse_count(&v[i], 1, INT64_MAX, &out->extent[i]);
+    return is_valid;
 }
 
-static int ildg_values(const struct xmlread_value *v, struct limefile_ildg *out)
+static int parse_ildg_values(const struct xmlread_value *v, struct limefile_ildg *out)
 {
     uint64_t flavours = 1;
-    word(&v[0], out->version, sizeof out->version);
-    word(&v[1], out->field, sizeof out->field);
-    out->precision = precision_of(&v[2]);
-    optional(&v[3], 1, 1000, &flavours, &out->ignored);
+    copy_word(&v[0], out->version, sizeof out->version);
+    copy_word(&v[1], out->field, sizeof out->field);
+    out->precision = parse_precision(&v[2]);
+    parse_optional(&v[3], 1, 1000, &flavours, &out->ignored);
     out->flavours = (unsigned)flavours;
-    if (!four_extents(&v[4], &out->lattice))
+    if (!parse_extents(&v[4], &out->lattice))
         return LIMEFILE_E_XML_VALUE;
-    bool good = out->field[0] && !v[1].bad && out->precision && lattice_is_good(&out->lattice);
-    return good ? 0 : LIMEFILE_E_XML_VALUE;
+    bool valid =
+        out->field[0] && !v[1].bad && out->precision && lattice_is_valid(&out->lattice);
+    return valid ? 0 : LIMEFILE_E_XML_VALUE;
 }
 
 int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out)
@@ -175,7 +176,7 @@ int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out)
     struct limefile_ildg ildg = {.precision = 0};
     int err = xmlread_values(xml, n, elements, v, COUNT(v));
     if (!err)
-        err = ildg_values(v, &ildg);
+        err = parse_ildg_values(v, &ildg);
     if (!err)
         *out = ildg;
     return err;
@@ -196,14 +197,14 @@ int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out)
                              COUNT(v));
     if (err)
         return err;
-    word(&v[0], cvc.field, sizeof cvc.field);
-    cvc.precision = precision_of(&v[1]);
-    bool good = cvc.precision != 0;
+    copy_word(&v[0], cvc.field, sizeof cvc.field);
+    cvc.precision = parse_precision(&v[1]);
+    bool is_valid = cvc.precision != 0;
     if (v[2].found) /* it determines the size of a site */
-        good = good && number(&v[2], 1, UINT32_MAX, &cvc.components);
+        is_valid = is_valid && parse_count(&v[2], 1, UINT32_MAX, &cvc.components);
     for (unsigned i = 0; i < 4; i++)
-        good = good && number(&v[3 + i], 1, INT64_MAX, &cvc.lattice.extent[i]);
-    if (!good || !lattice_is_good(&cvc.lattice))
+        is_valid = is_valid && parse_count(&v[3 + i], 1, INT64_MAX, &cvc.lattice.extent[i]);
+    if (!is_valid || !lattice_is_valid(&cvc.lattice))
         return LIMEFILE_E_XML_VALUE;
     *out = cvc;
     return 0;
@@ -220,12 +221,12 @@ int limefile_scidac_file_parse(const void *xml, size_t n, struct limefile_scidac
     int err = xmlread_values(xml, n, elements, v, COUNT(v));
     if (err)
         return err;
-    file.lattice.dims = numbers(&v[1], 1, file.lattice.extent);
-    if (!lattice_is_good(&file.lattice))
+    file.lattice.dims = parse_numbers(&v[1], 1, file.lattice.extent);
+    if (!lattice_is_valid(&file.lattice))
         return LIMEFILE_E_XML_VALUE;
     spacetime = file.lattice.dims;
-    optional(&v[0], 1, UINT32_MAX, &spacetime, &file.ignored);
-    optional(&v[2], 0, UINT32_MAX, &volfmt, &file.ignored);
+    parse_optional(&v[0], 1, UINT32_MAX, &spacetime, &file.ignored);
+    parse_optional(&v[2], 0, UINT32_MAX, &volfmt, &file.ignored);
     if (spacetime != file.lattice.dims)
         return LIMEFILE_E_XML_VALUE;
     file.volfmt = (unsigned)volfmt;
@@ -250,11 +251,11 @@ enum {
     V_COUNT
 };
 
-static bool box_is_good(const struct xmlread_value *v, struct limefile_scidac_record *out)
+static bool parse_box(const struct xmlread_value *v, struct limefile_scidac_record *out)
 {
     uint64_t spacetime, sites = 1;
-    out->box_dims = numbers(&v[V_LOWER], 0, out->lower);
-    if (out->box_dims == 0 || numbers(&v[V_UPPER], 0, out->upper) != out->box_dims)
+    out->box_dims = parse_numbers(&v[V_LOWER], 0, out->lower);
+    if (out->box_dims == 0 || parse_numbers(&v[V_UPPER], 0, out->upper) != out->box_dims)
         return false;
     for (unsigned i = 0; i < out->box_dims; i++)
         if (out->upper[i] < out->lower[i] || out->upper[i] > INT64_MAX ||
@@ -262,30 +263,30 @@ static bool box_is_good(const struct xmlread_value *v, struct limefile_scidac_re
             sites > INT64_MAX)
             return false;
     spacetime = out->box_dims;
-    optional(&v[V_SPACETIME], 1, UINT32_MAX, &spacetime, &out->ignored);
+    parse_optional(&v[V_SPACETIME], 1, UINT32_MAX, &spacetime, &out->ignored);
     return spacetime == out->box_dims;
 }
 
-static int record_values(const struct xmlread_value *v, struct limefile_scidac_record *out)
+static int parse_record(const struct xmlread_value *v, struct limefile_scidac_record *out)
 {
     uint64_t type = 0, colors = 0, spins = 0, site;
-    const struct xmlread_value *said = &v[v[V_RECORDTYPE].found ? V_RECORDTYPE : V_GLOBALDATA];
-    optional(said, 0, UINT64_MAX, &type, &out->ignored);
-    if (type > (said == &v[V_RECORDTYPE] ? LIMEFILE_HYPERCUBE : LIMEFILE_GLOBAL))
+    const struct xmlread_value *kind = &v[v[V_RECORDTYPE].found ? V_RECORDTYPE : V_GLOBALDATA];
+    parse_optional(kind, 0, UINT64_MAX, &type, &out->ignored);
+    if (type > (kind == &v[V_RECORDTYPE] ? LIMEFILE_HYPERCUBE : LIMEFILE_GLOBAL))
         return LIMEFILE_E_XML_VALUE; /* unknown kind of record */
     out->recordtype = (enum limefile_recordtype)type;
-    word(&v[V_DATATYPE], out->datatype, sizeof out->datatype);
-    word(&v[V_DATE], out->date, sizeof out->date);
-    out->precision = precision_of(&v[V_PRECISION]);
-    if (!number(&v[V_TYPESIZE], 1, INT64_MAX, &out->typesize) ||
-        !number(&v[V_DATACOUNT], 1, INT64_MAX, &out->datacount) ||
+    copy_word(&v[V_DATATYPE], out->datatype, sizeof out->datatype);
+    copy_word(&v[V_DATE], out->date, sizeof out->date);
+    out->precision = parse_precision(&v[V_PRECISION]);
+    if (!parse_count(&v[V_TYPESIZE], 1, INT64_MAX, &out->typesize) ||
+        !parse_count(&v[V_DATACOUNT], 1, INT64_MAX, &out->datacount) ||
         __builtin_mul_overflow(out->typesize, out->datacount, &site) || site > INT64_MAX)
         return LIMEFILE_E_XML_VALUE;
-    optional(&v[V_COLORS], 0, UINT32_MAX, &colors, &out->ignored);
-    optional(&v[V_SPINS], 0, UINT32_MAX, &spins, &out->ignored);
+    parse_optional(&v[V_COLORS], 0, UINT32_MAX, &colors, &out->ignored);
+    parse_optional(&v[V_SPINS], 0, UINT32_MAX, &spins, &out->ignored);
     out->colors = (unsigned)colors;
     out->spins = (unsigned)spins;
-    if (out->recordtype == LIMEFILE_HYPERCUBE && !box_is_good(v, out))
+    if (out->recordtype == LIMEFILE_HYPERCUBE && !parse_box(v, out))
         return LIMEFILE_E_XML_VALUE;
     return 0;
 }
@@ -304,7 +305,7 @@ int limefile_scidac_record_parse(const void *xml, size_t n, struct limefile_scid
     struct limefile_scidac_record record = {.recordtype = LIMEFILE_FIELD};
     int err = xmlread_values(xml, n, elements, v, COUNT(v));
     if (!err)
-        err = record_values(v, &record);
+        err = parse_record(v, &record);
     if (!err)
         *out = record;
     return err;
@@ -320,8 +321,8 @@ int limefile_grid_parse(const void *xml, size_t n, struct limefile_lattice *out)
     int err = xmlread_values(xml, n, elements, v, COUNT(v));
     if (err)
         return err;
-    lattice.dims = numbers(&v[0], 1, lattice.extent);
-    if (!lattice_is_good(&lattice))
+    lattice.dims = parse_numbers(&v[0], 1, lattice.extent);
+    if (!lattice_is_valid(&lattice))
         return LIMEFILE_E_XML_VALUE;
     *out = lattice;
     return 0;
@@ -335,7 +336,7 @@ int limefile_checksum_parse(const void *xml, size_t n, struct limefile_checksum 
     static const char *const elements[] = {"scidacChecksum", NULL};
     struct limefile_checksum sum = {0};
     int err = xmlread_values(xml, n, elements, v, COUNT(v));
-    if (!err && !(hex(&v[0], &sum.suma) && hex(&v[1], &sum.sumb)))
+    if (!err && !(parse_hex(&v[0], &sum.suma) && parse_hex(&v[1], &sum.sumb)))
         err = LIMEFILE_E_XML_VALUE;
     if (!err)
         *out = sum;
@@ -354,7 +355,7 @@ size_t limefile_checksum_xml(const struct limefile_checksum *sum,
 
 /* ---- logical file names ---- */
 
-static bool is_blank(char c)
+static bool is_lfn_space(char c)
 {
     return c == '\0' || c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -362,9 +363,9 @@ static bool is_blank(char c)
 int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX])
 {
     const char *text = data;
-    while (n && is_blank(text[n - 1]))
+    while (n && is_lfn_space(text[n - 1]))
         n--;
-    while (n && is_blank(*text))
+    while (n && is_lfn_space(*text))
         text++, n--;
     if (n == 0 || n >= LIMEFILE_LFN_MAX)
         return LIMEFILE_E_XML_VALUE;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-struct entry {
+struct index_entry {
     uint64_t header_offset;
     uint64_t bytes;
     uint32_t message, record;
@@ -18,7 +18,7 @@ struct entry {
 };
 
 /* Each type is stored once, for any number of records. All types of a container can differ. */
-struct type {
+struct index_type {
     uint32_t count;
     uint32_t first; /* ordinal of the first record of this type */
     uint32_t hash;
@@ -26,10 +26,10 @@ struct type {
 };
 
 struct limefile_index {
-    atomic_uint holders;
-    struct entry *entries;
+    atomic_uint references;
+    struct index_entry *entries;
     size_t count, capacity;
-    struct type *types;
+    struct index_type *types;
     size_t type_count, type_capacity;
     char *texts;
     size_t text_size, text_capacity;
@@ -37,12 +37,12 @@ struct limefile_index {
     size_t slot_count;
     uint64_t key[2]; /* random key of the hash */
     uint64_t size, end, deviations;
-    bool faulty;
+    bool has_fault;
     struct limefile_finding fault;
 };
 
 /* The hash has a random key, so that a malicious file cannot make all types collide. */
-static uint32_t hash_of(const struct limefile_index *index, const char *type, size_t len)
+static uint32_t hash_type(const struct limefile_index *index, const char *type, size_t len)
 {
     uint64_t hash = index->key[0] + len, word;
     for (size_t i = 0; i < len; i += sizeof word) {
@@ -53,40 +53,40 @@ static uint32_t hash_of(const struct limefile_index *index, const char *type, si
     return (uint32_t)hash;
 }
 
-static void draw_key(struct limefile_index *index)
+static void set_random_key(struct limefile_index *index)
 {
     index->key[0] = index->key[1] = (uint64_t)(uintptr_t)index;
     ssize_t got = getrandom(index->key, sizeof index->key, GRND_NONBLOCK);
     (void)got; /* can fail early at boot; the key is then the address, hard to guess */
 }
 
-static uint8_t len_of(const struct limefile_index *index, const struct type *type)
+static uint8_t type_length(const struct limefile_index *index, const struct index_type *type)
 {
     return (uint8_t)index->texts[type->text];
 }
 
-static const char *text_of(const struct limefile_index *index, const struct type *type)
+static const char *type_text(const struct limefile_index *index, const struct index_type *type)
 {
     return index->texts + type->text + 1;
 }
 
 /* Returns the slot of a type, or the free slot to insert it. */
-static uint32_t *slot_of(const struct limefile_index *index, const char *type, size_t len,
-                         uint32_t hash)
+static uint32_t *find_slot(const struct limefile_index *index, const char *type, size_t len,
+                           uint32_t hash)
 {
     size_t mask = index->slot_count - 1;
     for (size_t i = hash & mask;; i = (i + 1) & mask) {
         uint32_t *slot = &index->slots[i];
         if (*slot == 0)
             return slot;
-        const struct type *t = &index->types[*slot - 1];
-        if (t->hash == hash && len_of(index, t) == len &&
-            memcmp(text_of(index, t), type, len) == 0)
+        const struct index_type *t = &index->types[*slot - 1];
+        if (t->hash == hash && type_length(index, t) == len &&
+            memcmp(type_text(index, t), type, len) == 0)
             return slot;
     }
 }
 
-static int rehash(struct limefile_index *index)
+static int grow_slots(struct limefile_index *index)
 {
     size_t count = index->slot_count ? index->slot_count * 2 : 64;
     uint32_t *slots = calloc(count, sizeof *slots);
@@ -105,16 +105,16 @@ static int rehash(struct limefile_index *index)
 }
 
 /* Finds the subscript of the record's type; adds the type if it is new. */
-static int intern(struct limefile_index *index, const struct limefile_record *record,
-                  uint32_t *out)
+static int find_or_add_type(struct limefile_index *index, const struct limefile_record *record,
+                            uint32_t *out)
 {
     if (index->type_count * 2 >= index->slot_count) {
-        int err = rehash(index);
+        int err = grow_slots(index);
         if (err)
             return err;
     }
-    uint32_t hash = hash_of(index, record->type, record->type_len);
-    uint32_t *slot = slot_of(index, record->type, record->type_len, hash);
+    uint32_t hash = hash_type(index, record->type, record->type_len);
+    uint32_t *slot = find_slot(index, record->type, record->type_len, hash);
     if (*slot == 0) {
         size_t text = record->type_len + 2u;
         if (index->text_size + text > UINT32_MAX)
@@ -125,7 +125,7 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
             return -ENOMEM;
         index->texts[index->text_size] = (char)record->type_len;
         memcpy(index->texts + index->text_size + 1, record->type, text - 1);
-        index->types[index->type_count] = (struct type){
+        index->types[index->type_count] = (struct index_type){
             .hash = hash,
             .text = (uint32_t)index->text_size,
         };
@@ -138,16 +138,16 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
     return 0;
 }
 
-static int append(struct limefile_index *index, const struct limefile_record *record)
+static int append_record(struct limefile_index *index, const struct limefile_record *record)
 {
     uint32_t type;
     if (!limefile_reserve(&index->entries, &index->capacity, index->count + 1,
                           sizeof *index->entries))
         return -ENOMEM;
-    int err = intern(index, record, &type);
+    int err = find_or_add_type(index, record, &type);
     if (err)
         return err;
-    index->entries[index->count++] = (struct entry){
+    index->entries[index->count++] = (struct index_entry){
         .header_offset = record->header_offset,
         .bytes = record->bytes,
         .message = record->message,
@@ -161,24 +161,24 @@ static int append(struct limefile_index *index, const struct limefile_record *re
 }
 
 /* The callbacks of the caller. */
-struct listener {
+struct callbacks {
     struct limefile_index *index;
     limefile_finding_fn *report;
     limefile_progress_fn *progress;
     void *context;
 };
 
-static void hear(void *context, const struct limefile_finding *finding)
+static void report_finding(void *context, const struct limefile_finding *finding)
 {
-    struct listener *listener = context;
+    struct callbacks *callbacks = context;
     if (!limefile_is_fault(finding->code))
-        listener->index->deviations++;
-    if (listener->report)
-        listener->report(listener->context, finding);
+        callbacks->index->deviations++;
+    if (callbacks->report)
+        callbacks->report(callbacks->context, finding);
 }
 
 /* Frees the unused capacity of an array. */
-static void trim(void **array, size_t *capacity, size_t used, size_t element)
+static void shrink(void **array, size_t *capacity, size_t used, size_t element)
 {
     void *smaller = used ? reallocarray(*array, used, element) : NULL;
     if (smaller) {
@@ -187,41 +187,41 @@ static void trim(void **array, size_t *capacity, size_t used, size_t element)
     }
 }
 
-static void trim_all(struct limefile_index *index)
+static void shrink_arrays(struct limefile_index *index)
 {
-    trim((void **)&index->entries, &index->capacity, index->count, sizeof *index->entries);
-    trim((void **)&index->types, &index->type_capacity, index->type_count,
-         sizeof *index->types);
-    trim((void **)&index->texts, &index->text_capacity, index->text_size, 1);
+    shrink((void **)&index->entries, &index->capacity, index->count, sizeof *index->entries);
+    shrink((void **)&index->types, &index->type_capacity, index->type_count,
+           sizeof *index->types);
+    shrink((void **)&index->texts, &index->text_capacity, index->text_size, 1);
 }
 
-static int append_all(struct limefile_index *index, struct limefile_scan *scan,
-                      const struct listener *listener)
+static int append_records(struct limefile_index *index, struct limefile_scan *scan,
+                          const struct callbacks *callbacks)
 {
     struct limefile_record record;
     uint64_t done, size;
     int err = 0;
     while (!err && limefile_scan_next(scan, &record) > 0) {
-        err = append(index, &record);
-        if (listener->progress) {
+        err = append_record(index, &record);
+        if (callbacks->progress) {
             limefile_scan_progress(scan, &done, &size);
-            listener->progress(listener->context, done, size);
+            callbacks->progress(callbacks->context, done, size);
         }
     }
     return err;
 }
 
-static void complete(struct limefile_index *index, const struct limefile_scan *scan)
+static void set_end(struct limefile_index *index, const struct limefile_scan *scan)
 {
     uint64_t done;
     limefile_scan_progress(scan, &done, &index->size);
     const struct limefile_finding *fault = limefile_scan_fault(scan);
-    index->faulty = fault != NULL;
+    index->has_fault = fault != NULL;
     if (fault)
         index->fault = *fault;
     if (index->end > index->size)
         index->end = index->size; /* the last padding is missing */
-    trim_all(index);
+    shrink_arrays(index);
 }
 
 int limefile_index_scan(struct limefile_source *source, limefile_finding_fn *report,
@@ -230,16 +230,16 @@ int limefile_index_scan(struct limefile_source *source, limefile_finding_fn *rep
 {
     struct limefile_scan *scan = NULL;
     struct limefile_index *index = calloc(1, sizeof *index);
-    struct listener listener = {index, report, progress, context};
+    struct callbacks callbacks = {index, report, progress, context};
     if (!index)
         return -ENOMEM;
-    index->holders = 1;
-    draw_key(index);
-    int err = limefile_scan_new(source, hear, &listener, &scan);
+    index->references = 1;
+    set_random_key(index);
+    int err = limefile_scan_new(source, report_finding, &callbacks, &scan);
     if (!err)
-        err = append_all(index, scan, &listener);
+        err = append_records(index, scan, &callbacks);
     if (!err)
-        complete(index, scan);
+        set_end(index, scan);
     limefile_scan_free(scan);
     if (err) {
         limefile_index_free(index);
@@ -256,14 +256,14 @@ int limefile_index_build(struct limefile_source *source, struct limefile_index *
 
 struct limefile_index *limefile_index_hold(struct limefile_index *index)
 {
-    index->holders++;
+    index->references++;
     return index;
 }
 
 /* ---- a copy with another last record ---- */
 
-static int duplicate(void **to, size_t *capacity, const void *from, size_t used, size_t more,
-                     size_t element)
+static int copy_array(void **to, size_t *capacity, const void *from, size_t used, size_t more,
+                      size_t element)
 {
     *to = used + more ? reallocarray(NULL, used + more, element) : NULL;
     if (!*to && used + more)
@@ -275,15 +275,15 @@ static int duplicate(void **to, size_t *capacity, const void *from, size_t used,
 }
 
 /* Copies the first `count` records of `old`, all or all but the last. */
-static int copy_of(const struct limefile_index *old, uint64_t count,
-                   struct limefile_index **out)
+static int copy_index(const struct limefile_index *old, uint64_t count,
+                      struct limefile_index **out)
 {
     struct limefile_index *index = calloc(1, sizeof *index);
     size_t slots = 0;
     if (!index)
         return -ENOMEM;
     *index = (struct limefile_index){
-        .holders = 1,
+        .references = 1,
         .count = (size_t)count,
         .type_count = old->type_count,
         .text_size = old->text_size,
@@ -291,14 +291,14 @@ static int copy_of(const struct limefile_index *old, uint64_t count,
         .key = {old->key[0], old->key[1]},
         .deviations = old->deviations,
     };
-    if (duplicate((void **)&index->entries, &index->capacity, old->entries, index->count, 1,
-                  sizeof *index->entries) ||
-        duplicate((void **)&index->types, &index->type_capacity, old->types, old->type_count, 1,
-                  sizeof *index->types) ||
-        duplicate((void **)&index->texts, &index->text_capacity, old->texts, old->text_size,
-                  LIMEFILE_TYPE_BYTES + 2, 1) ||
-        duplicate((void **)&index->slots, &slots, old->slots, old->slot_count, 0,
-                  sizeof *index->slots)) {
+    if (copy_array((void **)&index->entries, &index->capacity, old->entries, index->count, 1,
+                   sizeof *index->entries) ||
+        copy_array((void **)&index->types, &index->type_capacity, old->types, old->type_count,
+                   1, sizeof *index->types) ||
+        copy_array((void **)&index->texts, &index->text_capacity, old->texts, old->text_size,
+                   LIMEFILE_TYPE_BYTES + 2, 1) ||
+        copy_array((void **)&index->slots, &slots, old->slots, old->slot_count, 0,
+                   sizeof *index->slots)) {
         limefile_index_free(index);
         return -ENOMEM;
     }
@@ -318,9 +318,9 @@ int limefile_index_with(const struct limefile_index *old, const struct limefile_
     if (record->ordinal == 0 || record->ordinal > UINT32_MAX || record->ordinal < old->count ||
         record->ordinal > old->count + 1)
         return LIMEFILE_E_NO_RECORD;
-    int err = copy_of(old, record->ordinal - 1, out);
+    int err = copy_index(old, record->ordinal - 1, out);
     if (!err) {
-        err = append(*out, record);
+        err = append_record(*out, record);
         (*out)->size = (*out)->end;
         if (err)
             limefile_index_free(*out);
@@ -330,12 +330,12 @@ int limefile_index_with(const struct limefile_index *old, const struct limefile_
 
 int limefile_index_without_last(const struct limefile_index *old, struct limefile_index **out)
 {
-    return old->count ? copy_of(old, old->count - 1, out) : LIMEFILE_E_NO_RECORD;
+    return old->count ? copy_index(old, old->count - 1, out) : LIMEFILE_E_NO_RECORD;
 }
 
 void limefile_index_free(struct limefile_index *index)
 {
-    if (!index || --index->holders)
+    if (!index || --index->references)
         return;
     free(index->entries);
     free(index->types);
@@ -378,13 +378,13 @@ size_t limefile_index_memory(const struct limefile_index *index)
 
 const struct limefile_finding *limefile_index_fault(const struct limefile_index *index)
 {
-    return index->faulty ? &index->fault : NULL;
+    return index->has_fault ? &index->fault : NULL;
 }
 
 bool limefile_index_is_container(const struct limefile_index *index)
 {
     return !(
-        index->count == 0 && index->faulty &&
+        index->count == 0 && index->has_fault &&
         (index->fault.code == LIMEFILE_E_MAGIC || index->fault.code == LIMEFILE_E_VERSION));
 }
 
@@ -393,8 +393,8 @@ int limefile_index_get(const struct limefile_index *index, uint64_t ordinal,
 {
     if (ordinal == 0 || ordinal > index->count)
         return LIMEFILE_E_NO_RECORD;
-    const struct entry *entry = &index->entries[ordinal - 1];
-    const struct type *type = &index->types[entry->type];
+    const struct index_entry *entry = &index->entries[ordinal - 1];
+    const struct index_type *type = &index->types[entry->type];
     *out = (struct limefile_record){
         .ordinal = ordinal,
         .message = entry->message,
@@ -405,8 +405,8 @@ int limefile_index_get(const struct limefile_index *index, uint64_t ordinal,
         .padding = (uint8_t)limefile_padding(entry->bytes),
         .mb = entry->mb,
         .me = entry->me,
-        .type_len = len_of(index, type),
-        .type = text_of(index, type),
+        .type_len = type_length(index, type),
+        .type = type_text(index, type),
     };
     return 0;
 }
@@ -434,7 +434,7 @@ int limefile_index_by_type(const struct limefile_index *index, const char *type,
 {
     if (index->slot_count == 0)
         return LIMEFILE_E_NO_RECORD;
-    uint32_t slot = *slot_of(index, type, type_len, hash_of(index, type, type_len));
+    uint32_t slot = *find_slot(index, type, type_len, hash_type(index, type, type_len));
     if (slot == 0 || index->types[slot - 1].count == 0)
         return LIMEFILE_E_NO_RECORD;
     *count = index->types[slot - 1].count;

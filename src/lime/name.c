@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_plain(unsigned char c)
+static bool is_literal(unsigned char c)
 {
     return c >= 0x20 && c < 0x7f && c != '/' && c != '%';
 }
@@ -19,7 +19,7 @@ size_t limefile_name_encode(const char *type, size_t type_len, char *out, size_t
         return 0;
     for (size_t i = 0; i < type_len; i++) {
         unsigned char c = (unsigned char)type[i];
-        size_t need = is_plain(c) ? 1 : 3;
+        size_t need = is_literal(c) ? 1 : 3;
         if (n + need > cap - 1)
             break;
         if (need == 1) {
@@ -74,8 +74,8 @@ size_t limefile_name_of(const struct limefile_record *record, char out[LIMEFILE_
                                     LIMEFILE_NAME_MAX + 1 - n);
 }
 
-static int find_listed(const struct limefile_index *index, const char *name,
-                       struct limefile_record *out)
+static int find_by_ordinal(const struct limefile_index *index, const char *name,
+                           struct limefile_record *out)
 {
     char *end, expected[LIMEFILE_NAME_MAX + 1];
     if (name[0] < '0' || name[0] > '9')
@@ -93,7 +93,7 @@ static int find_listed(const struct limefile_index *index, const char *name,
 int limefile_name_find(const struct limefile_index *index, const char *name,
                        struct limefile_record *out)
 {
-    if (find_listed(index, name, out) == 0)
+    if (find_by_ordinal(index, name, out) == 0)
         return 0;
     char type[LIMEFILE_TYPE_BYTES + 2]; /* one more than the limit, to detect longer types */
     uint64_t count;

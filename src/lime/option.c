@@ -23,7 +23,7 @@ static bool is_within(const struct option_rule *rule, double value)
 }
 
 /* Both functions move *text to the end of the number. */
-static bool read_whole(const struct option_rule *rule, const char **text, int64_t *value)
+static bool parse_int(const struct option_rule *rule, const char **text, int64_t *value)
 {
     static const char units[] = "kKmMgGtT";
     bool has_units = rule->kind == OPTION_COUNT || rule->kind == OPTION_SIZE;
@@ -40,7 +40,7 @@ static bool read_whole(const struct option_rule *rule, const char **text, int64_
     return errno == 0 && is_within(rule, (double)*value);
 }
 
-static bool read_real(const struct option_rule *rule, const char **text, double *value)
+static bool parse_real(const struct option_rule *rule, const char **text, double *value)
 {
     char *end = (char *)*text + 1;
     if (!**text || !strchr("0123456789.-", **text))
@@ -51,14 +51,14 @@ static bool read_real(const struct option_rule *rule, const char **text, double 
     return is_within(rule, *value);
 }
 
-static bool read_several(const struct option_rule *rule, const char *text)
+static bool parse_list(const struct option_rule *rule, const char *text)
 {
     int64_t *numbers = rule->value;
     double *reals = rule->kind == OPTION_REALS ? rule->value : NULL;
     for (int i = 0; i < rule->count; i++) {
         if (i > 0 && *text++ != 'x')
             return false;
-        if (!(reals ? read_real(rule, &text, &reals[i]) : read_whole(rule, &text, &numbers[i])))
+        if (!(reals ? parse_real(rule, &text, &reals[i]) : parse_int(rule, &text, &numbers[i])))
             return false;
         for (int k = 1; i == 0 && reals && !*text && k < rule->count; k++)
             reals[k] = reals[0];
@@ -68,7 +68,7 @@ static bool read_several(const struct option_rule *rule, const char *text)
     return !*text;
 }
 
-static bool read_word(const struct option_rule *rule, const char *text)
+static bool parse_word(const struct option_rule *rule, const char *text)
 {
     int i = 0;
     while (rule->words[i] && strcmp(rule->words[i], text) != 0)
@@ -78,7 +78,7 @@ static bool read_word(const struct option_rule *rule, const char *text)
     return rule->words[i];
 }
 
-static bool read_value(const struct option_rule *rule, const char *text)
+static bool parse_value(const struct option_rule *rule, const char *text)
 {
     int64_t number;
     switch (rule->kind) {
@@ -86,24 +86,24 @@ static bool read_value(const struct option_rule *rule, const char *text)
         *(const char **)rule->value = text;
         return true;
     case OPTION_UNSIGNED:
-        if (!read_whole(rule, &text, &number) || *text)
+        if (!parse_int(rule, &text, &number) || *text)
             return false;
         *(unsigned *)rule->value = (unsigned)number;
         return true;
     case OPTION_REAL:
-        return read_real(rule, &text, rule->value) && !*text;
+        return parse_real(rule, &text, rule->value) && !*text;
     case OPTION_REALS:
     case OPTION_EXTENTS:
-        return read_several(rule, text);
+        return parse_list(rule, text);
     case OPTION_WORD:
-        return read_word(rule, text);
+        return parse_word(rule, text);
     default:
-        return read_whole(rule, &text, rule->value) && !*text;
+        return parse_int(rule, &text, rule->value) && !*text;
     }
 }
 
 /* Formats a size as "4K". */
-static const char *size_text(double bytes, char text[32])
+static const char *format_size(double bytes, char text[32])
 {
     int unit = 0;
     for (; unit < 4 && bytes >= 1024 && fmod(bytes, 1024) == 0; unit++)
@@ -112,7 +112,7 @@ static const char *size_text(double bytes, char text[32])
     return text;
 }
 
-static const char *expected(const struct option_rule *rule, char text[256])
+static const char *valid_values(const struct option_rule *rule, char text[256])
 {
     char least[32], most[32];
     size_t n = 0;
@@ -127,8 +127,8 @@ static const char *expected(const struct option_rule *rule, char text[256])
                                             : "%d numbers, as in %s",
                  rule->count, rule->count == 3 ? "4x4x8" : "16x16x16x32");
     else if (rule->kind == OPTION_SIZE)
-        snprintf(text, 256, "%s to %s", size_text(rule->least, least),
-                 size_text(rule->most, most));
+        snprintf(text, 256, "%s to %s", format_size(rule->least, least),
+                 format_size(rule->most, most));
     else if (rule->kind != OPTION_WORD)
         snprintf(text, 256, "a number from %.15g to %.15g", rule->least, rule->most);
     return text;
@@ -138,17 +138,18 @@ bool limefile_option_value(const struct option_rule *rule, const char *given, co
                            char why[OPTION_WHY_BYTES])
 {
     char values[256];
-    if (read_value(rule, text))
+    if (parse_value(rule, text))
         return true;
     snprintf(why, OPTION_WHY_BYTES, "%s: %s value '%.200s' (%s)", given,
-             rule->kind == OPTION_WORD ? "unknown" : "invalid", text, expected(rule, values));
+             rule->kind == OPTION_WORD ? "unknown" : "invalid", text,
+             valid_values(rule, values));
     return false;
 }
 
 /* ---- errors of getopt_long() ---- */
 
 /* Returns true if "--name" or "--name=value" is the option or an abbreviation of it. */
-static bool is_name_of(const char *word, const struct option *option)
+static bool matches_name(const char *word, const struct option *option)
 {
     size_t len = strcspn(word + 2, "=");
     return strncmp(word + 2, option->name, len) == 0;
@@ -161,7 +162,7 @@ static void describe_unknown(char *text, size_t bytes, const char *word,
     int found = 0;
     size_t n = (size_t)snprintf(text, bytes, "option '%.100s' is ambiguous (", word);
     for (const struct option *o = longs; o->name; o++)
-        if (is_name_of(word, o) && n < bytes)
+        if (matches_name(word, o) && n < bytes)
             n += (size_t)snprintf(text + n, bytes - n, "%s--%s", found++ ? ", " : "", o->name);
     if (found > 1 && n < bytes)
         snprintf(text + n, bytes - n, ")");
@@ -189,7 +190,7 @@ void limefile_option_error(char *text, size_t bytes, char *const *argv, const ch
         return;
     }
     for (const struct option *o = longs; is_long && o->name; o++)
-        if (o->val == optopt && is_name_of(word, o)) {
+        if (o->val == optopt && matches_name(word, o)) {
             snprintf(text, bytes, "option '--%s' %s", o->name,
                      o->has_arg == no_argument ? "takes no value" : "requires a value");
             return;
@@ -228,7 +229,7 @@ static void fill_tables(const struct option_rule *rules, bool in_order,
 }
 
 /* Formats the option as the user gave it, "-j" or "--threads". */
-static const char *given(const struct option_rule *rule, char *const *argv, char text[64])
+static const char *given_name(const struct option_rule *rule, char *const *argv, char text[64])
 {
     const char *word = argv[optind - (optarg == argv[optind - 1] ? 2 : 1)];
     if (strncmp(word, "--", 2) == 0 || !rule->letter)
@@ -238,14 +239,14 @@ static const char *given(const struct option_rule *rule, char *const *argv, char
     return text;
 }
 
-static int take(const struct option_rule *rule, char *const *argv, const void *context,
-                char why[OPTION_WHY_BYTES])
+static int apply_option(const struct option_rule *rule, char *const *argv, const void *context,
+                        char why[OPTION_WHY_BYTES])
 {
     char text[64];
     if (rule->kind >= OPTION_CALL)
         return rule->take(context, optarg);
     if (has_value(rule))
-        return limefile_option_value(rule, given(rule, argv, text), optarg, why)
+        return limefile_option_value(rule, given_name(rule, argv, text), optarg, why)
                    ? 0
                    : OPTION_IS_WRONG;
     *(bool *)rule->value = rule->kind != OPTION_NO;
@@ -272,7 +273,7 @@ int limefile_options_read(const struct option_rule *rules, int argc, char **argv
         const struct option_rule *rule = rules;
         while (found != 1 && rule->letter != found && found != FIRST_RULE + (rule - rules))
             rule++;
-        status = found == 1 ? operand(context, optarg) : take(rule, argv, context, why);
+        status = found == 1 ? operand(context, optarg) : apply_option(rule, argv, context, why);
         if (found != 1 && rule->kind == OPTION_LAST)
             return 0;
     }

@@ -6,7 +6,7 @@
  * programs state one number for sites of many. A matching checksum shows which reading is
  * right; 64 bits do not match by chance.
  */
-#include "limeildg.h"
+#include "limesites.h"
 
 bool limefile_field_fits(const struct limefile_field *f)
 {
@@ -16,7 +16,7 @@ bool limefile_field_fits(const struct limefile_field *f)
 }
 
 /* Changes *f to its i-th reading: sites of the stated size, or the stated number of sites. */
-static bool reread(struct limefile_field *f, unsigned i)
+static bool set_layout(struct limefile_field *f, unsigned i)
 {
     uint64_t bytes = f->record.bytes;
     if (f->kind == LIMEFILE_KIND_GLOBAL) {
@@ -40,7 +40,7 @@ bool limefile_field_reading(const struct limefile_field *f, unsigned i,
     *out = *f;
     if (limefile_field_is_summable(f))
         return i == 0;
-    return f->expected && f->record.bytes && !f->boxed && !f->disputed && reread(out, i);
+    return f->expected && f->record.bytes && !f->boxed && !f->disputed && set_layout(out, i);
 }
 
 const char *limefile_field_why_bad(const struct limefile_field *f)
@@ -50,10 +50,10 @@ const char *limefile_field_why_bad(const struct limefile_field *f)
         limefile_field_reading(f, 0, &as))
         return NULL;
     if (f->record.bytes % f->site_bytes != 0)
-        return "its length is no whole number of sites";
+        return "its length is not a whole number of sites";
     if (f->expected == 0 || (f->boxed && f->lattice.dims == 0))
         return NULL;
-    return f->record.bytes ? "its length is not that of its sites" : "there are no data";
+    return f->record.bytes ? "its length does not match its sites" : "there are no data";
 }
 
 const char *limefile_field_why_unverified(const struct limefile_field *f)
@@ -66,11 +66,12 @@ const char *limefile_field_why_unverified(const struct limefile_field *f)
     if (limefile_field_reading(f, 0, &as) || limefile_field_why_bad(f))
         return NULL;
     if (f->site_bytes == 0)
-        return "the size of a site is not known";
+        return "the size of a site is unknown";
     if (f->disputed)
         return "its descriptions disagree on the size of a site";
-    return f->record.bytes ? "which sites of the lattice it has is not known"
-                           : "there are no data";
+    if (f->record.bytes == 0)
+        return "there are no data";
+    return f->boxed ? "its place in the lattice is unknown" : LIMEFILE_WHY_VOLUME;
 }
 
 bool limefile_field_matches(const struct limefile_field *f, const struct limefile_checksum *sum)
@@ -83,17 +84,17 @@ int limefile_field_verify(int fd, const struct limefile_field *f, unsigned threa
                           struct limefile_field *as, struct limefile_checksum *out)
 {
     struct limefile_field reading;
-    int right = LIMEFILE_E_STATE;
-    for (unsigned i = 0; right != 1 && limefile_field_reading(f, i, &reading); i++) {
+    int matches = LIMEFILE_E_STATE;
+    for (unsigned i = 0; matches != 1 && limefile_field_reading(f, i, &reading); i++) {
         struct limefile_checksum sum;
         int err = limefile_field_sum(fd, &reading, threads, progress, context, &sum);
         if (err)
             return err;
-        right = limefile_field_matches(f, &sum);
-        if (i == 0 || right) {
+        matches = limefile_field_matches(f, &sum);
+        if (i == 0 || matches) {
             *as = reading;
             *out = sum;
         }
     }
-    return right;
+    return matches;
 }

@@ -17,47 +17,47 @@ int limefile_range_encode(const struct limefile_range *range,
                      " %" PRIu64 " %" PRIu64 " %d %s",
                      VERSION, s->dev, s->ino, s->size, (intmax_t)s->mtime.tv_sec,
                      s->mtime.tv_nsec, (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec,
-                     range->offset, range->bytes, range->head, range->has_job, range->path);
+                     range->offset, range->bytes, range->prefix, range->has_job, range->path);
     return n < 0 || n >= LIMEFILE_RANGE_TEXT_MAX ? -ERANGE : n;
 }
 
 /* ---- parsing: without sscanf(), which is not async-signal-safe ---- */
 
-struct reader {
+struct cursor {
     const char *at, *end;
-    int bad;
+    int is_invalid;
 };
 
 /* Parses a decimal number of up to 64 bits and the space after it. */
-static uint64_t unsigned_number(struct reader *reader)
+static uint64_t parse_unsigned(struct cursor *cursor)
 {
     uint64_t n = 0;
-    const char *begin = reader->at;
-    while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9') {
-        unsigned digit = (unsigned)(*reader->at++ - '0');
+    const char *begin = cursor->at;
+    while (cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9') {
+        unsigned digit = (unsigned)(*cursor->at++ - '0');
         if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n))
-            reader->bad = 1;
+            cursor->is_invalid = 1;
     }
-    if (reader->at == begin || reader->at == reader->end || *reader->at++ != ' ')
-        reader->bad = 1;
+    if (cursor->at == begin || cursor->at == cursor->end || *cursor->at++ != ' ')
+        cursor->is_invalid = 1;
     return n;
 }
 
-static int64_t signed_number(struct reader *reader)
+static int64_t parse_signed(struct cursor *cursor)
 {
-    int negative = reader->at < reader->end && *reader->at == '-';
-    reader->at += negative;
-    uint64_t n = unsigned_number(reader);
+    int negative = cursor->at < cursor->end && *cursor->at == '-';
+    cursor->at += negative;
+    uint64_t n = parse_unsigned(cursor);
     if (n > INT64_MAX)
-        reader->bad = 1;
+        cursor->is_invalid = 1;
     return negative ? -(int64_t)(n & INT64_MAX) : (int64_t)(n & INT64_MAX);
 }
 
-static uint32_t nanoseconds(struct reader *reader)
+static uint32_t parse_nanoseconds(struct cursor *cursor)
 {
-    uint64_t n = unsigned_number(reader);
+    uint64_t n = parse_unsigned(cursor);
     if (n > 999999999)
-        reader->bad = 1;
+        cursor->is_invalid = 1;
     return (uint32_t)n;
 }
 
@@ -70,30 +70,30 @@ static int is_path(const char *path, size_t bytes)
 
 int limefile_range_decode(char *text, size_t len, struct limefile_range *range)
 {
-    struct reader reader = {text, text + len, 0};
+    struct cursor cursor = {text, text + len, 0};
     struct limefile_identity *s = &range->container;
-    if (unsigned_number(&reader) != VERSION)
+    if (parse_unsigned(&cursor) != VERSION)
         return -EPROTO;
-    s->dev = unsigned_number(&reader);
-    s->ino = unsigned_number(&reader);
-    uint64_t size = unsigned_number(&reader);
-    s->mtime.tv_sec = signed_number(&reader);
-    s->mtime.tv_nsec = nanoseconds(&reader);
-    s->ctime.tv_sec = signed_number(&reader);
-    s->ctime.tv_nsec = nanoseconds(&reader);
-    range->offset = unsigned_number(&reader);
-    range->bytes = unsigned_number(&reader);
-    range->head = unsigned_number(&reader);
-    uint64_t has_job = unsigned_number(&reader);
+    s->dev = parse_unsigned(&cursor);
+    s->ino = parse_unsigned(&cursor);
+    uint64_t size = parse_unsigned(&cursor);
+    s->mtime.tv_sec = parse_signed(&cursor);
+    s->mtime.tv_nsec = parse_nanoseconds(&cursor);
+    s->ctime.tv_sec = parse_signed(&cursor);
+    s->ctime.tv_nsec = parse_nanoseconds(&cursor);
+    range->offset = parse_unsigned(&cursor);
+    range->bytes = parse_unsigned(&cursor);
+    range->prefix = parse_unsigned(&cursor);
+    uint64_t has_job = parse_unsigned(&cursor);
     range->has_job = has_job == 1;
-    if (reader.bad || has_job > 1 || size > INT64_MAX || range->offset > size ||
-        range->bytes > size - range->offset || range->head > INT64_MAX)
+    if (cursor.is_invalid || has_job > 1 || size > INT64_MAX || range->offset > size ||
+        range->bytes > size - range->offset || range->prefix > INT64_MAX)
         return -EPROTO;
     s->size = (int64_t)size;
-    size_t left = (size_t)(reader.end - reader.at);
-    if (!is_path(reader.at, left))
+    size_t left = (size_t)(cursor.end - cursor.at);
+    if (!is_path(cursor.at, left))
         return -EPROTO;
     text[len] = '\0';
-    range->path = reader.at;
+    range->path = cursor.at;
     return 0;
 }

@@ -13,7 +13,7 @@
 enum {
     BLOCK_MIN = 4096,
     BLOCK_MAX = 256 * 1024,
-    LARGE = 16 * 1024, /* longer data are skipped, not read */
+    LARGE_BYTES = 16 * 1024, /* longer data are skipped, not read */
 };
 
 struct limefile_scan {
@@ -26,14 +26,14 @@ struct limefile_scan {
     uint64_t next; /* offset of the next header */
     uint64_t ordinal;
     uint32_t message, record;
-    bool ended;                    /* the previous record has ME, or there is none */
-    bool open;                     /* the last header has a mark: no record follows */
+    bool message_ended;            /* the previous record has ME or does not exist */
+    bool is_marked;                /* the last header has a mark: no record follows */
     bool done;                     /* the end was reached and reported */
     struct limefile_finding fault; /* code 0: no fault */
     char type[LIMEFILE_TYPE_BYTES + 1];
 
     uint64_t block_offset;
-    size_t block_len, block_want;
+    size_t block_len, block_request;
     unsigned char block[BLOCK_MAX];
 };
 
@@ -52,8 +52,8 @@ int limefile_scan_new(struct limefile_source *source, limefile_finding_fn *repor
     scan->report = report;
     scan->context = context;
     scan->size = size;
-    scan->ended = true;
-    scan->block_want = BLOCK_MIN;
+    scan->message_ended = true;
+    scan->block_request = BLOCK_MIN;
     *out = scan;
     return 0;
 }
@@ -74,8 +74,8 @@ void limefile_scan_progress(const struct limefile_scan *scan, uint64_t *done, ui
     *size = scan->size;
 }
 
-static void find(struct limefile_scan *scan, int code, uint64_t offset, uint64_t have,
-                 uint64_t want)
+static void report_at(struct limefile_scan *scan, int code, uint64_t offset, uint64_t have,
+                      uint64_t want)
 {
     struct limefile_finding finding = {code, offset, scan->ordinal, have, want, NULL};
     if (limefile_is_fault(code))
@@ -84,17 +84,17 @@ static void find(struct limefile_scan *scan, int code, uint64_t offset, uint64_t
         scan->report(scan->context, &finding);
 }
 
-static int fail(struct limefile_scan *scan, int code, uint64_t offset, uint64_t have,
-                uint64_t want)
+static int set_fault(struct limefile_scan *scan, int code, uint64_t offset, uint64_t have,
+                     uint64_t want)
 {
-    find(scan, code, offset, have, want);
+    report_at(scan, code, offset, have, want);
     return code;
 }
 
 /* Reads a block at `offset`; `left` bytes and at least n are expected there. */
-static int fill(struct limefile_scan *scan, uint64_t offset, uint64_t left, size_t n)
+static int read_block(struct limefile_scan *scan, uint64_t offset, uint64_t left, size_t n)
 {
-    size_t want = scan->block_want < left ? scan->block_want : (size_t)left;
+    size_t want = scan->block_request < left ? scan->block_request : (size_t)left;
     scan->block_len = 0;
     ssize_t len = limefile_read_full(scan->source, scan->block, want, offset);
     if (len < 0 && want > n) /* A bad sector matters only within the first n bytes. */
@@ -105,15 +105,15 @@ static int fill(struct limefile_scan *scan, uint64_t offset, uint64_t left, size
         return LIMEFILE_E_SHRUNK;
     scan->block_offset = offset;
     scan->block_len = (size_t)len;
-    if (scan->block_want < BLOCK_MAX)
-        scan->block_want *= 2;
+    if (scan->block_request < BLOCK_MAX)
+        scan->block_request *= 2;
     return 0;
 }
 
 /* Returns up to n bytes at `offset`, from the block if possible; *got is how many the file has.
  * Bytes that were appended since limefile_scan_new() are ignored. */
-static int window(struct limefile_scan *scan, uint64_t offset, size_t n,
-                  const unsigned char **bytes, size_t *got)
+static int get_bytes(struct limefile_scan *scan, uint64_t offset, size_t n,
+                     const unsigned char **bytes, size_t *got)
 {
     uint64_t left = offset < scan->size ? scan->size - offset : 0;
     *got = n < left ? n : (size_t)left;
@@ -121,7 +121,7 @@ static int window(struct limefile_scan *scan, uint64_t offset, size_t n,
     if (*got == 0)
         return 0;
     if (offset < scan->block_offset || offset + *got > scan->block_offset + scan->block_len) {
-        int err = fill(scan, offset, left, *got);
+        int err = read_block(scan, offset, left, *got);
         if (err)
             return err;
     }
@@ -130,66 +130,67 @@ static int window(struct limefile_scan *scan, uint64_t offset, size_t n,
 }
 
 /* Reports a tail after the last record that is too short for a header. */
-static int judge_tail(struct limefile_scan *scan, const unsigned char *bytes, size_t n)
+static int check_short_tail(struct limefile_scan *scan, const unsigned char *bytes, size_t n)
 {
     int code = limefile_header_is_magic(bytes, n) ? LIMEFILE_E_HEADER_CUT
                : scan->ordinal == 1               ? LIMEFILE_E_MAGIC
                                                   : LIMEFILE_E_TRAILING;
-    return fail(scan, code, scan->next, n, LIMEFILE_HEADER_BYTES);
+    return set_fault(scan, code, scan->next, n, LIMEFILE_HEADER_BYTES);
 }
 
-static int judge_end(struct limefile_scan *scan)
+static int check_end(struct limefile_scan *scan)
 {
-    if (!scan->done && !scan->ended) {
+    if (!scan->done && !scan->message_ended) {
         scan->ordinal--; /* the finding is on the last record */
-        find(scan, LIMEFILE_D_ME_MISSING, scan->last + 6, 0, 0);
+        report_at(scan, LIMEFILE_D_ME_MISSING, scan->last + 6, 0, 0);
     }
     scan->done = true;
     return 0;
 }
 
-static void judge_header(struct limefile_scan *scan, const struct limefile_header *header)
+static void check_header(struct limefile_scan *scan, const struct limefile_header *header)
 {
     uint64_t at = scan->next;
-    if (scan->ended && !header->mb)
-        find(scan, LIMEFILE_D_MB_MISSING, at + 6, 0, 0);
-    if (!scan->ended && header->mb)
-        find(scan, LIMEFILE_D_MB_INSIDE, at + 6, 0, 0);
+    if (scan->message_ended && !header->mb)
+        report_at(scan, LIMEFILE_D_MB_MISSING, at + 6, 0, 0);
+    if (!scan->message_ended && header->mb)
+        report_at(scan, LIMEFILE_D_MB_INSIDE, at + 6, 0, 0);
     if (header->flags & 0x3f)
-        find(scan, LIMEFILE_D_FLAGS, at + 6, header->flags, header->flags & 0xc0);
+        report_at(scan, LIMEFILE_D_FLAGS, at + 6, header->flags, header->flags & 0xc0);
     if (header->reserved)
-        find(scan, LIMEFILE_D_RESERVED, at + 7, header->reserved, 0);
+        report_at(scan, LIMEFILE_D_RESERVED, at + 7, header->reserved, 0);
     if (header->type_len == 0)
-        find(scan, LIMEFILE_D_TYPE_EMPTY, at + 16, 0, 0);
+        report_at(scan, LIMEFILE_D_TYPE_EMPTY, at + 16, 0, 0);
     if (header->type_len == LIMEFILE_TYPE_BYTES)
-        find(scan, LIMEFILE_D_TYPE_LONG, at + 16, LIMEFILE_TYPE_BYTES, LIMEFILE_TYPE_BYTES - 1);
+        report_at(scan, LIMEFILE_D_TYPE_LONG, at + 16, LIMEFILE_TYPE_BYTES,
+                  LIMEFILE_TYPE_BYTES - 1);
     if (limefile_type_printable(header->type, header->type_len) < header->type_len)
-        find(scan, LIMEFILE_D_TYPE_ASCII, at + 16, 0, 0);
+        report_at(scan, LIMEFILE_D_TYPE_ASCII, at + 16, 0, 0);
     if (header->type_tail)
-        find(scan, LIMEFILE_D_TYPE_TAIL, at + 16 + header->type_len, 0, 0);
+        report_at(scan, LIMEFILE_D_TYPE_TAIL, at + 16 + header->type_len, 0, 0);
 }
 
-static int judge_padding(struct limefile_scan *scan, uint64_t data_end, unsigned padding)
+static int check_padding(struct limefile_scan *scan, uint64_t data_end, unsigned padding)
 {
     const unsigned char *bytes;
     size_t got;
     if (padding == 0)
         return 0;
-    int err = window(scan, data_end, padding, &bytes, &got);
+    int err = get_bytes(scan, data_end, padding, &bytes, &got);
     if (err)
         return err;
     for (size_t i = 0; i < got; i++)
         if (bytes[i] != 0) {
-            find(scan, LIMEFILE_D_PAD_NONZERO, data_end + i, bytes[i], 0);
+            report_at(scan, LIMEFILE_D_PAD_NONZERO, data_end + i, bytes[i], 0);
             break;
         }
     if (got < padding)
-        find(scan, LIMEFILE_D_PAD_CUT, data_end + got, got, padding);
+        report_at(scan, LIMEFILE_D_PAD_CUT, data_end + got, got, padding);
     return 0;
 }
 
 /* A limefs mount that shows a damaged container knows its fault. Returns its code, or 0. */
-static int judge_shown(struct limefile_scan *scan)
+static int check_mount_fault(struct limefile_scan *scan)
 {
     struct limefile_source *source = scan->source;
     struct limefile_finding fault;
@@ -202,38 +203,38 @@ static int judge_shown(struct limefile_scan *scan)
 }
 
 /* Reads the header at scan->next. Returns 1, or 0 at the end of the file, or a fault. */
-static int read_header(struct limefile_scan *scan, struct limefile_header *header)
+static int scan_header(struct limefile_scan *scan, struct limefile_header *header)
 {
     const unsigned char *bytes;
     size_t got;
-    int shown = judge_shown(scan);
-    if (shown)
-        return shown;
-    int err = window(scan, scan->next, LIMEFILE_HEADER_BYTES, &bytes, &got);
+    int fault = check_mount_fault(scan);
+    if (fault)
+        return fault;
+    int err = get_bytes(scan, scan->next, LIMEFILE_HEADER_BYTES, &bytes, &got);
     if (err)
-        return fail(scan, err, scan->next, 0, 0);
+        return set_fault(scan, err, scan->next, 0, 0);
     if (got == 0)
         return 0;
-    if (scan->open)
-        return fail(scan, LIMEFILE_E_TRAILING, scan->next, scan->size - scan->next, 0);
+    if (scan->is_marked)
+        return set_fault(scan, LIMEFILE_E_TRAILING, scan->next, scan->size - scan->next, 0);
     if (scan->ordinal >= UINT32_MAX)
-        return fail(scan, LIMEFILE_E_RECORDS, scan->next, scan->ordinal, UINT32_MAX - 1);
+        return set_fault(scan, LIMEFILE_E_RECORDS, scan->next, scan->ordinal, UINT32_MAX - 1);
     if (got < LIMEFILE_HEADER_BYTES)
-        return judge_tail(scan, bytes, got);
+        return check_short_tail(scan, bytes, got);
     err = limefile_header_decode(bytes, header);
     if (err == LIMEFILE_E_MAGIC && scan->ordinal > 1)
-        return fail(scan, LIMEFILE_E_TRAILING, scan->next, scan->size - scan->next, 0);
+        return set_fault(scan, LIMEFILE_E_TRAILING, scan->next, scan->size - scan->next, 0);
     if (err == LIMEFILE_E_VERSION)
-        return fail(scan, err, scan->next + 4, header->version, LIMEFILE_VERSION);
+        return set_fault(scan, err, scan->next + 4, header->version, LIMEFILE_VERSION);
     if (err)
-        return fail(scan, err, scan->next + (err == LIMEFILE_E_LENGTH ? 8 : 0),
-                    err == LIMEFILE_E_LENGTH ? header->bytes : 0, 0);
+        return set_fault(scan, err, scan->next + (err == LIMEFILE_E_LENGTH ? 8 : 0),
+                         err == LIMEFILE_E_LENGTH ? header->bytes : 0, 0);
     return 1;
 }
 
 /* Fills *out from the record's header and counts it in its message. */
-static void give(struct limefile_scan *scan, const struct limefile_header *header,
-                 unsigned padding, struct limefile_record *out)
+static void count_record(struct limefile_scan *scan, const struct limefile_header *header,
+                         unsigned padding, struct limefile_record *out)
 {
     if (header->mb || scan->ordinal == 1) {
         scan->message++;
@@ -264,28 +265,28 @@ int limefile_scan_next(struct limefile_scan *scan, struct limefile_record *out)
     if (scan->done)
         return 0;
     scan->ordinal++;
-    int found = read_header(scan, &header);
+    int found = scan_header(scan, &header);
     if (found <= 0)
-        return found == 0 ? judge_end(scan) : found;
+        return found == 0 ? check_end(scan) : found;
 
     uint64_t data_end, next;
     int err = limefile_extent_of(scan->next, header.bytes, &data_end, &next);
     if (err)
-        return fail(scan, err, scan->next + 8, header.bytes, 0);
+        return set_fault(scan, err, scan->next + 8, header.bytes, 0);
     if (data_end > scan->size)
-        return fail(scan, LIMEFILE_E_DATA_CUT, scan->next,
-                    scan->size - scan->next - LIMEFILE_HEADER_BYTES, header.bytes);
-    judge_header(scan, &header);
+        return set_fault(scan, LIMEFILE_E_DATA_CUT, scan->next,
+                         scan->size - scan->next - LIMEFILE_HEADER_BYTES, header.bytes);
+    check_header(scan, &header);
     unsigned padding = limefile_padding(header.bytes);
-    if (header.bytes > LARGE)
-        scan->block_want = BLOCK_MIN;
-    err = judge_padding(scan, data_end, padding);
+    if (header.bytes > LARGE_BYTES)
+        scan->block_request = BLOCK_MIN;
+    err = check_padding(scan, data_end, padding);
     if (err)
-        return fail(scan, err, data_end, 0, 0);
+        return set_fault(scan, err, data_end, 0, 0);
 
-    give(scan, &header, padding, out);
-    scan->ended = header.me;
-    scan->open = header.reserved == MARK_OPEN || header.reserved == MARK_REDO;
+    count_record(scan, &header, padding, out);
+    scan->message_ended = header.me;
+    scan->is_marked = header.reserved == MARK_RESIZING || header.reserved == MARK_REPLACING;
     scan->last = scan->next;
     scan->next = next;
     return 1;

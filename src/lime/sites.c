@@ -4,12 +4,9 @@
 
 #include <string.h>
 
-enum {
-    BITS_OF_SITES = 55,
-    COLOURS = 3,
-};
+enum { SITE_COUNT_BITS = 55, COLOURS = 3 };
 
-static int read_field(void *context, uint64_t first, uint64_t count, void *out)
+static int read_field_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_sites_field *field = context;
     size_t n = (size_t)count * field->site_bytes;
@@ -28,7 +25,7 @@ static bool is_su3_name(const char *name)
 }
 
 /* Returns why a gauge field cannot be read as a configuration, or NULL. */
-static const char *why_not_read(const struct limefile_field *f)
+static const char *why_unreadable(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
     limefile_siteshape_of(f, &site);
@@ -49,8 +46,8 @@ static const char *why_not_read(const struct limefile_field *f)
         return "4 colour matrices a site, but the lattice does not have 4 dimensions";
     if (f->sites == 0)
         return LIMEFILE_WHY_VOLUME;
-    if (!limefile_field_is_summable(f) || f->sites >> BITS_OF_SITES != 0)
-        return "4 colour matrices a site, but its length is not that of the lattice";
+    if (!limefile_field_is_summable(f) || f->sites >> SITE_COUNT_BITS != 0)
+        return "4 colour matrices a site, but its length does not match the lattice";
     return NULL;
 }
 
@@ -84,7 +81,7 @@ enum limefile_configuration limefile_field_configuration(const struct limefile_f
 {
     const char *reason = NULL;
     if (f->kind == LIMEFILE_KIND_GAUGE)
-        reason = why_not_read(f);
+        reason = why_unreadable(f);
     else if (f->kind == LIMEFILE_KIND_UNKNOWN)
         reason = f->by_format || f->by_record ? "the metadata that describe it cannot be read"
                                               : "no metadata describe it";
@@ -111,7 +108,7 @@ int limefile_sites_of_field(struct limefile_source *source, const struct limefil
     memset(out, 0, sizeof *out);
     memcpy(out->extent, field->lattice.extent, sizeof out->extent);
     out->precision = field->precision;
-    out->read = read_field;
+    out->read = read_field_sites;
     out->context = context;
     return 0;
 }

@@ -74,7 +74,7 @@ static bool add_letters(struct limefile_siteshape *s, const char *letters, uint6
 
 /* Adds a first dimension for several data of a site; four matrices are the links of a site.
  * Returns false if `values` is not a multiple of the shape. */
-static bool fill(struct limefile_siteshape *s, uint64_t values)
+static bool prepend_dim(struct limefile_siteshape *s, uint64_t values)
 {
     uint64_t size = count_numbers(s);
     if (size == 0 || values == 0 || values % size != 0)
@@ -197,7 +197,7 @@ static bool has_prefix(const char *name, const char *prefix)
 }
 
 /* Returns the number after "Nc" or "Ns" in "DNs4Nc3", or 0. */
-static uint64_t number_behind(const char *part, const char *letters)
+static uint64_t number_after(const char *part, const char *letters)
 {
     size_t len = strcspn(part, "_");
     const char *at = memmem(part, len, letters, strlen(letters));
@@ -230,7 +230,7 @@ static bool shape_by_words(const struct limefile_field *f, struct limefile_sites
 {
     const char *before, *at = first_word(f->name, &before);
     bool qla = has_prefix(f->name, "QDP") || has_prefix(f->name, "QLA");
-    uint64_t colours = number_behind(before, "Nc"), spins = number_behind(before, "Ns");
+    uint64_t colours = number_after(before, "Nc"), spins = number_after(before, "Ns");
     if (!colours && *before)
         colours = parse_extent(before + 1); /* the number in "F3" */
     if (!colours)
@@ -281,10 +281,10 @@ static bool shape_numbers(const struct limefile_field *f, uint64_t reals,
     if (pairs && is_etmc(f))
         return shape_by_etmc(f, reals / 2, s);
     if (shape_by_words(f, s) && (pairs || !s->complex) &&
-        fill(s, s->complex ? reals / 2 : reals))
+        prepend_dim(s, s->complex ? reals / 2 : reals))
         return true;
     *s = none;
-    return pairs && shape_by_sizes(f, reals / 2, s) && fill(s, reals / 2);
+    return pairs && shape_by_sizes(f, reals / 2, s) && prepend_dim(s, reals / 2);
 }
 
 void limefile_siteshape_of(const struct limefile_field *f, struct limefile_siteshape *s)

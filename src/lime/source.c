@@ -12,13 +12,13 @@
 
 enum {
     PAGE = 4096,
-    LARGE = 256 << 10, /* smaller writes gain nothing from an early start */
-    AHEAD = 8,         /* requests; their edges are read in advance */
+    STREAM_MIN = 256 << 10, /* smaller writes gain nothing from an early start */
+    PREFETCH = 8,           /* requests; their edges are read in advance */
 };
 
 /* ---- a file descriptor ---- */
 
-static int fd_of(struct limefile_source *source)
+static int get_fd(struct limefile_source *source)
 {
     return ((struct limefile_fd *)source)->fd;
 }
@@ -27,7 +27,7 @@ static ssize_t fd_read(struct limefile_source *source, void *buf, size_t n, uint
 {
     if (offset > INT64_MAX)
         return -EOVERFLOW;
-    ssize_t got = pread(fd_of(source), buf, n, (off_t)offset);
+    ssize_t got = pread(get_fd(source), buf, n, (off_t)offset);
     return got < 0 ? -errno : got;
 }
 
@@ -36,14 +36,14 @@ static ssize_t fd_write(struct limefile_source *source, const void *buf, size_t 
 {
     if (offset > INT64_MAX)
         return -EFBIG;
-    ssize_t put = pwrite(fd_of(source), buf, n, (off_t)offset);
-    return put < 0 ? -errno : put;
+    ssize_t written = pwrite(get_fd(source), buf, n, (off_t)offset);
+    return written < 0 ? -errno : written;
 }
 
 static int fd_size(struct limefile_source *source, uint64_t *size)
 {
     struct stat st;
-    if (fstat(fd_of(source), &st) != 0)
+    if (fstat(get_fd(source), &st) != 0)
         return -errno;
     *size = (uint64_t)st.st_size;
     return 0;
@@ -53,14 +53,14 @@ static int fd_truncate(struct limefile_source *source, uint64_t size)
 {
     if (size > INT64_MAX)
         return -EFBIG;
-    return ftruncate(fd_of(source), (off_t)size) == 0 ? 0 : -errno;
+    return ftruncate(get_fd(source), (off_t)size) == 0 ? 0 : -errno;
 }
 
 static int fd_sync(struct limefile_source *source)
 {
     int err;
     do
-        err = fsync(fd_of(source)) == 0 ? 0 : -errno;
+        err = fsync(get_fd(source)) == 0 ? 0 : -errno;
     while (err == -EINTR);
     return err;
 }
@@ -81,7 +81,7 @@ void limefile_fd_init(struct limefile_fd *file, int fd)
 
 int limefile_source_fd(struct limefile_source *source)
 {
-    return source->ops == &fd_ops ? fd_of(source) : -1;
+    return source->ops == &fd_ops ? get_fd(source) : -1;
 }
 
 /* ---- memory ---- */
@@ -105,7 +105,7 @@ static int memory_size(struct limefile_source *source, uint64_t *size)
 
 static int memory_reserve(struct limefile_memory *memory, size_t want)
 {
-    if (memory->lent)
+    if (memory->borrowed)
         return -EROFS;
     if (want <= memory->capacity)
         return 0;
@@ -143,7 +143,7 @@ static ssize_t memory_write(struct limefile_source *source, const void *buf, siz
         int err = memory_truncate(source, end);
         if (err)
             return err;
-    } else if (memory->lent) {
+    } else if (memory->borrowed) {
         return -EROFS;
     }
     if (n)
@@ -174,15 +174,15 @@ void limefile_memory_lend(struct limefile_memory *memory, const void *data, size
 {
     *memory = (struct limefile_memory){
         .source.ops = &memory_ops,
-        .data = (unsigned char *)data, /* `lent` prevents writes */
+        .data = (unsigned char *)data, /* `borrowed` prevents writes */
         .size = size,
-        .lent = true,
+        .borrowed = true,
     };
 }
 
 void limefile_memory_release(struct limefile_memory *memory)
 {
-    if (!memory->lent)
+    if (!memory->borrowed)
         free(memory->data);
     limefile_memory_init(memory);
 }
@@ -232,15 +232,15 @@ int limefile_write_full(struct limefile_source *source, const void *buf, size_t 
         return -EROFS;
     size_t done = 0;
     while (done < n) {
-        ssize_t put =
+        ssize_t written =
             source->ops->write(source, (const char *)buf + done, n - done, offset + done);
-        if (put == -EINTR)
+        if (written == -EINTR)
             continue;
-        if (put < 0)
-            return (int)put;
-        if (put == 0)
+        if (written < 0)
+            return (int)written;
+        if (written == 0)
             return -EIO;
-        done += (size_t)put;
+        done += (size_t)written;
     }
     return 0;
 }
@@ -254,17 +254,17 @@ int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset)
 
 /* Starts to read the pages that a request of n bytes at `offset`, and later ones, fill only in
  * part. Otherwise each of these reads would wait behind all pending writes. */
-static void fetch_edges(int fd, size_t n, uint64_t offset)
+static void prefetch_edges(int fd, size_t n, uint64_t offset)
 {
     posix_fadvise(fd, (off_t)(offset + n), 1, POSIX_FADV_WILLNEED);
-    posix_fadvise(fd, (off_t)(offset + (AHEAD + 1) * n), 1, POSIX_FADV_WILLNEED);
+    posix_fadvise(fd, (off_t)(offset + (PREFETCH + 1) * n), 1, POSIX_FADV_WILLNEED);
 }
 
 int limefile_fd_stream(int fd, const void *buf, size_t n, uint64_t offset)
 {
-    if (n < LARGE)
+    if (n < STREAM_MIN)
         return limefile_fd_write(fd, buf, n, offset);
-    fetch_edges(fd, n, offset);
+    prefetch_edges(fd, n, offset);
     int err = limefile_fd_write(fd, buf, n, offset);
     off_t from = (off_t)(offset - offset % PAGE),
           to = (off_t)(offset + n - (offset + n) % PAGE);

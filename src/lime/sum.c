@@ -63,13 +63,13 @@ void limefile_field_add(const struct limefile_field *f, struct limefile_checksum
 
 /* ---- the work of all threads ---- */
 
-struct summer;
+struct sum_thread;
 
-struct work {
+struct sum_work {
     const struct limefile_field *field;
     /* Adds sites [first, first + sites) to the sum of a thread. Each site is added once, in any
      * order. */
-    void (*add)(struct summer *, const void *data, uint64_t first, uint64_t sites);
+    void (*add)(struct sum_thread *, const void *data, uint64_t first, uint64_t sites);
     const struct cksum_powers *powers; /* of a cksum; otherwise NULL */
     struct limefile_source *source;
     int fd, direct; /* of the source's file; -1: not available, or not needed */
@@ -79,39 +79,39 @@ struct work {
     atomic_int err;        /* the first error; all threads stop */
     limefile_sum_progress_fn *progress;
     void *context;
-    _Atomic uint64_t untold; /* bytes not yet reported to progress */
-    pthread_mutex_t telling;
-    pthread_mutex_t combining;
+    _Atomic uint64_t unreported; /* bytes not yet reported to progress */
+    pthread_mutex_t progress_mutex;
+    pthread_mutex_t sum_mutex;
     struct limefile_checksum sum; /* sum of the threads that have ended */
 };
 
 /* The state of one thread. */
-struct summer {
-    struct work *work;
+struct sum_thread {
+    struct sum_work *work;
     unsigned char *buffer;
     struct limefile_checksum sum;
     struct limefile_cksum part; /* cksum of consecutive bytes */
     uint64_t part_end;          /* end of these bytes */
 };
 
-static void tell(struct work *w, uint64_t bytes)
+static void report_progress(struct sum_work *w, uint64_t bytes)
 {
     if (!w->progress)
         return;
-    atomic_fetch_add(&w->untold, bytes);
-    if (pthread_mutex_trylock(&w->telling) != 0)
-        return; /* The thread that holds the mutex, a later call or sum_all() reports them. */
-    uint64_t more = atomic_exchange(&w->untold, 0);
+    atomic_fetch_add(&w->unreported, bytes);
+    if (pthread_mutex_trylock(&w->progress_mutex) != 0)
+        return; /* The thread that holds the mutex, or a later call, reports them. */
+    uint64_t more = atomic_exchange(&w->unreported, 0);
     int none = 0;
     if (more && !w->progress(w->context, more))
         atomic_compare_exchange_strong(&w->err, &none, -EINTR);
-    pthread_mutex_unlock(&w->telling);
+    pthread_mutex_unlock(&w->progress_mutex);
 }
 
 /* ---- reading ---- */
 
 /* Returns the bytes, read by direct I/O, if they were not in the page cache; otherwise NULL. */
-static const unsigned char *try_around(const struct summer *s, uint64_t offset, size_t n)
+static const unsigned char *try_direct(const struct sum_thread *s, uint64_t offset, size_t n)
 {
     const char *bytes;
     if (s->work->direct < 0 || limefile_is_cached(s->work->fd, offset, n))
@@ -122,32 +122,32 @@ static const unsigned char *try_around(const struct summer *s, uint64_t offset, 
 
 /* ---- summing ---- */
 
-static void add_sites(struct summer *s, const void *data, uint64_t first, uint64_t sites)
+static void add_crcs(struct sum_thread *s, const void *data, uint64_t first, uint64_t sites)
 {
     limefile_field_add(s->work->field, &s->sum, data, first, sites);
 }
 
 /* For a cksum, `suma` is the register, and each byte is a site. */
-static void end_part(struct summer *s)
+static void finish_part(struct sum_thread *s)
 {
     uint64_t behind = s->work->field->sites - s->part_end;
-    s->sum.suma ^= cksum_before(s->work->powers, s->part.crc, behind);
+    s->sum.suma ^= cksum_shift(s->work->powers, s->part.crc, behind);
     s->part = (struct limefile_cksum){0};
 }
 
-static void add_bytes(struct summer *s, const void *data, uint64_t first, uint64_t n)
+static void add_cksum(struct sum_thread *s, const void *data, uint64_t first, uint64_t n)
 {
     if (s->part.bytes && s->part_end != first)
-        end_part(s);
+        finish_part(s);
     limefile_cksum_add(&s->part, data, (size_t)n);
     s->part_end = first + n;
 }
 
-static int sum_sites(struct summer *s, uint64_t first, uint64_t sites)
+static int sum_sites(struct sum_thread *s, uint64_t first, uint64_t sites)
 {
     const struct limefile_field *f = s->work->field;
     uint64_t offset = f->record.data_offset + first * f->site_bytes;
-    const unsigned char *data = try_around(s, offset, (size_t)(sites * f->site_bytes));
+    const unsigned char *data = try_direct(s, offset, (size_t)(sites * f->site_bytes));
     if (data) {
         s->work->add(s, data, first, sites);
         return 0;
@@ -167,38 +167,38 @@ static int sum_sites(struct summer *s, uint64_t first, uint64_t sites)
 }
 
 /* Adds one site that is larger than a unit. */
-static int sum_large(struct summer *s, uint64_t site)
+static int sum_large(struct sum_thread *s, uint64_t site)
 {
     const struct limefile_field *f = s->work->field;
     uint64_t at = f->record.data_offset + site * f->site_bytes, end = at + f->site_bytes, row;
     uint32_t crc = 0;
     while (at < end && !atomic_load(&s->work->err)) {
         size_t n = end - at < UNIT_BYTES ? (size_t)(end - at) : UNIT_BYTES;
-        const unsigned char *data = try_around(s, at, n);
+        const unsigned char *data = try_direct(s, at, n);
         int err = data ? 0 : limefile_read_exact(s->work->source, s->buffer, n, at);
         if (err)
             return err;
         crc = crc32_gzip_refl(crc, data ? data : s->buffer, n);
-        tell(s->work, n);
+        report_progress(s->work, n);
         at += n;
     }
     checksum_add_crc(&s->sum, crc, f->boxed ? box_rank(f, site, &row) : site);
     return 0;
 }
 
-static int sum_unit(struct summer *s, uint64_t first, uint64_t sites)
+static int sum_unit(struct sum_thread *s, uint64_t first, uint64_t sites)
 {
     uint64_t site_bytes = s->work->field->site_bytes;
     if (site_bytes > UNIT_BYTES)
         return sum_large(s, first);
     int err = sum_sites(s, first, sites);
-    tell(s->work, sites * site_bytes);
+    report_progress(s->work, sites * site_bytes);
     return err;
 }
 
-static int sum_units(struct summer *s)
+static int sum_units(struct sum_thread *s)
 {
-    struct work *w = s->work;
+    struct sum_work *w = s->work;
     int err = 0;
     while (!err && !atomic_load(&w->err)) {
         uint64_t first = atomic_fetch_add(&w->next, w->unit);
@@ -210,26 +210,26 @@ static int sum_units(struct summer *s)
     return err;
 }
 
-static void *run(void *context)
+static void *sum_in_thread(void *context)
 {
-    struct work *w = context;
+    struct sum_work *w = context;
     size_t bytes = w->buffer_bytes;
-    struct summer s = {.work = w, .buffer = limefile_buffer_new(&bytes)};
+    struct sum_thread s = {.work = w, .buffer = limefile_buffer_new(&bytes)};
     int none = 0, err = s.buffer ? sum_units(&s) : -ENOMEM;
     if (err)
         atomic_compare_exchange_strong(&w->err, &none, err);
     free(s.buffer);
     if (s.part.bytes)
-        end_part(&s);
-    pthread_mutex_lock(&w->combining);
+        finish_part(&s);
+    pthread_mutex_lock(&w->sum_mutex);
     w->sum.suma ^= s.sum.suma;
     w->sum.sumb ^= s.sum.sumb;
-    pthread_mutex_unlock(&w->combining);
+    pthread_mutex_unlock(&w->sum_mutex);
     return NULL;
 }
 
 /* Returns true if a part of the record is not in the page cache. */
-static bool is_cold(int fd, const struct limefile_record *record)
+static bool is_uncached(int fd, const struct limefile_record *record)
 {
     uint64_t part = record->bytes / PROBES + 1;
     for (uint64_t at = 0; at < record->bytes; at += part) {
@@ -240,7 +240,7 @@ static bool is_cold(int fd, const struct limefile_record *record)
     return false;
 }
 
-static unsigned plan(struct work *w, unsigned threads)
+static unsigned plan_threads(struct sum_work *w, unsigned threads)
 {
     const struct limefile_field *f = w->field;
     w->unit = UNIT_BYTES / f->site_bytes ? UNIT_BYTES / f->site_bytes : 1;
@@ -248,8 +248,8 @@ static unsigned plan(struct work *w, unsigned threads)
     uint64_t bytes = f->record.bytes < UNIT_BYTES ? f->record.bytes : UNIT_BYTES;
     w->buffer_bytes = (size_t)bytes + 2 * LIMEFILE_DIRECT_ALIGN;
     w->fd = limefile_source_fd(w->source);
-    bool cold = w->fd >= 0 && is_cold(w->fd, &f->record);
-    w->direct = cold ? limefile_open_direct(w->fd) : -1;
+    bool uncached = w->fd >= 0 && is_uncached(w->fd, &f->record);
+    w->direct = uncached ? limefile_open_direct(w->fd) : -1;
     threads = threads ? threads : limefile_processors();
     if (w->direct >= 0 && threads < DISK_THREADS)
         threads = DISK_THREADS;
@@ -258,16 +258,16 @@ static unsigned plan(struct work *w, unsigned threads)
     return threads < units ? threads : (unsigned)units;
 }
 
-static int sum_all(struct work *w, unsigned threads)
+static int sum_record(struct sum_work *w, unsigned threads)
 {
-    pthread_mutex_init(&w->telling, NULL);
-    pthread_mutex_init(&w->combining, NULL);
-    limefile_run_threads(plan(w, threads), run, w);
-    tell(w, 0);
+    pthread_mutex_init(&w->progress_mutex, NULL);
+    pthread_mutex_init(&w->sum_mutex, NULL);
+    limefile_run_threads(plan_threads(w, threads), sum_in_thread, w);
+    report_progress(w, 0);
     if (w->direct >= 0)
         close(w->direct);
-    pthread_mutex_destroy(&w->telling);
-    pthread_mutex_destroy(&w->combining);
+    pthread_mutex_destroy(&w->progress_mutex);
+    pthread_mutex_destroy(&w->sum_mutex);
     return atomic_load(&w->err);
 }
 
@@ -285,16 +285,16 @@ int limefile_field_sum_source(struct limefile_source *source,
                               limefile_sum_progress_fn *progress, void *context,
                               struct limefile_checksum *out)
 {
-    struct work w = {
+    struct sum_work w = {
         .field = field,
-        .add = add_sites,
+        .add = add_crcs,
         .source = source,
         .progress = progress,
         .context = context,
     };
     if (!limefile_field_is_summable(field) || field->site_bytes == 0 || field->sites == 0)
         return LIMEFILE_E_STATE;
-    int err = sum_all(&w, threads);
+    int err = sum_record(&w, threads);
     *out = w.sum;
     return err;
 }
@@ -305,16 +305,16 @@ int limefile_record_cksum(struct limefile_source *source, const struct limefile_
 {
     struct cksum_powers powers;
     struct limefile_field bytes = {.record = *record, .sites = record->bytes, .site_bytes = 1};
-    struct work w = {
+    struct sum_work w = {
         .field = &bytes,
-        .add = add_bytes,
+        .add = add_cksum,
         .powers = &powers,
         .source = source,
         .progress = progress,
         .context = context,
     };
     cksum_powers_init(&powers);
-    int err = record->bytes ? sum_all(&w, threads) : 0;
+    int err = record->bytes ? sum_record(&w, threads) : 0;
     struct limefile_cksum sum = {.crc = w.sum.suma, .bytes = record->bytes};
     *out = limefile_cksum_result(&sum);
     return err;

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 enum {
-    ANCESTORS = 4,  /* number of parent processes that are checked */
-    NAME_KEPT = 15, /* bytes of a process's name that the kernel stores */
+    PARENTS = 4,      /* number of parent processes that are checked */
+    COMM_LENGTH = 15, /* bytes of a process's name that the kernel stores */
     NAME_BYTES = 64,
 };
 
 /* Reads the parent of a process, and the name of the process. */
-static bool parent_of(long pid, long *parent, char name[NAME_BYTES])
+static bool read_parent(long pid, long *parent, char name[NAME_BYTES])
 {
     char path[64];
     int got = 0;
@@ -30,7 +30,7 @@ static bool is_launcher(const char *name)
     static const char *const names[] = {"mpirun",          "mpiexec", "orterun", "prterun",
                                         "hydra_pmi_proxy", "srun",    NULL};
     for (int i = 0; names[i]; i++)
-        if (strncmp(name, names[i], NAME_KEPT) == 0 ||
+        if (strncmp(name, names[i], COMM_LENGTH) == 0 ||
             (strncmp(name, names[i], strlen(names[i])) == 0 && name[strlen(names[i])] == '.'))
             return true;
     return false;
@@ -50,7 +50,7 @@ bool limefile_terminal_shows_errors(void)
     long pid = getppid(), parent;
     if (isatty(STDERR_FILENO))
         return true;
-    for (int i = 0; i < ANCESTORS && parent_of(pid, &parent, name) && is_launcher(name); i++) {
+    for (int i = 0; i < PARENTS && read_parent(pid, &parent, name) && is_launcher(name); i++) {
         snprintf(path, sizeof path, "/proc/%ld/fd/2", pid);
         if (is_terminal(path))
             return true;

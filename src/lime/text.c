@@ -30,7 +30,7 @@ static bool is_control(uint32_t code)
 }
 
 /* Bidirectional controls can make a line look different from its contents. */
-static bool turns_text(uint32_t code)
+static bool changes_direction(uint32_t code)
 {
     return code == 0x061c || code == 0x200e || code == 0x200f ||
            (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
@@ -41,19 +41,19 @@ static bool ends_line(uint32_t code)
     return code == 0x2028 || code == 0x2029;
 }
 
-static bool is_harmful(uint32_t code, const char *spared)
+static bool is_harmful(uint32_t code, const char *allowed)
 {
-    if (code < 0x80 && strchr(spared, (int)code))
+    if (code < 0x80 && strchr(allowed, (int)code))
         return false;
-    return is_control(code) || turns_text(code) || ends_line(code);
+    return is_control(code) || changes_direction(code) || ends_line(code);
 }
 
-void limefile_text_defuse(char *text, const char *spared)
+void limefile_text_defuse(char *text, const char *allowed)
 {
     for (size_t left = strlen(text); left;) {
         uint32_t code;
         size_t n = limefile_text_sequence(text, left, &code);
-        if (n == 0 || is_harmful(code, spared)) {
+        if (n == 0 || is_harmful(code, allowed)) {
             n = n ? n : 1;
             memset(text, '?', n);
         }
@@ -78,8 +78,8 @@ const char *limefile_text_size(double bytes, int digits, char text[LIMEFILE_SIZE
         bytes /= 1000;
         unit++;
     }
-    int room = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
-    snprintf(text, LIMEFILE_SIZE_BYTES, "%.*f %s", digits < room ? digits : room, bytes,
+    int places = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
+    snprintf(text, LIMEFILE_SIZE_BYTES, "%.*f %s", digits < places ? digits : places, bytes,
              units[unit]);
     return text;
 }

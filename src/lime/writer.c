@@ -5,17 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BUFFER_BYTES = 256 * 1024,
-};
+enum { BUFFER_BYTES = 256 * 1024 };
 
 struct limefile_writer {
     struct limefile_source *to;
-    uint64_t offset;  /* offset of the next byte, after the buffered ones */
-    uint64_t left;    /* data bytes that the open record still needs */
-    unsigned padding; /* padding of the open record */
-    bool open;        /* a record is open */
-    bool ended;       /* the last record has ME */
+    uint64_t offset;    /* offset of the next byte, after the buffered ones */
+    uint64_t left;      /* data bytes that the open record still needs */
+    unsigned padding;   /* padding of the open record */
+    bool is_open;       /* a record is open */
+    bool message_ended; /* the last record has ME */
     size_t buffered;
     unsigned char buffer[BUFFER_BYTES];
 };
@@ -29,7 +27,7 @@ int limefile_writer_new(struct limefile_source *to, uint64_t offset,
     memset(writer, 0, offsetof(struct limefile_writer, buffer));
     writer->to = to;
     writer->offset = offset;
-    writer->ended = true;
+    writer->message_ended = true;
     *out = writer;
     return 0;
 }
@@ -39,7 +37,7 @@ void limefile_writer_free(struct limefile_writer *writer)
     free(writer);
 }
 
-static int flush(struct limefile_writer *writer)
+static int flush_buffer(struct limefile_writer *writer)
 {
     int err = limefile_write_full(writer->to, writer->buffer, writer->buffered,
                                   writer->offset - writer->buffered);
@@ -48,11 +46,11 @@ static int flush(struct limefile_writer *writer)
     return err;
 }
 
-static int put(struct limefile_writer *writer, const void *data, size_t n)
+static int write_buffered(struct limefile_writer *writer, const void *data, size_t n)
 {
     int err = 0;
     if (n > BUFFER_BYTES - writer->buffered)
-        err = flush(writer);
+        err = flush_buffer(writer);
     if (!err && n >= BUFFER_BYTES)
         err = limefile_write_full(writer->to, data, n, writer->offset);
     else if (!err) {
@@ -70,9 +68,9 @@ int limefile_writer_begin(struct limefile_writer *writer, const char *type, size
     struct limefile_header header;
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     uint64_t data_end, next;
-    if (writer->open)
+    if (writer->is_open)
         return LIMEFILE_E_STATE;
-    if (mb != writer->ended)
+    if (mb != writer->message_ended)
         return LIMEFILE_E_ORDER;
     int err = limefile_header_init(&header, type, type_len, bytes, mb, me);
     if (!err)
@@ -80,11 +78,11 @@ int limefile_writer_begin(struct limefile_writer *writer, const char *type, size
     if (!err)
         err = limefile_header_encode(&header, raw);
     if (!err)
-        err = put(writer, raw, sizeof raw);
+        err = write_buffered(writer, raw, sizeof raw);
     if (err)
         return err;
-    writer->open = true;
-    writer->ended = me;
+    writer->is_open = true;
+    writer->message_ended = me;
     writer->left = bytes;
     writer->padding = limefile_padding(bytes);
     return 0;
@@ -92,13 +90,13 @@ int limefile_writer_begin(struct limefile_writer *writer, const char *type, size
 
 int limefile_writer_write(struct limefile_writer *writer, const void *data, size_t n)
 {
-    if (!writer->open)
+    if (!writer->is_open)
         return LIMEFILE_E_STATE;
     if (n > writer->left)
         return LIMEFILE_E_OVERFILL;
     if (n == 0)
         return 0;
-    int err = put(writer, data, n);
+    int err = write_buffered(writer, data, n);
     if (!err)
         writer->left -= n;
     return err;
@@ -106,11 +104,11 @@ int limefile_writer_write(struct limefile_writer *writer, const void *data, size
 
 int limefile_writer_reserve(struct limefile_writer *writer, uint64_t n, uint64_t *offset)
 {
-    if (!writer->open)
+    if (!writer->is_open)
         return LIMEFILE_E_STATE;
     if (n > writer->left)
         return LIMEFILE_E_OVERFILL;
-    int err = flush(writer);
+    int err = flush_buffer(writer);
     if (err)
         return err;
     *offset = writer->offset;
@@ -122,23 +120,23 @@ int limefile_writer_reserve(struct limefile_writer *writer, uint64_t n, uint64_t
 int limefile_writer_end(struct limefile_writer *writer)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];
-    if (!writer->open)
+    if (!writer->is_open)
         return LIMEFILE_E_STATE;
     if (writer->left)
         return LIMEFILE_E_UNDERFILL;
-    int err = put(writer, zeros, writer->padding);
+    int err = write_buffered(writer, zeros, writer->padding);
     if (!err)
-        writer->open = false;
+        writer->is_open = false;
     return err;
 }
 
 int limefile_writer_finish(struct limefile_writer *writer, uint64_t *size)
 {
-    if (writer->open)
+    if (writer->is_open)
         return LIMEFILE_E_STATE;
-    if (!writer->ended)
+    if (!writer->message_ended)
         return LIMEFILE_E_ORDER;
-    int err = flush(writer);
+    int err = flush_buffer(writer);
     if (!err)
         *size = writer->offset;
     return err;

@@ -9,25 +9,25 @@
 #include <string.h>
 #include <strings.h>
 
-struct reading {
+struct xml_reader {
     XML_Parser parser;
     const char *const *elements;
     struct xmlread_value *values;
     size_t count;
     unsigned depth, seen;
-    unsigned level; /* depth of the element whose children are read; 0: it has ended */
-    bool certain;   /* that element has a requested name: no other element replaces it */
-    bool refused;
+    unsigned level;    /* depth of the element whose children are read; 0: it has ended */
+    bool is_requested; /* that element has a requested name: no other element replaces it */
+    bool is_rejected;
     struct xmlread_value *current; /* value whose text is being read, or NULL */
     unsigned current_depth;
     char text[XMLREAD_TEXT_MAX];
     size_t filled;
-    bool cut;
+    bool is_cut;
 
     xmlread_fact_fn *fact; /* NULL: xmlread_values() */
     void *context;
     char *long_text; /* XMLREAD_FACT_MAX + 1 bytes */
-    bool leaf;       /* the current element has had no child */
+    bool is_leaf;    /* the current element has had no child */
 };
 
 static bool is_space(char c)
@@ -41,50 +41,50 @@ static const char *local_name(const char *name)
     return colon && colon[1] ? colon + 1 : name;
 }
 
-static void refuse(struct reading *r)
+static void reject_document(struct xml_reader *r)
 {
-    r->refused = true;
+    r->is_rejected = true;
     XML_StopParser(r->parser, XML_FALSE);
 }
 
 /* ---- one value ---- */
 
 /* Replaces each run of white space and control bytes by a space, and drops leading ones. */
-static void add_text(struct reading *r, const char *text, size_t n)
+static void append_text(struct xml_reader *r, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         bool space = is_space(text[i]);
         if (space && (r->filled == 0 || r->text[r->filled - 1] == ' '))
             continue;
         if (r->filled == sizeof r->text - 1) {
-            r->cut = true;
+            r->is_cut = true;
             return;
         }
         r->text[r->filled++] = space ? ' ' : text[i];
     }
 }
 
-static void begin_value(struct reading *r, struct xmlread_value *value, unsigned depth)
+static void begin_value(struct xml_reader *r, struct xmlread_value *value, unsigned depth)
 {
     r->current = value;
     r->current_depth = depth;
     r->filled = 0;
-    r->cut = false;
+    r->is_cut = false;
 }
 
-static void end_value(struct reading *r)
+static void end_value(struct xml_reader *r)
 {
     struct xmlread_value *value = r->current;
     r->current = NULL;
     if (r->filled && r->text[r->filled - 1] == ' ')
         r->filled--;
     r->text[r->filled] = '\0';
-    value->bad |= r->cut || (value->found && strcmp(value->text, r->text) != 0);
+    value->bad |= r->is_cut || (value->found && strcmp(value->text, r->text) != 0);
     value->found = true;
     memcpy(value->text, r->text, r->filled + 1);
 }
 
-static struct xmlread_value *wanted(const struct reading *r, const char *name)
+static struct xmlread_value *find_value(const struct xml_reader *r, const char *name)
 {
     for (size_t i = 0; i < r->count; i++)
         if (strcasecmp(r->values[i].name, name) == 0)
@@ -92,7 +92,7 @@ static struct xmlread_value *wanted(const struct reading *r, const char *name)
     return NULL;
 }
 
-static bool is_named(const struct reading *r, const char *name)
+static bool is_named(const struct xml_reader *r, const char *name)
 {
     for (const char *const *element = r->elements; *element; element++)
         if (strcasecmp(*element, name) == 0)
@@ -100,18 +100,18 @@ static bool is_named(const struct reading *r, const char *name)
     return false;
 }
 
-static bool too_much(struct reading *r)
+static bool exceeds_limits(struct xml_reader *r)
 {
-    bool much = ++r->depth > XMLREAD_DEPTH_MAX || ++r->seen > XMLREAD_ELEMENTS_MAX;
-    if (much)
-        refuse(r);
-    return much;
+    bool exceeded = ++r->depth > XMLREAD_DEPTH_MAX || ++r->seen > XMLREAD_ELEMENTS_MAX;
+    if (exceeded)
+        reject_document(r);
+    return exceeded;
 }
 
 /* ---- callbacks of expat ---- */
 
 /* Starts reading the children of an element and discards the values of an earlier one. */
-static void enter(struct reading *r)
+static void begin_children(struct xml_reader *r)
 {
     for (size_t i = 0; i < r->count; i++) {
         r->values[i].found = r->values[i].bad = false;
@@ -123,31 +123,32 @@ static void enter(struct reading *r)
 
 static void XMLCALL start_element(void *context, const char *qualified, const char **attributes)
 {
-    struct reading *r = context;
+    struct xml_reader *r = context;
     const char *name = local_name(qualified);
     (void)attributes;
-    if (too_much(r))
+    if (exceeds_limits(r))
         return;
-    if (!r->certain && (is_named(r, name) || r->depth == 1)) {
-        r->certain = is_named(r, name);
-        enter(r);
+    if (!r->is_requested && (is_named(r, name) || r->depth == 1)) {
+        r->is_requested = is_named(r, name);
+        begin_children(r);
         return;
     }
-    struct xmlread_value *value = r->level && r->depth == r->level + 1 ? wanted(r, name) : NULL;
+    struct xmlread_value *value =
+        r->level && r->depth == r->level + 1 ? find_value(r, name) : NULL;
     if (value)
         begin_value(r, value, r->depth);
     else if (r->current)
-        add_text(r, " ", 1);
+        append_text(r, " ", 1);
 }
 
 static void XMLCALL end_element(void *context, const char *name)
 {
-    struct reading *r = context;
+    struct xml_reader *r = context;
     (void)name;
     if (r->current && r->depth == r->current_depth)
         end_value(r);
     else if (r->current)
-        add_text(r, " ", 1);
+        append_text(r, " ", 1);
     if (r->depth == r->level)
         r->level = 0;
     r->depth--;
@@ -155,37 +156,37 @@ static void XMLCALL end_element(void *context, const char *name)
 
 static void XMLCALL character_data(void *context, const char *text, int n)
 {
-    struct reading *r = context;
+    struct xml_reader *r = context;
     if (r->current)
-        add_text(r, text, (size_t)n);
+        append_text(r, text, (size_t)n);
 }
 
 static void XMLCALL start_fact(void *context, const char *qualified, const char **attributes)
 {
-    struct reading *r = context;
+    struct xml_reader *r = context;
     (void)qualified, (void)attributes;
-    if (too_much(r))
+    if (exceeds_limits(r))
         return;
-    r->leaf = true;
+    r->is_leaf = true;
     r->filled = 0;
 }
 
 static void XMLCALL end_fact(void *context, const char *qualified)
 {
-    struct reading *r = context;
+    struct xml_reader *r = context;
     while (r->filled && is_space(r->long_text[r->filled - 1]))
         r->filled--;
     r->long_text[r->filled] = '\0';
-    if (r->leaf && !r->refused)
+    if (r->is_leaf && !r->is_rejected)
         r->fact(r->context, local_name(qualified), r->depth, r->long_text);
-    r->leaf = false;
+    r->is_leaf = false;
     r->depth--;
 }
 
 static void XMLCALL fact_text(void *context, const char *text, int n)
 {
-    struct reading *r = context;
-    for (int i = 0; r->leaf && i < n && r->filled < XMLREAD_FACT_MAX; i++)
+    struct xml_reader *r = context;
+    for (int i = 0; r->is_leaf && i < n && r->filled < XMLREAD_FACT_MAX; i++)
         if (r->filled || !is_space(text[i]))
             r->long_text[r->filled++] = text[i];
 }
@@ -195,7 +196,7 @@ static void XMLCALL start_doctype(void *context, const char *name, const char *s
 {
     (void)name, (void)system_id, (void)public_id;
     if (has_internal_subset)
-        refuse(context);
+        reject_document(context);
 }
 
 static void XMLCALL entity_declaration(void *context, const char *name, int is_parameter,
@@ -205,7 +206,7 @@ static void XMLCALL entity_declaration(void *context, const char *name, int is_p
 {
     (void)name, (void)is_parameter, (void)value, (void)n, (void)base, (void)system_id;
     (void)public_id, (void)notation;
-    refuse(context);
+    reject_document(context);
 }
 
 /* In any unknown encoding, digits and the names of elements are taken as ASCII. */
@@ -223,7 +224,7 @@ static int XMLCALL unknown_encoding(void *context, const char *name, XML_Encodin
 /* ---- the document ---- */
 
 /* Trims the bytes around the document. Some writers include the NUL, or a whole buffer. */
-static void trim(const char **xml, size_t *n)
+static void trim_document(const char **xml, size_t *n)
 {
     static const char mark[] = "\xef\xbb\xbf";
     while (*n && is_space(**xml))
@@ -239,8 +240,8 @@ static void trim(const char **xml, size_t *n)
         --*n;
 }
 
-static int parse(struct reading *r, const char *xml, size_t n, const char *encoding,
-                 enum XML_Error *why)
+static int parse_document(struct xml_reader *r, const char *xml, size_t n, const char *encoding,
+                          enum XML_Error *why)
 {
     r->parser = XML_ParserCreate(encoding);
     if (!r->parser)
@@ -257,25 +258,25 @@ static int parse(struct reading *r, const char *xml, size_t n, const char *encod
     XML_ParserFree(r->parser);
     if (*why == XML_ERROR_NO_MEMORY)
         return -ENOMEM;
-    return *why != XML_ERROR_NONE || r->refused ? LIMEFILE_E_XML : 0;
+    return *why != XML_ERROR_NONE || r->is_rejected ? LIMEFILE_E_XML : 0;
 }
 
-/* Parses the document; each attempt begins with a copy of `fresh`. */
-static int read_document(const void *xml, size_t n, const struct reading *fresh)
+/* Parses the document; each attempt begins with a copy of `initial`. */
+static int read_document(const void *xml, size_t n, const struct xml_reader *initial)
 {
     const char *text = xml;
     enum XML_Error why;
     if (n > LIMEFILE_XML_BYTES_MAX)
         return LIMEFILE_E_XML;
     if (n)
-        trim(&text, &n);
+        trim_document(&text, &n);
     if (n == 0)
         return LIMEFILE_E_XML;
-    struct reading r = *fresh;
-    int err = parse(&r, text, n, NULL, &why);
-    if (err == LIMEFILE_E_XML && why == XML_ERROR_INVALID_TOKEN && !fresh->fact) {
-        r = *fresh;
-        err = parse(&r, text, n, "ISO-8859-1", &why);
+    struct xml_reader r = *initial;
+    int err = parse_document(&r, text, n, NULL, &why);
+    if (err == LIMEFILE_E_XML && why == XML_ERROR_INVALID_TOKEN && !initial->fact) {
+        r = *initial;
+        err = parse_document(&r, text, n, "ISO-8859-1", &why);
     }
     return err;
 }
@@ -283,18 +284,18 @@ static int read_document(const void *xml, size_t n, const struct reading *fresh)
 int xmlread_values(const void *xml, size_t n, const char *const *elements,
                    struct xmlread_value *values, size_t count)
 {
-    const struct reading fresh = {.elements = elements, .values = values, .count = count};
-    return read_document(xml, n, &fresh);
+    const struct xml_reader initial = {.elements = elements, .values = values, .count = count};
+    return read_document(xml, n, &initial);
 }
 
 int xmlread_facts(const void *xml, size_t n, xmlread_fact_fn *fact, void *context)
 {
-    const struct reading fresh = {
+    const struct xml_reader initial = {
         .fact = fact,
         .context = context,
         .long_text = malloc(XMLREAD_FACT_MAX + 1),
     };
-    int err = fresh.long_text ? read_document(xml, n, &fresh) : -ENOMEM;
-    free(fresh.long_text);
+    int err = initial.long_text ? read_document(xml, n, &initial) : -ENOMEM;
+    free(initial.long_text);
     return err;
 }

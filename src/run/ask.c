@@ -185,7 +185,7 @@ static int find_container(int fd, struct limefs_run_record *record)
     record->identity = range.container;
     record->offset = range.offset;
     record->bytes = range.bytes;
-    record->head = range.head;
+    record->head = range.prefix;
     int container = open_unchanged(&range);
     if (container < 0 || !range.has_job || is_in_memory(container, &range))
         return container;

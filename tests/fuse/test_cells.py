@@ -68,7 +68,7 @@ class Tool(limetest.TestCase):
     def test_a_fault_is_told(self):
         path = self.write("c.lime", container(Checkpoint(9).records())
                           + header("t", 1000, 1, 1) + b"cut")
-        words = "the file ends inside the data (3 of 1000 bytes are there)"
+        words = "the file ends inside the data (3 of 1000 bytes present)"
         with limetest.Mount(path) as mount:
             for command in (["info"], ["check"], ["check", "--data"]):
                 done = run(["lime", *command, mount.path])

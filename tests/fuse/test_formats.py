@@ -117,7 +117,7 @@ class Formats(limetest.TestCase):
                 self.assertEqual(read(data), volumes.of_field(0, 0))
                 self.assertEqual(os.getxattr(data, "user.lime.checksum"), b"unverified")
                 self.assertEqual(os.getxattr(data, "user.lime.reason"),
-                                 b"which sites of the lattice it has is not known")
+                                 b"one volume of a partitioned set; use 'lime join'")
 
     def test_a_list_that_names_a_site_twice(self):
         """Such a file is no configuration, and its bytes are there; a long list is not read to look

@@ -285,7 +285,7 @@ class Exports(limetest.TestCase):
                         if good:
                             self.assertEqual(read(shown), done.stdout)
                         else:
-                            self.assertIn(b"do not have the checksum in the file", done.stderr)
+                            self.assertIn(b"do not match the checksum in the file", done.stderr)
                             with self.assertRaises(OSError) as caught, open(shown, "rb") as file:
                                 file.read()
                             self.assertEqual(caught.exception.errno, errno.EIO)

@@ -106,7 +106,7 @@ class OnRequest(Files):
         """A record that is longer or shorter than its lattice is wrong, unless its sum is right;
         without a sum, if no sites have that length."""
         form, (kind, data), sums = configuration((4, 4, 4, 8))
-        whole = "its length is no whole number of sites"
+        whole = "its length is not a whole number of sites"
         for harmed, why in ((data[:-576], ""), (data + bytes(576), ""), (data * 2, ""),
                             (data[:-1], whole), (data + b"x", whole), (b"", "there are no data")):
             path = self.put([form, (kind, harmed), sums])
@@ -148,7 +148,7 @@ class OnRequest(Files):
         """All data have a verdict, and the reason if they cannot be verified."""
         form, (kind, data), sums = configuration((4, 4, 4, 8))
         self.folder = self.tempdir()
-        cases = {"a": ([("scidac-binary-data", data), sums], "the size of a site is not known"),
+        cases = {"a": ([("scidac-binary-data", data), sums], "the size of a site is unknown"),
                  "b": ([form, (kind, data), ("scidac-checksum", b"<x/>")],
                        "its checksum cannot be understood"),
                  "c": ([scidac.private_record(288), form, (kind, data * 2), sums],

@@ -96,7 +96,7 @@ checkpoint of particles (record 3)
                 ([data], ["index             none", "no index of cells"]),
                 ([text, index, (data[0], data[1][:-1])],
                  ["size              1.2K (1279 bytes), but should be 1.2K (1280 bytes)",
-                  "the length is not that of the particles (1279 bytes, not 1280)"])):
+                  "the data length does not match the particles (1279 bytes, not 1280)"])):
             told = self.info(container(records), status=1)
             for word in [*words, "what is wrong with it"]:
                 self.assertIn(word, told)
@@ -240,7 +240,7 @@ class Index(CellsCase):
     def test_length_in_words(self):
         text, index, data = Checkpoint(3).records()
         said, summary = self.words(container([text, index, (data[0], data[1][:100])]), "--data")
-        self.assertIn("the length is not that of the particles (100 bytes, not 192)", said)
+        self.assertIn("the data length does not match the particles (100 bytes, not 192)", said)
         self.assertIn("record 3: bad: its length is not that of the particles", summary)
         self.assertIn("checksums: 1 wrong", summary)
 

@@ -239,7 +239,7 @@ class Data(limetest.TestCase):
                                           str(dice.randrange(1, 9)))
             self.assertEqual(status, 1)
             self.assertIn("; checksums: 1 wrong", out)
-            self.assertIn("record 2: the data do not have the checksum in the file (", err)
+            self.assertIn("record 2: the data do not match the checksum in the file (", err)
 
     def test_have_and_want(self):
         data = bytearray(self.good)
@@ -264,7 +264,7 @@ class Data(limetest.TestCase):
                 (records[:2], "no checksum"),
                 ([records[0], records[1], ("scidac-checksum", b"<x/>")], "cannot be understood"),
                 ([("a", b""), ("scidac-binary-data", b"x" * 80), records[2]],
-                 "the size of a site is not known"),
+                 "the size of a site is unknown"),
                 ([scidac.private_record(288), records[0], ("ildg-binary-data", records[1][1] * 2),
                   records[2]], "its descriptions disagree on the size of a site")):
             status, out, _ = self.check(container([message]))
@@ -284,17 +284,17 @@ class Data(limetest.TestCase):
         form, data, sums = scidac.records((4, 4, 4, 8), self.good[self.at:self.at + 512 * 576])
         no_lattice = [scidac.private_record(576), ("scidac-binary-data", data[1][:-8]), sums]
         for message, why in (
-                ([form, (data[0], data[1][:-1]), sums], "its length is no whole number of sites"),
-                ([form, (data[0], data[1] + b"x"), sums], "its length is no whole number of sites"),
-                (no_lattice, "its length is no whole number of sites"),
+                ([form, (data[0], data[1][:-1]), sums], "its length is not a whole number of sites"),
+                ([form, (data[0], data[1] + b"x"), sums], "its length is not a whole number of sites"),
+                (no_lattice, "its length is not a whole number of sites"),
                 ([form, (data[0], b""), sums], "there are no data")):
             status, out, err = self.check(container([message]))
             self.assertEqual(status, 1)
             self.assertIn(f"record 2: bad: {why}\n", out)
             self.assertIn("; checksums: 1 wrong\n", out)
-            self.assertEqual(err.count("the length is not that of such a lattice"), 1)
+            self.assertEqual(err.count("the data length does not match the lattice"), 1)
             if message is no_lattice:
-                self.assertIn("(294904 bytes: no whole number of sites)", err)
+                self.assertIn("(294904 bytes: not a whole number of sites)", err)
             result = json.loads(self.check(container([message]), "--json")[1])
             self.assertEqual([f["code"] for f in result["findings"]], ["field-length"])
             self.assertEqual(result["checksums"], [{"ordinal": 2, "state": "bad", "reason": why}])

@@ -212,7 +212,7 @@ class Formats(ConvertCase):
         u = gaugelib.random_links((3, 1, 5, 1))
         data = gaugelib.write_nersc(u)
         self.same(gaugelib.read_ildg(self.made(data, "a.lime"))[0], u)
-        self.refused(data, "cannot have such a lattice", args=("--to", "openqcd"))
+        self.refused(data, "does not support this lattice", args=("--to", "openqcd"))
 
     def test_records(self):
         """Which of several; the LFN goes with it."""

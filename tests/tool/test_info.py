@@ -129,7 +129,7 @@ gauge configuration su3gauge (record 3)
         self.assertIn("  checksum          cannot be understood\n", out)
         wrong = out.split("what is wrong with it\n")[1].splitlines()
         self.assertEqual(len(wrong), 2)
-        self.assertIn("record 2: the length is not that of such a lattice (100 bytes, not 4608)",
+        self.assertIn("record 2: the data length does not match the lattice (100 bytes, not 4608)",
                       wrong[0])
         self.assertIn("record 3: the metadata cannot be understood", wrong[1])
 

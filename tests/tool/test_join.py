@@ -194,7 +194,7 @@ class Broken(JoinCase):
 
     def test_missing(self):
         made = self.made()
-        self.refused(made, "a volume is not there",
+        self.refused(made, "not all volumes are given",
                      before=lambda: os.unlink(made.path(self.dir, 2)))
 
     def test_master_missing_or_twice(self):

@@ -222,7 +222,7 @@ class Containers(Case):
             self.assertTrue(numpy.array_equal(little, stored))
             self.assertTrue(numpy.array_equal(opened.array(face="f4.le"),
                                               stored.astype("<c8")))
-            self.assertRaisesWith("no such face", opened.array, face="nonsense",
+            self.assertRaisesWith("no such file", opened.array, face="nonsense",
                                   error=limefs.NotFound)
             del stored, little  # what is mapped keeps the mount busy
 
@@ -299,7 +299,7 @@ class Errors(Case):
                               opened.text, "scidac-checksum")
         self.assertRaisesWith("4 fields", opened.array)
         self.assertRaisesWith("not lattice data", opened.array, 2)
-        self.assertRaisesWith("only a mount has faces", opened.array, 5, face="le")
+        self.assertRaisesWith("only available in a mount", opened.array, 5, face="le")
         plain = limefs.open(os.path.join(limetest.CORPUS, "lemon_canonical_n1.lime"))
         self.assertRaisesWith("no lattice data", plain.array, error=limefs.NotFound)
         self.assertRaisesWith("no lattice data", plain.arrays, error=limefs.NotFound)
@@ -420,14 +420,14 @@ class Stacks(Case):
         # As sorted: the folder b first.
         self.all = numpy.array([self.data[i] for i in (3, 0, 1, 2)])
         self.mapped = []
-        original = _stack.mapped
+        original = _stack.map_array
 
         def counted(place, shape, dtype):
             self.mapped.append(os.path.basename(place.file))
             return original(place, shape, dtype)
 
-        _stack.mapped = counted
-        self.addCleanup(setattr, _stack, "mapped", original)
+        _stack.map_array = counted
+        self.addCleanup(setattr, _stack, "map_array", original)
 
     def tree(self, **kw):
         return limefs.tree(self.folder, "ildg-binary-data", **kw)
@@ -574,7 +574,7 @@ class Stacks(Case):
     def test_choice(self):
         self.assertRaisesWith("no container in it has lattice data of type nonsense",
                               limefs.tree, self.folder, "nonsense", error=limefs.NotFound)
-        self.assertRaisesWith("no such file or folder", limefs.tree, "/nowhere")
+        self.assertRaisesWith("no such file or directory", limefs.tree, "/nowhere")
         self.assertRaisesWith("shape", limefs.tree, self.folder)  # the propagator is one, too
         chosen = [os.path.join(self.folder, name) for name in self.names[::-1]]
         self.assertEqual(limefs.stack(chosen).paths, chosen)

@@ -140,7 +140,7 @@ class Ours(RepairCase):
         at = len(GOOD) - 144
         marked = GOOD[:at + 7] + b"\x5f" + GOOD[at + 8:]
         for tail in (b"x", b"x" * 1000, header("t", 9, 1, 1) + b"12345678", self.UNFINISHED):
-            self.cut(tail, f"{len(tail)} bytes behind record 3, which was being resized, cut",
+            self.cut(tail, f"{len(tail)} bytes after record 3, which was being resized, cut",
                      marked)
         self.assertEqual(self.repair(marked), GOOD)
         self.assertIn("record 3 was being resized by a program that was killed", self.err)

@@ -284,11 +284,11 @@ class Unverified(TestCase):
                   b"<datatype>QDP_D3_ColorMatrix</datatype><precision>D</precision>"
                   b"<typesize>144</typesize><datacount>4</datacount></scidacRecord>")
         for name, why, records in (
-                ("nissa", "the size of a site is not known",
+                ("nissa", "the size of a site is unknown",
                  [("scidac-binary-data", data), good[2]]),
                 ("garbled", "its checksum cannot be understood",
                  [good[0], good[1], ("scidac-checksum", b"<x/>")]),
-                ("part", "which sites of the lattice it has is not known",
+                ("part", "one volume of a partitioned set; use 'lime join'",
                  [("scidac-private-file-xml", b"<scidacFile><dims>4 4 4 16</dims>"
                    b"<volfmt>1</volfmt></scidacFile>"), record,
                   ("scidac-binary-data", data), good[2]])):

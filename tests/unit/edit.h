@@ -199,7 +199,7 @@ static inline int replace_data(struct limefile_editor *editor, struct limefile_s
     bytes_fill(&data, a->value, a->n);
     int err = limefile_redo_begin(editor, &record, a->n, &redo);
     if (!err)
-        err = limefile_write_full(source, data.at, data.n, redo.at);
+        err = limefile_write_full(source, data.at, data.n, redo.offset);
     if (!err)
         err = limefile_redo_commit(editor, &redo);
     limefile_index_free(index);

@@ -400,7 +400,7 @@ static int replace(const struct limefile_record *record, const struct bytes *dat
 {
     int err = limefile_redo_begin(editor, record, data->n, redo);
     if (!err)
-        err = limefile_write_full(&recorder.source, data->at, data->n, redo->at);
+        err = limefile_write_full(&recorder.source, data->at, data->n, redo->offset);
     if (err)
         limefile_redo_abandon(editor);
     else
@@ -424,7 +424,7 @@ static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_
     bool was_there = recorder.tried >= how->fail_at;
     recorder.fail_at = 0;
     assert_true(err == 0 || err == how->code);
-    if (err && redo.counts) {
+    if (err && redo.is_valid) {
         assert_int_equal(limefile_recover(&recorder.source, NULL, NULL, NULL), 0);
     } else if (err) { /* the editor goes on */
         assert_int_equal(recorder.memory.size, b.n);
@@ -434,7 +434,7 @@ static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_
     const unsigned char *now = recorder.memory.data + record.data_offset;
     assert_true(
         (n && memcmp(now, data.at, n) == 0) ||
-        (err && redo.counts && memcmp(now, b.at + record.data_offset, record.bytes) == 0) ||
+        (err && redo.is_valid && memcmp(now, b.at + record.data_offset, record.bytes) == 0) ||
         (n == 0 && recorder.memory.size == record.data_offset));
     close_it(NULL);
     limefile_index_free(index);

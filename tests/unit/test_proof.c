@@ -104,16 +104,16 @@ TEST(test_other_lengths)
 TEST(test_bad_without_a_sum)
 {
     struct limefile_field f = field_of(512, 576, 512 * 576 - 1);
-    assert_bad(&f, "its length is no whole number of sites");
+    assert_bad(&f, "its length is not a whole number of sites");
     f = field_of(512, 576, 0);
     assert_bad(&f, "there are no data");
     f = field_of(10, 8, 81); /* of an unknown lattice, or of a part of it */
     f.sites = f.expected = 0;
-    assert_bad(&f, "its length is no whole number of sites");
+    assert_bad(&f, "its length is not a whole number of sites");
     f = field_of(12, 8, 13 * 8);
     f.boxed = true;
     f.lattice.dims = 1;
-    assert_bad(&f, "its length is not that of its sites");
+    assert_bad(&f, "its length does not match its sites");
 }
 
 TEST(test_unverified)
@@ -126,14 +126,14 @@ TEST(test_unverified)
     f.by_checksum = 0;
     assert_unverified(&f, "no checksum");
     f = field_of(0, 0, 80);
-    assert_unverified(&f, "the size of a site is not known");
+    assert_unverified(&f, "the size of a site is unknown");
     f = field_of(0, 8, 80);
-    assert_unverified(&f, "which sites of the lattice it has is not known");
+    assert_unverified(&f, "one volume of a partitioned set; use 'lime join'");
     f.record.bytes = 0;
     assert_unverified(&f, "there are no data");
     f = field_of(12, 8, 12 * 8); /* a box outside of the lattice */
     f.boxed = true;
-    assert_unverified(&f, "which sites of the lattice it has is not known");
+    assert_unverified(&f, "its place in the lattice is unknown");
     for (uint64_t bytes = 0; bytes < 4 * 576; bytes += 144) {
         f = field_of(16, 576, bytes);
         f.disputed = true;

@@ -15,7 +15,7 @@ TEST(there_and_back)
         {.container = {1, 2, 0, 0, 1000, {5, 7}, {6, 8}},
          .offset = 144,
          .bytes = 856,
-         .head = 7,
+         .prefix = 7,
          .path = "/a b\n c"},
         {.container = {1, 2, 0, 0, 1000, {5, 7}, {6, 8}},
          .bytes = 5,
@@ -34,7 +34,7 @@ TEST(there_and_back)
         assert_int_equal(decode(text, (size_t)len, &range), 0);
         assert_true(limefile_identity_equal(&range.container, &all[i].container));
         assert_true(range.offset == all[i].offset && range.bytes == all[i].bytes);
-        assert_true(range.head == all[i].head);
+        assert_true(range.prefix == all[i].prefix);
         assert_string_equal(range.path, all[i].path);
         assert_int_equal(range.has_job, all[i].has_job);
         for (int cut = 0; cut < len - (int)strlen(all[i].path) + 1; cut++)

@@ -166,7 +166,7 @@ static struct bytes six(void)
 static struct limefile_rewrite rewrite_of(uint64_t ordinal, struct limefile_record *record)
 {
     assert_int_equal(limefile_index_get(place.index, ordinal, record), 0);
-    return (struct limefile_rewrite){.folder = place.folder,
+    return (struct limefile_rewrite){.dir_fd = place.folder,
                                      .name = place.name,
                                      .fd = place.fd,
                                      .index = place.index,
@@ -177,7 +177,7 @@ static int rewrite(uint64_t ordinal, const struct limefile_piece *pieces, size_t
 {
     struct limefile_record record;
     struct limefile_rewrite to = rewrite_of(ordinal, &record);
-    to.pieces = pieces;
+    to.chunks = pieces;
     to.count = count;
     return limefile_rewrite(&to, &place.new_fd);
 }

@@ -303,7 +303,7 @@ TEST(test_text_of_findings)
     struct limefile_finding f = {LIMEFILE_E_DATA_CUT, 1234, 7, 10, 20, NULL};
     int n = limefile_finding_text(&f, text, sizeof text);
     assert_string_equal(text, "offset 1234: record 7: the file ends inside the data "
-                              "(10 of 20 bytes are there)");
+                              "(10 of 20 bytes present)");
     assert_int_equal(n, strlen(text));
     for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_SHRUNK; code++) {
         f = (struct limefile_finding){code,       UINT64_MAX, UINT64_MAX,

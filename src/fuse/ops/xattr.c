@@ -299,8 +299,8 @@ static bool find_stored_part(const struct limefile_face *files, uint64_t number,
     struct limefile_face_piece piece;
     limefile_face_piece(files, number, 0, &piece);
     if (piece.what == LIMEFILE_FACE_OWN) {
-        range->head = piece.bytes;
-        limefile_face_piece(files, number, range->head, &piece);
+        range->prefix = piece.bytes;
+        limefile_face_piece(files, number, range->prefix, &piece);
     }
     if (piece.what != LIMEFILE_FACE_STORED || piece.at > range->bytes ||
         piece.bytes > range->bytes - piece.at)

@@ -571,12 +571,12 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
     struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
     limefs_own_begin();
     const struct limefile_rewrite to = {
-        .folder = dir,
+        .dir_fd = dir,
         .name = name,
         .fd = writer->written.fd,
         .index = index,
         .record = record,
-        .pieces = pieces,
+        .chunks = pieces,
         .count = count,
     };
     err = limefile_rewrite(&to, &fd);

@@ -12,64 +12,62 @@
 #include <errno.h>
 #include <string.h>
 
-enum {
-    WORD = 8, /* bytes of an aligned write that reaches the disk whole or not at all */
-};
+enum { WORD = 8 }; /* bytes of an aligned write that is atomic on the disk */
 
 /* The first word of a header before the change. */
-struct start {
+struct first_word {
     uint64_t at;
     unsigned char word[WORD];
     bool changed; /* it was or may have been written */
 };
 
-static int change(struct limefile_source *source, struct start *start,
-                  const unsigned char word[WORD])
+static int write_word(struct limefile_source *source, struct first_word *first,
+                      const unsigned char word[WORD])
 {
-    start->changed = true;
-    return limefile_write_full(source, word, WORD, start->at);
+    first->changed = true;
+    return limefile_write_full(source, word, WORD, first->at);
 }
 
-static int read_start(struct limefile_source *source, struct start *start)
+static int read_word(struct limefile_source *source, struct first_word *first)
 {
-    ssize_t got = limefile_read_full(source, start->word, WORD, start->at);
+    ssize_t got = limefile_read_full(source, first->word, WORD, first->at);
     return got < 0 ? (int)got : got == WORD ? 0 : LIMEFILE_E_MAGIC;
 }
 
-static int mark(struct limefile_source *source, const struct limefile_cut *cut,
-                struct start *start, int what)
+static int write_mark(struct limefile_source *source, const struct limefile_cut *cut,
+                      struct first_word *first, int what)
 {
     unsigned char word[WORD];
-    memcpy(word, start->word, WORD);
+    memcpy(word, first->word, WORD);
     word[AT_FLAGS] |= cut->set_me ? FLAG_ME : 0;
     word[AT_RESERVED] = (unsigned char)what;
-    return change(source, start, word);
+    return write_word(source, first, word);
 }
 
-static int read_both(struct limefile_source *source, const struct limefile_cut *cut,
-                     struct start *before, struct start *last)
+static int read_words(struct limefile_source *source, const struct limefile_cut *cut,
+                      struct first_word *before, struct first_word *last)
 {
-    if (!cut->behind)
+    if (!cut->has_previous)
         return 0;
-    int err = read_start(source, before);
+    int err = read_word(source, before);
     if (!err && get_be32(before->word) != LIMEFILE_MAGIC)
         err = LIMEFILE_E_MAGIC;
-    return err || !cut->visible ? err : read_start(source, last);
+    return err || !cut->visible ? err : read_word(source, last);
 }
 
-static int announce(struct limefile_source *source, const struct limefile_cut *cut,
-                    struct start *before, struct start *last)
+static int mark_cut(struct limefile_source *source, const struct limefile_cut *cut,
+                    struct first_word *before, struct first_word *last)
 {
-    static const unsigned char none[WORD];
-    int err = mark(source, cut, before, MARK_CUT);
+    static const unsigned char zeros[WORD];
+    int err = write_mark(source, cut, before, MARK_REMOVING);
     if (!err && cut->visible)
-        err = change(source, last, none);
+        err = write_word(source, last, zeros);
     return err ? err : source->ops->sync(source);
 }
 
 /* Restores the record behind the cut before the word that states that a record follows. */
-static void take_back(struct limefile_source *source, const struct start *before,
-                      const struct start *last)
+static void undo_mark(struct limefile_source *source, const struct first_word *before,
+                      const struct first_word *last)
 {
     if (last->changed && limefile_write_full(source, last->word, WORD, last->at) != 0)
         return;
@@ -78,7 +76,7 @@ static void take_back(struct limefile_source *source, const struct start *before
     source->ops->sync(source);
 }
 
-static int truncate_now(struct limefile_source *source, uint64_t end)
+static int truncate_file(struct limefile_source *source, uint64_t end)
 {
     uint64_t size;
     int err = source->ops->size(source, &size);
@@ -93,10 +91,10 @@ static bool is_full(int err)
 
 /* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. ME
  * needs one if the disk was too full for it before the cut; recovery sets it after a crash. */
-static int settle(struct limefile_source *source, struct limefile_cut *cut,
-                  struct start *before, bool full)
+static int clear_mark(struct limefile_source *source, struct limefile_cut *cut,
+                      struct first_word *before, bool full)
 {
-    int err = mark(source, cut, before, 0);
+    int err = write_mark(source, cut, before, 0);
     cut->marked = err != 0;
     if (!full || !cut->set_me)
         return 0;
@@ -105,27 +103,27 @@ static int settle(struct limefile_source *source, struct limefile_cut *cut,
 
 int limefile_cut(struct limefile_source *source, struct limefile_cut *cut)
 {
-    struct start before = {.at = cut->before}, last = {.at = cut->end};
-    cut->gone = cut->marked = false;
+    struct first_word before = {.at = cut->before}, last = {.at = cut->end};
+    cut->is_cut = cut->marked = false;
     if (!source->ops->truncate || !source->ops->sync)
         return -EROFS;
-    int err = read_both(source, cut, &before, &last);
+    int err = read_words(source, cut, &before, &last);
     if (err)
         return err;
-    err = cut->behind ? announce(source, cut, &before, &last) : 0;
+    err = cut->has_previous ? mark_cut(source, cut, &before, &last) : 0;
     bool full = is_full(err);
     if (full) {
-        take_back(source, &before, &last);
+        undo_mark(source, &before, &last);
         err = 0;
     }
     if (!err)
-        err = truncate_now(source, cut->end);
+        err = truncate_file(source, cut->end);
     if (err) {
-        take_back(source, &before, &last);
+        undo_mark(source, &before, &last);
         return err;
     }
-    cut->gone = true;
+    cut->is_cut = true;
     err = source->ops->sync(source);
-    int settled = cut->behind ? settle(source, cut, &before, full) : 0;
-    return err ? err : settled;
+    int cleared = cut->has_previous ? clear_mark(source, cut, &before, full) : 0;
+    return err ? err : cleared;
 }

@@ -9,12 +9,12 @@
 /* Cuts all bytes from `end` on, behind the record whose header is at `before`. */
 struct limefile_cut {
     uint64_t end;
-    bool behind;     /* a record precedes `end` */
-    uint64_t before; /* offset of its header */
-    bool set_me;     /* that record ends its message after the cut */
-    bool visible;    /* a good header may stand at `end` */
+    bool has_previous; /* a record precedes `end` */
+    uint64_t before;   /* offset of its header */
+    bool set_me;       /* that record ends its message after the cut */
+    bool visible;      /* a good header may stand at `end` */
     /* Results of limefile_cut(). */
-    bool gone;   /* the file ends at `end`, perhaps not yet on the disk; else it is unchanged */
+    bool is_cut; /* the file ends at `end`, perhaps not yet on the disk; else it is unchanged */
     bool marked; /* the preceding record still has the mark */
 };
 

@@ -10,7 +10,7 @@
 
 /* ---- the editor ---- */
 
-static int push(struct limefile_editor *editor, uint64_t header)
+static int push_header(struct limefile_editor *editor, uint64_t header)
 {
     if (!limefile_reserve(&editor->headers, &editor->capacity, editor->count + 1,
                           sizeof header))
@@ -39,11 +39,11 @@ static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t 
     editor->claimed = h.bytes;
     editor->visible = true;
     editor->uncertain = editor->before_cleared = editor->mark_synced = false;
-    editor->marked = h.reserved == MARK_OPEN || h.reserved == MARK_CUT;
+    editor->marked = h.reserved == MARK_RESIZING || h.reserved == MARK_REMOVING;
     return 0;
 }
 
-static int load(struct limefile_editor *editor, const struct limefile_index *index)
+static int load_headers(struct limefile_editor *editor, const struct limefile_index *index)
 {
     struct limefile_record record;
     uint64_t size, count = limefile_index_count(index);
@@ -53,7 +53,7 @@ static int load(struct limefile_editor *editor, const struct limefile_index *ind
     for (uint64_t i = 1; !err && i <= count; i++) {
         err = limefile_index_get(index, i, &record);
         if (!err)
-            err = push(editor, record.header_offset);
+            err = push_header(editor, record.header_offset);
     }
     if (err || count == 0)
         return err;
@@ -72,7 +72,7 @@ int limefile_editor_new(struct limefile_source *source, const struct limefile_in
     if (!editor)
         return -ENOMEM;
     editor->source = source;
-    int err = load(editor, index);
+    int err = load_headers(editor, index);
     if (err) {
         limefile_editor_free(editor);
         return err;
@@ -156,7 +156,7 @@ int limefile_append_begin(struct limefile_editor *editor, const char *type, size
     if (!err)
         err = limefile_extent_of(at, 0, &data_end, &next);
     if (!err)
-        err = push(editor, at);
+        err = push_header(editor, at);
     if (err)
         return err;
     err = write_unfinished(editor, &header, at);
@@ -195,7 +195,7 @@ int limefile_append_message(struct limefile_editor *editor, bool mb)
 /* ---- commit ---- */
 
 /* The record before ends its message if and only if this record begins another one. */
-static int settle_before(struct limefile_editor *editor)
+static int set_previous_me(struct limefile_editor *editor)
 {
     uint64_t before = editor->count > 1 ? editor->headers[editor->count - 2] : 0;
     if (editor->count > 1 && !editor->last.mb) {
@@ -216,7 +216,7 @@ static int commit_first(struct limefile_editor *editor, uint64_t bytes)
             limefile_write_full(editor->source, raw + LIMEFILE_WORD, sizeof raw - LIMEFILE_WORD,
                                 editor->last.header_offset + LIMEFILE_WORD);
     if (!err)
-        err = settle_before(editor);
+        err = set_previous_me(editor);
     if (!err)
         err = limefile_put_sync(editor->source);
     if (err)
@@ -240,7 +240,7 @@ static int commit_more(struct limefile_editor *editor, uint64_t bytes)
 }
 
 /* Finds the smallest allowed end of the file, which is the end that the header claims. */
-static int floor_of(const struct limefile_editor *editor, uint64_t *floor)
+static int find_floor(const struct limefile_editor *editor, uint64_t *floor)
 {
     uint64_t data_end;
     *floor = editor->last.data_offset;
@@ -249,7 +249,7 @@ static int floor_of(const struct limefile_editor *editor, uint64_t *floor)
     return limefile_extent_of(editor->last.header_offset, editor->claimed, &data_end, floor);
 }
 
-static int cut_at(struct limefile_editor *editor, uint64_t end)
+static int truncate_to(struct limefile_editor *editor, uint64_t end)
 {
     uint64_t size;
     int err = editor->source->ops->size(editor->source, &size);
@@ -257,13 +257,13 @@ static int cut_at(struct limefile_editor *editor, uint64_t end)
 }
 
 /* Cuts the data to `bytes` bytes, but not the file below its floor; zeros fill the rest. */
-static int cut(struct limefile_editor *editor, uint64_t bytes)
+static int cut_data(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];
     uint64_t floor, end = editor->last.data_offset + bytes;
-    int err = floor_of(editor, &floor);
+    int err = find_floor(editor, &floor);
     if (!err)
-        err = cut_at(editor, end < floor ? floor : end);
+        err = truncate_to(editor, end < floor ? floor : end);
     if (err || end >= floor)
         return err;
     return limefile_write_full(editor->source, zeros, (size_t)(floor - end), end);
@@ -276,9 +276,9 @@ static int commit_less(struct limefile_editor *editor, uint64_t bytes)
     uint64_t floor;
     int err = limefile_growth_begin(editor);
     if (!err)
-        err = floor_of(editor, &floor);
+        err = find_floor(editor, &floor);
     if (!err)
-        err = cut_at(editor, floor);
+        err = truncate_to(editor, floor);
     if (!err)
         err = limefile_put_length(editor, bytes);
     return err ? err : commit_same(editor);
@@ -334,12 +334,12 @@ int limefile_growth_begin(struct limefile_editor *editor)
     return err;
 }
 
-static int grow(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
+static int grow_data(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
 {
     uint64_t size, end = editor->last.data_offset + bytes;
     int err = limefile_growth_begin(editor);
     if (!err)
-        err = cut(editor, now);
+        err = cut_data(editor, now);
     if (!err)
         err = editor->source->ops->size(editor->source, &size);
     return err ? err : size < end ? limefile_put_size(editor->source, end) : 0;
@@ -356,13 +356,13 @@ int limefile_resize(struct limefile_editor *editor, uint64_t now, uint64_t bytes
     if (editor->visible && (now < editor->claimed || bytes <= editor->claimed))
         err = limefile_commit(editor, bytes < now ? bytes : now);
     else if (bytes < now)
-        err = cut(editor, bytes);
-    return err || bytes <= now ? err : grow(editor, now, bytes);
+        err = cut_data(editor, bytes);
+    return err || bytes <= now ? err : grow_data(editor, now, bytes);
 }
 
 int limefile_trim(struct limefile_editor *editor, uint64_t now)
 {
-    return editor->count == 0 ? LIMEFILE_E_NO_RECORD : cut(editor, now);
+    return editor->count == 0 ? LIMEFILE_E_NO_RECORD : cut_data(editor, now);
 }
 
 /* ---- remove ---- */
@@ -375,7 +375,7 @@ int limefile_remove_last(struct limefile_editor *editor)
     uint64_t before = --after.count == 0 ? 0 : editor->headers[after.count - 1];
     struct limefile_cut cut = {
         .end = editor->last.header_offset,
-        .behind = after.count > 0,
+        .has_previous = after.count > 0,
         .before = before,
         .set_me = !editor->last.mb && (editor->visible || editor->before_cleared),
         .visible = editor->visible,
@@ -383,7 +383,7 @@ int limefile_remove_last(struct limefile_editor *editor)
     int err = after.count == 0 ? 0 : load_last(&after, after.count, before);
     if (!err)
         err = limefile_cut(editor->source, &cut);
-    if (cut.gone) {
+    if (cut.is_cut) {
         *editor = after;
         editor->marked |= cut.marked;
     }

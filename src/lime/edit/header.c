@@ -15,7 +15,7 @@ static int write_type(struct limefile_source *source, uint64_t header_offset,
     return err ? err : limefile_put_sync(source);
 }
 
-static int check_type(struct limefile_header *header, const char *type, size_t type_len)
+static int init_type(struct limefile_header *header, const char *type, size_t type_len)
 {
     if (type_len == 0)
         return LIMEFILE_E_TYPE;
@@ -26,7 +26,7 @@ int limefile_set_type(struct limefile_source *source, uint64_t header_offset, co
                       size_t type_len)
 {
     struct limefile_header header, old;
-    int err = check_type(&header, type, type_len);
+    int err = init_type(&header, type, type_len);
     if (!err)
         err = limefile_put_read_header(source, header_offset, &old);
     return err ? err : write_type(source, header_offset, &header);
@@ -37,7 +37,7 @@ int limefile_editor_set_type(struct limefile_editor *editor, const char *type, s
     struct limefile_header header;
     if (editor->count == 0)
         return LIMEFILE_E_NO_RECORD;
-    int err = check_type(&header, type, type_len);
+    int err = init_type(&header, type, type_len);
     if (!err)
         err = write_type(editor->source, editor->last.header_offset, &header);
     if (err)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-static int lock_call(int fd, int command, short type, struct flock *all)
+static int call_fcntl(int fd, int command, short type, struct flock *all)
 {
     *all = (struct flock){.l_type = type, .l_whence = SEEK_SET};
     if (fcntl(fd, command, all) == 0)
@@ -16,18 +16,18 @@ static int lock_call(int fd, int command, short type, struct flock *all)
 int limefile_lock(int fd)
 {
     struct flock all;
-    return lock_call(fd, F_OFD_SETLK, F_WRLCK, &all);
+    return call_fcntl(fd, F_OFD_SETLK, F_WRLCK, &all);
 }
 
 int limefile_lock_shared(int fd)
 {
     struct flock all;
-    return lock_call(fd, F_OFD_SETLK, F_RDLCK, &all);
+    return call_fcntl(fd, F_OFD_SETLK, F_RDLCK, &all);
 }
 
 int limefile_lock_test(int fd)
 {
     struct flock all;
-    int err = lock_call(fd, F_OFD_GETLK, F_WRLCK, &all);
+    int err = call_fcntl(fd, F_OFD_GETLK, F_WRLCK, &all);
     return err ? err : all.l_type == F_UNLCK ? 0 : -EBUSY;
 }

@@ -2,7 +2,7 @@
  * mend.c - repair header and padding deviations without changing a type or data
  *
  * If one of two neighbours states a message boundary, both must state it. So a record's flags
- * can be settled only when the next record is known.
+ * can be fixed only when the next record is known.
  */
 #include "limeedit.h"
 #include "bytes.h"
@@ -12,44 +12,45 @@
 #include <string.h>
 
 /* Deviations that the scan reports for one record. */
-struct faults {
-    bool flags, reserved, tail, padding;
+struct deviations {
+    bool flags, reserved, type_tail, padding;
 };
 
-struct mender {
+struct repair {
     struct limefile_source *source;
     bool dry;
     limefile_note_fn *note;
     limefile_progress_fn *progress;
     void *context;
-    struct limefile_record record; /* the record to settle next, or ordinal 0 */
-    struct faults found, coming;   /* of `record`; of the record that the scan reads */
-    bool before_ends;              /* the record before `record` has ME */
+    struct limefile_record record;       /* the record to fix next, or ordinal 0 */
+    struct deviations found, next_found; /* of `record`; of the record that the scan reads */
+    bool previous_me;                    /* the record before `record` has ME */
 };
 
-static void take(void *context, const struct limefile_finding *finding)
+static void record_finding(void *context, const struct limefile_finding *finding)
 {
-    struct mender *m = context;
+    struct repair *m = context;
     switch (finding->code) {
     case LIMEFILE_D_FLAGS:
-        m->coming.flags = true;
+        m->next_found.flags = true;
         break;
     case LIMEFILE_D_RESERVED:
-        m->coming.reserved = finding->have != MARK_REDO;
+        m->next_found.reserved = finding->have != MARK_REPLACING;
         break;
     case LIMEFILE_D_TYPE_TAIL:
-        m->coming.tail = true;
+        m->next_found.type_tail = true;
         break;
     case LIMEFILE_D_PAD_NONZERO:
     case LIMEFILE_D_PAD_CUT:
-        m->coming.padding = true;
+        m->next_found.padding = true;
         break;
     default: /* the rule above covers MB and ME; types, and bytes behind a fault, stay */
         break;
     }
 }
 
-static int put(struct mender *m, uint64_t offset, const void *bytes, size_t n, const char *what)
+static int patch(struct repair *m, uint64_t offset, const void *bytes, size_t n,
+                 const char *what)
 {
     char text[160];
     snprintf(text, sizeof text, "offset %" PRIu64 ": record %" PRIu64 ": %s", offset,
@@ -59,38 +60,38 @@ static int put(struct mender *m, uint64_t offset, const void *bytes, size_t n, c
     return m->dry ? 0 : limefile_write_full(m->source, bytes, n, offset);
 }
 
-static int settle_flags(struct mender *m, bool next_begins)
+static int fix_flags(struct repair *m, bool next_begins)
 {
     const struct limefile_record *r = &m->record;
-    bool mb = r->mb || m->before_ends, me = r->me || next_begins;
+    bool mb = r->mb || m->previous_me, me = r->me || next_begins;
     unsigned char flags = (unsigned char)((mb ? FLAG_MB : 0) | (me ? FLAG_ME : 0));
     char what[80];
-    m->before_ends = me;
+    m->previous_me = me;
     if (mb == r->mb && me == r->me && !m->found.flags)
         return 0;
     snprintf(what, sizeof what, "flags:%s%s%s", mb != r->mb ? " MB set" : "",
              me != r->me ? " ME set" : "", m->found.flags ? " reserved bits cleared" : "");
-    return put(m, r->header_offset + AT_FLAGS, &flags, 1, what);
+    return patch(m, r->header_offset + AT_FLAGS, &flags, 1, what);
 }
 
-static int settle(struct mender *m, bool next_begins)
+static int fix_record(struct repair *m, bool next_begins)
 {
     static const unsigned char zeros[LIMEFILE_TYPE_BYTES];
     const struct limefile_record *r = &m->record;
     if (r->ordinal == 0)
         return 0;
-    int err = settle_flags(m, next_begins);
+    int err = fix_flags(m, next_begins);
     if (!err && m->found.reserved)
-        err = put(m, r->header_offset + AT_RESERVED, zeros, 1, "reserved byte cleared");
-    if (!err && m->found.tail)
-        err = put(m, r->header_offset + AT_TYPE + r->type_len, zeros,
-                  LIMEFILE_TYPE_BYTES - r->type_len, "bytes after the type's NUL cleared");
+        err = patch(m, r->header_offset + AT_RESERVED, zeros, 1, "reserved byte cleared");
+    if (!err && m->found.type_tail)
+        err = patch(m, r->header_offset + AT_TYPE + r->type_len, zeros,
+                    LIMEFILE_TYPE_BYTES - r->type_len, "bytes after the type's NUL cleared");
     if (!err && m->found.padding)
-        err = put(m, r->data_offset + r->bytes, zeros, r->padding, "padding set to zero");
+        err = patch(m, r->data_offset + r->bytes, zeros, r->padding, "padding set to zero");
     return err;
 }
 
-static void show(const struct mender *m, const struct limefile_scan *scan)
+static void notify_progress(const struct repair *m, const struct limefile_scan *scan)
 {
     uint64_t done, size;
     limefile_scan_progress(scan, &done, &size);
@@ -98,36 +99,36 @@ static void show(const struct mender *m, const struct limefile_scan *scan)
         m->progress(m->context, done, size);
 }
 
-static int mend_all(struct mender *m, struct limefile_scan *scan)
+static int fix_records(struct repair *m, struct limefile_scan *scan)
 {
     struct limefile_record record;
     int err = 0;
     while (!err && limefile_scan_next(scan, &record) > 0) {
-        err = settle(m, record.mb);
+        err = fix_record(m, record.mb);
         m->record = record; /* record.type must not be used: the scan owns it */
-        m->found = m->coming;
-        memset(&m->coming, 0, sizeof m->coming);
-        show(m, scan);
+        m->found = m->next_found;
+        memset(&m->next_found, 0, sizeof m->next_found);
+        notify_progress(m, scan);
     }
-    return err ? err : settle(m, true);
+    return err ? err : fix_record(m, true);
 }
 
 int limefile_mend(struct limefile_source *source, bool dry, limefile_note_fn *note,
                   limefile_progress_fn *progress, void *context)
 {
     struct limefile_scan *scan;
-    struct mender mender = {
+    struct repair repair = {
         .source = source,
         .dry = dry,
         .note = note,
         .progress = progress,
         .context = context,
-        .before_ends = true,
+        .previous_me = true,
     };
-    int err = limefile_scan_new(source, take, &mender, &scan);
+    int err = limefile_scan_new(source, record_finding, &repair, &scan);
     if (err)
         return err;
-    err = mend_all(&mender, scan);
+    err = fix_records(&repair, scan);
     limefile_scan_free(scan);
     return err;
 }

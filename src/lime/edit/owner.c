@@ -12,7 +12,7 @@
 #define ACL "system.posix_acl_access"
 
 /* Other attributes belong to the system, so a failure to copy them is not an error. */
-static bool must_keep(const char *attribute)
+static bool is_required(const char *attribute)
 {
     return strncmp(attribute, "user.", 5) == 0 ||
            strncmp(attribute, "system.posix_acl", 16) == 0;
@@ -30,7 +30,7 @@ static int copy_attribute(int from, int to, const char *attribute)
     if (n < 0 || fsetxattr(to, attribute, value, (size_t)n, 0) != 0)
         err = -errno;
     free(value);
-    return err && must_keep(attribute) && err != -ENODATA ? err : 0;
+    return err && is_required(attribute) && err != -ENODATA ? err : 0;
 }
 
 static int copy_attributes(int from, int to)

@@ -74,7 +74,7 @@ int limefile_put_start(struct limefile_editor *editor, bool mark)
     int err = limefile_put_encode(editor, 0, raw);
     if (err)
         return err;
-    raw[AT_RESERVED] = mark ? MARK_OPEN : 0;
+    raw[AT_RESERVED] = mark ? MARK_RESIZING : 0;
     editor->visible = true;
     editor->marked |= mark;
     editor->mark_synced = false;

@@ -7,9 +7,7 @@
 
 #include "limeedit.h"
 
-enum {
-    LIMEFILE_WORD = 8, /* bytes of an aligned write that reaches the disk whole or not at all */
-};
+enum { LIMEFILE_WORD = 8 }; /* bytes of an aligned write that is atomic on the disk */
 
 struct limefile_editor {
     struct limefile_source *source;
@@ -19,7 +17,7 @@ struct limefile_editor {
     uint64_t claimed;    /* the greatest length that the last header may have on the disk */
     bool visible;        /* the last header's magic is or may be on the disk */
     bool uncertain;      /* a write of its length has failed: it is `claimed` or less */
-    bool marked;         /* MARK_OPEN is or may be in the last header */
+    bool marked;         /* MARK_RESIZING is or may be in the last header */
     bool mark_synced;    /* the mark is also on the disk */
     bool before_cleared; /* ME of the record before is or may be cleared for the last one */
 };

@@ -17,7 +17,7 @@
 
 /* Returns the length of the type of an unfinished record; 0 if no program of ours wrote it. Our
  * types are plain ASCII, in which a power failure may leave aligned groups of 8 zero bytes. */
-static size_t unfinished_type(const unsigned char *type, size_t n)
+static size_t measure_type(const unsigned char *type, size_t n)
 {
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
@@ -55,7 +55,7 @@ static int is_followed(struct limefile_source *source, const struct limefile_sur
 }
 
 /* A program that does not know the mark may have appended a whole record. */
-static int judge_open_tail(struct limefile_source *source, struct limefile_survey *survey)
+static int classify_open_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
     uint64_t data_end, next;
@@ -70,7 +70,7 @@ static int judge_open_tail(struct limefile_source *source, struct limefile_surve
 }
 
 /* A good header is not a removed record: a removal destroys the magic before anything else. */
-static int judge_removed_tail(struct limefile_source *source, struct limefile_survey *survey)
+static int classify_removed_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
     int found = is_header(source, survey->end, &header);
@@ -78,7 +78,7 @@ static int judge_removed_tail(struct limefile_source *source, struct limefile_su
     return found < 0 ? found : 0;
 }
 
-static int judge_end_of_file(struct limefile_source *source, struct limefile_survey *survey)
+static int classify_other_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES] = {0};
     ssize_t got = limefile_read_full(source, raw, sizeof raw, survey->end);
@@ -89,7 +89,7 @@ static int judge_end_of_file(struct limefile_source *source, struct limefile_sur
         return 0;
     if (!is_zero(raw, AT_BYTES))
         return 0;
-    size_t len = unfinished_type(raw + AT_TYPE, LIMEFILE_TYPE_BYTES);
+    size_t len = measure_type(raw + AT_TYPE, LIMEFILE_TYPE_BYTES);
     if (len) {
         int followed = is_followed(source, survey, get_be64(raw + AT_BYTES));
         if (followed < 0)
@@ -103,22 +103,22 @@ static int judge_end_of_file(struct limefile_source *source, struct limefile_sur
     return 0;
 }
 
-static int judge_redo_tail(struct limefile_source *source, struct limefile_survey *survey)
+static int classify_redo_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     int found = limefile_redo_find(source, survey->last, survey->size, &survey->redo);
     survey->tail = found > 0 ? LIMEFILE_TAIL_REDO : LIMEFILE_TAIL_OTHER;
     return found < 0 ? found : 0;
 }
 
-static int judge_tail(struct limefile_source *source, struct limefile_survey *survey)
+static int classify_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     if (survey->replacing)
-        return judge_redo_tail(source, survey);
-    if (survey->open)
-        return judge_open_tail(source, survey);
+        return classify_redo_tail(source, survey);
+    if (survey->resizing)
+        return classify_open_tail(source, survey);
     if (survey->removing && survey->removing == survey->records)
-        return judge_removed_tail(source, survey);
-    return judge_end_of_file(source, survey);
+        return classify_removed_tail(source, survey);
+    return classify_other_tail(source, survey);
 }
 
 /* ---- the survey ---- */
@@ -132,27 +132,27 @@ static bool is_contradiction(const struct limefile_survey *survey,
     case LIMEFILE_D_MB_MISSING:
         return !survey->removing || finding->ordinal != survey->removing + 1;
     case LIMEFILE_D_ME_MISSING:
-        return finding->ordinal != survey->open && finding->ordinal != survey->removing;
+        return finding->ordinal != survey->resizing && finding->ordinal != survey->removing;
     default:
         return finding->code == LIMEFILE_D_MB_INSIDE;
     }
 }
 
-static void count(void *context, const struct limefile_finding *finding)
+static void count_finding(void *context, const struct limefile_finding *finding)
 {
     struct limefile_survey *survey = context;
     survey->deviations += !limefile_is_fault(finding->code);
     survey->contradictions += is_contradiction(survey, finding);
     if (finding->code == LIMEFILE_D_RESERVED) {
-        survey->open = finding->have == MARK_OPEN ? finding->ordinal : 0;
-        survey->replacing = finding->have == MARK_REDO ? finding->ordinal : 0;
+        survey->resizing = finding->have == MARK_RESIZING ? finding->ordinal : 0;
+        survey->replacing = finding->have == MARK_REPLACING ? finding->ordinal : 0;
     }
-    if (finding->code == LIMEFILE_D_RESERVED && finding->have == MARK_CUT)
+    if (finding->code == LIMEFILE_D_RESERVED && finding->have == MARK_REMOVING)
         survey->removing = finding->ordinal;
 }
 
-static void survey_all(struct limefile_scan *scan, struct limefile_survey *survey,
-                       limefile_progress_fn *progress, void *context)
+static void survey_records(struct limefile_scan *scan, struct limefile_survey *survey,
+                           limefile_progress_fn *progress, void *context)
 {
     struct limefile_record record;
     limefile_scan_progress(scan, &survey->end, &survey->size);
@@ -170,7 +170,7 @@ static void survey_all(struct limefile_scan *scan, struct limefile_survey *surve
         survey->fault = *limefile_scan_fault(scan);
 }
 
-static bool is_header_code(int code)
+static bool is_header_fault(int code)
 {
     return code == LIMEFILE_E_MAGIC || code == LIMEFILE_E_VERSION;
 }
@@ -180,18 +180,18 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
 {
     struct limefile_scan *scan;
     *out = (struct limefile_survey){0};
-    int err = limefile_scan_new(source, count, out, &scan);
+    int err = limefile_scan_new(source, count_finding, out, &scan);
     if (err)
         return err;
-    survey_all(scan, out, progress, context);
+    survey_records(scan, out, progress, context);
     limefile_scan_free(scan);
     int code = out->fault.code;
     if (code && !limefile_is_errno(code))
-        err = judge_tail(source, out);
-    out->cut_sets_me = out->cut_sets_me && code && !out->open && !out->replacing;
+        err = classify_tail(source, out);
+    out->cut_sets_me = out->cut_sets_me && code && !out->resizing && !out->replacing;
     if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)
         out->tail = LIMEFILE_TAIL_OTHER; /* a few zeros are not evidence of a container */
-    out->is_container = out->records > 0 || !is_header_code(code) ||
+    out->is_container = out->records > 0 || !is_header_fault(code) ||
                         out->tail == LIMEFILE_TAIL_UNFINISHED ||
                         out->tail == LIMEFILE_TAIL_ZEROS;
     return err;
@@ -218,9 +218,9 @@ void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_
                  "offset %" PRIu64 ": new data, %" PRIu64
                  " bytes, copied into the record that was being replaced",
                  survey->redo.target, survey->redo.bytes);
-    else if (survey->open)
+    else if (survey->resizing)
         snprintf(buf, cap,
-                 "offset %" PRIu64 ": %" PRIu64 " bytes behind record %" PRIu64
+                 "offset %" PRIu64 ": %" PRIu64 " bytes after record %" PRIu64
                  ", which was being resized, cut",
                  survey->end, n, survey->records);
     else if (survey->tail == LIMEFILE_TAIL_REMOVED)
@@ -236,7 +236,7 @@ int limefile_survey_cut(struct limefile_source *source, const struct limefile_su
 {
     struct limefile_cut cut = {
         .end = survey->end,
-        .behind = survey->records > 0 && !survey->open, /* an open record has a mark already */
+        .has_previous = survey->records > 0 && !survey->resizing, /* an open record is marked */
         .before = survey->last,
         .set_me = survey->cut_sets_me,
     };
@@ -249,33 +249,33 @@ int limefile_survey_cut(struct limefile_source *source, const struct limefile_su
 
 struct recovery {
     struct limefile_source *source;
-    limefile_note_fn *note;
-    limefile_keep_fn *keep;
+    limefile_note_fn *report;
+    limefile_keep_fn *save;
     void *context;
     bool changed;
 };
 
-static void take_note(void *context, const char *text)
+static void report_change(void *context, const char *text)
 {
     struct recovery *r = context;
     r->changed = true;
-    if (r->note)
-        r->note(r->context, text);
+    if (r->report)
+        r->report(r->context, text);
 }
 
-/* Returns 0 if `keep` has saved a tail that is not known to be ours, and it may be cut. */
-static int ask(struct recovery *r, const struct limefile_survey *survey)
+/* Returns 0 if `save` has saved a tail that is not known to be ours, and it may be cut. */
+static int save_tail(struct recovery *r, const struct limefile_survey *survey)
 {
-    struct limefile_salvage found;
-    int hit = 0;
-    if (!r->keep || survey->fault.code == LIMEFILE_E_VERSION ||
+    struct limefile_salvage rec;
+    int found = 0;
+    if (!r->save || survey->fault.code == LIMEFILE_E_VERSION ||
         survey->fault.code == LIMEFILE_E_RECORDS)
         return survey->fault.code;
     if (survey->tail == LIMEFILE_TAIL_OTHER)
-        hit = limefile_salvage_find(r->source, survey->end, survey->size, NULL, NULL, &found);
-    if (hit)
-        return hit < 0 ? hit : survey->fault.code;
-    return r->keep(r->context, survey->end, survey->size);
+        found = limefile_salvage_find(r->source, survey->end, survey->size, NULL, NULL, &rec);
+    if (found)
+        return found < 0 ? found : survey->fault.code;
+    return r->save(r->context, survey->end, survey->size);
 }
 
 /* The cut is synced, because the mark of an open record must outlive the tail on the disk. */
@@ -284,34 +284,34 @@ static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
     char text[LIMEFILE_NAME_MAX + 128];
     if (limefile_is_errno(survey->fault.code))
         return survey->fault.code;
-    bool doubtful =
+    bool is_unknown =
         survey->tail == LIMEFILE_TAIL_OTHER || survey->tail == LIMEFILE_TAIL_OPEN_RECORD;
-    int err = doubtful ? ask(r, survey) : 0;
+    int err = is_unknown ? save_tail(r, survey) : 0;
     if (!err)
         err = limefile_survey_cut(r->source, survey);
     if (err)
         return err;
     limefile_survey_text(survey, text, sizeof text);
-    take_note(r, text);
+    report_change(r, text);
     if (survey->cut_sets_me)
-        take_note(r, "the record before it ends its message now (ME)");
+        report_change(r, "the record before it ends its message now (ME)");
     return 0;
 }
 
-static int put_end(struct recovery *r, uint64_t ordinal, uint64_t offset, const void *bytes,
-                   size_t n, const char *what)
+static int write_repair(struct recovery *r, uint64_t ordinal, uint64_t offset,
+                        const void *bytes, size_t n, const char *what)
 {
     char text[160];
     snprintf(text, sizeof text, "offset %" PRIu64 ": record %" PRIu64 ": %s", offset, ordinal,
              what);
-    take_note(r, text);
+    report_change(r, text);
     return limefile_write_full(r->source, bytes, n, offset);
 }
 
 /* Zeros the last record's padding, which growing data may have overwritten, and syncs: the
  * zeros must be on the disk before the mark is cleared. */
-static int settle_padding(struct recovery *r, const struct limefile_survey *survey,
-                          uint64_t bytes)
+static int zero_padding(struct recovery *r, const struct limefile_survey *survey,
+                        uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];
     unsigned char now[LIMEFILE_ALIGN];
@@ -322,12 +322,12 @@ static int settle_padding(struct recovery *r, const struct limefile_survey *surv
         return (int)got;
     if (got == (ssize_t)padding && is_zero(now, padding))
         return 0;
-    int err = put_end(r, survey->records, at, zeros, padding, "padding set to zero");
+    int err = write_repair(r, survey->records, at, zeros, padding, "padding set to zero");
     return err ? err : limefile_put_sync(r->source);
 }
 
 /* After a crash the last record ends its message and has no mark. */
-static int settle_last(struct recovery *r, const struct limefile_survey *survey)
+static int repair_last(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_header header;
     unsigned char word[LIMEFILE_WORD];
@@ -336,17 +336,17 @@ static int settle_last(struct recovery *r, const struct limefile_survey *survey)
     int err = limefile_put_read_header(r->source, survey->last, &header);
     if (!err)
         err = limefile_put_read_start(r->source, survey->last, word);
-    if (!err && (survey->fault.code || word[AT_RESERVED] == MARK_OPEN))
-        err = settle_padding(r, survey, header.bytes);
+    if (!err && (survey->fault.code || word[AT_RESERVED] == MARK_RESIZING))
+        err = zero_padding(r, survey, header.bytes);
     if (err)
         return err;
-    bool marked = word[AT_RESERVED] == MARK_OPEN || word[AT_RESERVED] == MARK_CUT;
+    bool marked = word[AT_RESERVED] == MARK_RESIZING || word[AT_RESERVED] == MARK_REMOVING;
     if (header.me && !marked)
         return 0;
     word[AT_FLAGS] |= FLAG_ME;
     word[AT_RESERVED] = marked ? 0 : word[AT_RESERVED];
-    return put_end(r, survey->records, survey->last, word, sizeof word,
-                   header.me ? "the mark of an interrupted change cleared" : "ME set");
+    return write_repair(r, survey->records, survey->last, word, sizeof word,
+                        header.me ? "the mark of an interrupted change cleared" : "ME set");
 }
 
 /* Clears the mark of a removal that did nothing yet: the last record is still there. */
@@ -359,20 +359,20 @@ static int undo_removal(struct recovery *r, const struct limefile_survey *survey
     int err = limefile_put_read_start(r->source, survey->before, word);
     if (!err)
         err = limefile_put_read_header(r->source, survey->last, &last);
-    if (err || word[AT_RESERVED] != MARK_CUT)
+    if (err || word[AT_RESERVED] != MARK_REMOVING)
         return err;
     if (!last.mb)
         word[AT_FLAGS] &= (unsigned char)~FLAG_ME;
     word[AT_RESERVED] = 0;
-    return put_end(r, survey->records - 1, survey->before, word, sizeof word,
-                   "the mark of an interrupted change cleared");
+    return write_repair(r, survey->records - 1, survey->before, word, sizeof word,
+                        "the mark of an interrupted change cleared");
 }
 
-int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
-                     limefile_keep_fn *keep, void *context)
+int limefile_recover(struct limefile_source *source, limefile_note_fn *report,
+                     limefile_keep_fn *save, void *context)
 {
     struct limefile_survey survey;
-    struct recovery r = {.source = source, .note = note, .keep = keep, .context = context};
+    struct recovery r = {.source = source, .report = report, .save = save, .context = context};
     int err = limefile_survey_take(source, NULL, NULL, &survey);
     if (err)
         return err;
@@ -381,9 +381,9 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
     err = limefile_survey_refusal(&survey);
     if (!err && survey.fault.code)
         err = cut_tail(&r, &survey);
-    bool was_marked = survey.open || survey.removing;
+    bool was_marked = survey.resizing || survey.removing;
     if (!err && (survey.fault.code || was_marked))
-        err = settle_last(&r, &survey);
+        err = repair_last(&r, &survey);
     if (!err && survey.removing)
         err = undo_removal(&r, &survey);
     if (!err && r.changed)
@@ -394,29 +394,29 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
 /* ---- saved tails ---- */
 
 /* The file is private until it has the owner and the mode of the container. */
-static int create_private(int folder, const char *name, int container)
+static int create_private(int dir_fd, const char *name, int container)
 {
-    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     limefile_owner_copy(container, fd); /* it stays private if this fails */
     return fd;
 }
 
-int limefile_create_kept(int folder, const char *name, uint64_t from, int container,
-                         char **made)
+int limefile_create_kept(int dir_fd, const char *name, uint64_t from, int container,
+                         char **path)
 {
     for (unsigned n = 0;; n++) {
         char suffix[16] = "";
         if (n)
             snprintf(suffix, sizeof suffix, ".%u", n);
-        if (asprintf(made, "%s.cut-%" PRIu64 "%s", name, from, suffix) < 0) {
-            *made = NULL;
+        if (asprintf(path, "%s.cut-%" PRIu64 "%s", name, from, suffix) < 0) {
+            *path = NULL;
             return -ENOMEM;
         }
-        int fd = create_private(folder, *made, container);
+        int fd = create_private(dir_fd, *path, container);
         if (fd != -EEXIST || n == UINT16_MAX)
             return fd;
-        free(*made);
+        free(*path);
     }
 }

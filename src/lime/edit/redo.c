@@ -4,10 +4,10 @@
  * The new data are written behind the last record: first 8 zero bytes, so that no reader takes
  * the data for a record, then the data, padded, and a trailer at the end of the file: a magic
  * word, the offset of the record's data, and the new length. While the last record has
- * MARK_OPEN this is an uncommitted tail. MARK_REDO makes it valid: from then on the copy into
- * the record can be repeated until it is complete. The last record gets MARK_OPEN again before
- * the cut, because a file system may zero some of the cut bytes before the new size is on the
- * disk.
+ * MARK_RESIZING this is an uncommitted tail. MARK_REPLACING makes it valid: from then on the
+ * copy into the record can be repeated until it is complete. The last record gets MARK_RESIZING
+ * again before the cut, because a file system may zero some of the cut bytes before the new
+ * size is on the disk.
  */
 #include "redo.h"
 #include "bytes.h"
@@ -17,21 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    TRAILER = 24,
-    CHUNK_BYTES = 1024 * 1024,
-};
+enum { TRAILER = 24, CHUNK_BYTES = 1024 * 1024 };
 
 static const unsigned char trailer_magic[LIMEFILE_WORD] = "limeredo";
 
-static uint64_t padded(uint64_t bytes)
+static uint64_t padded_length(uint64_t bytes)
 {
     return bytes + limefile_padding(bytes);
 }
 
 /* ---- apply ---- */
 
-static int copy_data(struct limefile_source *source, const struct limefile_redo *redo)
+static int copy_new_data(struct limefile_source *source, const struct limefile_redo *redo)
 {
     int err = 0;
     char *chunk = redo->bytes ? malloc(CHUNK_BYTES) : NULL;
@@ -40,7 +37,7 @@ static int copy_data(struct limefile_source *source, const struct limefile_redo 
     for (uint64_t done = 0; !err && done < redo->bytes;) {
         uint64_t left = redo->bytes - done;
         size_t n = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-        err = limefile_read_exact(source, chunk, n, redo->at + done);
+        err = limefile_read_exact(source, chunk, n, redo->offset + done);
         if (!err)
             err = limefile_write_full(source, chunk, n, redo->target + done);
         done += n;
@@ -51,7 +48,7 @@ static int copy_data(struct limefile_source *source, const struct limefile_redo 
 
 /* Writes the last record's padding and length. The zero word behind the padding keeps old data
  * from looking like a record. */
-static int put_last_end(struct limefile_source *source, uint64_t last, uint64_t bytes)
+static int write_last_end(struct limefile_source *source, uint64_t last, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN + LIMEFILE_WORD];
     unsigned char word[LIMEFILE_WORD];
@@ -61,13 +58,13 @@ static int put_last_end(struct limefile_source *source, uint64_t last, uint64_t 
     return err ? err : limefile_write_full(source, word, sizeof word, last + AT_BYTES);
 }
 
-static int put_mark_synced(struct limefile_source *source, uint64_t last, int mark)
+static int sync_mark(struct limefile_source *source, uint64_t last, int mark)
 {
     int err = limefile_put_mark(source, last, mark);
     return err ? err : limefile_put_sync(source);
 }
 
-static int cut_behind(struct limefile_source *source, uint64_t last)
+static int cut_after(struct limefile_source *source, uint64_t last)
 {
     struct limefile_header header;
     uint64_t data_end, end;
@@ -82,15 +79,15 @@ static int cut_behind(struct limefile_source *source, uint64_t last)
 int limefile_redo_apply(struct limefile_source *source, uint64_t last,
                         const struct limefile_redo *redo)
 {
-    int err = copy_data(source, redo);
+    int err = copy_new_data(source, redo);
     if (!err && redo->target == last + LIMEFILE_HEADER_BYTES)
-        err = put_last_end(source, last, redo->bytes);
+        err = write_last_end(source, last, redo->bytes);
     if (!err)
         err = limefile_put_sync(source);
     if (!err)
-        err = put_mark_synced(source, last, MARK_OPEN);
+        err = sync_mark(source, last, MARK_RESIZING);
     if (!err)
-        err = cut_behind(source, last);
+        err = cut_after(source, last);
     /* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. */
     return err ? err : limefile_put_mark(source, last, 0);
 }
@@ -99,8 +96,8 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
 
 /* Returns true if the target is a record with a matching header, and the new data are where
  * limefile_redo_begin() puts them, or further behind: the last record may be shorter now. */
-static bool fits(struct limefile_source *source, uint64_t last,
-                 const struct limefile_redo *redo)
+static bool is_valid_redo(struct limefile_source *source, uint64_t last,
+                          const struct limefile_redo *redo)
 {
     struct limefile_header header;
     uint64_t data_end, end, length;
@@ -117,7 +114,7 @@ static bool fits(struct limefile_source *source, uint64_t last,
         return false;
     }
     return limefile_extent_of(last, length, &data_end, &end) == 0 &&
-           redo->at >= end + LIMEFILE_WORD;
+           redo->offset >= end + LIMEFILE_WORD;
 }
 
 int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t size,
@@ -132,13 +129,13 @@ int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t s
     *out = (struct limefile_redo){
         .target = get_be64(raw + LIMEFILE_WORD),
         .bytes = get_be64(raw + 2 * LIMEFILE_WORD),
-        .counts = true,
+        .is_valid = true,
     };
     if (memcmp(raw, trailer_magic, sizeof trailer_magic) != 0 || out->bytes > size ||
-        padded(out->bytes) > size - TRAILER)
+        padded_length(out->bytes) > size - TRAILER)
         return 0;
-    out->at = size - TRAILER - padded(out->bytes);
-    return fits(source, last, out);
+    out->offset = size - TRAILER - padded_length(out->bytes);
+    return is_valid_redo(source, last, out);
 }
 
 /* ---- replace ---- */
@@ -162,11 +159,11 @@ int limefile_redo_begin(struct limefile_editor *editor, const struct limefile_re
         err = limefile_extent_of(end, bytes + LIMEFILE_WORD + TRAILER, &data_end, &file_end);
     if (err)
         return err;
-    redo->at = end + LIMEFILE_WORD;
+    redo->offset = end + LIMEFILE_WORD;
     return limefile_growth_begin(editor);
 }
 
-static int put_trailer(struct limefile_source *source, const struct limefile_redo *redo)
+static int write_trailer(struct limefile_source *source, const struct limefile_redo *redo)
 {
     unsigned char raw[LIMEFILE_ALIGN + TRAILER] = {0};
     unsigned padding = limefile_padding(redo->bytes);
@@ -174,22 +171,22 @@ static int put_trailer(struct limefile_source *source, const struct limefile_red
     memcpy(trailer, trailer_magic, sizeof trailer_magic);
     put_be64(trailer + LIMEFILE_WORD, redo->target);
     put_be64(trailer + 2 * LIMEFILE_WORD, redo->bytes);
-    int err = limefile_write_full(source, raw, padding + TRAILER, redo->at + redo->bytes);
+    int err = limefile_write_full(source, raw, padding + TRAILER, redo->offset + redo->bytes);
     if (!err)
-        err = limefile_put_size(source, redo->at + padded(redo->bytes) + TRAILER);
+        err = limefile_put_size(source, redo->offset + padded_length(redo->bytes) + TRAILER);
     return err ? err : limefile_put_sync(source);
 }
 
 int limefile_redo_commit(struct limefile_editor *editor, struct limefile_redo *redo)
 {
     struct limefile_last *last = &editor->last;
-    int err = put_trailer(editor->source, redo);
+    int err = write_trailer(editor->source, redo);
     if (err) {
         limefile_redo_abandon(editor);
         return err;
     }
-    redo->counts = true;
-    err = put_mark_synced(editor->source, last->header_offset, MARK_REDO);
+    redo->is_valid = true;
+    err = sync_mark(editor->source, last->header_offset, MARK_REPLACING);
     if (!err)
         err = limefile_redo_apply(editor->source, last->header_offset, redo);
     if (err)

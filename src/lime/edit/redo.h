@@ -5,7 +5,7 @@
 #include "limeedit.h"
 
 /* Finds the new data behind the last record, whose header is at `last`, in a file of `size`
- * bytes. Returns 1 and fills `out`; 0 if there are no matching data, or an error code. */
+ * bytes. Returns 1 and fills `out`; 0 if no data match, or an error code. */
 int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t size,
                        struct limefile_redo *out);
 

@@ -12,8 +12,8 @@ enum {
 };
 
 /* Returns 1 if the file has a header there and all data that it claims; 0, or an error code. */
-static int judge(struct limefile_source *source, uint64_t offset, uint64_t size,
-                 struct limefile_salvage *out)
+static int is_whole_record(struct limefile_source *source, uint64_t offset, uint64_t size,
+                           struct limefile_salvage *out)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     uint64_t data_end, next;
@@ -43,7 +43,7 @@ static int search_block(struct limefile_source *source, const char *block, size_
     make_pattern(pattern);
     const char *at = block, *end = block + n;
     while ((at = memmem(at, (size_t)(end - at), pattern, sizeof pattern))) {
-        int found = judge(source, offset + (uint64_t)(at - block), size, out);
+        int found = is_whole_record(source, offset + (uint64_t)(at - block), size, out);
         if (found)
             return found;
         at++;
@@ -56,7 +56,7 @@ int limefile_salvage_find(struct limefile_source *source, uint64_t from, uint64_
                           struct limefile_salvage *out)
 {
     int found = 0;
-    uint64_t began = from;
+    uint64_t start = from;
     char *block = malloc(BLOCK_BYTES);
     if (!block)
         return -ENOMEM;
@@ -70,7 +70,7 @@ int limefile_salvage_find(struct limefile_source *source, uint64_t from, uint64_
         /* The blocks overlap, so that a pattern across the end of a block is found. */
         from += (uint64_t)got - (PATTERN_BYTES - 1);
         if (progress)
-            progress(context, from - began, size - began);
+            progress(context, from - start, size - start);
     }
     free(block);
     return found;

@@ -16,17 +16,14 @@ enum {
     AT_TYPE = 16,
 };
 
-enum {
-    FLAG_MB = 0x80,
-    FLAG_ME = 0x40,
-};
+enum { FLAG_MB = 0x80, FLAG_ME = 0x40 };
 
 /* Values of the reserved byte in the last record's header while a program changes a container.
  * The byte is zero again when the change is complete. */
 enum {
-    MARK_OPEN = 0x5f, /* the bytes after it are not committed; the record's data are intact */
-    MARK_CUT = 0x2d,  /* the bytes after it are being removed */
-    MARK_REDO = 0x3d, /* the bytes after it are new data, being copied into a record */
+    MARK_RESIZING = 0x5f,  /* the bytes after it are not committed; its own data are intact */
+    MARK_REMOVING = 0x2d,  /* the bytes after it are being removed */
+    MARK_REPLACING = 0x3d, /* the bytes after it are new data, being copied into a record */
 };
 
 static inline uint16_t get_be16(const unsigned char *p)

@@ -12,20 +12,18 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum {
-    LIMEFILE_FD_PATH_MAX = 32, /* size of the path buffer of limefile_fd_path(), with the NUL */
-};
+enum { LIMEFILE_FD_PATH_MAX = 32 }; /* size of limefile_fd_path()'s buffer, with the NUL */
 
 /*
- * Opens the relative `path` below the directory `folder`, never outside of it and never through
+ * Opens the relative `path` below the directory `dir`, never outside of it and never through
  * a symbolic link. `flags` are those of open(2) without O_CREAT and O_TMPFILE; O_CLOEXEC and
  * O_NOFOLLOW are added. With O_PATH, a symbolic link as the last component is opened itself.
- * Returns a descriptor or -errno: -ELOOP for a link, -EXDEV for a path that leaves `folder`.
+ * Returns a descriptor or -errno: -ELOOP for a link, -EXDEV for a path that leaves `dir`.
  */
-int limefile_open_beneath(int folder, const char *path, int flags);
+int limefile_open_beneath(int dir, const char *path, int flags);
 
 /* Does the same one component at a time, for Linux before 5.6, which has no openat2(). */
-int limefile_walk_beneath(int folder, const char *path, int flags);
+int limefile_walk_beneath(int dir, const char *path, int flags);
 
 /* Fills `path` with a path to the file that fd has open, for system calls that do not accept a
  * descriptor, or not an O_PATH one. The path is valid while fd is open. */
@@ -34,14 +32,14 @@ void limefile_fd_path(int fd, char path[LIMEFILE_FD_PATH_MAX]);
 /* openat(2) with O_CLOEXEC. With O_NONBLOCK, openat(2) fails with EAGAIN while another process
  * holds a lease; the call is retried for 5 ms, as limefs and limefs-run release their leases at
  * once. Returns a descriptor or -errno. */
-int limefile_open_at(int folder, const char *path, int flags, mode_t mode);
+int limefile_open_at(int dir, const char *path, int flags, mode_t mode);
 
 /* Reopens the file that fd, possibly an O_PATH descriptor, has open; O_CLOEXEC is added. The
  * kernel checks the caller's permissions as for its name. Returns a descriptor or -errno. */
 int limefile_reopen(int fd, int flags);
 
-/* Checks that `name` in the directory `folder` is the file that fd has open; a symbolic link is
+/* Checks that `name` in the directory `dir` is the file that fd has open; a symbolic link is
  * not followed. Returns 0, -ESTALE if it is another file, or another -errno. */
-int limefile_check_name(int folder, const char *name, int fd);
+int limefile_check_name(int dir, const char *name, int fd);
 
 #endif

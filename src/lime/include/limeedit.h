@@ -82,7 +82,7 @@ int limefile_append_message(struct limefile_editor *, bool mb);
 
 /* Marks a committed record as growing, in the reserved byte of its header, and syncs the mark.
  * Call it before writing after the record's end: limefile_recover() then cuts these bytes after
- * a crash without `keep`. limefile_resize() calls it; limefile_commit() removes the mark. A
+ * a crash without `save`. limefile_resize() calls it; limefile_commit() removes the mark. A
  * second call does nothing. */
 int limefile_growth_begin(struct limefile_editor *);
 
@@ -110,15 +110,15 @@ int limefile_remove_last(struct limefile_editor *);
  * new data after the last record; then one write makes them valid, and they are copied into the
  * record. If a crash interrupts the copy, limefile_recover() repeats it.
  *
- *     limefile_redo_begin()      makes room in the file for the new data at redo->at
+ *     limefile_redo_begin()      makes room in the file for the new data at redo->offset
  *     the caller writes redo->bytes bytes there
  *     limefile_redo_commit()     or limefile_redo_abandon()
  */
 struct limefile_redo {
-    uint64_t at;     /* offset of the new data in the file */
+    uint64_t offset; /* offset of the new data in the file */
     uint64_t target; /* offset of the record's data */
     uint64_t bytes;  /* length of the new data */
-    bool counts;     /* set by commit when recovery can complete the change */
+    bool is_valid;   /* set by commit when recovery can complete the change */
 };
 
 /* Begins a replacement. The last record can get any length. LIMEFILE_E_STATE: another record
@@ -128,7 +128,7 @@ int limefile_redo_begin(struct limefile_editor *, const struct limefile_record *
                         uint64_t bytes, struct limefile_redo *redo);
 
 /* Copies the new data into the record. When it returns 0, the record has the new data, even
- * after a crash. After an error the record has the old data if redo->counts is false; otherwise
+ * after a crash. After an error it has the old data if redo->is_valid is false; if true,
  * recovery restores the old or the new data, and the caller may only free the editor. */
 int limefile_redo_commit(struct limefile_editor *, struct limefile_redo *redo);
 
@@ -165,14 +165,14 @@ struct limefile_insert {
 };
 
 struct limefile_rewrite {
-    int folder;       /* descriptor of the directory of the container */
-    const char *name; /* name of the container in `folder` */
+    int dir_fd;       /* descriptor of the directory of the container */
+    const char *name; /* name of the container in `dir_fd` */
     int fd;           /* the container, O_RDWR and locked; it stays open on the old file */
     const struct limefile_index *index;
     const struct limefile_record *record;
     const struct limefile_insert *insert; /* record to insert after `record`; or NULL */
-    const struct limefile_piece *pieces;  /* new data of `record`; NULL removes it */
-    size_t count;                         /* of pieces */
+    const struct limefile_piece *chunks;  /* new data of `record`; NULL removes it */
+    size_t count;                         /* of chunks */
     limefile_progress_fn *progress;       /* or NULL */
     void *context;
 };
@@ -212,10 +212,10 @@ typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
  * record then ends its message, and has no mark and zero padding. Nothing else is changed: no
  * other deviation, and no record that the change did not concern.
  *
- * Cut without a call of `keep`: an unfinished record, which has a header without magic and a
+ * Cut without a call of `save`: an unfinished record, which has a header without magic and a
  * plain ASCII type; bytes after a record that is marked as being resized, unless they begin
  * like a whole record; zeros of a header that did not reach the disk. Any other tail is cut
- * only after `keep` (NULL: never). A tail with a whole record in it is damage and is never cut,
+ * only after `save` (NULL: never). A tail with a whole record in it is damage and is never cut,
  * except after a marked record.
  *
  * Returns 0 if the container can be changed; it is synced if this call changed anything.
@@ -224,7 +224,7 @@ typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
  * not a container.
  */
 int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
-                     limefile_keep_fn *keep, void *context);
+                     limefile_keep_fn *save, void *context);
 
 /* Copies owner, group, attributes, access control list and mode from an open file to another.
  * Call it before anything else is done to `to`, which no other user may be able to read. */
@@ -235,12 +235,12 @@ int limefile_owner_copy(int from, int to);
 int limefile_acl_copy(int from, int to);
 
 /* Creates a file for bytes cut at offset `from`, next to the container `name` in the directory
- * `folder` (or AT_FDCWD and a path): NAME.cut-FROM, with .1, .2 ... added if that exists. It
+ * `dir_fd` (or AT_FDCWD and a path): NAME.cut-FROM, with .1, .2 ... added if that exists. It
  * gets the owner and mode of the open file `container`; if that is not permitted, only the
- * caller can read it. Returns a descriptor or -errno. The caller always frees the name *made
+ * caller can read it. Returns a descriptor or -errno. The caller always frees the name *path
  * (or NULL). */
-int limefile_create_kept(int folder, const char *name, uint64_t from, int container,
-                         char **made);
+int limefile_create_kept(int dir_fd, const char *name, uint64_t from, int container,
+                         char **path);
 
 /* ---- the steps of recovery, for a program that asks the user in between: lime repair ---- */
 
@@ -262,7 +262,7 @@ struct limefile_survey {
     uint64_t end; /* where the readable part ends: at the header at fault, or at the size */
     struct limefile_finding fault; /* code 0: no fault */
     enum limefile_tail tail;       /* kind of the bytes after `end` */
-    uint64_t open;                 /* ordinal of the record marked as being resized, or 0 */
+    uint64_t resizing;             /* ordinal of the record marked as being resized, or 0 */
     uint64_t removing;  /* ordinal of the record that precedes one being removed, or 0 */
     uint64_t replacing; /* ordinal of the last record if marked as being replaced, or 0 */
     struct limefile_redo redo; /* if tail is LIMEFILE_TAIL_REDO */

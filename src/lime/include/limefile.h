@@ -98,12 +98,12 @@ struct limefile_fd {
 void limefile_fd_init(struct limefile_fd *, int fd);
 int limefile_source_fd(struct limefile_source *); /* -1: not a descriptor */
 
-/* Memory as a source. A write reallocates `data` as needed, unless it is lent. */
+/* Memory as a source. A write reallocates `data` as needed, unless it is borrowed. */
 struct limefile_memory {
     struct limefile_source source;
     unsigned char *data;
     size_t size, capacity;
-    bool lent; /* data belongs to the caller: no function writes or frees it */
+    bool borrowed; /* data belongs to the caller: no function writes or frees it */
 };
 void limefile_memory_init(struct limefile_memory *);
 void limefile_memory_lend(struct limefile_memory *, const void *data, size_t size);
@@ -137,9 +137,9 @@ struct limefile_copy {
     int out;
     int64_t out_offset; /* LIMEFILE_AT_POSITION: the file position of `out`, as for write(2) */
     uint64_t left;
-    void (*moved)(void *context, uint64_t more); /* or NULL */
+    void (*progress)(void *context, uint64_t more); /* or NULL */
     void *context;
-    bool writing; /* set after a failure of `out`, not of `in` */
+    bool out_failed; /* set after a failure of `out`, not of `in` */
 };
 
 /* Copies all that is left, by the fastest call that both descriptors support; file systems that

@@ -12,9 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-    LIMEFILE_GUARDS_MAX = 8, /* files that can be guarded at a time; more are not guarded */
-};
+enum { LIMEFILE_GUARDS_MAX = 8 }; /* files that can be guarded at a time; others are ignored */
 
 /* Makes the signals remove the file `name`, relative to `dir_fd` (a descriptor, or AT_FDCWD).
  * `name` is not copied: it must stay valid. */

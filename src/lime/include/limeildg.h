@@ -238,7 +238,7 @@ struct limefile_fields {
     char lfn[LIMEFILE_LFN_MAX]; /* the first one; "" if none */
     uint64_t by_lfn;            /* ordinal of its record, or 0 */
     bool described; /* a record is ILDG or SciDAC metadata: not a plain LIME container */
-    struct limefile_fields_kept *kept; /* private to the library */
+    struct limefile_fields_kept *store; /* private to the library */
 };
 int limefile_fields_build(struct limefile_source *, const struct limefile_index *,
                           struct limefile_fields *out);

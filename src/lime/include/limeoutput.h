@@ -38,13 +38,13 @@ struct limefile_output {
     bool without_sync; /* set by the caller: commit does not sync the file */
 
     /* Private. */
-    char *directory;  /* directory of the target, absolute */
-    int dir_fd;       /* descriptor of `directory` */
-    char *name;       /* name of the target in `directory` */
-    char *unfinished; /* name of the temporary file in `directory` */
-    char *identity;   /* DEVICE:INODE behind the target or, if it is new, behind `directory` */
-    int old;          /* descriptor of the existing target, a regular file, locked; or -1 */
-    bool exists;      /* the target existed at the open, with this device and inode */
+    char *directory; /* directory of the target, absolute */
+    int dir_fd;      /* descriptor of `directory` */
+    char *name;      /* name of the target in `directory` */
+    char *temp_name; /* name of the temporary file in `directory` */
+    char *identity;  /* DEVICE:INODE behind the target or, if it is new, behind `directory` */
+    int old;         /* descriptor of the existing target, a regular file, locked; or -1 */
+    bool exists;     /* the target existed at the open, with this device and inode */
     dev_t device;
     ino_t inode;
     mode_t mode;  /* mode of a new target */

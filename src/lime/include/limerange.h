@@ -29,7 +29,7 @@ enum { /* Signal handlers have small stacks, and may open files. */
 struct limefile_range {
     struct limefile_identity container;
     uint64_t offset, bytes; /* within the container's size */
-    uint64_t head;          /* bytes of the mount's file before the record's */
+    uint64_t prefix;        /* bytes of the mount's file before the record's */
     int has_job;      /* 1: the mount has a job, which reads what is not in the page cache */
     const char *path; /* absolute, as the daemon sees it */
 };

@@ -51,8 +51,7 @@ enum limefile_configuration {
     LIMEFILE_NO_CONFIGURATION,      /* something else, such as a propagator */
 };
 
-#define LIMEFILE_WHY_VOLUME \
-    "one volume of a partitioned set; 'lime join' makes one container of the set"
+#define LIMEFILE_WHY_VOLUME "one volume of a partitioned set; use 'lime join'"
 
 /* Sets *why to the reason for LIMEFILE_CONFIGURATION_UNKNOWN (static), or NULL. why may be
  * NULL. */

@@ -16,18 +16,16 @@
 size_t limefile_text_sequence(const char *text, size_t len, uint32_t *code);
 
 /* Replaces bytes by '?' that could control a terminal or forge a line of a log: control
- * characters (C0 and DEL, except those in `spared`; C1), characters that change the direction
+ * characters (C0 and DEL, except those in `allowed`; C1), characters that change the direction
  * of text, line and paragraph separators, and bytes that are not UTF-8. The length does not
  * change. */
-void limefile_text_defuse(char *text, const char *spared);
+void limefile_text_defuse(char *text, const char *allowed);
 
 /* Prints "program: text" as one line on stderr, defused and cut after 5 KiB. */
 void limefile_text_say(const char *program, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-enum {
-    LIMEFILE_SIZE_BYTES = 32,
-};
+enum { LIMEFILE_SIZE_BYTES = 32 };
 
 /* Formats a size like "1.5 MB" (10^6 bytes) into `text` and returns it: three significant
  * digits, of which at most `digits` follow the point. */

@@ -24,9 +24,9 @@ struct xmlread_value {
 
 /*
  * Fills `values` from the children of the first element with one of these names (NULL ends the
- * list), or of the root if there is none. Names are compared without namespace and case. Texts
- * of nested elements are joined with spaces. If a document claims to be UTF-8 but is not, its
- * bytes are read as ISO-8859-1.
+ * list), or of the root if no element has one. Names are compared without namespace and case.
+ * Texts of nested elements are joined with spaces. If a document claims to be UTF-8 but is not,
+ * its bytes are read as ISO-8859-1.
  *
  * NULs, white space and a byte order mark around the document are skipped; the document ends
  * with its first NUL. Takes time linear in n. LIMEFILE_E_XML: not well-formed, beyond the

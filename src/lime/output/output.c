@@ -16,7 +16,7 @@
 
 /* ---- the target ---- */
 
-static int split(struct limefile_output *out, char *path)
+static int split_path(struct limefile_output *out, char *path)
 {
     char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
@@ -29,7 +29,7 @@ static int split(struct limefile_output *out, char *path)
     return out->name && out->directory ? 0 : -errno;
 }
 
-static void set_old(struct limefile_output *out, const struct stat *st)
+static void record_target(struct limefile_output *out, const struct stat *st)
 {
     out->exists = true;
     out->device = st->st_dev;
@@ -44,20 +44,20 @@ static int find_target(struct limefile_output *out, const char *path)
     if (stat(path, &st) == 0) {
         if (!S_ISREG(st.st_mode))
             return S_ISDIR(st.st_mode) ? -EISDIR : LIMEFILE_E_NOT_FILE;
-        set_old(out, &st);
+        record_target(out, &st);
         copy = realpath(path, NULL);
     } else if (errno == ENOENT) {
         if (lstat(path, &st) == 0)
             return LIMEFILE_E_OUTPUT_LINK;
         copy = strdup(path);
     }
-    int err = copy ? split(out, copy) : -errno;
+    int err = copy ? split_path(out, copy) : -errno;
     free(copy);
     return err;
 }
 
 /* A directory without read permission can be written to, but neither listed nor synced. */
-static int open_directory(struct limefile_output *out)
+static int open_target_dir(struct limefile_output *out)
 {
     out->dir_fd = open(out->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->dir_fd < 0 && errno == EACCES)
@@ -65,7 +65,7 @@ static int open_directory(struct limefile_output *out)
     return out->dir_fd < 0 ? -errno : 0;
 }
 
-static bool is_old(const struct limefile_output *out, const struct stat *st)
+static bool is_same_target(const struct limefile_output *out, const struct stat *st)
 {
     return st->st_dev == out->device && st->st_ino == out->inode;
 }
@@ -85,7 +85,7 @@ static int identify_target(struct limefile_output *out)
     }
     out->identity = limefile_output_file_of(fd, !out->exists);
     close(fd);
-    if (out->exists && !is_old(out, &st))
+    if (out->exists && !is_same_target(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
     return out->identity ? 0 : -ENOMEM;
 }
@@ -98,9 +98,9 @@ static int lock_target(struct limefile_output *out)
         return out->old == -EBUSY    ? LIMEFILE_E_OUTPUT_LOCKED
                : out->old == -ENOENT ? LIMEFILE_E_OUTPUT_CHANGED
                                      : out->old;
-    return fstat(out->old, &st) != 0 ? -errno
-           : is_old(out, &st)        ? 0
-                                     : LIMEFILE_E_OUTPUT_CHANGED;
+    return fstat(out->old, &st) != 0  ? -errno
+           : is_same_target(out, &st) ? 0
+                                      : LIMEFILE_E_OUTPUT_CHANGED;
 }
 
 bool limefile_output_is(const struct limefile_output *out, int fd)
@@ -108,14 +108,14 @@ bool limefile_output_is(const struct limefile_output *out, int fd)
     if (!out->identity || !*out->identity)
         return false;
     char *identity = limefile_output_file_of(fd, false);
-    bool is = identity && strcmp(out->identity, identity) == 0;
+    bool is_target = identity && strcmp(out->identity, identity) == 0;
     free(identity);
-    return is;
+    return is_target;
 }
 
 /* ---- the file ---- */
 
-static void release(struct limefile_output *out)
+static void release_output(struct limefile_output *out)
 {
     if (out->fd >= 0)
         close(out->fd);
@@ -124,25 +124,25 @@ static void release(struct limefile_output *out)
     if (out->dir_fd >= 0)
         close(out->dir_fd);
     free(out->temporary);
-    free(out->unfinished);
+    free(out->temp_name);
     free(out->identity);
     free(out->directory);
     free(out->name);
     *out = (struct limefile_output){.fd = -1, .old = -1, .dir_fd = -1};
 }
 
-static int create(struct limefile_output *out)
+static int create_temporary(struct limefile_output *out)
 {
     sigset_t before;
     struct stat st;
     int err = 0;
     limefile_guard_hold(&before);
     out->fd = limefile_unfinished_create(out->dir_fd, out->name, out->old >= 0 ? 0600 : 0666,
-                                         &out->unfinished);
+                                         &out->temp_name);
     if (out->fd < 0)
         err = out->fd;
     else
-        limefile_guard_set(out->dir_fd, out->unfinished);
+        limefile_guard_set(out->dir_fd, out->temp_name);
     limefile_guard_release(&before);
     if (err || out->old >= 0 || out->is_one_of_many)
         return err;
@@ -159,22 +159,22 @@ int limefile_output_find(struct limefile_output *out, const char *path)
     *out = (struct limefile_output){.fd = -1, .old = -1, .dir_fd = -1};
     int err = find_target(out, path);
     if (!err)
-        err = open_directory(out);
+        err = open_target_dir(out);
     if (!err)
         err = identify_target(out);
     if (err)
-        release(out);
+        release_output(out);
     return err;
 }
 
-static int create_beside(struct limefile_output *out)
+static int prepare_temporary(struct limefile_output *out)
 {
     if (!out->is_one_of_many)
         limefile_output_clean(out->dir_fd);
-    int err = create(out);
+    int err = create_temporary(out);
     if (!err && out->directory &&
         asprintf(&out->temporary, "%s/%s", out->directory[1] ? out->directory : "",
-                 out->unfinished) < 0) {
+                 out->temp_name) < 0) {
         out->temporary = NULL;
         err = -ENOMEM;
     }
@@ -187,7 +187,7 @@ int limefile_output_create(struct limefile_output *out, bool force)
     if (out->exists)
         err = !force ? LIMEFILE_E_OUTPUT_EXISTS : out->is_link ? 0 : lock_target(out);
     if (!err)
-        err = create_beside(out);
+        err = prepare_temporary(out);
     if (err)
         limefile_output_abort(out);
     return err;
@@ -198,7 +198,7 @@ static int create_unless_input(struct limefile_output *out, bool force, const in
 {
     for (size_t i = 0; i < count; i++)
         if (limefile_output_is(out, inputs[i])) {
-            release(out);
+            release_output(out);
             return LIMEFILE_E_OUTPUT_INPUT;
         }
     return limefile_output_create(out, force);
@@ -219,7 +219,7 @@ static int find_target_at(struct limefile_output *out, const char *name)
         return -ENOMEM;
     if (fstatat(out->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 0 : -errno;
-    set_old(out, &st);
+    record_target(out, &st);
     out->is_link = S_ISLNK(st.st_mode);
     return S_ISREG(st.st_mode) || out->is_link ? 0
            : S_ISDIR(st.st_mode)               ? -EISDIR
@@ -236,7 +236,7 @@ int limefile_output_open_at(struct limefile_output *out, int dir_fd, const char 
         err = identify_target(out);
     if (!err)
         return create_unless_input(out, force, inputs, count);
-    release(out);
+    release_output(out);
     return err;
 }
 
@@ -253,7 +253,7 @@ static int set_mode(int fd, mode_t mode)
 
 /* If the group or the access control list cannot be kept, the group class gets only the
  * permissions that all users have. */
-static int adopt_mode(const struct limefile_output *out)
+static int copy_mode(const struct limefile_output *out)
 {
     struct stat st;
     mode_t mode = out->mode;
@@ -272,46 +272,46 @@ static int adopt_mode(const struct limefile_output *out)
 }
 
 /* The lock keeps other programs of this project from replacing the target in between. */
-static int replace(const struct limefile_output *out)
+static int replace_target(const struct limefile_output *out)
 {
     struct stat st;
     if (fstatat(out->dir_fd, out->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
-    if (!is_old(out, &st))
+    if (!is_same_target(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
-    return renameat(out->dir_fd, out->unfinished, out->dir_fd, out->name) == 0 ? 0 : -errno;
+    return renameat(out->dir_fd, out->temp_name, out->dir_fd, out->name) == 0 ? 0 : -errno;
 }
 
-static int name_new(const struct limefile_output *out)
+static int create_target(const struct limefile_output *out)
 {
     struct stat st;
     int dir_fd = out->dir_fd;
-    if (renameat2(dir_fd, out->unfinished, dir_fd, out->name, RENAME_NOREPLACE) == 0)
+    if (renameat2(dir_fd, out->temp_name, dir_fd, out->name, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return errno == EEXIST ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
     /* The file system does not support RENAME_NOREPLACE. */
-    if (linkat(dir_fd, out->unfinished, dir_fd, out->name, 0) == 0) {
-        unlinkat(dir_fd, out->unfinished, 0);
+    if (linkat(dir_fd, out->temp_name, dir_fd, out->name, 0) == 0) {
+        unlinkat(dir_fd, out->temp_name, 0);
         return 0;
     }
     if (errno == EEXIST || fstatat(dir_fd, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return LIMEFILE_E_OUTPUT_CHANGED;
     /* The file system does not support hard links either. */
-    return renameat(dir_fd, out->unfinished, dir_fd, out->name) == 0 ? 0 : -errno;
+    return renameat(dir_fd, out->temp_name, dir_fd, out->name) == 0 ? 0 : -errno;
 }
 
-static int give_name(struct limefile_output *out)
+static int rename_temporary(struct limefile_output *out)
 {
     sigset_t before;
     limefile_guard_hold(&before);
-    int err = limefile_check_name(out->dir_fd, out->unfinished, out->fd);
+    int err = limefile_check_name(out->dir_fd, out->temp_name, out->fd);
     if (!err)
-        err = out->exists ? replace(out) : name_new(out);
+        err = out->exists ? replace_target(out) : create_target(out);
     if (!err) {
-        limefile_guard_remove(out->unfinished);
-        free(out->unfinished);
-        out->unfinished = NULL;
+        limefile_guard_remove(out->temp_name);
+        free(out->temp_name);
+        out->temp_name = NULL;
     }
     limefile_guard_release(&before);
     return err;
@@ -319,11 +319,11 @@ static int give_name(struct limefile_output *out)
 
 int limefile_output_commit(struct limefile_output *out)
 {
-    int err = adopt_mode(out);
+    int err = copy_mode(out);
     if (!err && !out->without_sync && fsync(out->fd) != 0)
         err = -errno;
     if (!err)
-        err = give_name(out);
+        err = rename_temporary(out);
     if (!err && !out->is_one_of_many && fsync(out->dir_fd) != 0 && errno != EINVAL &&
         errno != EBADF)
         err = -errno;
@@ -333,10 +333,10 @@ int limefile_output_commit(struct limefile_output *out)
 
 void limefile_output_abort(struct limefile_output *out)
 {
-    if (out->unfinished) {
-        if (out->fd >= 0 && limefile_check_name(out->dir_fd, out->unfinished, out->fd) == 0)
-            unlinkat(out->dir_fd, out->unfinished, 0);
-        limefile_guard_remove(out->unfinished);
+    if (out->temp_name) {
+        if (out->fd >= 0 && limefile_check_name(out->dir_fd, out->temp_name, out->fd) == 0)
+            unlinkat(out->dir_fd, out->temp_name, 0);
+        limefile_guard_remove(out->temp_name);
     }
-    release(out);
+    release_output(out);
 }

@@ -32,20 +32,20 @@ enum {
  * process of another host, or PID namespace, cannot be examined. A lock on the file does not
  * help: some file systems have locks that are local to a host, and some MPI libraries lock
  * their files. */
-struct maker {
+struct creator {
     unsigned host; /* hash of the host's name and the PID namespace */
     int pid;
     uint64_t start; /* start time as in /proc/PID/stat, in clock ticks; 0: unknown */
 };
 
-static unsigned hash(unsigned hash, const char *text)
+static unsigned hash_text(unsigned hash, const char *text)
 {
     for (; *text; text++)
         hash = (hash ^ (unsigned char)*text) * 16777619U;
     return hash;
 }
 
-static unsigned this_host(void)
+static unsigned hash_host(void)
 {
     struct utsname host;
     char space[64] = "";
@@ -53,11 +53,11 @@ static unsigned this_host(void)
         host.nodename[0] = '\0';
     if (readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0)
         space[0] = '\0';
-    return hash(hash(2166136261U, host.nodename), space);
+    return hash_text(hash_text(2166136261U, host.nodename), space);
 }
 
 /* Returns the start time of a process, 0 if it is unknown. *state: a letter as in proc(5). */
-static uint64_t start_of(int pid, char *state)
+static uint64_t read_start_time(int pid, char *state)
 {
     char path[64], line[1024] = "";
     unsigned long long start;
@@ -76,39 +76,39 @@ static uint64_t start_of(int pid, char *state)
     return start;
 }
 
-static bool is_running(const struct maker *maker)
+static bool is_running(const struct creator *c)
 {
     char state;
-    if (kill(maker->pid, 0) != 0 && errno == ESRCH)
+    if (kill(c->pid, 0) != 0 && errno == ESRCH)
         return false;
-    uint64_t start = start_of(maker->pid, &state);
-    return state != 'Z' && state != 'X' && (!start || !maker->start || start == maker->start);
+    uint64_t start = read_start_time(c->pid, &state);
+    return state != 'Z' && state != 'X' && (!start || !c->start || start == c->start);
 }
 
 /* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
 
 /* The cached process is wrong after a fork(). */
-static const struct maker *this_maker(void)
+static const struct creator *get_own_process(void)
 {
-    static struct maker maker;
+    static struct creator creator;
     char state;
-    if (maker.pid != getpid()) {
-        maker.pid = getpid();
-        maker.host = this_host();
-        maker.start = start_of(maker.pid, &state);
+    if (creator.pid != getpid()) {
+        creator.pid = getpid();
+        creator.host = hash_host();
+        creator.start = read_start_time(creator.pid, &state);
     }
-    return &maker;
+    return &creator;
 }
 
-static void format_name(const char *target, char name[NAME_MAX + 1])
+static void format_temp_name(const char *target, char name[NAME_MAX + 1])
 {
     static unsigned count;
-    const struct maker *maker = this_maker();
+    const struct creator *creator = get_own_process();
     snprintf(name, NAME_MAX + 1, ".%.*s" MARK "%08x-%d-%llx-%u", NAME_MAX - 1 - SUFFIX_MAX,
-             target, maker->host, maker->pid, (unsigned long long)maker->start, count++);
+             target, creator->host, creator->pid, (unsigned long long)creator->start, count++);
 }
 
-static bool parse_name(const char *name, struct maker *maker)
+static bool parse_temp_name(const char *name, struct creator *creator)
 {
     unsigned long long start;
     unsigned count;
@@ -117,17 +117,17 @@ static bool parse_name(const char *name, struct maker *maker)
     for (const char *at = name; (at = strstr(at, MARK)); at++)
         mark = at;
     if (name[0] != '.' || !mark ||
-        sscanf(mark, MARK "%8x-%d-%llx-%u%n", &maker->host, &maker->pid, &start, &count,
+        sscanf(mark, MARK "%8x-%d-%llx-%u%n", &creator->host, &creator->pid, &start, &count,
                &end) != 4)
         return false;
-    maker->start = start;
-    return mark[end] == '\0' && maker->pid > 0;
+    creator->start = start;
+    return mark[end] == '\0' && creator->pid > 0;
 }
 
 bool limefile_output_is_temporary(const char *name)
 {
-    struct maker maker;
-    return parse_name(name, &maker);
+    struct creator creator;
+    return parse_temp_name(name, &creator);
 }
 
 /* ---- the lock of the target ---- */
@@ -152,7 +152,7 @@ int limefile_unfinished_create(int dir_fd, const char *target, mode_t mode, char
     char text[NAME_MAX + 1];
     int fd = -1;
     for (int i = 0; fd < 0 && i < TRIES; i++) {
-        format_name(target, text);
+        format_temp_name(target, text);
         fd = openat(dir_fd, text, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST)
             return -errno;
@@ -167,22 +167,22 @@ int limefile_unfinished_create(int dir_fd, const char *target, mode_t mode, char
     return -ENOMEM;
 }
 
-static bool is_stale(int dir_fd, const char *name, unsigned host)
+static bool is_leftover(int dir_fd, const char *name, unsigned host)
 {
     struct stat st;
-    struct maker maker;
-    return parse_name(name, &maker) && maker.host == host &&
+    struct creator creator;
+    return parse_temp_name(name, &creator) && creator.host == host &&
            fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-           st.st_uid == geteuid() && !is_running(&maker);
+           st.st_uid == geteuid() && !is_running(&creator);
 }
 
 void limefile_output_clean(int dir_fd)
 {
-    unsigned host = this_maker()->host;
+    unsigned host = get_own_process()->host;
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     for (const struct dirent *entry; dir && (entry = readdir(dir));)
-        if (is_stale(dir_fd, entry->d_name, host))
+        if (is_leftover(dir_fd, entry->d_name, host))
             unlinkat(dir_fd, entry->d_name, 0);
     if (dir)
         closedir(dir);

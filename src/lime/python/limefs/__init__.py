@@ -2,7 +2,7 @@
 
     import limefs
 
-    conf = limefs.open("conf.0100")            # a container, or where limefs has mounted it
+    conf = limefs.open("conf.0100")            # a container, or its directory in a limefs mount
     conf.records                               # what `lime ls` lists
     conf.fields                                # lattice, precision, checksum: `lime info`
     conf.text("xlf-info")
@@ -14,8 +14,8 @@
     runs.shape                                 # (300, T, Z, Y, X, 4, 3, 3); nothing is read
     runs[17, 0]                                # one time slice of one configuration
 
-What the format means is known by the program `lime`, whose JSON is read here: it is looked for
-in $LIME, beside this package in a build tree or an installation, and in PATH.
+The package runs the program `lime` and reads its JSON output. It looks for the program in $LIME,
+in the build tree or installation that this package is part of, and in PATH.
 """
 
 from ._container import Container, Field, Record, attributes, open

@@ -1,25 +1,25 @@
-"""One container: its records and fields."""
+"""A container with its records and fields."""
 
 import os
 from typing import NamedTuple, Optional
 
 import numpy
 
-from ._mapping import Place, mapped, places_in_mount, read, stamp_of
-from ._program import Error, NotFound, tell
+from ._mapping import Place, map_array, mounted_places, read, stamp_of
+from ._program import Error, NotFound, query
 
 
 class Array(NamedTuple):
-    """How numpy has to see the data of a field."""
+    """The numpy array that the data of a field form."""
 
-    shape: tuple       # the lattice first, t slowest; then what a site has
-    lattice_dims: int  # how many of the dimensions are the lattice's
+    shape: tuple       # the lattice first, t slowest; then the array that one site holds
+    lattice_dims: int  # number of dimensions that belong to the lattice
     dtype: numpy.dtype
-    offset: int        # of the data in the container
+    offset: int        # offset of the data in the container
 
 
 class Field(NamedTuple):
-    """Binary data that something in the container describes; None: not known."""
+    """Binary data of a container with their description; None: unknown."""
 
     ordinal: int
     message: int
@@ -31,53 +31,57 @@ class Field(NamedTuple):
     sites: Optional[int]
     site_bytes: Optional[int]
     bytes: int
-    checksum: Optional[tuple]  # (suma, sumb), as the container has them; not verified
-    array: Optional[Array]     # None: it is none, as its length contradicts its description
-    told: dict                 # all that `lime info --json` prints of it
+    checksum: Optional[tuple]  # (suma, sumb) as stored in the container; not verified
+    array: Optional[Array]     # None: the length contradicts the description
+    told: dict                 # the object that `lime info --json` prints for the field
 
 
-def field_of(told):
-    """A Field from what `lime info --json` prints."""
-    if "array" not in told:
+def make_field(info):
+    """Returns a Field for an object that `lime info --json` prints."""
+    if "array" not in info:
         raise Error("lime is older than this package: 'lime info --json' prints no array")
-    seen, checksum = told["array"], told["checksum"]
-    array = seen and Array(tuple(seen["shape"]), seen["lattice_dims"],
-                           numpy.dtype(seen["dtype"]), seen["offset"])
-    return Field(told["ordinal"], told["message"], told["type"], told["kind"], told["name"],
-                 told["lattice"] and tuple(told["lattice"]), told["precision"], told["sites"],
-                 told["site_bytes"], told["bytes"],
-                 checksum and (int(checksum["suma"], 16), int(checksum["sumb"], 16)), array, told)
+    layout, checksum = info["array"], info["checksum"]
+    array = layout and Array(tuple(layout["shape"]), layout["lattice_dims"],
+                             numpy.dtype(layout["dtype"]), layout["offset"])
+    return Field(info["ordinal"], info["message"], info["type"], info["kind"], info["name"],
+                 info["lattice"] and tuple(info["lattice"]), info["precision"], info["sites"],
+                 info["site_bytes"], info["bytes"],
+                 checksum and (int(checksum["suma"], 16), int(checksum["sumb"], 16)), array, info)
+
+
+def no_array_error(path, field):
+    return Error(f"{path}: record {field.ordinal}: {field.type}: its lattice is unknown, or does "
+                 f"not match its {field.bytes} bytes; see 'lime check'")
 
 
 def attributes(path):
-    """What a mount tells of a record or container in extended attributes, by the part of their
-    names after "user.lime."; empty below the mount."""
+    """Returns the attributes user.lime.* of a mounted record or container, without this prefix."""
     prefix = "user.lime."
     try:
         names = [name for name in os.listxattr(path) if name.startswith(prefix)]
         return {name[len(prefix):]: os.getxattr(path, name).decode(errors="replace")
                 for name in names}
-    except AttributeError:  # not Linux: no mount either
+    except AttributeError:  # only Linux has mounts and os.listxattr()
         return {}
     except OSError as error:
         raise Error(f"{os.fspath(path)}: read attributes: {error.strerror}") from error
 
 
 class Record:
-    """A record, as `lime ls` lists it: ordinal, message, record (both in the message), type,
+    """A record, as `lime ls` lists it: ordinal, message, record (number in the message), type,
     name (of its file in a mount), mb, me, offset (of the data in the container), bytes."""
 
-    def __init__(self, container, told):
+    def __init__(self, container, info):
         self.container = container
-        self.ordinal = told["ordinal"]
-        self.message = told["message"]
-        self.record = told["record"]
-        self.type = told["type"]
-        self.name = told["name"]
-        self.mb = told["mb"]
-        self.me = told["me"]
-        self.offset = told["data_offset"]
-        self.bytes = told["bytes"]
+        self.ordinal = info["ordinal"]
+        self.message = info["message"]
+        self.record = info["record"]
+        self.type = info["type"]
+        self.name = info["name"]
+        self.mb = info["mb"]
+        self.me = info["me"]
+        self.offset = info["data_offset"]
+        self.bytes = info["bytes"]
 
     def __repr__(self):
         return f"<limefs.Record {self.name} of {self.container.path!r}, {self.bytes} bytes>"
@@ -88,12 +92,12 @@ class Record:
 
     @property
     def attributes(self):
-        """user.lime.* in a mount: {"checksum": "good", ...}; empty below it."""
+        """user.lime.* in a mount: {"checksum": "good", ...}; empty outside of mounts."""
         return attributes(self.place.file)
 
     @property
     def field(self):
-        """Of binary data, the Field; None of others."""
+        """The Field of binary data; None for other records."""
         return self.container._field_by_ordinal.get(self.ordinal)
 
     def read(self):
@@ -107,16 +111,14 @@ class Record:
     def array(self, face=None):
         """A read-only memory map. See Container.array()."""
         if face is not None:
-            return self.container._face(self, face)
+            return self.container._load_export(self, face)
         field = self.field
         if field is None:
             raise NotFound(f"{self.container.path}: record {self.ordinal}: {self.type}: not "
                            "lattice data")
         if field.array is None:
-            raise Error(f"{self.container.path}: record {self.ordinal}: {self.type}: nothing "
-                        f"tells its lattice, or another length than its {self.bytes} bytes; see "
-                        "'lime check'")
-        return mapped(self.place, field.array.shape, field.array.dtype)
+            raise no_array_error(self.container.path, field)
+        return map_array(self.place, field.array.shape, field.array.dtype)
 
 
 class Container:
@@ -127,15 +129,15 @@ class Container:
         try:
             stamp = stamp_of(os.stat(self.path))
         except (OSError, ValueError):
-            stamp = None  # lime has the words for it
-        told = tell("ls", self.path)
-        #: Is it a folder of a mount?
+            stamp = None  # `lime ls` reports the error
+        listing = query("ls", self.path)
+        #: True for a directory of a mount.
         self.mounted = os.path.isdir(self.path)
         self._stamp = stamp
-        self._mounted_places = places_in_mount(self.path, told["records"]) if self.mounted else {}
-        self.records = [Record(self, one) for one in told["records"]]
+        self._places = mounted_places(self.path, listing["records"]) if self.mounted else {}
+        self.records = [Record(self, info) for info in listing["records"]]
         #: Why the list of records ends early; None if it does not.
-        self.fault = told["fault"] and told["fault"]["message"]
+        self.fault = listing["fault"] and listing["fault"]["message"]
         self._info = None
         self._fields = None
 
@@ -147,21 +149,21 @@ class Container:
 
     def _place(self, record):
         if self.mounted:
-            return self._mounted_places[record.ordinal]
+            return self._places[record.ordinal]
         return Place(self.path, record.offset, record.bytes, self._stamp)
 
-    def _told(self):
+    def _get_info(self):
         if self._info is None:
-            self._info = tell("info", self.path)
+            self._info = query("info", self.path)
         return self._info
 
-    # ---- what is in it ----
+    # ---- contents ----
 
     @property
     def fields(self):
-        """The binary data, as `lime info` tells them: a list of Field."""
+        """The binary data that `lime info` describes: a list of Field."""
         if self._fields is None:
-            self._fields = [field_of(one) for one in self._told()["fields"]]
+            self._fields = [make_field(info) for info in self._get_info()["fields"]]
         return self._fields
 
     @property
@@ -170,30 +172,30 @@ class Container:
 
     @property
     def verdict(self):
-        """On structure and metadata: "good" or "bad". limefs.check() examines the data, too."""
-        return self._told()["verdict"]
+        """The verdict on structure and metadata, "good" or "bad"; check() reads data, too."""
+        return self._get_info()["verdict"]
 
     @property
     def lfn(self):
         """The logical file name, or None."""
-        return self._told()["lfn"]
+        return self._get_info()["lfn"]
 
     @property
     def facts(self):
-        """What writers say of ensemble, inverter and so on, by the type of the record:
-        conf.facts["xlf-info"]["plaquette"]. The first record of a type counts."""
+        """Values that programs have stored about ensemble, inverter and so on, by record type:
+        conf.facts["xlf-info"]["plaquette"]. Only the first record of each type is used."""
         out = {}
-        for one in self._told()["info"]:
-            out.setdefault(one["type"], one["facts"])
+        for info in self._get_info()["info"]:
+            out.setdefault(info["type"], info["facts"])
         return out
 
     @property
     def attributes(self):
-        """user.lime.* of the folder in a mount; empty below it."""
+        """user.lime.* of the directory in a mount; empty outside of mounts."""
         return attributes(self.path) if self.mounted else {}
 
     def find(self, key):
-        """All records of a type, or the one of an ordinal or a name as "003-ildg-format"."""
+        """Returns a list of all records with this type, ordinal or name ("003-ildg-format")."""
         if not isinstance(key, str):
             return [record for record in self.records if record.ordinal == key]
         return [record for record in self.records if key in (record.type, record.name)]
@@ -217,7 +219,7 @@ class Container:
     def _the_only(self, found, what):
         if len(found) > 1:
             ordinals = ", ".join(str(one.ordinal) for one in found[:8])
-            raise NotFound(f"{self.path}: {len(found)} {what}: choose one by its ordinal "
+            raise NotFound(f"{self.path}: {len(found)} {what}; choose one by its ordinal "
                            f"({ordinals}{', ...' if len(found) > 8 else ''})")
         return found[0]
 
@@ -230,10 +232,10 @@ class Container:
     def array(self, key=None, face=None):
         """A read-only memory map of a field: of the record `key` (type, name or ordinal), or of
         the only field. The lattice's dimensions come first, t slowest; a gauge configuration
-        has (T, Z, Y, X, mu, 3, 3), mu = x, y, z, t. Numbers are big-endian, as they are stored.
+        has (T, Z, Y, X, mu, 3, 3), mu = x, y, z, t. Numbers are big-endian, as stored.
 
-        face: in a mount, another form of the data, computed while it is read: "le" is in this
-        machine's byte order, "f4" in single precision; see limefs(1)."""
+        face: an export format that a mount computes on reading: "le" has this machine's byte
+        order, "f4" single precision; see limefs(1)."""
         if key is not None:
             return self[key].array(face)
         found = [self[field.ordinal] for field in self.fields]
@@ -242,9 +244,9 @@ class Container:
         return self._the_only(found, "fields").array(face)
 
     def arrays(self, type=None):
-        """All fields (of that type) as one Stack: the columns of a propagator, say."""
-        from ._stack import Stack, slots_of
-        slots = slots_of(self.path, self.fields, type, self._place_by_ordinal)
+        """All fields (of that type) as one Stack, for example the columns of a propagator."""
+        from ._stack import Stack, make_slots
+        slots = make_slots(self.path, self.fields, type, self._place_by_ordinal)
         if not slots:
             raise NotFound(f"{self.path}: no lattice data" + (f" of type {type}" if type else ""))
         return Stack(slots)
@@ -252,19 +254,19 @@ class Container:
     def _place_by_ordinal(self, ordinal):
         return self._place(self[ordinal])
 
-    def _face(self, record, face):
+    def _load_export(self, record, face):
         if not self.mounted:
-            raise Error(f"{self.path}: face {face}: only a mount has faces; mount the container "
+            raise Error(f"{self.path}: face {face}: only available in a mount; mount the container "
                         "with limefs")
         path = os.path.join(self.path, f"{record.name}.{face}.npy")
         try:
             return numpy.load(path, mmap_mode="r", allow_pickle=False)
         except FileNotFoundError as error:
-            raise NotFound(f"{path}: no such face of this record") from error
+            raise NotFound(f"{path}: the mount has no such file for this record") from error
         except (OSError, ValueError) as error:
             raise Error(f"{path}: {error}") from error
 
 
 def open(path):
-    """The Container of that path: a LIME file, or the folder as which limefs shows one."""
+    """Opens a LIME file, or the directory that limefs shows for one, as a Container."""
     return Container(path)

@@ -1,4 +1,4 @@
-"""Where the bytes of a record are, and arrays of them."""
+"""Find the bytes of a record in a file, and read them or map them as an array."""
 
 import errno
 import os
@@ -10,27 +10,27 @@ from ._program import Error
 
 
 class Place(NamedTuple):
-    """The bytes of one record: in a container, or a file of a mount."""
+    """Position of the bytes of one record, in a container or a file of a mount."""
 
     file: str
     offset: int
     bytes: int
-    stamp: Optional[tuple]  # of that file when it was listed; None: it was another already
+    stamp: Optional[tuple]  # identity of the file when listed; None: it had changed already
 
 
 def stamp_of(status):
-    """What is another if a file was changed or replaced."""
+    """Returns values that differ after a file is changed or replaced."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def places_in_mount(folder, records):
-    """The Place of each record, by its ordinal, of those that `lime ls` lists in a folder of a
-    mount. To be asked for before `lime info` tells what they are: else a container that has
-    come in between would be read with the meaning of the one before."""
+def mounted_places(directory, records):
+    """Returns the Place of each record that `lime ls` lists in a directory of a mount, by
+    ordinal. Call it before `lime info`: otherwise a container that another program has replaced
+    in between would be read with the description of the old one."""
     places = {}
-    for one in records:
-        path = os.path.join(folder, one["name"])
-        places[one["ordinal"]] = Place(path, 0, one["bytes"], _stamp_in_mount(path, one["bytes"]))
+    for info in records:
+        path, length = os.path.join(directory, info["name"]), info["bytes"]
+        places[info["ordinal"]] = Place(path, 0, length, _stamp_in_mount(path, length))
     return places
 
 
@@ -38,12 +38,12 @@ def _stamp_in_mount(path, length):
     try:
         status = os.stat(path)
     except OSError:
-        return None  # who opens it gets the words
+        return None  # opening the file will report the error
     return stamp_of(status) if status.st_size == length else None
 
 
-def _opened(place):
-    """The file, if it is still the one that was listed."""
+def _open_place(place):
+    """Opens the file and checks that it has not changed since it was listed."""
     try:
         file = open(place.file, "rb")
     except OSError as error:
@@ -51,29 +51,29 @@ def _opened(place):
     status = os.fstat(file.fileno())
     if stamp_of(status) != place.stamp or status.st_size < place.offset + place.bytes:
         file.close()
-        raise Error(f"{place.file}: it has changed since it was listed; open it again")
+        raise Error(f"{place.file}: changed since it was listed; open it again")
     return file
 
 
-def mapped(place, shape, dtype):
-    """A read-only memory map; nothing is read."""
-    with _opened(place) as file:
+def map_array(place, shape, dtype):
+    """Returns a read-only memory map without reading data."""
+    with _open_place(place) as file:
         try:
             return numpy.memmap(file, dtype=dtype, mode="r", offset=place.offset, shape=shape)
         except (OSError, ValueError) as error:
-            why = "not possible in a mount with -o direct_io; mount it without" \
+            why = "not possible in a mount with -o direct_io; mount it without this option" \
                 if getattr(error, "errno", 0) == errno.ENODEV else error
             raise Error(f"{place.file}: map: {why}") from error
 
 
 def read(place):
-    """All bytes of the record."""
-    with _opened(place) as file:
+    """Returns all bytes of the record."""
+    with _open_place(place) as file:
         try:
             file.seek(place.offset)
             data = file.read(place.bytes)
         except OSError as error:
             raise Error(f"{place.file}: read: {error.strerror}") from error
     if len(data) != place.bytes:
-        raise Error(f"{place.file}: it has changed since it was listed; open it again")
+        raise Error(f"{place.file}: changed since it was listed; open it again")
     return data

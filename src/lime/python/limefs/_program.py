@@ -1,4 +1,4 @@
-"""The program `lime`: where it is, what it prints."""
+"""Find and run the program `lime`, and parse its JSON output."""
 
 import json
 import os
@@ -6,20 +6,20 @@ import shutil
 import subprocess
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_FILES_AT_ONCE = 200
+_FILES_PER_CALL = 200
 
 
 class Error(Exception):
-    """What went wrong, in the words of `lime` where it has said something."""
+    """An error, with the message of `lime` if it has printed one."""
 
 
 class NotFound(Error, LookupError):
     """A container has no such record or field, or more than one."""
 
 
-def _beside():
-    """Of the build tree or the installation that this package is in, if it is in one: in any
-    other folder a program of that name would be anybody's."""
+def _own_lime():
+    """Returns the path of `lime` in the build tree or installation that contains this package, or
+    None. In any other directory, another user could have placed a program of that name."""
     parts = [""] * 4 + _HERE.split(os.sep)
     root = os.sep.join(parts[4:-4])
     if parts[-4:-1] == ["src", "lime", "python"]:
@@ -30,24 +30,24 @@ def _beside():
 
 
 def find_lime():
-    """The path of the program `lime`."""
+    """Returns the path of the program `lime`."""
     given = os.environ.get("LIME")
     if given:
         found = shutil.which(given)
         if not found:
             raise Error(f"$LIME: {given}: not a program")
         return found
-    beside = _beside()
-    found = beside and shutil.which(beside) or shutil.which("lime")
+    own = _own_lime()
+    found = own and shutil.which(own) or shutil.which("lime")
     if not found:
-        raise Error("lime: not found: build it (make), set LIME to its path, or add its folder "
+        raise Error("lime: not found: build it (make), set LIME to its path, or add its directory "
                     "to PATH")
     return found
 
 
-def _run(command, paths, options=()):
-    """The objects that `lime command --json` prints, one for each path, and its messages. Its exit
-    status is that of the worst file, and says nothing that the objects do not."""
+def _run_lime(command, paths, options=()):
+    """Returns the objects that `lime command --json` prints, one for each path, and its messages.
+    The exit status is that of the worst file, and adds nothing to the objects."""
     program = find_lime()
     try:
         done = subprocess.run([program, command, "--json", *options, "--",
@@ -56,47 +56,47 @@ def _run(command, paths, options=()):
                               stderr=subprocess.PIPE, check=False)
     except (OSError, ValueError) as error:  # ValueError: a NUL in a path
         raise Error(f"{program}: {error}") from error
-    words = done.stderr.decode(errors="replace").strip()
+    messages = done.stderr.decode(errors="replace").strip()
     if done.returncode < 0:
         raise Error(f"{program} {command}: ended by signal {-done.returncode}")
     try:
-        told = json.loads(done.stdout)
+        found = json.loads(done.stdout)
     except ValueError as error:
-        raise Error(words or f"{program} {command}: no JSON: {error}") from error
-    told = told if isinstance(told, list) else [told]
-    if len(told) != len(paths):
-        raise Error(words or f"{program} {command}: {len(told)} objects for {len(paths)} files")
-    return told, words
+        raise Error(messages or f"{program} {command}: no JSON: {error}") from error
+    found = found if isinstance(found, list) else [found]
+    if len(found) != len(paths):
+        raise Error(messages or f"{program} {command}: {len(found)} objects for {len(paths)} files")
+    return found, messages
 
 
-def tell(command, path):
-    """The object that `lime command --json PATH` prints. Error if it is not a container."""
-    (told,), words = _run(command, [path])
-    if "error" in told:
-        raise Error(words or f"{os.fspath(path)}: {told['error']}")
-    return told
+def query(command, path):
+    """Returns the object that `lime command --json PATH` prints. Error: PATH is not a container."""
+    (info,), messages = _run_lime(command, [path])
+    if "error" in info:
+        raise Error(messages or f"{os.fspath(path)}: {info['error']}")
+    return info
 
 
 def check(path, data=True, physics=False, strict=False):
-    """Checks a container, or a NERSC, MILC or openQCD file: a dict, as `lime check --json` prints it.
+    """Checks a container, or a NERSC, MILC or openQCD file. Returns the dict that
+    `lime check --json` prints.
 
     Its "verdict" is "good", "unverified" (data have no checksum, or one that cannot be compared),
-    "bad" or "unreadable" (then "error" has the reason); "findings" is what is wrong, each with a
-    "message".
+    "bad" or "unreadable" ("error" has the reason); "findings" lists defects with a "message".
     data: also read the data, and compare them with their checksums. physics: also compute
     plaquette and link trace of gauge configurations, and find links that are not in SU(3).
-    strict: warnings and what is unverified are bad."""
-    options = [option for option, wanted in (("--data", data), ("--physics", physics),
-                                             ("--strict", strict)) if wanted]
-    return _run("check", [path], options)[0][0]
+    strict: warnings and unverified data make the verdict "bad"."""
+    options = [option for option, is_set in (("--data", data), ("--physics", physics),
+                                             ("--strict", strict)) if is_set]
+    return _run_lime("check", [path], options)[0][0]
 
 
-def tell_all(command, paths):
-    """One object for each path; also for what is not a container: it has "error"."""
-    for first in range(0, len(paths), _FILES_AT_ONCE):
-        yield from _run(command, paths[first:first + _FILES_AT_ONCE])[0]
+def query_all(command, paths):
+    """Yields one object for each path; for a file that is not a container, it has "error"."""
+    for first in range(0, len(paths), _FILES_PER_CALL):
+        yield from _run_lime(command, paths[first:first + _FILES_PER_CALL])[0]
 
 
-def is_foreign(told):
-    """It could be read, and is not a container."""
-    return told.get("error") == "not a LIME container"
+def is_foreign(info):
+    """Returns true if the file could be read and is not a container."""
+    return info.get("error") == "not a LIME container"

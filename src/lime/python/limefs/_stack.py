@@ -1,4 +1,4 @@
-"""Fields of many containers as one array, of which only what is asked for is read."""
+"""Fields of many containers as one array that reads only the requested parts."""
 
 import fnmatch
 import os
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 import numpy
 
-from ._container import field_of
-from ._mapping import Place, mapped, places_in_mount, stamp_of
-from ._program import Error, NotFound, is_foreign, tell, tell_all
-from ._subscript import (are_apart, chosen_by_arrays, first_of_arrays, has_arrays, is_array,
-                         is_whole, plain)
+from ._container import make_field, no_array_error
+from ._mapping import Place, map_array, mounted_places, stamp_of
+from ._program import Error, NotFound, is_foreign, query, query_all
+from ._subscript import (are_apart, array_positions, first_array_axis, has_arrays, is_array,
+                         is_whole, normalize)
 
 
 class Slot(NamedTuple):
     """One field of a stack."""
 
-    path: str     # of its container
-    ordinal: int  # of its record
+    path: str     # path of its container
+    ordinal: int  # ordinal of its record
     place: Place
     shape: tuple
     dtype: numpy.dtype
@@ -28,17 +28,15 @@ class Slot(NamedTuple):
         return f"{self.path}, record {self.ordinal}"
 
 
-def slots_of(path, fields, type, place_of):
-    """Those of a container's fields (of that type) that are arrays."""
+def make_slots(path, fields, type, find_place):
+    """Returns a Slot for each of a container's fields (of that type)."""
     slots = []
     for field in fields:
         if type is not None and field.type != type:
             continue
         if field.array is None:
-            raise Error(f"{path}: record {field.ordinal}: {field.type}: nothing tells its "
-                        f"lattice, or another length than its {field.bytes} bytes; see "
-                        "'lime check'")
-        slots.append(Slot(path, field.ordinal, place_of(field.ordinal), field.array.shape,
+            raise no_array_error(path, field)
+        slots.append(Slot(path, field.ordinal, find_place(field.ordinal), field.array.shape,
                           field.array.dtype))
     return slots
 
@@ -46,10 +44,10 @@ def slots_of(path, fields, type, place_of):
 class Stack:
     """Fields of one shape, one after another: shape (N, T, Z, Y, X, ...).
 
-    stack[i] is the memory map of one; stack[i:j], stack[[3, 5]] and stack[mask] are stacks
-    again; with further subscripts, stack[:, 0], the part is read into memory, and so is all of
-    it by numpy.asarray(stack). Subscripts mean what they mean to numpy: stack[[3, 5], [0, 1]] is
-    of two fields. Iteration maps one field at a time."""
+    stack[i] is the memory map of one field; stack[i:j], stack[[3, 5]] and stack[mask] are stacks
+    again. Further subscripts, as in stack[:, 0], read the part into memory; numpy.asarray(stack)
+    reads all. Subscripts have the same meaning as in numpy: stack[[3, 5], [0, 1]] takes parts of
+    two fields. Iteration maps one field at a time."""
 
     def __init__(self, slots):
         slots = list(slots)
@@ -66,12 +64,12 @@ class Stack:
         self.dtype = dtype
         self.shape = (len(slots), *shape)
 
-    def _chosen(self, numbers):
-        chosen = object.__new__(Stack)
-        chosen._setup([self.slots[i] for i in numbers], self.shape[1:], self.dtype)
-        return chosen
+    def _select(self, numbers):
+        selected = object.__new__(Stack)
+        selected._setup([self.slots[i] for i in numbers], self.shape[1:], self.dtype)
+        return selected
 
-    # ---- as arrays have it ----
+    # ---- the interface of an array ----
 
     @property
     def ndim(self):
@@ -90,7 +88,7 @@ class Stack:
 
     @property
     def paths(self):
-        """Of the containers, in the order of the stack."""
+        """The paths of the containers, in the order of the stack."""
         return [slot.path for slot in self.slots]
 
     def __len__(self):
@@ -104,49 +102,51 @@ class Stack:
 
     def _map(self, i):
         slot = self.slots[i]
-        return mapped(slot.place, slot.shape, slot.dtype)
+        return map_array(slot.place, slot.shape, slot.dtype)
 
     def __getitem__(self, key):
-        first, *rest = plain(key, self.shape)
+        first, *rest = normalize(key, self.shape)
         rest = tuple(rest)
         if first is None:
-            raise IndexError("no new axis before that of the fields")
+            raise IndexError("a new axis before that of the fields is not supported")
         if isinstance(first, int) and not has_arrays(rest):
             return self._map(first)[rest]
         whole = all(is_whole(one) for one in rest)
         if isinstance(first, slice):
             numbers = range(len(self))[first]
-            return self._chosen(numbers) if whole else self._gathered(numbers, rest)
+            return self._select(numbers) if whole else self._read_parts(numbers, rest)
         numbers = numpy.asarray(first)
         if whole and numbers.ndim == 1:
-            return self._chosen(numbers)
-        return self._picked(numbers, rest)
+            return self._select(numbers)
+        return self._read_by_arrays(numbers, rest)
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
-            raise ValueError("a stack is read to become an array: it cannot be without a copy")
-        return self._gathered(range(len(self)), (...,), dtype)
+            raise ValueError("a stack cannot become an array without a copy")
+        return self._read_parts(range(len(self)), (...,), dtype)
 
-    def _like_one(self):
-        """For shapes, without reading anything: an array of a field's shape, all one number."""
+    def _shape_model(self):
+        """Returns an array with the shape of a field but one element, to compute shapes of parts
+        without reading data."""
         return numpy.broadcast_to(numpy.empty((), self.dtype), self.shape[1:])
 
-    def _gathered(self, numbers, rest, dtype=None):
-        """The same part of each of these fields."""
-        shape = self._like_one()[rest].shape
+    def _read_parts(self, numbers, rest, dtype=None):
+        """Reads the same part of each of these fields."""
+        shape = self._shape_model()[rest].shape
         arrays = [one for one in rest if is_array(one)]
         axis = numpy.broadcast(*arrays).ndim if arrays and are_apart(rest) else 0
         out = numpy.empty((*shape[:axis], len(numbers), *shape[axis:]),
                           self.dtype if dtype is None else dtype)
-        of_field = numpy.moveaxis(out, axis, 0)
+        parts = numpy.moveaxis(out, axis, 0)
         for at, i in enumerate(numbers):
-            of_field[at] = self._map(i)[rest]
+            parts[at] = self._map(i)[rest]
         return out
 
-    def _picked(self, first, rest):
-        """Each element of the arrays in `rest` is of the field that `first` names in its place,
-        and numpy puts their axes before all others: they are the first, or apart."""
-        at = chosen_by_arrays(rest) if has_arrays(rest) else []
+    def _read_by_arrays(self, first, rest):
+        """Reads by arrays of subscripts: each element of the arrays in `rest` belongs to the field
+        whose number `first` has at the same position. As in numpy, the axes of the arrays come
+        before all others, since the arrays are the first subscripts or are apart."""
+        at = array_positions(rest) if has_arrays(rest) else []
         first, *others = _broadcast([first, *(rest[i] for i in at)])
 
         def part(field, which):
@@ -154,11 +154,11 @@ class Stack:
             for i, numbers in zip(at, others):
                 key[i] = numbers.reshape(-1)[which]
             found = field[tuple(key)]
-            return numpy.moveaxis(found, first_of_arrays(key), 0) if at else found
+            return numpy.moveaxis(found, first_array_axis(key), 0) if at else found
 
-        shape = part(self._like_one(), []).shape[bool(at):]
+        shape = part(self._shape_model(), []).shape[bool(at):]
         out = numpy.empty((first.size, *shape), self.dtype)
-        for i, which in _places_of_each(first.reshape(-1)):
+        for i, which in _group_equal(first.reshape(-1)):
             out[which] = part(self._map(i), which)
         return out.reshape(*first.shape, *shape)
 
@@ -170,8 +170,8 @@ def _broadcast(arrays):
         raise IndexError(f"subscripts: {error}") from error
 
 
-def _places_of_each(numbers):
-    """Each number once, and where it stands."""
+def _group_equal(numbers):
+    """Yields each different number with the positions where it occurs."""
     order = numpy.argsort(numbers, kind="stable")
     ends = numpy.flatnonzero(numpy.diff(numbers[order])) + 1
     return ((int(numbers[which[0]]), which) for which in numpy.split(order, ends) if which.size)
@@ -180,45 +180,45 @@ def _places_of_each(numbers):
 # ---- many containers ----
 
 
-def _natural(path):
-    """For sorting: conf.9 comes before conf.10. The same order as that of lime's commands
-    (nameorder.h): by directory; a run of digits is a number, other bytes are themselves, and of
-    names that differ in leading zeros alone the bytes decide."""
+def _natural_key(path):
+    """Returns a sort key that puts conf.9 before conf.10, in the order of lime's commands
+    (nameorder.h): by directory; runs of digits compare as numbers, other bytes by value, and
+    names that differ only in leading zeros by all bytes."""
     return [([(ord("0"), int(token)) if token.isdigit() else (ord(token), 0)
               for token in re.findall(rb"[0-9]+|.", name, re.DOTALL)], name)
             for name in os.fsencode(path).split(b"/")]
 
 
-def _is_mounted_container(folder):
+def _is_mounted_container(path):
     try:
-        return bool(os.getxattr(folder, "user.lime.records"))
+        return bool(os.getxattr(path, "user.lime.records"))
     except (AttributeError, OSError):
         return False
 
 
-# Temporary files and locks of commands, as lime check -r skips them.
+# Names of temporary files and locks, which lime check -r skips, too.
 _WORKING_FILE = re.compile(r"\..*(\.lime-tmp-.*|\.limefs-new.*|\.limefs-stage|\.part|\.lock)",
                            re.DOTALL)
 
 
-def _found_in(folder, pattern):
-    """Files, and folders as which a mount shows containers."""
-    def fail(error):
+def _find_files(root, pattern):
+    """Finds files, and directories that a mount shows for containers."""
+    def raise_error(error):
         raise Error(f"{error.filename}: read: {error.strerror}") from error
 
-    if _is_mounted_container(folder) or os.path.isfile(folder):
-        return [folder]
+    if _is_mounted_container(root) or os.path.isfile(root):
+        return [root]
     found = []
-    for where, folders, names in os.walk(folder, onerror=fail):
-        containers = [name for name in folders if _is_mounted_container(os.path.join(where, name))]
-        folders[:] = [name for name in folders if name not in containers]
-        found += [os.path.join(where, name) for name in containers + names
+    for parent, dirs, names in os.walk(root, onerror=raise_error):
+        containers = [name for name in dirs if _is_mounted_container(os.path.join(parent, name))]
+        dirs[:] = [name for name in dirs if name not in containers]
+        found += [os.path.join(parent, name) for name in containers + names
                   if fnmatch.fnmatchcase(name, pattern) and not _WORKING_FILE.fullmatch(name)]
-    return sorted(found, key=_natural)
+    return sorted(found, key=_natural_key)
 
 
-def _slots(paths, type, strict):
-    """Of all containers; what is not one is an error only if `strict`."""
+def _read_slots(paths, type, strict):
+    """Returns the slots of all containers. Other files are an error only if `strict`."""
     stamps = {}
     for path in paths:
         try:
@@ -232,58 +232,58 @@ def _slots(paths, type, strict):
         elif strict:
             raise Error(f"{path}: not a file")
     paths = [path for path in paths if path in stamps]
-    folders = [path for path in paths if stamps[path] is None]
-    listed = {path: places_in_mount(path, told.get("records", ()))
-              for path, told in zip(folders, tell_all("ls", folders))}
+    dirs = [path for path in paths if stamps[path] is None]
+    listed = {path: mounted_places(path, listing.get("records", ()))
+              for path, listing in zip(dirs, query_all("ls", dirs))}
     slots = []
-    for path, told in zip(paths, tell_all("info", paths)):
-        if "error" in told:
-            if strict or not is_foreign(told):
-                tell("info", path)  # raises, with the message for this file alone
-                raise Error(f"{path}: it has changed while it was listed")
+    for path, info in zip(paths, query_all("info", paths)):
+        if "error" in info:
+            if strict or not is_foreign(info):
+                query("info", path)  # raises, with the message for this file alone
+                raise Error(f"{path}: changed while it was listed")
             continue
-        if told["fault"]:
-            more = "" if told["size"] == 0 else "; 'lime repair -n' tells more"
-            raise Error(f"{path}: {told['fault']['message']}{more}")
-        place_of = _places(path, told, stamps[path], listed.get(path))
-        found = slots_of(path, [field_of(one) for one in told["fields"]], type, place_of)
+        if info["fault"]:
+            more = "" if info["size"] == 0 else "; see 'lime repair -n'"
+            raise Error(f"{path}: {info['fault']['message']}{more}")
+        find_place = _place_finder(path, info, stamps[path], listed.get(path))
+        found = make_slots(path, [make_field(one) for one in info["fields"]], type, find_place)
         if strict and not found:
             raise NotFound(f"{path}: no lattice data" + (f" of type {type}" if type else ""))
         slots += found
     return slots
 
 
-def _places(path, told, stamp, listed):
-    """A function that gives the Place of the field of an ordinal."""
-    fields = {one["ordinal"]: one for one in told["fields"]}
+def _place_finder(path, info, stamp, listed):
+    """Returns a function that returns the Place of the field with an ordinal."""
+    fields = {one["ordinal"]: one for one in info["fields"]}
 
-    def place_of(ordinal):
+    def find_place(ordinal):
         field = fields[ordinal]
         if stamp is not None:
             return Place(path, field["array"]["offset"], field["bytes"], stamp)
         if ordinal not in listed or listed[ordinal].bytes != field["bytes"]:
-            raise Error(f"{path}: it has changed while it was listed")
+            raise Error(f"{path}: changed while it was listed")
         return listed[ordinal]
 
-    return place_of
+    return find_place
 
 
 def stack(paths, type=None):
-    """A Stack of the fields (of that record type) of these containers, in their order."""
-    return Stack(_slots([os.fspath(path) for path in paths], type, True))
+    """Returns a Stack of the fields (of that record type) of these containers, in their order."""
+    return Stack(_read_slots([os.fspath(path) for path in paths], type, True))
 
 
 def tree(folder, type=None, pattern="*"):
-    """A Stack of the fields (of that record type) of all containers in a folder, or in a mount
-    of one, in the order of their names, conf.9 before conf.10. Other files, and containers
-    without such a field, are left out; a damaged container and an empty file are errors.
+    """Returns a Stack of the fields (of that record type) of all containers in a directory, or in
+    a mount of one, ordered by name, conf.9 before conf.10. Other files, and containers without
+    such a field, are skipped; a damaged container and an empty file are errors.
 
-    pattern: of the names of files, as the shell has it, "conf.0[12]*"."""
-    folder = os.fspath(folder)
-    if not os.path.exists(folder):
-        raise Error(f"{folder}: no such file or folder")
-    slots = _slots(_found_in(folder, pattern), type, False)
+    pattern: a shell pattern for the names of files, such as "conf.0[12]*"."""
+    root = os.fspath(folder)
+    if not os.path.exists(root):
+        raise Error(f"{root}: no such file or directory")
+    slots = _read_slots(_find_files(root, pattern), type, False)
     if not slots:
-        raise NotFound(f"{folder}: no container in it has lattice data"
+        raise NotFound(f"{root}: no container in it has lattice data"
                        + (f" of type {type}" if type else ""))
     return Stack(slots)

@@ -192,7 +192,7 @@ static bool facecat_put(const struct facecat *f, uint64_t offset, uint64_t n,
     struct limefile_copy copy = {.in = f->c->fd,
                                  .out = STDOUT_FILENO,
                                  .out_offset = LIMEFILE_AT_POSITION,
-                                 .moved = progress_add,
+                                 .progress = progress_add,
                                  .context = progress};
     int err = 0;
     for (; n && !err; n -= piece.bytes, offset += piece.bytes) {
@@ -282,7 +282,7 @@ static bool put_record(const struct container *c, const struct limefile_record *
         return false;
     if (!isatty(STDOUT_FILENO)) {
         progress_begin(&progress, "cat", copy.left);
-        copy.moved = progress_add;
+        copy.progress = progress_add;
         copy.context = &progress;
     }
     int err = limefile_copy(&copy);

@@ -91,7 +91,7 @@ static int judge_tail(struct repair *repair, const struct limefile_survey *surve
         message(repair->path, "repair: the file cannot be read there; nothing was changed");
         return TOOL_BAD;
     }
-    if (repair->force || survey->open || is_ours(survey))
+    if (repair->force || survey->resizing || is_ours(survey))
         return TOOL_GOOD;
     progress_begin(&repair->progress, "search", survey->size - survey->end);
     int hit = limefile_salvage_find(&repair->file.source, survey->end, survey->size,
@@ -241,7 +241,7 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
         .out = fd,
         .out_offset = 0,
         .left = survey->size - survey->end,
-        .moved = progress_add,
+        .progress = progress_add,
         .context = &progress,
     };
     progress_begin(&progress, "copy", copy.left);
@@ -457,11 +457,11 @@ static int repair_opened(struct repair *repair)
                 survey.replacing);
         return TOOL_BAD;
     }
-    if (survey.open)
+    if (survey.resizing)
         message(repair->path,
                 "repair: record %" PRIu64 " was being resized by a program that was killed; it "
                 "keeps the data that were committed",
-                survey.open);
+                survey.resizing);
     int status = survey.fault.code ? repair_tail(repair, &survey) : TOOL_GOOD;
     if (status != TOOL_GOOD)
         return status;

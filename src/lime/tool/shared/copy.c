@@ -32,7 +32,7 @@ bool copy_is_unchanged(int in, const struct stat *before)
 void copy_message(const struct limefile_copy *c, const char *in_name, const char *out_name,
                   int code)
 {
-    message_code(c->writing ? out_name : in_name, c->writing ? "write" : "read", code);
+    message_code(c->out_failed ? out_name : in_name, c->out_failed ? "write" : "read", code);
 }
 
 struct limefile_copy copy_to_stdout(int in, const struct limefile_record *record)
@@ -98,7 +98,7 @@ bool feed_part(struct feed *feed, uint64_t from, uint64_t n, int out, const char
         .out = out,
         .out_offset = (int64_t)offset,
         .left = n,
-        .moved = progress_add,
+        .progress = progress_add,
         .context = progress,
     };
     int err = limefile_copy(&copy);

@@ -156,8 +156,8 @@ static int rewrite_at(const struct limefile_rewrite *what, char *real)
     char *name = strrchr(real, '/');
     int new_fd;
     *name++ = '\0';
-    to.folder = open(*real ? real : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (to.folder < 0)
+    to.dir_fd = open(*real ? real : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (to.dir_fd < 0)
         return -errno;
     to.name = name;
     to.progress = show_progress;
@@ -165,7 +165,7 @@ static int rewrite_at(const struct limefile_rewrite *what, char *real)
     progress_begin(&progress, "rewrite", limefile_index_size(to.index));
     int err = limefile_rewrite(&to, &new_fd);
     progress_end(&progress);
-    close(to.folder);
+    close(to.dir_fd);
     if (new_fd >= 0)
         close(new_fd);
     return err;
@@ -180,7 +180,7 @@ static int rewrite(struct edit *edit, const struct limefile_record *record,
         .index = edit->c.index,
         .record = record,
         .insert = insert,
-        .pieces = piece,
+        .chunks = piece,
         .count = piece != NULL,
     };
     if (fstat(edit->c.fd, &st) == 0 && st.st_nlink > 1)
@@ -271,8 +271,8 @@ static bool put_steps(struct edit *edit, struct feed *feed, const struct limefil
     for (uint64_t done = 0; done < redo->bytes; done += step) {
         uint64_t left = redo->bytes - done;
         step = left < STEP_BYTES ? left : STEP_BYTES;
-        if (limefile_guard_waits() ||
-            !feed_part(feed, done, step, edit->c.fd, edit->c.path, redo->at + done, progress))
+        if (limefile_guard_waits() || !feed_part(feed, done, step, edit->c.fd, edit->c.path,
+                                                 redo->offset + done, progress))
             return false;
     }
     return true;
@@ -292,8 +292,8 @@ static int put_all(struct edit *edit, const struct limefile_record *record, stru
         err = limefile_redo_commit(edit->editor, &redo);
     if (err)
         message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
-                redo.counts ? "'lime repair' completes it or takes it back"
-                            : "the record has its old data");
+                redo.is_valid ? "'lime repair' completes it or takes it back"
+                              : "the record has its old data");
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 

@@ -61,7 +61,7 @@ bool outdir_save(const struct outdir *dir, const struct container *c,
         .out = file.fd,
         .out_offset = 0,
         .left = record->bytes,
-        .moved = progress_add,
+        .progress = progress_add,
         .context = progress,
     };
     file.without_sync = dir->without_sync;

@@ -376,11 +376,11 @@ static int put_large(struct output *out, const struct input *in)
         .out = out->file->fd,
         .out_offset = (int64_t)offset,
         .left = (uint64_t)in->st.st_size,
-        .moved = progress_add,
+        .progress = progress_add,
         .context = &out->progress,
     };
     err = limefile_copy(&copy);
-    out->writing = !err || copy.writing;
+    out->writing = !err || copy.out_failed;
     return err;
 }
 
