@@ -266,7 +266,7 @@ static const char *check_entries(struct limecells *c, const struct limecells_cel
     for (int i = 0; i < CELLS; i += step)
         limefile_cells_check_add(&k, raw + i * LIMECELLS_ENTRY_BYTES, (size_t)step);
     const char *why = limefile_cells_check_end(&k);
-    *bad = k.bad;
+    *bad = k.bad_cell;
     return why;
 }
 

@@ -62,7 +62,7 @@ uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n)
 }
 
 /* Returns a * b modulo the polynomial. */
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t multiply_polynomials(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
     for (uint32_t bit = UINT32_C(1) << 31; bit; bit >>= 1) {
@@ -79,8 +79,8 @@ uint32_t limefile_cells_crc_join(uint32_t first, uint32_t second, uint64_t n)
     uint32_t power = UINT32_C(1) << 23; /* x^8, then its square, and so on */
     for (; n; n >>= 1) {
         if (n & 1)
-            first = multiply(first, power);
-        power = multiply(power, power);
+            first = multiply_polynomials(first, power);
+        power = multiply_polynomials(power, power);
     }
     return first ^ second;
 }
@@ -146,7 +146,7 @@ static const char *decode_field(const unsigned char *raw, struct limecells_field
     return NULL;
 }
 
-static bool has_right_crc(const unsigned char *raw, uint64_t bytes)
+static bool header_crc_matches(const unsigned char *raw, uint64_t bytes)
 {
     static const unsigned char zeros[4];
     uint32_t crc = limefile_cells_crc(0, raw, INDEX_CRC);
@@ -184,7 +184,7 @@ const char *limefile_cells_decode(const unsigned char *raw, uint64_t header_byte
     const char *why = limefile_cells_decode_length(raw, &bytes);
     if (!why && bytes != header_bytes)
         why = "its header has another length than it says";
-    if (!why && !has_right_crc(raw, bytes))
+    if (!why && !header_crc_matches(raw, bytes))
         why = "its header does not have the checksum that it says";
     if (why)
         return why;
@@ -230,37 +230,39 @@ const char *limefile_cells_entry_decode(const struct limecells *c, const unsigne
  * (No range is empty, so the ranges from 0 lead to the end, and the others cannot form a
  * circle.) The checker compares sums of hashes of the offsets. The hash has a random key, so a
  * file cannot be made to pass. */
-static uint64_t hash_place(const struct limecells_checker *k, uint64_t place)
+static uint64_t hash_offset(const struct limecells_checker *k, uint64_t offset)
 {
-    return mix64(mix64(place + k->key[0]) ^ k->key[1]);
+    return mix64(mix64(offset + k->key[0]) ^ k->key[1]);
 }
 
 void limefile_cells_check_begin(struct limecells_checker *k, const struct limecells *c)
 {
     uint64_t here = (uint64_t)(uintptr_t)k;
     *k = (struct limecells_checker){
-        .is = c,
+        .cells = c,
         .key = {here, here >> 7},
-        .bad = limefile_cells_cells(c),
+        .bad_cell = limefile_cells_cells(c),
         .fewest = UINT64_MAX,
     };
-    ssize_t got = getrandom(k->key, sizeof k->key, GRND_NONBLOCK);
+    ssize_t random_bytes = getrandom(k->key, sizeof k->key, GRND_NONBLOCK);
     /* If it fails, the key is still the address of `k`. */
-    (void)got;
+    (void)random_bytes;
 }
 
 void limefile_cells_check_add(struct limecells_checker *k, const unsigned char *raw, size_t n)
 {
     struct limecells_cell cell;
     k->crc = limefile_cells_crc(k->crc, raw, n * LIMECELLS_ENTRY_BYTES);
-    for (size_t i = 0; i < n && !k->why; i++, k->next++) {
-        k->why = limefile_cells_entry_decode(k->is, raw + i * LIMECELLS_ENTRY_BYTES, &cell);
-        if (k->why) {
-            k->bad = k->next;
+    for (size_t i = 0; i < n && !k->fault; i++, k->next++, raw += LIMECELLS_ENTRY_BYTES) {
+        k->fault =
+            limefile_cells_entry_decode(k->cells, raw, &cell);
+        if (k->fault) {
+            k->bad_cell = k->next;
             return;
         }
         if (cell.count)
-            k->places += hash_place(k, cell.first) - hash_place(k, cell.first + cell.count);
+            k->hashes +=
+                hash_offset(k, cell.first) - hash_offset(k, cell.first + cell.count);
         k->empty += cell.count == 0;
         k->most = cell.count > k->most ? cell.count : k->most;
         k->fewest = cell.count < k->fewest ? cell.count : k->fewest;
@@ -269,11 +271,12 @@ void limefile_cells_check_add(struct limecells_checker *k, const unsigned char *
 
 const char *limefile_cells_check_end(struct limecells_checker *k)
 {
-    if (k->crc != k->is->entries_crc) {
-        k->bad = limefile_cells_cells(k->is);
-        k->why = "the cells' entries do not have the checksum that the header says";
+    if (k->crc != k->cells->entries_crc) {
+        k->bad_cell = limefile_cells_cells(k->cells);
+        k->fault = "the cells' entries do not have the checksum that the header says";
     }
-    if (!k->why && k->places != hash_place(k, 0) - hash_place(k, k->is->particles))
-        k->why = "the cells overlap, or leave particles out";
-    return k->why;
+    if (!k->fault &&
+        k->hashes != hash_offset(k, 0) - hash_offset(k, k->cells->particles))
+        k->fault = "the cells overlap, or leave particles out";
+    return k->fault;
 }

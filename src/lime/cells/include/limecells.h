@@ -108,12 +108,12 @@ const char *limefile_cells_entry_decode(const struct limecells *, const unsigned
 /* Checks the entries of all cells, in constant memory: their checksum is entries_crc, and their
  * ranges cover the data once. */
 struct limecells_checker {
-    const struct limecells *is;
-    const char *why;       /* the fault; NULL: none so far */
-    uint64_t bad;          /* number of the faulty cell; limefile_cells_cells() for all */
+    const struct limecells *cells;
+    const char *fault;     /* the fault; NULL: none so far */
+    uint64_t bad_cell;     /* number of the faulty cell; limefile_cells_cells() for all */
     uint64_t fewest, most; /* particles in a cell */
     uint64_t empty;        /* number of cells without particles */
-    uint64_t next, key[2], places;
+    uint64_t next, key[2], hashes;
     uint32_t crc;
 };
 void limefile_cells_check_begin(struct limecells_checker *, const struct limecells *);

@@ -18,11 +18,11 @@ enum {
  * index is a checkpoint alone. */
 struct limecheckpoint {
     struct limefile_record text, index, data; /* ordinal 0: missing */
-    struct limecells is;                      /* if `known`: the index's header */
-    bool known;                               /* the index's header is valid */
-    bool counted;                             /* known, and the entries are valid */
+    struct limecells cells;                   /* if `known`: the index's header */
+    bool has_header;                          /* the index's header is valid */
+    bool entries_valid;                       /* known, and the entries are valid */
     uint64_t fewest, most, empty;             /* particles of a cell; cells without particles */
-    bool whole;                               /* counted, and the data have the right length */
+    bool is_complete;                         /* counted, and the data have the right length */
 
     /* LIMEFILE_D_CELLS_*, in the order of the file. They point to `why`; in a copy of this
      * struct they still point to that of the original. */
@@ -49,8 +49,8 @@ int limecheckpoint_next(struct limecheckpoint_walk *, struct limecheckpoint *out
 /* Iterates over all findings: 1, 0, or an error. A reason is valid until the next call. */
 struct limecheckpoint_findings {
     struct limecheckpoint_walk walk;
-    struct limecheckpoint at;
-    unsigned told; /* number of findings of `at` that were returned */
+    struct limecheckpoint checkpoint;
+    unsigned returned; /* number of findings of `at` that were returned */
 };
 void limecheckpoint_findings_begin(struct limecheckpoint_findings *, struct limefile_source *,
                                    const struct limefile_index *);

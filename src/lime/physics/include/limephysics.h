@@ -113,7 +113,7 @@ struct limefile_physics_stated {
     const char *where; /* "xlf-info"; not owned */
     char name[32];     /* its name there: "plaquette", "linktr"; printable ASCII */
     char text[48];     /* the number as written, cut, printable ASCII */
-    bool number;       /* it is a finite decimal number, so the next two are valid */
+    bool is_number;    /* it is a finite decimal number, so the next two are valid */
     double value;      /* normalized to 1 if all links are 1 */
     double digit;      /* one unit of the last written digit, normalized */
     double tolerance;  /* allowed difference; 0: as the precision requires */

@@ -255,7 +255,7 @@ static void report_stated(const struct data_check *check, const struct limefile_
     if (s->ordinal)
         snprintf(whose, sizeof whose, "record %" PRIu64, f->record.ordinal);
     snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of %s %.12g", s->name, s->where, s->text,
-             s->number ? "" : ", not a number", limefile_physics_quantity_name(s->quantity),
+             s->is_number ? "" : ", not a number", limefile_physics_quantity_name(s->quantity),
              whose, limefile_physics_value(is, s->quantity));
     check->report(check->context, &finding);
 }
@@ -428,7 +428,7 @@ static json_t *stated_json(const struct physics_result *r)
         json_array_append_new(
             list, json_pack("{s:o, s:s, s:s, s:s, s:o?, s:o?, s:b}", "ordinal",
                             jsonout_integer(s->ordinal), "where", s->where, "name", s->name,
-                            "text", s->text, "value", s->number ? json_real(s->value) : NULL,
+                            "text", s->text, "value", s->is_number ? json_real(s->value) : NULL,
                             "measured", json_real(limefile_physics_value(&r->is, s->quantity)),
                             "agrees", limefile_physics_agrees(&r->is, s, r->precision)));
     }

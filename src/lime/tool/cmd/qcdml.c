@@ -138,7 +138,7 @@ const char *configs_precision(const struct configs *configs)
 bool plaquette_parse(const char *text, struct limefile_physics_stated *out)
 {
     limefile_physics_state(out, LIMEFILE_PHYSICS_PLAQUETTE, 1, "", text, strlen(text));
-    return out->number && text[strspn(text, "0123456789+-.eE")] == '\0';
+    return out->is_number && text[strspn(text, "0123456789+-.eE")] == '\0';
 }
 
 static void set(struct config *config, const char *text, size_t n, const char *from)
