@@ -1,4 +1,4 @@
-/* facename.c - parse and print names of faces, and determine which faces an array supports */
+/* facename.c - parse and print names of exports, and find the exports that an array supports */
 #include "face.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum {
 };
 
 /* Removes the suffix from the first *n bytes of name; false: no suffix, or nothing else. */
-static bool cut(const char *name, size_t *n, const char *suffix)
+static bool remove_suffix(const char *name, size_t *n, const char *suffix)
 {
     size_t len = strlen(suffix);
     if (*n <= len || memcmp(name + *n - len, suffix, len) != 0)
@@ -31,15 +31,17 @@ bool limefile_facename_parse(const char *name, struct limefile_facename *out, si
 {
     const size_t kinds = sizeof suffixes / sizeof suffixes[0];
     size_t n = strlen(name), kind = 0;
-    while (kind < kinds && !cut(name, &n, suffixes[kind]))
+    while (kind < kinds && !remove_suffix(name, &n, suffixes[kind]))
         kind++;
     if (kind == kinds)
         return false;
     *out = (struct limefile_facename){.kind = (enum limefile_facekind)kind};
     if (out->kind == LIMEFILE_FACE_NPY) {
-        out->little = cut(name, &n, ".le");
-        out->precision = cut(name, &n, ".f4") ? 32 : cut(name, &n, ".f8") ? 64 : 0;
-        out->even_odd = cut(name, &n, ".eo");
+        out->little = remove_suffix(name, &n, ".le");
+        out->precision = remove_suffix(name, &n, ".f4")   ? 32
+                         : remove_suffix(name, &n, ".f8") ? 64
+                                                          : 0;
+        out->even_odd = remove_suffix(name, &n, ".eo");
     }
     *stem = n;
     return true;
@@ -75,11 +77,11 @@ static bool has_precision(const struct limefile_array *a, unsigned precision)
     return precision <= a->precision || a->bytes <= LIMEFILE_BYTES_MAX / 4;
 }
 
-bool face_layout_has(const struct limefile_array *a, const struct limefile_facename *name)
+bool export_layout_has(const struct limefile_array *a, const struct limefile_facename *name)
 {
     switch (name->kind) {
     case LIMEFILE_FACE_H5:
-        return face_h5_is_there();
+        return export_h5_is_supported();
     case LIMEFILE_FACE_ZARR:
         return true;
     case LIMEFILE_FACE_SLICES:
@@ -87,7 +89,7 @@ bool face_layout_has(const struct limefile_array *a, const struct limefile_facen
     case LIMEFILE_FACE_NERSC:
     case LIMEFILE_FACE_MILC:
     case LIMEFILE_FACE_OPENQCD:
-        return face_gauge_fits(a, name);
+        return export_gauge_fits(a, name);
     default:
         break;
     }
@@ -113,7 +115,7 @@ bool limefile_facename_of(const struct limefile_array *a, unsigned i,
         {.kind = LIMEFILE_FACE_OPENQCD},
     };
     for (unsigned k = 0; k < sizeof listed / sizeof listed[0]; k++)
-        if (face_layout_has(a, &listed[k]) && i-- == 0) {
+        if (export_layout_has(a, &listed[k]) && i-- == 0) {
             *out = listed[k];
             return true;
         }
@@ -123,13 +125,13 @@ bool limefile_facename_of(const struct limefile_array *a, unsigned i,
 const char *limefile_face_why_not(const struct limefile_field *field,
                                   const struct limefile_facename *name)
 {
-    struct face_layout layout;
-    if (face_layout_of(field, &layout) != 0)
+    struct export_layout layout;
+    if (export_layout_of(field, &layout) != 0)
         return field->sites && field->site_bytes ? "its length contradicts its description"
                                                  : "its sites are not known";
     const struct limefile_array *a = &layout.array;
     if (name->kind == LIMEFILE_FACE_H5)
-        return face_h5_is_there()
+        return export_h5_is_supported()
                    ? "the HDF5 library is not installed, or refuses such an array"
                    : "built without HDF5";
     if (name->kind == LIMEFILE_FACE_SLICES)

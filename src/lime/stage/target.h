@@ -38,11 +38,11 @@ void stage_existing_release(struct stage_existing *);
 struct stage_target {
     const char *path;
     const char *name; /* the last component of path */
-    int folder;
-    char *temp;             /* name of the temporary file in the directory `folder` */
+    int dirfd;
+    char *temp;             /* name of the temporary file in the directory `dirfd` */
     struct stage_port port; /* the temporary file */
     struct limefile_identity source;
-    bool adopted;      /* it has the source's mode and owner */
+    bool has_metadata; /* it has the source's mode and owner */
     bool has_journal;  /* the next run can resume */
     uint64_t kept;     /* bytes kept from an earlier run */
     uint32_t kept_crc; /* stage_sums.crc of the kept bytes */

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    BLOCKS = 32, /* of all files in progress */
-    LEAST = 3,   /* of one file: one each to read, sum and write */
+    ALL_BLOCKS = 32, /* of all files in progress */
+    BLOCKS_MIN = 3,  /* of one file: one each to read, sum and write */
 };
 
 /* ---- one block ---- */
@@ -36,7 +36,7 @@ void stage_port_close(struct stage_port *port)
     port->direct = port->fd = -1;
 }
 
-static int read_locally(const struct stage_port *port, const struct stage_block *b)
+static int read_block_locally(const struct stage_port *port, const struct stage_block *b)
 {
     const char *bytes; /* equals b->data, because blocks are page-aligned */
     ssize_t got = 0;
@@ -61,7 +61,7 @@ static int read_block(const struct stage_port *port, struct stage_block *b, size
         b->data = own;
         b->lender = NULL;
     }
-    return read_locally(port, b);
+    return read_block_locally(port, b);
 }
 
 static int write_block(const struct stage_port *port, const struct stage_block *b)
@@ -84,7 +84,7 @@ static int write_block(const struct stage_port *port, const struct stage_block *
 
 /* ---- threads ---- */
 
-static void fail(struct stage_ring *r, int err, bool writing, uint64_t offset)
+static void stop_with_error(struct stage_ring *r, int err, bool writing, uint64_t offset)
 {
     struct stage_transfer *t = r->transfer;
     pthread_mutex_lock(&r->lock);
@@ -98,7 +98,7 @@ static void fail(struct stage_ring *r, int err, bool writing, uint64_t offset)
 }
 
 /* Waits until *reached exceeds `number`. False: an error has occurred. */
-static bool wait_for(struct stage_ring *r, const uint64_t *reached, uint64_t number)
+static bool wait_until_above(struct stage_ring *r, const uint64_t *reached, uint64_t number)
 {
     pthread_mutex_lock(&r->lock);
     while (*reached <= number && !r->transfer->err)
@@ -108,7 +108,7 @@ static bool wait_for(struct stage_ring *r, const uint64_t *reached, uint64_t num
     return good;
 }
 
-static void advance(struct stage_ring *r, uint64_t *number)
+static void increment(struct stage_ring *r, uint64_t *number)
 {
     pthread_mutex_lock(&r->lock);
     ++*number;
@@ -131,16 +131,16 @@ static void *read_blocks(void *ring)
     struct stage_port kept = {.fd = t->out.fd, .direct = t->out.direct};
     for (uint64_t i = 0; i < r->blocks; i++) {
         struct stage_block *b = &r->block[i % r->count];
-        if ((i >= r->count && !wait_for(r, &r->written, i - r->count)) || has_failed(r))
+        if ((i >= r->count && !wait_until_above(r, &r->written, i - r->count)) || has_failed(r))
             break;
         b->offset = i * r->block_bytes;
         b->n = t->size - b->offset < r->block_bytes ? (size_t)(t->size - b->offset)
                                                     : r->block_bytes;
         int err = read_block(b->offset < t->kept ? &kept : &t->in, b, r->block_bytes);
         if (err)
-            fail(r, err, false, b->offset);
+            stop_with_error(r, err, false, b->offset);
         else
-            advance(r, &r->read);
+            increment(r, &r->read);
     }
     return NULL;
 }
@@ -149,14 +149,14 @@ static void *write_blocks(void *ring)
 {
     struct stage_ring *r = ring;
     const struct stage_transfer *t = r->transfer;
-    for (uint64_t i = 0; i < r->blocks && wait_for(r, &r->passed, i); i++) {
+    for (uint64_t i = 0; i < r->blocks && wait_until_above(r, &r->passed, i); i++) {
         const struct stage_block *b = &r->block[i % r->count];
         int err = t->out.fd >= 0 && b->offset >= t->kept ? write_block(&t->out, b) : 0;
         if (err) {
-            fail(r, err, true, b->offset);
+            stop_with_error(r, err, true, b->offset);
             break;
         }
-        advance(r, &r->written);
+        increment(r, &r->written);
     }
     return NULL;
 }
@@ -165,8 +165,8 @@ static void *write_blocks(void *ring)
 
 unsigned stage_ring_blocks(unsigned files)
 {
-    unsigned share = BLOCKS / (files ? files : 1);
-    return share < LEAST ? LEAST : share > STAGE_RING_MAX ? STAGE_RING_MAX : share;
+    unsigned share = ALL_BLOCKS / (files ? files : 1);
+    return share < BLOCKS_MIN ? BLOCKS_MIN : share > STAGE_RING_MAX ? STAGE_RING_MAX : share;
 }
 
 int stage_ring_init(struct stage_ring *r, unsigned count, struct stage_remote *remote,
@@ -211,18 +211,18 @@ int stage_ring_begin(struct stage_ring *r, struct stage_transfer *t)
 
 const struct stage_block *stage_ring_next(struct stage_ring *r)
 {
-    bool is_read = r->passed < r->blocks && wait_for(r, &r->read, r->passed);
+    bool is_read = r->passed < r->blocks && wait_until_above(r, &r->read, r->passed);
     return is_read && !has_failed(r) ? &r->block[r->passed % r->count] : NULL;
 }
 
 void stage_ring_pass(struct stage_ring *r)
 {
-    advance(r, &r->passed);
+    increment(r, &r->passed);
 }
 
 int stage_ring_drain(struct stage_ring *r)
 {
-    return r->passed && !wait_for(r, &r->written, r->passed - 1) ? r->transfer->err : 0;
+    return r->passed && !wait_until_above(r, &r->written, r->passed - 1) ? r->transfer->err : 0;
 }
 
 int stage_ring_end(struct stage_ring *r)
@@ -230,7 +230,7 @@ int stage_ring_end(struct stage_ring *r)
     int err = r->has_writer ? stage_ring_drain(r) : 0;
     bool is_complete = r->passed == r->blocks;
     if (!err && !is_complete)
-        fail(r, -EINTR, false, 0);
+        stop_with_error(r, -EINTR, false, 0);
     if (r->has_reader)
         pthread_join(r->reader, NULL);
     if (r->has_writer)

@@ -27,7 +27,7 @@ struct limefile_qcdml_value {
     size_t begin, end; /* the content, as a range of the document */
     bool empty;        /* <name/>: the range is its "/>" */
     char *text;        /* without surrounding white space; owned */
-    char *fresh;       /* the new text, or NULL; owned */
+    char *new_text;    /* the new text, or NULL; owned */
 };
 
 /* A markovSequence/markovStep/record element; there is one for each ildg-binary-data. */

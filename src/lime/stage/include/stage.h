@@ -104,8 +104,8 @@ const char *stage_job_failure(struct stage *);
 void stage_free(struct stage *); /* after stage_next() has returned -1 */
 
 /* Computes the bytes that the targets need in addition to existing ones, and the bytes that the
- * file system of the directory `folder` has free. -errno. */
-int stage_space(const struct stage_item *items, size_t count, const char *folder,
-                uint64_t *needed, uint64_t *available);
+ * file system of the directory `dir` has free. -errno. */
+int stage_space(const struct stage_item *items, size_t count, const char *dir, uint64_t *needed,
+                uint64_t *available);
 
 #endif
