@@ -349,7 +349,7 @@ static size_t add_own(const struct limefile_face *face, uint64_t number, uint64_
 {
     struct limefile_face_piece piece;
     limefile_face_piece(face, number, offset, &piece);
-    if (piece.what != LIMEFILE_FACE_OWN)
+    if (piece.source != LIMEFILE_FACE_OWN)
         return 0;
     *own = (struct iovec){(unsigned char *)piece.own, smaller(piece.bytes, n)};
     return own->iov_len;
@@ -365,7 +365,7 @@ static size_t find_parts(const struct limefs_file *file, size_t n, uint64_t offs
     size_t used = add_own(face, file->number, offset, n, &parts->before);
     if (used < n) {
         limefile_face_piece(face, file->number, offset + used, &piece);
-        if (piece.what == LIMEFILE_FACE_STORED) {
+        if (piece.source == LIMEFILE_FACE_STORED) {
             parts->stored = smaller(piece.bytes, n - used);
             parts->at = piece.at;
             used += parts->stored;

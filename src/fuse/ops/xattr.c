@@ -152,7 +152,7 @@ static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t
     ssize_t len = limefs_face_use(fs, face);
     if (len < 0)
         return len;
-    bool directory = limefs_face_entry_of(face, ordinal, &entry) && entry.directory;
+    bool directory = limefs_face_entry_of(face, ordinal, &entry) && entry.is_directory;
     len = acl_of_view(limefs_face_view(face), directory, 4, buf, cap);
     limefs_face_leave(fs, face);
     return len;
@@ -298,11 +298,11 @@ static bool stored_part(const struct limefile_face *files, uint64_t number,
 {
     struct limefile_face_piece piece;
     limefile_face_piece(files, number, 0, &piece);
-    if (piece.what == LIMEFILE_FACE_OWN) {
+    if (piece.source == LIMEFILE_FACE_OWN) {
         range->head = piece.bytes;
         limefile_face_piece(files, number, range->head, &piece);
     }
-    if (piece.what != LIMEFILE_FACE_STORED || piece.at > range->bytes ||
+    if (piece.source != LIMEFILE_FACE_STORED || piece.at > range->bytes ||
         piece.bytes > range->bytes - piece.at)
         return false;
     range->offset += piece.at;
@@ -360,8 +360,8 @@ static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
     if (len)
         return len;
     struct limefs_view *view = limefs_face_view(face);
-    len = !entry.directory && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK)
-                                                       : -ENODATA;
+    len = !entry.is_directory && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK)
+                                                          : -ENODATA;
     if (len == 0)
         len = encode(fs, view, limefs_face_record(face), limefs_face_files(face), ordinal - 1,
                      text);

@@ -223,8 +223,7 @@ __attribute__((format(printf, 2, 3))) static void print_xml(struct xml_text *out
 {
     va_list args;
     va_start(args, format);
-    int n =
-        vsnprintf(out->text + out->n, LIMECELLS_TEXT_MAX - out->n, format, args);
+    int n = vsnprintf(out->text + out->n, LIMECELLS_TEXT_MAX - out->n, format, args);
     va_end(args);
     if (n > 0 && (size_t)n < LIMECELLS_TEXT_MAX - out->n)
         out->n += (size_t)n;
@@ -242,9 +241,8 @@ size_t limefile_cells_text(const struct limecells *c, char text[LIMECELLS_TEXT_M
 {
     struct xml_text out = {text, 0};
     print_xml(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<lemonCells>\n"
-                         "  <version>1.0</version>\n");
-    print_xml(&out, "  <step>%" PRId64 "</step>\n  <time>%.17g</time>\n", c->step,
-              c->time);
+                    "  <version>1.0</version>\n");
+    print_xml(&out, "  <step>%" PRId64 "</step>\n  <time>%.17g</time>\n", c->step, c->time);
     print_xml(&out, "  <particles>%" PRIu64 "</particles>\n", c->particles);
     print_xml(&out, "  <origin>%.17g %.17g %.17g</origin>\n", c->origin[0], c->origin[1],
               c->origin[2]);

@@ -254,15 +254,13 @@ void limefile_cells_check_add(struct limecells_checker *k, const unsigned char *
     struct limecells_cell cell;
     k->crc = limefile_cells_crc(k->crc, raw, n * LIMECELLS_ENTRY_BYTES);
     for (size_t i = 0; i < n && !k->fault; i++, k->next++, raw += LIMECELLS_ENTRY_BYTES) {
-        k->fault =
-            limefile_cells_entry_decode(k->cells, raw, &cell);
+        k->fault = limefile_cells_entry_decode(k->cells, raw, &cell);
         if (k->fault) {
             k->bad_cell = k->next;
             return;
         }
         if (cell.count)
-            k->hashes +=
-                hash_offset(k, cell.first) - hash_offset(k, cell.first + cell.count);
+            k->hashes += hash_offset(k, cell.first) - hash_offset(k, cell.first + cell.count);
         k->empty += cell.count == 0;
         k->most = cell.count > k->most ? cell.count : k->most;
         k->fewest = cell.count < k->fewest ? cell.count : k->fewest;
@@ -275,8 +273,7 @@ const char *limefile_cells_check_end(struct limecells_checker *k)
         k->bad_cell = limefile_cells_cells(k->cells);
         k->fault = "the cells' entries do not have the checksum that the header says";
     }
-    if (!k->fault &&
-        k->hashes != hash_offset(k, 0) - hash_offset(k, k->cells->particles))
+    if (!k->fault && k->hashes != hash_offset(k, 0) - hash_offset(k, k->cells->particles))
         k->fault = "the cells overlap, or leave particles out";
     return k->fault;
 }

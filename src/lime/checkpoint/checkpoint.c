@@ -174,8 +174,8 @@ const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *p
 }
 
 /* Adds a record to the checkpoint; false: the record begins another one. */
-static bool try_add_record(struct limecheckpoint *p,
-                                  const struct limefile_record *record, enum role role)
+static bool try_add_record(struct limecheckpoint *p, const struct limefile_record *record,
+                           enum role role)
 {
     const struct limefile_record *last = limecheckpoint_last(p);
     struct limefile_record *places[] = {&p->text, &p->index, &p->data};

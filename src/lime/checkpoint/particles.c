@@ -102,17 +102,17 @@ static void record_bad_cell(struct verification *w, uint64_t number,
                             const uint64_t at[LIMECELLS_DIMS], const char *reason)
 {
     struct limecheckpoint_verdict *v = w->verdict;
-    if (v->bad++ && number > w->first_bad)
+    if (v->bad_cells++ && number > w->first_bad)
         return;
     w->first_bad = number;
-    memcpy(v->at, at, sizeof v->at);
+    memcpy(v->first_bad, at, sizeof v->first_bad);
     snprintf(v->why, sizeof v->why, "the first is (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
              at[0], at[1], at[2], reason);
 }
 
 /* Gets the particles from `first` on in *bytes; *n: at most so many, then how many (>= 1). */
 static int get_bytes(struct verification *w, uint64_t first, uint64_t *n,
-                         const unsigned char **bytes)
+                     const unsigned char **bytes)
 {
     uint64_t size = w->is->particle_bytes, capacity = BYTES_AT_ONCE / size;
     if (first < w->first || first >= w->first + w->particles) {
@@ -155,8 +155,7 @@ static int verify_cell(struct verification *w, const struct numbered_cell *c)
             return -EINTR;
     }
     if (reason)
-        snprintf(message, sizeof message, "particle %" PRIu64 " %s", misplaced,
-                 reason);
+        snprintf(message, sizeof message, "particle %" PRIu64 " %s", misplaced, reason);
     if (crc != c->cell.crc)
         record_bad_cell(w, c->number, cell.at, "wrong checksum");
     else if (reason)

@@ -127,7 +127,7 @@ static void zarr_entry(const struct limefile_face *export, uint64_t number,
     char key[KEY_MAX];
     if (number < ZARR_CHUNKS) {
         out->parent = zarr_files[number].parent;
-        out->directory = zarr_files[number].text < 0;
+        out->is_directory = zarr_files[number].text < 0;
         snprintf(out->name, sizeof out->name, "%s", zarr_files[number].name);
         return;
     }
@@ -186,8 +186,8 @@ static bool find_file_parts(const struct limefile_face *export, uint64_t number,
     }
     out->head = export->text[0];
     out->tail = export->text[1];
-    out->bytes = export->computed ? export->compute.bytes : export->layout.array.bytes;
-    if (export->computed)
+    out->bytes = export->is_computed ? export->compute.bytes : export->layout.array.bytes;
+    if (export->is_computed)
         out->what = LIMEFILE_FACE_COMPUTED;
     return true;
 }
@@ -215,7 +215,7 @@ void limefile_face_entry(const struct limefile_face *export, uint64_t number,
         zarr_entry(export, number, out);
     else if (export->name.kind == LIMEFILE_FACE_SLICES)
         snprintf(out->name, sizeof out->name, "%0*" PRIu64, (int)export->digits, number);
-    if (!out->directory)
+    if (!out->is_directory)
         out->bytes = file_size(&file);
 }
 
@@ -240,7 +240,7 @@ bool limefile_face_find(const struct limefile_face *export, uint64_t parent, con
 static void find_piece(const struct limefile_face *export, const struct file_parts *file,
                        uint64_t offset, struct limefile_face_piece *out)
 {
-    *out = (struct limefile_face_piece){.what = LIMEFILE_FACE_OWN};
+    *out = (struct limefile_face_piece){.source = LIMEFILE_FACE_OWN};
     if (offset < file->head.bytes) {
         out->bytes = file->head.bytes - offset;
         out->own = export->own + file->head.at + offset;
@@ -248,7 +248,7 @@ static void find_piece(const struct limefile_face *export, const struct file_par
     }
     offset -= file->head.bytes;
     if (offset < file->bytes) {
-        out->what = file->what;
+        out->source = file->what;
         out->bytes = file->bytes - offset;
         out->at = file->at + offset;
         return;
@@ -285,9 +285,9 @@ ssize_t limefile_face_read_lent(const struct limefile_face *export, uint64_t num
         if (piece.bytes == 0)
             break;
         size_t part = piece.bytes < n - done ? (size_t)piece.bytes : n - done;
-        if (piece.what == LIMEFILE_FACE_OWN)
+        if (piece.source == LIMEFILE_FACE_OWN)
             memcpy(out + done, piece.own, part);
-        else if (piece.what == LIMEFILE_FACE_STORED)
+        else if (piece.source == LIMEFILE_FACE_STORED)
             err = export_read_stored(out + done, part, piece.at, lend, context);
         else
             err = export_compute_read(&export->compute, out + done, part,

@@ -87,7 +87,7 @@ struct export_text {
 struct limefile_face {
     struct limefile_facename name;
     struct export_layout layout;
-    bool computed;
+    bool is_computed;
     struct export_compute compute;
     unsigned char *own; /* owned: all bytes that are not in the record */
     struct export_text

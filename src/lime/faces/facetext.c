@@ -56,10 +56,10 @@ int export_npy_open(struct limefile_face *export)
     const struct limefile_facename *name = &export->name;
     const struct limefile_array *a = &export->layout.array;
     char text[HEADER_MAX];
-    export->computed =
+    export->is_computed =
         name->even_odd || name->little || (name->precision && name->precision != a->precision);
     int err =
-        export->computed ? export_compute_init(&export->compute, &export->layout, name) : 0;
+        export->is_computed ? export_compute_init(&export->compute, &export->layout, name) : 0;
     if (err)
         return err;
     size_t n = print_npy_header(export, text);

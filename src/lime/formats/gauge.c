@@ -141,8 +141,8 @@ uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned pr
 }
 
 static void sum_sites(enum limefile_gauge_format format, const void *data, size_t site,
-                            bool little, uint64_t first, uint64_t count,
-                            struct limefile_gauge_sums *sums)
+                      bool little, uint64_t first, uint64_t count,
+                      struct limefile_gauge_sums *sums)
 {
     if (format == LIMEFILE_GAUGE_ILDG)
         limefile_checksum_add(&sums->scidac, data, count, site, first);
@@ -173,8 +173,7 @@ void gauge_add_image(const struct limefile_gauge_image *image, const void *data,
                      uint64_t offset, struct limefile_gauge_sums *sums)
 {
     size_t site = 4 * links_bytes(&image->form);
-    sum_sites(image->format, data, site, image->form.little, offset / site, n / site,
-                    sums);
+    sum_sites(image->format, data, site, image->form.little, offset / site, n / site, sums);
 }
 
 void gauge_merge_sums(struct limefile_gauge_sums *sums, const struct limefile_gauge_sums *other)

@@ -146,13 +146,11 @@ static int append_record(struct limefile_memory *out, const char *type, const vo
     if (!err && data)
         err = limefile_write_full(&out->source, data, (size_t)bytes, out->size);
     if (!err && data)
-        err =
-            limefile_write_full(&out->source, zeros, limefile_padding(bytes), out->size);
+        err = limefile_write_full(&out->source, zeros, limefile_padding(bytes), out->size);
     return err;
 }
 
-static int append_format(const struct limefile_gauge_image *image,
-                         struct limefile_memory *out)
+static int append_format(const struct limefile_gauge_image *image, struct limefile_memory *out)
 {
     const uint64_t *l = image->sites.extent;
     char text[FORMAT_MAX];
@@ -175,8 +173,8 @@ static int append_header(struct limefile_gauge_image *image, struct limefile_mem
     const struct limefile_gauge_form *options = &image->options;
     int err = 0;
     if (options->text && options->text_type)
-        err = append_record(out, options->text_type, options->text, strlen(options->text),
-                            true, true);
+        err = append_record(out, options->text_type, options->text, strlen(options->text), true,
+                            true);
     if (!err)
         err = append_format(image, out);
     if (!err && options->lfn && *options->lfn)

@@ -294,8 +294,7 @@ static int adapter_size(struct limefile_source *source, uint64_t *size)
     return 0;
 }
 
-static const struct limefile_source_ops ops = {.read = adapter_read,
-                                                       .size = adapter_size};
+static const struct limefile_source_ops ops = {.read = adapter_read, .size = adapter_size};
 
 static int make_adapter_image(struct limefile_gauge_guise *adapter)
 {

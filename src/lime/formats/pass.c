@@ -508,7 +508,7 @@ int limefile_gauge_compare(const struct limefile_gauge *g,
         snprintf(text, LIMEFILE_GAUGE_DIFFERENCE_MAX, "%s %.12g, not %s as in the %s",
                  limefile_physics_quantity_name(s->quantity),
                  limefile_physics_value(&totals->physics, s->quantity),
-                 *s->text ? s->text : "empty", s->where);
+                 *s->text ? s->text : "empty", s->source);
         return s->quantity == LIMEFILE_PHYSICS_TRACE ? LIMEFILE_E_GAUGE_TRACE
                                                      : LIMEFILE_E_GAUGE_PLAQUETTE;
     }

@@ -699,7 +699,7 @@ void limefile_volumes_facts(const struct limefile_volumes *set,
         .volumes = set->count,
         .master = set->master,
         .fields = set->fields,
-        .parts = set->skipped_count,
+        .skipped = set->skipped_count,
     };
 }
 

@@ -80,12 +80,12 @@ const char *limefile_physics_wrong_word(enum limefile_physics_wrong wrong)
 int limefile_physics_bad_text(const struct limefile_physics_bad *bad, char *buf, size_t cap)
 {
     char reason[96];
-    unsigned row = bad->real / 6, column = bad->real / 2 % 3;
-    switch (bad->wrong) {
+    unsigned row = bad->number / 6, column = bad->number / 2 % 3;
+    switch (bad->defect) {
     case LIMEFILE_PHYSICS_NAN:
     case LIMEFILE_PHYSICS_INFINITE:
         snprintf(reason, sizeof reason, "row %u, column %u is %s", row + 1, column + 1,
-                 bad->wrong == LIMEFILE_PHYSICS_NAN ? "not a number" : "infinite");
+                 bad->defect == LIMEFILE_PHYSICS_NAN ? "not a number" : "infinite");
         break;
     case LIMEFILE_PHYSICS_UNITARITY:
         snprintf(reason, sizeof reason, "U U^+ differs from 1 by %.2g", bad->deviation);

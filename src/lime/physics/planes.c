@@ -46,8 +46,8 @@ struct limefile_physics_planes {
 static bool is_before(const struct limefile_physics_bad *x,
                       const struct limefile_physics_bad *y)
 {
-    if (y->wrong == LIMEFILE_PHYSICS_GOOD || x->wrong == LIMEFILE_PHYSICS_GOOD)
-        return x->wrong != LIMEFILE_PHYSICS_GOOD;
+    if (y->defect == LIMEFILE_PHYSICS_GOOD || x->defect == LIMEFILE_PHYSICS_GOOD)
+        return x->defect != LIMEFILE_PHYSICS_GOOD;
     return x->site != y->site ? x->site < y->site : x->direction < y->direction;
 }
 
@@ -73,10 +73,10 @@ static bool check_link(struct tally *t, double bound, const double *u,
 {
     double unitarity, determinant;
     int nonfinite_at = limefile_physics_link(u, &unitarity, &determinant);
-    bad->wrong = LIMEFILE_PHYSICS_GOOD;
+    bad->defect = LIMEFILE_PHYSICS_GOOD;
     if (nonfinite_at >= 0) {
-        bad->wrong = isnan(u[nonfinite_at]) ? LIMEFILE_PHYSICS_NAN : LIMEFILE_PHYSICS_INFINITE;
-        bad->real = (unsigned)nonfinite_at;
+        bad->defect = isnan(u[nonfinite_at]) ? LIMEFILE_PHYSICS_NAN : LIMEFILE_PHYSICS_INFINITE;
+        bad->number = (unsigned)nonfinite_at;
         for (int i = nonfinite_at; i < LIMEFILE_LINK_REALS; i++)
             t->nonfinite += !isfinite(u[i]);
         return true;
@@ -84,13 +84,13 @@ static bool check_link(struct tally *t, double bound, const double *u,
     t->unitarity = larger(t->unitarity, unitarity);
     t->determinant = larger(t->determinant, determinant);
     if (unitarity > bound) {
-        bad->wrong = LIMEFILE_PHYSICS_UNITARITY;
+        bad->defect = LIMEFILE_PHYSICS_UNITARITY;
         bad->deviation = unitarity;
     } else if (determinant > bound) {
-        bad->wrong = LIMEFILE_PHYSICS_DETERMINANT;
+        bad->defect = LIMEFILE_PHYSICS_DETERMINANT;
         bad->deviation = determinant;
     }
-    return bad->wrong != LIMEFILE_PHYSICS_GOOD;
+    return bad->defect != LIMEFILE_PHYSICS_GOOD;
 }
 
 /* Measures each link of a tile whose sum of deviations is too large or not finite. */

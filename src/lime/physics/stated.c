@@ -148,7 +148,7 @@ static void add_value(struct value_list *list, const char *name, size_t name_len
         limefile_physics_state(s, known_names[i].quantity, known_names[i].largest * list->scale,
                                known_names[i].name, text, len);
         s->ordinal = list->record->ordinal;
-        s->where = list->where;
+        s->source = list->where;
         return;
     }
 }

@@ -42,10 +42,11 @@ static int fail_transfer(struct stage_file *f, const struct stage_transfer *t)
 {
     if (t->err == -EINTR)
         return stage_fail(f->result, t->err, "interrupted");
-    if (!t->writing)
+    if (!t->write_failed)
         stage_judge(f->result, LIMEFILE_UNREADABLE);
     return stage_fail(f->result, t->err, "%s: offset %" PRIu64 ": %s",
-                      t->writing ? "write" : "read", t->err_offset, limefile_strerror(t->err));
+                      t->write_failed ? "write" : "read", t->err_offset,
+                      limefile_strerror(t->err));
 }
 
 /* A failed write of the journal is not an error (the next run copies all), but a failed sync
@@ -70,7 +71,7 @@ static int check_progress(struct stage_file *f, struct file_pass *p)
                              done - p->checkpoint_offset >= CHECKPOINT_STEP &&
                              monotonic_seconds() - p->checkpoint_time >= CHECKPOINT_SECONDS;
     if (p->transfer.kept && done == p->transfer.kept && p->sums.crc != p->target->kept_crc) {
-        stage_words_add(&f->result->words,
+        stage_words_add(&f->result->warnings,
                         "what an earlier run had left is damaged; all is copied anew");
         return -EAGAIN;
     }
@@ -114,7 +115,7 @@ static int compare_field_sums(struct stage_file *f, struct stage_fieldsums *sums
         return stage_fail(f->result, (int)bad, "read: %s", limefile_strerror((int)bad));
     if (bad == 0) {
         f->result->verified = sums->count;
-        f->result->read = true;
+        f->result->was_read = true;
         return 0;
     }
     struct limefile_field field = {.kind = LIMEFILE_KIND_UNKNOWN};
@@ -158,7 +159,7 @@ static int sum_file(struct stage_file *f, const struct stage_port *port, unsigne
                     const struct stage_plan *plan, struct stage_digest *out)
 {
     struct file_pass p = {.transfer = {.in = *port,
-                                       .out = {.fd = -1, .direct = -1},
+                                       .out = {.fd = -1, .direct_fd = -1},
                                        .size = (uint64_t)f->st.st_size}};
     return run_transfer(f, &p, kinds, plan, out);
 }
@@ -258,7 +259,7 @@ static int compare_target(struct stage_file *f, struct stage_port *target,
     struct stage_digest *digest = &f->result->digest, recorded, source;
     bool has_record = stage_record_load(target->fd, st, &recorded);
     bool is_sufficient = has_record && !(f->options->kinds & ~recorded.kinds);
-    if (is_sufficient && !f->options->check_there) {
+    if (is_sufficient && !f->options->check_existing) {
         *digest = recorded;
         return 0;
     }
@@ -285,7 +286,7 @@ static int is_up_to_date(struct stage_file *f)
 {
     struct stat st;
     struct stage_plan plan;
-    struct stage_port target = {.direct = -1};
+    struct stage_port target = {.direct_fd = -1};
     int may_be_copy = check_target_metadata(f, &st);
     if (may_be_copy <= 0)
         return may_be_copy;
@@ -339,7 +340,7 @@ static int verify_target(struct stage_file *f, struct stage_target *t)
         return stage_fail(f->result, -EIO, "what was written is not what was read");
     if (!f->options->verify_target)
         return 0;
-    struct stage_port port = {.fd = t->port.fd, .direct = t->port.direct};
+    struct stage_port port = {.fd = t->port.fd, .direct_fd = t->port.direct_fd};
     posix_fadvise(port.fd, 0, 0, POSIX_FADV_DONTNEED);
     int err = sum_file(f, &port, STAGE_CKSUM | STAGE_ADLER32, NULL, &digest);
     if (!err && !stage_digest_agrees(&digest, &f->result->digest))
@@ -391,7 +392,7 @@ static int verify_and_rename(struct stage_file *f, struct stage_target *t)
 static int open_source(struct stage_file *f)
 {
     f->source =
-        (struct stage_port){.fd = limefile_open(f->item->source, O_RDONLY), .direct = -1};
+        (struct stage_port){.fd = limefile_open(f->item->source, O_RDONLY), .direct_fd = -1};
     if (f->source.fd < 0) {
         stage_judge(f->result, LIMEFILE_UNREADABLE);
         return stage_fail(f->result, f->source.fd, "open: %s", limefile_strerror(f->source.fd));
@@ -408,7 +409,7 @@ static int stat_source(struct stage_file *f)
     if (!S_ISREG(f->st.st_mode))
         return stage_fail(f->result, -EINVAL, "not a regular file");
     f->result->size = (uint64_t)f->st.st_size;
-    f->result->sized = true;
+    f->result->has_size = true;
     return 0;
 }
 
@@ -477,7 +478,7 @@ static int restart(struct stage_file *f, struct stage_target *t, int why)
             err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
         if (err)
             return err;
-        stage_words_add(&f->result->words, "the source has changed while it was read");
+        stage_words_add(&f->result->warnings, "the source has changed while it was read");
     }
     struct limefile_identity source = limefile_identity_of(&f->st);
     err = stage_target_restart(t, &source);
@@ -538,7 +539,7 @@ static enum stage_status stage_source(struct stage_file *f)
 void stage_file_run(struct stage_file *f)
 {
     double began = monotonic_seconds();
-    f->source = (struct stage_port){.fd = -1, .direct = -1};
+    f->source = (struct stage_port){.fd = -1, .direct_fd = -1};
     f->result->item = f->item;
     f->result->status = stage_source(f);
     if (f->result->status == STAGE_STAGED || f->result->status == STAGE_THERE)

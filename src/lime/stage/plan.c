@@ -53,20 +53,20 @@ int stage_fail(struct stage_result *result, int err, const char *format, ...)
 
 void stage_judge(struct stage_result *result, enum limefile_verdict verdict)
 {
-    result->judged = true;
+    result->has_verdict = true;
     result->verdict = verdict;
 }
 
 void stage_judge_copy(struct stage_result *r)
 {
     r->reason[0] = '\0'; /* an earlier attempt may have failed */
-    r->judged = false;
+    r->has_verdict = false;
     if (!r->container) {
         stage_judge(r, LIMEFILE_SKIPPED);
         snprintf(r->reason, sizeof r->reason, "not a LIME container");
     } else if (stage_unverified_count(r)) {
         stage_judge(r, LIMEFILE_UNVERIFIED);
-    } else if (r->read) {
+    } else if (r->was_read) {
         stage_judge(r, LIMEFILE_GOOD);
     }
 }
@@ -102,7 +102,7 @@ static void report_finding(void *context, const struct limefile_finding *finding
     if (exam->options->strict || !limefile_is_harmless(finding->code))
         exam->err = fail_with_verdict(exam, finding->code, text);
     else
-        stage_words_add(&exam->result->words, "%s", text);
+        stage_words_add(&exam->result->warnings, "%s", text);
 }
 
 /* Reports each deviation of the structure, which the index only counts. */
@@ -188,7 +188,7 @@ static int detect_kind(const struct stage_plan *plan, struct limefile_source *so
     struct limefile_finding finding;
     if (limefile_index_size(plan->index) > 0 && limefile_index_is_container(plan->index))
         return 1;
-    if (exam->options->any)
+    if (exam->options->any_file)
         return 0;
     int kind = limefile_beginning(source, &finding);
     if (kind == 1)
@@ -227,9 +227,9 @@ int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options
     struct limefile_fd file;
     struct examination exam = {options, result, 0};
     *plan = (struct stage_plan){0};
-    stage_words_release(&result->words);
+    stage_words_release(&result->warnings);
     stage_words_release(&result->unverified);
-    result->judged = false;
+    result->has_verdict = false;
     limefile_fd_init(&file, fd);
     int err = limefile_index_build(&file.source, &plan->index);
     if (err) {

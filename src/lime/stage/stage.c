@@ -183,7 +183,7 @@ int stage_next(struct stage *s, int timeout_ms, struct stage_result **out, uint6
 
 void stage_result_release(struct stage_result *result)
 {
-    stage_words_release(&result->words);
+    stage_words_release(&result->warnings);
     stage_words_release(&result->unverified);
     struct result_node *node = (struct result_node *)result; /* the node begins with it */
     struct stage *s = node->stage;

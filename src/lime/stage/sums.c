@@ -78,26 +78,26 @@ void stage_datasums_init(struct stage_datasums *s, const struct limefile_fields 
 
 static bool find_next_data(struct stage_datasums *s)
 {
-    while (!s->waiting && s->fields && s->next < s->fields->count) {
+    while (!s->has_record && s->fields && s->next < s->fields->count) {
         struct limefile_field field;
         limefile_fields_get(s->fields, s->next++, &field);
         s->record = field.record;
-        s->waiting = strcmp(field.record.type, "ildg-binary-data") == 0;
-        if (s->waiting && s->count == STAGE_DATA_MAX) {
-            s->waiting = false;
+        s->has_record = strcmp(field.record.type, "ildg-binary-data") == 0;
+        if (s->has_record && s->count == STAGE_DATA_MAX) {
+            s->has_record = false;
             s->more++;
         }
     }
-    return s->waiting;
+    return s->has_record;
 }
 
 static void finish_data(struct stage_datasums *s, const struct limefile_cksum *all)
 {
     struct limefile_cksum part = *all;
-    limefile_cksum_cut(&part, &s->head);
+    limefile_cksum_cut(&part, &s->cksum_before);
     s->data[s->count++] =
         (struct stage_data){(uint32_t)s->record.ordinal, limefile_cksum_result(&part)};
-    s->waiting = s->begun = false;
+    s->has_record = s->has_head = false;
 }
 
 void stage_datasums_add(struct stage_datasums *s, const struct stage_sums *sums,
@@ -106,17 +106,17 @@ void stage_datasums_add(struct stage_datasums *s, const struct stage_sums *sums,
     struct limefile_cksum all = {.crc = ~sums->crc, .bytes = sums->bytes};
     const unsigned char *at = data;
     while (find_next_data(s)) {
-        uint64_t edge = s->record.data_offset + (s->begun ? s->record.bytes : 0);
+        uint64_t edge = s->record.data_offset + (s->has_head ? s->record.bytes : 0);
         if (edge - sums->bytes > n)
             return;
         size_t more = (size_t)(edge - all.bytes);
         limefile_cksum_add(&all, at, more);
         at += more;
-        if (s->begun) {
+        if (s->has_head) {
             finish_data(s, &all);
         } else {
-            s->head = all;
-            s->begun = true;
+            s->cksum_before = all;
+            s->has_head = true;
         }
     }
 }
@@ -199,22 +199,22 @@ static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data
 /* Selects the next field that is summed during the copy. Returns false if none is left. */
 static bool start_next_field(struct stage_fieldsums *s)
 {
-    while (!s->passing && s->next < field_count(s)) {
+    while (!s->in_field && s->next < field_count(s)) {
         limefile_fields_get(s->fields, s->next++, &s->field);
-        s->passing = is_compared(&s->field) && !is_summed_late(&s->field);
+        s->in_field = is_compared(&s->field) && !is_summed_late(&s->field);
     }
-    return s->passing;
+    return s->in_field;
 }
 
 static void finish_field(struct stage_fieldsums *s)
 {
-    if (!s->wrong && !limefile_field_matches(&s->field, &s->sum)) {
-        s->wrong = s->field.record.ordinal;
+    if (!s->wrong_ordinal && !limefile_field_matches(&s->field, &s->sum)) {
+        s->wrong_ordinal = s->field.record.ordinal;
         s->found = s->sum;
     }
     s->sum = (struct limefile_checksum){0};
     s->sites = s->carried = 0;
-    s->passing = false;
+    s->in_field = false;
 }
 
 void stage_fieldsums_add(struct stage_fieldsums *s, const void *data, size_t n, uint64_t offset)
@@ -242,7 +242,7 @@ int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
     for (size_t i = 0; i < field_count(s); i++) {
         struct limefile_field field, read_as;
         limefile_fields_get(s->fields, i, &field);
-        if (s->wrong && s->wrong < field.record.ordinal)
+        if (s->wrong_ordinal && s->wrong_ordinal < field.record.ordinal)
             break;
         if (!is_compared(&field) || !is_summed_late(&field))
             continue;
@@ -253,5 +253,5 @@ int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
             return (int64_t)field.record.ordinal;
     }
     *found = s->found;
-    return (int64_t)s->wrong;
+    return (int64_t)s->wrong_ordinal;
 }

@@ -22,7 +22,7 @@ enum {
     JOURNAL_BYTES = 512,
 };
 
-static const struct stage_target no_target = {.dirfd = -1, .port = {.fd = -1, .direct = -1}};
+static const struct stage_target no_target = {.dirfd = -1, .port = {.fd = -1, .direct_fd = -1}};
 
 /* ---- identity and metadata ---- */
 

@@ -24,24 +24,24 @@ enum {
 
 void stage_port_open_direct(struct stage_port *port, int flags)
 {
-    port->direct = limefile_reopen(port->fd, flags | O_DIRECT);
+    port->direct_fd = limefile_reopen(port->fd, flags | O_DIRECT);
 }
 
 void stage_port_close(struct stage_port *port)
 {
-    if (port->direct >= 0)
-        close(port->direct);
+    if (port->direct_fd >= 0)
+        close(port->direct_fd);
     if (port->fd >= 0)
         close(port->fd);
-    port->direct = port->fd = -1;
+    port->direct_fd = port->fd = -1;
 }
 
 static int read_block_locally(const struct stage_port *port, const struct stage_block *b)
 {
     const char *bytes; /* equals b->data, because blocks are page-aligned */
     ssize_t got = 0;
-    if (port->direct >= 0 && !limefile_is_cached(port->fd, b->offset, b->n))
-        got = limefile_read_around(port->direct, b->data, b->n, b->offset, &bytes);
+    if (port->direct_fd >= 0 && !limefile_is_cached(port->fd, b->offset, b->n))
+        got = limefile_read_around(port->direct_fd, b->data, b->n, b->offset, &bytes);
     size_t done = got > 0 ? (size_t)got : 0;
     if (done == b->n)
         return 0;
@@ -51,27 +51,27 @@ static int read_block_locally(const struct stage_port *port, const struct stage_
 /* Ranks of a failed job may still use its window, so the block then gets its own memory. */
 static int read_block(const struct stage_port *port, struct stage_block *b, size_t bytes)
 {
-    if (b->lender && port->remote &&
+    if (b->job && port->remote &&
         stage_remote_read(port->remote, b->data, b->n, b->offset) == 0)
         return 0;
-    if (b->lender && stage_remote_is_gone(b->lender, NULL)) {
+    if (b->job && stage_remote_is_gone(b->job, NULL)) {
         char *own = limefile_buffer_new(&bytes);
         if (!own)
             return -ENOMEM;
         b->data = own;
-        b->lender = NULL;
+        b->job = NULL;
     }
     return read_block_locally(port, b);
 }
 
 static int write_block(const struct stage_port *port, const struct stage_block *b)
 {
-    if (b->lender && port->remote &&
+    if (b->job && port->remote &&
         stage_remote_write(port->remote, b->data, b->n, b->offset) == 0)
         return 0;
-    size_t whole = port->direct >= 0 ? b->n & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1) : 0;
+    size_t whole = port->direct_fd >= 0 ? b->n & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1) : 0;
     if (whole) {
-        int err = limefile_fd_write(port->direct, b->data, whole, b->offset);
+        int err = limefile_fd_write(port->direct_fd, b->data, whole, b->offset);
         if (err == -EINVAL)
             whole = 0; /* the file system refuses O_DIRECT */
         else if (err)
@@ -90,7 +90,7 @@ static void stop_with_error(struct stage_ring *r, int err, bool writing, uint64_
     pthread_mutex_lock(&r->lock);
     if (!t->err) {
         t->err = err;
-        t->writing = writing;
+        t->write_failed = writing;
         t->err_offset = offset;
     }
     pthread_cond_broadcast(&r->changed);
@@ -128,7 +128,7 @@ static void *read_blocks(void *ring)
 {
     struct stage_ring *r = ring;
     const struct stage_transfer *t = r->transfer;
-    struct stage_port kept = {.fd = t->out.fd, .direct = t->out.direct};
+    struct stage_port kept = {.fd = t->out.fd, .direct_fd = t->out.direct_fd};
     for (uint64_t i = 0; i < r->blocks; i++) {
         struct stage_block *b = &r->block[i % r->count];
         if ((i >= r->count && !wait_until_above(r, &r->written, i - r->count)) || has_failed(r))
@@ -149,7 +149,7 @@ static void *write_blocks(void *ring)
 {
     struct stage_ring *r = ring;
     const struct stage_transfer *t = r->transfer;
-    for (uint64_t i = 0; i < r->blocks && wait_until_above(r, &r->passed, i); i++) {
+    for (uint64_t i = 0; i < r->blocks && wait_until_above(r, &r->submitted, i); i++) {
         const struct stage_block *b = &r->block[i % r->count];
         int err = t->out.fd >= 0 && b->offset >= t->kept ? write_block(&t->out, b) : 0;
         if (err) {
@@ -182,14 +182,14 @@ int stage_ring_init(struct stage_ring *r, unsigned count, struct stage_remote *r
         r->memory = limefile_buffer_new(&bytes);
     char *at = remote ? stage_remote_window(remote) + first * r->block_bytes : r->memory;
     for (unsigned i = 0; at && i < count; i++)
-        r->block[i] = (struct stage_block){.data = at + i * r->block_bytes, .lender = remote};
+        r->block[i] = (struct stage_block){.data = at + i * r->block_bytes, .job = remote};
     return at ? 0 : -ENOMEM;
 }
 
 void stage_ring_release(struct stage_ring *r)
 {
     for (unsigned i = 0; !r->memory && i < r->count; i++)
-        if (!r->block[i].lender)
+        if (!r->block[i].job)
             free(r->block[i].data);
     free(r->memory);
     pthread_cond_destroy(&r->changed);
@@ -200,7 +200,7 @@ int stage_ring_begin(struct stage_ring *r, struct stage_transfer *t)
 {
     r->transfer = t;
     r->blocks = t->size / r->block_bytes + (t->size % r->block_bytes != 0);
-    r->read = r->passed = r->written = 0;
+    r->read = r->submitted = r->written = 0;
     r->has_reader = pthread_create(&r->reader, NULL, read_blocks, r) == 0;
     r->has_writer = r->has_reader && pthread_create(&r->writer, NULL, write_blocks, r) == 0;
     if (r->has_writer)
@@ -211,24 +211,26 @@ int stage_ring_begin(struct stage_ring *r, struct stage_transfer *t)
 
 const struct stage_block *stage_ring_next(struct stage_ring *r)
 {
-    bool is_read = r->passed < r->blocks && wait_until_above(r, &r->read, r->passed);
-    return is_read && !has_failed(r) ? &r->block[r->passed % r->count] : NULL;
+    bool is_read = r->submitted < r->blocks && wait_until_above(r, &r->read, r->submitted);
+    return is_read && !has_failed(r) ? &r->block[r->submitted % r->count] : NULL;
 }
 
 void stage_ring_pass(struct stage_ring *r)
 {
-    increment(r, &r->passed);
+    increment(r, &r->submitted);
 }
 
 int stage_ring_drain(struct stage_ring *r)
 {
-    return r->passed && !wait_until_above(r, &r->written, r->passed - 1) ? r->transfer->err : 0;
+    return r->submitted && !wait_until_above(r, &r->written, r->submitted - 1)
+               ? r->transfer->err
+               : 0;
 }
 
 int stage_ring_end(struct stage_ring *r)
 {
     int err = r->has_writer ? stage_ring_drain(r) : 0;
-    bool is_complete = r->passed == r->blocks;
+    bool is_complete = r->submitted == r->blocks;
     if (!err && !is_complete)
         stop_with_error(r, -EINTR, false, 0);
     if (r->has_reader)

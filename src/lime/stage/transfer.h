@@ -20,7 +20,7 @@ enum {
 
 /* How to read and write a file: a descriptor, and another one for O_DIRECT, or -1. */
 struct stage_port {
-    int fd, direct;
+    int fd, direct_fd;
     struct stage_remote_file *remote; /* or NULL */
 };
 
@@ -30,7 +30,7 @@ void stage_port_close(struct stage_port *);
 
 struct stage_block {
     char *data;
-    struct stage_remote *lender; /* the job whose window holds the data, or NULL */
+    struct stage_remote *job; /* the job whose window holds the data, or NULL */
     size_t n;
     uint64_t offset; /* in the file */
 };
@@ -42,8 +42,8 @@ struct stage_transfer {
     uint64_t kept; /* so many bytes, whole blocks, are in `out` already and are read from it */
 
     /* The first failure. */
-    int err;      /* 0, -errno or LIMEFILE_E_SHRUNK */
-    bool writing; /* the write failed */
+    int err;           /* 0, -errno or LIMEFILE_E_SHRUNK */
+    bool write_failed; /* the write failed */
     uint64_t err_offset;
 };
 
@@ -56,7 +56,7 @@ struct stage_ring {
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     struct stage_transfer *transfer;
-    uint64_t blocks, read, passed, written; /* blocks in all, and blocks done */
+    uint64_t blocks, read, submitted, written; /* blocks in all, and blocks done */
     pthread_t reader, writer;
     bool has_reader, has_writer;
 };

@@ -59,9 +59,9 @@ int limecheckpoint_findings_next(struct limecheckpoint_findings *,
 
 /* The result of limecheckpoint_verify(). */
 struct limecheckpoint_verdict {
-    uint64_t bad, cells;              /* number of bad cells and of all cells */
-    uint64_t at[LIMECELLS_DIMS];      /* the first bad cell, by number */
-    char why[LIMECHECKPOINT_WHY_MAX]; /* "the first is (1, 2, 3): ..."; "" if none is bad */
+    uint64_t bad_cells, cells;          /* number of bad cells and of all cells */
+    uint64_t first_bad[LIMECELLS_DIMS]; /* the first bad cell, by number */
+    char why[LIMECHECKPOINT_WHY_MAX];   /* "the first is (1, 2, 3): ..."; "" if none is bad */
 };
 
 /* Compares each cell with its checksum, and each position with its cell. LIMEFILE_E_STATE: the

@@ -98,7 +98,7 @@ void limefile_face_close(struct limefile_face *);
 
 struct limefile_face_entry {
     uint64_t parent; /* number + 1 of its directory; 0: the export itself */
-    bool directory;
+    bool is_directory;
     uint64_t bytes; /* size of a file */
     char name[LIMEFILE_FACE_ENTRY_MAX];
 };
@@ -118,7 +118,7 @@ enum limefile_face_what {
     LIMEFILE_FACE_COMPUTED,
 };
 struct limefile_face_piece {
-    enum limefile_face_what what;
+    enum limefile_face_what source;
     uint64_t bytes;           /* from offset to the end of the piece; 0: end of the file */
     const unsigned char *own; /* OWN: the bytes; valid as long as the export */
     uint64_t at;              /* STORED: offset in the record's data */

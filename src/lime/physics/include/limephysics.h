@@ -25,11 +25,11 @@ enum limefile_physics_wrong {
 
 /* A bad link. */
 struct limefile_physics_bad {
-    enum limefile_physics_wrong wrong;
+    enum limefile_physics_wrong defect;
     uint64_t site; /* number in the order of the file */
     uint64_t at[4];
     unsigned direction; /* 0 to 3: x, y, z, t */
-    unsigned real;      /* NAN, INFINITE: index of the first such one of its 18 real numbers */
+    unsigned number;    /* NAN, INFINITE: index of the first such one of its 18 real numbers */
     double deviation;   /* UNITARITY, DETERMINANT */
 };
 
@@ -109,14 +109,14 @@ enum limefile_physics_quantity {
 /* A value that a header or a metadata record contains. */
 struct limefile_physics_stated {
     enum limefile_physics_quantity quantity;
-    uint64_t ordinal;  /* the record; 0: a header of another format */
-    const char *where; /* "xlf-info"; not owned */
-    char name[32];     /* its name there: "plaquette", "linktr"; printable ASCII */
-    char text[48];     /* the number as written, cut, printable ASCII */
-    bool is_number;    /* it is a finite decimal number, so the next two are valid */
-    double value;      /* normalized to 1 if all links are 1 */
-    double digit;      /* one unit of the last written digit, normalized */
-    double tolerance;  /* allowed difference; 0: as the precision requires */
+    uint64_t ordinal;   /* the record; 0: a header of another format */
+    const char *source; /* "xlf-info"; not owned */
+    char name[32];      /* its name there: "plaquette", "linktr"; printable ASCII */
+    char text[48];      /* the number as written, cut, printable ASCII */
+    bool is_number;     /* it is a finite decimal number, so the next two are valid */
+    double value;       /* normalized to 1 if all links are 1 */
+    double digit;       /* one unit of the last written digit, normalized */
+    double tolerance;   /* allowed difference; 0: as the precision requires */
 };
 
 /* Fills in all members but `ordinal`, `where` and `tolerance`. `largest` is the value if all

@@ -165,8 +165,8 @@ static int look_around(struct configs *configs, size_t i)
         limefile_physics_stated_plaquette(configs->c.source, configs->c.index, &field, &stated);
     if (found == 1)
         set(&configs->config[i], stated.text, strlen(stated.text),
-            strcmp(stated.where, "xlf-info") == 0 ? "as xlf-info says"
-                                                  : "as its XML record says");
+            strcmp(stated.source, "xlf-info") == 0 ? "as xlf-info says"
+                                                   : "as its XML record says");
     return found < 0 ? found : 0;
 }
 
