@@ -479,7 +479,7 @@ bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
 {
     bool directory = limefile_face_is_directory(&face->name);
     if (ordinal == 0 && directory) {
-        *entry = (struct limefile_face_entry){.is_directory = true};
+        *entry = (struct limefile_face_entry){.is_dir = true};
         return true;
     }
     if (ordinal == 0 || ordinal > limefile_face_entries(face->files))
@@ -500,12 +500,11 @@ static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ord
                  const struct limefile_face_entry *entry, struct stat *st)
 {
     st->st_ino = limefs_shown_face(fs, st, face->ordinal, code_of(&face->name), ordinal);
-    st->st_mode = entry->is_directory
-                      ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
-                      : S_IFREG | (st->st_mode & 0444);
-    st->st_nlink = entry->is_directory ? 2 : 1;
+    st->st_mode = entry->is_dir ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
+                                : S_IFREG | (st->st_mode & 0444);
+    st->st_nlink = entry->is_dir ? 2 : 1;
     st->st_rdev = 0;
-    st->st_size = entry->is_directory ? 0 : (off_t)entry->bytes;
+    st->st_size = entry->is_dir ? 0 : (off_t)entry->bytes;
     st->st_blocks = st->st_size / 512 + (st->st_size % 512 != 0);
     st->st_blksize = 128 * 1024;
 }
@@ -733,7 +732,7 @@ int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *face, uint64_t 
     int err = limefs_face_enter(fs, face, parent, &entry);
     if (err)
         return err;
-    if (!entry.is_directory)
+    if (!entry.is_dir)
         err = -ENOTDIR;
     else if (!limefile_face_find(face->files, parent, name, &number) ||
              !limefs_face_entry_of(face, number + 1, &entry))

@@ -102,7 +102,7 @@ static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     if (err)
         return err;
     struct limefs_view *view = limefs_face_view(face);
-    err = entry.is_directory ? -EISDIR : 0;
+    err = entry.is_dir ? -EISDIR : 0;
     if (!err)
         err = take_record(fs, view, limefs_face_record(face), file);
     if (!err) /* the record must be the one that the export was made from */

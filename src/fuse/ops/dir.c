@@ -54,7 +54,7 @@ static int open_face(struct limefs *fs, struct limefs_dir *dir)
 {
     struct limefile_face_entry entry;
     int err = limefs_face_enter(fs, dir->face, dir->ordinal, &entry);
-    if (err || entry.is_directory)
+    if (err || entry.is_dir)
         return err;
     limefs_face_leave(fs, dir->face);
     return -ENOTDIR;
@@ -186,7 +186,7 @@ static void list_entry(struct limefs *fs, struct limefs_dir *dir, struct limefs_
     struct fuse_entry_param param;
     if (!list->plus) {
         add_name(list, entry->name, limefs_face_shown(fs, dir->face, number + 1),
-                 entry->is_directory ? S_IFDIR : S_IFREG, (off_t)number + 3);
+                 entry->is_dir ? S_IFDIR : S_IFREG, (off_t)number + 3);
         return;
     }
     limefs_face_take(fs, dir->face, number + 1, entry, &seen);

@@ -152,7 +152,7 @@ static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t
     ssize_t len = limefs_face_use(fs, face);
     if (len < 0)
         return len;
-    bool directory = limefs_face_entry_of(face, ordinal, &entry) && entry.is_directory;
+    bool directory = limefs_face_entry_of(face, ordinal, &entry) && entry.is_dir;
     len = acl_of_view(limefs_face_view(face), directory, 4, buf, cap);
     limefs_face_leave(fs, face);
     return len;
@@ -360,8 +360,8 @@ static int range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t o
     if (len)
         return len;
     struct limefs_view *view = limefs_face_view(face);
-    len = !entry.is_directory && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK)
-                                                          : -ENODATA;
+    len = !entry.is_dir && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK)
+                                                    : -ENODATA;
     if (len == 0)
         len = encode(fs, view, limefs_face_record(face), limefs_face_files(face), ordinal - 1,
                      text);

@@ -231,9 +231,7 @@ __attribute__((format(printf, 2, 3))) static void print_xml(struct xml_text *out
 
 static void print_field(struct xml_text *out, const struct limecells_field *f)
 {
-    print_xml(out,
-              "    <field name=\"%s\" type=\"%s\" count=\"%" PRIu32 "\" offset=\"%" PRIu64
-              "\"/>\n",
+    print_xml(out, "    <field name=\"%s\" type=\"%s\" count=\"%u\" offset=\"%" PRIu64 "\"/>\n",
               f->name, limefile_cells_type_word(f->type), f->count, f->offset);
 }
 

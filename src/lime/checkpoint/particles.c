@@ -24,7 +24,7 @@ struct numbered_cell {
     uint64_t number;
 };
 
-struct verification {
+struct verifier {
     struct limefile_source *source;
     const struct limecheckpoint *checkpoint;
     const struct limecells *is;
@@ -46,7 +46,7 @@ struct verification {
 
 /* ---- one particle ---- */
 
-static double coordinate(const struct verification *w, const unsigned char *position, int d)
+static double coordinate(const struct verifier *w, const unsigned char *position, int d)
 {
     uint64_t bits64;
     uint32_t bits32;
@@ -80,7 +80,7 @@ static void compute_bounds(const struct limecells *c, uint64_t number, struct ce
 }
 
 /* Returns why the particle is not in the cell, or NULL. */
-static const char *why_misplaced(const struct verification *w, const unsigned char *particle,
+static const char *why_misplaced(const struct verifier *w, const unsigned char *particle,
                                  const struct cell_bounds *cell)
 {
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
@@ -98,11 +98,11 @@ static const char *why_misplaced(const struct verification *w, const unsigned ch
 
 /* ---- one cell ---- */
 
-static void record_bad_cell(struct verification *w, uint64_t number,
+static void record_bad_cell(struct verifier *w, uint64_t number,
                             const uint64_t at[LIMECELLS_DIMS], const char *reason)
 {
     struct limecheckpoint_verdict *v = w->verdict;
-    if (v->bad_cells++ && number > w->first_bad)
+    if (v->bad++ && number > w->first_bad)
         return;
     w->first_bad = number;
     memcpy(v->first_bad, at, sizeof v->first_bad);
@@ -110,9 +110,8 @@ static void record_bad_cell(struct verification *w, uint64_t number,
              at[0], at[1], at[2], reason);
 }
 
-/* Gets the particles from `first` on in *bytes; *n: at most so many, then how many (>= 1). */
-static int get_bytes(struct verification *w, uint64_t first, uint64_t *n,
-                     const unsigned char **bytes)
+/* Gets the particles from `first` on in *raw; *n: at most so many, then how many (>= 1). */
+static int get_particles(struct verifier *w, uint64_t first, uint64_t *n, const unsigned char **raw)
 {
     uint64_t size = w->is->particle_bytes, capacity = BYTES_AT_ONCE / size;
     if (first < w->first || first >= w->first + w->particles) {
@@ -128,11 +127,11 @@ static int get_bytes(struct verification *w, uint64_t first, uint64_t *n,
     }
     uint64_t have = w->first + w->particles - first;
     *n = *n < have ? *n : have;
-    *bytes = w->bytes + (first - w->first) * size;
+    *raw = w->bytes + (first - w->first) * size;
     return 0;
 }
 
-static int verify_cell(struct verification *w, const struct numbered_cell *c)
+static int verify_cell(struct verifier *w, const struct numbered_cell *c)
 {
     uint64_t size = w->is->particle_bytes, misplaced = 0;
     struct cell_bounds cell;
@@ -143,7 +142,7 @@ static int verify_cell(struct verification *w, const struct numbered_cell *c)
     for (uint64_t done = 0, n; done < c->cell.count; done += n) {
         const unsigned char *bytes = NULL;
         n = c->cell.count - done;
-        int err = get_bytes(w, c->cell.first + done, &n, &bytes);
+        int err = get_particles(w, c->cell.first + done, &n, &bytes);
         if (err)
             return err;
         crc = limefile_cells_crc(crc, bytes, (size_t)(n * size));
@@ -172,7 +171,7 @@ static int compare_first_particles(const void *a, const void *b)
 }
 
 /* Reads and sorts the next batch of cells. Returns 0 if there are no more. */
-static int load_batch(struct verification *w)
+static int load_batch(struct verifier *w)
 {
     struct numbered_cell *next;
     const unsigned char *raw;
@@ -192,7 +191,7 @@ static int load_batch(struct verification *w)
     return got || w->count;
 }
 
-static int verify_cells(struct verification *w)
+static int verify_cells(struct verifier *w)
 {
     int got;
     while ((got = load_batch(w)) == 1)
@@ -212,7 +211,7 @@ int limecheckpoint_verify(struct limefile_source *source, const struct limecheck
         .cells = p->is_complete ? limefile_cells_cells(&p->cells) : 0};
     if (!p->is_complete)
         return LIMEFILE_E_STATE;
-    struct verification *w = calloc(1, sizeof *w);
+    struct verifier *w = calloc(1, sizeof *w);
     uint64_t capacity = out->cells < CELLS_AT_ONCE ? out->cells : CELLS_AT_ONCE;
     if (!w)
         return -ENOMEM;

@@ -15,8 +15,8 @@ struct computation {
     _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 };
 
-int export_read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *lend,
-                       void *context)
+int export_read_data(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *lend,
+                     void *context)
 {
     const void *data = buf;
     ssize_t got = lend(context, buf, n, at, &data);
@@ -77,8 +77,8 @@ static void copy_bytes(void *out, const void *in, size_t count)
     memcpy(out, in, count);
 }
 
-int export_compute_init(struct export_compute *c, const struct export_layout *layout,
-                        const struct limefile_facename *name)
+int compute_init(struct export_compute *c, const struct export_layout *layout,
+                 const struct limefile_facename *name)
 {
     const struct limefile_array *a = &layout->array;
     uint64_t sites = 1;
@@ -218,8 +218,8 @@ static int read_even_odd(struct computation *w, unsigned char *out, size_t n, ui
     return err;
 }
 
-int export_compute_read(const struct export_compute *c, unsigned char *out, size_t n,
-                        uint64_t offset, limefile_face_lend_fn *lend, void *context)
+int compute_read(const struct export_compute *c, unsigned char *out, size_t n, uint64_t offset,
+                 limefile_face_lend_fn *lend, void *context)
 {
     struct computation w;
     w.compute = c;

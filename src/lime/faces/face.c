@@ -62,8 +62,8 @@ static void init_slices(struct limefile_face *export)
 
 static int open_hdf5(struct limefile_face *export, const struct limefile_field *field)
 {
-    struct export_h5 h5 = {0};
-    int err = export_h5_build(field, &export->layout, &h5);
+    struct h5_file h5 = {0};
+    int err = h5_build(field, &export->layout, &h5);
     export->own = h5.bytes;
     export->text[0].bytes = h5.before;
     export->text[1] = (struct export_text){h5.before, h5.after};
@@ -127,7 +127,7 @@ static void zarr_entry(const struct limefile_face *export, uint64_t number,
     char key[KEY_MAX];
     if (number < ZARR_CHUNKS) {
         out->parent = zarr_files[number].parent;
-        out->is_directory = zarr_files[number].text < 0;
+        out->is_dir = zarr_files[number].text < 0;
         snprintf(out->name, sizeof out->name, "%s", zarr_files[number].name);
         return;
     }
@@ -186,8 +186,8 @@ static bool find_file_parts(const struct limefile_face *export, uint64_t number,
     }
     out->head = export->text[0];
     out->tail = export->text[1];
-    out->bytes = export->is_computed ? export->compute.bytes : export->layout.array.bytes;
-    if (export->is_computed)
+    out->bytes = export->computed ? export->compute.bytes : export->layout.array.bytes;
+    if (export->computed)
         out->what = LIMEFILE_FACE_COMPUTED;
     return true;
 }
@@ -215,7 +215,7 @@ void limefile_face_entry(const struct limefile_face *export, uint64_t number,
         zarr_entry(export, number, out);
     else if (export->name.kind == LIMEFILE_FACE_SLICES)
         snprintf(out->name, sizeof out->name, "%0*" PRIu64, (int)export->digits, number);
-    if (!out->is_directory)
+    if (!out->is_dir)
         out->bytes = file_size(&file);
 }
 
@@ -288,10 +288,10 @@ ssize_t limefile_face_read_lent(const struct limefile_face *export, uint64_t num
         if (piece.source == LIMEFILE_FACE_OWN)
             memcpy(out + done, piece.own, part);
         else if (piece.source == LIMEFILE_FACE_STORED)
-            err = export_read_stored(out + done, part, piece.at, lend, context);
+            err = export_read_data(out + done, part, piece.at, lend, context);
         else
-            err = export_compute_read(&export->compute, out + done, part,
-                                      offset + done - file.head.bytes, lend, context);
+            err = compute_read(&export->compute, out + done, part,
+                               offset + done - file.head.bytes, lend, context);
         done += part;
     }
     return err ? err : (ssize_t)done;

@@ -50,31 +50,29 @@ struct export_compute {
 };
 
 /* LIMEFILE_E_STATE: the data would be too long for a file. */
-int export_compute_init(struct export_compute *, const struct export_layout *,
-                        const struct limefile_facename *);
+int compute_init(struct export_compute *, const struct export_layout *,
+                 const struct limefile_facename *);
 
 /* Reads n existing bytes at `offset` of the computed data. 0, -errno, LIMEFILE_E_SHRUNK. */
-int export_compute_read(const struct export_compute *, unsigned char *out, size_t n,
-                        uint64_t offset, limefile_face_lend_fn *lend, void *context);
+int compute_read(const struct export_compute *, unsigned char *out, size_t n, uint64_t offset,
+                 limefile_face_lend_fn *lend, void *context);
 
 /* Reads n bytes at `at` of the record's data. 0, LIMEFILE_E_SHRUNK or an error of lend(). */
-int export_read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *,
-                       void *context);
+int export_read_data(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *, void *context);
 
 /* ---- faceh5.c: the HDF5 file around a dataset, created by the HDF5 library ---- */
 
 /* The bytes of the file before and after the dataset, which is one range. */
-struct export_h5 {
+struct h5_file {
     unsigned char *bytes; /* owned: those before the range, then those after it */
     size_t before, after;
 };
 
 /* Returns true if this build supports HDF5. */
-bool export_h5_is_supported(void);
+bool h5_is_supported(void);
 
 /* LIMEFILE_E_STATE: there is no library, or it cannot create such a file. -errno. */
-int export_h5_build(const struct limefile_field *, const struct export_layout *,
-                    struct export_h5 *);
+int h5_build(const struct limefile_field *, const struct export_layout *, struct h5_file *);
 
 /* ---- face.c ---- */
 
@@ -87,11 +85,10 @@ struct export_text {
 struct limefile_face {
     struct limefile_facename name;
     struct export_layout layout;
-    bool is_computed;
+    bool computed;
     struct export_compute compute;
-    unsigned char *own; /* owned: all bytes that are not in the record */
-    struct export_text
-        text[EXPORT_TEXTS];       /* NPY: header; H5: before and after; Zarr: its files */
+    unsigned char *own;                    /* owned: all bytes that are not in the record */
+    struct export_text text[EXPORT_TEXTS]; /* NPY: header; H5: before, after; Zarr: files */
     uint64_t slices, slice_bytes; /* the files of a directory are ranges of slice_bytes */
     unsigned digits;
     struct limefile_sites sites;        /* a whole file: its sites, without `read` */

@@ -49,15 +49,14 @@ static int read_record_sites(void *context, uint64_t first, uint64_t count, void
 {
     const struct record_reader *r = context;
     size_t n = (size_t)count * r->site;
-    return export_read_stored(out, n, first * r->site, r->lend, r->context);
+    return export_read_data(out, n, first * r->site, r->lend, r->context);
 }
 
 ssize_t export_gauge_read(const struct limefile_face *export, void *buf, size_t n,
                           uint64_t offset, limefile_face_lend_fn *lend, void *context)
 {
-    struct record_reader reader = {lend, context, limefile_sites_bytes(&export->sites)};
-    return limefile_gauge_image_read_by(export->image, read_record_sites, &reader, buf, n,
-                                        offset);
+    struct record_reader r = {lend, context, limefile_sites_bytes(&export->sites)};
+    return limefile_gauge_image_read_by(export->image, read_record_sites, &r, buf, n, offset);
 }
 
 bool limefile_face_is_ready(const struct limefile_face *export)

@@ -91,7 +91,7 @@ static struct {
     IDS(ID_MEMBER)
 } h5;
 
-bool export_h5_is_supported(void)
+bool h5_is_supported(void)
 {
     return true;
 }
@@ -262,7 +262,7 @@ static void write_attributes(struct h5_builder *m)
 /* ---- the bytes around the dataset ---- */
 
 /* Copies all bytes except the dataset's `bytes` at `offset`. */
-static int copy_around_dataset(int fd, uint64_t offset, uint64_t bytes, struct export_h5 *out)
+static int copy_around_dataset(int fd, uint64_t offset, uint64_t bytes, struct h5_file *out)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -302,15 +302,15 @@ static bool write_h5_file(struct h5_builder *m, uint64_t *offset)
     return m->good;
 }
 
-int export_h5_build(const struct limefile_field *field, const struct export_layout *layout,
-                    struct export_h5 *out)
+int h5_build(const struct limefile_field *field, const struct export_layout *layout,
+             struct h5_file *out)
 {
     struct h5_builder m = {.field = field, .layout = layout};
     uint64_t offset = 0;
     H5E_auto2_t report;
     void *context;
     int err = LIMEFILE_E_STATE;
-    *out = (struct export_h5){0};
+    *out = (struct h5_file){0};
     m.fd = memfd_create("export", MFD_CLOEXEC);
     if (m.fd < 0)
         return -errno;
@@ -330,17 +330,17 @@ int export_h5_build(const struct limefile_field *field, const struct export_layo
 
 #else
 
-bool export_h5_is_supported(void)
+bool h5_is_supported(void)
 {
     return false;
 }
 
-int export_h5_build(const struct limefile_field *field, const struct export_layout *layout,
-                    struct export_h5 *out)
+int h5_build(const struct limefile_field *field, const struct export_layout *layout,
+             struct h5_file *out)
 {
     (void)field;
     (void)layout;
-    *out = (struct export_h5){0};
+    *out = (struct h5_file){0};
     return LIMEFILE_E_STATE;
 }
 

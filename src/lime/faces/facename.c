@@ -11,7 +11,7 @@ enum {
 };
 
 /* Removes the suffix from the first *n bytes of name; false: no suffix, or nothing else. */
-static bool remove_suffix(const char *name, size_t *n, const char *suffix)
+static bool cut_end(const char *name, size_t *n, const char *suffix)
 {
     size_t len = strlen(suffix);
     if (*n <= len || memcmp(name + *n - len, suffix, len) != 0)
@@ -31,17 +31,15 @@ bool limefile_facename_parse(const char *name, struct limefile_facename *out, si
 {
     const size_t kinds = sizeof suffixes / sizeof suffixes[0];
     size_t n = strlen(name), kind = 0;
-    while (kind < kinds && !remove_suffix(name, &n, suffixes[kind]))
+    while (kind < kinds && !cut_end(name, &n, suffixes[kind]))
         kind++;
     if (kind == kinds)
         return false;
     *out = (struct limefile_facename){.kind = (enum limefile_facekind)kind};
     if (out->kind == LIMEFILE_FACE_NPY) {
-        out->little = remove_suffix(name, &n, ".le");
-        out->precision = remove_suffix(name, &n, ".f4")   ? 32
-                         : remove_suffix(name, &n, ".f8") ? 64
-                                                          : 0;
-        out->even_odd = remove_suffix(name, &n, ".eo");
+        out->little = cut_end(name, &n, ".le");
+        out->precision = cut_end(name, &n, ".f4") ? 32 : cut_end(name, &n, ".f8") ? 64 : 0;
+        out->even_odd = cut_end(name, &n, ".eo");
     }
     *stem = n;
     return true;
@@ -81,7 +79,7 @@ bool export_layout_has(const struct limefile_array *a, const struct limefile_fac
 {
     switch (name->kind) {
     case LIMEFILE_FACE_H5:
-        return export_h5_is_supported();
+        return h5_is_supported();
     case LIMEFILE_FACE_ZARR:
         return true;
     case LIMEFILE_FACE_SLICES:
@@ -131,9 +129,8 @@ const char *limefile_face_why_not(const struct limefile_field *field,
                                                  : "its sites are not known";
     const struct limefile_array *a = &layout.array;
     if (name->kind == LIMEFILE_FACE_H5)
-        return export_h5_is_supported()
-                   ? "the HDF5 library is not installed, or refuses such an array"
-                   : "built without HDF5";
+        return h5_is_supported() ? "the HDF5 library is not installed, or refuses such an array"
+                                 : "built without HDF5";
     if (name->kind == LIMEFILE_FACE_SLICES)
         return "it has no time slices";
     if (limefile_face_is_whole(name))

@@ -56,10 +56,9 @@ int export_npy_open(struct limefile_face *export)
     const struct limefile_facename *name = &export->name;
     const struct limefile_array *a = &export->layout.array;
     char text[HEADER_MAX];
-    export->is_computed =
+    export->computed =
         name->even_odd || name->little || (name->precision && name->precision != a->precision);
-    int err =
-        export->is_computed ? export_compute_init(&export->compute, &export->layout, name) : 0;
+    int err = export->computed ? compute_init(&export->compute, &export->layout, name) : 0;
     if (err)
         return err;
     size_t n = print_npy_header(export, text);
@@ -119,11 +118,10 @@ static void json_attributes(FILE *j, const struct limefile_field *f,
     putc('}', j);
 }
 
-static void json_shape(FILE *j, const struct export_layout *layout, const char *name,
-                       bool chunk)
+static void json_shape(FILE *j, const struct export_layout *layout, const char *key, bool chunk)
 {
     const struct limefile_array *a = &layout->array;
-    fprintf(j, "\"%s\": [", name);
+    fprintf(j, "\"%s\": [", key);
     for (unsigned i = 0; i < a->dims; i++)
         fprintf(j, "%s%" PRIu64, i ? ", " : "",
                 chunk && i == 0 && a->lattice > 1 ? 1 : a->shape[i]);

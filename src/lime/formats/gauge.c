@@ -119,7 +119,7 @@ void limefile_gauge_close(struct limefile_gauge *g)
     if (!g)
         return;
     limefile_index_free(g->priv->index);
-    free(g->priv->positions);
+    free(g->priv->position);
     free(g->priv);
     free(g->text);
     free(g);
@@ -140,7 +140,7 @@ uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned pr
     return sum;
 }
 
-static void sum_sites(enum limefile_gauge_format format, const void *data, size_t site,
+static void add_sites(enum limefile_gauge_format format, const void *data, size_t site,
                       bool little, uint64_t first, uint64_t count,
                       struct limefile_gauge_sums *sums)
 {
@@ -159,21 +159,21 @@ void gauge_add_source(const struct limefile_gauge *g, const void *sites, uint64_
                       uint64_t count, struct limefile_gauge_sums *sums)
 {
     const unsigned char *at = sites;
-    const uint32_t *positions = g->priv ? g->priv->positions : NULL;
+    const uint32_t *position = g->priv ? g->priv->position : NULL;
     size_t site = limefile_sites_bytes(&g->sites);
     if (g->format == LIMEFILE_GAUGE_NERSC && g->rows == 2)
         sums->nersc += limefile_gauge_nersc_sum(at, count, g->sites.precision, g->rows);
-    else if (!positions)
-        sum_sites(g->format, at, site, false, first, count, sums);
-    for (uint64_t i = 0; positions && i < count; i++)
-        sum_sites(g->format, at + i * site, site, false, positions[first + i], 1, sums);
+    else if (!position)
+        add_sites(g->format, at, site, false, first, count, sums);
+    for (uint64_t i = 0; position && i < count; i++)
+        add_sites(g->format, at + i * site, site, false, position[first + i], 1, sums);
 }
 
 void gauge_add_image(const struct limefile_gauge_image *image, const void *data, size_t n,
                      uint64_t offset, struct limefile_gauge_sums *sums)
 {
     size_t site = 4 * links_bytes(&image->form);
-    sum_sites(image->format, data, site, image->form.little, offset / site, n / site, sums);
+    add_sites(image->format, data, site, image->form.little, offset / site, n / site, sums);
 }
 
 void gauge_merge_sums(struct limefile_gauge_sums *sums, const struct limefile_gauge_sums *other)

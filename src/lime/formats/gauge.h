@@ -38,9 +38,9 @@ void links_xor(const void *data, size_t words, bool little, uint64_t k, uint32_t
 /* ---- an open file -------------------------------------------------------------------- */
 
 enum {
-    GAUGE_HEAD_BYTES = 256,   /* bytes at the start of a file that determine its format */
-    GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list that an adapter reads: 256 MiB */
-    GAUGE_DETECT_LIST_MAX = 1 << 20, /* the same for GAUGE_HEADER: 4 MiB */
+    GAUGE_HEAD_BYTES = 256,     /* bytes at the start of a file that determine its format */
+    GAUGE_LIST_MAX = 1 << 26,   /* sites in a MILC list that an adapter reads: 256 MiB */
+    GAUGE_DETECT_MAX = 1 << 20, /* the same for GAUGE_HEADER: 4 MiB */
 };
 
 /* How much of a file gauge_open_depth() reads. */
@@ -59,7 +59,7 @@ struct limefile_gauge_kept {
     struct limefile_index *index; /* of a container, or NULL */
     struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX]; /* ILDG */
     int stated_count;
-    uint32_t *positions; /* MILC with a list: each site's position in the file */
+    uint32_t *position; /* MILC with a list: each site's position in the file */
 };
 
 struct limefile_gauge_image {

@@ -132,8 +132,8 @@ int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
 /* ---- writing ---- */
 
 /* Appends a record with its padding; data NULL: only its header. */
-static int append_record(struct limefile_memory *out, const char *type, const void *data,
-                         uint64_t bytes, bool mb, bool me)
+static int add_record(struct limefile_memory *out, const char *type, const void *data,
+                      uint64_t bytes, bool mb, bool me)
 {
     static const char zeros[LIMEFILE_ALIGN];
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -150,7 +150,7 @@ static int append_record(struct limefile_memory *out, const char *type, const vo
     return err;
 }
 
-static int append_format(const struct limefile_gauge_image *image, struct limefile_memory *out)
+static int add_format(const struct limefile_gauge_image *image, struct limefile_memory *out)
 {
     const uint64_t *l = image->sites.extent;
     char text[FORMAT_MAX];
@@ -165,24 +165,24 @@ static int append_format(const struct limefile_gauge_image *image, struct limefi
                      "  <lz>%llu</lz>\n  <lt>%llu</lt>\n</ildgFormat>\n",
                      image->form.precision, (unsigned long long)l[0], (unsigned long long)l[1],
                      (unsigned long long)l[2], (unsigned long long)l[3]);
-    return append_record(out, "ildg-format", text, (uint64_t)n, true, false);
+    return add_record(out, "ildg-format", text, (uint64_t)n, true, false);
 }
 
-static int append_header(struct limefile_gauge_image *image, struct limefile_memory *out)
+static int add_header(struct limefile_gauge_image *image, struct limefile_memory *out)
 {
     const struct limefile_gauge_form *options = &image->options;
     int err = 0;
     if (options->text && options->text_type)
-        err = append_record(out, options->text_type, options->text, strlen(options->text), true,
-                            true);
+        err = add_record(out, options->text_type, options->text, strlen(options->text), true,
+                         true);
     if (!err)
-        err = append_format(image, out);
+        err = add_format(image, out);
     if (!err && options->lfn && *options->lfn)
-        err = append_record(out, "ildg-data-lfn", options->lfn, strlen(options->lfn), false,
-                            false);
+        err =
+            add_record(out, "ildg-data-lfn", options->lfn, strlen(options->lfn), false, false);
     return err ? err
-               : append_record(out, "ildg-binary-data", NULL, image->data_bytes, false,
-                               options->without_checksum);
+               : add_record(out, "ildg-binary-data", NULL, image->data_bytes, false,
+                            options->without_checksum);
 }
 
 /* The data need no padding: their size is a multiple of 8 bytes. */
@@ -193,7 +193,7 @@ static int build_trailer(struct limefile_gauge_image *image,
     char xml[LIMEFILE_CHECKSUM_XML_MAX];
     size_t n = limefile_checksum_xml(&totals->image.scidac, xml);
     limefile_memory_init(&memory);
-    int err = append_record(&memory, "scidac-checksum", xml, n, false, true);
+    int err = add_record(&memory, "scidac-checksum", xml, n, false, true);
     if (!err) {
         free(image->trailer);
         image->trailer = memory.data;
@@ -209,7 +209,7 @@ static int make_ildg_header(struct limefile_gauge_image *image,
 {
     struct limefile_memory memory;
     limefile_memory_init(&memory);
-    int err = append_header(image, &memory);
+    int err = add_header(image, &memory);
     unsigned char *header = err ? NULL : gauge_make_header(image, memory.size);
     if (header)
         memcpy(header, memory.data, memory.size);

@@ -198,8 +198,7 @@ static int encode_units(const struct limefile_gauge_image *image, uint64_t first
     return err;
 }
 
-/* Writes n bytes at `offset` of the data. A unit that is partly requested goes to
- * `whole`. */
+/* Writes n bytes at `offset` of the data. `whole` gets a unit that is partly requested. */
 static int encode_data(const struct limefile_gauge_image *image, unsigned char *out, size_t n,
                        uint64_t offset)
 {
@@ -281,8 +280,7 @@ struct limefile_gauge_guise {
     struct limefile_gauge_image *image;
 };
 
-static ssize_t adapter_read(struct limefile_source *source, void *buf, size_t n,
-                            uint64_t offset)
+static ssize_t read_image(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
 {
     return limefile_gauge_image_read(((struct limefile_gauge_guise *)source)->image, buf, n,
                                      offset);
@@ -294,7 +292,7 @@ static int adapter_size(struct limefile_source *source, uint64_t *size)
     return 0;
 }
 
-static const struct limefile_source_ops ops = {.read = adapter_read, .size = adapter_size};
+static const struct limefile_source_ops ops = {.read = read_image, .size = adapter_size};
 
 static int make_adapter_image(struct limefile_gauge_guise *adapter)
 {
@@ -350,10 +348,9 @@ struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise 
     return &adapter->source;
 }
 
-const struct limefile_gauge *limefile_gauge_guise_file(
-    const struct limefile_gauge_guise *adapter)
+const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gauge_guise *a)
 {
-    return adapter->gauge;
+    return a->gauge;
 }
 
 /* The list of sites is most of the memory. */

@@ -30,9 +30,9 @@ static int set_positions(struct limefile_gauge *g, const unsigned char *raw, uin
 {
     for (uint64_t i = 0; i < n; i++) {
         uint32_t rank = get32(raw + 4 * i, g->little);
-        if (rank >= sites || g->priv->positions[rank] != UINT32_MAX)
+        if (rank >= sites || g->priv->position[rank] != UINT32_MAX)
             return LIMEFILE_E_GAUGE_LIST;
-        g->priv->positions[rank] = (uint32_t)(first + i);
+        g->priv->position[rank] = (uint32_t)(first + i);
     }
     return 0;
 }
@@ -40,10 +40,10 @@ static int set_positions(struct limefile_gauge *g, const unsigned char *raw, uin
 static int load_site_list(struct limefile_gauge *g, uint64_t sites)
 {
     unsigned char *raw = malloc(LIST_BLOCK * 4);
-    g->priv->positions = malloc((size_t)sites * sizeof *g->priv->positions);
-    int err = raw && g->priv->positions ? 0 : -ENOMEM;
+    g->priv->position = malloc((size_t)sites * sizeof *g->priv->position);
+    int err = raw && g->priv->position ? 0 : -ENOMEM;
     if (!err)
-        memset(g->priv->positions, 0xff, (size_t)sites * sizeof *g->priv->positions);
+        memset(g->priv->position, 0xff, (size_t)sites * sizeof *g->priv->position);
     for (uint64_t at = 0, n; !err && at < sites; at += n) {
         n = sites - at < LIST_BLOCK ? sites - at : LIST_BLOCK;
         err = limefile_read_exact(g->priv->source, raw, (size_t)n * 4, HEADER_BYTES + at * 4);
@@ -58,15 +58,14 @@ static int load_site_list(struct limefile_gauge *g, uint64_t sites)
 static int read_listed_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_gauge *g = context;
-    const uint32_t *positions = g->priv->positions;
+    const uint32_t *position = g->priv->position;
     size_t site = limefile_sites_bytes(&g->sites);
     uint64_t n;
     int err = 0;
     for (uint64_t i = 0; !err && i < count; i += n) {
-        for (n = 1; i + n < count && positions[first + i + n] == positions[first + i] + n;)
+        for (n = 1; i + n < count && position[first + i + n] == position[first + i] + n;)
             n++;
-        err =
-            gauge_read_plain(context, positions[first + i], n, (unsigned char *)out + i * site);
+        err = gauge_read_plain(context, position[first + i], n, (char *)out + i * site);
     }
     return err;
 }
@@ -97,8 +96,7 @@ static void parse_date(struct limefile_gauge *g, const unsigned char *raw)
     memcpy(g->date, raw, n);
 }
 
-static int parse_milc_lattice(struct limefile_gauge *g, const unsigned char *head,
-                              uint64_t size)
+static int parse_lattice(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
 {
     for (int i = 0; i < 4; i++) {
         uint32_t extent = get32(head + AT_EXTENT + 4 * i, g->little);
@@ -152,12 +150,12 @@ static int open_milc(struct limefile_gauge *g, const unsigned char *head, uint64
     g->sites.read = g->has_site_list ? read_listed_sites : gauge_read_plain;
     g->sites.context = g;
     parse_date(g, head + AT_DATE);
-    int err = parse_milc_lattice(g, head, size);
+    int err = parse_lattice(g, head, size);
     if (!err)
         err = read_sums(g);
     uint64_t sites = err ? 0 : gauge_count_sites(g->sites.extent);
     if (!err && g->has_site_list &&
-        (g->priv->depth != GAUGE_HEADER || sites <= GAUGE_DETECT_LIST_MAX))
+        (g->priv->depth != GAUGE_HEADER || sites <= GAUGE_DETECT_MAX))
         err = load_site_list(g, sites);
     return err ? err : format_milc_text(g);
 }

@@ -53,8 +53,8 @@ static void trim_space(const char **text, size_t *n)
 }
 
 /* Ignores unknown keys. A known key may occur once, and the length of its value is limited. */
-static int parse_line(const struct limefile_gauge *g, struct values *v, const char *line,
-                      size_t n)
+static int add_line(const struct limefile_gauge *g, struct values *v, const char *line,
+                    size_t n)
 {
     const char *sign = memchr(line, '=', n), *name = line;
     trim_space(&line, &n);
@@ -82,8 +82,8 @@ static int parse_line(const struct limefile_gauge *g, struct values *v, const ch
 }
 
 /* *end: the offset of the data's first byte. */
-static int parse_header_lines(const struct limefile_gauge *g, struct values *v,
-                              const char *text, size_t n, size_t *end)
+static int parse_lines(const struct limefile_gauge *g, struct values *v, const char *text,
+                       size_t n, size_t *end)
 {
     static const char last[] = "END_HEADER";
     for (size_t at = 0, number = 0;; number++) {
@@ -97,9 +97,7 @@ static int parse_header_lines(const struct limefile_gauge *g, struct values *v,
             *end = at;
             return 0;
         }
-        int err = number      ? parse_line(g, v, line, len)
-                  : len == 12 ? 0
-                              : LIMEFILE_E_GAUGE_HEADER;
+        int err = number ? add_line(g, v, line, len) : len == 12 ? 0 : LIMEFILE_E_GAUGE_HEADER;
         if (err)
             return err;
     }
@@ -188,10 +186,9 @@ static int fail_unsupported(const struct limefile_gauge *g, const struct values 
     return v->present[k] ? code : err;
 }
 
-/* *is_order_unknown: FLOATING_POINT does not state the byte order, and readers disagree about
- * it. */
+/* *unknown_order: FLOATING_POINT does not state the byte order; readers disagree. */
 static int parse_form(const struct limefile_gauge *g, struct links_form *form,
-                      const struct values *v, bool *is_order_unknown)
+                      const struct values *v, bool *unknown_order)
 {
     static const char other[] = "not SU(3); lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3";
     static const char unknown[] = "unknown; lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3";
@@ -208,9 +205,9 @@ static int parse_form(const struct limefile_gauge *g, struct links_form *form,
     if (form->precision == 32 && strncmp(number, "IEEE32", 6) != 0)
         return fail_unsupported(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
     number += 6;
-    *is_order_unknown = *number == '\0';
+    *unknown_order = *number == '\0';
     form->little = strcmp(number, "LITTLE") == 0 || strcmp(number, "SMALL") == 0;
-    bool known = *is_order_unknown || form->little || strcmp(number, "BIG") == 0;
+    bool known = *unknown_order || form->little || strcmp(number, "BIG") == 0;
     return known ? 0 : fail_unsupported(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
 }
 
@@ -281,16 +278,16 @@ static int copy_header_text(struct limefile_gauge *g, const char *text, size_t n
 }
 
 static int parse_header(struct limefile_gauge *g, const char *text, size_t n,
-                        bool *is_order_unknown)
+                        bool *unknown_order)
 {
     struct values v = {0};
     struct links_form *form = &g->priv->form;
     size_t end;
-    int err = parse_header_lines(g, &v, text, n, &end);
+    int err = parse_lines(g, &v, text, n, &end);
     if (!err)
         err = parse_nersc_lattice(g, &v);
     if (!err)
-        err = parse_form(g, form, &v, is_order_unknown);
+        err = parse_form(g, form, &v, unknown_order);
     if (!err)
         err = parse_figures(g, &v);
     if (err)
@@ -310,12 +307,12 @@ static bool matches_nersc(const unsigned char *head, size_t n, uint64_t size)
 static int open_nersc(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
 {
     (void)head;
-    bool is_order_unknown = false;
+    bool unknown_order = false;
     char *text = malloc(HEADER_MAX);
     if (!text)
         return -ENOMEM;
     ssize_t n = limefile_read_full(g->priv->source, text, HEADER_MAX, 0);
-    int err = n < 0 ? (int)n : parse_header(g, text, (size_t)n, &is_order_unknown);
+    int err = n < 0 ? (int)n : parse_header(g, text, (size_t)n, &unknown_order);
     free(text);
     if (!err)
         err = gauge_check_size(g, size);
@@ -326,7 +323,7 @@ static int open_nersc(struct limefile_gauge *g, const unsigned char *head, uint6
     g->sites.precision = g->priv->form.precision;
     g->sites.read = gauge_read_plain;
     g->sites.context = g;
-    err = is_order_unknown ? find_byte_order(g) : 0;
+    err = unknown_order ? find_byte_order(g) : 0;
     g->little = g->priv->form.little;
     return err;
 }

@@ -22,8 +22,8 @@ enum {
     TEXT_MAX = 256,
 };
 
-static const struct links_form file_form = {.precision = 64, .rows = 3, .little = true};
-static const struct links_form ildg_form = {.precision = 64, .rows = 3}; /* ILDG's form */
+static const struct links_form openqcd = {.precision = 64, .rows = 3, .little = true};
+static const struct links_form ildg = {.precision = 64, .rows = 3}; /* ILDG's form */
 
 /* ---- the header ---- */
 
@@ -52,7 +52,7 @@ static bool is_openqcd(const unsigned char *head, uint64_t size)
     double plaquette = get_le_double(head + 16);
     if (!parse_extents(head, extent))
         return false;
-    bytes = gauge_data_bytes(extent, &file_form);
+    bytes = gauge_data_bytes(extent, &openqcd);
     return bytes && size == HEADER_BYTES + bytes && fabs(plaquette) <= 3.1;
 }
 
@@ -64,7 +64,7 @@ static bool is_damaged(const unsigned char *head, size_t n, uint64_t size)
     uint64_t extent[4], sites;
     double link[LIMEFILE_LINK_REALS], unitarity, determinant;
     if (n < HEADER_BYTES + LINK_BYTES || !parse_extents(head, extent) ||
-        !gauge_data_bytes(extent, &file_form))
+        !gauge_data_bytes(extent, &openqcd))
         return false;
     sites = gauge_count_sites(extent);
     if (size == HEADER_BYTES + PLAQUETTE_BYTES + sites * (4 * LINK_BYTES + U1_BYTES))
@@ -147,7 +147,7 @@ static uint64_t box_of_run(const uint64_t l[4], uint64_t first, uint64_t count, 
 
 /* ---- reading ---- */
 
-struct box_reader {
+struct box_read {
     const struct limefile_gauge *g;
     struct openqcd_box box; /* the sites to read */
     uint64_t t;
@@ -156,7 +156,7 @@ struct box_reader {
 };
 
 /* Stores the link at `at` in ILDG's direction, or ignores it if it is not in the box. */
-static void store_link(const struct box_reader *r, const uint64_t at[4], unsigned direction,
+static void store_link(const struct box_read *r, const uint64_t at[4], unsigned direction,
                        const unsigned char *link)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -169,11 +169,10 @@ static void store_link(const struct box_reader *r, const uint64_t at[4], unsigne
             return;
     }
     uint64_t site = local[0] + r->box.width[0] * (local[1] + r->box.width[1] * local[2]);
-    links_convert(&file_form, link, &ildg_form, r->out + (4 * site + direction) * LINK_BYTES,
-                  1);
+    links_convert(&openqcd, link, &ildg, r->out + (4 * site + direction) * LINK_BYTES, 1);
 }
 
-static void store_point(const struct box_reader *r, const uint64_t at[4],
+static void store_point(const struct box_read *r, const uint64_t at[4],
                         const unsigned char *raw)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -187,7 +186,7 @@ static void store_point(const struct box_reader *r, const uint64_t at[4],
 }
 
 /* Reads the odd points of a column with z in [from, from + n), which must not wrap around. */
-static int read_column(const struct box_reader *r, uint64_t x, uint64_t y, uint64_t t,
+static int read_column(const struct box_read *r, uint64_t x, uint64_t y, uint64_t t,
                        uint64_t from, uint64_t n)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -204,7 +203,7 @@ static int read_column(const struct box_reader *r, uint64_t x, uint64_t y, uint6
 }
 
 /* A column outside the box needs no point above the box in z. */
-static int read_columns(const struct box_reader *r, uint64_t x, uint64_t y, bool inside)
+static int read_columns(const struct box_read *r, uint64_t x, uint64_t y, bool inside)
 {
     const uint64_t *l = r->g->sites.extent;
     uint64_t z = r->box.base[2], n = r->box.width[2], above = (z + n) % l[2];
@@ -216,7 +215,7 @@ static int read_columns(const struct box_reader *r, uint64_t x, uint64_t y, bool
     return err;
 }
 
-static int read_box(const struct box_reader *r)
+static int read_box(const struct box_read *r)
 {
     const uint64_t *l = r->g->sites.extent;
     const struct openqcd_box *b = &r->box;
@@ -237,7 +236,7 @@ static int read_openqcd_sites(void *context, uint64_t first, uint64_t count, voi
     const struct limefile_gauge *g = context;
     const uint64_t *l = g->sites.extent;
     uint64_t planes = l[2] < PLANES_MAX ? l[2] : PLANES_MAX, n;
-    struct box_reader r = {.g = g, .out = out};
+    struct box_read r = {.g = g, .out = out};
     r.column = malloc((planes / 2 + 1) * OPENQCD_POINT_BYTES);
     int err = r.column ? 0 : -ENOMEM;
     for (; !err && count; count -= n, first += n) {
@@ -275,10 +274,10 @@ static int open_openqcd(struct limefile_gauge *g, const unsigned char *head, uin
     g->rows = 3;
     g->little = true;
     g->data_offset = HEADER_BYTES;
-    g->data_bytes = gauge_data_bytes(g->sites.extent, &file_form);
+    g->data_bytes = gauge_data_bytes(g->sites.extent, &openqcd);
     g->has_plaquette = true;
     g->plaquette = plaquette / 3;
-    g->priv->form = file_form;
+    g->priv->form = openqcd;
     int err = gauge_check_size(g, size);
     if (err)
         return err;
@@ -305,8 +304,8 @@ struct column {
     size_t step;
 };
 
-static struct column find_column(const struct openqcd_sites *s, const uint64_t l[4], uint64_t x,
-                                 uint64_t y, size_t site)
+static struct column get_column(const struct openqcd_sites *s, const uint64_t l[4], uint64_t x,
+                                uint64_t y, size_t site)
 {
     const struct openqcd_box *box = &s->box;
     uint64_t row = box_local(box, l, 1, y) * box->width[0] + box_local(box, l, 0, x);
@@ -332,10 +331,10 @@ void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqc
         uint64_t number = first / height, k = first % height, t = number / l[1] / l[0];
         uint64_t x = number / l[1] % l[0], y = number % l[1];
         uint64_t z = 2 * k + ((x + y + t) % 2 == 0);
-        const struct column here = find_column(now, l, x, y, site);
-        const struct column below[4] = {find_column(before, l, x, y, site),
-                                        find_column(now, l, x ? x - 1 : l[0] - 1, y, site),
-                                        find_column(now, l, x, y ? y - 1 : l[1] - 1, site),
+        const struct column here = get_column(now, l, x, y, site);
+        const struct column below[4] = {get_column(before, l, x, y, site),
+                                        get_column(now, l, x ? x - 1 : l[0] - 1, y, site),
+                                        get_column(now, l, x, y ? y - 1 : l[1] - 1, site),
                                         here};
         points = count < height - k ? count : height - k;
         for (uint64_t i = 0; i < points; i++, z += 2)

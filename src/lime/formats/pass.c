@@ -20,7 +20,7 @@
 enum {
     SLICES = 3,
     READ_BYTES = 512 * 1024, /* bytes read at a time */
-    ENCODE_BYTES = 1 << 20,
+    OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY_DEFAULT = 512 << 20,
     MEMORY_MAX = 1536 << 20, /* limit if a few planes of the lattice need more */
@@ -172,7 +172,7 @@ static int encode_plane(struct worker *me, const struct step *s, uint64_t j)
     size_t stored = image_site_bytes(w->pass->image);
     int err = 0;
     for (uint64_t i = 0; !err && i < w->plane; i += n) {
-        n = w->plane - i < ENCODE_BYTES / stored ? w->plane - i : ENCODE_BYTES / stored;
+        n = w->plane - i < OUT_BYTES / stored ? w->plane - i : OUT_BYTES / stored;
         if (!w->same_form)
             image_encode(w->pass->image, at + i * w->site, n, me->out);
         err = write_image(me, w->same_form ? at + i * w->site : me->out, (size_t)n * stored,
@@ -192,7 +192,7 @@ static int encode_columns(struct worker *me, const struct step *s, uint64_t x)
     uint64_t high = w->halo ? s->planes - 1 : l[2], n;
     uint64_t run = high == l[2] ? l[1] * high / 2 : high / 2;
     uint64_t first = (x + l[0] * s->now_t) * l[1] * l[2] / 2 + low / 2;
-    uint64_t most = ENCODE_BYTES / OPENQCD_POINT_BYTES;
+    uint64_t most = OUT_BYTES / OPENQCD_POINT_BYTES;
     int err = 0;
     for (uint64_t i = 0; !err && i < l[1] * high / 2; i += n) {
         uint64_t column = i / run, within = i % run;
@@ -320,10 +320,10 @@ static void run_blocks(struct worker *me)
 
 /* ---- threads ---- */
 
-static void *run_worker(void *context)
+static void *run_pass(void *context)
 {
     struct pass_state *w = context;
-    struct worker me = {.state = w, .out = malloc(ENCODE_BYTES)};
+    struct worker me = {.state = w, .out = malloc(OUT_BYTES)};
     if (limefile_physics_planes_new(w->extent, w->pass->sites->precision, &me.figures) != 0 ||
         !me.out)
         fail_at_step(w, -ENOMEM, 0);
@@ -350,14 +350,13 @@ static int run_workers(struct pass_state *w)
         return -ENOMEM;
     pthread_mutex_init(&w->lock, NULL);
     pthread_mutex_lock(&w->lock);
-    while (started + 1 < w->threads &&
-           pthread_create(&others[started], NULL, run_worker, w) == 0)
+    while (started + 1 < w->threads && pthread_create(&others[started], NULL, run_pass, w) == 0)
         started++;
     w->threads = started + 1;
     w->writers = w->threads > 1 ? w->threads / 2 : 1;
     pthread_barrier_init(&w->barrier, NULL, w->threads);
     pthread_mutex_unlock(&w->lock);
-    run_worker(w);
+    run_pass(w);
     while (started)
         pthread_join(others[--started], NULL);
     pthread_barrier_destroy(&w->barrier);

@@ -34,7 +34,7 @@ struct site_run {
 };
 
 /* A record of the joined container. */
-struct joined_record {
+struct joined {
     uint64_t offset; /* offset of its header */
     uint64_t bytes;
     uint32_t ordinal; /* number in the master */
@@ -56,7 +56,7 @@ struct limefile_volumes {
     struct limefile_volumes_options options;
     struct site_run *run;
     size_t run_count, capacity;
-    struct joined_record *record;
+    struct joined *record;
     size_t records;
     uint64_t size;
     char *text; /* the private file XML, with volfmt 0 */
@@ -189,7 +189,7 @@ static int read_master(struct limefile_volumes *set)
     }
     return err                         ? err
            : set->fields && set->sites ? 0
-           : set->skipped_count        ? LIMEFILE_E_VOLUME_PART
+           : set->skipped_count            ? LIMEFILE_E_VOLUME_PART
                                        : LIMEFILE_E_VOLUME_RECORDS;
 }
 
@@ -370,8 +370,8 @@ static bool is_master_field(const struct limefile_volumes *set, const struct lim
 static int add_joined(struct limefile_volumes *set, const struct limefile_record *r,
                       uint64_t *field)
 {
-    struct joined_record *j = &set->record[set->records];
-    *j = (struct joined_record){
+    struct joined *j = &set->record[set->records];
+    *j = (struct joined){
         .offset = set->size, .bytes = r->bytes, .ordinal = (uint32_t)r->ordinal};
     if (j->ordinal == set->text_ordinal)
         j->bytes = set->text_bytes;
@@ -435,7 +435,7 @@ static int join_messages(struct limefile_volumes *set, const bool *chosen)
             field += is_master_field(set, &r, field);
             continue;
         }
-        struct joined_record *j = &set->record[set->records];
+        struct joined *j = &set->record[set->records];
         err = add_joined(set, &r, &field);
         /* The record is the only one of its message until another one follows. */
         j->mb = j->me = true;
@@ -472,8 +472,7 @@ static int join_volumes(struct limefile_volumes *set)
 
 /* Returns the last of `count` structs whose first member, a uint64_t, is at most `value`. The
  * structs are sorted by it, and the first one must be at most `value`. */
-static const void *find_last_at_most(const void *structs, size_t size, size_t count,
-                                     uint64_t value)
+static const void *last_at_most(const void *structs, size_t size, size_t count, uint64_t value)
 {
     const char *base = structs;
     size_t low = 0, high = count;
@@ -489,20 +488,18 @@ static const void *find_last_at_most(const void *structs, size_t size, size_t co
     return base + low * size;
 }
 
-_Static_assert(offsetof(struct joined_record, offset) == 0 &&
-                   offsetof(struct site_run, rank) == 0,
+_Static_assert(offsetof(struct joined, offset) == 0 && offsetof(struct site_run, rank) == 0,
                "what they are found by comes first");
 
 /* Returns the record that contains the byte at `offset`. */
-static const struct joined_record *record_at(const struct limefile_volumes *set,
-                                             uint64_t offset)
+static const struct joined *record_at(const struct limefile_volumes *set, uint64_t offset)
 {
-    return find_last_at_most(set->record, sizeof *set->record, set->records, offset);
+    return last_at_most(set->record, sizeof *set->record, set->records, offset);
 }
 
 static const struct site_run *run_at(const struct limefile_volumes *set, uint64_t rank)
 {
-    return find_last_at_most(set->run, sizeof *set->run, set->run_count, rank);
+    return last_at_most(set->run, sizeof *set->run, set->run_count, rank);
 }
 
 static ssize_t read_joined_field(const struct limefile_volumes *set, uint64_t field,
@@ -525,9 +522,8 @@ static ssize_t read_joined_field(const struct limefile_volumes *set, uint64_t fi
     return (ssize_t)n;
 }
 
-static ssize_t read_joined_data(const struct limefile_volumes *set,
-                                const struct joined_record *j, unsigned char *out, size_t n,
-                                uint64_t at)
+static ssize_t read_record(const struct limefile_volumes *set, const struct joined *j,
+                           unsigned char *out, size_t n, uint64_t at)
 {
     const struct volume *master = &set->volume[set->master];
     struct limefile_record r;
@@ -543,9 +539,8 @@ static ssize_t read_joined_data(const struct limefile_volumes *set,
     return err ? err : (ssize_t)n;
 }
 
-static ssize_t read_joined_header(const struct limefile_volumes *set,
-                                  const struct joined_record *j, unsigned char *out, size_t n,
-                                  uint64_t at)
+static ssize_t read_joined_header(const struct limefile_volumes *set, const struct joined *j,
+                              unsigned char *out, size_t n, uint64_t at)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_record r;
@@ -568,7 +563,7 @@ static ssize_t volumes_read(struct limefile_source *source, void *buf, size_t n,
     const struct limefile_volumes *set = (const struct limefile_volumes *)source;
     if (offset >= set->size || n == 0)
         return 0;
-    const struct joined_record *j = record_at(set, offset);
+    const struct joined *j = record_at(set, offset);
     uint64_t at = offset - j->offset, left;
     if (at < LIMEFILE_HEADER_BYTES) {
         left = LIMEFILE_HEADER_BYTES - at;
@@ -577,7 +572,7 @@ static ssize_t volumes_read(struct limefile_source *source, void *buf, size_t n,
     at -= LIMEFILE_HEADER_BYTES;
     if (at < j->bytes) {
         left = j->bytes - at;
-        return read_joined_data(set, j, buf, left < n ? (size_t)left : n, at);
+        return read_record(set, j, buf, left < n ? (size_t)left : n, at);
     }
     left = j->bytes + limefile_padding(j->bytes) - at;
     n = left < n ? (size_t)left : n;

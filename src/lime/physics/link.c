@@ -79,20 +79,19 @@ const char *limefile_physics_wrong_word(enum limefile_physics_wrong wrong)
 
 int limefile_physics_bad_text(const struct limefile_physics_bad *bad, char *buf, size_t cap)
 {
-    char reason[96];
+    char text[96];
     unsigned row = bad->number / 6, column = bad->number / 2 % 3;
     switch (bad->defect) {
     case LIMEFILE_PHYSICS_NAN:
     case LIMEFILE_PHYSICS_INFINITE:
-        snprintf(reason, sizeof reason, "row %u, column %u is %s", row + 1, column + 1,
+        snprintf(text, sizeof text, "row %u, column %u is %s", row + 1, column + 1,
                  bad->defect == LIMEFILE_PHYSICS_NAN ? "not a number" : "infinite");
         break;
     case LIMEFILE_PHYSICS_UNITARITY:
-        snprintf(reason, sizeof reason, "U U^+ differs from 1 by %.2g", bad->deviation);
+        snprintf(text, sizeof text, "U U^+ differs from 1 by %.2g", bad->deviation);
         break;
     case LIMEFILE_PHYSICS_DETERMINANT:
-        snprintf(reason, sizeof reason, "its determinant differs from 1 by %.2g",
-                 bad->deviation);
+        snprintf(text, sizeof text, "its determinant differs from 1 by %.2g", bad->deviation);
         break;
     default:
         return snprintf(buf, cap, "good");
@@ -100,5 +99,5 @@ int limefile_physics_bad_text(const struct limefile_physics_bad *bad, char *buf,
     return snprintf(
         buf, cap,
         "site %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " (x y z t), direction %c: %s",
-        bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction & 3], reason);
+        bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction & 3], text);
 }

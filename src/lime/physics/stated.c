@@ -130,7 +130,7 @@ struct value_list {
     double scale; /* of all values: 3 in openQCD's header */
 };
 
-static void add_value(struct value_list *list, const char *name, size_t name_len,
+static void put_value(struct value_list *list, const char *name, size_t name_len,
                       const char *text, size_t len)
 {
     limefile_text_trim(&name, &name_len);
@@ -160,10 +160,10 @@ static void parse_lines(struct value_list *list, const char *text, size_t n)
         size_t len = 0;
         while (len < n && text[len] != '\n' && text[len] != ',')
             len++;
-        const char *equals = memchr(text, '=', len);
-        if (equals)
-            add_value(list, text, (size_t)(equals - text), equals + 1,
-                      len - (size_t)(equals + 1 - text));
+        const char *sign = memchr(text, '=', len);
+        if (sign)
+            put_value(list, text, (size_t)(sign - text), sign + 1,
+                      len - (size_t)(sign + 1 - text));
         len += len < n;
         text += len;
         n -= len;
@@ -173,7 +173,7 @@ static void parse_lines(struct value_list *list, const char *text, size_t n)
 static void parse_xml_fact(void *context, const char *name, size_t depth, const char *text)
 {
     (void)depth;
-    add_value(context, name, strlen(name), text, strlen(text));
+    put_value(context, name, strlen(name), text, strlen(text));
     parse_lines(context, text, strlen(text));
 }
 
@@ -228,8 +228,8 @@ static bool follows_other_data(const struct limefile_index *index,
 
 /* Finds the last record of a type before the data, but after the data before them, or one after
  * them in their message. */
-static bool find_record(const struct limefile_index *index, const struct limefile_record *data,
-                        const char *type, bool same_message, struct limefile_record *out)
+static bool find_last(const struct limefile_index *index, const struct limefile_record *data,
+                      const char *type, bool same_message, struct limefile_record *out)
 {
     for (uint64_t at = data->ordinal - 1; at > 0; at--) {
         if (limefile_index_get(index, at, out) != 0 || limefile_record_is_data(out) ||
@@ -251,7 +251,7 @@ bool limefile_physics_find_text(const struct limefile_index *index,
                                 const struct limefile_field *field, const char *type,
                                 struct limefile_record *out)
 {
-    return find_record(index, &field->record, type, false, out);
+    return find_last(index, &field->record, type, false, out);
 }
 
 int limefile_physics_stated_of(struct limefile_source *source,
@@ -266,8 +266,7 @@ int limefile_physics_stated_of(struct limefile_source *source,
         list.where = record_types[i].type;
         list.scale = record_types[i].scale;
         int before = list.count;
-        if (find_record(index, &field->record, list.where, record_types[i].same_message,
-                        &record))
+        if (find_last(index, &field->record, list.where, record_types[i].same_message, &record))
             err = parse_record(&list, source, record_types[i].xml);
         for (int k = before; field->precision == 64 && k < list.count; k++)
             out[k].tolerance = record_types[i].tolerance;

@@ -18,7 +18,7 @@ static const char *const record_path[] = {"gaugeConfiguration", "markovSequence"
                                           "record"};
 enum { RECORD_DEPTH = 4 };
 
-struct document_parser {
+struct parser {
     struct safe_xml xml;
     struct limefile_qcdml *out;
     size_t capacity;  /* capacity of out->record */
@@ -31,13 +31,13 @@ struct document_parser {
     size_t text_bytes;
 };
 
-static void fail_value(struct document_parser *r, const char *name, const char *what)
+static void fail_value(struct parser *r, const char *name, const char *what)
 {
     r->code = LIMEFILE_E_XML_VALUE;
     safe_xml_stop(&r->xml, "<%.80s> %s", name, what);
 }
 
-static void fail_memory(struct document_parser *r)
+static void fail_memory(struct parser *r)
 {
     r->code = -ENOMEM;
     safe_xml_stop(&r->xml, "out of memory");
@@ -52,7 +52,7 @@ static const char *local_name(const char *qualified)
 
 /* ---- finding values ---- */
 
-static void add_record_element(struct document_parser *r)
+static void add_record_element(struct parser *r)
 {
     struct limefile_qcdml *out = r->out;
     if (!limefile_reserve(&out->record, &r->capacity, out->count + 1, sizeof *out->record)) {
@@ -64,8 +64,7 @@ static void add_record_element(struct document_parser *r)
 }
 
 /* Returns the value of the element that begins here, or NULL if it is not needed. */
-static struct limefile_qcdml_value *find_value(const struct document_parser *r,
-                                               const char *name)
+static struct limefile_qcdml_value *find_value(const struct parser *r, const char *name)
 {
     struct limefile_qcdml *out = r->out;
     unsigned depth = r->xml.depth - 1; /* depth of the parent */
@@ -84,8 +83,7 @@ static struct limefile_qcdml_value *find_value(const struct document_parser *r,
                                                : NULL;
 }
 
-static void begin_value(struct document_parser *r, struct limefile_qcdml_value *value,
-                        const char *name)
+static void begin_value(struct parser *r, struct limefile_qcdml_value *value, const char *name)
 {
     if (value->found) {
         fail_value(r, name, "for the second time");
@@ -108,7 +106,7 @@ static void begin_value(struct document_parser *r, struct limefile_qcdml_value *
 
 static void XMLCALL start_element(void *context, const char *qualified, const char **attributes)
 {
-    struct document_parser *r = context;
+    struct parser *r = context;
     const char *name = local_name(qualified);
     (void)attributes;
     if (!safe_xml_enter(&r->xml))
@@ -139,7 +137,7 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static void end_value(struct document_parser *r)
+static void end_value(struct parser *r)
 {
     struct limefile_qcdml_value *value = r->current;
     while (r->text_bytes && is_space(r->text[r->text_bytes - 1]))
@@ -154,7 +152,7 @@ static void end_value(struct document_parser *r)
 
 static void XMLCALL end_element(void *context, const char *name)
 {
-    struct document_parser *r = context;
+    struct parser *r = context;
     (void)name;
     if (r->xml.stopped)
         return;
@@ -167,14 +165,13 @@ static void XMLCALL end_element(void *context, const char *name)
 
 static void XMLCALL character_data(void *context, const char *text, int n)
 {
-    struct document_parser *r = context;
+    struct parser *r = context;
     for (int i = 0; r->current && i < n; i++) {
         if (r->text_bytes == 0 && is_space(text[i]))
             continue;
         if (r->text_bytes == sizeof r->text - 1) {
             r->code = LIMEFILE_E_XML_VALUE;
-            safe_xml_stop(&r->xml, "a value of more than %d bytes",
-                          LIMEFILE_QCDML_TEXT_MAX - 1);
+            safe_xml_stop(&r->xml, "a value exceeds %d bytes", LIMEFILE_QCDML_TEXT_MAX - 1);
             return;
         }
         r->text[r->text_bytes++] = text[i];
@@ -185,7 +182,7 @@ static void XMLCALL character_data(void *context, const char *text, int n)
 
 int limefile_qcdml_parse(const void *xml, size_t n, struct limefile_qcdml *out)
 {
-    struct document_parser r = {.out = out};
+    struct parser r = {.out = out};
     *out = (struct limefile_qcdml){.xml = xml, .bytes = n};
     int err = safe_xml_begin(&r.xml);
     if (err)

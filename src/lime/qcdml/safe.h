@@ -35,8 +35,7 @@ int safe_xml_begin(struct safe_xml *);
 int safe_xml_parse(struct safe_xml *, const void *xml, size_t n);
 
 /* Stops the parser; only the first reason is recorded. */
-__attribute__((format(printf, 2, 3))) void safe_xml_stop(struct safe_xml *, const char *format,
-                                                         ...);
+__attribute__((format(printf, 2, 3))) void safe_xml_stop(struct safe_xml *, const char *, ...);
 
 /* Must be called first at the start, and last at the end, of each element. False: stopped. */
 bool safe_xml_enter(struct safe_xml *);

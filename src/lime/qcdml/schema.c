@@ -3,7 +3,7 @@
  * libxml2 is loaded only here, because it would double the start time of all other `lime`
  * commands. safe.c parses both documents within limits before libxml2 does, so neither has
  * entities. libxml2 would load what a schema includes, or a document names as its schema;
- * reject_external() prevents that. */
+ * load_nothing() prevents that. */
 #define _GNU_SOURCE
 #include "limeqcdml.h"
 #include "safe.h"
@@ -38,14 +38,14 @@ struct libxml {
     FUNCTIONS(MEMBER)
 };
 
-struct fault_reporter {
+struct reporter {
     limefile_qcdml_fault_fn *fault;
     void *context;
     const char *prefix; /* "" or "schema: " */
     unsigned reported;
 };
 
-static void report_fault(const struct fault_reporter *t, size_t line, const char *text)
+static void report_fault(const struct reporter *t, size_t line, const char *text)
 {
     char message[TEXT_MAX + 32];
     snprintf(message, sizeof message, "%s%.*s", t->prefix, (int)strcspn(text, "\n"), text);
@@ -54,7 +54,7 @@ static void report_fault(const struct fault_reporter *t, size_t line, const char
 
 /* ---- the library ---- */
 
-static int load_libxml2(struct libxml *x, const struct fault_reporter *t)
+static int load_libxml2(struct libxml *x, const struct reporter *t)
 {
     char text[TEXT_MAX];
     x->handle = dlopen(QCDML_LIBXML2, RTLD_NOW | RTLD_LOCAL);
@@ -73,18 +73,16 @@ static int load_libxml2(struct libxml *x, const struct fault_reporter *t)
 
 /* ---- callbacks for libxml2 ---- */
 
-static xmlParserInputPtr reject_external(const char *url, const char *id,
-                                         xmlParserCtxtPtr context)
+static xmlParserInputPtr load_nothing(const char *url, const char *id, xmlParserCtxtPtr context)
 {
     (void)url, (void)id, (void)context;
     return NULL;
 }
 
-/* Warnings count: an import that reject_external() has stopped is only a warning for libxml2.
- */
+/* Warnings count: to libxml2 an import that load_nothing() has stopped is only a warning. */
 static void report_schema_error(void *context, error_t_of_libxml error)
 {
-    struct fault_reporter *t = context;
+    struct reporter *t = context;
     if (!error || !error->message)
         return;
     t->reported++;
@@ -104,28 +102,27 @@ static void ignore_error(void *context, error_t_of_libxml error)
 
 /* ---- documents ---- */
 
-static void XMLCALL count_element_start(void *context, const char *name,
-                                        const char **attributes)
+static void XMLCALL enter_element(void *context, const char *name, const char **attributes)
 {
     (void)name, (void)attributes;
     safe_xml_enter(context);
 }
 
-static void XMLCALL count_element_end(void *context, const char *name)
+static void XMLCALL leave_element(void *context, const char *name)
 {
     (void)name;
     safe_xml_leave(context);
 }
 
 /* Returns the document, or NULL after reporting its fault. */
-static xmlDocPtr parse_safely(const struct libxml *x, const void *xml, size_t n,
-                              const struct fault_reporter *t, int *err)
+static xmlDocPtr read_safely(const struct libxml *x, const void *xml, size_t n,
+                             const struct reporter *t, int *err)
 {
     struct safe_xml limited;
     *err = safe_xml_begin(&limited);
     if (*err)
         return NULL;
-    XML_SetElementHandler(limited.parser, count_element_start, count_element_end);
+    XML_SetElementHandler(limited.parser, enter_element, leave_element);
     *err = safe_xml_parse(&limited, xml, n);
     if (*err == LIMEFILE_E_XML)
         report_fault(t, limited.line, limited.why);
@@ -141,7 +138,7 @@ static xmlDocPtr parse_safely(const struct libxml *x, const void *xml, size_t n,
 }
 
 static int validate_document(const struct libxml *x, xmlDocPtr document, xmlSchemaPtr schema,
-                             struct fault_reporter *t)
+                             struct reporter *t)
 {
     xmlSchemaValidCtxtPtr context = x->xmlSchemaNewValidCtxt(schema);
     if (!context)
@@ -155,8 +152,7 @@ static int validate_document(const struct libxml *x, xmlDocPtr document, xmlSche
 }
 
 /* Returns the schema, or NULL after reporting its faults. */
-static xmlSchemaPtr parse_schema(const struct libxml *x, xmlDocPtr source,
-                                 struct fault_reporter *t)
+static xmlSchemaPtr parse_schema(const struct libxml *x, xmlDocPtr source, struct reporter *t)
 {
     xmlSchemaParserCtxtPtr parser = x->xmlSchemaNewDocParserCtxt(source);
     if (!parser)
@@ -176,9 +172,8 @@ static xmlSchemaPtr parse_schema(const struct libxml *x, xmlDocPtr source,
 static int validate_with(const struct libxml *x, xmlDocPtr document, xmlDocPtr source,
                          limefile_qcdml_fault_fn *fault, void *context)
 {
-    struct fault_reporter schema_reporter = {fault, context, "schema: ", 0},
-                          t = {fault, context, "", 0};
-    xmlSchemaPtr schema = parse_schema(x, source, &schema_reporter);
+    struct reporter in_schema = {fault, context, "schema: ", 0}, t = {fault, context, "", 0};
+    xmlSchemaPtr schema = parse_schema(x, source, &in_schema);
     if (!schema)
         return LIMEFILE_E_XML;
     int result = validate_document(x, document, schema, &t);
@@ -189,20 +184,18 @@ static int validate_with(const struct libxml *x, xmlDocPtr document, xmlDocPtr s
 int limefile_qcdml_validate(const void *xml, size_t n, const void *schema, size_t schema_n,
                             limefile_qcdml_fault_fn *fault, void *context)
 {
-    struct fault_reporter schema_reporter = {fault, context, "schema: ", 0},
-                          t = {fault, context, "", 0};
+    struct reporter in_schema = {fault, context, "schema: ", 0}, t = {fault, context, "", 0};
     struct libxml x;
     int err = load_libxml2(&x, &t);
     if (err)
         return err;
     xmlExternalEntityLoader old_loader = x.xmlGetExternalEntityLoader();
-    x.xmlSetExternalEntityLoader(reject_external);
+    x.xmlSetExternalEntityLoader(load_nothing);
     /* Without this handler libxml2 prints errors that no other handler receives. */
     x.xmlSetStructuredErrorFunc(NULL, ignore_error);
-    xmlDocPtr document = parse_safely(&x, xml, n, &t, &err);
+    xmlDocPtr document = read_safely(&x, xml, n, &t, &err);
     int result = !document && err == LIMEFILE_E_XML ? 0 : err;
-    xmlDocPtr source =
-        document ? parse_safely(&x, schema, schema_n, &schema_reporter, &err) : NULL;
+    xmlDocPtr source = document ? read_safely(&x, schema, schema_n, &in_schema, &err) : NULL;
     if (document)
         result = source ? validate_with(&x, document, source, fault, context) : err;
     if (source)

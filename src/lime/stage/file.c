@@ -27,11 +27,11 @@ struct file_pass {
     struct stage_sums sums;
     struct stage_fieldsums fields;
     struct stage_datasums data;
-    uint64_t checkpoint_offset; /* offset of the last checkpoint */
-    double checkpoint_time;     /* time of the last checkpoint */
+    uint64_t synced;  /* offset of the last checkpoint */
+    double synced_at; /* time of the last checkpoint */
 };
 
-static double monotonic_seconds(void)
+static double get_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -42,11 +42,10 @@ static int fail_transfer(struct stage_file *f, const struct stage_transfer *t)
 {
     if (t->err == -EINTR)
         return stage_fail(f->result, t->err, "interrupted");
-    if (!t->write_failed)
+    if (!t->in_write)
         stage_judge(f->result, LIMEFILE_UNREADABLE);
     return stage_fail(f->result, t->err, "%s: offset %" PRIu64 ": %s",
-                      t->write_failed ? "write" : "read", t->err_offset,
-                      limefile_strerror(t->err));
+                      t->in_write ? "write" : "read", t->err_offset, limefile_strerror(t->err));
 }
 
 /* A failed write of the journal is not an error (the next run copies all), but a failed sync
@@ -57,8 +56,8 @@ static int write_checkpoint(struct stage_file *f, struct file_pass *p)
     if (err)
         return 0; /* stage_ring_end() reports it */
     err = stage_target_checkpoint(p->target, p->sums.bytes, p->sums.crc);
-    p->checkpoint_offset = p->sums.bytes;
-    p->checkpoint_time = monotonic_seconds();
+    p->synced = p->sums.bytes;
+    p->synced_at = get_seconds();
     return err ? stage_fail(f->result, err, "sync: %s", limefile_strerror(err)) : 0;
 }
 
@@ -66,10 +65,9 @@ static int write_checkpoint(struct stage_file *f, struct file_pass *p)
 static int check_progress(struct stage_file *f, struct file_pass *p)
 {
     uint64_t done = p->sums.bytes, step = f->options->checkpoint;
-    bool is_due = step ? done - p->checkpoint_offset >= step
-                       : done % CHECKPOINT_UNIT == 0 &&
-                             done - p->checkpoint_offset >= CHECKPOINT_STEP &&
-                             monotonic_seconds() - p->checkpoint_time >= CHECKPOINT_SECONDS;
+    bool is_due = step ? done - p->synced >= step
+                       : done % CHECKPOINT_UNIT == 0 && done - p->synced >= CHECKPOINT_STEP &&
+                             get_seconds() - p->synced_at >= CHECKPOINT_SECONDS;
     if (p->transfer.kept && done == p->transfer.kept && p->sums.crc != p->target->kept_crc) {
         stage_words_add(&f->result->warnings,
                         "what an earlier run had left is damaged; all is copied anew");
@@ -86,8 +84,8 @@ static int add_blocks(struct stage_file *f, struct file_pass *p)
 {
     const struct stage_block *b;
     int err = 0;
-    p->checkpoint_offset = p->transfer.kept;
-    p->checkpoint_time = monotonic_seconds();
+    p->synced = p->transfer.kept;
+    p->synced_at = get_seconds();
     while (!err && (b = stage_ring_next(f->ring))) {
         stage_datasums_add(&p->data, &p->sums, b->data, b->n);
         stage_sums_add(&p->sums, b->data, b->n);
@@ -115,7 +113,7 @@ static int compare_field_sums(struct stage_file *f, struct stage_fieldsums *sums
         return stage_fail(f->result, (int)bad, "read: %s", limefile_strerror((int)bad));
     if (bad == 0) {
         f->result->verified = sums->count;
-        f->result->was_read = true;
+        f->result->read = true;
         return 0;
     }
     struct limefile_field field = {.kind = LIMEFILE_KIND_UNKNOWN};
@@ -538,13 +536,13 @@ static enum stage_status stage_source(struct stage_file *f)
 
 void stage_file_run(struct stage_file *f)
 {
-    double began = monotonic_seconds();
+    double began = get_seconds();
     f->source = (struct stage_port){.fd = -1, .direct_fd = -1};
     f->result->item = f->item;
     f->result->status = stage_source(f);
     if (f->result->status == STAGE_STAGED || f->result->status == STAGE_THERE)
         stage_judge_copy(f->result);
-    f->result->seconds = monotonic_seconds() - began;
+    f->result->seconds = get_seconds() - began;
     stage_existing_release(&f->existing);
     stage_plan_release(&f->plan);
     stage_port_close(&f->source);

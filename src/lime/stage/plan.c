@@ -66,7 +66,7 @@ void stage_judge_copy(struct stage_result *r)
         snprintf(r->reason, sizeof r->reason, "not a LIME container");
     } else if (stage_unverified_count(r)) {
         stage_judge(r, LIMEFILE_UNVERIFIED);
-    } else if (r->was_read) {
+    } else if (r->read) {
         stage_judge(r, LIMEFILE_GOOD);
     }
 }

@@ -106,7 +106,7 @@ static char *temp_name(const char *name)
     return n < 0 ? NULL : out;
 }
 
-static int open_directory(struct stage_target *t, const char *path)
+static int open_dir(struct stage_target *t, const char *path)
 {
     const char *slash = strrchr(path, '/');
     char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
@@ -228,7 +228,7 @@ static int remove_temp(const struct stage_target *t)
 /* A run may have been killed after it gave the source's mode to the temporary file. The file is
  * ours then, but not writable. Returns 1 after the mode is reset: try again. A shared lock,
  * which needs only a read-only descriptor, detects a run that is at this point now. */
-static int reset_temp_mode(const struct stage_target *t)
+static int reset_mode(const struct stage_target *t)
 {
     struct stat st;
     int fd = openat(t->dirfd, t->temp, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -244,7 +244,7 @@ static int reset_temp_mode(const struct stage_target *t)
 }
 
 /* Locks first: a run in progress may just have given the file to another user. 1: try again. */
-static int lock_and_check_temp(const struct stage_target *t, int fd, struct stat *st)
+static int claim_temp(const struct stage_target *t, int fd, struct stat *st)
 {
     int err = lock_temp(fd);
     if (!err)
@@ -258,14 +258,12 @@ static int lock_and_check_temp(const struct stage_target *t, int fd, struct stat
 
 static int open_temp(struct stage_target *t, int flags, struct stat *st)
 {
-    int last_err = 0;
+    int last = 0;
     for (int i = 0; i < TRIES; i++) {
         int fd = limefile_open_at(t->dirfd, t->temp,
                                   O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | flags, 0600);
-        last_err = fd < 0 ? fd : -EBUSY;
-        int err = fd >= 0               ? lock_and_check_temp(t, fd, st)
-                  : last_err == -EACCES ? reset_temp_mode(t)
-                                        : last_err;
+        last = fd < 0 ? fd : -EBUSY;
+        int err = fd >= 0 ? claim_temp(t, fd, st) : last == -EACCES ? reset_mode(t) : last;
         if (err == 0) {
             t->port.fd = fd;
             stage_port_open_direct(&t->port, O_RDWR);
@@ -276,7 +274,7 @@ static int open_temp(struct stage_target *t, int flags, struct stat *st)
         if (err < 0)
             return err;
     }
-    return last_err;
+    return last;
 }
 
 /* Restores our owner and mode of a file that was adopted, but not renamed. */
@@ -354,7 +352,7 @@ int stage_target_open(struct stage_target *t, const char *path,
     struct stat st;
     *t = no_target;
     t->source = *source;
-    int err = open_directory(t, path);
+    int err = open_dir(t, path);
     if (err) {
         explain_directory(t, err, why, cap);
     } else {
@@ -521,9 +519,8 @@ void stage_target_tidy(const char *path)
 {
     struct stat st;
     struct stage_target t = no_target;
-    if (open_directory(&t, path) == 0 &&
-        fstatat(t.dirfd, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-        is_replaced(&t, t.name, &st) == 0)
+    if (open_dir(&t, path) == 0 && fstatat(t.dirfd, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(st.st_mode) && is_replaced(&t, t.name, &st) == 0)
         unlinkat(t.dirfd, t.temp, 0);
     stage_target_close(&t, true);
 }
@@ -533,8 +530,7 @@ uint64_t stage_target_has(const char *path)
     struct stat st;
     struct stage_target t = no_target;
     uint64_t bytes = 0;
-    if (open_directory(&t, path) == 0 &&
-        fstatat(t.dirfd, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (open_dir(&t, path) == 0 && fstatat(t.dirfd, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0)
         bytes = (uint64_t)st.st_blocks * 512;
     stage_target_close(&t, true);
     return bytes;

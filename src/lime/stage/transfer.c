@@ -90,7 +90,7 @@ static void stop_with_error(struct stage_ring *r, int err, bool writing, uint64_
     pthread_mutex_lock(&r->lock);
     if (!t->err) {
         t->err = err;
-        t->write_failed = writing;
+        t->in_write = writing;
         t->err_offset = offset;
     }
     pthread_cond_broadcast(&r->changed);
@@ -98,7 +98,7 @@ static void stop_with_error(struct stage_ring *r, int err, bool writing, uint64_
 }
 
 /* Waits until *reached exceeds `number`. False: an error has occurred. */
-static bool wait_until_above(struct stage_ring *r, const uint64_t *reached, uint64_t number)
+static bool wait_above(struct stage_ring *r, const uint64_t *reached, uint64_t number)
 {
     pthread_mutex_lock(&r->lock);
     while (*reached <= number && !r->transfer->err)
@@ -131,7 +131,7 @@ static void *read_blocks(void *ring)
     struct stage_port kept = {.fd = t->out.fd, .direct_fd = t->out.direct_fd};
     for (uint64_t i = 0; i < r->blocks; i++) {
         struct stage_block *b = &r->block[i % r->count];
-        if ((i >= r->count && !wait_until_above(r, &r->written, i - r->count)) || has_failed(r))
+        if ((i >= r->count && !wait_above(r, &r->written, i - r->count)) || has_failed(r))
             break;
         b->offset = i * r->block_bytes;
         b->n = t->size - b->offset < r->block_bytes ? (size_t)(t->size - b->offset)
@@ -149,7 +149,7 @@ static void *write_blocks(void *ring)
 {
     struct stage_ring *r = ring;
     const struct stage_transfer *t = r->transfer;
-    for (uint64_t i = 0; i < r->blocks && wait_until_above(r, &r->submitted, i); i++) {
+    for (uint64_t i = 0; i < r->blocks && wait_above(r, &r->submitted, i); i++) {
         const struct stage_block *b = &r->block[i % r->count];
         int err = t->out.fd >= 0 && b->offset >= t->kept ? write_block(&t->out, b) : 0;
         if (err) {
@@ -211,7 +211,7 @@ int stage_ring_begin(struct stage_ring *r, struct stage_transfer *t)
 
 const struct stage_block *stage_ring_next(struct stage_ring *r)
 {
-    bool is_read = r->submitted < r->blocks && wait_until_above(r, &r->read, r->submitted);
+    bool is_read = r->submitted < r->blocks && wait_above(r, &r->read, r->submitted);
     return is_read && !has_failed(r) ? &r->block[r->submitted % r->count] : NULL;
 }
 
@@ -222,9 +222,7 @@ void stage_ring_pass(struct stage_ring *r)
 
 int stage_ring_drain(struct stage_ring *r)
 {
-    return r->submitted && !wait_until_above(r, &r->written, r->submitted - 1)
-               ? r->transfer->err
-               : 0;
+    return r->submitted && !wait_above(r, &r->written, r->submitted - 1) ? r->transfer->err : 0;
 }
 
 int stage_ring_end(struct stage_ring *r)

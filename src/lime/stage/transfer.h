@@ -42,8 +42,8 @@ struct stage_transfer {
     uint64_t kept; /* so many bytes, whole blocks, are in `out` already and are read from it */
 
     /* The first failure. */
-    int err;           /* 0, -errno or LIMEFILE_E_SHRUNK */
-    bool write_failed; /* the write failed */
+    int err;       /* 0, -errno or LIMEFILE_E_SHRUNK */
+    bool in_write; /* the write failed */
     uint64_t err_offset;
 };
 

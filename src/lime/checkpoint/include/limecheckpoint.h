@@ -59,7 +59,7 @@ int limecheckpoint_findings_next(struct limecheckpoint_findings *,
 
 /* The result of limecheckpoint_verify(). */
 struct limecheckpoint_verdict {
-    uint64_t bad_cells, cells;          /* number of bad cells and of all cells */
+    uint64_t bad, cells;                /* number of bad cells and of all cells */
     uint64_t first_bad[LIMECELLS_DIMS]; /* the first bad cell, by number */
     char why[LIMECHECKPOINT_WHY_MAX];   /* "the first is (1, 2, 3): ..."; "" if none is bad */
 };

@@ -87,9 +87,8 @@ const char *limefile_face_why_not(const struct limefile_field *,
  * "U/.zarray", and directories in it are entries with numbers, too. */
 struct limefile_face;
 
-/* Opens an export; the field is not used afterwards. LIMEFILE_E_STATE: the field is not an
- * array or does not support the export (no real numbers to convert, a build without HDF5).
- * -ENOMEM. */
+/* Opens an export; the field is not used afterwards. -ENOMEM. LIMEFILE_E_STATE: the field is
+ * not an array or does not support the export (no real numbers, a build without HDF5). */
 int limefile_face_open(const struct limefile_field *, const struct limefile_facename *,
                        struct limefile_face **out);
 void limefile_face_close(struct limefile_face *);
@@ -98,7 +97,7 @@ void limefile_face_close(struct limefile_face *);
 
 struct limefile_face_entry {
     uint64_t parent; /* number + 1 of its directory; 0: the export itself */
-    bool is_directory;
+    bool is_dir;
     uint64_t bytes; /* size of a file */
     char name[LIMEFILE_FACE_ENTRY_MAX];
 };

@@ -119,8 +119,7 @@ struct limefile_gauge_form {
     const char *lfn;  /* ILDG */
     const char *text; /* ILDG: stored in a record "TEXT_TYPE" before the data */
     const char *text_type;
-    bool without_checksum; /* ILDG: no checksum is written, so the image is sealed when it is
-                              created */
+    bool without_checksum; /* ILDG: writes no checksum; the new image is sealed */
 };
 
 /* Returns true if the format supports the extents; the number of bytes is not checked. */

@@ -69,7 +69,7 @@ struct stage_result {
     uint64_t size, records;
     uint64_t resumed;  /* bytes kept from an earlier run */
     uint64_t verified; /* number of fields with the right checksum */
-    bool was_read;     /* all data were read and compared */
+    bool read;         /* all data were read and compared */
     bool has_size, container, has_digest;
     struct stage_digest digest;
     char lfn[LIMEFILE_LFN_MAX];

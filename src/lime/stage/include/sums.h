@@ -99,8 +99,7 @@ struct stage_fieldsums {
     unsigned char *carry; /* the beginning of the next site */
     size_t carried;
 
-    uint64_t
-        wrong_ordinal; /* ordinal of the first finished field with a wrong checksum; 0: none */
+    uint64_t wrong_ordinal; /* first finished field with a wrong checksum; 0: none */
     struct limefile_checksum found;
 };
 

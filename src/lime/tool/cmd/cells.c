@@ -54,19 +54,17 @@ static int compare(struct data_check *check, const struct limecheckpoint *p,
     if (err == -ENOMEM)
         return err;
     result->cells = verdict.cells;
-    result->bad = verdict.bad_cells;
+    result->bad = verdict.bad;
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         result->first[d] = verdict.first_bad[d];
-    result->verdict = err                 ? LIMEFILE_UNREADABLE
-                      : verdict.bad_cells ? LIMEFILE_BAD
-                                          : LIMEFILE_GOOD;
+    result->verdict = err ? LIMEFILE_UNREADABLE : verdict.bad ? LIMEFILE_BAD : LIMEFILE_GOOD;
     if (result->verdict == LIMEFILE_GOOD) {
         check->sums->good++;
         return 0;
     }
     finding.code = err ? err : LIMEFILE_D_CELLS;
     if (!err) {
-        finding.have = verdict.bad_cells;
+        finding.have = verdict.bad;
         finding.want = verdict.cells;
         finding.why = verdict.why;
     }

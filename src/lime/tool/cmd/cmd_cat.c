@@ -135,11 +135,11 @@ static bool open_named(struct facecat *out, const struct named *named, const cha
         return false;
     }
     limefile_face_entry(out->face, out->number, &entry);
-    if (entry.is_directory)
+    if (entry.is_dir)
         message(out->c->path, "'%s' is a directory", word);
     out->bytes = entry.bytes;
     out->site_bytes = (size_t)field.site_bytes;
-    return !entry.is_directory && prepare(out);
+    return !entry.is_dir && prepare(out);
 }
 
 /* Opens `word`, a record as in select_record() with a face's suffix and, if the face is a

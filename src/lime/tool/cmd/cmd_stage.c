@@ -504,11 +504,10 @@ static void stageprint_json(const struct stage_result *r)
         jsonout_string_or_null(r->item->source), "target",
         jsonout_string_or_null(r->item->target), "container", r->container, "records",
         (json_int_t)r->records, "checksums_verified",
-        integer_json(r->was_read && stageprint_is_in_place(r), r->verified),
-        "checksums_unverified", (json_int_t)stage_unverified_count(r), "resumed",
-        (json_int_t)r->resumed, "seconds", round(r->seconds * 1000) / 1000, "unverified",
-        lines_json(&r->unverified), "deviations", lines_json(&r->warnings), "reason",
-        jsonout_string_or_null(r->reason));
+        integer_json(r->read && stageprint_is_in_place(r), r->verified), "checksums_unverified",
+        (json_int_t)stage_unverified_count(r), "resumed", (json_int_t)r->resumed, "seconds",
+        round(r->seconds * 1000) / 1000, "unverified", lines_json(&r->unverified), "deviations",
+        lines_json(&r->warnings), "reason", jsonout_string_or_null(r->reason));
     jsonout_print(stdout, line);
     putchar('\n');
 }
