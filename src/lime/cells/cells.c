@@ -44,9 +44,9 @@ static const char *check_name(const char *name)
 {
     size_t n = strnlen(name, LIMECELLS_NAME_MAX + 1);
     if (n == 0 || n > LIMECELLS_NAME_MAX)
-        return "a field's name has 1 to 63 bytes";
+        return "a field's name must have 1 to 63 bytes";
     if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != n)
-        return "a field's name consists of letters, digits, - and _";
+        return "a field's name may contain only letters, digits, - and _";
     return NULL;
 }
 
@@ -67,14 +67,14 @@ static const char *check_field(const struct limecells *c, uint32_t i)
     if (why)
         return why;
     if (!is_type(f->type))
-        return "a field has a type that is not known";
+        return "a field has an unknown type";
     if (f->count == 0 || f->count > LIMECELLS_PARTICLE_MAX)
         return "a field has no numbers, or too many";
     if (f->offset > c->particle_bytes || field_bytes(f) > c->particle_bytes - f->offset)
         return "a field reaches beyond the particle";
     for (uint32_t j = 0; j < i; j++) {
         if (strcmp(c->field[j].name, f->name) == 0)
-            return "two fields have one name";
+            return "two fields have the same name";
         if (fields_overlap(&c->field[j], f))
             return "two fields overlap";
     }
@@ -95,7 +95,7 @@ static const char *check_fields(const struct limecells *c)
         return "a particle needs a position: three floating-point numbers";
     const struct limecells_field *id = limefile_cells_find(c, "id");
     if (id && (is_float(id->type) || id->count != 1))
-        return "an id is one integer";
+        return "an id must be one integer";
     return NULL;
 }
 
@@ -118,7 +118,7 @@ static const char *check_domain(const struct limecells *c)
         if (!(c->length[d] > 0) || !(c->origin[d] + c->length[d] > c->origin[d]))
             return "the domain has no volume";
         if (c->cells[d] == 0 || c->cells[d] > LIMECELLS_CELLS_MAX / cells)
-            return "there are no cells, or more than 2^40";
+            return "the number of cells must be 1 to 2^40";
         if (is_narrow(c, d))
             return "the cells are too narrow for numbers of 64 bits";
         cells *= c->cells[d];
@@ -129,7 +129,7 @@ static const char *check_domain(const struct limecells *c)
 const char *limefile_cells_check(const struct limecells *c)
 {
     if (c->particle_bytes == 0 || c->particle_bytes > LIMECELLS_PARTICLE_MAX)
-        return "a particle has 1 byte to 1 MiB";
+        return "a particle must have 1 byte to 1 MiB";
     if (c->particles > INT64_MAX / c->particle_bytes)
         return "there are more particles than a file can hold";
     const char *why = check_fields(c);

@@ -125,13 +125,13 @@ const char *limefile_cells_decode_length(const unsigned char *raw, uint64_t *hea
 {
     uint32_t fields = get_be32(raw + INDEX_FIELDS);
     if (memcmp(raw, magic, sizeof magic) != 0)
-        return "it does not begin like an index of cells";
+        return "it does not begin with the magic number";
     if (get_be32(raw + INDEX_VERSION) != LIMECELLS_VERSION)
-        return "it is of a version that is not known";
+        return "unknown version";
     *header_bytes = get_be32(raw + INDEX_HEADER);
     if (fields > LIMECELLS_FIELDS_MAX ||
         *header_bytes != LIMECELLS_FIXED_BYTES + (uint64_t)fields * LIMECELLS_FIELD_BYTES)
-        return "its header has not the length of its fields";
+        return "the header's length does not match its fields";
     return NULL;
 }
 
@@ -139,7 +139,7 @@ static const char *decode_field(const unsigned char *raw, struct limecells_field
 {
     memcpy(f->name, raw, sizeof f->name);
     if (f->name[LIMECELLS_NAME_MAX])
-        return "a field's name does not end";
+        return "a field's name is too long";
     f->type = (enum limecells_type)get_be32(raw + FIELD_TYPE);
     f->count = get_be32(raw + FIELD_COUNT);
     f->offset = get_be64(raw + FIELD_OFFSET);
@@ -183,20 +183,20 @@ const char *limefile_cells_decode(const unsigned char *raw, uint64_t header_byte
         return "it is shorter than its header";
     const char *why = limefile_cells_decode_length(raw, &bytes);
     if (!why && bytes != header_bytes)
-        why = "its header has another length than it says";
+        why = "wrong length of the header";
     if (!why && !header_crc_matches(raw, bytes))
-        why = "its header does not have the checksum that it says";
+        why = "wrong checksum of the header";
     if (why)
         return why;
     decode_fixed(raw, out);
     if (get_be32(raw + INDEX_FLAGS) & ~(uint32_t)FLAGS_KNOWN)
-        return "it has flags that are not known";
+        return "unknown flags";
     for (uint32_t i = 0; i < out->fields && !why; i++)
         why = decode_field(raw + LIMECELLS_FIXED_BYTES + i * LIMECELLS_FIELD_BYTES,
                            &out->field[i]);
     why = why ? why : limefile_cells_check(out);
     if (!why && record_bytes != limefile_cells_index_bytes(out))
-        why = "the record is not as long as its cells";
+        why = "the record's length does not match its cells";
     return why;
 }
 
@@ -217,9 +217,9 @@ const char *limefile_cells_entry_decode(const struct limecells *c, const unsigne
     out->count = get_be64(raw + 8);
     out->crc = get_be32(raw + 16);
     if (get_be32(raw + 20) != 0)
-        return "its entry has bytes that are not zero";
+        return "reserved bytes of its entry are not zero";
     if (out->count == 0 && (out->first != 0 || out->crc != 0))
-        return "it has no particles, but a place or a checksum";
+        return "it has no particles, but an offset or a checksum";
     if (out->count > c->particles || out->first > c->particles - out->count)
         return "it reaches beyond the data";
     return NULL;
@@ -271,9 +271,9 @@ const char *limefile_cells_check_end(struct limecells_checker *k)
 {
     if (k->crc != k->cells->entries_crc) {
         k->bad_cell = limefile_cells_cells(k->cells);
-        k->fault = "the cells' entries do not have the checksum that the header says";
+        k->fault = "wrong checksum of the cells' entries";
     }
     if (!k->fault && k->hashes != hash_offset(k, 0) - hash_offset(k, k->cells->particles))
-        k->fault = "the cells overlap, or leave particles out";
+        k->fault = "the cells overlap or leave out particles";
     return k->fault;
 }

@@ -119,7 +119,7 @@ static int check_text(struct limefile_source *source, struct limecheckpoint *p)
             err = -ENOMEM;
         if (!err) {
             limefile_cells_text(&p->cells, expected);
-            why = is_same_text(text, expected) ? NULL : "it does not match the index";
+            why = is_same_text(text, expected) ? NULL : "it has different contents";
         }
         free(text);
         free(expected);
@@ -141,7 +141,7 @@ static int check_checkpoint(struct limefile_source *source, struct limecheckpoin
     }
     err = check_index(source, p);
     if (!err && !p->text.ordinal)
-        add_finding(p, LIMEFILE_D_CELLS_TEXT, &p->index, 0, "there is none");
+        add_finding(p, LIMEFILE_D_CELLS_TEXT, &p->index, 0, "the text is missing");
     else if (!err && p->has_header)
         err = check_text(source, p);
     if (!err && !p->data.ordinal)

@@ -111,7 +111,8 @@ static void record_bad_cell(struct verifier *w, uint64_t number,
 }
 
 /* Gets the particles from `first` on in *raw; *n: at most so many, then how many (>= 1). */
-static int get_particles(struct verifier *w, uint64_t first, uint64_t *n, const unsigned char **raw)
+static int get_particles(struct verifier *w, uint64_t first, uint64_t *n,
+                         const unsigned char **raw)
 {
     uint64_t size = w->is->particle_bytes, capacity = BYTES_AT_ONCE / size;
     if (first < w->first || first >= w->first + w->particles) {

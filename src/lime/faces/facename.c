@@ -126,17 +126,17 @@ const char *limefile_face_why_not(const struct limefile_field *field,
     struct export_layout layout;
     if (export_layout_of(field, &layout) != 0)
         return field->sites && field->site_bytes ? "its length contradicts its description"
-                                                 : "its sites are not known";
+                                                 : "the number of its sites is unknown";
     const struct limefile_array *a = &layout.array;
     if (name->kind == LIMEFILE_FACE_H5)
-        return h5_is_supported() ? "the HDF5 library is not installed, or refuses such an array"
+        return h5_is_supported() ? "the HDF5 library is not installed, or does not support it"
                                  : "built without HDF5";
     if (name->kind == LIMEFILE_FACE_SLICES)
         return "it has no time slices";
     if (limefile_face_is_whole(name))
-        return "it is no SU(3) configuration, or the format has no such lattice";
+        return "not an SU(3) configuration, or the format does not support its lattice";
     if (a->precision == 0 && (name->little || name->precision))
-        return "it is not known to hold real numbers";
-    return name->even_odd && !has_even_odd(a) ? "it has no lattice of two to four dimensions"
-                                              : "it would be too long";
+        return "it is not known to contain real numbers";
+    return name->even_odd && !has_even_odd(a) ? "its lattice needs 2 to 4 dimensions"
+                                              : "the file would be too large";
 }

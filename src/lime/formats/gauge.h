@@ -38,9 +38,9 @@ void links_xor(const void *data, size_t words, bool little, uint64_t k, uint32_t
 /* ---- an open file -------------------------------------------------------------------- */
 
 enum {
-    GAUGE_HEAD_BYTES = 256,     /* bytes at the start of a file that determine its format */
-    GAUGE_LIST_MAX = 1 << 26,   /* sites in a MILC list that an adapter reads: 256 MiB */
-    GAUGE_DETECT_MAX = 1 << 20, /* the same for GAUGE_HEADER: 4 MiB */
+    GAUGE_HEAD_BYTES = 256,   /* bytes at the start of a file that determine its format */
+    GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list that an adapter reads: 256 MiB */
+    GAUGE_SCAN_MAX = 1 << 20, /* the same for GAUGE_HEADER: 4 MiB */
 };
 
 /* How much of a file gauge_open_depth() reads. */
@@ -82,7 +82,7 @@ struct gauge_format {
     /* Returns true if a file of `size` bytes with these first n bytes is in this format. */
     bool (*matches)(const unsigned char *head, size_t n, uint64_t size);
 
-    /* Fills in a zeroed object, whose kept->source and kept->depth are set. `head` has
+    /* Fills in a zeroed object, whose priv->source and priv->depth are set. `head` has
      * GAUGE_HEAD_BYTES bytes, with zeros after the end of the file. */
     int (*open)(struct limefile_gauge *, const unsigned char *head, uint64_t size);
 
@@ -113,7 +113,7 @@ int gauge_open_depth(struct limefile_source *, uint64_t ordinal, enum gauge_dept
 
 /* ---- functions for the formats (gaugefile.c) ------------------------------------------ */
 
-/* Writes the reason into kept->why unless that is NULL. Returns the code. */
+/* Writes the reason into priv->why unless that is NULL. Returns the code. */
 int gauge_fail(const struct limefile_gauge *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -126,7 +126,7 @@ uint64_t gauge_count_sites(const uint64_t extent[4]);
 /* Returns the bytes of the lattice's links in this form; 0: too many. */
 uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *);
 
-/* Reads sites that the file stores in ILDG's order, in kept->form. */
+/* Reads sites that the file stores in ILDG's order, in priv->form. */
 int gauge_read_plain(void *gauge, uint64_t first, uint64_t count, void *out);
 
 /* Sets the image's header to n zeros and returns it; NULL: out of memory. */

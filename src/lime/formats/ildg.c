@@ -170,19 +170,17 @@ static int add_format(const struct limefile_gauge_image *image, struct limefile_
 
 static int add_header(struct limefile_gauge_image *image, struct limefile_memory *out)
 {
-    const struct limefile_gauge_form *options = &image->options;
+    const struct limefile_gauge_form *opts = &image->options;
     int err = 0;
-    if (options->text && options->text_type)
-        err = add_record(out, options->text_type, options->text, strlen(options->text), true,
-                         true);
+    if (opts->text && opts->text_type)
+        err = add_record(out, opts->text_type, opts->text, strlen(opts->text), true, true);
     if (!err)
         err = add_format(image, out);
-    if (!err && options->lfn && *options->lfn)
-        err =
-            add_record(out, "ildg-data-lfn", options->lfn, strlen(options->lfn), false, false);
+    if (!err && opts->lfn && *opts->lfn)
+        err = add_record(out, "ildg-data-lfn", opts->lfn, strlen(opts->lfn), false, false);
     return err ? err
                : add_record(out, "ildg-binary-data", NULL, image->data_bytes, false,
-                            options->without_checksum);
+                            opts->without_checksum);
 }
 
 /* The data need no padding: their size is a multiple of 8 bytes. */

@@ -154,8 +154,7 @@ static int open_milc(struct limefile_gauge *g, const unsigned char *head, uint64
     if (!err)
         err = read_sums(g);
     uint64_t sites = err ? 0 : gauge_count_sites(g->sites.extent);
-    if (!err && g->has_site_list &&
-        (g->priv->depth != GAUGE_HEADER || sites <= GAUGE_DETECT_MAX))
+    if (!err && g->has_site_list && (g->priv->depth != GAUGE_HEADER || sites <= GAUGE_SCAN_MAX))
         err = load_site_list(g, sites);
     return err ? err : format_milc_text(g);
 }

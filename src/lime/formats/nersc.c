@@ -143,11 +143,10 @@ static int parse_nersc_lattice(struct limefile_gauge *g, const struct values *v)
     }
     if (gauge_count_sites(g->sites.extent))
         return 0;
-    return gauge_fail(
-        g, LIMEFILE_E_GAUGE_LATTICE,
-        "DIMENSION_1 to DIMENSION_4 = %s %s %s %s: not a lattice that can be stored",
-        v->value[K_DIMENSION_1], v->value[K_DIMENSION_2], v->value[K_DIMENSION_3],
-        v->value[K_DIMENSION_4]);
+    return gauge_fail(g, LIMEFILE_E_GAUGE_LATTICE,
+                      "DIMENSION_1 to DIMENSION_4 = %s %s %s %s: not a valid lattice",
+                      v->value[K_DIMENSION_1], v->value[K_DIMENSION_2], v->value[K_DIMENSION_3],
+                      v->value[K_DIMENSION_4]);
 }
 
 static int parse_figures(struct limefile_gauge *g, const struct values *v)
@@ -186,15 +185,14 @@ static int fail_unsupported(const struct limefile_gauge *g, const struct values 
     return v->present[k] ? code : err;
 }
 
-/* *unknown_order: FLOATING_POINT does not state the byte order; readers disagree. */
+/* *no_order: FLOATING_POINT does not state the byte order; readers disagree. */
 static int parse_form(const struct limefile_gauge *g, struct links_form *form,
-                      const struct values *v, bool *unknown_order)
+                      const struct values *v, bool *no_order)
 {
     static const char other[] = "not SU(3); lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3";
     static const char unknown[] = "unknown; lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3";
     static const char numbers[] =
-        "unknown; lime reads IEEE32, IEEE64, and both with BIG, LITTLE "
-        "or SMALL behind it";
+        "unknown; lime reads IEEE32 and IEEE64, with or without BIG, LITTLE or SMALL";
     const char *type = v->value[K_DATATYPE], *number = v->value[K_FLOATING_POINT];
     form->rows = strcmp(type, "4D_SU3_GAUGE_3x3") == 0 ? 3 : 2;
     if (form->rows == 2 && strcmp(type, "4D_SU3_GAUGE") != 0)
@@ -205,9 +203,9 @@ static int parse_form(const struct limefile_gauge *g, struct links_form *form,
     if (form->precision == 32 && strncmp(number, "IEEE32", 6) != 0)
         return fail_unsupported(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
     number += 6;
-    *unknown_order = *number == '\0';
+    *no_order = *number == '\0';
     form->little = strcmp(number, "LITTLE") == 0 || strcmp(number, "SMALL") == 0;
-    bool known = *unknown_order || form->little || strcmp(number, "BIG") == 0;
+    bool known = *no_order || form->little || strcmp(number, "BIG") == 0;
     return known ? 0 : fail_unsupported(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
 }
 
@@ -277,8 +275,7 @@ static int copy_header_text(struct limefile_gauge *g, const char *text, size_t n
     return 0;
 }
 
-static int parse_header(struct limefile_gauge *g, const char *text, size_t n,
-                        bool *unknown_order)
+static int parse_header(struct limefile_gauge *g, const char *text, size_t n, bool *no_order)
 {
     struct values v = {0};
     struct links_form *form = &g->priv->form;
@@ -287,7 +284,7 @@ static int parse_header(struct limefile_gauge *g, const char *text, size_t n,
     if (!err)
         err = parse_nersc_lattice(g, &v);
     if (!err)
-        err = parse_form(g, form, &v, unknown_order);
+        err = parse_form(g, form, &v, no_order);
     if (!err)
         err = parse_figures(g, &v);
     if (err)
@@ -307,12 +304,12 @@ static bool matches_nersc(const unsigned char *head, size_t n, uint64_t size)
 static int open_nersc(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
 {
     (void)head;
-    bool unknown_order = false;
+    bool no_order = false;
     char *text = malloc(HEADER_MAX);
     if (!text)
         return -ENOMEM;
     ssize_t n = limefile_read_full(g->priv->source, text, HEADER_MAX, 0);
-    int err = n < 0 ? (int)n : parse_header(g, text, (size_t)n, &unknown_order);
+    int err = n < 0 ? (int)n : parse_header(g, text, (size_t)n, &no_order);
     free(text);
     if (!err)
         err = gauge_check_size(g, size);
@@ -323,7 +320,7 @@ static int open_nersc(struct limefile_gauge *g, const unsigned char *head, uint6
     g->sites.precision = g->priv->form.precision;
     g->sites.read = gauge_read_plain;
     g->sites.context = g;
-    err = unknown_order ? find_byte_order(g) : 0;
+    err = no_order ? find_byte_order(g) : 0;
     g->little = g->priv->form.little;
     return err;
 }

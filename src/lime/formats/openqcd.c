@@ -147,7 +147,7 @@ static uint64_t box_of_run(const uint64_t l[4], uint64_t first, uint64_t count, 
 
 /* ---- reading ---- */
 
-struct box_read {
+struct reader {
     const struct limefile_gauge *g;
     struct openqcd_box box; /* the sites to read */
     uint64_t t;
@@ -156,7 +156,7 @@ struct box_read {
 };
 
 /* Stores the link at `at` in ILDG's direction, or ignores it if it is not in the box. */
-static void store_link(const struct box_read *r, const uint64_t at[4], unsigned direction,
+static void store_link(const struct reader *r, const uint64_t at[4], unsigned direction,
                        const unsigned char *link)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -172,8 +172,7 @@ static void store_link(const struct box_read *r, const uint64_t at[4], unsigned 
     links_convert(&openqcd, link, &ildg, r->out + (4 * site + direction) * LINK_BYTES, 1);
 }
 
-static void store_point(const struct box_read *r, const uint64_t at[4],
-                        const unsigned char *raw)
+static void store_point(const struct reader *r, const uint64_t at[4], const unsigned char *raw)
 {
     const uint64_t *l = r->g->sites.extent;
     for (unsigned slot = 0; slot < 4; slot++, raw += 2 * LINK_BYTES) {
@@ -186,7 +185,7 @@ static void store_point(const struct box_read *r, const uint64_t at[4],
 }
 
 /* Reads the odd points of a column with z in [from, from + n), which must not wrap around. */
-static int read_column(const struct box_read *r, uint64_t x, uint64_t y, uint64_t t,
+static int read_column(const struct reader *r, uint64_t x, uint64_t y, uint64_t t,
                        uint64_t from, uint64_t n)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -203,7 +202,7 @@ static int read_column(const struct box_read *r, uint64_t x, uint64_t y, uint64_
 }
 
 /* A column outside the box needs no point above the box in z. */
-static int read_columns(const struct box_read *r, uint64_t x, uint64_t y, bool inside)
+static int read_columns(const struct reader *r, uint64_t x, uint64_t y, bool inside)
 {
     const uint64_t *l = r->g->sites.extent;
     uint64_t z = r->box.base[2], n = r->box.width[2], above = (z + n) % l[2];
@@ -215,7 +214,7 @@ static int read_columns(const struct box_read *r, uint64_t x, uint64_t y, bool i
     return err;
 }
 
-static int read_box(const struct box_read *r)
+static int read_box(const struct reader *r)
 {
     const uint64_t *l = r->g->sites.extent;
     const struct openqcd_box *b = &r->box;
@@ -236,7 +235,7 @@ static int read_openqcd_sites(void *context, uint64_t first, uint64_t count, voi
     const struct limefile_gauge *g = context;
     const uint64_t *l = g->sites.extent;
     uint64_t planes = l[2] < PLANES_MAX ? l[2] : PLANES_MAX, n;
-    struct box_read r = {.g = g, .out = out};
+    struct reader r = {.g = g, .out = out};
     r.column = malloc((planes / 2 + 1) * OPENQCD_POINT_BYTES);
     int err = r.column ? 0 : -ENOMEM;
     for (; !err && count; count -= n, first += n) {
@@ -304,8 +303,8 @@ struct column {
     size_t step;
 };
 
-static struct column get_column(const struct openqcd_sites *s, const uint64_t l[4], uint64_t x,
-                                uint64_t y, size_t site)
+static struct column column_at(const struct openqcd_sites *s, const uint64_t l[4], uint64_t x,
+                               uint64_t y, size_t site)
 {
     const struct openqcd_box *box = &s->box;
     uint64_t row = box_local(box, l, 1, y) * box->width[0] + box_local(box, l, 0, x);
@@ -331,11 +330,10 @@ void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqc
         uint64_t number = first / height, k = first % height, t = number / l[1] / l[0];
         uint64_t x = number / l[1] % l[0], y = number % l[1];
         uint64_t z = 2 * k + ((x + y + t) % 2 == 0);
-        const struct column here = get_column(now, l, x, y, site);
-        const struct column below[4] = {get_column(before, l, x, y, site),
-                                        get_column(now, l, x ? x - 1 : l[0] - 1, y, site),
-                                        get_column(now, l, x, y ? y - 1 : l[1] - 1, site),
-                                        here};
+        const struct column here = column_at(now, l, x, y, site);
+        const struct column below[4] = {column_at(before, l, x, y, site),
+                                        column_at(now, l, x ? x - 1 : l[0] - 1, y, site),
+                                        column_at(now, l, x, y ? y - 1 : l[1] - 1, site), here};
         points = count < height - k ? count : height - k;
         for (uint64_t i = 0; i < points; i++, z += 2)
             for (unsigned slot = 0; slot < 4; slot++, out += (size_t)2 * LINK_BYTES) {

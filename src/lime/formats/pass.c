@@ -153,7 +153,7 @@ static void compute_figures(struct worker *me, const struct step *s, uint64_t fr
 
 /* ---- the image ---- */
 
-static int write_image(struct worker *me, const void *data, size_t n, uint64_t offset)
+static int emit(struct worker *me, const void *data, size_t n, uint64_t offset)
 {
     const struct limefile_gauge_pass *pass = me->state->pass;
     gauge_add_image(pass->image, data, n, offset, &me->image);
@@ -175,8 +175,8 @@ static int encode_plane(struct worker *me, const struct step *s, uint64_t j)
         n = w->plane - i < OUT_BYTES / stored ? w->plane - i : OUT_BYTES / stored;
         if (!w->same_form)
             image_encode(w->pass->image, at + i * w->site, n, me->out);
-        err = write_image(me, w->same_form ? at + i * w->site : me->out, (size_t)n * stored,
-                          (first + i) * stored);
+        err = emit(me, w->same_form ? at + i * w->site : me->out, (size_t)n * stored,
+                   (first + i) * stored);
     }
     return err;
 }
@@ -199,8 +199,7 @@ static int encode_columns(struct worker *me, const struct step *s, uint64_t x)
         uint64_t at = first + column * l[2] / 2 + within;
         n = run - within < most ? run - within : most;
         openqcd_encode(l, w->pass->sites->precision, &now, &before, at, n, me->out);
-        err =
-            write_image(me, me->out, (size_t)n * OPENQCD_POINT_BYTES, at * OPENQCD_POINT_BYTES);
+        err = emit(me, me->out, (size_t)n * OPENQCD_POINT_BYTES, at * OPENQCD_POINT_BYTES);
     }
     return err;
 }
@@ -216,19 +215,17 @@ static enum unit_kind select_unit(struct pass_state *w, const struct step *s, ui
 {
     uint64_t sites = sites_per_unit(w, s), planes = s->encodes ? s->planes - w->halo : 0;
     uint64_t loads = s->loads ? (s->planes * w->plane + sites - 1) / sites : 0;
-    uint64_t encodes = !w->pass->image || !s->encodes ? 0
-                       : w->is_openqcd                ? w->extent[0]
-                                                      : planes;
+    uint64_t units = !w->pass->image || !s->encodes ? 0 : w->is_openqcd ? w->extent[0] : planes;
     struct started_units *started = &w->started[s->number % SLICES];
     enum unit_kind kind = UNIT_NONE;
     pthread_mutex_lock(&w->lock);
-    if (started->encodes < encodes && started->encoding < w->writers)
+    if (started->encodes < units && started->encoding < w->writers)
         kind = UNIT_ENCODE;
     else if (started->figures * slab_planes(w, s) < planes)
         kind = UNIT_FIGURES;
     else if (started->loads < loads)
         kind = UNIT_LOAD;
-    else if (started->encodes < encodes)
+    else if (started->encodes < units)
         kind = UNIT_ENCODE;
     *unit = kind == UNIT_ENCODE    ? started->encodes++
             : kind == UNIT_FIGURES ? started->figures++
@@ -518,5 +515,5 @@ const char *limefile_gauge_why_unverified(const struct limefile_gauge *g)
 {
     if (g->has_checksum || g->has_plaquette || g->has_trace)
         return NULL;
-    return "the header has no usable sum";
+    return "the header has no usable checksum";
 }

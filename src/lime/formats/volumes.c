@@ -22,7 +22,7 @@ struct volume {
 };
 
 /* A record of a part of the lattice; such a record is left out. */
-struct skipped {
+struct part {
     uint32_t ordinal, message; /* numbers in the master */
     struct limefile_scidac_record stated;
 };
@@ -51,8 +51,8 @@ struct limefile_volumes {
     uint64_t fields;
     uint64_t *site_bytes; /* for each field */
     uint64_t *order;      /* of each data record except in the master: field + 1; 0: a part */
-    struct skipped *skipped;
-    size_t skipped_count;
+    struct part *part;
+    size_t parts;
     struct limefile_volumes_options options;
     struct site_run *run;
     size_t run_count, capacity;
@@ -106,28 +106,25 @@ static int read_file_xml(struct limefile_volumes *set, const struct limefile_rec
 /* The next data in the other volumes belong to that field; 0: to a part. */
 static int append_order(struct limefile_volumes *set, uint64_t field)
 {
-    void *order =
-        reallocarray(set->order, set->fields + set->skipped_count + 1, sizeof *set->order);
+    void *order = reallocarray(set->order, set->fields + set->parts + 1, sizeof *set->order);
     if (!order)
         return -ENOMEM;
     set->order = order;
-    set->order[set->fields + set->skipped_count] = field;
+    set->order[set->fields + set->parts] = field;
     return 0;
 }
 
-static int add_skipped_record(struct limefile_volumes *set, const struct limefile_record *data,
-                              const struct limefile_scidac_record *stated)
+static int add_part(struct limefile_volumes *set, const struct limefile_record *data,
+                    const struct limefile_scidac_record *stated)
 {
     if (!set->options.skips_parts)
         return LIMEFILE_E_VOLUME_PART;
     int err = append_order(set, 0);
-    void *skipped =
-        err ? NULL : reallocarray(set->skipped, set->skipped_count + 1, sizeof *set->skipped);
-    if (!skipped)
+    void *part = err ? NULL : reallocarray(set->part, set->parts + 1, sizeof *set->part);
+    if (!part)
         return -ENOMEM;
-    set->skipped = skipped;
-    set->skipped[set->skipped_count++] =
-        (struct skipped){(uint32_t)data->ordinal, data->message, *stated};
+    set->part = part;
+    set->part[set->parts++] = (struct part){(uint32_t)data->ordinal, data->message, *stated};
     return 0;
 }
 
@@ -169,7 +166,7 @@ static int read_data_record(struct limefile_volumes *set, const struct limefile_
     if (stated.recordtype == LIMEFILE_GLOBAL)
         return 0;
     return stated.recordtype == LIMEFILE_FIELD ? add_field(set, data, &stated)
-                                               : add_skipped_record(set, data, &stated);
+                                               : add_part(set, data, &stated);
 }
 
 static int read_master(struct limefile_volumes *set)
@@ -189,7 +186,7 @@ static int read_master(struct limefile_volumes *set)
     }
     return err                         ? err
            : set->fields && set->sites ? 0
-           : set->skipped_count            ? LIMEFILE_E_VOLUME_PART
+           : set->parts                ? LIMEFILE_E_VOLUME_PART
                                        : LIMEFILE_E_VOLUME_RECORDS;
 }
 
@@ -261,7 +258,7 @@ static int find_volume_data(struct limefile_volumes *set, struct volume *v)
 {
     struct limefile_record r;
     uint64_t count = count_data(v), at = 0;
-    bool has_parts = count == set->fields + set->skipped_count;
+    bool has_parts = count == set->fields + set->parts;
     int err = 0;
     if (!has_parts && count != set->fields)
         return LIMEFILE_E_VOLUME_RECORDS;
@@ -387,10 +384,10 @@ static int add_joined(struct limefile_volumes *set, const struct limefile_record
     return err ? err : limefile_extent_of(j->offset, j->bytes, &end, &set->size);
 }
 
-static bool has_skipped_record(const struct limefile_volumes *set, uint32_t message)
+static bool has_part(const struct limefile_volumes *set, uint32_t message)
 {
-    for (size_t i = 0; i < set->skipped_count; i++)
-        if (set->skipped[i].message == message)
+    for (size_t i = 0; i < set->parts; i++)
+        if (set->part[i].message == message)
             return true;
     return false;
 }
@@ -398,7 +395,7 @@ static bool has_skipped_record(const struct limefile_volumes *set, uint32_t mess
 /* Returns true if the record is in the container that contains all records. */
 static bool is_joinable(const struct limefile_volumes *set, const struct limefile_record *r)
 {
-    return !is_site_list(r) && !has_skipped_record(set, r->message);
+    return !is_site_list(r) && !has_part(set, r->message);
 }
 
 /* Marks the messages of the caller's records, and the message of the private file XML. */
@@ -452,7 +449,7 @@ static int join_volumes(struct limefile_volumes *set)
     struct limefile_record file;
     bool *chosen = NULL;
     int err = limefile_index_get(index, set->text_ordinal, &file);
-    if (!err && has_skipped_record(set, file.message))
+    if (!err && has_part(set, file.message))
         return LIMEFILE_E_VOLUME_PART;
     set->record = calloc((size_t)limefile_index_count(index) + 1, sizeof *set->record);
     if (!err && set->options.records)
@@ -540,7 +537,7 @@ static ssize_t read_record(const struct limefile_volumes *set, const struct join
 }
 
 static ssize_t read_joined_header(const struct limefile_volumes *set, const struct joined *j,
-                              unsigned char *out, size_t n, uint64_t at)
+                                  unsigned char *out, size_t n, uint64_t at)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_record r;
@@ -673,7 +670,7 @@ void limefile_volumes_close(struct limefile_volumes *set)
     free(set->volume);
     free(set->site_bytes);
     free(set->order);
-    free(set->skipped);
+    free(set->part);
     free(set->run);
     free(set->record);
     free(set->text);
@@ -694,15 +691,15 @@ void limefile_volumes_facts(const struct limefile_volumes *set,
         .volumes = set->count,
         .master = set->master,
         .fields = set->fields,
-        .skipped = set->skipped_count,
+        .skipped = set->parts,
     };
 }
 
 uint64_t limefile_volumes_part(const struct limefile_volumes *set, size_t i,
                                const struct limefile_scidac_record **stated)
 {
-    *stated = &set->skipped[i].stated;
-    return set->skipped[i].ordinal;
+    *stated = &set->part[i].stated;
+    return set->part[i].ordinal;
 }
 
 uint64_t limefile_volumes_sites(const struct limefile_volumes *set, size_t volume)

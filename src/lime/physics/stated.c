@@ -126,7 +126,7 @@ struct value_list {
     struct limefile_physics_stated *out;
     int count;
     const struct limefile_record *record;
-    const char *where;
+    const char *source;
     double scale; /* of all values: 3 in openQCD's header */
 };
 
@@ -148,7 +148,7 @@ static void put_value(struct value_list *list, const char *name, size_t name_len
         limefile_physics_state(s, known_names[i].quantity, known_names[i].largest * list->scale,
                                known_names[i].name, text, len);
         s->ordinal = list->record->ordinal;
-        s->source = list->where;
+        s->source = list->source;
         return;
     }
 }
@@ -201,7 +201,7 @@ static const struct {
     bool xml, same_message;
     double scale;     /* of all values */
     double tolerance; /* for data in double precision; 0: the usual one */
-} record_types[] = {
+} types[] = {
     {"xlf-info", false, false, 1, 0},
     {"scidac-record-xml", true, true, 1, 0},
     {"qcdml", true, true, 1, 0},
@@ -262,24 +262,24 @@ int limefile_physics_stated_of(struct limefile_source *source,
     struct limefile_record record;
     struct value_list list = {.out = out, .record = &record, .scale = 1};
     int err = 0;
-    for (size_t i = 0; !err && i < sizeof record_types / sizeof record_types[0]; i++) {
-        list.where = record_types[i].type;
-        list.scale = record_types[i].scale;
+    for (size_t i = 0; !err && i < sizeof types / sizeof types[0]; i++) {
+        list.source = types[i].type;
+        list.scale = types[i].scale;
         int before = list.count;
-        if (find_last(index, &field->record, list.where, record_types[i].same_message, &record))
-            err = parse_record(&list, source, record_types[i].xml);
+        if (find_last(index, &field->record, list.source, types[i].same_message, &record))
+            err = parse_record(&list, source, types[i].xml);
         for (int k = before; field->precision == 64 && k < list.count; k++)
-            out[k].tolerance = record_types[i].tolerance;
+            out[k].tolerance = types[i].tolerance;
     }
     return err ? err : list.count;
 }
 
 int limefile_physics_stated_text(
-    const char *text, size_t n, double scale, const char *where,
+    const char *text, size_t n, double scale, const char *source,
     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
 {
     const struct limefile_record none = {.ordinal = 0};
-    struct value_list list = {.out = out, .record = &none, .where = where, .scale = scale};
+    struct value_list list = {.out = out, .record = &none, .source = source, .scale = scale};
     parse_lines(&list, text, n);
     return list.count;
 }

@@ -86,7 +86,7 @@ static struct limefile_qcdml_value *find_value(const struct parser *r, const cha
 static void begin_value(struct parser *r, struct limefile_qcdml_value *value, const char *name)
 {
     if (value->found) {
-        fail_value(r, name, "for the second time");
+        fail_value(r, name, "occurs twice");
         return;
     }
     XML_Parser parser = r->xml.parser;
@@ -113,11 +113,11 @@ static void XMLCALL start_element(void *context, const char *qualified, const ch
         return;
     if (r->xml.depth == 1 && (!name || strcmp(name, record_path[0]) != 0)) {
         r->code = LIMEFILE_E_XML_VALUE;
-        safe_xml_stop(&r->xml, "the root is not gaugeConfiguration of " SPACE);
+        safe_xml_stop(&r->xml, "the root element is not gaugeConfiguration of " SPACE);
         return;
     }
     if (r->current) {
-        fail_value(r, name ? name : qualified, "where only text may be");
+        fail_value(r, name ? name : qualified, "is in an element that may contain only text");
         return;
     }
     if (!name)

@@ -65,7 +65,7 @@ static int load_libxml2(struct libxml *x, const struct reporter *t)
     FUNCTIONS(LOAD)
     if (!missing)
         return 0;
-    snprintf(text, sizeof text, "libxml2, which compares with a schema, lacks: %s (%s)",
+    snprintf(text, sizeof text, "cannot load %s, which the comparison with a schema needs (%s)",
              missing, dlerror());
     report_fault(t, 0, text);
     return -ENOSYS;
@@ -147,7 +147,7 @@ static int validate_document(const struct libxml *x, xmlDocPtr document, xmlSche
     int result = x->xmlSchemaValidateDoc(context, document);
     x->xmlSchemaFreeValidCtxt(context);
     if (result != 0 && t->reported == 0)
-        report_fault(t, 0, "libxml2 could not compare it with the schema");
+        report_fault(t, 0, "libxml2 could not validate it");
     return result == 0 ? 1 : 0;
 }
 

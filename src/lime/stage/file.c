@@ -43,7 +43,7 @@ static int fail_transfer(struct stage_file *f, const struct stage_transfer *t)
     if (t->err == -EINTR)
         return stage_fail(f->result, t->err, "interrupted");
     if (!t->in_write)
-        stage_judge(f->result, LIMEFILE_UNREADABLE);
+        stage_set_verdict(f->result, LIMEFILE_UNREADABLE);
     return stage_fail(f->result, t->err, "%s: offset %" PRIu64 ": %s",
                       t->in_write ? "write" : "read", t->err_offset, limefile_strerror(t->err));
 }
@@ -69,8 +69,8 @@ static int check_progress(struct stage_file *f, struct file_pass *p)
                        : done % CHECKPOINT_UNIT == 0 && done - p->synced >= CHECKPOINT_STEP &&
                              get_seconds() - p->synced_at >= CHECKPOINT_SECONDS;
     if (p->transfer.kept && done == p->transfer.kept && p->sums.crc != p->target->kept_crc) {
-        stage_words_add(&f->result->warnings,
-                        "what an earlier run had left is damaged; all is copied anew");
+        stage_messages_add(&f->result->warnings,
+                           "the data kept from an earlier run are damaged; copying all again");
         return -EAGAIN;
     }
     if (done <= p->transfer.kept || done == p->transfer.size)
@@ -94,7 +94,7 @@ static int add_blocks(struct stage_file *f, struct file_pass *p)
             atomic_fetch_add(f->moved, b->n);
             f->progress += b->n;
         }
-        stage_ring_pass(f->ring);
+        stage_ring_submit(f->ring);
         if (p->target)
             err = check_progress(f, p);
         else if (atomic_load(f->stopped))
@@ -117,19 +117,20 @@ static int compare_field_sums(struct stage_file *f, struct stage_fieldsums *sums
         return 0;
     }
     struct limefile_field field = {.kind = LIMEFILE_KIND_UNKNOWN};
-    stage_judge(f->result, LIMEFILE_BAD);
+    stage_set_verdict(f->result, LIMEFILE_BAD);
     limefile_fields_of(sums->fields, (uint64_t)bad, &field);
     return stage_fail(f->result, LIMEFILE_D_CHECKSUM,
                       "record %" PRId64 ": wrong checksum: the data have %08" PRIx32
-                      " %08" PRIx32 ", the file says %08" PRIx32 " %08" PRIx32,
+                      " %08" PRIx32 ", the file states %08" PRIx32 " %08" PRIx32,
                       bad, found.suma, found.sumb, field.checksum.suma, field.checksum.sumb);
 }
 
-/* Computes the sums of a transfer and, unless plan is NULL, those of its fields. */
+/* Computes the sums of a transfer and, unless contents is NULL, those of its fields. */
 static int run_transfer(struct stage_file *f, struct file_pass *p, unsigned kinds,
-                        const struct stage_plan *plan, struct stage_digest *out)
+                        const struct stage_contents *contents, struct stage_digest *out)
 {
-    const struct limefile_fields *fields = plan && plan->container ? &plan->fields : NULL;
+    const struct limefile_fields *fields =
+        contents && contents->container ? &contents->fields : NULL;
     int err = stage_sums_init(&p->sums, kinds);
     stage_datasums_init(&p->data, fields);
     if (!err)
@@ -140,11 +141,11 @@ static int run_transfer(struct stage_file *f, struct file_pass *p, unsigned kind
         stage_fail(f->result, err, "%s", limefile_strerror(err));
     } else {
         err = add_blocks(f, p);
-        if (!err && plan)
+        if (!err && contents)
             err = compare_field_sums(f, &p->fields,
                                      p->target ? p->target->port.fd : p->transfer.in.fd);
         stage_sums_result(&p->sums, out);
-        if (plan)
+        if (contents)
             stage_datasums_result(&p->data, out);
     }
     stage_sums_release(&p->sums);
@@ -154,12 +155,12 @@ static int run_transfer(struct stage_file *f, struct file_pass *p, unsigned kind
 
 /* Reads a file and computes its sums. */
 static int sum_file(struct stage_file *f, const struct stage_port *port, unsigned kinds,
-                    const struct stage_plan *plan, struct stage_digest *out)
+                    const struct stage_contents *contents, struct stage_digest *out)
 {
     struct file_pass p = {.transfer = {.in = *port,
                                        .out = {.fd = -1, .direct_fd = -1},
                                        .size = (uint64_t)f->st.st_size}};
-    return run_transfer(f, &p, kinds, plan, out);
+    return run_transfer(f, &p, kinds, contents, out);
 }
 
 /* Subtracts the progress of a failed attempt. */
@@ -177,7 +178,7 @@ static int copy_and_sum(struct stage_file *f, struct stage_target *t)
                                        .size = (uint64_t)f->st.st_size,
                                        .kept = t->kept},
                           .target = t};
-    int err = run_transfer(f, &p, f->options->kinds, &f->plan, &f->result->digest);
+    int err = run_transfer(f, &p, f->options->kinds, &f->contents, &f->result->digest);
     if (err == LIMEFILE_D_CHECKSUM && t->kept)
         err = -EAGAIN; /* the kept bytes may have been damaged since */
     f->result->resumed = err ? 0 : t->kept;
@@ -194,7 +195,7 @@ static int lock_existing(struct stage_file *f, const struct stat *st)
     if (err == -EBUSY)
         return stage_fail(f->result, err, "the target: %s",
                           limefile_strerror(LIMEFILE_E_OUTPUT_LOCKED));
-    return err ? stage_fail(f->result, err, "the target: open it to lock it: %s",
+    return err ? stage_fail(f->result, err, "the target cannot be locked: %s",
                             limefile_strerror(err))
                : 0;
 }
@@ -226,55 +227,54 @@ static int check_target_metadata(struct stage_file *f, struct stat *st)
     if (lstat(f->item->target, st) != 0)
         return errno == ENOENT ? 0 : stage_fail(r, -errno, "%s", strerror(errno));
     if (S_ISDIR(st->st_mode))
-        return stage_fail(r, -EISDIR, "the target is a folder");
+        return stage_fail(r, -EISDIR, "the target is a directory");
     bool is_link = S_ISLNK(st->st_mode) && stat(f->item->target, &end) == 0;
     const struct stat *resolved = is_link ? &end : st;
-    const char *what = stage_kind_of(resolved);
+    const char *what = stage_file_kind(resolved);
     if (what && !S_ISDIR(resolved->st_mode) && !S_ISLNK(resolved->st_mode))
-        return stage_fail(r, -EINVAL, "the target %s %s: it is never replaced",
+        return stage_fail(r, -EINVAL, "the target %s %s, which is never replaced",
                           is_link ? "leads to" : "is", what);
     if (f->options->force)
         return lock_existing(f, st);
     if (S_ISLNK(st->st_mode))
-        return stage_fail(r, -EEXIST,
-                          "the target is a link; --force replaces it, not what it leads to");
+        return stage_fail(r, -EEXIST, "the target is a link; --force replaces the link itself");
     if (st->st_size != f->st.st_size)
         return stage_fail(r, -EEXIST,
-                          "the target exists and is another file, of %" PRIu64
-                          " bytes; --force replaces it",
+                          "the target exists with a different size (%" PRIu64
+                          " bytes); --force replaces it",
                           (uint64_t)st->st_size);
-    if (!stage_time_agrees(&f->st.st_mtim, &st->st_mtim))
+    if (!stage_mtime_matches(&f->st.st_mtim, &st->st_mtim))
         return stage_fail(r, -EEXIST,
-                          "the target exists and is another file, of another time; "
+                          "the target exists with a different modification time; "
                           "--force replaces it");
     return 1;
 }
 
 /* Compares with the record of the staged file; without a record it reads source and target. */
 static int compare_target(struct stage_file *f, struct stage_port *target,
-                          const struct stat *st, const struct stage_plan *plan)
+                          const struct stat *st, const struct stage_contents *contents)
 {
     struct stage_digest *digest = &f->result->digest, recorded, source;
-    bool has_record = stage_record_load(target->fd, st, &recorded);
+    bool has_record = stage_stored_sums_load(target->fd, st, &recorded);
     bool is_sufficient = has_record && !(f->options->kinds & ~recorded.kinds);
     if (is_sufficient && !f->options->check_existing) {
         *digest = recorded;
         return 0;
     }
-    int err = sum_file(f, target, f->options->kinds, plan, digest);
+    int err = sum_file(f, target, f->options->kinds, contents, digest);
     if (!err && !has_record)
         err = sum_file(f, &f->source, f->options->kinds, NULL, &source);
     if (err)
         return err;
     if (has_record && !stage_digest_agrees(digest, &recorded))
-        stage_judge(f->result, LIMEFILE_BAD);
+        stage_set_verdict(f->result, LIMEFILE_BAD);
     if (!stage_digest_agrees(digest, has_record ? &recorded : &source))
         return stage_fail(f->result, -EEXIST,
-                          has_record ? "the target is damaged: it is not what was staged"
-                                     : "the target exists and holds other bytes; "
+                          has_record ? "the target has been damaged since it was staged"
+                                     : "the target exists and has different contents; "
                                        "--force replaces it");
     if (!is_sufficient)
-        stage_record_store(target->fd, st, digest);
+        stage_stored_sums_save(target->fd, st, digest);
     return 0;
 }
 
@@ -283,22 +283,22 @@ static int compare_target(struct stage_file *f, struct stage_port *target,
 static int is_up_to_date(struct stage_file *f)
 {
     struct stat st;
-    struct stage_plan plan;
+    struct stage_contents contents;
     struct stage_port target = {.direct_fd = -1};
     int may_be_copy = check_target_metadata(f, &st);
     if (may_be_copy <= 0)
         return may_be_copy;
     target.fd = open(f->item->target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (target.fd < 0)
-        return stage_fail(f->result, -errno, "the target exists: %s", strerror(errno));
+        return stage_fail(f->result, -errno, "open the target: %s", strerror(errno));
     stage_port_open_direct(&target, O_RDONLY);
     int err =
         fstat(target.fd, &st) != 0 ? stage_fail(f->result, -errno, "%s", strerror(errno)) : 0;
     if (!err)
-        err = stage_plan_build(&plan, target.fd, f->options, f->result);
+        err = stage_contents_examine(&contents, target.fd, f->options, f->result);
     if (!err) {
-        err = compare_target(f, &target, &st, &plan);
-        stage_plan_release(&plan);
+        err = compare_target(f, &target, &st, &contents);
+        stage_contents_release(&contents);
     }
     f->result->has_digest = !err;
     stage_port_close(&target);
@@ -315,7 +315,7 @@ static int check_source_unchanged(struct stage_file *f)
     if (fstat(f->source.fd, &st) != 0)
         return stage_fail(f->result, -errno, "%s", strerror(errno));
     if (stat(f->item->source, &named) != 0)
-        return stage_fail(f->result, -errno, "the source has gone while it was read: %s",
+        return stage_fail(f->result, -errno, "the source has disappeared while it was read: %s",
                           strerror(errno));
     struct limefile_identity before = limefile_identity_of(&f->st),
                              after = limefile_identity_of(&st),
@@ -330,19 +330,18 @@ static int check_source_unchanged(struct stage_file *f)
 static int verify_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_digest digest;
-    int fits = stage_plan_fits(&f->plan, t->port.fd);
+    int fits = stage_contents_match(&f->contents, t->port.fd);
     if (fits < 0) /* -ESTALE of the target must not look like one of the source */
-        return stage_fail(f->result, -EIO, "read what was written: %s",
-                          limefile_strerror(fits));
+        return stage_fail(f->result, -EIO, "read the copy: %s", limefile_strerror(fits));
     if (!fits)
-        return stage_fail(f->result, -EIO, "what was written is not what was read");
+        return stage_fail(f->result, -EIO, "the records of the copy differ from the source");
     if (!f->options->verify_target)
         return 0;
     struct stage_port port = {.fd = t->port.fd, .direct_fd = t->port.direct_fd};
     posix_fadvise(port.fd, 0, 0, POSIX_FADV_DONTNEED);
     int err = sum_file(f, &port, STAGE_CKSUM | STAGE_ADLER32, NULL, &digest);
     if (!err && !stage_digest_agrees(&digest, &f->result->digest))
-        err = stage_fail(f->result, -EIO, "what is on the disk is not what was written");
+        err = stage_fail(f->result, -EIO, "the copy on the disk differs from what was written");
     return err;
 }
 
@@ -350,19 +349,18 @@ static int explain_rename(struct stage_file *f, int err)
 {
     switch (err) {
     case -EEXIST:
-        return stage_fail(f->result, err,
-                          "another process has made or replaced the target in the meantime; %s",
-                          f->options->force ? "the same command again replaces it"
-                                            : "--force replaces it");
+        return stage_fail(
+            f->result, err, "another process has created or replaced the target; %s",
+            f->options->force ? "repeat the command to replace it" : "--force replaces it");
     case STAGE_TEMP_LOST:
         return stage_fail(
             f->result, -EIO,
-            "somebody has removed or replaced the temporary file meanwhile, perhaps "
-            "another lime stage where there are no locks; nothing was renamed");
+            "another process, perhaps a lime stage on a file system without locks, has removed "
+            "or replaced the temporary file; nothing was renamed");
     case STAGE_TEMP_EXCHANGED:
         return stage_fail(f->result, -EIO,
-                          "somebody has replaced the temporary file while it was renamed: what "
-                          "has the target's name now is NOT what was verified");
+                          "another process has replaced the temporary file during the rename: "
+                          "the target is NOT the verified copy");
     default:
         return stage_fail(f->result, err, "rename: %s", limefile_strerror(err));
     }
@@ -378,9 +376,9 @@ static int verify_and_rename(struct stage_file *f, struct stage_target *t)
         err = check_source_unchanged(f);
     if (err)
         return err;
-    err = stage_target_adopt(t, &f->st, &f->result->digest);
+    err = stage_target_set_metadata(t, &f->st, &f->result->digest);
     if (err)
-        return stage_fail(f->result, err, "mode, owner, times: %s", limefile_strerror(err));
+        return stage_fail(f->result, err, "set mode, owner, times: %s", limefile_strerror(err));
     err = stage_target_rename(t, &f->existing);
     return err ? explain_rename(f, err) : 0;
 }
@@ -392,7 +390,7 @@ static int open_source(struct stage_file *f)
     f->source =
         (struct stage_port){.fd = limefile_open(f->item->source, O_RDONLY), .direct_fd = -1};
     if (f->source.fd < 0) {
-        stage_judge(f->result, LIMEFILE_UNREADABLE);
+        stage_set_verdict(f->result, LIMEFILE_UNREADABLE);
         return stage_fail(f->result, f->source.fd, "open: %s", limefile_strerror(f->source.fd));
     }
     stage_port_open_direct(&f->source, O_RDONLY);
@@ -401,7 +399,7 @@ static int open_source(struct stage_file *f)
 
 static int stat_source(struct stage_file *f)
 {
-    stage_plan_release(&f->plan);
+    stage_contents_release(&f->contents);
     if (fstat(f->source.fd, &f->st) != 0)
         return stage_fail(f->result, -errno, "%s", strerror(errno));
     if (!S_ISREG(f->st.st_mode))
@@ -417,7 +415,7 @@ static int open_target(struct stage_file *f, struct stage_target *t)
     char why[STAGE_REASON_MAX];
     int err = stage_target_open(t, f->item->target, &source, why, sizeof why);
     if (err == -EBUSY)
-        return stage_fail(f->result, err, "another lime stage is at work on it");
+        return stage_fail(f->result, err, "another lime stage is copying it");
     return err ? stage_fail(f->result, err, "%s", why) : 0;
 }
 
@@ -473,16 +471,16 @@ static int restart(struct stage_file *f, struct stage_target *t, int why)
         if (!err)
             err = stat_source(f);
         if (!err)
-            err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
+            err = stage_contents_examine(&f->contents, f->source.fd, f->options, f->result);
         if (err)
             return err;
-        stage_words_add(&f->result->warnings, "the source has changed while it was read");
+        stage_messages_add(&f->result->warnings, "the source changed while it was read");
     }
     struct limefile_identity source = limefile_identity_of(&f->st);
     err = stage_target_restart(t, &source);
     if (err == -EBUSY)
-        return stage_fail(f->result, err, "another lime stage is at work on it");
-    return err ? stage_fail(f->result, err, "begin anew: %s", limefile_strerror(err)) : 0;
+        return stage_fail(f->result, err, "another lime stage is copying it");
+    return err ? stage_fail(f->result, err, "restart: %s", limefile_strerror(err)) : 0;
 }
 
 static int stage_with_retries(struct stage_file *f)
@@ -497,8 +495,8 @@ static int stage_with_retries(struct stage_file *f)
             break;
         if (tries == TRIES) {
             err = stage_fail(f->result, err,
-                             err == -ESTALE ? "the source changes all the time"
-                                            : "it had to be begun anew too often");
+                             err == -ESTALE ? "the source keeps changing"
+                                            : "the copy had to be restarted too often");
             break;
         }
         err = restart(f, &t, err);
@@ -516,15 +514,15 @@ static enum stage_status stage_source(struct stage_file *f)
         err = stat_source(f);
     if (!err) {
         err = is_up_to_date(f);
-        stage_target_tidy(f->item->target);
+        stage_target_remove_stale(f->item->target);
         if (err == 1)
             return STAGE_THERE;
     }
     if (!err)
-        err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
+        err = stage_contents_examine(&f->contents, f->source.fd, f->options, f->result);
     if (!err) {
         err = stage_with_retries(f);
-        stage_plan_release(&f->plan); /* is_up_to_date() builds the target's plan */
+        stage_contents_release(&f->contents); /* is_up_to_date() examines the target */
         if (err == -EEXIST && is_up_to_date(f) == 1)
             return STAGE_THERE; /* another process was faster */
     }
@@ -541,9 +539,9 @@ void stage_file_run(struct stage_file *f)
     f->result->item = f->item;
     f->result->status = stage_source(f);
     if (f->result->status == STAGE_STAGED || f->result->status == STAGE_THERE)
-        stage_judge_copy(f->result);
+        stage_set_copy_verdict(f->result);
     f->result->seconds = get_seconds() - began;
     stage_existing_release(&f->existing);
-    stage_plan_release(&f->plan);
+    stage_contents_release(&f->contents);
     stage_port_close(&f->source);
 }

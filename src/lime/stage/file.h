@@ -20,7 +20,7 @@ struct stage_file {
     struct stage_port source;
     struct stat st;                 /* of the source */
     struct stage_existing existing; /* the target that --force replaces */
-    struct stage_plan plan;
+    struct stage_contents contents;
 };
 
 /* Stages the file and fills in `result`. The caller sets the members up to `stopped` and zeros

@@ -23,7 +23,7 @@ static const char xattr_name[] = "user.limefs.staged";
 
 enum { TEXT_MAX = 192 + 24 * STAGE_DATA_MAX };
 
-bool stage_time_agrees(const struct timespec *source, const struct timespec *target)
+bool stage_mtime_matches(const struct timespec *source, const struct timespec *target)
 {
     long rounded = source->tv_nsec;
     if (source->tv_sec != target->tv_sec)
@@ -43,7 +43,7 @@ static size_t print_data(char *text, size_t cap, const struct stage_digest *d)
     return n;
 }
 
-int stage_record_store(int fd, const struct stat *source, const struct stage_digest *d)
+int stage_stored_sums_save(int fd, const struct stat *source, const struct stage_digest *d)
 {
     char text[TEXT_MAX], adler[16] = "-", md5[2 * STAGE_MD5_BYTES + 1] = "-";
     if (d->kinds & STAGE_ADLER32)
@@ -106,7 +106,7 @@ static void parse_data(const char *text, struct stage_digest *out)
     out->data_more = more;
 }
 
-bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out)
+bool stage_stored_sums_load(int fd, const struct stat *now, struct stage_digest *out)
 {
     char text[TEXT_MAX] = "", adler[16], md5[2 * STAGE_MD5_BYTES + 1];
     uint64_t size;
@@ -119,7 +119,7 @@ bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out)
         size != (uint64_t)now->st_size)
         return false;
     source.tv_sec = (time_t)seconds;
-    if (!stage_time_agrees(&source, &now->st_mtim))
+    if (!stage_mtime_matches(&source, &now->st_mtim))
         return false;
     if (sscanf(adler, "%8" SCNx32, &out->adler32) == 1)
         out->kinds |= STAGE_ADLER32;

@@ -69,7 +69,7 @@ static void fail_connection(struct stage_remote *r, const char *why)
     pthread_mutex_unlock(&r->lock);
 }
 
-bool stage_remote_is_gone(struct stage_remote *r, const char **why)
+bool stage_remote_has_failed(struct stage_remote *r, const char **why)
 {
     pthread_mutex_lock(&r->lock);
     bool has_failed = r->has_failed;
@@ -121,7 +121,7 @@ static void *receive_replies(void *remote)
         pthread_cond_broadcast(&r->changed);
         pthread_mutex_unlock(&r->lock);
         if (!good) {
-            fail_connection(r, "it does not keep to the protocol");
+            fail_connection(r, "it violates the protocol");
             break;
         }
     }
@@ -169,7 +169,7 @@ static bool wait_for_reply(struct stage_remote *r, struct slot *slot, int ms)
         err = pthread_cond_timedwait(&r->changed, &r->lock, &until);
     bool answered = slot->answered;
     pthread_mutex_unlock(&r->lock);
-    return answered || stage_remote_is_gone(r, NULL);
+    return answered || stage_remote_has_failed(r, NULL);
 }
 
 /* Sends the request and waits for its reply. Returns the job's code, or -EPIPE. */

@@ -183,8 +183,8 @@ int stage_next(struct stage *s, int timeout_ms, struct stage_result **out, uint6
 
 void stage_result_release(struct stage_result *result)
 {
-    stage_words_release(&result->warnings);
-    stage_words_release(&result->unverified);
+    stage_messages_release(&result->warnings);
+    stage_messages_release(&result->unverified);
     struct result_node *node = (struct result_node *)result; /* the node begins with it */
     struct stage *s = node->stage;
     pthread_mutex_lock(&s->lock);
@@ -207,7 +207,7 @@ const char *stage_job_failure(struct stage *s)
     const char *why = NULL;
     if (s->job_failure[0])
         return s->job_failure;
-    return s->remote && stage_remote_is_gone(s->remote, &why) ? why : NULL;
+    return s->remote && stage_remote_has_failed(s->remote, &why) ? why : NULL;
 }
 
 void stage_free(struct stage *s)
@@ -236,7 +236,7 @@ int stage_space(const struct stage_item *items, size_t count, const char *dir, u
     *needed = 0;
     for (size_t i = 0; i < count; i++) {
         struct stat st;
-        uint64_t has = stage_target_has(items[i].target);
+        uint64_t has = stage_target_disk_bytes(items[i].target);
         if (lstat(items[i].target, &st) == 0 && S_ISREG(st.st_mode) &&
             (uint64_t)st.st_size == items[i].size)
             continue; /* it is probably up to date */

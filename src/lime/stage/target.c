@@ -136,12 +136,12 @@ static void explain_directory(const struct stage_target *t, int err, char *why, 
 {
     int n = directory_length(t);
     if (err == -ENOENT)
-        snprintf(why, cap, "the folder %.*s does not exist; make it first", n, t->path);
+        snprintf(why, cap, "the directory %.*s does not exist; create it first", n, t->path);
     else
-        snprintf(why, cap, "open the folder %.*s: %s", n, t->path, limefile_strerror(err));
+        snprintf(why, cap, "open the directory %.*s: %s", n, t->path, limefile_strerror(err));
 }
 
-const char *stage_kind_of(const struct stat *st)
+const char *stage_file_kind(const struct stat *st)
 {
     switch (st->st_mode & S_IFMT) {
     case S_IFREG:
@@ -149,7 +149,7 @@ const char *stage_kind_of(const struct stat *st)
     case S_IFLNK:
         return "a link";
     case S_IFDIR:
-        return "a folder";
+        return "a directory";
     case S_IFIFO:
         return "a FIFO";
     case S_IFSOCK:
@@ -163,10 +163,10 @@ const char *stage_kind_of(const struct stat *st)
 static const char *why_not_ours(const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
-        return stage_kind_of(st);
+        return stage_file_kind(st);
     if (st->st_uid != geteuid())
         return "another user's file";
-    return st->st_nlink > 1 ? "a file that has another name, too," : NULL;
+    return st->st_nlink > 1 ? "a file with several hard links" : NULL;
 }
 
 static void explain_temp(const struct stage_target *t, int err, char *why, size_t cap)
@@ -406,7 +406,7 @@ static int sync_temp(struct stage_target *t, int (*sync)(int))
     int err = t->port.remote ? stage_remote_sync(t->port.remote) : 0;
     if (sync(t->port.fd) != 0)
         return -errno;
-    return err && stage_remote_is_gone(t->port.remote->remote, NULL) ? -EAGAIN : err;
+    return err && stage_remote_has_failed(t->port.remote->remote, NULL) ? -EAGAIN : err;
 }
 
 int stage_target_checkpoint(struct stage_target *t, uint64_t bytes, uint32_t crc)
@@ -425,10 +425,10 @@ int stage_target_sync(struct stage_target *t)
     return sync_temp(t, fsync);
 }
 
-int stage_target_adopt(struct stage_target *t, const struct stat *source,
-                       const struct stage_digest *digest)
+int stage_target_set_metadata(struct stage_target *t, const struct stat *source,
+                              const struct stage_digest *digest)
 {
-    stage_record_store(t->port.fd, source, digest); /* without it the next run reads the file */
+    stage_stored_sums_save(t->port.fd, source, digest); /* A failure costs only a later read. */
     t->has_metadata = true;
     int err = set_metadata(t->port.fd, source);
     return err ? err : fsync(t->port.fd) == 0 ? 0 : -errno;
@@ -448,7 +448,7 @@ static int link_to_name(const struct stage_target *t)
         if (err != -EEXIST || has_lost_name(t, t->name, t->port.fd) != 0)
             return err;
     }
-    remove_temp(t); /* after a failure stage_target_tidy() removes it */
+    remove_temp(t); /* after a failure stage_target_remove_stale() removes it */
     return 0;
 }
 
@@ -515,7 +515,7 @@ void stage_target_close(struct stage_target *t, bool keep)
     *t = no_target;
 }
 
-void stage_target_tidy(const char *path)
+void stage_target_remove_stale(const char *path)
 {
     struct stat st;
     struct stage_target t = no_target;
@@ -525,7 +525,7 @@ void stage_target_tidy(const char *path)
     stage_target_close(&t, true);
 }
 
-uint64_t stage_target_has(const char *path)
+uint64_t stage_target_disk_bytes(const char *path)
 {
     struct stat st;
     struct stage_target t = no_target;

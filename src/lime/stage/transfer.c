@@ -54,7 +54,7 @@ static int read_block(const struct stage_port *port, struct stage_block *b, size
     if (b->job && port->remote &&
         stage_remote_read(port->remote, b->data, b->n, b->offset) == 0)
         return 0;
-    if (b->job && stage_remote_is_gone(b->job, NULL)) {
+    if (b->job && stage_remote_has_failed(b->job, NULL)) {
         char *own = limefile_buffer_new(&bytes);
         if (!own)
             return -ENOMEM;
@@ -215,7 +215,7 @@ const struct stage_block *stage_ring_next(struct stage_ring *r)
     return is_read && !has_failed(r) ? &r->block[r->submitted % r->count] : NULL;
 }
 
-void stage_ring_pass(struct stage_ring *r)
+void stage_ring_submit(struct stage_ring *r)
 {
     increment(r, &r->submitted);
 }

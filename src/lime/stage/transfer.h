@@ -3,11 +3,11 @@
  * sums over them in order, and one thread writes them.
  *
  *     stage_ring_begin(ring, &transfer)
- *     while ((block = stage_ring_next(ring))) { ... stage_ring_pass(ring); }
+ *     while ((block = stage_ring_next(ring))) { ... stage_ring_submit(ring); }
  *     err = stage_ring_end(ring)
  */
-#ifndef STAGE_TRANSFER_H
-#define STAGE_TRANSFER_H
+#ifndef STAGE_COPY_RING_H
+#define STAGE_COPY_RING_H
 
 #include "remote.h"
 
@@ -77,7 +77,7 @@ int stage_ring_begin(struct stage_ring *, struct stage_transfer *);
 const struct stage_block *stage_ring_next(struct stage_ring *);
 
 /* Passes the block that stage_ring_next() has returned to the writer. */
-void stage_ring_pass(struct stage_ring *);
+void stage_ring_submit(struct stage_ring *);
 
 /* Waits until all passed blocks are written (not synced). Returns 0 or the error. */
 int stage_ring_drain(struct stage_ring *);

@@ -18,11 +18,11 @@ enum {
  * index is a checkpoint alone. */
 struct limecheckpoint {
     struct limefile_record text, index, data; /* ordinal 0: missing */
-    struct limecells cells;                   /* if `known`: the index's header */
+    struct limecells cells;                   /* if `has_header` */
     bool has_header;                          /* the index's header is valid */
-    bool entries_valid;                       /* known, and the entries are valid */
+    bool entries_valid;                       /* the index's header and entries are valid */
     uint64_t fewest, most, empty;             /* particles of a cell; cells without particles */
-    bool is_complete;                         /* counted, and the data have the right length */
+    bool is_complete; /* the index is valid, and the data have its length */
 
     /* LIMEFILE_D_CELLS_*, in the order of the file. They point to `why`; in a copy of this
      * struct they still point to that of the original. */
@@ -50,7 +50,7 @@ int limecheckpoint_next(struct limecheckpoint_walk *, struct limecheckpoint *out
 struct limecheckpoint_findings {
     struct limecheckpoint_walk walk;
     struct limecheckpoint checkpoint;
-    unsigned returned; /* number of findings of `at` that were returned */
+    unsigned returned; /* findings of `checkpoint` that were returned */
 };
 void limecheckpoint_findings_begin(struct limecheckpoint_findings *, struct limefile_source *,
                                    const struct limefile_index *);
@@ -64,9 +64,9 @@ struct limecheckpoint_verdict {
     char why[LIMECHECKPOINT_WHY_MAX];   /* "the first is (1, 2, 3): ..."; "" if none is bad */
 };
 
-/* Compares each cell with its checksum, and each position with its cell. LIMEFILE_E_STATE: the
- * checkpoint is not `whole`. progress (may be NULL) gets the number of bytes read since the
- * last call; if it returns false, the function stops with -EINTR. -errno, LIMEFILE_E_SHRUNK. */
+/* Compares each cell with its checksum, and each position with its cell. LIMEFILE_E_STATE: not
+ * `is_complete`. progress (may be NULL) gets the number of bytes read since the last call; if
+ * it returns false, the function stops with -EINTR. -errno, LIMEFILE_E_SHRUNK. */
 typedef bool limecheckpoint_progress_fn(void *context, uint64_t bytes_more);
 int limecheckpoint_verify(struct limefile_source *, const struct limecheckpoint *,
                           limecheckpoint_progress_fn *progress, void *context,

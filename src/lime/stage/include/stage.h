@@ -64,7 +64,7 @@ struct stage_result {
     char reason[STAGE_REASON_MAX]; /* without the file's name */
     bool has_verdict;              /* `verdict` is set: this run examined the file */
     enum limefile_verdict verdict; /* on the source; docs/verdicts.md */
-    struct stage_words warnings;   /* warnings */
+    struct stage_words warnings;
     struct stage_words unverified; /* data without a comparable checksum, and why */
     uint64_t size, records;
     uint64_t resumed;  /* bytes kept from an earlier run */
@@ -104,7 +104,7 @@ const char *stage_job_failure(struct stage *);
 void stage_free(struct stage *); /* after stage_next() has returned -1 */
 
 /* Computes the bytes that the targets need in addition to existing ones, and the bytes that the
- * file system of the directory `dir` has free. -errno. */
+ * file system of the directory has free. -errno. */
 int stage_space(const struct stage_item *items, size_t count, const char *dir, uint64_t *needed,
                 uint64_t *available);
 

@@ -65,7 +65,7 @@ struct stage_datasums {
     size_t next;                          /* subscript of the field after the current one */
     bool has_record;                      /* `record` is set, and has not ended */
     struct limefile_record record;
-    bool has_head;                      /* its data have begun, and `head` is set */
+    bool has_head;                      /* its data have begun, and `cksum_before` is set */
     struct limefile_cksum cksum_before; /* cksum of all bytes before the data */
 
     unsigned count;
