@@ -15,26 +15,26 @@
 
 /* ---- messages and results ---- */
 
-void stage_messages_add(struct stage_words *words, const char *format, ...)
+void stage_messages_add(struct stage_words *messages, const char *format, ...)
 {
     va_list args;
-    if (words->count == STAGE_WORDS_MAX) {
-        words->more++;
+    if (messages->count == STAGE_WORDS_MAX) {
+        messages->more++;
         return;
     }
     va_start(args, format);
-    if (vasprintf(&words->line[words->count], format, args) >= 0)
-        words->count++;
+    if (vasprintf(&messages->line[messages->count], format, args) >= 0)
+        messages->count++;
     else
-        words->more++;
+        messages->more++;
     va_end(args);
 }
 
-void stage_messages_release(struct stage_words *words)
+void stage_messages_release(struct stage_words *messages)
 {
-    for (unsigned i = 0; i < words->count; i++)
-        free(words->line[i]);
-    *words = (struct stage_words){0};
+    for (unsigned i = 0; i < messages->count; i++)
+        free(messages->line[i]);
+    *messages = (struct stage_words){0};
 }
 
 uint64_t stage_unverified_count(const struct stage_result *result)
