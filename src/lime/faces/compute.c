@@ -15,8 +15,8 @@ struct computation {
     _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 };
 
-int export_read_data(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *lend,
-                     void *context)
+int export_read_raw(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *lend,
+                    void *context)
 {
     const void *data = buf;
     ssize_t got = lend(context, buf, n, at, &data);

@@ -288,7 +288,7 @@ ssize_t limefile_face_read_lent(const struct limefile_face *export, uint64_t num
         if (piece.source == LIMEFILE_FACE_OWN)
             memcpy(out + done, piece.own, part);
         else if (piece.source == LIMEFILE_FACE_STORED)
-            err = export_read_data(out + done, part, piece.at, lend, context);
+            err = export_read_raw(out + done, part, piece.at, lend, context);
         else
             err = compute_read(&export->compute, out + done, part,
                                offset + done - file.head.bytes, lend, context);

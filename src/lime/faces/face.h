@@ -58,7 +58,7 @@ int compute_read(const struct export_compute *, unsigned char *out, size_t n, ui
                  limefile_face_lend_fn *lend, void *context);
 
 /* Reads n bytes at `at` of the record's data. 0, LIMEFILE_E_SHRUNK or an error of lend(). */
-int export_read_data(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *, void *context);
+int export_read_raw(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *, void *context);
 
 /* ---- faceh5.c: the HDF5 file around a dataset, created by the HDF5 library ---- */
 

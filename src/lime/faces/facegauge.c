@@ -49,7 +49,7 @@ static int read_record_sites(void *context, uint64_t first, uint64_t count, void
 {
     const struct record_reader *r = context;
     size_t n = (size_t)count * r->site;
-    return export_read_data(out, n, first * r->site, r->lend, r->context);
+    return export_read_raw(out, n, first * r->site, r->lend, r->context);
 }
 
 ssize_t export_gauge_read(const struct limefile_face *export, void *buf, size_t n,
@@ -65,8 +65,8 @@ bool limefile_face_is_ready(const struct limefile_face *export)
 }
 
 int limefile_face_prepare(struct limefile_face *export, size_t memory,
-                          int (*read)(void *context, uint64_t first, uint64_t count, void *out),
-                          bool (*progress)(void *context, uint64_t sites_more), void *context)
+                          int (*read)(void *, uint64_t first, uint64_t count, void *out),
+                          bool (*progress)(void *, uint64_t sites_more), void *context)
 {
     struct limefile_gauge_totals totals;
     struct limefile_sites sites = export->sites;

@@ -64,7 +64,7 @@ struct limefile_facename {
 /* Returns true if `name` is the name of an export; *stem: the length of the record's name. */
 bool limefile_facename_parse(const char *name, struct limefile_facename *out, size_t *stem);
 
-/* Writes the suffix with its dot, at most LIMEFILE_FACE_SUFFIX_MAX bytes including the NUL. */
+/* Writes the suffix with its dot and a NUL, at most LIMEFILE_FACE_SUFFIX_MAX bytes. */
 #define LIMEFILE_FACE_SUFFIX_MAX 24
 void limefile_facename_print(const struct limefile_facename *,
                              char out[LIMEFILE_FACE_SUFFIX_MAX]);
@@ -102,7 +102,7 @@ struct limefile_face_entry {
     char name[LIMEFILE_FACE_ENTRY_MAX];
 };
 
-uint64_t limefile_face_entries(const struct limefile_face *); /* the number of entries */
+uint64_t limefile_face_entries(const struct limefile_face *);
 void limefile_face_entry(const struct limefile_face *, uint64_t number,
                          struct limefile_face_entry *out);
 /* Finds an entry by its name in `parent` (as in the entry) in constant time; false: none. */
@@ -151,7 +151,7 @@ bool limefile_face_is_ready(const struct limefile_face *);
  * LIMEFILE_E_GAUGE_RANGE: the format does not support their plaquette. In the meantime no other
  * thread may use the export. */
 int limefile_face_prepare(struct limefile_face *, size_t memory,
-                          int (*read)(void *context, uint64_t first, uint64_t count, void *out),
-                          bool (*progress)(void *context, uint64_t sites_more), void *context);
+                          int (*read)(void *, uint64_t first, uint64_t count, void *out),
+                          bool (*progress)(void *, uint64_t sites_more), void *context);
 
 #endif
