@@ -102,7 +102,7 @@ int compute_init(struct export_compute *c, const struct export_layout *layout,
     return 0;
 }
 
-static int read_record(struct computation *w, uint64_t n, uint64_t at)
+static int fetch_bytes(struct computation *w, uint64_t n, uint64_t at)
 {
     const void *data = w->buffer;
     ssize_t got = w->lend(w->context, w->buffer, (size_t)n, at, &data);
@@ -148,7 +148,7 @@ static int read_consecutive(struct computation *w, uint64_t base, unsigned char 
         if (count > most)
             count = most;
         size_t part = count * c->to - skip < n ? (size_t)(count * c->to - skip) : n;
-        int err = read_record(w, count * c->from, base + first * c->from);
+        int err = fetch_bytes(w, count * c->from, base + first * c->from);
         if (err)
             return err;
         convert_range(c, w->in, skip, out, part);
@@ -180,7 +180,7 @@ static int read_pairs(struct computation *w, unsigned char *out, size_t *n, uint
     count = count < requested ? count : requested;
     count = count < most ? count : most;
     uint64_t end = 2 * (pair + count) < c->order.sites ? 2 * (pair + count) : c->order.sites;
-    int err = read_record(w, (end - 2 * pair) * c->site_bytes, 2 * pair * c->site_bytes);
+    int err = fetch_bytes(w, (end - 2 * pair) * c->site_bytes, 2 * pair * c->site_bytes);
     size_t done = 0;
     for (uint64_t i = 0, site = 0, run = 0; i < count && !err; i++, site += 2, run--) {
         if (run == 0)

@@ -154,7 +154,7 @@ static void json_dimensions(FILE *j, const struct export_layout *layout)
 #define ZARR_GROUP "{\"zarr_format\": 2}"
 
 /* Makes the text printed since *from the i-th file. */
-static void end_file(struct limefile_face *export, unsigned i, FILE *to, size_t *from)
+static void finish_text(struct limefile_face *export, unsigned i, FILE *to, size_t *from)
 {
     size_t end = (size_t)ftell(to);
     export->text[i] = (struct export_text){*from, end - *from};
@@ -170,13 +170,13 @@ int export_zarr_open(struct limefile_face *export, const struct limefile_field *
     if (!to)
         return -ENOMEM;
     fputs(ZARR_GROUP, to);
-    end_file(export, 0, to, &from);
+    finish_text(export, 0, to, &from);
     json_attributes(to, field, layout);
-    end_file(export, 1, to, &from);
+    finish_text(export, 1, to, &from);
     json_array(to, layout);
-    end_file(export, 3, to, &from);
+    finish_text(export, 3, to, &from);
     json_dimensions(to, layout);
-    end_file(export, 4, to, &from);
+    finish_text(export, 4, to, &from);
     fputs("{\"zarr_consolidated_format\": 1, \"metadata\": {\".zgroup\": " ZARR_GROUP
           ", \".zattrs\": ",
           to);
@@ -186,7 +186,7 @@ int export_zarr_open(struct limefile_face *export, const struct limefile_field *
     fputs(", \"field/.zattrs\": ", to);
     json_dimensions(to, layout);
     fputs("}}", to);
-    end_file(export, 2, to, &from);
+    finish_text(export, 2, to, &from);
     bool failed = ferror(to);
     failed |= fclose(to) != 0;
     export->own = (unsigned char *)text;

@@ -140,9 +140,9 @@ uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned pr
     return sum;
 }
 
-static void add_sites(enum limefile_gauge_format format, const void *data, size_t site,
-                      bool little, uint64_t first, uint64_t count,
-                      struct limefile_gauge_sums *sums)
+static void sum_data(enum limefile_gauge_format format, const void *data, size_t site,
+                     bool little, uint64_t first, uint64_t count,
+                     struct limefile_gauge_sums *sums)
 {
     if (format == LIMEFILE_GAUGE_ILDG)
         limefile_checksum_add(&sums->scidac, data, count, site, first);
@@ -164,16 +164,16 @@ void gauge_add_source(const struct limefile_gauge *g, const void *sites, uint64_
     if (g->format == LIMEFILE_GAUGE_NERSC && g->rows == 2)
         sums->nersc += limefile_gauge_nersc_sum(at, count, g->sites.precision, g->rows);
     else if (!position)
-        add_sites(g->format, at, site, false, first, count, sums);
+        sum_data(g->format, at, site, false, first, count, sums);
     for (uint64_t i = 0; position && i < count; i++)
-        add_sites(g->format, at + i * site, site, false, position[first + i], 1, sums);
+        sum_data(g->format, at + i * site, site, false, position[first + i], 1, sums);
 }
 
 void gauge_add_image(const struct limefile_gauge_image *image, const void *data, size_t n,
                      uint64_t offset, struct limefile_gauge_sums *sums)
 {
     size_t site = 4 * links_bytes(&image->form);
-    add_sites(image->format, data, site, image->form.little, offset / site, n / site, sums);
+    sum_data(image->format, data, site, image->form.little, offset / site, n / site, sums);
 }
 
 void gauge_merge_sums(struct limefile_gauge_sums *sums, const struct limefile_gauge_sums *other)

@@ -53,8 +53,8 @@ static void trim_space(const char **text, size_t *n)
 }
 
 /* Ignores unknown keys. A known key may occur once, and the length of its value is limited. */
-static int add_line(const struct limefile_gauge *g, struct values *v, const char *line,
-                    size_t n)
+static int parse_pair(const struct limefile_gauge *g, struct values *v, const char *line,
+                      size_t n)
 {
     const char *sign = memchr(line, '=', n), *name = line;
     trim_space(&line, &n);
@@ -82,8 +82,8 @@ static int add_line(const struct limefile_gauge *g, struct values *v, const char
 }
 
 /* *end: the offset of the data's first byte. */
-static int parse_lines(const struct limefile_gauge *g, struct values *v, const char *text,
-                       size_t n, size_t *end)
+static int parse_keys(const struct limefile_gauge *g, struct values *v, const char *text,
+                      size_t n, size_t *end)
 {
     static const char last[] = "END_HEADER";
     for (size_t at = 0, number = 0;; number++) {
@@ -97,7 +97,9 @@ static int parse_lines(const struct limefile_gauge *g, struct values *v, const c
             *end = at;
             return 0;
         }
-        int err = number ? add_line(g, v, line, len) : len == 12 ? 0 : LIMEFILE_E_GAUGE_HEADER;
+        int err = number      ? parse_pair(g, v, line, len)
+                  : len == 12 ? 0
+                              : LIMEFILE_E_GAUGE_HEADER;
         if (err)
             return err;
     }
@@ -280,7 +282,7 @@ static int parse_header(struct limefile_gauge *g, const char *text, size_t n, bo
     struct values v = {0};
     struct links_form *form = &g->priv->form;
     size_t end;
-    int err = parse_lines(g, &v, text, n, &end);
+    int err = parse_keys(g, &v, text, n, &end);
     if (!err)
         err = parse_nersc_lattice(g, &v);
     if (!err)

@@ -519,8 +519,8 @@ static ssize_t read_joined_field(const struct limefile_volumes *set, uint64_t fi
     return (ssize_t)n;
 }
 
-static ssize_t read_record(const struct limefile_volumes *set, const struct joined *j,
-                           unsigned char *out, size_t n, uint64_t at)
+static ssize_t read_joined_data(const struct limefile_volumes *set, const struct joined *j,
+                                unsigned char *out, size_t n, uint64_t at)
 {
     const struct volume *master = &set->volume[set->master];
     struct limefile_record r;
@@ -569,7 +569,7 @@ static ssize_t volumes_read(struct limefile_source *source, void *buf, size_t n,
     at -= LIMEFILE_HEADER_BYTES;
     if (at < j->bytes) {
         left = j->bytes - at;
-        return read_record(set, j, buf, left < n ? (size_t)left : n, at);
+        return read_joined_data(set, j, buf, left < n ? (size_t)left : n, at);
     }
     left = j->bytes + limefile_padding(j->bytes) - at;
     n = left < n ? (size_t)left : n;

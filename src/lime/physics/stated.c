@@ -177,7 +177,7 @@ static void parse_xml_fact(void *context, const char *name, size_t depth, const 
     parse_lines(context, text, strlen(text));
 }
 
-static int parse_record(struct value_list *list, struct limefile_source *source, bool xml)
+static int parse_values(struct value_list *list, struct limefile_source *source, bool xml)
 {
     const struct limefile_record *record = list->record;
     size_t n = record->bytes < TEXT_BYTES_MAX ? (size_t)record->bytes : TEXT_BYTES_MAX;
@@ -267,7 +267,7 @@ int limefile_physics_stated_of(struct limefile_source *source,
         list.scale = types[i].scale;
         int before = list.count;
         if (find_last(index, &field->record, list.source, types[i].same_message, &record))
-            err = parse_record(&list, source, types[i].xml);
+            err = parse_values(&list, source, types[i].xml);
         for (int k = before; field->precision == 64 && k < list.count; k++)
             out[k].tolerance = types[i].tolerance;
     }

@@ -385,7 +385,7 @@ static int verify_and_rename(struct stage_file *f, struct stage_target *t)
 
 /* ---- one file ---- */
 
-static int open_source(struct stage_file *f)
+static int open_source_file(struct stage_file *f)
 {
     f->source =
         (struct stage_port){.fd = limefile_open(f->item->source, O_RDONLY), .direct_fd = -1};
@@ -462,12 +462,12 @@ static int write_target(struct stage_file *f, struct stage_target *t)
     return err;
 }
 
-static int restart(struct stage_file *f, struct stage_target *t, int why)
+static int restart_copy(struct stage_file *f, struct stage_target *t, int why)
 {
     int err = 0;
     if (why == -ESTALE) { /* the source has changed or was replaced */
         stage_port_close(&f->source);
-        err = open_source(f);
+        err = open_source_file(f);
         if (!err)
             err = stat_source(f);
         if (!err)
@@ -499,7 +499,7 @@ static int stage_with_retries(struct stage_file *f)
                                             : "the copy had to be restarted too often");
             break;
         }
-        err = restart(f, &t, err);
+        err = restart_copy(f, &t, err);
         if (err)
             break;
     }
@@ -509,7 +509,7 @@ static int stage_with_retries(struct stage_file *f)
 
 static enum stage_status stage_source(struct stage_file *f)
 {
-    int err = open_source(f);
+    int err = open_source_file(f);
     if (!err)
         err = stat_source(f);
     if (!err) {

@@ -193,7 +193,7 @@ static int detect_kind(const struct stage_contents *contents, struct limefile_so
         return 0;
     int kind = limefile_beginning(source, &finding);
     if (kind == 1)
-        return 1; /* examine_container() reports an unknown version */
+        return 1; /* examine_records() reports an unknown version */
     if (finding.code) {
         report_finding(exam, &finding);
         return exam->err;
@@ -204,8 +204,8 @@ static int detect_kind(const struct stage_contents *contents, struct limefile_so
     return stage_fail(exam->result, LIMEFILE_E_MAGIC, "not a LIME container");
 }
 
-static int examine_container(struct stage_contents *contents, struct limefile_source *source,
-                             struct examination *exam)
+static int examine_records(struct stage_contents *contents, struct limefile_source *source,
+                           struct examination *exam)
 {
     exam->result->container = contents->container = true;
     exam->result->records = limefile_index_count(contents->index);
@@ -238,7 +238,7 @@ int stage_contents_examine(struct stage_contents *contents, int fd,
     } else {
         err = detect_kind(contents, &file.source, &exam);
         if (err > 0)
-            err = examine_container(contents, &file.source, &exam);
+            err = examine_records(contents, &file.source, &exam);
     }
     if (err)
         stage_contents_release(contents);

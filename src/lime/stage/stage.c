@@ -78,7 +78,7 @@ static void stage_node(struct worker *w, struct result_node *node)
     stage_file_run(&file);
 }
 
-static void *run_worker(void *worker)
+static void *run_stage_worker(void *worker)
 {
     struct worker *w = worker;
     struct stage *s = w->stage;
@@ -122,7 +122,7 @@ static int start_workers(struct stage *s, unsigned count)
     }
     pthread_mutex_lock(&s->lock);
     for (unsigned i = 0; !err && i < count; i++) {
-        err = -pthread_create(&s->workers[i].thread, NULL, run_worker, &s->workers[i]);
+        err = -pthread_create(&s->workers[i].thread, NULL, run_stage_worker, &s->workers[i]);
         if (!err)
             s->running = ++s->thread_count;
     }
