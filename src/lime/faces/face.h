@@ -71,7 +71,7 @@ struct h5_file {
 /* Returns true if this build supports HDF5. */
 bool h5_is_supported(void);
 
-/* LIMEFILE_E_STATE: there is no library, or it cannot create such a file. -errno. */
+/* LIMEFILE_E_STATE: the library is missing, or cannot create such a file. -errno. */
 int h5_build(const struct limefile_field *, const struct export_layout *, struct h5_file *);
 
 /* ---- face.c ---- */

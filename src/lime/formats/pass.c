@@ -29,7 +29,7 @@ enum {
 /* The units of a step that threads have started. */
 struct started_units {
     uint64_t encodes, figures, loads;
-    unsigned encoding;
+    unsigned encoding; /* threads that encode now */
 };
 
 struct pass_state {
@@ -162,7 +162,7 @@ static int emit(struct worker *me, const void *data, size_t n, uint64_t offset)
                        : 0;
 }
 
-/* Makes a plane of the image, in the order in which the sites were read. */
+/* Encodes a plane of the image, in the order in which the sites were read. */
 static int encode_plane(struct worker *me, const struct step *s, uint64_t j)
 {
     struct pass_state *w = me->state;
@@ -181,7 +181,7 @@ static int encode_plane(struct worker *me, const struct step *s, uint64_t j)
     return err;
 }
 
-/* Makes all columns of an x: only the block's z, or whole columns together. */
+/* Encodes all columns of an x: only the block's z, or whole columns together. */
 static int encode_columns(struct worker *me, const struct step *s, uint64_t x)
 {
     struct pass_state *w = me->state;

@@ -98,7 +98,7 @@ int stage_stored_sums_save(int fd, const struct stat *source, const struct stage
  * than nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
 bool stage_mtime_matches(const struct timespec *source, const struct timespec *target);
 
-/* Returns false if there is no record, or the file has changed since. */
+/* Returns false if the file has no record, or has changed since. */
 bool stage_stored_sums_load(int fd, const struct stat *now, struct stage_digest *out);
 
 #endif

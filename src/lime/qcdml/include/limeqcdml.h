@@ -3,7 +3,7 @@
  *
  * ILDG's catalogues have such a document for each file. Only the text of a few elements is read
  * and replaced; all other bytes remain unchanged. expat parses the documents within limits; a
- * document type declaration is an error, so there are no entities and nothing is fetched.
+ * document type declaration is an error, so documents have no entities, and nothing is fetched.
  * Results are as in limefile.h. The module prints nothing and has no global state. */
 #ifndef LIMEQCDML_H
 #define LIMEQCDML_H
