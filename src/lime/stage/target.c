@@ -18,7 +18,7 @@
 #define TEMP_SUFFIX ".limefs-stage"
 
 enum {
-    TRIES = 16, /* attempts to open a temporary file that other runs rename or adopt */
+    TRIES = 16, /* attempts to open a temporary file that other runs rename or replace */
     JOURNAL_BYTES = 512,
 };
 
@@ -184,7 +184,7 @@ static void explain_temp(const struct stage_target *t, int err, char *why, size_
 
 /* ---- opening ---- */
 
-/* Fails if the file is a link, has another name, or belongs to another user. */
+/* Fails if the file is a link, has another hard link, or belongs to another user. */
 static int check_temp(int fd, struct stat *st)
 {
     if (fstat(fd, st) != 0)
@@ -277,7 +277,7 @@ static int open_temp(struct stage_target *t, int flags, struct stat *st)
     return last;
 }
 
-/* Restores our owner and mode of a file that was adopted, but not renamed. */
+/* Restores our owner and mode if the file has the source's and was not renamed. */
 static void restore_ownership(struct stage_target *t)
 {
     if (t->has_metadata &&
