@@ -54,7 +54,7 @@ TABLE = {name: row for row, names in {
 CASES = {
     "bad-sum.nersc": ("bad", "checksum 8b1942b0, not 8b1942b1 as in the header"),
     "bad-plaq.nersc": ("bad", "plaquette 0.000544516767399, not 0.1234445170 as in the header"),
-    "zero-sums.milc": ("unverified", "the header has no usable sum"),
+    "zero-sums.milc": ("unverified", "the header has no usable checksum"),
     "usqcd-f3.lime": ("good", None),
     "only-data.ildg": ("unverified", "no checksum"),
 }

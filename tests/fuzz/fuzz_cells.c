@@ -31,25 +31,25 @@ static void check_good(const struct limecells *c, size_t size)
     HOLDS(n == strlen(text) && n > 100 && text[n - 1] == '\n');
 }
 
-/* In whatever pieces entries come, they are judged alike; good ones are of all particles. */
+/* In whatever parts entries come, they are judged alike; good ones are of all particles. */
 static void check_entries(const struct limecells *c, const uint8_t *raw)
 {
-    struct limecells_checker whole, pieces;
+    struct limecells_checker whole, parts;
     uint64_t particles = 0, cells = limefile_cells_cells(c);
     if (cells > CELLS_MAX)
         return;
     limefile_cells_check_begin(&whole, c);
     limefile_cells_check_add(&whole, raw, cells);
     limefile_cells_check_end(&whole);
-    limefile_cells_check_begin(&pieces, c);
+    limefile_cells_check_begin(&parts, c);
     for (uint64_t i = 0; i < cells; i++) {
         struct limecells_cell cell;
-        limefile_cells_check_add(&pieces, raw + i * LIMECELLS_ENTRY_BYTES, 1);
+        limefile_cells_check_add(&parts, raw + i * LIMECELLS_ENTRY_BYTES, 1);
         if (!limefile_cells_entry_decode(c, raw + i * LIMECELLS_ENTRY_BYTES, &cell))
             particles += cell.count;
     }
-    HOLDS(limefile_cells_check_end(&pieces) == whole.why && pieces.bad == whole.bad);
-    HOLDS(whole.bad <= cells && (whole.why || particles == c->particles));
+    HOLDS(limefile_cells_check_end(&parts) == whole.fault && parts.bad_cell == whole.bad_cell);
+    HOLDS(whole.bad_cell <= cells && (whole.fault || particles == c->particles));
 }
 
 static void as_index(const uint8_t *raw, size_t size)
@@ -88,11 +88,13 @@ static void check_checkpoint(struct limefile_source *source, const struct limech
 {
     struct limecheckpoint_verdict v;
     HOLDS(p->text.ordinal || p->index.ordinal || p->data.ordinal);
-    HOLDS(!p->known || p->index.ordinal);
-    HOLDS(!p->counted || (p->known && p->fewest <= p->most && p->most <= p->is.particles));
-    HOLDS(!p->whole || (p->counted && p->data.bytes == limefile_cells_data_bytes(&p->is)));
+    HOLDS(!p->has_header || p->index.ordinal);
+    HOLDS(!p->entries_valid ||
+          (p->has_header && p->fewest <= p->most && p->most <= p->cells.particles));
+    HOLDS(!p->is_complete ||
+          (p->entries_valid && p->data.bytes == limefile_cells_data_bytes(&p->cells)));
     int err = limecheckpoint_verify(source, p, NULL, NULL, &v);
-    HOLDS(err == (p->whole ? 0 : LIMEFILE_E_STATE));
+    HOLDS(err == (p->is_complete ? 0 : LIMEFILE_E_STATE));
     HOLDS(v.bad <= v.cells && strlen(v.why) < sizeof v.why && !v.bad == !v.why[0]);
 }
 
@@ -109,7 +111,7 @@ static void as_container(const uint8_t *data, size_t size)
     HOLDS(limefile_index_build(&memory.source, &index) == 0);
     limecheckpoint_walk_begin(&walk, &memory.source, index);
     while (limecheckpoint_next(&walk, &p) == 1) {
-        HOLDS(p.findings <= LIMECHECKPOINT_FINDINGS && (p.findings || p.whole));
+        HOLDS(p.findings <= LIMECHECKPOINT_FINDINGS && (p.findings || p.is_complete));
         count += p.findings;
         check_checkpoint(&memory.source, &p);
     }

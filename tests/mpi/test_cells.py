@@ -104,7 +104,7 @@ class Damaged(TestCase):
         entries = self.cells.entries
         full = [i for i, entry in enumerate(entries) if entry[1] > 1]
         a, b = full[1], full[-1]
-        big, beyond, overlap = 1 << 62, "beyond", "the cells overlap, or leave particles out"
+        big, beyond, overlap = 1 << 62, "beyond", "the cells overlap or leave out particles"
         FIRST, COUNT, CRC, ZERO = range(4)
         for cell, field, value, words in (
                 (a, COUNT, big, beyond), (a, FIRST, big, beyond), (b, COUNT, 1 << 63, beyond),

@@ -139,14 +139,14 @@ class Formats(limetest.TestCase):
         folder = self.tempdir()
         out = os.path.join(folder, "out.nersc")
         _, err = self.lime("convert", case("zero-sums.milc"), out, status=1)
-        self.assertIn("the header has no usable sum", err)
+        self.assertIn("the header has no usable checksum", err)
         self.assertIn("--ignore-checksum", err)
         self.assertEqual(os.listdir(folder), [])
         _, err = self.lime("convert", "--ignore-checksum", case("zero-sums.milc"), out)
-        self.assertIn("warning: the header has no usable sum", err)
+        self.assertIn("warning: the header has no usable checksum", err)
         self.lime("check", "--data", "--physics", out)
         checked, err = self.lime("check", "--data", case("zero-sums.milc"), status=3)
-        self.assertIn("unverified: the header has no usable sum", checked)
+        self.assertIn("unverified: the header has no usable checksum", checked)
         self.assertNotIn("do not match the checksum", err)
 
     def test_a_wrong_sum_that_is_ignored(self):

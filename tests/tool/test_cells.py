@@ -124,22 +124,22 @@ class Index(CellsCase):
         """Each kind of damage has its reason."""
         big = 1 << 63
         for header, reason in (
-                ({"magic": b"LEMNCELK"}, "it does not begin like an index of cells"),
-                ({"version": 2}, "it is of a version that is not known"),
-                ({"bytes": 456 + 80}, "its header has not the length of its fields"),
-                ({"crc": 1}, "its header does not have the checksum that it says"),
+                ({"magic": b"LEMNCELK"}, "it does not begin with the magic number"),
+                ({"version": 2}, "unknown version"),
+                ({"bytes": 456 + 80}, "the header's length does not match its fields"),
+                ({"crc": 1}, "wrong checksum of the header"),
                 ({"entries_crc": 1},
-                 "the cells' entries do not have the checksum that the header says"),
-                ({"flags": 16}, "it has flags that are not known"),
-                ({"particles": 21}, "the cells overlap, or leave particles out"),
+                 "wrong checksum of the cells' entries"),
+                ({"flags": 16}, "unknown flags"),
+                ({"particles": 21}, "the cells overlap or leave out particles"),
                 ({"particles": big}, "there are more particles than a file can hold"),
                 ({"particles": 0}, "cell (0, 0, 0): it reaches beyond the data"),
                 ({"particle_bytes": 63}, "a field reaches beyond the particle"),
-                ({"particle_bytes": 0}, "a particle has 1 byte to 1 MiB"),
-                ({"cells": (2, 2, 3)}, "the record is not as long as its cells"),
-                ({"cells": (0, 2, 2)}, "there are no cells, or more than 2^40"),
-                ({"cells": (1 << 20, 1 << 20, 2)}, "there are no cells, or more than 2^40"),
-                ({"cells": (big, big, big)}, "there are no cells, or more than 2^40"),
+                ({"particle_bytes": 0}, "a particle must have 1 byte to 1 MiB"),
+                ({"cells": (2, 2, 3)}, "the record's length does not match its cells"),
+                ({"cells": (0, 2, 2)}, "the number of cells must be 1 to 2^40"),
+                ({"cells": (1 << 20, 1 << 20, 2)}, "the number of cells must be 1 to 2^40"),
+                ({"cells": (big, big, big)}, "the number of cells must be 1 to 2^40"),
                 ({"length": (1, 1, 0)}, "the domain has no volume"),
                 ({"length": (1, NAN, 1)}, "the domain is not finite"),
                 ({"origin": (1e300, 0, 0)}, "the domain has no volume")):
@@ -159,15 +159,15 @@ class Index(CellsCase):
         for length, reason in ((0, "it is shorter than its header"),
                                (135, "it is shorter than its header"),
                                (236, "it is shorter than its header"),
-                               (-1, "the record is not as long as its cells")):
+                               (-1, "the record's length does not match its cells")):
             said, _ = self.words(container([text, (index[0], index[1][:length]), data]))
             self.assertIn(f"the index of cells is damaged: {reason}\n", said)
 
     def test_entries(self):
         for entry, reason in (
                 ((0, 99, 0), "cell (0, 1, 1): it reaches beyond the data"),
-                ((0, 0, 5), "cell (0, 1, 1): it has no particles, but a place or a checksum"),
-                ((0, 2, 0), "the cells overlap, or leave particles out")):
+                ((0, 0, 5), "cell (0, 1, 1): it has no particles, but an offset or a checksum"),
+                ((0, 2, 0), "the cells overlap or leave out particles")):
             c = Checkpoint(20, (2, 2, 2), seed=4)
             c.entry[3] = entry
             self.assertIn(reason, self.words(c.container())[0])
@@ -203,7 +203,7 @@ class Index(CellsCase):
                          ["verdict"], "good")
         said, _ = self.words(container([[text], [index, data]]))
         self.assertIn("no index follows it\n", said)
-        self.assertIn("there is none\n", said)
+        self.assertIn("the text is missing\n", said)
 
     def test_text(self):
         """White space does not count; all else does."""
@@ -221,7 +221,7 @@ class Index(CellsCase):
                 with self.subTest(new=new, time=time):
                     changed = container([(text[0], text[1].replace(old, new, 1)), index, data])
                     findings = self.check(changed, status=0 if good else 1)["findings"]
-                    self.assertEqual([f["message"].endswith("it does not match the index")
+                    self.assertEqual([f["message"].endswith("it has different contents")
                                       for f in findings], [] if good else [True])
 
     def test_in_the_order_of_the_file(self):

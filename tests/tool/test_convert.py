@@ -375,7 +375,7 @@ class Checked(ConvertCase):
         sums = {"sum29": f"{gaugelib.rotated(milc, 29):08x}",
                 "sum31": f"{gaugelib.rotated(milc, 31):08x}"}
         nersc = {"sum": f"{gaugelib.nersc_sum(raw, '>'):08x}"}
-        none = {"state": "unverified", "reason": "the header has no usable sum"}
+        none = {"state": "unverified", "reason": "the header has no usable checksum"}
         nothing = {"CHECKSUM": None, "PLAQUETTE": None, "LINK_TRACE": None}
         single = self.u.astype("complex64")
         for data, want, strict in (
@@ -390,7 +390,7 @@ class Checked(ConvertCase):
             said = self.check(data, "--data",
                               status={"good": 0, "bad": 1, "unverified": 3}[want["state"]])
             self.assertEqual(said["checksums"], [{"ordinal": 0, **want}])
-            self.assertEqual("unverified: the header has no usable sum" in self.words,
+            self.assertEqual("unverified: the header has no usable checksum" in self.words,
                              want["state"] == "unverified")
             for option in ("--data", "--physics"):
                 said = self.check(data, option, "--strict", status=strict)
@@ -451,7 +451,7 @@ class Hostile(ConvertCase):
                 kind = value and key in ("DATATYPE", "FLOATING_POINT")
                 self.assertEqual(checked.returncode, 3 if kind else 1)
                 self.assertIn(expected, (checked.stdout if kind else checked.stderr).decode())
-        lattice = "not a lattice that can be stored"
+        lattice = "not a valid lattice"
         for words, changed in (
                 (lattice, {"DIMENSION_1": 0}), (lattice, {"DIMENSION_1": 1 << 62}),
                 (lattice, {"DIMENSION_1": 1 << 53}), (length, {"DIMENSION_1": 4}),

@@ -423,7 +423,7 @@ class Cat(TestCase):
         for word in ("3.t/4", "3.t/004", "3.t/0000", "3.t/", "3.zarr/x", "3.zarr/field/0",
                      "3.zarr/field/0.0.0.0.0.0.0/x", "3.zarr/.zgroup/x", "3.t/000/"):
             self.assertIn("no such file", self.refused(word))
-        self.assertIn("its sites are not known", self.refused("1.npy"))
+        self.assertIn("the number of its sites is unknown", self.refused("1.npy"))
         for word in ("9.npy", "none.npy", "none.t/000", ".npy", "3.npy/x", "3.le", "3.f4"):
             self.assertIn("no such record", self.refused(word))
         done = run(["lime", "cat", GAUGE, "-t", ILDG + ".npy"])

@@ -360,7 +360,7 @@ class Hostile(QcdmlCase):
         many = "<x/>" * 250000
         self.refuse(text.replace("<record>", many + "<record>"), "more than 200000 elements")
         self.refuse(text + " " * (4 << 20), "longer than 4194304 bytes", status=2)
-        self.refuse(text.replace("<field>", "<field>" + "x" * 2000), "a value of more than 1023")
+        self.refuse(text.replace("<field>", "<field>" + "x" * 2000), "a value exceeds 1023")
         self.refuse(document(*[[record()]] * 20000, lfn="lfn://a"))
 
     def test_no_such_document(self):

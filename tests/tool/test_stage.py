@@ -398,13 +398,13 @@ class There(TestCase):
         st = os.stat(self.at_source("c"))
         data = bytearray(read(self.at_source("c")))
         put(self.at_target("c"), b"other")
-        self.assertFails("another file, of 5 bytes", self.at_source("c"), self.target)
+        self.assertFails("a different size (5 bytes)", self.at_source("c"), self.target)
         put(self.at_target("c"), data)
-        self.assertFails("of another time", self.at_source("c"), self.target)
+        self.assertFails("a different modification time", self.at_source("c"), self.target)
         data[data.index(b"lfn://a/b")] ^= 1  # nothing sums this
         put(self.at_target("c"), data)
         os.utime(self.at_target("c"), ns=(st.st_atime_ns, st.st_mtime_ns))
-        self.assertFails("holds other bytes", self.at_source("c"), self.target)
+        self.assertFails("has different contents", self.at_source("c"), self.target)
         self.stage("-f", self.at_source("c"), self.target)
         self.assertSame("c")
 
@@ -421,7 +421,7 @@ class There(TestCase):
                              ("there", None), kept)
         for other in (987654322, 987654320, 987654400, 987655000, 987654001, 1000000000):
             os.utime(self.at_target("c"), ns=(second, second + other))
-            self.assertFails("of another time", path, self.target)
+            self.assertFails("a different modification time", path, self.target)
 
     def test_damaged(self):
         self.stage(self.at_source("c"), self.target)
@@ -432,7 +432,7 @@ class There(TestCase):
         os.utime(self.at_target("c"), ns=(st.st_atime_ns, st.st_mtime_ns))
         found, _ = self.stage(self.at_source("c"), self.target)
         self.assertEqual(found["c"]["status"], "there")  # as rsync: by size and time
-        self.assertFails("the target is damaged", "--check-there", self.at_source("c"),
+        self.assertFails("the target has been damaged", "--check-there", self.at_source("c"),
                          self.target)
 
     def test_a_refused_one_is_read_once(self):
@@ -453,7 +453,7 @@ class There(TestCase):
             file.write(b"damage")
         os.utime(self.at_target("d"), ns=(st.st_atime_ns, st.st_mtime_ns))
         bad = reads(1)
-        self.assertIn("the target is damaged", bad[0]["reason"])
+        self.assertIn("the target has been damaged", bad[0]["reason"])
         self.assertGreaterEqual(good[1], 12)
         self.assertLess(bad[1], good[1] + 6)
 
@@ -494,7 +494,7 @@ class There(TestCase):
     def test_itself(self):
         self.assertFails("the source itself", "-f", self.at_source("c"), self.source)
         os.mkdir(self.at_target("c"))
-        self.assertFails("is a folder", "-f", self.at_source("c"), self.target)
+        self.assertFails("is a directory", "-f", self.at_source("c"), self.target)
 
     def test_names(self):
         """The longest name, a file as DST, odd characters."""
@@ -684,7 +684,7 @@ class Disks(TestCase):
             found = self.assertFails("1 of 1 files failed", path, self.target,
                                      env=fault.environment())
             self.assertEqual(found["c"]["reason"].lower(),
-                             f"read what was written: {os.strerror(code)}".lower())
+                             f"read the copy: {os.strerror(code)}".lower())
             self.assertNothingLeft()
 
     def test_kinds_of_file_systems(self):
@@ -727,8 +727,8 @@ class Others(TestCase):
         configuration(self.at_source("c"))
         other = put(os.path.join(self.tempdir(), "other"), b"other")
         ways = [("a link", lambda path: os.symlink(other, path)),
-                ("a FIFO", os.mkfifo), ("a folder", os.mkdir),
-                ("a file that has another name, too,", lambda path: os.link(other, path))]
+                ("a FIFO", os.mkfifo), ("a directory", os.mkdir),
+                ("a file with several hard links", lambda path: os.link(other, path))]
         if os.geteuid() == 0:
             ways.append(("another user's file", lambda path: os.chown(put(path, b""), 4711, -1)))
         for kind, make in ways:
@@ -737,7 +737,7 @@ class Others(TestCase):
             self.assertFails(f"c: {kind} is in the way; remove it: {path}", self.at_source("c"),
                              self.target)
             self.assertNothingLeft([".c.limefs-stage"])
-            (os.rmdir if kind == "a folder" else os.unlink)(path)
+            (os.rmdir if kind == "a directory" else os.unlink)(path)
             self.assertEqual(read(other), b"other")
 
     def test_several_at_once(self):
@@ -831,7 +831,7 @@ class Existing(TestCase):
         os.chmod(put(self.at_target("c"), self.old), 0o600)
         self.fails(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program,
                     "stage", "-f", self.at_source("c"), self.target],
-                   "the target: open it to lock it: Permission denied")
+                   "the target cannot be locked: Permission denied")
         self.assertEqual(read(self.at_target("c")), self.old)
         self.assertNothingLeft(["c"])
 
@@ -876,7 +876,7 @@ class HeldSource(Held):
         other = read(self.at_source("new"))
         with self.held("fsync") as found:
             os.rename(self.at_source("new"), self.path)
-        self.assertEqual(found[0]["deviations"], ["the source has changed while it was read"])
+        self.assertEqual(found[0]["deviations"], ["the source changed while it was read"])
         self.assertTrue(read(self.at_target("c")) == other)
         self.assertSame("c")
         self.assertNothingLeft(["c"])
@@ -904,7 +904,7 @@ class HeldSource(Held):
     def test_removed(self):
         with self.held("fsync", code=1) as found:
             os.unlink(self.path)
-        self.assertIn("the source has gone", found[0]["reason"])
+        self.assertIn("the source has disappeared", found[0]["reason"])
         self.assertNothingLeft()
 
 
@@ -964,7 +964,7 @@ class HeldTarget(Held):
             with self.held("linkat", *options, code=1) as found:
                 os.rename(put(self.at_source("new"), b"another"), self.at_target("c"))
             self.assertIn("another process has made or replaced the target" if options else
-                          "the target exists and is another file", found[0]["reason"])
+                          "the target exists with a different", found[0]["reason"])
             self.assertEqual(read(self.at_target("c")), b"another")
             self.assertNothingLeft(["c"])
             os.unlink(self.at_target("c"))
@@ -976,7 +976,7 @@ class HeldTarget(Held):
                     open(self.at_target(".c.limefs-stage"), "r+b") as file:
                 file.seek(offset)
                 file.write(more)
-            self.assertEqual(found[0]["reason"], "what was written is not what was read")
+            self.assertEqual(found[0]["reason"], "the records of the copy differ from the source")
             self.assertNothingLeft()
 
 
@@ -1046,7 +1046,7 @@ class HeldName(Held):
         with self.held("renameat", "-f", code=1) as found:
             self.exchange()
         self.assertEqual(found[0]["status"], "failed")
-        self.assertIn("NOT what was verified", found[0]["reason"])
+        self.assertIn("NOT the verified copy", found[0]["reason"])
         self.assertNothingLeft(["c"])
 
     def test_without_links(self):
@@ -1117,7 +1117,7 @@ class HeldMode(Held):
             self.during = os.stat(self.temp)
             code, result = self.again()
             self.assertEqual((code, result["reason"]),
-                             (1, "another lime stage is at work on it"))
+                             (1, "another lime stage is copying it"))
             self.assertEqual(os.stat(self.temp), self.during)
             self.process.kill()
             self.process.wait()
@@ -1288,7 +1288,7 @@ class Interrupted(Runs):
         found = self.finish()[name]
         self.assertEqual((found["resumed"], found["reason"]), (0, None))
         self.assertEqual(len(found["deviations"]), 1)
-        self.assertIn("what an earlier run had left is damaged", found["deviations"][0])
+        self.assertIn("the data kept from an earlier run are damaged", found["deviations"][0])
 
     def test_journal_of_something_else(self):
         name = self.unfinished()

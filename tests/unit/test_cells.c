@@ -69,7 +69,7 @@ TEST(test_types)
 
 TEST(test_check_particle)
 {
-    const char *size = "a particle has 1 byte to 1 MiB";
+    const char *size = "a particle must have 1 byte to 1 MiB";
     const char *many = "there are more particles than a file can hold";
     CHECK(NULL, (void)c);
     CHECK(NULL, c.particles = 0);
@@ -87,13 +87,12 @@ TEST(test_check_fields)
     const char *numbers = "a field has no numbers, or too many";
     const char *beyond = "a field reaches beyond the particle";
     const char *position = "a particle needs a position: three floating-point numbers";
-    const char *id = "an id is one integer";
+    const char *id = "an id must be one integer";
     CHECK(how_many, c.fields = 0);
     CHECK(how_many, c.fields = LIMECELLS_FIELDS_MAX + 1);
-    CHECK("a field has a type that is not known", c.field[1].type = (enum limecells_type)0);
-    CHECK("a field has a type that is not known", c.field[1].type = (enum limecells_type)7);
-    CHECK("a field has a type that is not known",
-          c.field[1].type = (enum limecells_type)UINT32_MAX);
+    CHECK("a field has an unknown type", c.field[1].type = (enum limecells_type)0);
+    CHECK("a field has an unknown type", c.field[1].type = (enum limecells_type)7);
+    CHECK("a field has an unknown type", c.field[1].type = (enum limecells_type)UINT32_MAX);
     CHECK(numbers, c.field[3].count = 0);
     CHECK(numbers, c.field[3].count = UINT32_MAX);
     CHECK(beyond, c.field[3].count = 4);
@@ -101,7 +100,7 @@ TEST(test_check_fields)
     CHECK(beyond, c.field[3].offset = 65);
     CHECK(beyond, c.field[3].offset = UINT64_MAX);
     CHECK(beyond, c.particle_bytes = 63);
-    CHECK("two fields have one name", strcpy(c.field[3].name, "position"));
+    CHECK("two fields have the same name", strcpy(c.field[3].name, "position"));
     CHECK("two fields overlap", c.field[3].offset = 39);
     CHECK("two fields overlap", c.field[1].offset = 7);
     CHECK(NULL, c.field[1].offset = 12);
@@ -116,8 +115,8 @@ TEST(test_check_fields)
 
 TEST(test_check_names)
 {
-    const char *length = "a field's name has 1 to 63 bytes";
-    const char *bytes = "a field's name consists of letters, digits, - and _";
+    const char *length = "a field's name must have 1 to 63 bytes";
+    const char *bytes = "a field's name may contain only letters, digits, - and _";
     CHECK(length, c.field[1].name[0] = '\0');
     CHECK(length, memset(c.field[1].name, 'a', sizeof c.field[1].name));
     CHECK(NULL, (memset(c.field[1].name, 'a', LIMECELLS_NAME_MAX),
@@ -130,7 +129,7 @@ TEST(test_check_names)
 TEST(test_check_domain)
 {
     const char *finite = "the domain is not finite", *volume = "the domain has no volume";
-    const char *cells = "there are no cells, or more than 2^40";
+    const char *cells = "the number of cells must be 1 to 2^40";
     const char *narrow = "the cells are too narrow for numbers of 64 bits";
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
         CHECK(finite, c.origin[d] = NAN);
@@ -205,24 +204,24 @@ static void seal(unsigned char raw[HEADER])
 
 TEST(test_decode)
 {
-    const char *length = "its header has not the length of its fields";
-    const char *crc = "its header does not have the checksum that it says";
-    const char *record_length = "the record is not as long as its cells";
+    const char *length = "the header's length does not match its fields";
+    const char *crc = "wrong checksum of the header";
+    const char *record_length = "the record's length does not match its cells";
     DECODE(NULL, (void)0);
     DECODE("it is shorter than its header", header = LIMECELLS_FIXED_BYTES - 1);
-    DECODE("it is of a version that is not known", raw[8] = 1);
+    DECODE("unknown version", raw[8] = 1);
     DECODE(length, raw[111] = 5);
     DECODE(length, raw[111] = 65);
     DECODE(length, raw[15]++);
-    DECODE("its header has another length than it says", header--);
-    DECODE("its header has another length than it says", header = LIMECELLS_FIXED_BYTES);
+    DECODE("wrong length of the header", header--);
+    DECODE("wrong length of the header", header = LIMECELLS_FIXED_BYTES);
     for (size_t i = 16; i < HEADER; i++)
         if (i < 108 || i >= 112) /* the number of fields */
             DECODE(crc, raw[i] ^= 4);
-    DECODE("it has flags that are not known", (raw[104] |= 128, seal(raw)));
-    DECODE("a field's name does not end",
+    DECODE("unknown flags", (raw[104] |= 128, seal(raw)));
+    DECODE("a field's name is too long",
            (memset(raw + LIMECELLS_FIXED_BYTES, 'a', 64), seal(raw)));
-    DECODE("a field's name has 1 to 63 bytes",
+    DECODE("a field's name must have 1 to 63 bytes",
            (memset(raw + LIMECELLS_FIXED_BYTES, 0, 64), seal(raw)));
     DECODE("a particle has 1 to 64 fields",
            (memset(raw + 108, 0, 4), raw[14] = 0, raw[15] = LIMECELLS_FIXED_BYTES,
@@ -266,7 +265,7 @@ static const char *check_entries(struct limecells *c, const struct limecells_cel
     for (int i = 0; i < CELLS; i += step)
         limefile_cells_check_add(&k, raw + i * LIMECELLS_ENTRY_BYTES, (size_t)step);
     const char *why = limefile_cells_check_end(&k);
-    *bad = k.bad;
+    *bad = k.bad_cell;
     return why;
 }
 
@@ -287,12 +286,11 @@ static const char *check_entries(struct limecells *c, const struct limecells_cel
 TEST(test_entries)
 {
     const char *beyond = "it reaches beyond the data";
-    const char *empty = "it has no particles, but a place or a checksum";
-    const char *cover = "the cells overlap, or leave particles out";
+    const char *empty = "it has no particles, but an offset or a checksum";
+    const char *cover = "the cells overlap or leave out particles";
     ENTRIES(NULL, CELLS, (void)reserved);
-    ENTRIES("the cells' entries do not have the checksum that the header says", CELLS,
-            c.entries_crc = 1);
-    ENTRIES("its entry has bytes that are not zero", 5, reserved = 5);
+    ENTRIES("wrong checksum of the cells' entries", CELLS, c.entries_crc = 1);
+    ENTRIES("reserved bytes of its entry are not zero", 5, reserved = 5);
     ENTRIES(empty, 1, cell[1].first = 1);
     ENTRIES(empty, 3, cell[3].crc = 1);
     ENTRIES(beyond, 4, cell[4].count = 9);

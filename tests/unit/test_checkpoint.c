@@ -167,7 +167,7 @@ TEST(test_cover)
         struct limecheckpoint p;
         limefile_memory_lend(&memory, b.at, b.n);
         struct limefile_index *index = first_of(&memory.source, &p);
-        assert_int_equal(p.whole, good);
+        assert_int_equal(p.is_complete, good);
         assert_int_equal(p.findings, !good);
         limefile_index_free(index);
         bad_ones += !good;
@@ -240,7 +240,7 @@ TEST(test_progress)
     bytes = 0;
     assert_int_equal(limecheckpoint_verify(&memory.source, &p, stop, &bytes, &v), -EINTR);
     assert_in_range(bytes, 1, 1 << 20);
-    p.whole = false;
+    p.is_complete = false;
     assert_int_equal(limecheckpoint_verify(&memory.source, &p, NULL, NULL, &v),
                      LIMEFILE_E_STATE);
     limefile_index_free(index);

@@ -236,9 +236,9 @@ static void assert_pieces(const struct limefile_face *face, uint64_t number,
     for (size_t at = 0; at < n; at++) {
         limefile_face_piece(face, number, at, &piece);
         assert_in_range(piece.bytes, 1, n - at);
-        if (piece.what == LIMEFILE_FACE_OWN)
+        if (piece.source == LIMEFILE_FACE_OWN)
             assert_memory_equal(piece.own, whole + at, (size_t)piece.bytes);
-        else if (piece.what == LIMEFILE_FACE_STORED)
+        else if (piece.source == LIMEFILE_FACE_STORED)
             assert_memory_equal(s->at + piece.at, whole + at, (size_t)piece.bytes);
     }
     limefile_face_piece(face, number, n, &piece);

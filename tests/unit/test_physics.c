@@ -250,7 +250,7 @@ static void assert_same_bits(const struct limefile_physics *have,
     assert_int_equal(have->nonfinite, want->nonfinite);
     assert_int_equal(have->bad_links, want->bad_links);
     assert_int_equal(have->bad_sites, want->bad_sites);
-    assert_int_equal(have->first.wrong, want->first.wrong);
+    assert_int_equal(have->first.defect, want->first.defect);
     assert_int_equal(have->first.site, want->first.site);
     assert_int_equal(have->first.direction, want->first.direction);
 }
@@ -280,7 +280,7 @@ TEST(test_shapes)
         assert_same_bits(&blocks, &have);
         assert_int_equal(have.bad_links, i % 2);
         assert_int_equal(have.nonfinite, 0);
-        assert_int_equal(have.first.wrong,
+        assert_int_equal(have.first.defect,
                          i % 2 ? LIMEFILE_PHYSICS_UNITARITY : LIMEFILE_PHYSICS_GOOD);
         assert_true(have.bound == (c.precision == 32 ? 1e-4 : 1e-6));
         release(&c);
@@ -322,7 +322,7 @@ static void assert_first(const struct limefile_physics *p, const struct config *
                          uint64_t link, enum limefile_physics_wrong wrong)
 {
     uint64_t site = link / 4;
-    assert_int_equal(p->first.wrong, wrong);
+    assert_int_equal(p->first.defect, wrong);
     assert_int_equal(p->first.site, site);
     assert_int_equal(p->first.direction, link % 4);
     for (int d = 0; d < 4; site /= c->extent[d++])
@@ -360,11 +360,11 @@ TEST(test_not_finite)
         put_real(&c, 700, 9, -INFINITY);
         struct limefile_physics p = measure(&c, 2);
         assert_first(&p, &c, 700, LIMEFILE_PHYSICS_NAN);
-        assert_int_equal(p.first.real, 7);
+        assert_int_equal(p.first.number, 7);
         put_real(&c, 41, 0, INFINITY);
         p = measure(&c, 3);
         assert_first(&p, &c, 41, LIMEFILE_PHYSICS_INFINITE);
-        assert_int_equal(p.first.real, 0);
+        assert_int_equal(p.first.number, 0);
         assert_int_equal(p.nonfinite, 3);
         assert_int_equal(p.bad_links, 2);
         assert_int_equal(p.bad_sites, 2);

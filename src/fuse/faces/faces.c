@@ -477,7 +477,7 @@ bool limefs_face_entry_of(const struct limefs_face *export, uint64_t ordinal,
 {
     bool directory = limefile_face_is_directory(&export->name);
     if (ordinal == 0 && directory) {
-        *entry = (struct limefile_face_entry){.directory = true};
+        *entry = (struct limefile_face_entry){.is_dir = true};
         return true;
     }
     if (ordinal == 0 || ordinal > limefile_face_entries(export->files))
@@ -499,11 +499,11 @@ static void fill_attributes(struct limefs *fs, const struct limefs_face *export,
                             struct stat *st)
 {
     st->st_ino = limefs_shown_face(fs, st, export->ordinal, name_code(&export->name), ordinal);
-    st->st_mode = entry->directory ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
+    st->st_mode = entry->is_dir ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
                                    : S_IFREG | (st->st_mode & 0444);
-    st->st_nlink = entry->directory ? 2 : 1;
+    st->st_nlink = entry->is_dir ? 2 : 1;
     st->st_rdev = 0;
-    st->st_size = entry->directory ? 0 : (off_t)entry->bytes;
+    st->st_size = entry->is_dir ? 0 : (off_t)entry->bytes;
     st->st_blocks = st->st_size / 512 + (st->st_size % 512 != 0);
     st->st_blksize = 128 * 1024;
 }
@@ -732,7 +732,7 @@ int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *export, uint64_
     int err = limefs_face_enter(fs, export, parent, &entry);
     if (err)
         return err;
-    if (!entry.directory)
+    if (!entry.is_dir)
         err = -ENOTDIR;
     else if (!limefile_face_find(export->files, parent, name, &number) ||
              !limefs_face_entry_of(export, number + 1, &entry))

@@ -102,7 +102,7 @@ static int open_export_file(struct limefs *fs, struct limefs_face *export, uint6
     if (err)
         return err;
     struct limefs_view *snap = limefs_face_view(export);
-    err = entry.directory ? -EISDIR : 0;
+    err = entry.is_dir ? -EISDIR : 0;
     if (!err)
         err = attach_record(fs, snap, limefs_face_record(export), file);
     if (!err) /* the record must be the one that the export was made from */

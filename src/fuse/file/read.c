@@ -347,7 +347,7 @@ static size_t add_own_bytes(const struct limefile_face *export, uint64_t number,
 {
     struct limefile_face_piece piece;
     limefile_face_piece(export, number, offset, &piece);
-    if (piece.what != LIMEFILE_FACE_OWN)
+    if (piece.source != LIMEFILE_FACE_OWN)
         return 0;
     *own = (struct iovec){(unsigned char *)piece.own, min_size(piece.bytes, n)};
     return own->iov_len;
@@ -363,7 +363,7 @@ static size_t find_export_parts(const struct limefs_file *file, size_t n, uint64
     size_t used = add_own_bytes(export, file->number, offset, n, &parts->before);
     if (used < n) {
         limefile_face_piece(export, file->number, offset + used, &piece);
-        if (piece.what == LIMEFILE_FACE_STORED) {
+        if (piece.source == LIMEFILE_FACE_STORED) {
             parts->stored = min_size(piece.bytes, n - used);
             parts->at = piece.at;
             used += parts->stored;

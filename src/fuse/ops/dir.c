@@ -52,7 +52,7 @@ static int enter_export_dir(struct limefs *fs, struct limefs_dir *dir)
 {
     struct limefile_face_entry entry;
     int err = limefs_face_enter(fs, dir->export, dir->ordinal, &entry);
-    if (err || entry.directory)
+    if (err || entry.is_dir)
         return err;
     limefs_face_leave(fs, dir->export);
     return -ENOTDIR;
@@ -184,7 +184,7 @@ static void list_child(struct limefs *fs, struct limefs_dir *dir, struct limefs_
     struct fuse_entry_param param;
     if (!list->plus) {
         add_name(list, entry->name, limefs_face_shown(fs, dir->export, number + 1),
-                 entry->directory ? S_IFDIR : S_IFREG, (off_t)number + 3);
+                 entry->is_dir ? S_IFDIR : S_IFREG, (off_t)number + 3);
         return;
     }
     limefs_face_take(fs, dir->export, number + 1, entry, &listed_entry);

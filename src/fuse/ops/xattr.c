@@ -152,7 +152,7 @@ static ssize_t get_export_xattr(struct limefs *fs, struct limefs_face *export, u
     ssize_t len = limefs_face_use(fs, export);
     if (len < 0)
         return len;
-    bool is_directory = limefs_face_entry_of(export, ordinal, &entry) && entry.directory;
+    bool is_directory = limefs_face_entry_of(export, ordinal, &entry) && entry.is_dir;
     len = read_acl(limefs_face_view(export), is_directory, 4, buf, cap);
     limefs_face_leave(fs, export);
     return len;
@@ -298,11 +298,11 @@ static bool find_stored_part(const struct limefile_face *files, uint64_t number,
 {
     struct limefile_face_piece piece;
     limefile_face_piece(files, number, 0, &piece);
-    if (piece.what == LIMEFILE_FACE_OWN) {
+    if (piece.source == LIMEFILE_FACE_OWN) {
         range->prefix = piece.bytes;
         limefile_face_piece(files, number, range->prefix, &piece);
     }
-    if (piece.what != LIMEFILE_FACE_STORED || piece.at > range->bytes ||
+    if (piece.source != LIMEFILE_FACE_STORED || piece.at > range->bytes ||
         piece.bytes > range->bytes - piece.at)
         return false;
     range->offset += piece.at;
@@ -360,7 +360,7 @@ static int get_export_range(struct limefs *fs, struct limefs_face *export, uint6
     if (len)
         return len;
     struct limefs_view *snap = limefs_face_view(export);
-    len = !entry.directory && can_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK)
+    len = !entry.is_dir && can_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK)
                                                           : -ENODATA;
     if (len == 0)
         len = encode_range(fs, snap, limefs_face_record(export), limefs_face_files(export),

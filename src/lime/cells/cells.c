@@ -12,7 +12,7 @@
 static const struct {
     const char *word;
     size_t bytes;
-} types[] = {
+} type_info[] = {
     [LIMECELLS_INT32] = {"int32", 4},     [LIMECELLS_UINT32] = {"uint32", 4},
     [LIMECELLS_INT64] = {"int64", 8},     [LIMECELLS_UINT64] = {"uint64", 8},
     [LIMECELLS_FLOAT32] = {"float32", 4}, [LIMECELLS_FLOAT64] = {"float64", 8},
@@ -25,12 +25,12 @@ static bool is_type(enum limecells_type type)
 
 size_t limefile_cells_type_bytes(enum limecells_type type)
 {
-    return is_type(type) ? types[type].bytes : 0;
+    return is_type(type) ? type_info[type].bytes : 0;
 }
 
 const char *limefile_cells_type_word(enum limecells_type type)
 {
-    return is_type(type) ? types[type].word : NULL;
+    return is_type(type) ? type_info[type].word : NULL;
 }
 
 static bool is_float(enum limecells_type type)
@@ -44,9 +44,9 @@ static const char *check_name(const char *name)
 {
     size_t n = strnlen(name, LIMECELLS_NAME_MAX + 1);
     if (n == 0 || n > LIMECELLS_NAME_MAX)
-        return "a field's name has 1 to 63 bytes";
+        return "a field's name must have 1 to 63 bytes";
     if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != n)
-        return "a field's name consists of letters, digits, - and _";
+        return "a field's name may contain only letters, digits, - and _";
     return NULL;
 }
 
@@ -55,7 +55,7 @@ static uint64_t field_bytes(const struct limecells_field *f)
     return f->count * (uint64_t)limefile_cells_type_bytes(f->type);
 }
 
-static bool overlap(const struct limecells_field *a, const struct limecells_field *b)
+static bool fields_overlap(const struct limecells_field *a, const struct limecells_field *b)
 {
     return a->offset < b->offset + field_bytes(b) && b->offset < a->offset + field_bytes(a);
 }
@@ -67,15 +67,15 @@ static const char *check_field(const struct limecells *c, uint32_t i)
     if (why)
         return why;
     if (!is_type(f->type))
-        return "a field has a type that is not known";
+        return "a field has an unknown type";
     if (f->count == 0 || f->count > LIMECELLS_PARTICLE_MAX)
         return "a field has no numbers, or too many";
     if (f->offset > c->particle_bytes || field_bytes(f) > c->particle_bytes - f->offset)
         return "a field reaches beyond the particle";
     for (uint32_t j = 0; j < i; j++) {
         if (strcmp(c->field[j].name, f->name) == 0)
-            return "two fields have one name";
-        if (overlap(&c->field[j], f))
+            return "two fields have the same name";
+        if (fields_overlap(&c->field[j], f))
             return "two fields overlap";
     }
     return NULL;
@@ -95,7 +95,7 @@ static const char *check_fields(const struct limecells *c)
         return "a particle needs a position: three floating-point numbers";
     const struct limecells_field *id = limefile_cells_find(c, "id");
     if (id && (is_float(id->type) || id->count != 1))
-        return "an id is one integer";
+        return "an id must be one integer";
     return NULL;
 }
 
@@ -118,7 +118,7 @@ static const char *check_domain(const struct limecells *c)
         if (!(c->length[d] > 0) || !(c->origin[d] + c->length[d] > c->origin[d]))
             return "the domain has no volume";
         if (c->cells[d] == 0 || c->cells[d] > LIMECELLS_CELLS_MAX / cells)
-            return "there are no cells, or more than 2^40";
+            return "the number of cells must be 1 to 2^40";
         if (is_narrow(c, d))
             return "the cells are too narrow for numbers of 64 bits";
         cells *= c->cells[d];
@@ -129,7 +129,7 @@ static const char *check_domain(const struct limecells *c)
 const char *limefile_cells_check(const struct limecells *c)
 {
     if (c->particle_bytes == 0 || c->particle_bytes > LIMECELLS_PARTICLE_MAX)
-        return "a particle has 1 byte to 1 MiB";
+        return "a particle must have 1 byte to 1 MiB";
     if (c->particles > INT64_MAX / c->particle_bytes)
         return "there are more particles than a file can hold";
     const char *why = check_fields(c);
@@ -186,7 +186,7 @@ double limefile_cells_canonical(const struct limecells *c, int d, double x)
 }
 
 /* Corrects a rounding error: the edges decide between neighbouring cells. */
-static int64_t by_edges(const struct limecells *c, int d, double x, int64_t i)
+static int64_t correct_by_edges(const struct limecells *c, int d, double x, int64_t i)
 {
     while (i > 0 && x < limefile_cells_edge(c, d, (uint64_t)i))
         i--;
@@ -198,64 +198,62 @@ static int64_t by_edges(const struct limecells *c, int d, double x, int64_t i)
 int64_t limefile_cells_locate(const struct limecells *c, int d, double x)
 {
     /* More than a few rounding errors, because limefile_cells_check() rejects narrow cells. */
-    const double near = 0x1p-7;
+    const double near_edge = 0x1p-7;
     double end = c->origin[d] + c->length[d];
     if (!(x >= c->origin[d] && x <= end))
         return -1;
     x = limefile_cells_canonical(c, d, x);
-    double place = (x - c->origin[d]) / c->length[d] * (double)c->cells[d];
-    int64_t i = (int64_t)place;
+    double scaled = (x - c->origin[d]) / c->length[d] * (double)c->cells[d];
+    int64_t i = (int64_t)scaled;
     if (i >= (int64_t)c->cells[d])
         i = (int64_t)c->cells[d] - 1;
-    double inside = place - (double)i;
-    return inside > near && inside < 1 - near ? i : by_edges(c, d, x, i);
+    double fraction = scaled - (double)i;
+    return fraction > near_edge && fraction < 1 - near_edge ? i : correct_by_edges(c, d, x, i);
 }
 
 /* ---- the text ---- */
 
-struct page {
+struct xml_text {
     char *text;
     size_t n;
 };
 
-static void put(struct page *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(struct page *page, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void print_xml(struct xml_text *out,
+                                                            const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(page->text + page->n, LIMECELLS_TEXT_MAX - page->n, format, args);
+    int n = vsnprintf(out->text + out->n, LIMECELLS_TEXT_MAX - out->n, format, args);
     va_end(args);
-    if (n > 0 && (size_t)n < LIMECELLS_TEXT_MAX - page->n)
-        page->n += (size_t)n;
+    if (n > 0 && (size_t)n < LIMECELLS_TEXT_MAX - out->n)
+        out->n += (size_t)n;
 }
 
-static void put_field(struct page *page, const struct limecells_field *f)
+static void print_field(struct xml_text *out, const struct limecells_field *f)
 {
-    put(page,
-        "    <field name=\"%s\" type=\"%s\" count=\"%" PRIu32 "\" offset=\"%" PRIu64 "\"/>\n",
-        f->name, limefile_cells_type_word(f->type), f->count, f->offset);
+    print_xml(out, "    <field name=\"%s\" type=\"%s\" count=\"%u\" offset=\"%" PRIu64 "\"/>\n",
+              f->name, limefile_cells_type_word(f->type), f->count, f->offset);
 }
 
 size_t limefile_cells_text(const struct limecells *c, char text[LIMECELLS_TEXT_MAX])
 {
-    struct page page = {text, 0};
-    put(&page, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<lemonCells>\n"
-               "  <version>1.0</version>\n");
-    put(&page, "  <step>%" PRId64 "</step>\n  <time>%.17g</time>\n", c->step, c->time);
-    put(&page, "  <particles>%" PRIu64 "</particles>\n", c->particles);
-    put(&page, "  <origin>%.17g %.17g %.17g</origin>\n", c->origin[0], c->origin[1],
-        c->origin[2]);
-    put(&page, "  <length>%.17g %.17g %.17g</length>\n", c->length[0], c->length[1],
-        c->length[2]);
-    put(&page, "  <periodic>%d %d %d</periodic>\n", c->periodic[0], c->periodic[1],
-        c->periodic[2]);
-    put(&page, "  <cells>%" PRIu64 " %" PRIu64 " %" PRIu64 "</cells>\n", c->cells[0],
-        c->cells[1], c->cells[2]);
-    put(&page, "  <byteOrder>%s</byteOrder>\n", c->big_endian ? "big" : "little");
-    put(&page, "  <particle bytes=\"%" PRIu64 "\">\n", c->particle_bytes);
+    struct xml_text out = {text, 0};
+    print_xml(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<lemonCells>\n"
+                    "  <version>1.0</version>\n");
+    print_xml(&out, "  <step>%" PRId64 "</step>\n  <time>%.17g</time>\n", c->step, c->time);
+    print_xml(&out, "  <particles>%" PRIu64 "</particles>\n", c->particles);
+    print_xml(&out, "  <origin>%.17g %.17g %.17g</origin>\n", c->origin[0], c->origin[1],
+              c->origin[2]);
+    print_xml(&out, "  <length>%.17g %.17g %.17g</length>\n", c->length[0], c->length[1],
+              c->length[2]);
+    print_xml(&out, "  <periodic>%d %d %d</periodic>\n", c->periodic[0], c->periodic[1],
+              c->periodic[2]);
+    print_xml(&out, "  <cells>%" PRIu64 " %" PRIu64 " %" PRIu64 "</cells>\n", c->cells[0],
+              c->cells[1], c->cells[2]);
+    print_xml(&out, "  <byteOrder>%s</byteOrder>\n", c->big_endian ? "big" : "little");
+    print_xml(&out, "  <particle bytes=\"%" PRIu64 "\">\n", c->particle_bytes);
     for (uint32_t i = 0; i < c->fields; i++)
-        put_field(&page, &c->field[i]);
-    put(&page, "  </particle>\n</lemonCells>\n");
-    return page.n;
+        print_field(&out, &c->field[i]);
+    print_xml(&out, "  </particle>\n</lemonCells>\n");
+    return out.n;
 }

@@ -62,7 +62,7 @@ uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n)
 }
 
 /* Returns a * b modulo the polynomial. */
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t multiply_polynomials(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
     for (uint32_t bit = UINT32_C(1) << 31; bit; bit >>= 1) {
@@ -79,8 +79,8 @@ uint32_t limefile_cells_crc_join(uint32_t first, uint32_t second, uint64_t n)
     uint32_t power = UINT32_C(1) << 23; /* x^8, then its square, and so on */
     for (; n; n >>= 1) {
         if (n & 1)
-            first = multiply(first, power);
-        power = multiply(power, power);
+            first = multiply_polynomials(first, power);
+        power = multiply_polynomials(power, power);
     }
     return first ^ second;
 }
@@ -125,13 +125,13 @@ const char *limefile_cells_decode_length(const unsigned char *raw, uint64_t *hea
 {
     uint32_t fields = get_be32(raw + INDEX_FIELDS);
     if (memcmp(raw, magic, sizeof magic) != 0)
-        return "it does not begin like an index of cells";
+        return "it does not begin with the magic number";
     if (get_be32(raw + INDEX_VERSION) != LIMECELLS_VERSION)
-        return "it is of a version that is not known";
+        return "unknown version";
     *header_bytes = get_be32(raw + INDEX_HEADER);
     if (fields > LIMECELLS_FIELDS_MAX ||
         *header_bytes != LIMECELLS_FIXED_BYTES + (uint64_t)fields * LIMECELLS_FIELD_BYTES)
-        return "its header has not the length of its fields";
+        return "the header's length does not match its fields";
     return NULL;
 }
 
@@ -139,14 +139,14 @@ static const char *decode_field(const unsigned char *raw, struct limecells_field
 {
     memcpy(f->name, raw, sizeof f->name);
     if (f->name[LIMECELLS_NAME_MAX])
-        return "a field's name does not end";
+        return "a field's name is too long";
     f->type = (enum limecells_type)get_be32(raw + FIELD_TYPE);
     f->count = get_be32(raw + FIELD_COUNT);
     f->offset = get_be64(raw + FIELD_OFFSET);
     return NULL;
 }
 
-static bool has_right_crc(const unsigned char *raw, uint64_t bytes)
+static bool header_crc_matches(const unsigned char *raw, uint64_t bytes)
 {
     static const unsigned char zeros[4];
     uint32_t crc = limefile_cells_crc(0, raw, INDEX_CRC);
@@ -183,20 +183,20 @@ const char *limefile_cells_decode(const unsigned char *raw, uint64_t header_byte
         return "it is shorter than its header";
     const char *why = limefile_cells_decode_length(raw, &bytes);
     if (!why && bytes != header_bytes)
-        why = "its header has another length than it says";
-    if (!why && !has_right_crc(raw, bytes))
-        why = "its header does not have the checksum that it says";
+        why = "wrong length of the header";
+    if (!why && !header_crc_matches(raw, bytes))
+        why = "wrong checksum of the header";
     if (why)
         return why;
     decode_fixed(raw, out);
     if (get_be32(raw + INDEX_FLAGS) & ~(uint32_t)FLAGS_KNOWN)
-        return "it has flags that are not known";
+        return "unknown flags";
     for (uint32_t i = 0; i < out->fields && !why; i++)
         why = decode_field(raw + LIMECELLS_FIXED_BYTES + i * LIMECELLS_FIELD_BYTES,
                            &out->field[i]);
     why = why ? why : limefile_cells_check(out);
     if (!why && record_bytes != limefile_cells_index_bytes(out))
-        why = "the record is not as long as its cells";
+        why = "the record's length does not match its cells";
     return why;
 }
 
@@ -217,9 +217,9 @@ const char *limefile_cells_entry_decode(const struct limecells *c, const unsigne
     out->count = get_be64(raw + 8);
     out->crc = get_be32(raw + 16);
     if (get_be32(raw + 20) != 0)
-        return "its entry has bytes that are not zero";
+        return "reserved bytes of its entry are not zero";
     if (out->count == 0 && (out->first != 0 || out->crc != 0))
-        return "it has no particles, but a place or a checksum";
+        return "it has no particles, but an offset or a checksum";
     if (out->count > c->particles || out->first > c->particles - out->count)
         return "it reaches beyond the data";
     return NULL;
@@ -230,37 +230,37 @@ const char *limefile_cells_entry_decode(const struct limecells *c, const unsigne
  * (No range is empty, so the ranges from 0 lead to the end, and the others cannot form a
  * circle.) The checker compares sums of hashes of the offsets. The hash has a random key, so a
  * file cannot be made to pass. */
-static uint64_t hash_place(const struct limecells_checker *k, uint64_t place)
+static uint64_t hash_offset(const struct limecells_checker *k, uint64_t offset)
 {
-    return mix64(mix64(place + k->key[0]) ^ k->key[1]);
+    return mix64(mix64(offset + k->key[0]) ^ k->key[1]);
 }
 
 void limefile_cells_check_begin(struct limecells_checker *k, const struct limecells *c)
 {
     uint64_t here = (uint64_t)(uintptr_t)k;
     *k = (struct limecells_checker){
-        .is = c,
+        .cells = c,
         .key = {here, here >> 7},
-        .bad = limefile_cells_cells(c),
+        .bad_cell = limefile_cells_cells(c),
         .fewest = UINT64_MAX,
     };
-    ssize_t got = getrandom(k->key, sizeof k->key, GRND_NONBLOCK);
+    ssize_t random_bytes = getrandom(k->key, sizeof k->key, GRND_NONBLOCK);
     /* If it fails, the key is still the address of `k`. */
-    (void)got;
+    (void)random_bytes;
 }
 
 void limefile_cells_check_add(struct limecells_checker *k, const unsigned char *raw, size_t n)
 {
     struct limecells_cell cell;
     k->crc = limefile_cells_crc(k->crc, raw, n * LIMECELLS_ENTRY_BYTES);
-    for (size_t i = 0; i < n && !k->why; i++, k->next++) {
-        k->why = limefile_cells_entry_decode(k->is, raw + i * LIMECELLS_ENTRY_BYTES, &cell);
-        if (k->why) {
-            k->bad = k->next;
+    for (size_t i = 0; i < n && !k->fault; i++, k->next++, raw += LIMECELLS_ENTRY_BYTES) {
+        k->fault = limefile_cells_entry_decode(k->cells, raw, &cell);
+        if (k->fault) {
+            k->bad_cell = k->next;
             return;
         }
         if (cell.count)
-            k->places += hash_place(k, cell.first) - hash_place(k, cell.first + cell.count);
+            k->hashes += hash_offset(k, cell.first) - hash_offset(k, cell.first + cell.count);
         k->empty += cell.count == 0;
         k->most = cell.count > k->most ? cell.count : k->most;
         k->fewest = cell.count < k->fewest ? cell.count : k->fewest;
@@ -269,11 +269,11 @@ void limefile_cells_check_add(struct limecells_checker *k, const unsigned char *
 
 const char *limefile_cells_check_end(struct limecells_checker *k)
 {
-    if (k->crc != k->is->entries_crc) {
-        k->bad = limefile_cells_cells(k->is);
-        k->why = "the cells' entries do not have the checksum that the header says";
+    if (k->crc != k->cells->entries_crc) {
+        k->bad_cell = limefile_cells_cells(k->cells);
+        k->fault = "wrong checksum of the cells' entries";
     }
-    if (!k->why && k->places != hash_place(k, 0) - hash_place(k, k->is->particles))
-        k->why = "the cells overlap, or leave particles out";
-    return k->why;
+    if (!k->fault && k->hashes != hash_offset(k, 0) - hash_offset(k, k->cells->particles))
+        k->fault = "the cells overlap or leave out particles";
+    return k->fault;
 }

@@ -27,7 +27,7 @@ static void add_finding(struct limecheckpoint *p, int code,
     };
     if (code == LIMEFILE_D_CELLS_LENGTH) {
         finding.have = record->bytes;
-        finding.want = limefile_cells_data_bytes(&p->is);
+        finding.want = limefile_cells_data_bytes(&p->cells);
     }
     unsigned i = p->findings++;
     for (; i > 0 && p->finding[i - 1].offset > finding.offset; i--)
@@ -38,8 +38,8 @@ static void add_finding(struct limecheckpoint *p, int code,
 static void add_index_finding(struct limecheckpoint *p, const char *why, uint64_t cell)
 {
     uint64_t at[LIMECELLS_DIMS];
-    if (p->known && cell < limefile_cells_cells(&p->is)) {
-        limefile_cells_at(&p->is, cell, at);
+    if (p->has_header && cell < limefile_cells_cells(&p->cells)) {
+        limefile_cells_at(&p->cells, cell, at);
         snprintf(p->why, sizeof p->why, "cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
                  at[0], at[1], at[2], why);
     } else {
@@ -50,8 +50,8 @@ static void add_index_finding(struct limecheckpoint *p, const char *why, uint64_
 
 /* ---- contents of the records ---- */
 
-static int read_header(struct limefile_source *source, struct limecheckpoint *p,
-                       const char **why)
+static int read_index_header(struct limefile_source *source, struct limecheckpoint *p,
+                             const char **why)
 {
     unsigned char raw[LIMECELLS_HEADER_MAX];
     uint64_t offset = p->index.data_offset, bytes;
@@ -69,29 +69,30 @@ static int read_header(struct limefile_source *source, struct limecheckpoint *p,
         return 0;
     err = limefile_read_exact(source, raw, (size_t)bytes, offset);
     if (!err)
-        *why = limefile_cells_decode(raw, bytes, p->index.bytes, &p->is);
+        *why = limefile_cells_decode(raw, bytes, p->index.bytes, &p->cells);
     return err;
 }
 
-static int judge_index(struct limefile_source *source, struct limecheckpoint *p)
+static int check_index(struct limefile_source *source, struct limecheckpoint *p)
 {
     const char *why;
-    struct limecells_checker k = {.bad = UINT64_MAX};
-    int err = read_header(source, p, &why);
-    p->known = !err && !why;
-    if (p->known) {
-        err = entries_check(source, &p->is,
-                            p->index.data_offset + limefile_cells_header_bytes(&p->is), &k);
-        why = k.why;
+    struct limecells_checker k = {.bad_cell = UINT64_MAX};
+    int err = read_index_header(source, p, &why);
+    p->has_header = !err && !why;
+    if (p->has_header) {
+        err = cell_entries_check(source, &p->cells,
+                                 p->index.data_offset + limefile_cells_header_bytes(&p->cells),
+                                 &k);
+        why = k.fault;
         p->fewest = k.fewest;
         p->most = k.most;
         p->empty = k.empty;
     }
     if (err)
         return err;
-    p->counted = !why;
+    p->entries_valid = !why;
     if (why)
-        add_index_finding(p, why, k.bad);
+        add_index_finding(p, why, k.bad_cell);
     return 0;
 }
 
@@ -107,7 +108,7 @@ static bool is_same_text(const char *a, const char *b)
     }
 }
 
-static int judge_text(struct limefile_source *source, struct limecheckpoint *p)
+static int check_text(struct limefile_source *source, struct limecheckpoint *p)
 {
     const char *why = "too long";
     int err = 0;
@@ -117,8 +118,8 @@ static int judge_text(struct limefile_source *source, struct limecheckpoint *p)
         if (!err && !expected)
             err = -ENOMEM;
         if (!err) {
-            limefile_cells_text(&p->is, expected);
-            why = is_same_text(text, expected) ? NULL : "it does not match the index";
+            limefile_cells_text(&p->cells, expected);
+            why = is_same_text(text, expected) ? NULL : "it has different contents";
         }
         free(text);
         free(expected);
@@ -128,7 +129,7 @@ static int judge_text(struct limefile_source *source, struct limecheckpoint *p)
     return err;
 }
 
-static int judge(struct limefile_source *source, struct limecheckpoint *p)
+static int check_checkpoint(struct limefile_source *source, struct limecheckpoint *p)
 {
     int err = 0;
     if (!p->index.ordinal) {
@@ -138,18 +139,18 @@ static int judge(struct limefile_source *source, struct limecheckpoint *p)
             add_finding(p, LIMEFILE_D_CELLS_INDEX_MISSING, &p->data, 0, NULL);
         return 0;
     }
-    err = judge_index(source, p);
+    err = check_index(source, p);
     if (!err && !p->text.ordinal)
-        add_finding(p, LIMEFILE_D_CELLS_TEXT, &p->index, 0, "there is none");
-    else if (!err && p->known)
-        err = judge_text(source, p);
+        add_finding(p, LIMEFILE_D_CELLS_TEXT, &p->index, 0, "the text is missing");
+    else if (!err && p->has_header)
+        err = check_text(source, p);
     if (!err && !p->data.ordinal)
         add_finding(p, LIMEFILE_D_CELLS_DATA_MISSING, &p->index, 0, NULL);
-    bool fits =
-        p->known && p->data.ordinal && p->data.bytes == limefile_cells_data_bytes(&p->is);
-    if (!err && p->known && p->data.ordinal && !fits)
+    bool fits = p->has_header && p->data.ordinal &&
+                p->data.bytes == limefile_cells_data_bytes(&p->cells);
+    if (!err && p->has_header && p->data.ordinal && !fits)
         add_finding(p, LIMEFILE_D_CELLS_LENGTH, &p->data, AT_BYTES, NULL);
-    p->whole = !err && p->counted && fits;
+    p->is_complete = !err && p->entries_valid && fits;
     return err;
 }
 
@@ -157,7 +158,7 @@ static int judge(struct limefile_source *source, struct limecheckpoint *p)
 
 enum role { ROLE_TEXT, ROLE_INDEX, ROLE_DATA, ROLE_NONE };
 
-static enum role role_of(const struct limefile_record *record)
+static enum role get_role(const struct limefile_record *record)
 {
     static const char *const types[] = {LIMECELLS_FORMAT_TYPE, LIMECELLS_INDEX_TYPE,
                                         LIMECELLS_DATA_TYPE};
@@ -173,7 +174,8 @@ const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *p
 }
 
 /* Adds a record to the checkpoint; false: the record begins another one. */
-static bool take(struct limecheckpoint *p, const struct limefile_record *record, enum role role)
+static bool try_add_record(struct limecheckpoint *p, const struct limefile_record *record,
+                           enum role role)
 {
     const struct limefile_record *last = limecheckpoint_last(p);
     struct limefile_record *places[] = {&p->text, &p->index, &p->data};
@@ -197,14 +199,14 @@ int limecheckpoint_next(struct limecheckpoint_walk *walk, struct limecheckpoint 
     memset(out, 0, sizeof *out);
     bool found = false;
     for (; limefile_index_get(walk->index, walk->next, &record) == 0; walk->next++) {
-        enum role role = role_of(&record);
+        enum role role = get_role(&record);
         if (role == ROLE_NONE)
             continue;
-        if (!take(out, &record, role))
+        if (!try_add_record(out, &record, role))
             break;
         found = true;
     }
-    int err = found ? judge(walk->source, out) : 0;
+    int err = found ? check_checkpoint(walk->source, out) : 0;
     return err ? err : found;
 }
 
@@ -215,20 +217,20 @@ void limecheckpoint_findings_begin(struct limecheckpoint_findings *f,
                                    const struct limefile_index *index)
 {
     limecheckpoint_walk_begin(&f->walk, source, index);
-    f->at.findings = f->told = 0;
+    f->checkpoint.findings = f->returned = 0;
 }
 
 int limecheckpoint_findings_next(struct limecheckpoint_findings *f,
                                  struct limefile_finding *out)
 {
-    while (f->told == f->at.findings) {
-        int got = limecheckpoint_next(&f->walk, &f->at);
-        f->told = 0;
+    while (f->returned == f->checkpoint.findings) {
+        int got = limecheckpoint_next(&f->walk, &f->checkpoint);
+        f->returned = 0;
         if (got != 1)
-            f->at.findings = 0;
+            f->checkpoint.findings = 0;
         if (got != 1)
             return got;
     }
-    *out = f->at.finding[f->told++];
+    *out = f->checkpoint.finding[f->returned++];
     return 1;
 }

@@ -14,7 +14,7 @@ static const char *lattice_name(unsigned dims, unsigned i)
 }
 
 /* Returns false if the lattice's dimensions are not known or do not make up the sites. */
-static bool add_lattice(const struct limefile_field *f, struct face_layout *out)
+static bool add_lattice(const struct limefile_field *f, struct export_layout *out)
 {
     uint64_t sites = 1;
     unsigned dims = f->lattice.dims;
@@ -33,7 +33,7 @@ static bool add_lattice(const struct limefile_field *f, struct face_layout *out)
     return sites == f->sites;
 }
 
-int face_layout_of(const struct limefile_field *f, struct face_layout *out)
+int export_layout_of(const struct limefile_field *f, struct export_layout *out)
 {
     uint64_t bytes;
     struct limefile_siteshape site;
@@ -41,11 +41,11 @@ int face_layout_of(const struct limefile_field *f, struct face_layout *out)
         __builtin_mul_overflow(f->sites, f->site_bytes, &bytes) || bytes != f->record.bytes ||
         bytes > LIMEFILE_BYTES_MAX)
         return LIMEFILE_E_STATE;
-    *out = (struct face_layout){.origin = 0};
+    *out = (struct export_layout){.origin = 0};
     if (f->kind == LIMEFILE_KIND_GLOBAL && f->sites == 1) {
         out->array.lattice = 0;
     } else if (!add_lattice(f, out)) {
-        *out = (struct face_layout){.array = {.dims = 1, .lattice = 1}};
+        *out = (struct export_layout){.array = {.dims = 1, .lattice = 1}};
         out->array.shape[0] = f->sites;
         out->name[0] = "site";
     }
@@ -66,8 +66,8 @@ int face_layout_of(const struct limefile_field *f, struct face_layout *out)
 
 int limefile_array_of(const struct limefile_field *f, struct limefile_array *out)
 {
-    struct face_layout layout;
-    int err = face_layout_of(f, &layout);
+    struct export_layout layout;
+    int err = export_layout_of(f, &layout);
     if (!err)
         *out = layout.array;
     return err;
@@ -75,12 +75,12 @@ int limefile_array_of(const struct limefile_field *f, struct limefile_array *out
 
 /* ---- elements ---- */
 
-void face_layout_dtype(const struct limefile_array *a, unsigned precision, bool little,
-                       char out[FACE_DTYPE_MAX])
+void export_layout_dtype(const struct limefile_array *a, unsigned precision, bool little,
+                         char out[EXPORT_DTYPE_MAX])
 {
     if (precision == 0)
-        snprintf(out, FACE_DTYPE_MAX, "|u1");
+        snprintf(out, EXPORT_DTYPE_MAX, "|u1");
     else
-        snprintf(out, FACE_DTYPE_MAX, "%c%c%u", little ? '<' : '>', a->complex ? 'c' : 'f',
+        snprintf(out, EXPORT_DTYPE_MAX, "%c%c%u", little ? '<' : '>', a->complex ? 'c' : 'f',
                  (a->complex ? 2 : 1) * precision / 8 % 100);
 }

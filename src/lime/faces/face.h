@@ -1,4 +1,4 @@
-/* face.h - internal declarations for src/lime/faces: an open face and its parts */
+/* face.h - internal declarations for src/lime/faces: an open export and its parts */
 #ifndef LIMEFILE_FACE_H
 #define LIMEFILE_FACE_H
 
@@ -7,31 +7,31 @@
 
 /* ---- array.c: a field as an array, and the names of its dimensions ------------------ */
 
-struct face_layout {
+struct export_layout {
     struct limefile_array array;
     const char *name[LIMEFILE_ARRAY_DIMS_MAX]; /* name of each dimension; all differ */
     unsigned origin; /* parity of the first site's coordinates in the whole lattice */
 };
 
 /* The same as limefile_array_of(). */
-int face_layout_of(const struct limefile_field *, struct face_layout *out);
+int export_layout_of(const struct limefile_field *, struct export_layout *out);
 
 /* Writes the type of an element as numpy does, without quotes ('>c16'). `precision`: bits of a
  * real number; 0: bytes. */
-#define FACE_DTYPE_MAX 8
-void face_layout_dtype(const struct limefile_array *, unsigned precision, bool little,
-                       char out[FACE_DTYPE_MAX]);
+#define EXPORT_DTYPE_MAX 8
+void export_layout_dtype(const struct limefile_array *, unsigned precision, bool little,
+                         char out[EXPORT_DTYPE_MAX]);
 
 /* ---- facename.c ---- */
 
-/* Returns true if the array supports the face. */
-bool face_layout_has(const struct limefile_array *, const struct limefile_facename *);
+/* Returns true if the array supports the export. */
+bool export_layout_has(const struct limefile_array *, const struct limefile_facename *);
 
 /* ---- compute.c: data in another order, precision or byte order ----
  *
  * Sites with even x+y+z+t are before the odd ones; each half has the record's order. */
 
-struct face_evenodd {
+struct export_evenodd {
     uint64_t sites, evens;
     uint64_t pairs;  /* pairs of sites in a block, in which parity alternates */
     unsigned origin; /* parity of the first site */
@@ -39,57 +39,57 @@ struct face_evenodd {
     uint64_t extent[LIMEFILE_DIMS_MAX]; /* of these dimensions, fastest first */
 };
 
-struct face_compute {
+struct export_compute {
     unsigned from, to;   /* bytes of a number */
     uint64_t site_bytes; /* bytes of a site in the record */
     uint64_t out_bytes;  /* bytes of a computed site */
     uint64_t bytes;      /* bytes of all computed data */
     limefile_reals_fn *kernel;
     bool even_odd;
-    struct face_evenodd order;
+    struct export_evenodd order;
 };
 
 /* LIMEFILE_E_STATE: the data would be too long for a file. */
-int face_compute_init(struct face_compute *, const struct face_layout *,
-                      const struct limefile_facename *);
+int compute_init(struct export_compute *, const struct export_layout *,
+                 const struct limefile_facename *);
 
 /* Reads n existing bytes at `offset` of the computed data. 0, -errno, LIMEFILE_E_SHRUNK. */
-int face_compute_read(const struct face_compute *, unsigned char *out, size_t n,
-                      uint64_t offset, limefile_face_lend_fn *lend, void *context);
+int compute_read(const struct export_compute *, unsigned char *out, size_t n, uint64_t offset,
+                 limefile_face_lend_fn *lend, void *context);
 
 /* Reads n bytes at `at` of the record's data. 0, LIMEFILE_E_SHRUNK or an error of lend(). */
-int face_read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *, void *context);
+int export_read_raw(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *, void *context);
 
 /* ---- faceh5.c: the HDF5 file around a dataset, created by the HDF5 library ---- */
 
 /* The bytes of the file before and after the dataset, which is one range. */
-struct face_h5 {
+struct h5_file {
     unsigned char *bytes; /* owned: those before the range, then those after it */
     size_t before, after;
 };
 
 /* Returns true if this build supports HDF5. */
-bool face_h5_is_there(void);
+bool h5_is_supported(void);
 
-/* LIMEFILE_E_STATE: there is no library, or it cannot create such a file. -errno. */
-int face_h5_make(const struct limefile_field *, const struct face_layout *, struct face_h5 *);
+/* LIMEFILE_E_STATE: the library is missing, or cannot create such a file. -errno. */
+int h5_build(const struct limefile_field *, const struct export_layout *, struct h5_file *);
 
 /* ---- face.c ---- */
 
-enum { FACE_TEXTS = 5 };
+enum { EXPORT_TEXTS = 5 };
 
-struct face_text {
+struct export_text {
     size_t at, bytes; /* offset in `own` */
 };
 
 struct limefile_face {
     struct limefile_facename name;
-    struct face_layout layout;
+    struct export_layout layout;
     bool computed;
-    struct face_compute compute;
-    unsigned char *own;                /* owned: all bytes that are not in the record */
-    struct face_text text[FACE_TEXTS]; /* NPY: header; H5: before and after; Zarr: its files */
-    uint64_t slices, slice_bytes;      /* the files of a directory are ranges of slice_bytes */
+    struct export_compute compute;
+    unsigned char *own;                    /* owned: all bytes that are not in the record */
+    struct export_text text[EXPORT_TEXTS]; /* NPY: header; H5: before, after; Zarr: files */
+    uint64_t slices, slice_bytes; /* the files of a directory are ranges of slice_bytes */
     unsigned digits;
     struct limefile_sites sites;        /* a whole file: its sites, without `read` */
     struct limefile_gauge_image *image; /* a whole file: its image; otherwise NULL */
@@ -99,14 +99,14 @@ struct limefile_face {
 
 /* ---- facetext.c: numpy's header, and Zarr's files --------------------------------------- */
 
-int face_npy_open(struct limefile_face *);
-int face_zarr_open(struct limefile_face *, const struct limefile_field *);
+int export_npy_open(struct limefile_face *);
+int export_zarr_open(struct limefile_face *, const struct limefile_field *);
 
 /* ---- facegauge.c: a whole file of another format ---- */
 
-bool face_gauge_fits(const struct limefile_array *, const struct limefile_facename *);
-int face_gauge_open(struct limefile_face *, const struct limefile_field *);
-ssize_t face_gauge_read(const struct limefile_face *, void *buf, size_t n, uint64_t offset,
-                        limefile_face_lend_fn *, void *context);
+bool export_gauge_fits(const struct limefile_array *, const struct limefile_facename *);
+int export_gauge_open(struct limefile_face *, const struct limefile_field *);
+ssize_t export_gauge_read(const struct limefile_face *, void *buf, size_t n, uint64_t offset,
+                          limefile_face_lend_fn *, void *context);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static enum limefile_gauge_format format_of(enum limefile_facekind kind)
+static enum limefile_gauge_format kind_format(enum limefile_facekind kind)
 {
     return kind == LIMEFILE_FACE_NERSC     ? LIMEFILE_GAUGE_NERSC
            : kind == LIMEFILE_FACE_MILC    ? LIMEFILE_GAUGE_MILC
@@ -13,69 +13,69 @@ static enum limefile_gauge_format format_of(enum limefile_facekind kind)
 
 bool limefile_face_is_whole(const struct limefile_facename *name)
 {
-    return format_of(name->kind) != LIMEFILE_GAUGE_NONE;
+    return kind_format(name->kind) != LIMEFILE_GAUGE_NONE;
 }
 
-int face_gauge_open(struct limefile_face *face, const struct limefile_field *field)
+int export_gauge_open(struct limefile_face *export, const struct limefile_field *field)
 {
-    struct limefile_sites_field where;
-    const struct limefile_gauge_form form = {.format = format_of(face->name.kind)};
-    face->has_checksum = field->has_checksum;
-    face->checksum = field->checksum;
-    int err = limefile_sites_of_field(NULL, field, &where, &face->sites);
+    struct limefile_sites_field field_sites;
+    const struct limefile_gauge_form form = {.format = kind_format(export->name.kind)};
+    export->has_checksum = field->has_checksum;
+    export->checksum = field->checksum;
+    int err = limefile_sites_of_field(NULL, field, &field_sites, &export->sites);
     if (!err)
-        err = limefile_gauge_image_new(&face->sites, &form, &face->image);
+        err = limefile_gauge_image_new(&export->sites, &form, &export->image);
     return err == LIMEFILE_E_GAUGE_LATTICE || err == LIMEFILE_E_GAUGE_FORM ? LIMEFILE_E_STATE
                                                                            : err;
 }
 
 /* All configurations have this shape, but not all arrays with it are configurations. */
-bool face_gauge_fits(const struct limefile_array *a, const struct limefile_facename *name)
+bool export_gauge_fits(const struct limefile_array *a, const struct limefile_facename *name)
 {
     const uint64_t *site = a->shape + a->lattice, *l = a->shape;
     const uint64_t extent[4] = {l[3], l[2], l[1], l[0]};
     return a->lattice == 4 && a->dims == 7 && a->complex && site[0] == 4 && site[1] == 3 &&
-           site[2] == 3 && limefile_gauge_holds(format_of(name->kind), extent);
+           site[2] == 3 && limefile_gauge_holds(kind_format(name->kind), extent);
 }
 
 /* Reads the record's data as sites. */
-struct lender {
+struct record_reader {
     limefile_face_lend_fn *lend;
     void *context;
     size_t site;
 };
 
-static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
+static int read_record_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
-    const struct lender *lender = context;
-    size_t n = (size_t)count * lender->site;
-    return face_read_stored(out, n, first * lender->site, lender->lend, lender->context);
+    const struct record_reader *r = context;
+    size_t n = (size_t)count * r->site;
+    return export_read_raw(out, n, first * r->site, r->lend, r->context);
 }
 
-ssize_t face_gauge_read(const struct limefile_face *face, void *buf, size_t n, uint64_t offset,
-                        limefile_face_lend_fn *lend, void *context)
+ssize_t export_gauge_read(const struct limefile_face *export, void *buf, size_t n,
+                          uint64_t offset, limefile_face_lend_fn *lend, void *context)
 {
-    struct lender lender = {lend, context, limefile_sites_bytes(&face->sites)};
-    return limefile_gauge_image_read_by(face->image, read_sites, &lender, buf, n, offset);
+    struct record_reader r = {lend, context, limefile_sites_bytes(&export->sites)};
+    return limefile_gauge_image_read_by(export->image, read_record_sites, &r, buf, n, offset);
 }
 
-bool limefile_face_is_ready(const struct limefile_face *face)
+bool limefile_face_is_ready(const struct limefile_face *export)
 {
-    return !face->image || limefile_gauge_image_is_sealed(face->image);
+    return !export->image || limefile_gauge_image_is_sealed(export->image);
 }
 
-int limefile_face_prepare(struct limefile_face *face, size_t memory,
-                          int (*read)(void *context, uint64_t first, uint64_t count, void *out),
-                          bool (*progress)(void *context, uint64_t sites_more), void *context)
+int limefile_face_prepare(struct limefile_face *export, size_t memory,
+                          int (*read)(void *, uint64_t first, uint64_t count, void *out),
+                          bool (*progress)(void *, uint64_t sites_more), void *context)
 {
     struct limefile_gauge_totals totals;
-    struct limefile_sites sites = face->sites;
+    struct limefile_sites sites = export->sites;
     sites.read = read;
     sites.context = context;
     const struct limefile_gauge source = {.format = LIMEFILE_GAUGE_ILDG, .sites = sites};
     const struct limefile_gauge_pass pass = {.sites = &sites,
-                                             .source = face->has_checksum ? &source : NULL,
-                                             .image = face->image,
+                                             .source = export->has_checksum ? &source : NULL,
+                                             .image = export->image,
                                              .progress = progress,
                                              .context = context,
                                              .memory = memory};
@@ -83,8 +83,8 @@ int limefile_face_prepare(struct limefile_face *face, size_t memory,
     if (err)
         return err;
     /* Without this check damaged data would get a new, valid checksum. */
-    if (face->has_checksum && (totals.source.scidac.suma != face->checksum.suma ||
-                               totals.source.scidac.sumb != face->checksum.sumb))
+    if (export->has_checksum && (totals.source.scidac.suma != export->checksum.suma ||
+                                 totals.source.scidac.sumb != export->checksum.sumb))
         return LIMEFILE_D_CHECKSUM;
-    return limefile_gauge_image_seal(face->image, &totals);
+    return limefile_gauge_image_seal(export->image, &totals);
 }

@@ -27,8 +27,8 @@
 enum {
     ALIGN = 4096, /* alignment of the dataset in the file, from ALIGN_FROM bytes on */
     ALIGN_FROM = 1 << 20,
-    KEPT_MAX = 1 << 20, /* limit on the bytes around the dataset; a few kB are normal */
-    TRUNCATE = 2,       /* H5F_ACC_TRUNC, whose macro also calls the library */
+    AROUND_MAX = 1 << 20, /* limit on the bytes around the dataset; a few kB are normal */
+    TRUNCATE = 2,         /* H5F_ACC_TRUNC, whose macro also calls the library */
 };
 
 #define FUNCTIONS(F)                \
@@ -86,71 +86,71 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The loaded library; protected by `lock`. */
 static struct {
-    bool tried, good;
+    bool load_tried, good;
     FUNCTIONS(FUNCTION_MEMBER)
     IDS(ID_MEMBER)
 } h5;
 
-bool face_h5_is_there(void)
+bool h5_is_supported(void)
 {
     return true;
 }
 
 /* Loads the library permanently, without its cleanup at exit: threads may still use it. */
-static bool load(void)
+static bool load_hdf5(void)
 {
-    if (!h5.tried) {
+    if (!h5.load_tried) {
         void *library = dlopen(LIMEFILE_FACE_HDF5, RTLD_NOW | RTLD_LOCAL);
         h5.good = library != NULL FUNCTIONS(FIND) IDS(FIND);
         h5.good = h5.good && (h5.H5dont_atexit(), h5.H5open() >= 0);
-        h5.tried = true;
+        h5.load_tried = true;
     }
     return h5.good;
 }
 
 /* ---- one file ---- */
 
-struct making {
+struct h5_builder {
     const struct limefile_field *field;
-    const struct face_layout *layout;
+    const struct export_layout *layout;
     int fd; /* the file in memory */
     hid_t file, dataset;
     bool good;
 };
 
-static hid_t checked(struct making *m, hid_t id)
+static hid_t check_id(struct h5_builder *m, hid_t id)
 {
     m->good = m->good && id >= 0;
     return id;
 }
 
-static void check(struct making *m, herr_t result)
+static void check_result(struct h5_builder *m, herr_t result)
 {
     m->good = m->good && result >= 0;
 }
 
-static hid_t create_file(struct making *m)
+static hid_t create_file(struct h5_builder *m)
 {
     char path[32];
-    hid_t create = checked(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_CREATE_ID_g));
-    hid_t access = checked(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_ACCESS_ID_g));
+    hid_t create = check_id(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_CREATE_ID_g));
+    hid_t access = check_id(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_ACCESS_ID_g));
     /* Times would make the bytes differ from one time to the next. */
-    check(m, h5.H5Pset_obj_track_times(create, false));
+    check_result(m, h5.H5Pset_obj_track_times(create, false));
     /* The default driver would follow the link in /proc to a path that does not exist. */
-    check(m, h5.H5Pset_fapl_stdio(access));
+    check_result(m, h5.H5Pset_fapl_stdio(access));
     /* The library aggregates small blocks by default, which leaves gaps. */
-    check(m, h5.H5Pset_meta_block_size(access, 0));
-    check(m, h5.H5Pset_small_data_block_size(access, 0));
-    check(m, h5.H5Pset_alignment(access, ALIGN_FROM, ALIGN));
+    check_result(m, h5.H5Pset_meta_block_size(access, 0));
+    check_result(m, h5.H5Pset_small_data_block_size(access, 0));
+    check_result(m, h5.H5Pset_alignment(access, ALIGN_FROM, ALIGN));
     snprintf(path, sizeof path, "/proc/self/fd/%d", m->fd);
-    hid_t file = m->good ? checked(m, h5.H5Fcreate(path, TRUNCATE, create, access)) : -1;
+    hid_t file = m->good ? check_id(m, h5.H5Fcreate(path, TRUNCATE, create, access)) : -1;
     h5.H5Pclose(create);
     h5.H5Pclose(access);
     return file;
 }
 
 /* Creates the element's type; complex numbers are a compound of r and i as in h5py. */
-static hid_t create_type(struct making *m)
+static hid_t create_type(struct h5_builder *m)
 {
     const struct limefile_array *a = &m->layout->array;
     size_t size = a->precision / 8;
@@ -158,33 +158,33 @@ static hid_t create_type(struct making *m)
                  : a->precision == 32 ? *h5.H5T_IEEE_F32BE_g
                                       : *h5.H5T_STD_U8LE_g;
     if (!a->complex)
-        return checked(m, h5.H5Tcopy(real));
-    hid_t type = checked(m, h5.H5Tcreate(H5T_COMPOUND, 2 * size));
-    check(m, h5.H5Tinsert(type, "r", 0, real));
-    check(m, h5.H5Tinsert(type, "i", size, real));
+        return check_id(m, h5.H5Tcopy(real));
+    hid_t type = check_id(m, h5.H5Tcreate(H5T_COMPOUND, 2 * size));
+    check_result(m, h5.H5Tinsert(type, "r", 0, real));
+    check_result(m, h5.H5Tinsert(type, "i", size, real));
     /* NetCDF reads only compounds that have a name. */
     if (m->good)
-        check(m,
-              h5.H5Tcommit2(m->file, "complex", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+        check_result(
+            m, h5.H5Tcommit2(m->file, "complex", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     return type;
 }
 
-static hid_t create_dataset(struct making *m)
+static hid_t create_dataset(struct h5_builder *m)
 {
     const struct limefile_array *a = &m->layout->array;
     hsize_t shape[LIMEFILE_ARRAY_DIMS_MAX];
     for (unsigned i = 0; i < a->dims; i++)
         shape[i] = a->shape[i];
     hid_t type = create_type(m);
-    hid_t space = checked(m, h5.H5Screate_simple((int)a->dims, shape, NULL));
-    hid_t create = checked(m, h5.H5Pcreate(*h5.H5P_CLS_DATASET_CREATE_ID_g));
+    hid_t space = check_id(m, h5.H5Screate_simple((int)a->dims, shape, NULL));
+    hid_t create = check_id(m, h5.H5Pcreate(*h5.H5P_CLS_DATASET_CREATE_ID_g));
     hid_t dataset = -1;
-    check(m, h5.H5Pset_obj_track_times(create, false));
-    check(m, h5.H5Pset_layout(create, H5D_CONTIGUOUS));
-    check(m, h5.H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY));
-    check(m, h5.H5Pset_fill_time(create, H5D_FILL_TIME_NEVER));
+    check_result(m, h5.H5Pset_obj_track_times(create, false));
+    check_result(m, h5.H5Pset_layout(create, H5D_CONTIGUOUS));
+    check_result(m, h5.H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY));
+    check_result(m, h5.H5Pset_fill_time(create, H5D_FILL_TIME_NEVER));
     if (m->good)
-        dataset = checked(
+        dataset = check_id(
             m, h5.H5Dcreate2(m->file, "field", type, space, H5P_DEFAULT, create, H5P_DEFAULT));
     h5.H5Tclose(type);
     h5.H5Sclose(space);
@@ -195,55 +195,55 @@ static hid_t create_dataset(struct making *m)
 /* ---- attributes ---- */
 
 /* Writes an attribute of `count` values; count 0: a scalar. */
-static void write_attribute(struct making *m, const char *name, hid_t stored, hid_t given,
-                            unsigned count, const void *value)
+static void write_attribute(struct h5_builder *m, const char *name, hid_t file_type,
+                            hid_t memory_type, unsigned count, const void *value)
 {
     const hsize_t shape = count;
     if (!m->good)
         return;
     hid_t space =
-        checked(m, count ? h5.H5Screate_simple(1, &shape, NULL) : h5.H5Screate(H5S_SCALAR));
-    hid_t attribute =
-        checked(m, h5.H5Acreate2(m->dataset, name, stored, space, H5P_DEFAULT, H5P_DEFAULT));
+        check_id(m, count ? h5.H5Screate_simple(1, &shape, NULL) : h5.H5Screate(H5S_SCALAR));
+    hid_t attribute = check_id(
+        m, h5.H5Acreate2(m->dataset, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT));
     if (m->good)
-        check(m, h5.H5Awrite(attribute, given, value));
+        check_result(m, h5.H5Awrite(attribute, memory_type, value));
     h5.H5Aclose(attribute);
     h5.H5Sclose(space);
 }
 
-static void write_numbers(struct making *m, const char *name, const uint64_t *number,
+static void write_numbers(struct h5_builder *m, const char *name, const uint64_t *number,
                           unsigned count)
 {
     write_attribute(m, name, *h5.H5T_STD_U64LE_g, *h5.H5T_NATIVE_UINT64_g, count, number);
 }
 
-static void write_texts(struct making *m, const char *name, const char *const *text,
-                        unsigned count)
+static void write_text_list(struct h5_builder *m, const char *name, const char *const *text,
+                            unsigned count)
 {
-    hid_t type = checked(m, h5.H5Tcopy(*h5.H5T_C_S1_g));
-    check(m, h5.H5Tset_size(type, H5T_VARIABLE));
-    check(m, h5.H5Tset_cset(type, H5T_CSET_UTF8));
+    hid_t type = check_id(m, h5.H5Tcopy(*h5.H5T_C_S1_g));
+    check_result(m, h5.H5Tset_size(type, H5T_VARIABLE));
+    check_result(m, h5.H5Tset_cset(type, H5T_CSET_UTF8));
     write_attribute(m, name, type, type, count, text);
     h5.H5Tclose(type);
 }
 
 /* Encodes the text as in a mount's names, so that any program can read it. */
-static void write_text(struct making *m, const char *name, const char *text)
+static void write_text_attribute(struct h5_builder *m, const char *name, const char *text)
 {
     char plain[3 * LIMEFILE_TYPE_BYTES + 1];
     const char *value = plain;
     limefile_name_encode(text, strlen(text), plain, sizeof plain);
-    write_texts(m, name, &value, 0);
+    write_text_list(m, name, &value, 0);
 }
 
-static void write_attributes(struct making *m)
+static void write_attributes(struct h5_builder *m)
 {
     const struct limefile_field *f = m->field;
     const uint64_t precision = m->layout->array.precision;
     char sum[20];
-    write_text(m, "record_type", f->record.type);
+    write_text_attribute(m, "record_type", f->record.type);
     write_numbers(m, "record", &f->record.ordinal, 0);
-    write_text(m, "field", f->name);
+    write_text_attribute(m, "field", f->name);
     write_numbers(m, "precision", &precision, 0);
     if (f->lattice.dims)
         write_numbers(m, "lattice", f->lattice.extent, f->lattice.dims);
@@ -254,21 +254,21 @@ static void write_attributes(struct making *m)
     if (f->has_checksum) {
         snprintf(sum, sizeof sum, "%08" PRIx32 " %08" PRIx32, f->checksum.suma,
                  f->checksum.sumb);
-        write_text(m, "scidac_checksum", sum);
+        write_text_attribute(m, "scidac_checksum", sum);
     }
-    write_texts(m, "DIMENSION_LABELS", m->layout->name, m->layout->array.dims);
+    write_text_list(m, "DIMENSION_LABELS", m->layout->name, m->layout->array.dims);
 }
 
 /* ---- the bytes around the dataset ---- */
 
 /* Copies all bytes except the dataset's `bytes` at `offset`. */
-static int keep(int fd, uint64_t offset, uint64_t bytes, struct face_h5 *out)
+static int copy_around_dataset(int fd, uint64_t offset, uint64_t bytes, struct h5_file *out)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
     uint64_t size = (uint64_t)st.st_size;
-    if (size < bytes || offset > size - bytes || size - bytes > KEPT_MAX)
+    if (size < bytes || offset > size - bytes || size - bytes > AROUND_MAX)
         return LIMEFILE_E_STATE;
     out->before = (size_t)offset;
     out->after = (size_t)(size - bytes - offset);
@@ -282,7 +282,7 @@ static int keep(int fd, uint64_t offset, uint64_t bytes, struct face_h5 *out)
 }
 
 /* Writes the file; *offset: that of its dataset. Returns false if the library fails. */
-static bool write_file(struct making *m, uint64_t *offset)
+static bool write_h5_file(struct h5_builder *m, uint64_t *offset)
 {
     haddr_t at = HADDR_UNDEF;
     m->good = true;
@@ -295,52 +295,52 @@ static bool write_file(struct making *m, uint64_t *offset)
                   h5.H5Dget_storage_size(m->dataset) == m->layout->array.bytes;
     }
     if (m->dataset >= 0)
-        check(m, h5.H5Dclose(m->dataset));
+        check_result(m, h5.H5Dclose(m->dataset));
     if (m->file >= 0)
-        check(m, h5.H5Fclose(m->file));
+        check_result(m, h5.H5Fclose(m->file));
     *offset = at;
     return m->good;
 }
 
-int face_h5_make(const struct limefile_field *field, const struct face_layout *layout,
-                 struct face_h5 *out)
+int h5_build(const struct limefile_field *field, const struct export_layout *layout,
+             struct h5_file *out)
 {
-    struct making m = {.field = field, .layout = layout};
+    struct h5_builder m = {.field = field, .layout = layout};
     uint64_t offset = 0;
     H5E_auto2_t report;
     void *context;
     int err = LIMEFILE_E_STATE;
-    *out = (struct face_h5){0};
-    m.fd = memfd_create("face", MFD_CLOEXEC);
+    *out = (struct h5_file){0};
+    m.fd = memfd_create("export", MFD_CLOEXEC);
     if (m.fd < 0)
         return -errno;
     pthread_mutex_lock(&lock);
-    if (load()) {
+    if (load_hdf5()) {
         h5.H5Eget_auto2(H5E_DEFAULT, &report, &context);
         h5.H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-        err = write_file(&m, &offset) ? 0 : LIMEFILE_E_STATE;
+        err = write_h5_file(&m, &offset) ? 0 : LIMEFILE_E_STATE;
         h5.H5Eset_auto2(H5E_DEFAULT, report, context);
     }
     pthread_mutex_unlock(&lock);
     if (!err)
-        err = keep(m.fd, offset, layout->array.bytes, out);
+        err = copy_around_dataset(m.fd, offset, layout->array.bytes, out);
     close(m.fd);
     return err;
 }
 
 #else
 
-bool face_h5_is_there(void)
+bool h5_is_supported(void)
 {
     return false;
 }
 
-int face_h5_make(const struct limefile_field *field, const struct face_layout *layout,
-                 struct face_h5 *out)
+int h5_build(const struct limefile_field *field, const struct export_layout *layout,
+             struct h5_file *out)
 {
     (void)field;
     (void)layout;
-    *out = (struct face_h5){0};
+    *out = (struct h5_file){0};
     return LIMEFILE_E_STATE;
 }
 

@@ -1,4 +1,4 @@
-/* facename.c - parse and print names of faces, and determine which faces an array supports */
+/* facename.c - parse and print names of exports, and find the exports that an array supports */
 #include "face.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum {
 };
 
 /* Removes the suffix from the first *n bytes of name; false: no suffix, or nothing else. */
-static bool cut(const char *name, size_t *n, const char *suffix)
+static bool cut_end(const char *name, size_t *n, const char *suffix)
 {
     size_t len = strlen(suffix);
     if (*n <= len || memcmp(name + *n - len, suffix, len) != 0)
@@ -31,15 +31,15 @@ bool limefile_facename_parse(const char *name, struct limefile_facename *out, si
 {
     const size_t kinds = sizeof suffixes / sizeof suffixes[0];
     size_t n = strlen(name), kind = 0;
-    while (kind < kinds && !cut(name, &n, suffixes[kind]))
+    while (kind < kinds && !cut_end(name, &n, suffixes[kind]))
         kind++;
     if (kind == kinds)
         return false;
     *out = (struct limefile_facename){.kind = (enum limefile_facekind)kind};
     if (out->kind == LIMEFILE_FACE_NPY) {
-        out->little = cut(name, &n, ".le");
-        out->precision = cut(name, &n, ".f4") ? 32 : cut(name, &n, ".f8") ? 64 : 0;
-        out->even_odd = cut(name, &n, ".eo");
+        out->little = cut_end(name, &n, ".le");
+        out->precision = cut_end(name, &n, ".f4") ? 32 : cut_end(name, &n, ".f8") ? 64 : 0;
+        out->even_odd = cut_end(name, &n, ".eo");
     }
     *stem = n;
     return true;
@@ -75,11 +75,11 @@ static bool has_precision(const struct limefile_array *a, unsigned precision)
     return precision <= a->precision || a->bytes <= LIMEFILE_BYTES_MAX / 4;
 }
 
-bool face_layout_has(const struct limefile_array *a, const struct limefile_facename *name)
+bool export_layout_has(const struct limefile_array *a, const struct limefile_facename *name)
 {
     switch (name->kind) {
     case LIMEFILE_FACE_H5:
-        return face_h5_is_there();
+        return h5_is_supported();
     case LIMEFILE_FACE_ZARR:
         return true;
     case LIMEFILE_FACE_SLICES:
@@ -87,7 +87,7 @@ bool face_layout_has(const struct limefile_array *a, const struct limefile_facen
     case LIMEFILE_FACE_NERSC:
     case LIMEFILE_FACE_MILC:
     case LIMEFILE_FACE_OPENQCD:
-        return face_gauge_fits(a, name);
+        return export_gauge_fits(a, name);
     default:
         break;
     }
@@ -113,7 +113,7 @@ bool limefile_facename_of(const struct limefile_array *a, unsigned i,
         {.kind = LIMEFILE_FACE_OPENQCD},
     };
     for (unsigned k = 0; k < sizeof listed / sizeof listed[0]; k++)
-        if (face_layout_has(a, &listed[k]) && i-- == 0) {
+        if (export_layout_has(a, &listed[k]) && i-- == 0) {
             *out = listed[k];
             return true;
         }
@@ -123,21 +123,20 @@ bool limefile_facename_of(const struct limefile_array *a, unsigned i,
 const char *limefile_face_why_not(const struct limefile_field *field,
                                   const struct limefile_facename *name)
 {
-    struct face_layout layout;
-    if (face_layout_of(field, &layout) != 0)
+    struct export_layout layout;
+    if (export_layout_of(field, &layout) != 0)
         return field->sites && field->site_bytes ? "its length contradicts its description"
-                                                 : "its sites are not known";
+                                                 : "the number of its sites is unknown";
     const struct limefile_array *a = &layout.array;
     if (name->kind == LIMEFILE_FACE_H5)
-        return face_h5_is_there()
-                   ? "the HDF5 library is not installed, or refuses such an array"
-                   : "built without HDF5";
+        return h5_is_supported() ? "the HDF5 library is not installed, or does not support it"
+                                 : "built without HDF5";
     if (name->kind == LIMEFILE_FACE_SLICES)
         return "it has no time slices";
     if (limefile_face_is_whole(name))
-        return "it is no SU(3) configuration, or the format has no such lattice";
+        return "not an SU(3) configuration, or the format does not support its lattice";
     if (a->precision == 0 && (name->little || name->precision))
-        return "it is not known to hold real numbers";
-    return name->even_odd && !has_even_odd(a) ? "it has no lattice of two to four dimensions"
-                                              : "it would be too long";
+        return "it is not known to contain real numbers";
+    return name->even_odd && !has_even_odd(a) ? "its lattice needs 2 to 4 dimensions"
+                                              : "the file would be too large";
 }

@@ -17,11 +17,11 @@ enum {
 };
 
 /* If there are as many even sites as odd ones, a first dimension of extent 2 separates them. */
-static unsigned even_odd_shape(const struct limefile_face *face,
+static unsigned even_odd_shape(const struct limefile_face *export,
                                uint64_t shape[LIMEFILE_ARRAY_DIMS_MAX])
 {
-    const struct limefile_array *a = &face->layout.array;
-    const uint64_t sites = face->compute.order.sites;
+    const struct limefile_array *a = &export->layout.array;
+    const uint64_t sites = export->compute.order.sites;
     unsigned dims = 0;
     if (sites % 2 == 0)
         shape[dims++] = 2;
@@ -32,17 +32,17 @@ static unsigned even_odd_shape(const struct limefile_face *face,
     return dims;
 }
 
-static size_t print_header(const struct limefile_face *face, char out[HEADER_MAX])
+static size_t print_npy_header(const struct limefile_face *export, char out[HEADER_MAX])
 {
-    const struct limefile_array *a = &face->layout.array;
+    const struct limefile_array *a = &export->layout.array;
     uint64_t shape[LIMEFILE_ARRAY_DIMS_MAX];
-    char dtype[FACE_DTYPE_MAX];
+    char dtype[EXPORT_DTYPE_MAX];
     unsigned dims = a->dims;
     memcpy(shape, a->shape, sizeof shape);
-    if (face->name.even_odd)
-        dims = even_odd_shape(face, shape);
-    face_layout_dtype(a, face->name.precision ? face->name.precision : a->precision,
-                      face->name.little, dtype);
+    if (export->name.even_odd)
+        dims = even_odd_shape(export, shape);
+    export_layout_dtype(a, export->name.precision ? export->name.precision : a->precision,
+                        export->name.little, dtype);
     int n =
         snprintf(out, HEADER_MAX, "{'descr': '%s', 'fortran_order': False, 'shape': (", dtype);
     for (unsigned i = 0; i < dims; i++)
@@ -51,36 +51,36 @@ static size_t print_header(const struct limefile_face *face, char out[HEADER_MAX
     return (size_t)n;
 }
 
-int face_npy_open(struct limefile_face *face)
+int export_npy_open(struct limefile_face *export)
 {
-    const struct limefile_facename *name = &face->name;
-    const struct limefile_array *a = &face->layout.array;
+    const struct limefile_facename *name = &export->name;
+    const struct limefile_array *a = &export->layout.array;
     char text[HEADER_MAX];
-    face->computed =
+    export->computed =
         name->even_odd || name->little || (name->precision && name->precision != a->precision);
-    int err = face->computed ? face_compute_init(&face->compute, &face->layout, name) : 0;
+    int err = export->computed ? compute_init(&export->compute, &export->layout, name) : 0;
     if (err)
         return err;
-    size_t n = print_header(face, text);
-    size_t whole = (PREFIX_BYTES + n + 1 + ALIGN - 1) / ALIGN * ALIGN;
-    face->own = malloc(whole);
-    if (!face->own)
+    size_t n = print_npy_header(export, text);
+    size_t padded = (PREFIX_BYTES + n + 1 + ALIGN - 1) / ALIGN * ALIGN;
+    export->own = malloc(padded);
+    if (!export->own)
         return -ENOMEM;
-    memset(face->own, ' ', whole);
+    memset(export->own, ' ', padded);
     /* The literal's NUL is the minor version 0. */
-    memcpy(face->own, "\x93NUMPY\x01", 8);
-    face->own[8] = (unsigned char)((whole - PREFIX_BYTES) & 0xff);
-    face->own[9] = (unsigned char)((whole - PREFIX_BYTES) >> 8);
-    memcpy(face->own + PREFIX_BYTES, text, n);
-    face->own[whole - 1] = '\n';
-    face->text[0].bytes = whole;
+    memcpy(export->own, "\x93NUMPY\x01", 8);
+    export->own[8] = (unsigned char)((padded - PREFIX_BYTES) & 0xff);
+    export->own[9] = (unsigned char)((padded - PREFIX_BYTES) >> 8);
+    memcpy(export->own + PREFIX_BYTES, text, n);
+    export->own[padded - 1] = '\n';
+    export->text[0].bytes = padded;
     return 0;
 }
 
 /* ---- JSON ---- */
 
 /* Quotes a string; %XX replaces '/', '%' and everything that is not printable ASCII. */
-static void json_text(FILE *j, const char *text)
+static void json_string(FILE *j, const char *text)
 {
     char plain[3 * LIMEFILE_TYPE_BYTES + 1];
     size_t n = limefile_name_encode(text, strlen(text), plain, sizeof plain);
@@ -90,7 +90,7 @@ static void json_text(FILE *j, const char *text)
     putc('"', j);
 }
 
-static void add_numbers(FILE *j, const char *name, const uint64_t *number, unsigned count)
+static void json_numbers(FILE *j, const char *name, const uint64_t *number, unsigned count)
 {
     fprintf(j, ", \"%s\": [", name);
     for (unsigned i = 0; i < count; i++)
@@ -99,18 +99,18 @@ static void add_numbers(FILE *j, const char *name, const uint64_t *number, unsig
 }
 
 static void json_attributes(FILE *j, const struct limefile_field *f,
-                            const struct face_layout *layout)
+                            const struct export_layout *layout)
 {
     fputs("{\"record_type\": ", j);
-    json_text(j, f->record.type);
+    json_string(j, f->record.type);
     fprintf(j, ", \"record\": %" PRIu64 ", \"field\": ", f->record.ordinal);
-    json_text(j, f->name);
+    json_string(j, f->name);
     fprintf(j, ", \"precision\": %u", layout->array.precision);
     if (f->lattice.dims)
-        add_numbers(j, "lattice", f->lattice.extent, f->lattice.dims);
+        json_numbers(j, "lattice", f->lattice.extent, f->lattice.dims);
     if (f->boxed && f->lattice.dims && !f->halved) {
-        add_numbers(j, "lower", f->lower, f->lattice.dims);
-        add_numbers(j, "upper", f->upper, f->lattice.dims);
+        json_numbers(j, "lower", f->lower, f->lattice.dims);
+        json_numbers(j, "upper", f->upper, f->lattice.dims);
     }
     if (f->has_checksum)
         fprintf(j, ", \"scidac_checksum\": \"%08" PRIx32 " %08" PRIx32 "\"", f->checksum.suma,
@@ -118,30 +118,30 @@ static void json_attributes(FILE *j, const struct limefile_field *f,
     putc('}', j);
 }
 
-static void add_shape(FILE *j, const struct face_layout *layout, const char *name, bool chunk)
+static void json_shape(FILE *j, const struct export_layout *layout, const char *key, bool chunk)
 {
     const struct limefile_array *a = &layout->array;
-    fprintf(j, "\"%s\": [", name);
+    fprintf(j, "\"%s\": [", key);
     for (unsigned i = 0; i < a->dims; i++)
         fprintf(j, "%s%" PRIu64, i ? ", " : "",
                 chunk && i == 0 && a->lattice > 1 ? 1 : a->shape[i]);
     fputs("], ", j);
 }
 
-static void json_array(FILE *j, const struct face_layout *layout)
+static void json_array(FILE *j, const struct export_layout *layout)
 {
-    char dtype[FACE_DTYPE_MAX];
-    face_layout_dtype(&layout->array, layout->array.precision, false, dtype);
+    char dtype[EXPORT_DTYPE_MAX];
+    export_layout_dtype(&layout->array, layout->array.precision, false, dtype);
     fprintf(j, "{\"zarr_format\": 2, ");
-    add_shape(j, layout, "shape", false);
-    add_shape(j, layout, "chunks", true);
+    json_shape(j, layout, "shape", false);
+    json_shape(j, layout, "chunks", true);
     fprintf(j,
             "\"dtype\": \"%s\", \"compressor\": null, \"filters\": null, "
             "\"fill_value\": null, \"order\": \"C\"}",
             dtype);
 }
 
-static void json_dimensions(FILE *j, const struct face_layout *layout)
+static void json_dimensions(FILE *j, const struct export_layout *layout)
 {
     fputs("{\"_ARRAY_DIMENSIONS\": [", j);
     for (unsigned i = 0; i < layout->array.dims; i++)
@@ -154,29 +154,29 @@ static void json_dimensions(FILE *j, const struct face_layout *layout)
 #define ZARR_GROUP "{\"zarr_format\": 2}"
 
 /* Makes the text printed since *from the i-th file. */
-static void end_text(struct limefile_face *face, unsigned i, FILE *to, size_t *from)
+static void finish_text(struct limefile_face *export, unsigned i, FILE *to, size_t *from)
 {
     size_t end = (size_t)ftell(to);
-    face->text[i] = (struct face_text){*from, end - *from};
+    export->text[i] = (struct export_text){*from, end - *from};
     *from = end;
 }
 
-int face_zarr_open(struct limefile_face *face, const struct limefile_field *field)
+int export_zarr_open(struct limefile_face *export, const struct limefile_field *field)
 {
-    const struct face_layout *layout = &face->layout;
+    const struct export_layout *layout = &export->layout;
     char *text = NULL;
     size_t n, from = 0;
     FILE *to = open_memstream(&text, &n);
     if (!to)
         return -ENOMEM;
     fputs(ZARR_GROUP, to);
-    end_text(face, 0, to, &from);
+    finish_text(export, 0, to, &from);
     json_attributes(to, field, layout);
-    end_text(face, 1, to, &from);
+    finish_text(export, 1, to, &from);
     json_array(to, layout);
-    end_text(face, 3, to, &from);
+    finish_text(export, 3, to, &from);
     json_dimensions(to, layout);
-    end_text(face, 4, to, &from);
+    finish_text(export, 4, to, &from);
     fputs("{\"zarr_consolidated_format\": 1, \"metadata\": {\".zgroup\": " ZARR_GROUP
           ", \".zattrs\": ",
           to);
@@ -186,9 +186,9 @@ int face_zarr_open(struct limefile_face *face, const struct limefile_field *fiel
     fputs(", \"field/.zattrs\": ", to);
     json_dimensions(to, layout);
     fputs("}}", to);
-    end_text(face, 2, to, &from);
+    finish_text(export, 2, to, &from);
     bool failed = ferror(to);
     failed |= fclose(to) != 0;
-    face->own = (unsigned char *)text;
+    export->own = (unsigned char *)text;
     return failed ? -ENOMEM : 0;
 }

@@ -46,16 +46,16 @@ enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uin
     return LIMEFILE_GAUGE_NONE;
 }
 
-static int open_as(struct limefile_gauge *g, uint64_t ordinal)
+static int open_detected(struct limefile_gauge *g, uint64_t ordinal)
 {
     unsigned char head[GAUGE_HEAD_BYTES] = {0};
     uint64_t size;
-    int err = g->kept->source->ops->size(g->kept->source, &size);
-    ssize_t n = err ? err : limefile_read_full(g->kept->source, head, sizeof head, 0);
+    int err = g->priv->source->ops->size(g->priv->source, &size);
+    ssize_t n = err ? err : limefile_read_full(g->priv->source, head, sizeof head, 0);
     if (n < 0)
         return (int)n;
     if (limefile_header_is_magic(head, (size_t)n) && n >= 4)
-        return g->kept->depth == GAUGE_ALL ? gauge_ildg_open(g, ordinal)
+        return g->priv->depth == GAUGE_ALL ? gauge_ildg_open(g, ordinal)
                                            : LIMEFILE_E_GAUGE_UNKNOWN;
     if (ordinal)
         return LIMEFILE_E_NO_RECORD;
@@ -66,27 +66,27 @@ static int open_as(struct limefile_gauge *g, uint64_t ordinal)
 static struct limefile_gauge *new_gauge(struct limefile_source *source)
 {
     struct limefile_gauge *g = calloc(1, sizeof *g);
-    struct limefile_gauge_kept *kept = calloc(1, sizeof *kept);
-    if (!g || !kept) {
+    struct limefile_gauge_kept *priv = calloc(1, sizeof *priv);
+    if (!g || !priv) {
         free(g);
-        free(kept);
+        free(priv);
         return NULL;
     }
-    g->kept = kept;
-    kept->source = source;
+    g->priv = priv;
+    priv->source = source;
     return g;
 }
 
-int gauge_open_to(struct limefile_source *source, uint64_t ordinal, enum gauge_depth depth,
-                  struct limefile_gauge **out, char *why)
+int gauge_open_depth(struct limefile_source *source, uint64_t ordinal, enum gauge_depth depth,
+                     struct limefile_gauge **out, char *why)
 {
     struct limefile_gauge *g = new_gauge(source);
     if (!g)
         return -ENOMEM;
-    g->kept->depth = depth;
-    g->kept->why = why;
-    int err = open_as(g, ordinal);
-    g->kept->why = NULL;
+    g->priv->depth = depth;
+    g->priv->why = why;
+    int err = open_detected(g, ordinal);
+    g->priv->why = NULL;
     if (err)
         limefile_gauge_close(g);
     else
@@ -99,7 +99,7 @@ int limefile_gauge_open(struct limefile_source *source, uint64_t ordinal,
 {
     if (why)
         *why = '\0';
-    return gauge_open_to(source, ordinal, GAUGE_ALL, out, why);
+    return gauge_open_depth(source, ordinal, GAUGE_ALL, out, why);
 }
 
 int limefile_gauge_open_field(struct limefile_source *source,
@@ -118,9 +118,9 @@ void limefile_gauge_close(struct limefile_gauge *g)
 {
     if (!g)
         return;
-    limefile_index_free(g->kept->index);
-    free(g->kept->place);
-    free(g->kept);
+    limefile_index_free(g->priv->index);
+    free(g->priv->position);
+    free(g->priv);
     free(g->text);
     free(g);
 }
@@ -140,7 +140,7 @@ uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned pr
     return sum;
 }
 
-static void add_sums(enum limefile_gauge_format format, const void *data, size_t site,
+static void sum_data(enum limefile_gauge_format format, const void *data, size_t site,
                      bool little, uint64_t first, uint64_t count,
                      struct limefile_gauge_sums *sums)
 {
@@ -159,21 +159,21 @@ void gauge_add_source(const struct limefile_gauge *g, const void *sites, uint64_
                       uint64_t count, struct limefile_gauge_sums *sums)
 {
     const unsigned char *at = sites;
-    const uint32_t *place = g->kept ? g->kept->place : NULL;
+    const uint32_t *position = g->priv ? g->priv->position : NULL;
     size_t site = limefile_sites_bytes(&g->sites);
     if (g->format == LIMEFILE_GAUGE_NERSC && g->rows == 2)
         sums->nersc += limefile_gauge_nersc_sum(at, count, g->sites.precision, g->rows);
-    else if (!place)
-        add_sums(g->format, at, site, false, first, count, sums);
-    for (uint64_t i = 0; place && i < count; i++)
-        add_sums(g->format, at + i * site, site, false, place[first + i], 1, sums);
+    else if (!position)
+        sum_data(g->format, at, site, false, first, count, sums);
+    for (uint64_t i = 0; position && i < count; i++)
+        sum_data(g->format, at + i * site, site, false, position[first + i], 1, sums);
 }
 
 void gauge_add_image(const struct limefile_gauge_image *image, const void *data, size_t n,
                      uint64_t offset, struct limefile_gauge_sums *sums)
 {
     size_t site = 4 * links_bytes(&image->form);
-    add_sums(image->format, data, site, image->form.little, offset / site, n / site, sums);
+    sum_data(image->format, data, site, image->form.little, offset / site, n / site, sums);
 }
 
 void gauge_merge_sums(struct limefile_gauge_sums *sums, const struct limefile_gauge_sums *other)

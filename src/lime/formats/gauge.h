@@ -40,10 +40,10 @@ void links_xor(const void *data, size_t words, bool little, uint64_t k, uint32_t
 enum {
     GAUGE_HEAD_BYTES = 256,   /* bytes at the start of a file that determine its format */
     GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list that an adapter reads: 256 MiB */
-    GAUGE_LOOK_MAX = 1 << 20, /* the same for GAUGE_HEADER: 4 MiB */
+    GAUGE_SCAN_MAX = 1 << 20, /* the same for GAUGE_HEADER: 4 MiB */
 };
 
-/* How much of a file gauge_open_to() reads. */
+/* How much of a file gauge_open_depth() reads. */
 enum gauge_depth {
     GAUGE_ALL,    /* also the data, if nothing else determines their byte order */
     GAUGE_LISTED, /* the header, and a list of at most GAUGE_LIST_MAX sites */
@@ -54,12 +54,12 @@ enum gauge_depth {
 struct limefile_gauge_kept {
     struct limefile_source *source;
     enum gauge_depth depth;
-    char *why; /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_refuse(); or NULL */
+    char *why; /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_fail(); or NULL */
     struct links_form form;
     struct limefile_index *index; /* of a container, or NULL */
     struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX]; /* ILDG */
     int stated_count;
-    uint32_t *place; /* MILC with a list: each site's position in the file */
+    uint32_t *position; /* MILC with a list: each site's position in the file */
 };
 
 struct limefile_gauge_image {
@@ -70,7 +70,7 @@ struct limefile_gauge_image {
     uint64_t data_bytes;
     unsigned char *header, *trailer;
     size_t header_bytes, trailer_bytes;
-    struct limefile_gauge_form asked; /* its strings are copies, owned by `texts` */
+    struct limefile_gauge_form options; /* its strings are copies, owned by `texts` */
     char *texts[6];
 };
 
@@ -82,7 +82,7 @@ struct gauge_format {
     /* Returns true if a file of `size` bytes with these first n bytes is in this format. */
     bool (*matches)(const unsigned char *head, size_t n, uint64_t size);
 
-    /* Fills in a zeroed object, whose kept->source and kept->depth are set. `head` has
+    /* Fills in a zeroed object, whose priv->source and priv->depth are set. `head` has
      * GAUGE_HEAD_BYTES bytes, with zeros after the end of the file. */
     int (*open)(struct limefile_gauge *, const unsigned char *head, uint64_t size);
 
@@ -91,10 +91,10 @@ struct gauge_format {
     int (*make_header)(struct limefile_gauge_image *, const struct limefile_gauge_totals *);
 
     /* What writing supports: */
-    unsigned precision;  /* the only precision; 0: both */
-    unsigned rows_least; /* 2: two rows and three rows */
-    uint64_t extent_most;
-    bool even; /* extents must be even */
+    unsigned precision; /* the only precision; 0: both */
+    unsigned rows_min;  /* 2: two rows and three rows */
+    uint64_t extent_max;
+    bool requires_even; /* extents must be even */
 };
 
 /* Each is defined in its own file. */
@@ -108,13 +108,13 @@ int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);
 int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
 
 /* limefile_gauge_open() to that depth; below GAUGE_ALL, a LIME container is an error. */
-int gauge_open_to(struct limefile_source *, uint64_t ordinal, enum gauge_depth,
-                  struct limefile_gauge **out, char *why);
+int gauge_open_depth(struct limefile_source *, uint64_t ordinal, enum gauge_depth,
+                     struct limefile_gauge **out, char *why);
 
 /* ---- functions for the formats (gaugefile.c) ------------------------------------------ */
 
-/* Writes the reason into kept->why unless that is NULL. Returns the code. */
-int gauge_refuse(const struct limefile_gauge *, int code, const char *format, ...)
+/* Writes the reason into priv->why unless that is NULL. Returns the code. */
+int gauge_fail(const struct limefile_gauge *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* LIMEFILE_E_GAUGE_LENGTH: the file's size is not that of header and data together. */
@@ -126,7 +126,7 @@ uint64_t gauge_count_sites(const uint64_t extent[4]);
 /* Returns the bytes of the lattice's links in this form; 0: too many. */
 uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *);
 
-/* Reads sites that the file stores in ILDG's order, in kept->form. */
+/* Reads sites that the file stores in ILDG's order, in priv->form. */
 int gauge_read_plain(void *gauge, uint64_t first, uint64_t count, void *out);
 
 /* Sets the image's header to n zeros and returns it; NULL: out of memory. */
@@ -186,7 +186,7 @@ void openqcd_encode(const uint64_t extent[4], unsigned precision,
                     uint64_t first, uint64_t count, unsigned char *out);
 
 /* The same, but reads the sites. */
-int openqcd_make(const struct limefile_sites *, uint64_t first, uint64_t count,
-                 unsigned char *out);
+int openqcd_encode_from(const struct limefile_sites *, uint64_t first, uint64_t count,
+                        unsigned char *out);
 
 #endif

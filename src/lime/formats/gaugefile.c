@@ -33,12 +33,12 @@ uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *for
 int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_gauge *g = context;
-    const struct links_form *form = &g->kept->form;
+    const struct links_form *form = &g->priv->form;
     struct links_form ildg = links_ildg(form->precision);
     size_t stored = (size_t)count * 4 * links_bytes(form);
     size_t whole = (size_t)count * 4 * links_bytes(&ildg);
     unsigned char *at = (unsigned char *)out + (whole - stored);
-    int err = limefile_read_exact(g->kept->source, at, stored,
+    int err = limefile_read_exact(g->priv->source, at, stored,
                                   g->data_offset + first * 4 * links_bytes(form));
     if (!err && (form->rows != 3 || form->little))
         links_convert(form, at, &ildg, out, (size_t)count * 4);
@@ -47,12 +47,12 @@ int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
 
 /* ---- errors ---- */
 
-int gauge_refuse(const struct limefile_gauge *g, int code, const char *format, ...)
+int gauge_fail(const struct limefile_gauge *g, int code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (g->kept->why)
-        vsnprintf(g->kept->why, LIMEFILE_GAUGE_WHY_MAX, format, args);
+    if (g->priv->why)
+        vsnprintf(g->priv->why, LIMEFILE_GAUGE_WHY_MAX, format, args);
     va_end(args);
     return code;
 }
@@ -62,12 +62,12 @@ int gauge_check_size(const struct limefile_gauge *g, uint64_t size)
     const uint64_t *l = g->sites.extent, stated = g->data_offset + g->data_bytes;
     if (size == stated)
         return 0;
-    return gauge_refuse(g, LIMEFILE_E_GAUGE_LENGTH,
-                        "the file has %" PRIu64 " bytes, not the %" PRIu64
-                        " that its header describes (%" PRIu64 " x %" PRIu64 " x %" PRIu64
-                        " x %" PRIu64 " sites, %u rows of a link, %u bits)",
-                        size, stated, l[0], l[1], l[2], l[3], g->kept->form.rows,
-                        g->kept->form.precision);
+    return gauge_fail(g, LIMEFILE_E_GAUGE_LENGTH,
+                      "the file has %" PRIu64 " bytes, not the %" PRIu64
+                      " that its header describes (%" PRIu64 " x %" PRIu64 " x %" PRIu64
+                      " x %" PRIu64 " sites, %u rows of a link, %u bits)",
+                      size, stated, l[0], l[1], l[2], l[3], g->priv->form.rows,
+                      g->priv->form.precision);
 }
 
 /* ---- writing ---- */

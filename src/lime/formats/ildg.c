@@ -12,14 +12,14 @@ enum {
 
 /* ---- one field ---- */
 
-static bool is_gauge(const struct limefile_field *f)
+static bool is_configuration(const struct limefile_field *f)
 {
     return limefile_field_configuration(f, NULL) == LIMEFILE_CONFIGURATION;
 }
 
 int gauge_field_open(struct limefile_gauge *g, const struct limefile_field *field)
 {
-    if (!is_gauge(field))
+    if (!is_configuration(field))
         return LIMEFILE_E_GAUGE_NONE;
     g->format = LIMEFILE_GAUGE_ILDG;
     g->rows = 3;
@@ -32,24 +32,24 @@ int gauge_field_open(struct limefile_gauge *g, const struct limefile_field *fiel
     g->sites.precision = field->precision;
     g->sites.read = gauge_read_plain;
     g->sites.context = g;
-    g->kept->form = links_ildg(g->sites.precision);
+    g->priv->form = links_ildg(g->sites.precision);
     return 0;
 }
 
 /* ---- selecting the field ---- */
 
-static int choose(const struct limefile_fields *fields, uint64_t ordinal,
-                  struct limefile_field *out)
+static int choose_field(const struct limefile_fields *fields, uint64_t ordinal,
+                        struct limefile_field *out)
 {
     struct limefile_field field;
     unsigned found = 0;
     if (ordinal)
-        return limefile_fields_of(fields, ordinal, out) && is_gauge(out)
+        return limefile_fields_of(fields, ordinal, out) && is_configuration(out)
                    ? 0
                    : LIMEFILE_E_GAUGE_NONE;
     for (size_t i = 0; i < fields->count; i++) {
         limefile_fields_get(fields, i, &field);
-        if (!is_gauge(&field))
+        if (!is_configuration(&field))
             continue;
         if (found++)
             return LIMEFILE_E_GAUGE_SEVERAL;
@@ -62,23 +62,23 @@ static int choose(const struct limefile_fields *fields, uint64_t ordinal,
 
 static int read_stated(struct limefile_gauge *g, const struct limefile_field *field)
 {
-    struct limefile_gauge_kept *kept = g->kept;
-    int count = limefile_physics_stated_of(kept->source, kept->index, field, kept->stated);
+    struct limefile_gauge_kept *priv = g->priv;
+    int count = limefile_physics_stated_of(priv->source, priv->index, field, priv->stated);
     for (int i = 0; i < count; i++)
-        if (kept->stated[i].quantity == LIMEFILE_PHYSICS_TRACE)
+        if (priv->stated[i].quantity == LIMEFILE_PHYSICS_TRACE)
             g->has_trace = true;
         else
             g->has_plaquette = true;
-    kept->stated_count = count < 0 ? 0 : count;
+    priv->stated_count = count < 0 ? 0 : count;
     return count < 0 ? count : 0;
 }
 
 static int read_lfn(struct limefile_gauge *g, uint64_t ordinal)
 {
     struct limefile_record r;
-    if (!ordinal || limefile_index_get(g->kept->index, ordinal, &r) != 0)
+    if (!ordinal || limefile_index_get(g->priv->index, ordinal, &r) != 0)
         return 0;
-    int found = limefile_record_lfn(g->kept->source, &r, g->lfn);
+    int found = limefile_record_lfn(g->priv->source, &r, g->lfn);
     return found < 0 ? found : 0;
 }
 
@@ -88,13 +88,13 @@ static int read_info(struct limefile_gauge *g, const struct limefile_field *fiel
 {
     static const char *const types[] = {"xlf-info", "nersc-header", "milc-header",
                                         "openqcd-header"};
-    const struct limefile_gauge_kept *kept = g->kept;
+    const struct limefile_gauge_kept *priv = g->priv;
     struct limefile_record r;
     for (size_t i = 0; i < sizeof types / sizeof types[0] && !g->text; i++) {
-        if (!limefile_physics_find_text(kept->index, field, types[i], &r) || r.bytes > INFO_MAX)
+        if (!limefile_physics_find_text(priv->index, field, types[i], &r) || r.bytes > INFO_MAX)
             continue;
         char *text;
-        int err = limefile_record_text(kept->source, &r, (size_t)r.bytes, &text);
+        int err = limefile_record_text(priv->source, &r, (size_t)r.bytes, &text);
         /* A NUL before the end means that the record is not text. */
         if (err || strlen(text) + 1 < r.bytes) {
             free(text);
@@ -108,20 +108,20 @@ static int read_info(struct limefile_gauge *g, const struct limefile_field *fiel
 
 int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
 {
-    struct limefile_gauge_kept *kept = g->kept;
+    struct limefile_gauge_kept *priv = g->priv;
     struct limefile_fields fields;
     struct limefile_field field;
-    int err = limefile_index_build(kept->source, &kept->index);
+    int err = limefile_index_build(priv->source, &priv->index);
     if (!err)
-        err = limefile_fields_build(kept->source, kept->index, &fields);
+        err = limefile_fields_build(priv->source, priv->index, &fields);
     if (err)
         return err;
-    err = choose(&fields, ordinal, &field);
+    err = choose_field(&fields, ordinal, &field);
     limefile_fields_release(&fields);
     if (!err)
         err = gauge_field_open(g, &field);
-    else if (err != LIMEFILE_E_GAUGE_SEVERAL && limefile_index_fault(kept->index))
-        err = limefile_index_fault(kept->index)->code;
+    else if (err != LIMEFILE_E_GAUGE_SEVERAL && limefile_index_fault(priv->index))
+        err = limefile_index_fault(priv->index)->code;
     if (!err)
         err = read_lfn(g, field.by_lfn);
     if (!err)
@@ -132,7 +132,7 @@ int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
 /* ---- writing ---- */
 
 /* Appends a record with its padding; data NULL: only its header. */
-static int put_record(struct limefile_memory *to, const char *type, const void *data,
+static int add_record(struct limefile_memory *out, const char *type, const void *data,
                       uint64_t bytes, bool mb, bool me)
 {
     static const char zeros[LIMEFILE_ALIGN];
@@ -142,15 +142,15 @@ static int put_record(struct limefile_memory *to, const char *type, const void *
     if (!err)
         err = limefile_header_encode(&header, raw);
     if (!err)
-        err = limefile_write_full(&to->source, raw, sizeof raw, to->size);
+        err = limefile_write_full(&out->source, raw, sizeof raw, out->size);
     if (!err && data)
-        err = limefile_write_full(&to->source, data, (size_t)bytes, to->size);
+        err = limefile_write_full(&out->source, data, (size_t)bytes, out->size);
     if (!err && data)
-        err = limefile_write_full(&to->source, zeros, limefile_padding(bytes), to->size);
+        err = limefile_write_full(&out->source, zeros, limefile_padding(bytes), out->size);
     return err;
 }
 
-static int put_format(const struct limefile_gauge_image *image, struct limefile_memory *to)
+static int add_format(const struct limefile_gauge_image *image, struct limefile_memory *out)
 {
     const uint64_t *l = image->sites.extent;
     char text[FORMAT_MAX];
@@ -165,61 +165,61 @@ static int put_format(const struct limefile_gauge_image *image, struct limefile_
                      "  <lz>%llu</lz>\n  <lt>%llu</lt>\n</ildgFormat>\n",
                      image->form.precision, (unsigned long long)l[0], (unsigned long long)l[1],
                      (unsigned long long)l[2], (unsigned long long)l[3]);
-    return put_record(to, "ildg-format", text, (uint64_t)n, true, false);
+    return add_record(out, "ildg-format", text, (uint64_t)n, true, false);
 }
 
-static int put_header(struct limefile_gauge_image *image, struct limefile_memory *to)
+static int add_header(struct limefile_gauge_image *image, struct limefile_memory *out)
 {
-    const struct limefile_gauge_form *asked = &image->asked;
+    const struct limefile_gauge_form *opts = &image->options;
     int err = 0;
-    if (asked->text && asked->text_type)
-        err = put_record(to, asked->text_type, asked->text, strlen(asked->text), true, true);
+    if (opts->text && opts->text_type)
+        err = add_record(out, opts->text_type, opts->text, strlen(opts->text), true, true);
     if (!err)
-        err = put_format(image, to);
-    if (!err && asked->lfn && *asked->lfn)
-        err = put_record(to, "ildg-data-lfn", asked->lfn, strlen(asked->lfn), false, false);
+        err = add_format(image, out);
+    if (!err && opts->lfn && *opts->lfn)
+        err = add_record(out, "ildg-data-lfn", opts->lfn, strlen(opts->lfn), false, false);
     return err ? err
-               : put_record(to, "ildg-binary-data", NULL, image->data_bytes, false,
-                            asked->unsummed);
+               : add_record(out, "ildg-binary-data", NULL, image->data_bytes, false,
+                            opts->without_checksum);
 }
 
 /* The data need no padding: their size is a multiple of 8 bytes. */
-static int put_trailer(struct limefile_gauge_image *image,
-                       const struct limefile_gauge_totals *totals)
+static int build_trailer(struct limefile_gauge_image *image,
+                         const struct limefile_gauge_totals *totals)
 {
-    struct limefile_memory to;
+    struct limefile_memory memory;
     char xml[LIMEFILE_CHECKSUM_XML_MAX];
     size_t n = limefile_checksum_xml(&totals->image.scidac, xml);
-    limefile_memory_init(&to);
-    int err = put_record(&to, "scidac-checksum", xml, n, false, true);
+    limefile_memory_init(&memory);
+    int err = add_record(&memory, "scidac-checksum", xml, n, false, true);
     if (!err) {
         free(image->trailer);
-        image->trailer = to.data;
-        image->trailer_bytes = to.size;
-        limefile_memory_init(&to);
+        image->trailer = memory.data;
+        image->trailer_bytes = memory.size;
+        limefile_memory_init(&memory);
     }
-    limefile_memory_release(&to);
+    limefile_memory_release(&memory);
     return err;
 }
 
-static int make_header(struct limefile_gauge_image *image,
-                       const struct limefile_gauge_totals *totals)
+static int make_ildg_header(struct limefile_gauge_image *image,
+                            const struct limefile_gauge_totals *totals)
 {
-    struct limefile_memory to;
-    limefile_memory_init(&to);
-    int err = put_header(image, &to);
-    unsigned char *header = err ? NULL : gauge_make_header(image, to.size);
+    struct limefile_memory memory;
+    limefile_memory_init(&memory);
+    int err = add_header(image, &memory);
+    unsigned char *header = err ? NULL : gauge_make_header(image, memory.size);
     if (header)
-        memcpy(header, to.data, to.size);
+        memcpy(header, memory.data, memory.size);
     else if (!err)
         err = -ENOMEM;
-    limefile_memory_release(&to);
-    return err || !totals ? err : put_trailer(image, totals);
+    limefile_memory_release(&memory);
+    return err || !totals ? err : build_trailer(image, totals);
 }
 
 const struct gauge_format gauge_ildg = {
     .name = "ildg",
-    .make_header = make_header,
-    .rows_least = 3,
-    .extent_most = UINT64_MAX,
+    .make_header = make_ildg_header,
+    .rows_min = 3,
+    .extent_max = UINT64_MAX,
 };

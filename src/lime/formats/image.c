@@ -8,17 +8,17 @@
 #include <stdlib.h>
 
 enum {
-    PIECE_BYTES = 256 * 1024, /* bytes of ILDG's sites converted at a time */
+    READ_BYTES = 256 * 1024, /* bytes of ILDG's sites converted at a time */
 };
 
 /* ---- creating and sealing ---- */
 
-/* Copies at most `room` characters (without the NUL). Unless `lines`, a value must fit into a
+/* Copies at most `limit` characters (without the NUL). Unless `lines`, a value must fit into a
  * line of text: '?' replaces all characters that are not printable ASCII, such as a newline. */
-static char *copy_text(const char *text, size_t room, bool lines)
+static char *copy_option(const char *text, size_t limit, bool lines)
 {
     size_t n = text ? strlen(text) : 0;
-    n = n < room ? n : room;
+    n = n < limit ? n : limit;
     char *copy = malloc(n + 1);
     if (!copy)
         return NULL;
@@ -28,20 +28,20 @@ static char *copy_text(const char *text, size_t room, bool lines)
     return copy;
 }
 
-static int copy_form(struct limefile_gauge_image *image,
-                     const struct limefile_gauge_form *asked)
+static int copy_options(struct limefile_gauge_image *image,
+                        const struct limefile_gauge_form *options)
 {
     enum { VALUE = LIMEFILE_GAUGE_TEXT_MAX, DATE = 63, TEXT = 1 << 20 };
-    struct limefile_gauge_form *form = &image->asked;
+    struct limefile_gauge_form *form = &image->options;
     const char **texts[] = {&form->ensemble_id, &form->ensemble_label,
                             &form->creator,     &form->date,
                             &form->lfn,         &form->text};
-    static const size_t rooms[] = {VALUE, VALUE, VALUE, DATE, LIMEFILE_LFN_MAX - 1, TEXT};
-    *form = *asked;
+    static const size_t limits[] = {VALUE, VALUE, VALUE, DATE, LIMEFILE_LFN_MAX - 1, TEXT};
+    *form = *options;
     for (int i = 0; i < 6; i++) {
         if (!*texts[i])
             continue;
-        image->texts[i] = copy_text(*texts[i], rooms[i], i == 5);
+        image->texts[i] = copy_option(*texts[i], limits[i], i == 5);
         *texts[i] = image->texts[i];
         if (!image->texts[i])
             return -ENOMEM;
@@ -53,27 +53,27 @@ bool limefile_gauge_holds(enum limefile_gauge_format format, const uint64_t exte
 {
     const struct gauge_format *f = gauge_format_of(format);
     for (int d = 0; f && d < 4; d++)
-        if (extent[d] > f->extent_most || (f->even && extent[d] % 2 != 0))
+        if (extent[d] > f->extent_max || (f->requires_even && extent[d] % 2 != 0))
             return false;
     return f != NULL;
 }
 
 /* Fills in precision, rows and byte order, and checks that the format supports the lattice. */
-static int choose_form(struct limefile_gauge_image *image)
+static int choose_link_form(struct limefile_gauge_image *image)
 {
-    const struct limefile_gauge_form *asked = &image->asked;
+    const struct limefile_gauge_form *options = &image->options;
     const struct gauge_format *f = gauge_format_of(image->format);
     struct links_form *form = &image->form;
     if (!f)
         return LIMEFILE_E_GAUGE_FORM;
-    form->precision = asked->precision ? asked->precision
-                      : f->precision   ? f->precision
-                                       : image->sites.precision;
-    form->rows = asked->rows ? asked->rows : 3;
+    form->precision = options->precision ? options->precision
+                      : f->precision     ? f->precision
+                                         : image->sites.precision;
+    form->rows = options->rows ? options->rows : 3;
     form->little = f->precision != 0;
     if ((form->precision != 32 && form->precision != 64) ||
         (f->precision && form->precision != f->precision) || form->rows > 3 ||
-        form->rows < f->rows_least)
+        form->rows < f->rows_min)
         return LIMEFILE_E_GAUGE_FORM;
     if (!limefile_gauge_holds(image->format, image->sites.extent))
         return LIMEFILE_E_GAUGE_LATTICE;
@@ -90,12 +90,12 @@ int limefile_gauge_image_new(const struct limefile_sites *sites,
         return -ENOMEM;
     image->sites = *sites;
     image->format = form->format;
-    int err = copy_form(image, form);
+    int err = copy_options(image, form);
     if (!err)
-        err = choose_form(image);
+        err = choose_link_form(image);
     if (!err)
         err = gauge_format_of(image->format)->make_header(image, NULL);
-    image->sealed = form->unsummed && form->format == LIMEFILE_GAUGE_ILDG;
+    image->sealed = form->without_checksum && form->format == LIMEFILE_GAUGE_ILDG;
     if (err)
         limefile_gauge_image_free(image);
     else
@@ -179,17 +179,17 @@ void image_encode(const struct limefile_gauge_image *image, const void *sites, u
 }
 
 /* Writes whole units (sites, or points of openQCD) into `out`. */
-static int make_units(const struct limefile_gauge_image *image, uint64_t first, uint64_t count,
-                      unsigned char *out)
+static int encode_units(const struct limefile_gauge_image *image, uint64_t first,
+                        uint64_t count, unsigned char *out)
 {
     if (image->format == LIMEFILE_GAUGE_OPENQCD)
-        return openqcd_make(&image->sites, first, count, out);
+        return openqcd_encode_from(&image->sites, first, count, out);
     size_t site = limefile_sites_bytes(&image->sites), stored = image_site_bytes(image);
-    uint64_t piece = PIECE_BYTES / site, n;
-    unsigned char *buffer = malloc((size_t)(piece < count ? piece : count) * site);
+    uint64_t batch = READ_BYTES / site, n;
+    unsigned char *buffer = malloc((size_t)(batch < count ? batch : count) * site);
     int err = buffer ? 0 : -ENOMEM;
     for (; !err && count; count -= n, first += n, out += n * stored) {
-        n = count < piece ? count : piece;
+        n = count < batch ? count : batch;
         err = image->sites.read(image->sites.context, first, n, buffer);
         if (!err)
             image_encode(image, buffer, n, out);
@@ -198,24 +198,24 @@ static int make_units(const struct limefile_gauge_image *image, uint64_t first, 
     return err;
 }
 
-/* Writes n bytes at `offset` of the data. A unit that is partly requested is made in `one`. */
-static int make_data(const struct limefile_gauge_image *image, unsigned char *out, size_t n,
-                     uint64_t offset)
+/* Writes n bytes at `offset` of the data. `whole` gets a unit that is partly requested. */
+static int encode_data(const struct limefile_gauge_image *image, unsigned char *out, size_t n,
+                       uint64_t offset)
 {
     size_t unit = image->format == LIMEFILE_GAUGE_OPENQCD ? (size_t)OPENQCD_POINT_BYTES
                                                           : image_site_bytes(image);
-    unsigned char one[OPENQCD_POINT_BYTES];
+    unsigned char whole[OPENQCD_POINT_BYTES];
     int err = 0;
     while (!err && n) {
         size_t skip = (size_t)(offset % unit), got = unit - skip;
         if (skip || n < unit) {
             got = got < n ? got : n;
-            err = make_units(image, offset / unit, 1, one);
+            err = encode_units(image, offset / unit, 1, whole);
             if (!err)
-                memcpy(out, one + skip, got);
+                memcpy(out, whole + skip, got);
         } else {
             got = n / unit * unit;
-            err = make_units(image, offset / unit, n / unit, out);
+            err = encode_units(image, offset / unit, n / unit, out);
         }
         out += got;
         offset += got;
@@ -224,10 +224,10 @@ static int make_data(const struct limefile_gauge_image *image, unsigned char *ou
     return err;
 }
 
-static size_t take_bytes(unsigned char *out, size_t n, const unsigned char *from, size_t have,
-                         uint64_t offset)
+static size_t copy_bytes_at(unsigned char *out, size_t n, const unsigned char *from,
+                            size_t bytes, uint64_t offset)
 {
-    size_t got = have - (size_t)offset;
+    size_t got = bytes - (size_t)offset;
     got = got < n ? got : n;
     memcpy(out, from + offset, got);
     return got;
@@ -243,13 +243,13 @@ ssize_t limefile_gauge_image_read(const struct limefile_gauge_image *image, void
     for (size_t left = n, got; !err && left; left -= got, out += got, offset += got) {
         uint64_t data_end = end + image->data_bytes;
         if (offset < end) {
-            got = take_bytes(out, left, image->header, image->header_bytes, offset);
+            got = copy_bytes_at(out, left, image->header, image->header_bytes, offset);
         } else if (offset >= data_end) {
-            got =
-                take_bytes(out, left, image->trailer, image->trailer_bytes, offset - data_end);
+            got = copy_bytes_at(out, left, image->trailer, image->trailer_bytes,
+                                offset - data_end);
         } else {
             got = data_end - offset < left ? (size_t)(data_end - offset) : left;
-            err = make_data(image, out, got, offset - end);
+            err = encode_data(image, out, got, offset - end);
         }
     }
     return err ? err : (ssize_t)n;
@@ -260,10 +260,10 @@ ssize_t limefile_gauge_image_read_by(const struct limefile_gauge_image *image,
                                                  void *out),
                                      void *context, void *buf, size_t n, uint64_t offset)
 {
-    struct limefile_gauge_image as = *image;
-    as.sites.read = read;
-    as.sites.context = context;
-    return limefile_gauge_image_read(&as, buf, n, offset);
+    struct limefile_gauge_image copy = *image;
+    copy.sites.read = read;
+    copy.sites.context = context;
+    return limefile_gauge_image_read(&copy, buf, n, offset);
 }
 
 bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *image)
@@ -280,46 +280,46 @@ struct limefile_gauge_guise {
     struct limefile_gauge_image *image;
 };
 
-static ssize_t read_guise(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+static ssize_t read_image(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
 {
     return limefile_gauge_image_read(((struct limefile_gauge_guise *)source)->image, buf, n,
                                      offset);
 }
 
-static int size_of_guise(struct limefile_source *source, uint64_t *size)
+static int adapter_size(struct limefile_source *source, uint64_t *size)
 {
     *size = limefile_gauge_image_size(((struct limefile_gauge_guise *)source)->image);
     return 0;
 }
 
-static const struct limefile_source_ops ops = {.read = read_guise, .size = size_of_guise};
+static const struct limefile_source_ops ops = {.read = read_image, .size = adapter_size};
 
-static int make_image(struct limefile_gauge_guise *guise)
+static int make_adapter_image(struct limefile_gauge_guise *adapter)
 {
     char type[32];
-    const struct limefile_gauge *gauge = guise->gauge;
+    const struct limefile_gauge *gauge = adapter->gauge;
     snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(gauge->format));
     const struct limefile_gauge_form form = {.format = LIMEFILE_GAUGE_ILDG,
                                              .text = gauge->text,
                                              .text_type = type,
-                                             .unsummed = true};
-    return limefile_gauge_image_new(&gauge->sites, &form, &guise->image);
+                                             .without_checksum = true};
+    return limefile_gauge_image_new(&gauge->sites, &form, &adapter->image);
 }
 
 int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out)
 {
-    struct limefile_gauge_guise *guise = calloc(1, sizeof *guise);
-    if (!guise)
+    struct limefile_gauge_guise *adapter = calloc(1, sizeof *adapter);
+    if (!adapter)
         return -ENOMEM;
-    guise->source.ops = &ops;
-    limefile_fd_init(&guise->file, fd);
-    int err = gauge_open_to(&guise->file.source, 0, GAUGE_LISTED, &guise->gauge, NULL);
+    adapter->source.ops = &ops;
+    limefile_fd_init(&adapter->file, fd);
+    int err = gauge_open_depth(&adapter->file.source, 0, GAUGE_LISTED, &adapter->gauge, NULL);
     if (!err)
-        err = make_image(guise);
+        err = make_adapter_image(adapter);
     if (err)
-        limefile_gauge_guise_close(guise);
+        limefile_gauge_guise_close(adapter);
     else
-        *out = guise;
+        *out = adapter;
     return err;
 }
 
@@ -328,35 +328,35 @@ int limefile_gauge_has_guise(int fd)
     struct limefile_fd file;
     struct limefile_gauge *gauge = NULL;
     limefile_fd_init(&file, fd);
-    int err = gauge_open_to(&file.source, 0, GAUGE_HEADER, &gauge, NULL);
+    int err = gauge_open_depth(&file.source, 0, GAUGE_HEADER, &gauge, NULL);
     limefile_gauge_close(gauge);
     /* Any other error means that the file is not supported. */
     return limefile_is_errno(err) ? err : err == 0;
 }
 
-void limefile_gauge_guise_close(struct limefile_gauge_guise *guise)
+void limefile_gauge_guise_close(struct limefile_gauge_guise *adapter)
 {
-    if (!guise)
+    if (!adapter)
         return;
-    limefile_gauge_image_free(guise->image);
-    limefile_gauge_close(guise->gauge);
-    free(guise);
+    limefile_gauge_image_free(adapter->image);
+    limefile_gauge_close(adapter->gauge);
+    free(adapter);
 }
 
-struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise *guise)
+struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise *adapter)
 {
-    return &guise->source;
+    return &adapter->source;
 }
 
-const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gauge_guise *guise)
+const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gauge_guise *a)
 {
-    return guise->gauge;
+    return a->gauge;
 }
 
 /* The list of sites is most of the memory. */
-size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *guise)
+size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *adapter)
 {
-    const struct limefile_gauge *gauge = guise->gauge;
-    size_t sites = gauge->listed ? (size_t)limefile_sites_count(&gauge->sites) : 0;
-    return sizeof *guise + sites * sizeof(uint32_t);
+    const struct limefile_gauge *gauge = adapter->gauge;
+    size_t sites = gauge->has_site_list ? (size_t)limefile_sites_count(&gauge->sites) : 0;
+    return sizeof *adapter + sites * sizeof(uint32_t);
 }

@@ -152,15 +152,15 @@ void links_convert(const struct links_form *from, const void *in, const struct l
 
 /* ---- checksums ---- */
 
-#define SUM_KERNEL(name, swap)                                         \
-    KERNEL static uint32_t name(const unsigned char *at, size_t words) \
-    {                                                                  \
-        uint32_t sum = 0, word;                                        \
-        for (size_t i = 0; i < words; i++) {                           \
-            memcpy(&word, at + 4 * i, 4);                              \
-            sum += swap(word);                                         \
-        }                                                              \
-        return sum;                                                    \
+#define SUM_KERNEL(name, swap)                                            \
+    KERNEL static uint32_t name(const unsigned char *bytes, size_t words) \
+    {                                                                     \
+        uint32_t sum = 0, word;                                           \
+        for (size_t i = 0; i < words; i++) {                              \
+            memcpy(&word, bytes + 4 * i, 4);                              \
+            sum += swap(word);                                            \
+        }                                                                 \
+        return sum;                                                       \
     }
 
 SUM_KERNEL(sum_same, SAME)
@@ -178,33 +178,33 @@ static uint32_t rotate(uint32_t value, unsigned by)
 
 /* MILC rotates the k-th word by k mod 29 and by k mod 31 and combines all with exclusive or.
  * Words with the same rotation are combined first, and each such sum is rotated only once. */
-#define ROWS_XOR(NAME, PERIOD)                                                         \
-    static uint32_t NAME(const unsigned char *at, size_t words, bool swap, uint64_t k) \
-    {                                                                                  \
-        uint32_t row[PERIOD] = {0}, sum = 0, word;                                     \
-        size_t i = 0;                                                                  \
-        for (; i + PERIOD <= words; i += PERIOD)                                       \
-            for (unsigned j = 0; j < PERIOD; j++) {                                    \
-                memcpy(&word, at + 4 * (i + j), 4);                                    \
-                row[j] ^= word;                                                        \
-            }                                                                          \
-        for (unsigned j = 0; i < words; i++, j++) {                                    \
-            memcpy(&word, at + 4 * i, 4);                                              \
-            row[j] ^= word;                                                            \
-        }                                                                              \
-        for (unsigned j = 0; j < PERIOD; j++)                                          \
-            sum ^= rotate(swap ? __builtin_bswap32(row[j]) : row[j],                   \
-                          (unsigned)((k + j) % PERIOD));                               \
-        return sum;                                                                    \
+#define XOR_ROTATED(NAME, PERIOD)                                                         \
+    static uint32_t NAME(const unsigned char *bytes, size_t words, bool swap, uint64_t k) \
+    {                                                                                     \
+        uint32_t row[PERIOD] = {0}, sum = 0, word;                                        \
+        size_t i = 0;                                                                     \
+        for (; i + PERIOD <= words; i += PERIOD)                                          \
+            for (unsigned j = 0; j < PERIOD; j++) {                                       \
+                memcpy(&word, bytes + 4 * (i + j), 4);                                    \
+                row[j] ^= word;                                                           \
+            }                                                                             \
+        for (unsigned j = 0; i < words; i++, j++) {                                       \
+            memcpy(&word, bytes + 4 * i, 4);                                              \
+            row[j] ^= word;                                                               \
+        }                                                                                 \
+        for (unsigned j = 0; j < PERIOD; j++)                                             \
+            sum ^= rotate(swap ? __builtin_bswap32(row[j]) : row[j],                      \
+                          (unsigned)((k + j) % PERIOD));                                  \
+        return sum;                                                                       \
     }
 
-ROWS_XOR(rows_of_29, 29)
-ROWS_XOR(rows_of_31, 31)
+XOR_ROTATED(xor_rotated_29, 29)
+XOR_ROTATED(xor_rotated_31, 31)
 
 void links_xor(const void *data, size_t words, bool little, uint64_t k, uint32_t *sum29,
                uint32_t *sum31)
 {
     bool swap = little != host_little;
-    *sum29 ^= rows_of_29(data, words, swap, k);
-    *sum31 ^= rows_of_31(data, words, swap, k);
+    *sum29 ^= xor_rotated_29(data, words, swap, k);
+    *sum31 ^= xor_rotated_31(data, words, swap, k);
 }

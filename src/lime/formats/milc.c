@@ -25,54 +25,54 @@ static uint32_t get32(const unsigned char *at, bool little)
 /* ---- a list of sites ---- */
 
 /* Sets place[rank] to the site's position in the file; UINT32_MAX: not set yet. */
-static int take_ranks(struct limefile_gauge *g, const unsigned char *raw, uint64_t first,
-                      uint64_t n, uint64_t sites)
+static int set_positions(struct limefile_gauge *g, const unsigned char *raw, uint64_t first,
+                         uint64_t n, uint64_t sites)
 {
     for (uint64_t i = 0; i < n; i++) {
         uint32_t rank = get32(raw + 4 * i, g->little);
-        if (rank >= sites || g->kept->place[rank] != UINT32_MAX)
+        if (rank >= sites || g->priv->position[rank] != UINT32_MAX)
             return LIMEFILE_E_GAUGE_LIST;
-        g->kept->place[rank] = (uint32_t)(first + i);
+        g->priv->position[rank] = (uint32_t)(first + i);
     }
     return 0;
 }
 
-static int read_list(struct limefile_gauge *g, uint64_t sites)
+static int load_site_list(struct limefile_gauge *g, uint64_t sites)
 {
     unsigned char *raw = malloc(LIST_BLOCK * 4);
-    g->kept->place = malloc((size_t)sites * sizeof *g->kept->place);
-    int err = raw && g->kept->place ? 0 : -ENOMEM;
+    g->priv->position = malloc((size_t)sites * sizeof *g->priv->position);
+    int err = raw && g->priv->position ? 0 : -ENOMEM;
     if (!err)
-        memset(g->kept->place, 0xff, (size_t)sites * sizeof *g->kept->place);
+        memset(g->priv->position, 0xff, (size_t)sites * sizeof *g->priv->position);
     for (uint64_t at = 0, n; !err && at < sites; at += n) {
         n = sites - at < LIST_BLOCK ? sites - at : LIST_BLOCK;
-        err = limefile_read_exact(g->kept->source, raw, (size_t)n * 4, HEADER_BYTES + at * 4);
+        err = limefile_read_exact(g->priv->source, raw, (size_t)n * 4, HEADER_BYTES + at * 4);
         if (!err)
-            err = take_ranks(g, raw, at, n, sites);
+            err = set_positions(g, raw, at, n, sites);
     }
     free(raw);
     return err;
 }
 
 /* Sites that are consecutive in the file are read together. */
-static int read_listed(void *context, uint64_t first, uint64_t count, void *out)
+static int read_listed_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_gauge *g = context;
-    const uint32_t *place = g->kept->place;
+    const uint32_t *position = g->priv->position;
     size_t site = limefile_sites_bytes(&g->sites);
     uint64_t n;
     int err = 0;
     for (uint64_t i = 0; !err && i < count; i += n) {
-        for (n = 1; i + n < count && place[first + i + n] == place[first + i] + n;)
+        for (n = 1; i + n < count && position[first + i + n] == position[first + i] + n;)
             n++;
-        err = gauge_read_plain(context, place[first + i], n, (unsigned char *)out + i * site);
+        err = gauge_read_plain(context, position[first + i], n, (char *)out + i * site);
     }
     return err;
 }
 
 /* ---- the header ---- */
 
-static int take_text(struct limefile_gauge *g)
+static int format_milc_text(struct limefile_gauge *g)
 {
     g->text = malloc(TEXT_MAX);
     if (!g->text)
@@ -82,13 +82,13 @@ static int take_text(struct limefile_gauge *g)
              "time_stamp = %s\norder = %d\nsum29 = %x\nsum31 = %x\n",
              MAGIC, (unsigned long long)g->sites.extent[0],
              (unsigned long long)g->sites.extent[1], (unsigned long long)g->sites.extent[2],
-             (unsigned long long)g->sites.extent[3], g->date, g->listed, g->sums.sum29,
+             (unsigned long long)g->sites.extent[3], g->date, g->has_site_list, g->sums.sum29,
              g->sums.sum31);
     return 0;
 }
 
 /* Copies only printable characters, up to a NUL or the end of the line. */
-static void take_date(struct limefile_gauge *g, const unsigned char *raw)
+static void parse_date(struct limefile_gauge *g, const unsigned char *raw)
 {
     size_t n = 0;
     while (n < DATE_BYTES && raw[n] >= ' ' && raw[n] < 0x7f)
@@ -96,34 +96,34 @@ static void take_date(struct limefile_gauge *g, const unsigned char *raw)
     memcpy(g->date, raw, n);
 }
 
-static int take_lattice(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
+static int parse_lattice(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
 {
     for (int i = 0; i < 4; i++) {
         uint32_t extent = get32(head + AT_EXTENT + 4 * i, g->little);
         if (extent == 0 || extent > INT32_MAX)
-            return gauge_refuse(g, LIMEFILE_E_GAUGE_LATTICE, "n%c = %d: not a number of sites",
-                                "xyzt"[i], (int32_t)extent);
+            return gauge_fail(g, LIMEFILE_E_GAUGE_LATTICE, "n%c = %d: not a number of sites",
+                              "xyzt"[i], (int32_t)extent);
         g->sites.extent[i] = extent;
     }
     uint64_t sites = gauge_count_sites(g->sites.extent);
-    g->data_bytes = gauge_data_bytes(g->sites.extent, &g->kept->form);
+    g->data_bytes = gauge_data_bytes(g->sites.extent, &g->priv->form);
     const uint64_t *l = g->sites.extent;
-    if (!sites || !g->data_bytes || (g->listed && sites > INT32_MAX))
-        return gauge_refuse(g, LIMEFILE_E_GAUGE_LATTICE,
-                            "nx ny nz nt = %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                            ": too many sites",
-                            l[0], l[1], l[2], l[3]);
-    if (g->listed && g->kept->depth != GAUGE_ALL && sites > GAUGE_LIST_MAX)
+    if (!sites || !g->data_bytes || (g->has_site_list && sites > INT32_MAX))
+        return gauge_fail(g, LIMEFILE_E_GAUGE_LATTICE,
+                          "nx ny nz nt = %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+                          ": too many sites",
+                          l[0], l[1], l[2], l[3]);
+    if (g->has_site_list && g->priv->depth != GAUGE_ALL && sites > GAUGE_LIST_MAX)
         return LIMEFILE_E_GAUGE_LIST;
-    g->data_offset = HEADER_BYTES + (g->listed ? 4 * sites : 0) + 8;
+    g->data_offset = HEADER_BYTES + (g->has_site_list ? 4 * sites : 0) + 8;
     return gauge_check_size(g, size);
 }
 
-static int take_sums(struct limefile_gauge *g)
+static int read_sums(struct limefile_gauge *g)
 {
     unsigned char raw[8];
     int err =
-        limefile_read_exact(g->kept->source, raw, sizeof raw, g->data_offset - sizeof raw);
+        limefile_read_exact(g->priv->source, raw, sizeof raw, g->data_offset - sizeof raw);
     g->sums.sum29 = get32(raw, g->little);
     g->sums.sum31 = get32(raw + 4, g->little);
     /* Both sums are 0 if the writer computed none. */
@@ -143,29 +143,29 @@ static int open_milc(struct limefile_gauge *g, const unsigned char *head, uint64
         return LIMEFILE_E_GAUGE_HEADER;
     g->format = LIMEFILE_GAUGE_MILC;
     g->little = get_be32(head) != MAGIC;
-    g->listed = get32(head + AT_ORDER, g->little) != 0;
+    g->has_site_list = get32(head + AT_ORDER, g->little) != 0;
     g->rows = 3;
-    g->kept->form = (struct links_form){.precision = 32, .rows = 3, .little = g->little};
+    g->priv->form = (struct links_form){.precision = 32, .rows = 3, .little = g->little};
     g->sites.precision = 32;
-    g->sites.read = g->listed ? read_listed : gauge_read_plain;
+    g->sites.read = g->has_site_list ? read_listed_sites : gauge_read_plain;
     g->sites.context = g;
-    take_date(g, head + AT_DATE);
-    int err = take_lattice(g, head, size);
+    parse_date(g, head + AT_DATE);
+    int err = parse_lattice(g, head, size);
     if (!err)
-        err = take_sums(g);
+        err = read_sums(g);
     uint64_t sites = err ? 0 : gauge_count_sites(g->sites.extent);
-    if (!err && g->listed && (g->kept->depth != GAUGE_HEADER || sites <= GAUGE_LOOK_MAX))
-        err = read_list(g, sites);
-    return err ? err : take_text(g);
+    if (!err && g->has_site_list && (g->priv->depth != GAUGE_HEADER || sites <= GAUGE_SCAN_MAX))
+        err = load_site_list(g, sites);
+    return err ? err : format_milc_text(g);
 }
 
 /* ---- writing, little-endian ---- */
 
-static int make_header(struct limefile_gauge_image *image,
-                       const struct limefile_gauge_totals *totals)
+static int make_milc_header(struct limefile_gauge_image *image,
+                            const struct limefile_gauge_totals *totals)
 {
     unsigned char *header = gauge_make_header(image, HEADER_BYTES + 8);
-    const char *date = image->asked.date;
+    const char *date = image->options.date;
     if (!header)
         return -ENOMEM;
     date = date && *date ? date : "unknown";
@@ -184,8 +184,8 @@ const struct gauge_format gauge_milc = {
     .name = "milc",
     .matches = matches_milc,
     .open = open_milc,
-    .make_header = make_header,
+    .make_header = make_milc_header,
     .precision = 32,
-    .rows_least = 3,
-    .extent_most = INT32_MAX,
+    .rows_min = 3,
+    .extent_max = INT32_MAX,
 };

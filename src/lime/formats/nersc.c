@@ -9,8 +9,8 @@
 
 enum {
     HEADER_MAX = 65536, /* bytes; usual headers have less than 2000 */
-    MADE_MAX = 4096,    /* bytes of a header that is written */
-    PIECE_BYTES = 1 << 20,
+    WRITTEN_MAX = 4096, /* bytes of a header that is written */
+    READ_BYTES = 1 << 20,
     SAMPLE_SITES = 16,
 };
 
@@ -39,12 +39,12 @@ static const char *const keys[K_COUNT] = {
 
 struct values {
     char value[K_COUNT][LIMEFILE_GAUGE_WORD_MAX];
-    bool there[K_COUNT];
+    bool present[K_COUNT];
 };
 
 /* ---- lines ---- */
 
-static void trim(const char **text, size_t *n)
+static void trim_space(const char **text, size_t *n)
 {
     while (*n && isspace((unsigned char)**text))
         (*text)++, (*n)--;
@@ -53,36 +53,36 @@ static void trim(const char **text, size_t *n)
 }
 
 /* Ignores unknown keys. A known key may occur once, and the length of its value is limited. */
-static int take_line(const struct limefile_gauge *g, struct values *v, const char *line,
-                     size_t n)
+static int parse_pair(const struct limefile_gauge *g, struct values *v, const char *line,
+                      size_t n)
 {
     const char *sign = memchr(line, '=', n), *name = line;
-    trim(&line, &n);
+    trim_space(&line, &n);
     if (n == 0)
         return 0;
     if (!sign || memchr(line, '\0', n))
         return LIMEFILE_E_GAUGE_HEADER;
     size_t name_len = (size_t)(sign - name), len = (size_t)(line + n - sign) - 1;
     const char *value = sign + 1;
-    trim(&name, &name_len);
-    trim(&value, &len);
+    trim_space(&name, &name_len);
+    trim_space(&value, &len);
     for (int k = 0; k < K_COUNT; k++) {
         if (strlen(keys[k]) != name_len || memcmp(keys[k], name, name_len) != 0)
             continue;
-        if (v->there[k])
-            return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "the header contains %s twice",
-                                keys[k]);
+        if (v->present[k])
+            return gauge_fail(g, LIMEFILE_E_GAUGE_VALUE, "the header contains %s twice",
+                              keys[k]);
         if (len >= LIMEFILE_GAUGE_WORD_MAX)
-            return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "%s has more than %d characters",
-                                keys[k], LIMEFILE_GAUGE_WORD_MAX - 1);
+            return gauge_fail(g, LIMEFILE_E_GAUGE_VALUE, "%s has more than %d characters",
+                              keys[k], LIMEFILE_GAUGE_WORD_MAX - 1);
         memcpy(v->value[k], value, len);
-        v->there[k] = len > 0;
+        v->present[k] = len > 0;
     }
     return 0;
 }
 
 /* *end: the offset of the data's first byte. */
-static int take_lines(const struct limefile_gauge *g, struct values *v, const char *text,
+static int parse_keys(const struct limefile_gauge *g, struct values *v, const char *text,
                       size_t n, size_t *end)
 {
     static const char last[] = "END_HEADER";
@@ -92,12 +92,14 @@ static int take_lines(const struct limefile_gauge *g, struct values *v, const ch
             return LIMEFILE_E_GAUGE_HEADER;
         size_t len = (size_t)(newline - line);
         at += len + 1;
-        trim(&line, &len);
+        trim_space(&line, &len);
         if (len == sizeof last - 1 && memcmp(line, last, len) == 0) {
             *end = at;
             return 0;
         }
-        int err = number ? take_line(g, v, line, len) : len == 12 ? 0 : LIMEFILE_E_GAUGE_HEADER;
+        int err = number      ? parse_pair(g, v, line, len)
+                  : len == 12 ? 0
+                              : LIMEFILE_E_GAUGE_HEADER;
         if (err)
             return err;
     }
@@ -105,7 +107,7 @@ static int take_lines(const struct limefile_gauge *g, struct values *v, const ch
 
 /* ---- values ---- */
 
-static bool integer(const char *text, int base, uint64_t max, uint64_t *out)
+static bool parse_integer(const char *text, int base, uint64_t max, uint64_t *out)
 {
     char *end;
     errno = 0;
@@ -117,7 +119,7 @@ static bool integer(const char *text, int base, uint64_t max, uint64_t *out)
     return errno == 0 && *end == '\0' && value <= max;
 }
 
-static bool real(const char *text, double *out)
+static bool parse_real(const char *text, double *out)
 {
     char *end;
     *out = strtod(text, &end);
@@ -126,46 +128,44 @@ static bool real(const char *text, double *out)
 
 /* Returns LIMEFILE_E_GAUGE_VALUE: the value is missing or not valid. `expected` completes the
  * message "KEY = VALUE: expected". */
-static int refuse(const struct limefile_gauge *g, const struct values *v, enum key k,
-                  const char *expected)
+static int fail_key(const struct limefile_gauge *g, const struct values *v, enum key k,
+                    const char *expected)
 {
-    if (!v->there[k])
-        return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "the header has no %s", keys[k]);
-    return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "%s = %s: %s", keys[k], v->value[k],
-                        expected);
+    if (!v->present[k])
+        return gauge_fail(g, LIMEFILE_E_GAUGE_VALUE, "the header has no %s", keys[k]);
+    return gauge_fail(g, LIMEFILE_E_GAUGE_VALUE, "%s = %s: %s", keys[k], v->value[k], expected);
 }
 
-static int take_lattice(struct limefile_gauge *g, const struct values *v)
+static int parse_nersc_lattice(struct limefile_gauge *g, const struct values *v)
 {
     for (enum key k = K_DIMENSION_1; k <= K_DIMENSION_4; k++) {
         uint64_t *extent = &g->sites.extent[k - K_DIMENSION_1];
-        if (!v->there[k] || !integer(v->value[k], 10, INT64_MAX, extent))
-            return refuse(g, v, k, "not a number of sites");
+        if (!v->present[k] || !parse_integer(v->value[k], 10, INT64_MAX, extent))
+            return fail_key(g, v, k, "not a number of sites");
     }
     if (gauge_count_sites(g->sites.extent))
         return 0;
-    return gauge_refuse(
-        g, LIMEFILE_E_GAUGE_LATTICE,
-        "DIMENSION_1 to DIMENSION_4 = %s %s %s %s: not a lattice that can be stored",
-        v->value[K_DIMENSION_1], v->value[K_DIMENSION_2], v->value[K_DIMENSION_3],
-        v->value[K_DIMENSION_4]);
+    return gauge_fail(g, LIMEFILE_E_GAUGE_LATTICE,
+                      "DIMENSION_1 to DIMENSION_4 = %s %s %s %s: not a valid lattice",
+                      v->value[K_DIMENSION_1], v->value[K_DIMENSION_2], v->value[K_DIMENSION_3],
+                      v->value[K_DIMENSION_4]);
 }
 
-static int take_figures(struct limefile_gauge *g, const struct values *v)
+static int parse_figures(struct limefile_gauge *g, const struct values *v)
 {
     uint64_t sum;
-    g->has_plaquette = v->there[K_PLAQUETTE];
-    g->has_trace = v->there[K_LINK_TRACE];
-    g->has_checksum = v->there[K_CHECKSUM];
-    if (g->has_plaquette && !real(v->value[K_PLAQUETTE], &g->plaquette))
-        return refuse(g, v, K_PLAQUETTE, "not a number");
-    if (g->has_trace && !real(v->value[K_LINK_TRACE], &g->link_trace))
-        return refuse(g, v, K_LINK_TRACE, "not a number");
-    if (g->has_checksum && !integer(v->value[K_CHECKSUM], 16, UINT32_MAX, &sum))
-        return refuse(g, v, K_CHECKSUM, "not a hexadecimal number of 32 bits");
+    g->has_plaquette = v->present[K_PLAQUETTE];
+    g->has_trace = v->present[K_LINK_TRACE];
+    g->has_checksum = v->present[K_CHECKSUM];
+    if (g->has_plaquette && !parse_real(v->value[K_PLAQUETTE], &g->plaquette))
+        return fail_key(g, v, K_PLAQUETTE, "not a number");
+    if (g->has_trace && !parse_real(v->value[K_LINK_TRACE], &g->link_trace))
+        return fail_key(g, v, K_LINK_TRACE, "not a number");
+    if (g->has_checksum && !parse_integer(v->value[K_CHECKSUM], 16, UINT32_MAX, &sum))
+        return fail_key(g, v, K_CHECKSUM, "not a hexadecimal number of 32 bits");
     if (g->has_checksum)
         g->sums.nersc = (uint32_t)sum;
-    g->has_sequence = integer(v->value[K_SEQUENCE_NUMBER], 10, INT64_MAX, &g->sequence);
+    g->has_sequence = parse_integer(v->value[K_SEQUENCE_NUMBER], 10, INT64_MAX, &g->sequence);
     memcpy(g->ensemble_id, v->value[K_ENSEMBLE_ID], sizeof g->ensemble_id);
     memcpy(g->ensemble_label, v->value[K_ENSEMBLE_LABEL], sizeof g->ensemble_label);
     memcpy(g->date, v->value[K_CREATION_DATE], sizeof g->date);
@@ -180,36 +180,35 @@ static bool is_other_group(const char *type)
 }
 
 /* A file of an unsupported kind is not damaged, so it gets `code` instead. */
-static int refuse_kind(const struct limefile_gauge *g, const struct values *v, enum key k,
-                       const char *expected, int code)
+static int fail_unsupported(const struct limefile_gauge *g, const struct values *v, enum key k,
+                            const char *expected, int code)
 {
-    int err = refuse(g, v, k, expected);
-    return v->there[k] ? code : err;
+    int err = fail_key(g, v, k, expected);
+    return v->present[k] ? code : err;
 }
 
-/* *unclear: FLOATING_POINT does not state the byte order, and readers disagree about it. */
-static int take_form(const struct limefile_gauge *g, struct links_form *form,
-                     const struct values *v, bool *unclear)
+/* *no_order: FLOATING_POINT does not state the byte order; readers disagree. */
+static int parse_form(const struct limefile_gauge *g, struct links_form *form,
+                      const struct values *v, bool *no_order)
 {
     static const char other[] = "not SU(3); lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3";
     static const char unknown[] = "unknown; lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3";
     static const char numbers[] =
-        "unknown; lime reads IEEE32, IEEE64, and both with BIG, LITTLE "
-        "or SMALL behind it";
+        "unknown; lime reads IEEE32 and IEEE64, with or without BIG, LITTLE or SMALL";
     const char *type = v->value[K_DATATYPE], *number = v->value[K_FLOATING_POINT];
     form->rows = strcmp(type, "4D_SU3_GAUGE_3x3") == 0 ? 3 : 2;
     if (form->rows == 2 && strcmp(type, "4D_SU3_GAUGE") != 0)
-        return refuse_kind(g, v, K_DATATYPE, is_other_group(type) ? other : unknown,
-                           LIMEFILE_E_GAUGE_NONE);
-    number = v->there[K_FLOATING_POINT] ? number : "IEEE32BIG";
+        return fail_unsupported(g, v, K_DATATYPE, is_other_group(type) ? other : unknown,
+                                LIMEFILE_E_GAUGE_NONE);
+    number = v->present[K_FLOATING_POINT] ? number : "IEEE32BIG";
     form->precision = strncmp(number, "IEEE64", 6) == 0 ? 64 : 32;
     if (form->precision == 32 && strncmp(number, "IEEE32", 6) != 0)
-        return refuse_kind(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
+        return fail_unsupported(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
     number += 6;
-    *unclear = *number == '\0';
+    *no_order = *number == '\0';
     form->little = strcmp(number, "LITTLE") == 0 || strcmp(number, "SMALL") == 0;
-    bool known = *unclear || form->little || strcmp(number, "BIG") == 0;
-    return known ? 0 : refuse_kind(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
+    bool known = *no_order || form->little || strcmp(number, "BIG") == 0;
+    return known ? 0 : fail_unsupported(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
 }
 
 /* ---- byte order that the header does not state ---- */
@@ -228,47 +227,47 @@ static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t 
 }
 
 /* If the links are unitary in both or neither byte order, only the checksum can decide. */
-static int decide_by_sum(struct limefile_gauge *g)
+static int find_order_by_sum(struct limefile_gauge *g)
 {
-    unsigned char *raw = malloc(PIECE_BYTES);
+    unsigned char *raw = malloc(READ_BYTES);
     uint32_t big = 0, little = 0;
     int err = !g->has_checksum ? LIMEFILE_E_GAUGE_ORDER : raw ? 0 : -ENOMEM;
     for (uint64_t at = 0, n; !err && at < g->data_bytes; at += n) {
-        n = g->data_bytes - at < PIECE_BYTES ? g->data_bytes - at : PIECE_BYTES;
-        err = limefile_read_exact(g->kept->source, raw, (size_t)n, g->data_offset + at);
+        n = g->data_bytes - at < READ_BYTES ? g->data_bytes - at : READ_BYTES;
+        err = limefile_read_exact(g->priv->source, raw, (size_t)n, g->data_offset + at);
         if (!err) {
             big += links_sum(raw, (size_t)n / 4, false);
             little += links_sum(raw, (size_t)n / 4, true);
         }
     }
     free(raw);
-    g->kept->form.little = little == g->sums.nersc;
+    g->priv->form.little = little == g->sums.nersc;
     return err || little == g->sums.nersc || big == g->sums.nersc ? err
                                                                   : LIMEFILE_E_GAUGE_ORDER;
 }
 
-static int decide_order(struct limefile_gauge *g)
+static int find_byte_order(struct limefile_gauge *g)
 {
     unsigned char sites[SAMPLE_SITES * 576];
     uint64_t count = limefile_sites_count(&g->sites);
     bool fits[2];
     count = count < SAMPLE_SITES ? count : SAMPLE_SITES;
     for (int i = 0; i < 2; i++) {
-        g->kept->form.little = i == 1;
+        g->priv->form.little = i == 1;
         int err = gauge_read_plain(g, 0, count, sites);
         if (err)
             return err;
         fits[i] = is_unitary(sites, g->sites.precision, count);
     }
     if (fits[0] == fits[1])
-        return g->kept->depth == GAUGE_ALL ? decide_by_sum(g) : LIMEFILE_E_GAUGE_ORDER;
-    g->kept->form.little = fits[1];
+        return g->priv->depth == GAUGE_ALL ? find_order_by_sum(g) : LIMEFILE_E_GAUGE_ORDER;
+    g->priv->form.little = fits[1];
     return 0;
 }
 
 /* ---- the file ---- */
 
-static int keep_text(struct limefile_gauge *g, const char *text, size_t n)
+static int copy_header_text(struct limefile_gauge *g, const char *text, size_t n)
 {
     g->text = malloc(n + 1);
     if (!g->text)
@@ -278,23 +277,23 @@ static int keep_text(struct limefile_gauge *g, const char *text, size_t n)
     return 0;
 }
 
-static int take_header(struct limefile_gauge *g, const char *text, size_t n, bool *unclear)
+static int parse_header(struct limefile_gauge *g, const char *text, size_t n, bool *no_order)
 {
     struct values v = {0};
-    struct links_form *form = &g->kept->form;
+    struct links_form *form = &g->priv->form;
     size_t end;
-    int err = take_lines(g, &v, text, n, &end);
+    int err = parse_keys(g, &v, text, n, &end);
     if (!err)
-        err = take_lattice(g, &v);
+        err = parse_nersc_lattice(g, &v);
     if (!err)
-        err = take_form(g, form, &v, unclear);
+        err = parse_form(g, form, &v, no_order);
     if (!err)
-        err = take_figures(g, &v);
+        err = parse_figures(g, &v);
     if (err)
         return err;
     g->data_offset = end;
     g->data_bytes = gauge_data_bytes(g->sites.extent, form);
-    return g->data_bytes ? keep_text(g, text, end) : LIMEFILE_E_GAUGE_LATTICE;
+    return g->data_bytes ? copy_header_text(g, text, end) : LIMEFILE_E_GAUGE_LATTICE;
 }
 
 static bool matches_nersc(const unsigned char *head, size_t n, uint64_t size)
@@ -307,31 +306,31 @@ static bool matches_nersc(const unsigned char *head, size_t n, uint64_t size)
 static int open_nersc(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
 {
     (void)head;
-    bool unclear = false;
+    bool no_order = false;
     char *text = malloc(HEADER_MAX);
     if (!text)
         return -ENOMEM;
-    ssize_t n = limefile_read_full(g->kept->source, text, HEADER_MAX, 0);
-    int err = n < 0 ? (int)n : take_header(g, text, (size_t)n, &unclear);
+    ssize_t n = limefile_read_full(g->priv->source, text, HEADER_MAX, 0);
+    int err = n < 0 ? (int)n : parse_header(g, text, (size_t)n, &no_order);
     free(text);
     if (!err)
         err = gauge_check_size(g, size);
     if (err)
         return err;
     g->format = LIMEFILE_GAUGE_NERSC;
-    g->rows = g->kept->form.rows;
-    g->sites.precision = g->kept->form.precision;
+    g->rows = g->priv->form.rows;
+    g->sites.precision = g->priv->form.precision;
     g->sites.read = gauge_read_plain;
     g->sites.context = g;
-    err = unclear ? decide_order(g) : 0;
-    g->little = g->kept->form.little;
+    err = no_order ? find_byte_order(g) : 0;
+    g->little = g->priv->form.little;
     return err;
 }
 
 /* ---- writing ---- */
 
 /* Always writes 18 characters, because the header's length must not depend on the figures. */
-static void put_real(char out[24], double value)
+static void format_real(char out[24], double value)
 {
     char wide[64];
     snprintf(wide, sizeof wide, "%.17f", value);
@@ -343,17 +342,17 @@ static const char *value_or(const char *text, const char *otherwise)
     return text && *text ? text : otherwise;
 }
 
-static int make_header(struct limefile_gauge_image *image,
-                       const struct limefile_gauge_totals *totals)
+static int make_nersc_header(struct limefile_gauge_image *image,
+                             const struct limefile_gauge_totals *totals)
 {
     static const struct limefile_gauge_totals none;
-    const struct limefile_gauge_form *asked = &image->asked;
+    const struct limefile_gauge_form *options = &image->options;
     const uint64_t *l = image->sites.extent;
-    char text[MADE_MAX], trace[24], plaquette[24];
-    const char *date = value_or(asked->date, "unknown");
+    char text[WRITTEN_MAX], trace[24], plaquette[24];
+    const char *date = value_or(options->date, "unknown");
     totals = totals ? totals : &none;
-    put_real(trace, totals->physics.trace);
-    put_real(plaquette, totals->physics.plaquette);
+    format_real(trace, totals->physics.trace);
+    format_real(plaquette, totals->physics.plaquette);
     int n = snprintf(
         text, sizeof text,
         "BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = 4D_SU3_GAUGE%s\nSTORAGE_FORMAT = 1.0\n"
@@ -365,9 +364,9 @@ static int make_header(struct limefile_gauge_image *image,
         "FLOATING_POINT = IEEE%uBIG\nEND_HEADER\n",
         image->form.rows == 3 ? "_3x3" : "", (unsigned long long)l[0], (unsigned long long)l[1],
         (unsigned long long)l[2], (unsigned long long)l[3], trace, plaquette,
-        totals->image.nersc, value_or(asked->ensemble_id, "unknown"),
-        value_or(asked->ensemble_label, "unknown"), (unsigned long long)asked->sequence,
-        value_or(asked->creator, "limefs"), date, date, image->form.precision);
+        totals->image.nersc, value_or(options->ensemble_id, "unknown"),
+        value_or(options->ensemble_label, "unknown"), (unsigned long long)options->sequence,
+        value_or(options->creator, "limefs"), date, date, image->form.precision);
     unsigned char *header = gauge_make_header(image, (size_t)n);
     if (!header)
         return -ENOMEM;
@@ -379,7 +378,7 @@ const struct gauge_format gauge_nersc = {
     .name = "nersc",
     .matches = matches_nersc,
     .open = open_nersc,
-    .make_header = make_header,
-    .rows_least = 2,
-    .extent_most = UINT64_MAX,
+    .make_header = make_nersc_header,
+    .rows_min = 2,
+    .extent_max = UINT64_MAX,
 };

@@ -15,15 +15,15 @@ enum {
     LINK_BYTES = LIMEFILE_LINK_REALS * 8,
     HEADER_BYTES = 24,
     EXTENT_MAX = 65536,
-    AHEAD = 3, /* sites are prefetched so many points ahead */
-    LINE = 64,
+    PREFETCH_POINTS = 3, /* sites are prefetched so many points ahead */
+    CACHE_LINE = 64,
     PLANES_MAX = 512,   /* planes read at a time; a column of them is in memory */
     POINTS_MAX = 16384, /* points made at a time */
     TEXT_MAX = 256,
 };
 
-static const struct links_form stored = {.precision = 64, .rows = 3, .little = true};
-static const struct links_form native = {.precision = 64, .rows = 3}; /* ILDG's form */
+static const struct links_form openqcd = {.precision = 64, .rows = 3, .little = true};
+static const struct links_form ildg = {.precision = 64, .rows = 3}; /* ILDG's form */
 
 /* ---- the header ---- */
 
@@ -35,7 +35,7 @@ static double get_le_double(const unsigned char *at)
     return value;
 }
 
-static bool take_extents(const unsigned char *head, uint64_t extent[4])
+static bool parse_extents(const unsigned char *head, uint64_t extent[4])
 {
     for (int i = 0; i < 4; i++) {
         uint32_t n = get_le32(head + 4 * i);
@@ -50,9 +50,9 @@ static bool is_openqcd(const unsigned char *head, uint64_t size)
 {
     uint64_t extent[4], bytes;
     double plaquette = get_le_double(head + 16);
-    if (!take_extents(head, extent))
+    if (!parse_extents(head, extent))
         return false;
-    bytes = gauge_data_bytes(extent, &stored);
+    bytes = gauge_data_bytes(extent, &openqcd);
     return bytes && size == HEADER_BYTES + bytes && fabs(plaquette) <= 3.1;
 }
 
@@ -63,8 +63,8 @@ static bool is_damaged(const unsigned char *head, size_t n, uint64_t size)
     enum { U1_BYTES = 4 * 8, PLAQUETTE_BYTES = 8 };
     uint64_t extent[4], sites;
     double link[LIMEFILE_LINK_REALS], unitarity, determinant;
-    if (n < HEADER_BYTES + LINK_BYTES || !take_extents(head, extent) ||
-        !gauge_data_bytes(extent, &stored))
+    if (n < HEADER_BYTES + LINK_BYTES || !parse_extents(head, extent) ||
+        !gauge_data_bytes(extent, &openqcd))
         return false;
     sites = gauge_count_sites(extent);
     if (size == HEADER_BYTES + PLAQUETTE_BYTES + sites * (4 * LINK_BYTES + U1_BYTES))
@@ -147,7 +147,7 @@ static uint64_t box_of_run(const uint64_t l[4], uint64_t first, uint64_t count, 
 
 /* ---- reading ---- */
 
-struct reading {
+struct reader {
     const struct limefile_gauge *g;
     struct openqcd_box box; /* the sites to read */
     uint64_t t;
@@ -156,8 +156,8 @@ struct reading {
 };
 
 /* Stores the link at `at` in ILDG's direction, or ignores it if it is not in the box. */
-static void keep(const struct reading *r, const uint64_t at[4], unsigned direction,
-                 const unsigned char *link)
+static void store_link(const struct reader *r, const uint64_t at[4], unsigned direction,
+                       const unsigned char *link)
 {
     const uint64_t *l = r->g->sites.extent;
     uint64_t local[3];
@@ -169,23 +169,23 @@ static void keep(const struct reading *r, const uint64_t at[4], unsigned directi
             return;
     }
     uint64_t site = local[0] + r->box.width[0] * (local[1] + r->box.width[1] * local[2]);
-    links_convert(&stored, link, &native, r->out + (4 * site + direction) * LINK_BYTES, 1);
+    links_convert(&openqcd, link, &ildg, r->out + (4 * site + direction) * LINK_BYTES, 1);
 }
 
-static void keep_point(const struct reading *r, const uint64_t at[4], const unsigned char *raw)
+static void store_point(const struct reader *r, const uint64_t at[4], const unsigned char *raw)
 {
     const uint64_t *l = r->g->sites.extent;
     for (unsigned slot = 0; slot < 4; slot++, raw += 2 * LINK_BYTES) {
         unsigned d = (slot + 3) % 4;
         uint64_t below[4] = {at[0], at[1], at[2], at[3]};
         below[d] = below[d] ? below[d] - 1 : l[d] - 1;
-        keep(r, at, d, raw);
-        keep(r, below, d, raw + LINK_BYTES);
+        store_link(r, at, d, raw);
+        store_link(r, below, d, raw + LINK_BYTES);
     }
 }
 
 /* Reads the odd points of a column with z in [from, from + n), which must not wrap around. */
-static int read_column(const struct reading *r, uint64_t x, uint64_t y, uint64_t t,
+static int read_column(const struct reader *r, uint64_t x, uint64_t y, uint64_t t,
                        uint64_t from, uint64_t n)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -194,15 +194,15 @@ static int read_column(const struct reading *r, uint64_t x, uint64_t y, uint64_t
     uint64_t number = (first + l[2] * (y + l[1] * (x + l[0] * t))) / 2;
     if (!points)
         return 0;
-    int err = limefile_read_exact(r->g->kept->source, r->column, points * OPENQCD_POINT_BYTES,
+    int err = limefile_read_exact(r->g->priv->source, r->column, points * OPENQCD_POINT_BYTES,
                                   r->g->data_offset + number * OPENQCD_POINT_BYTES);
     for (uint64_t i = 0; !err && i < points; i++, at[2] += 2)
-        keep_point(r, at, r->column + i * OPENQCD_POINT_BYTES);
+        store_point(r, at, r->column + i * OPENQCD_POINT_BYTES);
     return err;
 }
 
 /* A column outside the box needs no point above the box in z. */
-static int read_columns(const struct reading *r, uint64_t x, uint64_t y, bool inside)
+static int read_columns(const struct reader *r, uint64_t x, uint64_t y, bool inside)
 {
     const uint64_t *l = r->g->sites.extent;
     uint64_t z = r->box.base[2], n = r->box.width[2], above = (z + n) % l[2];
@@ -214,7 +214,7 @@ static int read_columns(const struct reading *r, uint64_t x, uint64_t y, bool in
     return err;
 }
 
-static int read_box(const struct reading *r)
+static int read_box(const struct reader *r)
 {
     const uint64_t *l = r->g->sites.extent;
     const struct openqcd_box *b = &r->box;
@@ -222,20 +222,20 @@ static int read_box(const struct reading *r)
     int err = 0;
     for (uint64_t i = 0; !err && i < xs; i++)
         for (uint64_t j = 0; !err && j < ys; j++) {
-            bool beside_x = i == b->width[0], beside_y = j == b->width[1];
-            if (!beside_x || !beside_y)
+            bool is_outside_x = i == b->width[0], is_outside_y = j == b->width[1];
+            if (!is_outside_x || !is_outside_y)
                 err = read_columns(r, (b->base[0] + i) % l[0], (b->base[1] + j) % l[1],
-                                   !beside_x && !beside_y);
+                                   !is_outside_x && !is_outside_y);
         }
     return err;
 }
 
-static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
+static int read_openqcd_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_gauge *g = context;
     const uint64_t *l = g->sites.extent;
     uint64_t planes = l[2] < PLANES_MAX ? l[2] : PLANES_MAX, n;
-    struct reading r = {.g = g, .out = out};
+    struct reader r = {.g = g, .out = out};
     r.column = malloc((planes / 2 + 1) * OPENQCD_POINT_BYTES);
     int err = r.column ? 0 : -ENOMEM;
     for (; !err && count; count -= n, first += n) {
@@ -247,7 +247,7 @@ static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
     return err;
 }
 
-static int take_text(struct limefile_gauge *g, double plaquette)
+static int format_openqcd_text(struct limefile_gauge *g, double plaquette)
 {
     const uint64_t *l = g->sites.extent;
     g->text = malloc(TEXT_MAX);
@@ -267,43 +267,43 @@ static bool matches_openqcd(const unsigned char *head, size_t n, uint64_t size)
 static int open_openqcd(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
 {
     double plaquette = get_le_double(head + 16);
-    if (!take_extents(head, g->sites.extent))
+    if (!parse_extents(head, g->sites.extent))
         return LIMEFILE_E_GAUGE_UNKNOWN;
     g->format = LIMEFILE_GAUGE_OPENQCD;
     g->rows = 3;
     g->little = true;
     g->data_offset = HEADER_BYTES;
-    g->data_bytes = gauge_data_bytes(g->sites.extent, &stored);
+    g->data_bytes = gauge_data_bytes(g->sites.extent, &openqcd);
     g->has_plaquette = true;
     g->plaquette = plaquette / 3;
-    g->kept->form = stored;
+    g->priv->form = openqcd;
     int err = gauge_check_size(g, size);
     if (err)
         return err;
     if (!is_openqcd(head, size))
-        return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "plaq = %g: not a plaquette", plaquette);
+        return gauge_fail(g, LIMEFILE_E_GAUGE_VALUE, "plaq = %g: not a plaquette", plaquette);
     g->sites.precision = 64;
-    g->sites.read = read_sites;
+    g->sites.read = read_openqcd_sites;
     g->sites.context = g;
-    return take_text(g, plaquette);
+    return format_openqcd_text(g, plaquette);
 }
 
 /* ---- writing ---- */
 
-static void fetch(const unsigned char *at, size_t bytes)
+static void prefetch_link(const unsigned char *at, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i += LINE)
+    for (size_t i = 0; i < bytes; i += CACHE_LINE)
         __builtin_prefetch(at + i);
 }
 
 /* A column of a box: the site at the base, and the bytes from one site to the next. */
 struct column {
     const struct openqcd_box *box;
-    const unsigned char *foot;
+    const unsigned char *base;
     size_t step;
 };
 
-static struct column column_of(const struct openqcd_sites *s, const uint64_t l[4], uint64_t x,
+static struct column column_at(const struct openqcd_sites *s, const uint64_t l[4], uint64_t x,
                                uint64_t y, size_t site)
 {
     const struct openqcd_box *box = &s->box;
@@ -312,9 +312,9 @@ static struct column column_of(const struct openqcd_sites *s, const uint64_t l[4
                            (size_t)(box->width[0] * box->width[1]) * site};
 }
 
-static const unsigned char *site_of(const struct column *c, const uint64_t l[4], uint64_t z)
+static const unsigned char *find_site(const struct column *c, const uint64_t l[4], uint64_t z)
 {
-    return c->foot + (size_t)box_local(c->box, l, 2, z) * c->step;
+    return c->base + (size_t)box_local(c->box, l, 2, z) * c->step;
 }
 
 /* The points of a column are consecutive in the file. Each has links of five sites: its own
@@ -330,30 +330,30 @@ void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqc
         uint64_t number = first / height, k = first % height, t = number / l[1] / l[0];
         uint64_t x = number / l[1] % l[0], y = number % l[1];
         uint64_t z = 2 * k + ((x + y + t) % 2 == 0);
-        const struct column here = column_of(now, l, x, y, site);
-        const struct column below[4] = {column_of(before, l, x, y, site),
-                                        column_of(now, l, x ? x - 1 : l[0] - 1, y, site),
-                                        column_of(now, l, x, y ? y - 1 : l[1] - 1, site), here};
+        const struct column here = column_at(now, l, x, y, site);
+        const struct column below[4] = {column_at(before, l, x, y, site),
+                                        column_at(now, l, x ? x - 1 : l[0] - 1, y, site),
+                                        column_at(now, l, x, y ? y - 1 : l[1] - 1, site), here};
         points = count < height - k ? count : height - k;
         for (uint64_t i = 0; i < points; i++, z += 2)
             for (unsigned slot = 0; slot < 4; slot++, out += (size_t)2 * LINK_BYTES) {
                 unsigned d = (slot + 3) % 4; /* the file's order is t, x, y, z */
                 uint64_t under = slot < 3 ? z : z ? z - 1 : l[2] - 1;
-                const unsigned char *at = site_of(&below[slot], l, under) + d * link;
-                convert(out, site_of(&here, l, z) + d * link, LIMEFILE_LINK_REALS);
+                const unsigned char *at = find_site(&below[slot], l, under) + d * link;
+                convert(out, find_site(&here, l, z) + d * link, LIMEFILE_LINK_REALS);
                 convert(out + LINK_BYTES, at, LIMEFILE_LINK_REALS);
-                if (i + AHEAD < points)
-                    fetch(at + 2 * AHEAD * below[slot].step, link);
+                if (i + PREFETCH_POINTS < points)
+                    prefetch_link(at + 2 * PREFETCH_POINTS * below[slot].step, link);
             }
     }
 }
 
 /* A box of sites at time t, and the box at t - 1 below it. */
-struct making {
+struct box_encoder {
     const struct limefile_sites *sites;
     struct openqcd_box now, before;
     uint64_t t;
-    unsigned char *of_now, *of_before;
+    unsigned char *now_sites, *before_sites;
 };
 
 /* Finds the largest box whose points, in the file's order, begin [first, first + count). */
@@ -383,7 +383,7 @@ static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t coun
 }
 
 /* If the box has a large part of each row, whole rows are read. */
-static void widen(struct openqcd_box *box, const uint64_t l[4])
+static void widen_rows(struct openqcd_box *box, const uint64_t l[4])
 {
     if (4 * box->width[0] >= l[0] && box->width[1] * box->width[2] >= l[2]) {
         box->base[0] = 0;
@@ -391,44 +391,44 @@ static void widen(struct openqcd_box *box, const uint64_t l[4])
     }
 }
 
-static int make_box(struct making *m, uint64_t first, uint64_t count, unsigned char *out)
+static int encode_box(struct box_encoder *m, uint64_t first, uint64_t count, unsigned char *out)
 {
     const uint64_t *l = m->sites->extent;
     size_t site = limefile_sites_bytes(m->sites);
     m->before = m->now;
     box_grow(&m->now, l);
-    widen(&m->now, l);
-    widen(&m->before, l);
-    m->of_now = malloc(box_sites(&m->now) * site);
-    m->of_before = malloc(box_sites(&m->before) * site);
-    int err = m->of_now && m->of_before ? 0 : -ENOMEM;
+    widen_rows(&m->now, l);
+    widen_rows(&m->before, l);
+    m->now_sites = malloc(box_sites(&m->now) * site);
+    m->before_sites = malloc(box_sites(&m->before) * site);
+    int err = m->now_sites && m->before_sites ? 0 : -ENOMEM;
     if (!err)
-        err = box_read(m->sites, &m->now, m->t, m->of_now);
+        err = box_read(m->sites, &m->now, m->t, m->now_sites);
     if (!err)
-        err = box_read(m->sites, &m->before, m->t ? m->t - 1 : l[3] - 1, m->of_before);
-    struct openqcd_sites now = {m->of_now, m->now}, before = {m->of_before, m->before};
+        err = box_read(m->sites, &m->before, m->t ? m->t - 1 : l[3] - 1, m->before_sites);
+    struct openqcd_sites now = {m->now_sites, m->now}, before = {m->before_sites, m->before};
     if (!err)
         openqcd_encode(l, m->sites->precision, &now, &before, first, count, out);
-    free(m->of_now);
-    free(m->of_before);
+    free(m->now_sites);
+    free(m->before_sites);
     return err;
 }
 
-int openqcd_make(const struct limefile_sites *sites, uint64_t first, uint64_t count,
-                 unsigned char *out)
+int openqcd_encode_from(const struct limefile_sites *sites, uint64_t first, uint64_t count,
+                        unsigned char *out)
 {
-    struct making m = {.sites = sites};
+    struct box_encoder m = {.sites = sites};
     int err = 0;
     for (uint64_t n; !err && count; count -= n, first += n, out += n * OPENQCD_POINT_BYTES) {
         uint64_t most = count < POINTS_MAX ? count : POINTS_MAX;
         n = box_of_points(sites->extent, first, most, &m.now, &m.t);
-        err = make_box(&m, first, n, out);
+        err = encode_box(&m, first, n, out);
     }
     return err;
 }
 
-static int make_header(struct limefile_gauge_image *image,
-                       const struct limefile_gauge_totals *totals)
+static int make_openqcd_header(struct limefile_gauge_image *image,
+                               const struct limefile_gauge_totals *totals)
 {
     unsigned char *header = gauge_make_header(image, HEADER_BYTES);
     double plaquette = totals ? 3 * totals->physics.plaquette : 0;
@@ -446,9 +446,9 @@ const struct gauge_format gauge_openqcd = {
     .name = "openqcd",
     .matches = matches_openqcd,
     .open = open_openqcd,
-    .make_header = make_header,
+    .make_header = make_openqcd_header,
     .precision = 64,
-    .rows_least = 3,
-    .extent_most = EXTENT_MAX,
-    .even = true,
+    .rows_min = 3,
+    .extent_max = EXTENT_MAX,
+    .requires_even = true,
 };

@@ -28,7 +28,7 @@ struct part {
 };
 
 /* Sites that are consecutive in the lattice and in a volume. */
-struct run {
+struct site_run {
     uint64_t rank, at; /* at: index in the volume's data, in sites */
     uint32_t count, volume;
 };
@@ -54,8 +54,8 @@ struct limefile_volumes {
     struct part *part;
     size_t parts;
     struct limefile_volumes_options options;
-    struct run *run;
-    size_t runs, capacity;
+    struct site_run *run;
+    size_t run_count, capacity;
     struct joined *record;
     size_t records;
     uint64_t size;
@@ -67,7 +67,7 @@ struct limefile_volumes {
 /* ---- metadata ---- */
 
 /* Reads a record as text with a NUL; the caller frees it. */
-static int read_text(const struct volume *v, const struct limefile_record *r, char **out)
+static int read_volume_text(const struct volume *v, const struct limefile_record *r, char **out)
 {
     if (r->bytes > LIMEFILE_XML_BYTES_MAX)
         return LIMEFILE_E_XML;
@@ -75,7 +75,7 @@ static int read_text(const struct volume *v, const struct limefile_record *r, ch
 }
 
 /* Replaces "<volfmt> 2 </volfmt>" by "<volfmt> 0 </volfmt>". */
-static bool make_single(char *text)
+static bool set_volfmt_single(char *text)
 {
     char *at = strstr(text, "<volfmt>");
     at = at ? at + strlen("<volfmt>") : NULL;
@@ -86,9 +86,9 @@ static bool make_single(char *text)
     return true;
 }
 
-static int take_file(struct limefile_volumes *set, const struct limefile_record *r)
+static int read_file_xml(struct limefile_volumes *set, const struct limefile_record *r)
 {
-    int err = read_text(&set->volume[set->master], r, &set->text);
+    int err = read_volume_text(&set->volume[set->master], r, &set->text);
     set->text_bytes = (size_t)r->bytes;
     set->text_ordinal = (uint32_t)r->ordinal;
     if (!err)
@@ -98,13 +98,13 @@ static int take_file(struct limefile_volumes *set, const struct limefile_record 
     set->sites = limefile_lattice_sites(&set->file.lattice);
     if (set->file.volfmt == 0)
         return LIMEFILE_E_VOLUME_NONE;
-    return make_single(set->text) ? 0 : LIMEFILE_E_XML_VALUE;
+    return set_volfmt_single(set->text) ? 0 : LIMEFILE_E_XML_VALUE;
 }
 
 /* ---- the master ---- */
 
 /* The next data in the other volumes belong to that field; 0: to a part. */
-static int add_order(struct limefile_volumes *set, uint64_t field)
+static int append_order(struct limefile_volumes *set, uint64_t field)
 {
     void *order = reallocarray(set->order, set->fields + set->parts + 1, sizeof *set->order);
     if (!order)
@@ -119,20 +119,20 @@ static int add_part(struct limefile_volumes *set, const struct limefile_record *
 {
     if (!set->options.skips_parts)
         return LIMEFILE_E_VOLUME_PART;
-    int err = add_order(set, 0);
-    void *parts = err ? NULL : reallocarray(set->part, set->parts + 1, sizeof *set->part);
-    if (!parts)
+    int err = append_order(set, 0);
+    void *part = err ? NULL : reallocarray(set->part, set->parts + 1, sizeof *set->part);
+    if (!part)
         return -ENOMEM;
-    set->part = parts;
+    set->part = part;
     set->part[set->parts++] = (struct part){(uint32_t)data->ordinal, data->message, *stated};
     return 0;
 }
 
 static int add_field(struct limefile_volumes *set, const struct limefile_record *data,
-                     const struct limefile_scidac_record *said)
+                     const struct limefile_scidac_record *stated)
 {
     struct volume *master = &set->volume[set->master];
-    int err = add_order(set, set->fields + 1);
+    int err = append_order(set, set->fields + 1);
     if (err)
         return err;
     void *offsets = reallocarray(master->data, set->fields + 1, sizeof *master->data);
@@ -144,44 +144,44 @@ static int add_field(struct limefile_volumes *set, const struct limefile_record 
         return -ENOMEM;
     set->site_bytes = bytes;
     master->data[set->fields] = data->data_offset;
-    set->site_bytes[set->fields++] = said->typesize * said->datacount;
+    set->site_bytes[set->fields++] = stated->typesize * stated->datacount;
     return 0;
 }
 
 /* The private record XML before the data describes them. */
-static int take_data(struct limefile_volumes *set, const struct limefile_record *data,
-                     const struct limefile_record *by)
+static int read_data_record(struct limefile_volumes *set, const struct limefile_record *data,
+                            const struct limefile_record *private_xml)
 {
-    struct limefile_scidac_record said;
+    struct limefile_scidac_record stated;
     char *text = NULL;
-    if (!by->ordinal)
+    if (!private_xml->ordinal)
         return LIMEFILE_E_VOLUME_RECORDS;
-    int err = read_text(&set->volume[set->master], by, &text);
+    int err = read_volume_text(&set->volume[set->master], private_xml, &text);
     if (err)
         return err;
-    err = limefile_scidac_record_parse(text, (size_t)by->bytes, &said);
+    err = limefile_scidac_record_parse(text, (size_t)private_xml->bytes, &stated);
     free(text);
     if (err)
         return err;
-    if (said.recordtype == LIMEFILE_GLOBAL)
+    if (stated.recordtype == LIMEFILE_GLOBAL)
         return 0;
-    return said.recordtype == LIMEFILE_FIELD ? add_field(set, data, &said)
-                                             : add_part(set, data, &said);
+    return stated.recordtype == LIMEFILE_FIELD ? add_field(set, data, &stated)
+                                               : add_part(set, data, &stated);
 }
 
-static int take_master(struct limefile_volumes *set)
+static int read_master(struct limefile_volumes *set)
 {
     const struct limefile_index *index = set->volume[set->master].index;
-    struct limefile_record r, by = {0};
+    struct limefile_record r, private_xml = {0};
     int err = 0;
     for (uint64_t i = 1; !err && limefile_index_get(index, i, &r) == 0; i++) {
         if (strcmp(r.type, "scidac-private-file-xml") == 0)
-            err = set->text ? LIMEFILE_E_VOLUME_MASTER : take_file(set, &r);
+            err = set->text ? LIMEFILE_E_VOLUME_MASTER : read_file_xml(set, &r);
         else if (strcmp(r.type, "scidac-private-record-xml") == 0)
-            by = r;
+            private_xml = r;
         else if (limefile_record_is_data(&r)) {
-            err = take_data(set, &r, &by);
-            by.ordinal = 0;
+            err = read_data_record(set, &r, &private_xml);
+            private_xml.ordinal = 0;
         }
     }
     return err                         ? err
@@ -220,8 +220,8 @@ static int open_volume(struct volume *v)
     return err || count != 1 ? LIMEFILE_E_VOLUME_LIST : 0;
 }
 
-static int take_field_data(struct limefile_volumes *set, struct volume *v, uint64_t field,
-                           const struct limefile_record *r)
+static int set_field_data(struct limefile_volumes *set, struct volume *v, uint64_t field,
+                          const struct limefile_record *r)
 {
     uint64_t n = r->bytes / set->site_bytes[field];
     if (r->bytes % set->site_bytes[field] || (field && n != v->sites) || n > set->sites)
@@ -239,7 +239,7 @@ static int find_master_data(struct limefile_volumes *set, struct volume *v)
     int err = 0;
     for (uint64_t i = 1; !err && limefile_index_get(v->index, i, &r) == 0; i++)
         if (at < set->fields && v->data[at] == r.data_offset && limefile_record_is_data(&r))
-            err = take_field_data(set, v, at++, &r);
+            err = set_field_data(set, v, at++, &r);
     return err;
 }
 
@@ -254,7 +254,7 @@ static uint64_t count_data(const struct volume *v)
 
 /* Other volumes have one data record for each field and part of the master, in the same order,
  * or no parts if they have no site of them. Only the master has global data. */
-static int find_data(struct limefile_volumes *set, struct volume *v)
+static int find_volume_data(struct limefile_volumes *set, struct volume *v)
 {
     struct limefile_record r;
     uint64_t count = count_data(v), at = 0;
@@ -271,15 +271,15 @@ static int find_data(struct limefile_volumes *set, struct volume *v)
         uint64_t field = has_parts ? set->order[at] : at + 1;
         at++;
         if (field)
-            err = take_field_data(set, v, field - 1, &r);
+            err = set_field_data(set, v, field - 1, &r);
     }
     return err;
 }
 
-static int take_volume(struct limefile_volumes *set, size_t number)
+static int read_volume_records(struct limefile_volumes *set, size_t number)
 {
     struct volume *v = &set->volume[number];
-    int err = number == set->master ? find_master_data(set, v) : find_data(set, v);
+    int err = number == set->master ? find_master_data(set, v) : find_volume_data(set, v);
     if (err)
         return err;
     if (v->sites > UINT64_MAX / 8 ||
@@ -292,7 +292,7 @@ static int take_volume(struct limefile_volumes *set, size_t number)
 
 static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, uint32_t volume)
 {
-    struct run *last = set->runs ? &set->run[set->runs - 1] : NULL;
+    struct site_run *last = set->run_count ? &set->run[set->run_count - 1] : NULL;
     if (rank >= set->sites)
         return LIMEFILE_E_VOLUME_LIST;
     if (last && last->volume == volume && last->rank + last->count == rank &&
@@ -303,13 +303,13 @@ static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, ui
     /* Fail at once: a hole in the file has equal ranks, and each would become a run. */
     if (last && last->volume == volume && last->rank + last->count - 1 == rank)
         return LIMEFILE_E_VOLUME_TWICE;
-    if (!limefile_reserve(&set->run, &set->capacity, set->runs + 1, sizeof *set->run))
+    if (!limefile_reserve(&set->run, &set->capacity, set->run_count + 1, sizeof *set->run))
         return -ENOMEM;
-    set->run[set->runs++] = (struct run){rank, at, 1, volume};
+    set->run[set->run_count++] = (struct site_run){rank, at, 1, volume};
     return 0;
 }
 
-static int take_list(struct limefile_volumes *set, size_t number)
+static int read_site_list(struct limefile_volumes *set, size_t number)
 {
     const struct volume *v = &set->volume[number];
     unsigned bytes = v->sites ? (unsigned)(v->list.bytes / v->sites) : 4;
@@ -327,9 +327,9 @@ static int take_list(struct limefile_volumes *set, size_t number)
     return err;
 }
 
-static int by_rank(const void *one, const void *other)
+static int compare_ranks(const void *one, const void *other)
 {
-    const struct run *a = one, *b = other;
+    const struct site_run *a = one, *b = other;
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
@@ -337,9 +337,9 @@ static int by_rank(const void *one, const void *other)
 static int sort_runs(struct limefile_volumes *set)
 {
     uint64_t next = 0;
-    if (set->runs)
-        qsort(set->run, set->runs, sizeof *set->run, by_rank);
-    for (size_t i = 0; i < set->runs; i++) {
+    if (set->run_count)
+        qsort(set->run, set->run_count, sizeof *set->run, compare_ranks);
+    for (size_t i = 0; i < set->run_count; i++) {
         if (set->run[i].rank != next)
             return set->run[i].rank < next ? LIMEFILE_E_VOLUME_TWICE
                                            : LIMEFILE_E_VOLUME_MISSING;
@@ -350,14 +350,14 @@ static int sort_runs(struct limefile_volumes *set)
 
 /* ---- records of the joined container ---- */
 
-static bool is_list(const struct limefile_record *r)
+static bool is_site_list(const struct limefile_record *r)
 {
     return strcmp(r->type, "scidac-sitelist") == 0;
 }
 
 /* Returns true if the record has the master's data of that field. */
-static bool is_field(const struct limefile_volumes *set, const struct limefile_record *r,
-                     uint64_t field)
+static bool is_master_field(const struct limefile_volumes *set, const struct limefile_record *r,
+                            uint64_t field)
 {
     return field < set->fields && limefile_record_is_data(r) &&
            set->volume[set->master].data[field] == r->data_offset;
@@ -372,7 +372,7 @@ static int add_joined(struct limefile_volumes *set, const struct limefile_record
         .offset = set->size, .bytes = r->bytes, .ordinal = (uint32_t)r->ordinal};
     if (j->ordinal == set->text_ordinal)
         j->bytes = set->text_bytes;
-    if (is_field(set, r, *field)) {
+    if (is_master_field(set, r, *field)) {
         if (__builtin_mul_overflow(set->sites, set->site_bytes[*field], &j->bytes))
             return LIMEFILE_E_LENGTH;
         j->field = (uint32_t)++ * field;
@@ -395,7 +395,7 @@ static bool has_part(const struct limefile_volumes *set, uint32_t message)
 /* Returns true if the record is in the container that contains all records. */
 static bool is_joinable(const struct limefile_volumes *set, const struct limefile_record *r)
 {
-    return !is_list(r) && !has_part(set, r->message);
+    return !is_site_list(r) && !has_part(set, r->message);
 }
 
 /* Marks the messages of the caller's records, and the message of the private file XML. */
@@ -429,7 +429,7 @@ static int join_messages(struct limefile_volumes *set, const bool *chosen)
     int err = 0;
     for (uint64_t i = 1; !err && limefile_index_get(index, i, &r) == 0; i++) {
         if (!is_joinable(set, &r) || (chosen && !chosen[r.message])) {
-            field += is_field(set, &r, field);
+            field += is_master_field(set, &r, field);
             continue;
         }
         struct joined *j = &set->record[set->records];
@@ -443,7 +443,7 @@ static int join_messages(struct limefile_volumes *set, const bool *chosen)
     return err;
 }
 
-static int join(struct limefile_volumes *set)
+static int join_volumes(struct limefile_volumes *set)
 {
     const struct limefile_index *index = set->volume[set->master].index;
     struct limefile_record file;
@@ -469,15 +469,15 @@ static int join(struct limefile_volumes *set)
 
 /* Returns the last of `count` structs whose first member, a uint64_t, is at most `value`. The
  * structs are sorted by it, and the first one must be at most `value`. */
-static const void *last_upto(const void *structs, size_t size, size_t count, uint64_t value)
+static const void *last_at_most(const void *structs, size_t size, size_t count, uint64_t value)
 {
     const char *base = structs;
     size_t low = 0, high = count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        uint64_t there;
-        memcpy(&there, base + middle * size, sizeof there);
-        if (there <= value)
+        uint64_t key;
+        memcpy(&key, base + middle * size, sizeof key);
+        if (key <= value)
             low = middle;
         else
             high = middle;
@@ -485,47 +485,47 @@ static const void *last_upto(const void *structs, size_t size, size_t count, uin
     return base + low * size;
 }
 
-_Static_assert(offsetof(struct joined, offset) == 0 && offsetof(struct run, rank) == 0,
+_Static_assert(offsetof(struct joined, offset) == 0 && offsetof(struct site_run, rank) == 0,
                "what they are found by comes first");
 
 /* Returns the record that contains the byte at `offset`. */
 static const struct joined *record_at(const struct limefile_volumes *set, uint64_t offset)
 {
-    return last_upto(set->record, sizeof *set->record, set->records, offset);
+    return last_at_most(set->record, sizeof *set->record, set->records, offset);
 }
 
-static const struct run *run_at(const struct limefile_volumes *set, uint64_t rank)
+static const struct site_run *run_at(const struct limefile_volumes *set, uint64_t rank)
 {
-    return last_upto(set->run, sizeof *set->run, set->runs, rank);
+    return last_at_most(set->run, sizeof *set->run, set->run_count, rank);
 }
 
-static ssize_t read_joined(const struct limefile_volumes *set, uint64_t field,
-                           unsigned char *out, size_t n, uint64_t offset)
+static ssize_t read_joined_field(const struct limefile_volumes *set, uint64_t field,
+                                 unsigned char *out, size_t n, uint64_t offset)
 {
     uint64_t site = set->site_bytes[field];
-    const struct run *run = run_at(set, offset / site);
+    const struct site_run *run = run_at(set, offset / site);
     for (size_t left = n; left; run++) {
         uint64_t within = offset - run->rank * site, has = run->count * site - within;
-        size_t part = has < left ? (size_t)has : left;
+        size_t chunk = has < left ? (size_t)has : left;
         const struct volume *v = &set->volume[run->volume];
-        int err =
-            limefile_read_exact(v->source, out, part, v->data[field] + run->at * site + within);
+        int err = limefile_read_exact(v->source, out, chunk,
+                                      v->data[field] + run->at * site + within);
         if (err)
             return err;
-        out += part;
-        offset += part;
-        left -= part;
+        out += chunk;
+        offset += chunk;
+        left -= chunk;
     }
     return (ssize_t)n;
 }
 
-static ssize_t read_data(const struct limefile_volumes *set, const struct joined *j,
-                         unsigned char *out, size_t n, uint64_t at)
+static ssize_t read_joined_data(const struct limefile_volumes *set, const struct joined *j,
+                                unsigned char *out, size_t n, uint64_t at)
 {
     const struct volume *master = &set->volume[set->master];
     struct limefile_record r;
     if (j->field)
-        return read_joined(set, j->field - 1, out, n, at);
+        return read_joined_field(set, j->field - 1, out, n, at);
     if (j->ordinal == set->text_ordinal) {
         memcpy(out, set->text + at, n);
         return (ssize_t)n;
@@ -536,8 +536,8 @@ static ssize_t read_data(const struct limefile_volumes *set, const struct joined
     return err ? err : (ssize_t)n;
 }
 
-static ssize_t read_header(const struct limefile_volumes *set, const struct joined *j,
-                           unsigned char *out, size_t n, uint64_t at)
+static ssize_t read_joined_header(const struct limefile_volumes *set, const struct joined *j,
+                                  unsigned char *out, size_t n, uint64_t at)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_record r;
@@ -564,12 +564,12 @@ static ssize_t volumes_read(struct limefile_source *source, void *buf, size_t n,
     uint64_t at = offset - j->offset, left;
     if (at < LIMEFILE_HEADER_BYTES) {
         left = LIMEFILE_HEADER_BYTES - at;
-        return read_header(set, j, buf, left < n ? (size_t)left : n, at);
+        return read_joined_header(set, j, buf, left < n ? (size_t)left : n, at);
     }
     at -= LIMEFILE_HEADER_BYTES;
     if (at < j->bytes) {
         left = j->bytes - at;
-        return read_data(set, j, buf, left < n ? (size_t)left : n, at);
+        return read_joined_data(set, j, buf, left < n ? (size_t)left : n, at);
     }
     left = j->bytes + limefile_padding(j->bytes) - at;
     n = left < n ? (size_t)left : n;
@@ -601,8 +601,8 @@ static int count_sites(const struct limefile_volumes *set)
 }
 
 /* *bad: the number of the volume that the error concerns, or `count` for the whole set. */
-static int take_all(struct limefile_volumes *set, struct limefile_source *const *volumes,
-                    size_t *bad)
+static int load_volumes(struct limefile_volumes *set, struct limefile_source *const *volumes,
+                        size_t *bad)
 {
     int err = 0;
     for (size_t i = 0; !err && i < set->count; i++) {
@@ -617,10 +617,10 @@ static int take_all(struct limefile_volumes *set, struct limefile_source *const 
     if (err)
         return err;
     *bad = set->master;
-    err = take_master(set);
+    err = read_master(set);
     for (size_t i = 0; !err && i < set->count; i++) {
         *bad = i;
-        err = take_volume(set, i);
+        err = read_volume_records(set, i);
     }
     if (err)
         return err;
@@ -628,13 +628,13 @@ static int take_all(struct limefile_volumes *set, struct limefile_source *const 
     err = count_sites(set);
     for (size_t i = 0; !err && i < set->count; i++) {
         *bad = i;
-        err = take_list(set, i);
+        err = read_site_list(set, i);
     }
     if (err)
         return err;
     *bad = set->count;
     err = sort_runs(set);
-    return err ? err : join(set);
+    return err ? err : join_volumes(set);
 }
 
 int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
@@ -651,7 +651,7 @@ int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
     set->count = set->volume ? count : 0;
     int err = !set->volume                        ? -ENOMEM
               : count == 0 || count >= UINT32_MAX ? LIMEFILE_E_VOLUME_MASTER
-                                                  : take_all(set, volumes, bad);
+                                                  : load_volumes(set, volumes, bad);
     if (err)
         limefile_volumes_close(set);
     else
@@ -691,7 +691,7 @@ void limefile_volumes_facts(const struct limefile_volumes *set,
         .volumes = set->count,
         .master = set->master,
         .fields = set->fields,
-        .parts = set->parts,
+        .skipped = set->parts,
     };
 }
 

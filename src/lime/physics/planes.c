@@ -24,21 +24,21 @@ struct tally {
     struct limefile_physics_bad first;
 };
 
-typedef __int128 figure;
+typedef __int128 fixed_sum;
 
-static const double unit = 0x1p60; /* fixed point: 2^60 stands for 1 */
+static const double fixed_one = 0x1p60; /* fixed point: 2^60 stands for 1 */
 
 struct limefile_physics_planes {
     uint64_t extent[4];
     unsigned precision;
     double bound;
-    uint64_t together; /* number of planes processed together */
+    uint64_t planes_at_once; /* number of planes processed together */
     size_t row_tiles;
     double *rows; /* y and y + 1 of the planes and of the one above; one row of the next time */
     tile_measure_fn *measure;
     struct tally tally;
-    figure space, time, trace;
-    bool beyond; /* a sum is not finite, or too large for `figure` */
+    fixed_sum space, time, trace;
+    bool has_overflowed; /* a sum is not finite, or too large for `fixed_sum` */
 };
 
 /* ---- bad links ---- */
@@ -46,8 +46,8 @@ struct limefile_physics_planes {
 static bool is_before(const struct limefile_physics_bad *x,
                       const struct limefile_physics_bad *y)
 {
-    if (y->wrong == LIMEFILE_PHYSICS_GOOD || x->wrong == LIMEFILE_PHYSICS_GOOD)
-        return x->wrong != LIMEFILE_PHYSICS_GOOD;
+    if (y->defect == LIMEFILE_PHYSICS_GOOD || x->defect == LIMEFILE_PHYSICS_GOOD)
+        return x->defect != LIMEFILE_PHYSICS_GOOD;
     return x->site != y->site ? x->site < y->site : x->direction < y->direction;
 }
 
@@ -68,40 +68,40 @@ static void merge_tally(struct tally *t, const struct tally *other)
 }
 
 /* Measures a link. Returns true if it is bad and fills in the reason. */
-static bool judge_link(struct tally *t, double bound, const double *u,
+static bool check_link(struct tally *t, double bound, const double *u,
                        struct limefile_physics_bad *bad)
 {
     double unitarity, determinant;
-    int odd = limefile_physics_link(u, &unitarity, &determinant);
-    bad->wrong = LIMEFILE_PHYSICS_GOOD;
-    if (odd >= 0) {
-        bad->wrong = isnan(u[odd]) ? LIMEFILE_PHYSICS_NAN : LIMEFILE_PHYSICS_INFINITE;
-        bad->real = (unsigned)odd;
-        for (int i = odd; i < LIMEFILE_LINK_REALS; i++)
+    int nonfinite_at = limefile_physics_link(u, &unitarity, &determinant);
+    bad->defect = LIMEFILE_PHYSICS_GOOD;
+    if (nonfinite_at >= 0) {
+        bad->defect = isnan(u[nonfinite_at]) ? LIMEFILE_PHYSICS_NAN : LIMEFILE_PHYSICS_INFINITE;
+        bad->number = (unsigned)nonfinite_at;
+        for (int i = nonfinite_at; i < LIMEFILE_LINK_REALS; i++)
             t->nonfinite += !isfinite(u[i]);
         return true;
     }
     t->unitarity = larger(t->unitarity, unitarity);
     t->determinant = larger(t->determinant, determinant);
     if (unitarity > bound) {
-        bad->wrong = LIMEFILE_PHYSICS_UNITARITY;
+        bad->defect = LIMEFILE_PHYSICS_UNITARITY;
         bad->deviation = unitarity;
     } else if (determinant > bound) {
-        bad->wrong = LIMEFILE_PHYSICS_DETERMINANT;
+        bad->defect = LIMEFILE_PHYSICS_DETERMINANT;
         bad->deviation = determinant;
     }
-    return bad->wrong != LIMEFILE_PHYSICS_GOOD;
+    return bad->defect != LIMEFILE_PHYSICS_GOOD;
 }
 
 /* Measures each link of a tile whose sum of deviations is too large or not finite. */
-static void judge_tile(struct limefile_physics_planes *p, const double *tile, unsigned count,
+static void check_tile(struct limefile_physics_planes *p, const double *tile, unsigned count,
                        const uint64_t at[4])
 {
     const uint64_t *extent = p->extent;
     struct tally *t = &p->tally;
     uint64_t first = ((at[3] * extent[2] + at[2]) * extent[1] + at[1]) * extent[0] + at[0];
     for (unsigned i = 0; i < count; i++) {
-        unsigned before = 0;
+        unsigned bad_before = 0;
         for (unsigned mu = 0; mu < 4; mu++) {
             double u[LIMEFILE_LINK_REALS];
             struct limefile_physics_bad bad = {
@@ -111,22 +111,22 @@ static void judge_tile(struct limefile_physics_planes *p, const double *tile, un
             };
             for (unsigned c = 0; c < LIMEFILE_LINK_REALS; c++)
                 u[c] = tile[(size_t)(mu * LIMEFILE_LINK_REALS + c) * TILE_PITCH + i];
-            if (!judge_link(t, p->bound, u, &bad))
+            if (!check_link(t, p->bound, u, &bad))
                 continue;
             t->bad_links++;
-            t->bad_sites += before++ == 0;
+            t->bad_sites += bad_before++ == 0;
             if (is_before(&bad, &t->first))
                 t->first = bad;
         }
     }
 }
 
-static void tally_tile(struct limefile_physics_planes *p, const double *tile, unsigned count,
-                       const uint64_t at[4], const struct tile_sums *sums)
+static void tally_deviations(struct limefile_physics_planes *p, const double *tile,
+                             unsigned count, const uint64_t at[4], const struct tile_sums *sums)
 {
     struct tally *t = &p->tally;
     if (!sums->finite || sums->square > p->bound * p->bound) {
-        judge_tile(p, tile, count, at);
+        check_tile(p, tile, count, at);
         return;
     }
     t->unitarity = larger(t->unitarity, __builtin_sqrt(sums->unitarity));
@@ -140,26 +140,26 @@ static size_t row_reals(const uint64_t extent[4])
     return (size_t)((extent[0] - 1) / TILE_SITES + 1) * TILE_REALS;
 }
 
-static size_t rows_of(uint64_t together)
+static size_t count_rows(uint64_t planes_at_once)
 {
-    return (size_t)(2 * together + 3);
+    return (size_t)(2 * planes_at_once + 3);
 }
 
-static uint64_t choose(const uint64_t extent[4])
+static uint64_t choose_planes(const uint64_t extent[4])
 {
-    uint64_t together = LIMEFILE_PHYSICS_PLANES;
+    uint64_t planes_at_once = LIMEFILE_PHYSICS_PLANES;
     size_t row = row_reals(extent) * sizeof(double);
-    while (together > 1 && row > ROWS_BYTES / rows_of(together))
-        together--;
-    return together;
+    while (planes_at_once > 1 && row > ROWS_BYTES / count_rows(planes_at_once))
+        planes_at_once--;
+    return planes_at_once;
 }
 
 size_t limefile_physics_planes_bytes(const uint64_t extent[4])
 {
     size_t bytes;
     if (extent[0] == 0 || extent[0] > SIZE_MAX / 4096 ||
-        __builtin_mul_overflow(row_reals(extent) * sizeof(double), rows_of(choose(extent)),
-                               &bytes))
+        __builtin_mul_overflow(row_reals(extent) * sizeof(double),
+                               count_rows(choose_planes(extent)), &bytes))
         return SIZE_MAX;
     return bytes;
 }
@@ -179,7 +179,7 @@ int limefile_physics_planes_new(const uint64_t extent[4], unsigned precision,
     memcpy(p->extent, extent, sizeof p->extent);
     p->precision = precision;
     p->bound = precision == 32 ? LIMEFILE_PHYSICS_BOUND_SINGLE : LIMEFILE_PHYSICS_BOUND_DOUBLE;
-    p->together = choose(extent);
+    p->planes_at_once = choose_planes(extent);
     p->row_tiles = row_reals(extent) / TILE_REALS;
     p->measure = tile_measure_best();
     *out = p;
@@ -195,28 +195,28 @@ void limefile_physics_planes_free(struct limefile_physics_planes *p)
 
 /* ---- sums ---- */
 
-/* If links are far from SU(3), the sum may be too large for `figure`. */
-static void add(struct limefile_physics_planes *p, figure *sum, double value)
+/* If links are far from SU(3), the sum may be too large for `fixed_sum`. */
+static void add_fixed(struct limefile_physics_planes *p, fixed_sum *sum, double value)
 {
     if (!(fabs(value) < 0x1p64))
-        p->beyond = true;
-    else if (__builtin_add_overflow(*sum, (figure)(value * unit), sum))
-        p->beyond = true;
+        p->has_overflowed = true;
+    else if (__builtin_add_overflow(*sum, (fixed_sum)(value * fixed_one), sum))
+        p->has_overflowed = true;
 }
 
-static void merge(struct limefile_physics_planes *p, figure *sum, figure other)
+static void merge_fixed(struct limefile_physics_planes *p, fixed_sum *sum, fixed_sum other)
 {
     if (__builtin_add_overflow(*sum, other, sum))
-        p->beyond = true;
+        p->has_overflowed = true;
 }
 
 void limefile_physics_planes_merge(struct limefile_physics_planes *p,
                                    const struct limefile_physics_planes *other)
 {
-    merge(p, &p->space, other->space);
-    merge(p, &p->time, other->time);
-    merge(p, &p->trace, other->trace);
-    p->beyond |= other->beyond;
+    merge_fixed(p, &p->space, other->space);
+    merge_fixed(p, &p->time, other->time);
+    merge_fixed(p, &p->trace, other->trace);
+    p->has_overflowed |= other->has_overflowed;
     merge_tally(&p->tally, &other->tally);
 }
 
@@ -235,23 +235,23 @@ void limefile_physics_planes_tell(const struct limefile_physics_planes *p,
         .bad_sites = t->bad_sites,
         .first = t->first,
         /* There are 3 planes and 3 colours. */
-        .space = (double)p->space / unit / (9 * sites),
-        .time = (double)p->time / unit / (9 * sites),
-        .trace = (double)p->trace / unit / (12 * sites),
+        .space = (double)p->space / fixed_one / (9 * sites),
+        .time = (double)p->time / fixed_one / (9 * sites),
+        .trace = (double)p->trace / fixed_one / (12 * sites),
     };
     out->plaquette = (out->space + out->time) / 2;
-    if (p->beyond || t->nonfinite)
+    if (p->has_overflowed || t->nonfinite)
         out->plaquette = out->space = out->time = out->trace = NAN;
 }
 
 /* ---- planes ---- */
 
 /* Planes that are processed together. */
-struct sweep {
+struct plane_group {
     struct limefile_physics_planes *p;
     const struct limefile_physics_slab *slab;
     uint64_t first, planes; /* in the slab */
-    double *here, *next, *then;
+    double *here, *next, *next_time;
 };
 
 static size_t plane_bytes(const struct limefile_physics_planes *p)
@@ -277,7 +277,7 @@ static void load_row(const struct limefile_physics_planes *p, const unsigned cha
 }
 
 /* Unpacks the row y of all planes and, if `above`, of the plane above them. */
-static void load_rows(const struct sweep *s, uint64_t y, double *rows, bool above)
+static void load_rows(const struct plane_group *s, uint64_t y, double *rows, bool above)
 {
     const struct limefile_physics_planes *p = s->p;
     for (uint64_t k = 0; k < s->planes; k++)
@@ -292,20 +292,20 @@ static void load_rows(const struct sweep *s, uint64_t y, double *rows, bool abov
     load_row(p, plane, y, row_at(p, rows, s->planes));
 }
 
-static void measure_row(const struct sweep *s, uint64_t k, uint64_t y)
+static void measure_row(const struct plane_group *s, uint64_t k, uint64_t y)
 {
     struct limefile_physics_planes *p = s->p;
     const double *tile = row_at(p, s->here, k);
-    const double *next[3] = {row_at(p, s->next, k), row_at(p, s->here, k + 1), s->then};
+    const double *next[3] = {row_at(p, s->next, k), row_at(p, s->here, k + 1), s->next_time};
     uint64_t at[4] = {0, y, (s->slab->z + s->first + k) % p->extent[2], s->slab->t};
     for (uint64_t left = p->extent[0]; left; tile += TILE_REALS) {
         unsigned n = left < TILE_SITES ? (unsigned)left : TILE_SITES;
         struct tile_sums sums;
         p->measure(tile, s->slab->above_t ? next : NULL, n, &sums);
-        tally_tile(p, tile, n, at, &sums);
-        add(p, &p->space, sums.space);
-        add(p, &p->time, sums.time);
-        add(p, &p->trace, sums.trace);
+        tally_deviations(p, tile, n, at, &sums);
+        add_fixed(p, &p->space, sums.space);
+        add_fixed(p, &p->time, sums.time);
+        add_fixed(p, &p->trace, sums.trace);
         for (int i = 0; i < 3; i++)
             next[i] += TILE_REALS;
         at[0] += n;
@@ -314,8 +314,8 @@ static void measure_row(const struct sweep *s, uint64_t k, uint64_t y)
 }
 
 /* Prefetches a row into the cache. */
-static void fetch_row(const struct limefile_physics_planes *p, const unsigned char *plane,
-                      uint64_t y)
+static void prefetch_row(const struct limefile_physics_planes *p, const unsigned char *plane,
+                         uint64_t y)
 {
     size_t bytes = (size_t)p->extent[0] * LIMEFILE_SITE_REALS * (p->precision / 8);
     const unsigned char *row = plane + (size_t)(y % p->extent[1]) * bytes;
@@ -323,22 +323,22 @@ static void fetch_row(const struct limefile_physics_planes *p, const unsigned ch
         __builtin_prefetch(row + i, 0, 2);
 }
 
-static void do_sweep(struct sweep *s)
+static void measure_planes(struct plane_group *s)
 {
     const struct limefile_physics_planes *p = s->p;
-    bool loops = s->slab->above_t;
-    load_rows(s, 0, s->here, loops);
+    bool has_plaquettes = s->slab->above_t;
+    load_rows(s, 0, s->here, has_plaquettes);
     for (uint64_t y = 0; y < p->extent[1]; y++) {
         bool last = y + 1 == p->extent[1];
-        if (loops || !last)
-            load_rows(s, last ? 0 : y + 1, s->next, loops && !last);
+        if (has_plaquettes || !last)
+            load_rows(s, last ? 0 : y + 1, s->next, has_plaquettes && !last);
         for (uint64_t k = 0; k < s->planes; k++) {
             size_t at = (size_t)(s->first + k) * plane_bytes(p);
-            if (loops)
-                load_row(p, s->slab->above_t + at, y, s->then);
-            if (loops)
-                fetch_row(p, s->slab->above_t + at, y + 1);
-            fetch_row(p, s->slab->here + at, y + 2);
+            if (has_plaquettes)
+                load_row(p, s->slab->above_t + at, y, s->next_time);
+            if (has_plaquettes)
+                prefetch_row(p, s->slab->above_t + at, y + 1);
+            prefetch_row(p, s->slab->here + at, y + 2);
             measure_row(s, k, y);
         }
         double *rows = s->here;
@@ -350,13 +350,13 @@ static void do_sweep(struct sweep *s)
 void limefile_physics_planes_add(struct limefile_physics_planes *p,
                                  const struct limefile_physics_slab *slab)
 {
-    struct sweep s = {.p = p, .slab = slab};
+    struct plane_group s = {.p = p, .slab = slab};
     for (; s.first < slab->planes; s.first += s.planes) {
         uint64_t left = slab->planes - s.first;
-        s.planes = left < p->together ? left : p->together;
+        s.planes = left < p->planes_at_once ? left : p->planes_at_once;
         s.here = p->rows;
-        s.next = row_at(p, s.here, p->together + 1);
-        s.then = row_at(p, s.next, p->together + 1);
-        do_sweep(&s);
+        s.next = row_at(p, s.here, p->planes_at_once + 1);
+        s.next_time = row_at(p, s.next, p->planes_at_once + 1);
+        measure_planes(&s);
     }
 }

@@ -15,7 +15,7 @@ enum {
 
 /* ---- one number ---- */
 
-static size_t digits(const char *text, size_t len)
+static size_t count_digits(const char *text, size_t len)
 {
     size_t n = 0;
     while (n < len && text[n] >= '0' && text[n] <= '9')
@@ -25,7 +25,7 @@ static size_t digits(const char *text, size_t len)
 
 /* Parses a text such as "-1.25e-03", for which *digit is 1e-5. It must contain nothing else,
  * and inf, nan and hexadecimal digits are not allowed. */
-static bool parse_number(const char *text, size_t len, double *value, double *digit)
+static bool parse_decimal(const char *text, size_t len, double *value, double *digit)
 {
     char copy[NUMBER_MAX + 1];
     size_t at = len && (*text == '-' || *text == '+'), whole, decimals = 0;
@@ -34,17 +34,17 @@ static bool parse_number(const char *text, size_t len, double *value, double *di
         return false;
     memcpy(copy, text, len);
     copy[len] = '\0';
-    whole = digits(text + at, len - at);
+    whole = count_digits(text + at, len - at);
     at += whole;
     if (at < len && text[at] == '.') {
-        decimals = digits(text + at + 1, len - at - 1);
+        decimals = count_digits(text + at + 1, len - at - 1);
         at += 1 + decimals;
     }
     if (whole + decimals == 0)
         return false;
     if (at < len && (text[at] == 'e' || text[at] == 'E')) {
         size_t sign = at + 1 < len && (text[at + 1] == '-' || text[at + 1] == '+');
-        size_t n = digits(text + at + 1 + sign, len - at - 1 - sign);
+        size_t n = count_digits(text + at + 1 + sign, len - at - 1 - sign);
         exponent = n && n < 6 ? strtol(copy + at + 1, NULL, 10) : 0;
         at = n && n < 6 ? at + 1 + sign + n : at;
     }
@@ -54,7 +54,7 @@ static bool parse_number(const char *text, size_t len, double *value, double *di
 }
 
 /* Copies a text, cut to the buffer; '?' replaces characters that a terminal cannot show. */
-static void copy_text(char *out, size_t cap, const char *text, size_t len)
+static void copy_printable(char *out, size_t cap, const char *text, size_t len)
 {
     size_t n = len < cap - 1 ? len : cap - 1;
     for (size_t i = 0; i < n; i++)
@@ -69,10 +69,10 @@ void limefile_physics_state(struct limefile_physics_stated *out,
     memset(out, 0, sizeof *out);
     limefile_text_trim(&text, &len);
     out->quantity = quantity;
-    copy_text(out->name, sizeof out->name, name, strlen(name));
-    copy_text(out->text, sizeof out->text, text, len);
-    out->number = parse_number(text, len, &out->value, &out->digit);
-    if (!out->number)
+    copy_printable(out->name, sizeof out->name, name, strlen(name));
+    copy_printable(out->text, sizeof out->text, text, len);
+    out->is_number = parse_decimal(text, len, &out->value, &out->digit);
+    if (!out->is_number)
         out->value = out->digit = 0;
     out->value /= largest;
     out->digit /= largest;
@@ -97,11 +97,11 @@ bool limefile_physics_agrees(const struct limefile_physics *p,
 {
     double digit =
         s->digit < LIMEFILE_PHYSICS_DIGIT_MAX ? s->digit : LIMEFILE_PHYSICS_DIGIT_MAX;
-    double most = s->tolerance > 0  ? s->tolerance
-                  : precision == 32 ? LIMEFILE_PHYSICS_TOLERANCE_SINGLE
-                                    : LIMEFILE_PHYSICS_TOLERANCE_DOUBLE;
-    double differs = fabs(limefile_physics_value(p, s->quantity) - s->value);
-    return s->number && differs <= (digit > most ? digit : most);
+    double allowed = s->tolerance > 0  ? s->tolerance
+                     : precision == 32 ? LIMEFILE_PHYSICS_TOLERANCE_SINGLE
+                                       : LIMEFILE_PHYSICS_TOLERANCE_DOUBLE;
+    double difference = fabs(limefile_physics_value(p, s->quantity) - s->value);
+    return s->is_number && difference <= (digit > allowed ? digit : allowed);
 }
 
 /* ---- the records of a container ---- */
@@ -111,7 +111,7 @@ static const struct {
     const char *name;
     enum limefile_physics_quantity quantity;
     double largest;
-} known[] = {
+} known_names[] = {
     {"plaquette", LIMEFILE_PHYSICS_PLAQUETTE, 1},      /* tmLQCD; NERSC in capitals */
     {"plaq", LIMEFILE_PHYSICS_PLAQUETTE, 1},           /* USQCD */
     {"avePlaquette", LIMEFILE_PHYSICS_PLAQUETTE, 1},   /* QCDml */
@@ -122,39 +122,39 @@ static const struct {
     {"gauge.nersc_linktr", LIMEFILE_PHYSICS_TRACE, 1}, /* MILC */
 };
 
-struct list {
+struct value_list {
     struct limefile_physics_stated *out;
     int count;
     const struct limefile_record *record;
-    const char *where;
+    const char *source;
     double scale; /* of all values: 3 in openQCD's header */
 };
 
-static void add(struct list *list, const char *name, size_t name_len, const char *text,
-                size_t len)
+static void put_value(struct value_list *list, const char *name, size_t name_len,
+                      const char *text, size_t len)
 {
     limefile_text_trim(&name, &name_len);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strlen(known[i].name) != name_len ||
-            strncasecmp(known[i].name, name, name_len) != 0)
+    for (size_t i = 0; i < sizeof known_names / sizeof known_names[0]; i++) {
+        if (strlen(known_names[i].name) != name_len ||
+            strncasecmp(known_names[i].name, name, name_len) != 0)
             continue;
         for (int k = 0; k < list->count; k++)
             if (list->out[k].ordinal == list->record->ordinal &&
-                strcmp(list->out[k].name, known[i].name) == 0)
+                strcmp(list->out[k].name, known_names[i].name) == 0)
                 return;
         if (list->count == LIMEFILE_PHYSICS_STATED_MAX)
             return;
         struct limefile_physics_stated *s = &list->out[list->count++];
-        limefile_physics_state(s, known[i].quantity, known[i].largest * list->scale,
-                               known[i].name, text, len);
+        limefile_physics_state(s, known_names[i].quantity, known_names[i].largest * list->scale,
+                               known_names[i].name, text, len);
         s->ordinal = list->record->ordinal;
-        s->where = list->where;
+        s->source = list->source;
         return;
     }
 }
 
 /* Reads "name = value" from lines, or from parts of a line between commas. */
-static void add_text(struct list *list, const char *text, size_t n)
+static void parse_lines(struct value_list *list, const char *text, size_t n)
 {
     while (n) {
         size_t len = 0;
@@ -162,21 +162,22 @@ static void add_text(struct list *list, const char *text, size_t n)
             len++;
         const char *sign = memchr(text, '=', len);
         if (sign)
-            add(list, text, (size_t)(sign - text), sign + 1, len - (size_t)(sign + 1 - text));
+            put_value(list, text, (size_t)(sign - text), sign + 1,
+                      len - (size_t)(sign + 1 - text));
         len += len < n;
         text += len;
         n -= len;
     }
 }
 
-static void add_fact(void *context, const char *name, size_t depth, const char *text)
+static void parse_xml_fact(void *context, const char *name, size_t depth, const char *text)
 {
     (void)depth;
-    add(context, name, strlen(name), text, strlen(text));
-    add_text(context, text, strlen(text));
+    put_value(context, name, strlen(name), text, strlen(text));
+    parse_lines(context, text, strlen(text));
 }
 
-static int add_record(struct list *list, struct limefile_source *source, bool xml)
+static int parse_values(struct value_list *list, struct limefile_source *source, bool xml)
 {
     const struct limefile_record *record = list->record;
     size_t n = record->bytes < TEXT_BYTES_MAX ? (size_t)record->bytes : TEXT_BYTES_MAX;
@@ -186,9 +187,9 @@ static int add_record(struct list *list, struct limefile_source *source, bool xm
         /* Programs in C may count the NUL. */
         n = strlen(text);
         if (xml)
-            err = xmlread_facts(text, n, add_fact, list);
+            err = xmlread_facts(text, n, parse_xml_fact, list);
         else
-            add_text(list, text, n);
+            parse_lines(list, text, n);
     }
     free(text);
     return err == LIMEFILE_E_XML ? 0 : err;
@@ -200,7 +201,7 @@ static const struct {
     bool xml, same_message;
     double scale;     /* of all values */
     double tolerance; /* for data in double precision; 0: the usual one */
-} sources[] = {
+} types[] = {
     {"xlf-info", false, false, 1, 0},
     {"scidac-record-xml", true, true, 1, 0},
     {"qcdml", true, true, 1, 0},
@@ -211,9 +212,9 @@ static const struct {
 };
 
 /* Returns true if the record follows other data in its own message. */
-static bool is_of_others(const struct limefile_index *index,
-                         const struct limefile_record *record,
-                         const struct limefile_record *data)
+static bool follows_other_data(const struct limefile_index *index,
+                               const struct limefile_record *record,
+                               const struct limefile_record *data)
 {
     struct limefile_record before;
     for (uint64_t at = record->ordinal - 1; at > 0 && record->message != data->message; at--) {
@@ -227,14 +228,14 @@ static bool is_of_others(const struct limefile_index *index,
 
 /* Finds the last record of a type before the data, but after the data before them, or one after
  * them in their message. */
-static bool find(const struct limefile_index *index, const struct limefile_record *data,
-                 const char *type, bool same_message, struct limefile_record *out)
+static bool find_last(const struct limefile_index *index, const struct limefile_record *data,
+                      const char *type, bool same_message, struct limefile_record *out)
 {
     for (uint64_t at = data->ordinal - 1; at > 0; at--) {
         if (limefile_index_get(index, at, out) != 0 || limefile_record_is_data(out) ||
             (same_message && out->message != data->message))
             break;
-        if (strcasecmp(out->type, type) == 0 && !is_of_others(index, out, data))
+        if (strcasecmp(out->type, type) == 0 && !follows_other_data(index, out, data))
             return true;
     }
     for (uint64_t at = data->ordinal + 1; limefile_index_get(index, at, out) == 0; at++) {
@@ -250,7 +251,7 @@ bool limefile_physics_find_text(const struct limefile_index *index,
                                 const struct limefile_field *field, const char *type,
                                 struct limefile_record *out)
 {
-    return find(index, &field->record, type, false, out);
+    return find_last(index, &field->record, type, false, out);
 }
 
 int limefile_physics_stated_of(struct limefile_source *source,
@@ -259,27 +260,27 @@ int limefile_physics_stated_of(struct limefile_source *source,
                                struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
 {
     struct limefile_record record;
-    struct list list = {.out = out, .record = &record, .scale = 1};
+    struct value_list list = {.out = out, .record = &record, .scale = 1};
     int err = 0;
-    for (size_t i = 0; !err && i < sizeof sources / sizeof sources[0]; i++) {
-        list.where = sources[i].type;
-        list.scale = sources[i].scale;
+    for (size_t i = 0; !err && i < sizeof types / sizeof types[0]; i++) {
+        list.source = types[i].type;
+        list.scale = types[i].scale;
         int before = list.count;
-        if (find(index, &field->record, list.where, sources[i].same_message, &record))
-            err = add_record(&list, source, sources[i].xml);
+        if (find_last(index, &field->record, list.source, types[i].same_message, &record))
+            err = parse_values(&list, source, types[i].xml);
         for (int k = before; field->precision == 64 && k < list.count; k++)
-            out[k].tolerance = sources[i].tolerance;
+            out[k].tolerance = types[i].tolerance;
     }
     return err ? err : list.count;
 }
 
 int limefile_physics_stated_text(
-    const char *text, size_t n, double scale, const char *where,
+    const char *text, size_t n, double scale, const char *source,
     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
 {
     const struct limefile_record none = {.ordinal = 0};
-    struct list list = {.out = out, .record = &none, .where = where, .scale = scale};
-    add_text(&list, text, n);
+    struct value_list list = {.out = out, .record = &none, .source = source, .scale = scale};
+    parse_lines(&list, text, n);
     return list.count;
 }
 
@@ -291,7 +292,7 @@ int limefile_physics_stated_plaquette(struct limefile_source *source,
     struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
     int count = limefile_physics_stated_of(source, index, field, stated);
     for (int i = 0; i < count; i++)
-        if (stated[i].quantity == LIMEFILE_PHYSICS_PLAQUETTE && stated[i].number) {
+        if (stated[i].quantity == LIMEFILE_PHYSICS_PLAQUETTE && stated[i].is_number) {
             *out = stated[i];
             return 1;
         }

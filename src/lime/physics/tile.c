@@ -77,15 +77,15 @@ static void unpack_plain(double *tile, const unsigned char *at, unsigned count,
 #if defined(__x86_64__)
 
 /* The AVX2 code transposes squares of four numbers of four sites in registers. */
-enum { SQUARE = 4 };
+enum { FOUR = 4 };
 
-typedef double four __attribute__((vector_size(SQUARE * 8)));
+typedef double four __attribute__((vector_size(FOUR * 8)));
 
 #define AVX2        __attribute__((target("avx2")))
 #define AVX2_INLINE AVX2 static inline __attribute__((always_inline))
 
 /* Loads four numbers of a site. */
-AVX2_INLINE void take(const unsigned char *at, unsigned precision, four *out)
+AVX2_INLINE void load_four(const unsigned char *at, unsigned precision, four *out)
 {
     typedef uint8_t wide __attribute__((vector_size(32)));
     typedef uint8_t half __attribute__((vector_size(16)));
@@ -106,40 +106,40 @@ AVX2_INLINE void take(const unsigned char *at, unsigned precision, four *out)
                                 four);
 }
 
-AVX2_INLINE void put(double *at, four value)
+AVX2_INLINE void store_four(double *at, four value)
 {
     memcpy(at, &value, sizeof value);
 }
 
-AVX2_INLINE void turn(double *tile, const unsigned char *sites, unsigned precision)
+AVX2_INLINE void unpack_four_sites(double *tile, const unsigned char *sites, unsigned precision)
 {
     size_t number = precision / 8, site = LIMEFILE_SITE_REALS * number;
-    for (size_t c = 0; c < LIMEFILE_SITE_REALS; c += SQUARE, sites += SQUARE * number) {
-        four s[SQUARE];
-        for (size_t i = 0; i < SQUARE; i++) {
-            take(sites + i * site, precision, &s[i]);
-            __builtin_prefetch(sites + (2 * SQUARE + i) * site);
+    for (size_t c = 0; c < LIMEFILE_SITE_REALS; c += FOUR, sites += FOUR * number) {
+        four s[FOUR];
+        for (size_t i = 0; i < FOUR; i++) {
+            load_four(sites + i * site, precision, &s[i]);
+            __builtin_prefetch(sites + (2 * FOUR + i) * site);
         }
         four a = __builtin_shufflevector(s[0], s[1], 0, 4, 2, 6);
         four b = __builtin_shufflevector(s[0], s[1], 1, 5, 3, 7);
         four x = __builtin_shufflevector(s[2], s[3], 0, 4, 2, 6);
         four y = __builtin_shufflevector(s[2], s[3], 1, 5, 3, 7);
         double *out = tile + c * TILE_PITCH;
-        put(out, __builtin_shufflevector(a, x, 0, 1, 4, 5));
-        put(out + TILE_PITCH, __builtin_shufflevector(b, y, 0, 1, 4, 5));
-        put(out + 2 * TILE_PITCH, __builtin_shufflevector(a, x, 2, 3, 6, 7));
-        put(out + 3 * TILE_PITCH, __builtin_shufflevector(b, y, 2, 3, 6, 7));
+        store_four(out, __builtin_shufflevector(a, x, 0, 1, 4, 5));
+        store_four(out + TILE_PITCH, __builtin_shufflevector(b, y, 0, 1, 4, 5));
+        store_four(out + 2 * TILE_PITCH, __builtin_shufflevector(a, x, 2, 3, 6, 7));
+        store_four(out + 3 * TILE_PITCH, __builtin_shufflevector(b, y, 2, 3, 6, 7));
     }
 }
 
 /* The sites after the last square are unpacked one by one. */
-AVX2_INLINE void unpack(double *tile, const unsigned char *at, unsigned count,
-                        const unsigned char *next, unsigned precision)
+AVX2_INLINE void unpack_by_fours(double *tile, const unsigned char *at, unsigned count,
+                                 const unsigned char *next, unsigned precision)
 {
     size_t site = (size_t)LIMEFILE_SITE_REALS * (precision / 8);
     unsigned i = 0;
-    for (; i + SQUARE <= count; i += SQUARE)
-        turn(tile + i, at + i * site, precision);
+    for (; i + FOUR <= count; i += FOUR)
+        unpack_four_sites(tile + i, at + i * site, precision);
     unpack_plain(tile + i, at + i * site, count - i, next, precision);
 }
 
@@ -147,9 +147,9 @@ AVX2 static void unpack_avx2(double *tile, const unsigned char *at, unsigned cou
                              const unsigned char *next, unsigned precision)
 {
     if (precision == 64)
-        unpack(tile, at, count, next, 64);
+        unpack_by_fours(tile, at, count, next, 64);
     else
-        unpack(tile, at, count, next, 32);
+        unpack_by_fours(tile, at, count, next, 32);
 }
 
 #endif
@@ -210,7 +210,7 @@ INLINE void add_deviation(const double *restrict u, unsigned lanes, double *rest
 {
     EACH_SITE(i, (size_t)lanes * LANES)
     {
-        double most = 0;
+        double largest = 0;
 #pragma GCC unroll 3
         for (int a = 0; a < 3; a++)
 #pragma GCC unroll 3
@@ -223,10 +223,10 @@ INLINE void add_deviation(const double *restrict u, unsigned lanes, double *rest
                         im += IM(u, a, c) * RE(u, b, c) - RE(u, a, c) * IM(u, b, c);
                 }
                 re = re * re + im * im;
-                most = LARGER(re, most);
+                largest = LARGER(re, largest);
                 square[i] += re;
             }
-        unitarity[i] = LARGER(most, unitarity[i]);
+        unitarity[i] = LARGER(largest, unitarity[i]);
     }
     EACH_SITE(i, (size_t)lanes * LANES)
     {
@@ -260,7 +260,7 @@ struct lanes {
 };
 
 /* Adds halves, so that the order is the same for vectors of any length. */
-INLINE double add_up(double *lane, unsigned count)
+INLINE double add_halves(double *lane, unsigned count)
 {
     for (unsigned i = count; i < TILE_SITES; i++)
         lane[i] = 0;
@@ -270,29 +270,29 @@ INLINE double add_up(double *lane, unsigned count)
     return lane[0];
 }
 
-INLINE double largest(const double *lane, unsigned count)
+INLINE double largest_of_lanes(const double *lane, unsigned count)
 {
-    double most = 0;
+    double largest = 0;
     for (unsigned i = 0; i < count; i++)
-        most = LARGER(lane[i], most);
-    return most;
+        largest = LARGER(lane[i], largest);
+    return largest;
 }
 
-static void sum_up(struct lanes *l, unsigned count, struct tile_sums *out)
+static void sum_lanes(struct lanes *l, unsigned count, struct tile_sums *out)
 {
     out->finite = true;
     for (unsigned i = 0; i < count; i++)
         out->finite &= l->square[i] - l->square[i] == 0;
-    out->space = add_up(l->space, count);
-    out->time = add_up(l->time, count);
-    out->trace = add_up(l->trace, count);
-    out->unitarity = largest(l->unitarity, count);
-    out->determinant = largest(l->determinant, count);
-    out->square = largest(l->square, count);
+    out->space = add_halves(l->space, count);
+    out->time = add_halves(l->time, count);
+    out->trace = add_halves(l->trace, count);
+    out->unitarity = largest_of_lanes(l->unitarity, count);
+    out->determinant = largest_of_lanes(l->determinant, count);
+    out->square = largest_of_lanes(l->square, count);
 }
 
-INLINE void measure(const double *tile, const double *const next[3], unsigned count,
-                    struct tile_sums *out)
+INLINE void measure_tile(const double *tile, const double *const next[3], unsigned count,
+                         struct tile_sums *out)
 {
     struct lanes l;
     unsigned lanes = (count + LANES - 1) / LANES;
@@ -307,7 +307,7 @@ INLINE void measure(const double *tile, const double *const next[3], unsigned co
         add_trace(LINK(tile, mu), lanes, l.trace);
         add_deviation(LINK(tile, mu), lanes, l.unitarity, l.determinant, l.square);
     }
-    sum_up(&l, count, out);
+    sum_lanes(&l, count, out);
 }
 
 /* ---- selecting the processor ---- */
@@ -315,7 +315,7 @@ INLINE void measure(const double *tile, const double *const next[3], unsigned co
 void tile_measure_plain(const double *tile, const double *const next[3], unsigned count,
                         struct tile_sums *out)
 {
-    measure(tile, next, count, out);
+    measure_tile(tile, next, count, out);
 }
 
 #if defined(__x86_64__)
@@ -323,7 +323,7 @@ __attribute__((target("avx2"))) static void measure_avx2(const double *tile,
                                                          const double *const next[3],
                                                          unsigned count, struct tile_sums *out)
 {
-    measure(tile, next, count, out);
+    measure_tile(tile, next, count, out);
 }
 #endif
 

@@ -18,8 +18,8 @@ static const char *const record_path[] = {"gaugeConfiguration", "markovSequence"
                                           "record"};
 enum { RECORD_DEPTH = 4 };
 
-struct reading {
-    struct safe safe;
+struct parser {
+    struct safe_xml xml;
     struct limefile_qcdml *out;
     size_t capacity;  /* capacity of out->record */
     unsigned on_path; /* number of open elements that are on record_path */
@@ -28,23 +28,23 @@ struct reading {
     struct limefile_qcdml_value *current; /* the value whose text is being read, or NULL */
     unsigned current_depth;
     char text[LIMEFILE_QCDML_TEXT_MAX];
-    size_t filled;
+    size_t text_bytes;
 };
 
-static void refuse_value(struct reading *r, const char *name, const char *what)
+static void fail_value(struct parser *r, const char *name, const char *what)
 {
     r->code = LIMEFILE_E_XML_VALUE;
-    safe_refuse(&r->safe, "<%.80s> %s", name, what);
+    safe_xml_stop(&r->xml, "<%.80s> %s", name, what);
 }
 
-static void lacks_memory(struct reading *r)
+static void fail_memory(struct parser *r)
 {
     r->code = -ENOMEM;
-    safe_refuse(&r->safe, "out of memory");
+    safe_xml_stop(&r->xml, "out of memory");
 }
 
 /* Returns the local name of a QCDml element; NULL for others. */
-static const char *name_of(const char *qualified)
+static const char *local_name(const char *qualified)
 {
     size_t n = strlen(SPACE);
     return strncmp(qualified, SPACE "|", n + 1) == 0 ? qualified + n + 1 : NULL;
@@ -52,22 +52,22 @@ static const char *name_of(const char *qualified)
 
 /* ---- finding values ---- */
 
-static void add_record(struct reading *r)
+static void add_record_element(struct parser *r)
 {
     struct limefile_qcdml *out = r->out;
     if (!limefile_reserve(&out->record, &r->capacity, out->count + 1, sizeof *out->record)) {
-        lacks_memory(r);
+        fail_memory(r);
         return;
     }
     out->record[out->count++] =
-        (struct limefile_qcdml_record){.line = XML_GetCurrentLineNumber64(r->safe.parser)};
+        (struct limefile_qcdml_record){.line = XML_GetCurrentLineNumber64(r->xml.parser)};
 }
 
 /* Returns the value of the element that begins here, or NULL if it is not needed. */
-static struct limefile_qcdml_value *value_of(const struct reading *r, const char *name)
+static struct limefile_qcdml_value *find_value(const struct parser *r, const char *name)
 {
     struct limefile_qcdml *out = r->out;
-    unsigned depth = r->safe.depth - 1; /* depth of the parent */
+    unsigned depth = r->xml.depth - 1; /* depth of the parent */
     if (depth != r->on_path)
         return NULL;
     if (depth == 1)
@@ -83,13 +83,13 @@ static struct limefile_qcdml_value *value_of(const struct reading *r, const char
                                                : NULL;
 }
 
-static void begin_value(struct reading *r, struct limefile_qcdml_value *value, const char *name)
+static void begin_value(struct parser *r, struct limefile_qcdml_value *value, const char *name)
 {
     if (value->found) {
-        refuse_value(r, name, "for the second time");
+        fail_value(r, name, "occurs twice");
         return;
     }
-    XML_Parser parser = r->safe.parser;
+    XML_Parser parser = r->xml.parser;
     size_t begin = (size_t)XML_GetCurrentByteIndex64(parser);
     size_t end = begin + (size_t)XML_GetCurrentByteCount64(parser);
     value->found = true;
@@ -98,37 +98,37 @@ static void begin_value(struct reading *r, struct limefile_qcdml_value *value, c
     value->begin = value->empty ? end - 2 : end;
     value->end = end; /* final only if it is empty */
     r->current = value;
-    r->current_depth = r->safe.depth;
-    r->filled = 0;
+    r->current_depth = r->xml.depth;
+    r->text_bytes = 0;
 }
 
 /* ---- handlers for expat ---- */
 
 static void XMLCALL start_element(void *context, const char *qualified, const char **attributes)
 {
-    struct reading *r = context;
-    const char *name = name_of(qualified);
+    struct parser *r = context;
+    const char *name = local_name(qualified);
     (void)attributes;
-    if (!safe_enter(&r->safe))
+    if (!safe_xml_enter(&r->xml))
         return;
-    if (r->safe.depth == 1 && (!name || strcmp(name, record_path[0]) != 0)) {
+    if (r->xml.depth == 1 && (!name || strcmp(name, record_path[0]) != 0)) {
         r->code = LIMEFILE_E_XML_VALUE;
-        safe_refuse(&r->safe, "the root is not gaugeConfiguration of " SPACE);
+        safe_xml_stop(&r->xml, "the root element is not gaugeConfiguration of " SPACE);
         return;
     }
     if (r->current) {
-        refuse_value(r, name ? name : qualified, "where only text may be");
+        fail_value(r, name ? name : qualified, "is in an element that may contain only text");
         return;
     }
     if (!name)
         return;
-    struct limefile_qcdml_value *value = value_of(r, name);
+    struct limefile_qcdml_value *value = find_value(r, name);
     if (value) {
         begin_value(r, value, name);
-    } else if (r->on_path == r->safe.depth - 1 && r->on_path < RECORD_DEPTH &&
+    } else if (r->on_path == r->xml.depth - 1 && r->on_path < RECORD_DEPTH &&
                strcmp(name, record_path[r->on_path]) == 0) {
         if (++r->on_path == RECORD_DEPTH)
-            add_record(r);
+            add_record_element(r);
     }
 }
 
@@ -137,44 +137,44 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static void end_value(struct reading *r)
+static void end_value(struct parser *r)
 {
     struct limefile_qcdml_value *value = r->current;
-    while (r->filled && is_space(r->text[r->filled - 1]))
-        r->filled--;
+    while (r->text_bytes && is_space(r->text[r->text_bytes - 1]))
+        r->text_bytes--;
     if (!value->empty)
-        value->end = (size_t)XML_GetCurrentByteIndex64(r->safe.parser);
-    value->text = strndup(r->text, r->filled);
+        value->end = (size_t)XML_GetCurrentByteIndex64(r->xml.parser);
+    value->text = strndup(r->text, r->text_bytes);
     r->current = NULL;
     if (!value->text)
-        lacks_memory(r);
+        fail_memory(r);
 }
 
 static void XMLCALL end_element(void *context, const char *name)
 {
-    struct reading *r = context;
+    struct parser *r = context;
     (void)name;
-    if (r->safe.refused)
+    if (r->xml.stopped)
         return;
-    if (r->current && r->current_depth == r->safe.depth)
+    if (r->current && r->current_depth == r->xml.depth)
         end_value(r);
-    if (r->on_path == r->safe.depth)
+    if (r->on_path == r->xml.depth)
         r->on_path--;
-    safe_leave(&r->safe);
+    safe_xml_leave(&r->xml);
 }
 
 static void XMLCALL character_data(void *context, const char *text, int n)
 {
-    struct reading *r = context;
+    struct parser *r = context;
     for (int i = 0; r->current && i < n; i++) {
-        if (r->filled == 0 && is_space(text[i]))
+        if (r->text_bytes == 0 && is_space(text[i]))
             continue;
-        if (r->filled == sizeof r->text - 1) {
+        if (r->text_bytes == sizeof r->text - 1) {
             r->code = LIMEFILE_E_XML_VALUE;
-            safe_refuse(&r->safe, "a value of more than %d bytes", LIMEFILE_QCDML_TEXT_MAX - 1);
+            safe_xml_stop(&r->xml, "a value exceeds %d bytes", LIMEFILE_QCDML_TEXT_MAX - 1);
             return;
         }
-        r->text[r->filled++] = text[i];
+        r->text[r->text_bytes++] = text[i];
     }
 }
 
@@ -182,23 +182,23 @@ static void XMLCALL character_data(void *context, const char *text, int n)
 
 int limefile_qcdml_parse(const void *xml, size_t n, struct limefile_qcdml *out)
 {
-    struct reading r = {.out = out};
+    struct parser r = {.out = out};
     *out = (struct limefile_qcdml){.xml = xml, .bytes = n};
-    int err = safe_begin(&r.safe);
+    int err = safe_xml_begin(&r.xml);
     if (err)
         return err;
-    XML_SetElementHandler(r.safe.parser, start_element, end_element);
-    XML_SetCharacterDataHandler(r.safe.parser, character_data);
-    err = safe_parse(&r.safe, xml, n);
-    out->line = r.safe.line;
-    memcpy(out->why, r.safe.why, sizeof out->why);
+    XML_SetElementHandler(r.xml.parser, start_element, end_element);
+    XML_SetCharacterDataHandler(r.xml.parser, character_data);
+    err = safe_xml_parse(&r.xml, xml, n);
+    out->line = r.xml.line;
+    memcpy(out->why, r.xml.why, sizeof out->why);
     return err && r.code ? r.code : err;
 }
 
 static void release_value(struct limefile_qcdml_value *value)
 {
     free(value->text);
-    free(value->fresh);
+    free(value->new_text);
 }
 
 void limefile_qcdml_release(struct limefile_qcdml *document)

@@ -9,17 +9,17 @@
 
 int limefile_qcdml_set(struct limefile_qcdml_value *value, const char *text)
 {
-    char *fresh = strdup(text);
-    if (!fresh)
+    char *copy = strdup(text);
+    if (!copy)
         return -ENOMEM;
-    free(value->fresh);
-    value->fresh = fresh;
+    free(value->new_text);
+    value->new_text = copy;
     return 0;
 }
 
 /* ---- writing ---- */
 
-static void put_text(FILE *to, const char *text)
+static void write_escaped(FILE *to, const char *text)
 {
     for (; *text; text++) {
         if (*text == '&')
@@ -34,7 +34,7 @@ static void put_text(FILE *to, const char *text)
 }
 
 /* Writes the end tag for "<name attributes/>" with the same name and prefix. */
-static void put_closing(FILE *to, const char *xml, size_t slash)
+static void write_end_tag(FILE *to, const char *xml, size_t slash)
 {
     size_t tag = slash;
     while (tag && xml[tag - 1] != '<')
@@ -42,37 +42,37 @@ static void put_closing(FILE *to, const char *xml, size_t slash)
     fprintf(to, "</%.*s>", (int)strcspn(xml + tag, " \t\r\n/"), xml + tag);
 }
 
-static void put_value(FILE *to, const char *xml, const struct limefile_qcdml_value *value)
+static void write_value(FILE *to, const char *xml, const struct limefile_qcdml_value *value)
 {
     if (value->empty)
         putc('>', to);
-    put_text(to, value->fresh);
+    write_escaped(to, value->new_text);
     if (value->empty)
-        put_closing(to, xml, value->begin);
+        write_end_tag(to, xml, value->begin);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_begin(const void *a, const void *b)
 {
     const struct limefile_qcdml_value *const *x = a, *const *y = b;
     return ((*x)->begin > (*y)->begin) - ((*x)->begin < (*y)->begin);
 }
 
-static void put_all(FILE *to, const struct limefile_qcdml *d,
-                    const struct limefile_qcdml_value *const *values, size_t count)
+static void write_document(FILE *to, const struct limefile_qcdml *d,
+                           const struct limefile_qcdml_value *const *values, size_t count)
 {
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
         const struct limefile_qcdml_value *value = values[i];
         fwrite(d->xml + at, 1, value->begin - at, to);
-        put_value(to, d->xml, value);
+        write_value(to, d->xml, value);
         at = value->end;
     }
     fwrite(d->xml + at, 1, d->bytes - at, to);
 }
 
 /* Collects the values that change, in the order of the document. */
-static size_t collect(const struct limefile_qcdml *d,
-                      const struct limefile_qcdml_value **values)
+static size_t collect_new_values(const struct limefile_qcdml *d,
+                                 const struct limefile_qcdml_value **values)
 {
     size_t all = 0, count = 0;
     values[all++] = &d->lfn;
@@ -83,9 +83,9 @@ static size_t collect(const struct limefile_qcdml *d,
         values[all++] = &d->record[i].plaquette;
     }
     for (size_t i = 0; i < all; i++)
-        if (values[i]->found && values[i]->fresh)
+        if (values[i]->found && values[i]->new_text)
             values[count++] = values[i];
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, compare_begin);
     return count;
 }
 
@@ -96,7 +96,7 @@ int limefile_qcdml_write(const struct limefile_qcdml *d, char **out, size_t *n)
     *out = NULL;
     FILE *to = values ? open_memstream(out, n) : NULL;
     if (to)
-        put_all(to, d, values, collect(d, values));
+        write_document(to, d, values, collect_new_values(d, values));
     bool good = to && !ferror(to);
     if (to && fclose(to) != 0)
         good = false;
@@ -110,7 +110,7 @@ int limefile_qcdml_write(const struct limefile_qcdml *d, char **out, size_t *n)
 
 /* ---- checksums ---- */
 
-static bool parse(const char *text, int base, uint32_t *out)
+static bool parse_uint32(const char *text, int base, uint32_t *out)
 {
     static const char digits[] = "0123456789abcdefABCDEF";
     size_t n = strspn(text, base == 10 ? "0123456789" : digits);
@@ -124,8 +124,8 @@ static bool parse(const char *text, int base, uint32_t *out)
 unsigned limefile_qcdml_crc(const char *text, uint32_t *decimal, uint32_t *hex)
 {
     bool prefix = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-    bool is_hex = parse(prefix ? text + 2 : text, 16, hex);
-    if (!prefix && parse(text, 10, decimal))
+    bool is_hex = parse_uint32(prefix ? text + 2 : text, 16, hex);
+    if (!prefix && parse_uint32(text, 10, decimal))
         return is_hex ? 2 : 1;
     if (is_hex)
         *decimal = *hex;

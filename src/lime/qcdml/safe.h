@@ -20,25 +20,25 @@ enum {
 };
 
 /* A parser with its limits; the first member of the handlers' context. */
-struct safe {
+struct safe_xml {
     XML_Parser parser;
     unsigned depth, seen;
-    bool refused;
+    bool stopped;
     size_t line;
     char why[SAFE_WHY_MAX]; /* reason of a failure; "": none */
 };
 
 /* Creates the parser. Names are "URI|local", or "local" without a namespace. -ENOMEM. */
-int safe_begin(struct safe *);
+int safe_xml_begin(struct safe_xml *);
 
 /* Parses a whole document and frees the parser. LIMEFILE_E_XML with line and why; -ENOMEM. */
-int safe_parse(struct safe *, const void *xml, size_t n);
+int safe_xml_parse(struct safe_xml *, const void *xml, size_t n);
 
 /* Stops the parser; only the first reason is recorded. */
-__attribute__((format(printf, 2, 3))) void safe_refuse(struct safe *, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void safe_xml_stop(struct safe_xml *, const char *, ...);
 
 /* Must be called first at the start, and last at the end, of each element. False: stopped. */
-bool safe_enter(struct safe *);
-void safe_leave(struct safe *);
+bool safe_xml_enter(struct safe_xml *);
+void safe_xml_leave(struct safe_xml *);
 
 #endif

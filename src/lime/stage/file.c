@@ -21,91 +21,91 @@ enum {
 
 /* ---- one pass over a file ---- */
 
-struct pass {
+struct file_pass {
     struct stage_transfer transfer;
     struct stage_target *target; /* NULL: the bytes are only read */
     struct stage_sums sums;
     struct stage_fieldsums fields;
     struct stage_datasums data;
-    uint64_t noted; /* offset of the last checkpoint */
-    double then;    /* time of the last checkpoint */
+    uint64_t synced;  /* offset of the last checkpoint */
+    double synced_at; /* time of the last checkpoint */
 };
 
-static double now(void)
+static double get_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int fail_pass(struct stage_file *f, const struct stage_transfer *t)
+static int fail_transfer(struct stage_file *f, const struct stage_transfer *t)
 {
     if (t->err == -EINTR)
         return stage_fail(f->result, t->err, "interrupted");
-    if (!t->writing)
-        stage_judge(f->result, LIMEFILE_UNREADABLE);
+    if (!t->in_write)
+        stage_set_verdict(f->result, LIMEFILE_UNREADABLE);
     return stage_fail(f->result, t->err, "%s: offset %" PRIu64 ": %s",
-                      t->writing ? "write" : "read", t->err_offset, limefile_strerror(t->err));
+                      t->in_write ? "write" : "read", t->err_offset, limefile_strerror(t->err));
 }
 
 /* A failed write of the journal is not an error (the next run copies all), but a failed sync
  * is. */
-static int checkpoint(struct stage_file *f, struct pass *p)
+static int write_checkpoint(struct stage_file *f, struct file_pass *p)
 {
     int err = stage_ring_drain(f->ring);
     if (err)
         return 0; /* stage_ring_end() reports it */
     err = stage_target_checkpoint(p->target, p->sums.bytes, p->sums.crc);
-    p->noted = p->sums.bytes;
-    p->then = now();
+    p->synced = p->sums.bytes;
+    p->synced_at = get_seconds();
     return err ? stage_fail(f->result, err, "sync: %s", limefile_strerror(err)) : 0;
 }
 
 /* Runs after each block. -EAGAIN: the kept bytes are damaged. */
-static int check_target(struct stage_file *f, struct pass *p)
+static int check_progress(struct stage_file *f, struct file_pass *p)
 {
     uint64_t done = p->sums.bytes, step = f->options->checkpoint;
-    bool is_due = step ? done - p->noted >= step
-                       : done % CHECKPOINT_UNIT == 0 && done - p->noted >= CHECKPOINT_STEP &&
-                             now() - p->then >= CHECKPOINT_SECONDS;
+    bool is_due = step ? done - p->synced >= step
+                       : done % CHECKPOINT_UNIT == 0 && done - p->synced >= CHECKPOINT_STEP &&
+                             get_seconds() - p->synced_at >= CHECKPOINT_SECONDS;
     if (p->transfer.kept && done == p->transfer.kept && p->sums.crc != p->target->kept_crc) {
-        stage_words_add(&f->result->words,
-                        "what an earlier run had left is damaged; all is copied anew");
+        stage_messages_add(&f->result->warnings,
+                           "the data kept from an earlier run are damaged; copying all again");
         return -EAGAIN;
     }
     if (done <= p->transfer.kept || done == p->transfer.size)
         return 0;
     bool is_stopped = atomic_load(f->stopped);
-    int err = is_due || is_stopped ? checkpoint(f, p) : 0;
+    int err = is_due || is_stopped ? write_checkpoint(f, p) : 0;
     return err ? err : is_stopped ? stage_fail(f->result, -EINTR, "interrupted") : 0;
 }
 
-static int add_blocks(struct stage_file *f, struct pass *p)
+static int add_blocks(struct stage_file *f, struct file_pass *p)
 {
     const struct stage_block *b;
     int err = 0;
-    p->noted = p->transfer.kept;
-    p->then = now();
+    p->synced = p->transfer.kept;
+    p->synced_at = get_seconds();
     while (!err && (b = stage_ring_next(f->ring))) {
         stage_datasums_add(&p->data, &p->sums, b->data, b->n);
         stage_sums_add(&p->sums, b->data, b->n);
         stage_fieldsums_add(&p->fields, b->data, b->n, b->offset);
         if (p->target) {
             atomic_fetch_add(f->moved, b->n);
-            f->told += b->n;
+            f->progress += b->n;
         }
-        stage_ring_pass(f->ring);
+        stage_ring_submit(f->ring);
         if (p->target)
-            err = check_target(f, p);
+            err = check_progress(f, p);
         else if (atomic_load(f->stopped))
             err = stage_fail(f->result, -EINTR, "interrupted");
     }
     int failed = stage_ring_end(f->ring);
-    return err ? err : failed ? fail_pass(f, &p->transfer) : 0;
+    return err ? err : failed ? fail_transfer(f, &p->transfer) : 0;
 }
 
 /* Compares the fields' checksums with those stored in the file. */
-static int judge_fields(struct stage_file *f, struct stage_fieldsums *sums, int fd)
+static int compare_field_sums(struct stage_file *f, struct stage_fieldsums *sums, int fd)
 {
     struct limefile_checksum found;
     int64_t bad = stage_fieldsums_verdict(sums, fd, &found);
@@ -117,19 +117,20 @@ static int judge_fields(struct stage_file *f, struct stage_fieldsums *sums, int 
         return 0;
     }
     struct limefile_field field = {.kind = LIMEFILE_KIND_UNKNOWN};
-    stage_judge(f->result, LIMEFILE_BAD);
+    stage_set_verdict(f->result, LIMEFILE_BAD);
     limefile_fields_of(sums->fields, (uint64_t)bad, &field);
     return stage_fail(f->result, LIMEFILE_D_CHECKSUM,
                       "record %" PRId64 ": wrong checksum: the data have %08" PRIx32
-                      " %08" PRIx32 ", the file says %08" PRIx32 " %08" PRIx32,
+                      " %08" PRIx32 ", the file states %08" PRIx32 " %08" PRIx32,
                       bad, found.suma, found.sumb, field.checksum.suma, field.checksum.sumb);
 }
 
-/* Computes the sums of a transfer and, unless plan is NULL, those of its fields. */
-static int run_pass(struct stage_file *f, struct pass *p, unsigned kinds,
-                    const struct stage_plan *plan, struct stage_digest *out)
+/* Computes the sums of a transfer and, unless contents is NULL, those of its fields. */
+static int run_transfer(struct stage_file *f, struct file_pass *p, unsigned kinds,
+                        const struct stage_contents *contents, struct stage_digest *out)
 {
-    const struct limefile_fields *fields = plan && plan->container ? &plan->fields : NULL;
+    const struct limefile_fields *fields =
+        contents && contents->container ? &contents->fields : NULL;
     int err = stage_sums_init(&p->sums, kinds);
     stage_datasums_init(&p->data, fields);
     if (!err)
@@ -140,11 +141,11 @@ static int run_pass(struct stage_file *f, struct pass *p, unsigned kinds,
         stage_fail(f->result, err, "%s", limefile_strerror(err));
     } else {
         err = add_blocks(f, p);
-        if (!err && plan)
-            err =
-                judge_fields(f, &p->fields, p->target ? p->target->port.fd : p->transfer.in.fd);
+        if (!err && contents)
+            err = compare_field_sums(f, &p->fields,
+                                     p->target ? p->target->port.fd : p->transfer.in.fd);
         stage_sums_result(&p->sums, out);
-        if (plan)
+        if (contents)
             stage_datasums_result(&p->data, out);
     }
     stage_sums_release(&p->sums);
@@ -154,30 +155,30 @@ static int run_pass(struct stage_file *f, struct pass *p, unsigned kinds,
 
 /* Reads a file and computes its sums. */
 static int sum_file(struct stage_file *f, const struct stage_port *port, unsigned kinds,
-                    const struct stage_plan *plan, struct stage_digest *out)
+                    const struct stage_contents *contents, struct stage_digest *out)
 {
-    struct pass p = {.transfer = {.in = *port,
-                                  .out = {.fd = -1, .direct = -1},
-                                  .size = (uint64_t)f->st.st_size}};
-    return run_pass(f, &p, kinds, plan, out);
+    struct file_pass p = {.transfer = {.in = *port,
+                                       .out = {.fd = -1, .direct_fd = -1},
+                                       .size = (uint64_t)f->st.st_size}};
+    return run_transfer(f, &p, kinds, contents, out);
 }
 
 /* Subtracts the progress of a failed attempt. */
-static void forget_progress(struct stage_file *f)
+static void subtract_progress(struct stage_file *f)
 {
-    atomic_fetch_sub(f->moved, f->told);
-    f->told = 0;
+    atomic_fetch_sub(f->moved, f->progress);
+    f->progress = 0;
 }
 
 /* Copies the bytes and computes their sums. -EAGAIN: the caller starts from the beginning. */
-static int copy(struct stage_file *f, struct stage_target *t)
+static int copy_and_sum(struct stage_file *f, struct stage_target *t)
 {
-    struct pass p = {.transfer = {.in = f->source,
-                                  .out = t->port,
-                                  .size = (uint64_t)f->st.st_size,
-                                  .kept = t->kept},
-                     .target = t};
-    int err = run_pass(f, &p, f->options->kinds, &f->plan, &f->result->digest);
+    struct file_pass p = {.transfer = {.in = f->source,
+                                       .out = t->port,
+                                       .size = (uint64_t)f->st.st_size,
+                                       .kept = t->kept},
+                          .target = t};
+    int err = run_transfer(f, &p, f->options->kinds, &f->contents, &f->result->digest);
     if (err == LIMEFILE_D_CHECKSUM && t->kept)
         err = -EAGAIN; /* the kept bytes may have been damaged since */
     f->result->resumed = err ? 0 : t->kept;
@@ -194,7 +195,7 @@ static int lock_existing(struct stage_file *f, const struct stat *st)
     if (err == -EBUSY)
         return stage_fail(f->result, err, "the target: %s",
                           limefile_strerror(LIMEFILE_E_OUTPUT_LOCKED));
-    return err ? stage_fail(f->result, err, "the target: open it to lock it: %s",
+    return err ? stage_fail(f->result, err, "the target cannot be locked: %s",
                             limefile_strerror(err))
                : 0;
 }
@@ -204,12 +205,11 @@ static int lock_existing(struct stage_file *f, const struct stat *st)
 static bool is_source(const struct stage_file *f)
 {
     const char *slash = strrchr(f->item->target, '/');
-    char *folder =
-        slash ? strndup(f->item->target, (size_t)(slash - f->item->target) + 1) : NULL;
+    char *dir = slash ? strndup(f->item->target, (size_t)(slash - f->item->target) + 1) : NULL;
     int fd = open(f->item->target, O_PATH | O_CLOEXEC);
     if (fd < 0)
-        fd = open(folder ? folder : ".", O_PATH | O_CLOEXEC);
-    free(folder);
+        fd = open(dir ? dir : ".", O_PATH | O_CLOEXEC);
+    free(dir);
     bool same = fd >= 0 && limefile_output_same(fd, f->source.fd);
     if (fd >= 0)
         close(fd);
@@ -218,7 +218,7 @@ static bool is_source(const struct stage_file *f)
 
 /* Checks the target's metadata. Returns 1 if it may be an earlier copy; 0 if it may be replaced
  * or does not exist; < 0 after a failure. */
-static int look(struct stage_file *f, struct stat *st)
+static int check_target_metadata(struct stage_file *f, struct stat *st)
 {
     struct stage_result *r = f->result;
     struct stat end;
@@ -227,79 +227,78 @@ static int look(struct stage_file *f, struct stat *st)
     if (lstat(f->item->target, st) != 0)
         return errno == ENOENT ? 0 : stage_fail(r, -errno, "%s", strerror(errno));
     if (S_ISDIR(st->st_mode))
-        return stage_fail(r, -EISDIR, "the target is a folder");
-    bool leads = S_ISLNK(st->st_mode) && stat(f->item->target, &end) == 0;
-    const struct stat *kept = leads ? &end : st;
-    const char *what = stage_kind_of(kept);
-    if (what && !S_ISDIR(kept->st_mode) && !S_ISLNK(kept->st_mode))
-        return stage_fail(r, -EINVAL, "the target %s %s: it is never replaced",
-                          leads ? "leads to" : "is", what);
+        return stage_fail(r, -EISDIR, "the target is a directory");
+    bool is_link = S_ISLNK(st->st_mode) && stat(f->item->target, &end) == 0;
+    const struct stat *resolved = is_link ? &end : st;
+    const char *what = stage_file_kind(resolved);
+    if (what && !S_ISDIR(resolved->st_mode) && !S_ISLNK(resolved->st_mode))
+        return stage_fail(r, -EINVAL, "the target %s %s, which is never replaced",
+                          is_link ? "leads to" : "is", what);
     if (f->options->force)
         return lock_existing(f, st);
     if (S_ISLNK(st->st_mode))
-        return stage_fail(r, -EEXIST,
-                          "the target is a link; --force replaces it, not what it leads to");
+        return stage_fail(r, -EEXIST, "the target is a link; --force replaces the link itself");
     if (st->st_size != f->st.st_size)
         return stage_fail(r, -EEXIST,
-                          "the target exists and is another file, of %" PRIu64
-                          " bytes; --force replaces it",
+                          "the target exists with a different size (%" PRIu64
+                          " bytes); --force replaces it",
                           (uint64_t)st->st_size);
-    if (!stage_time_agrees(&f->st.st_mtim, &st->st_mtim))
+    if (!stage_mtime_matches(&f->st.st_mtim, &st->st_mtim))
         return stage_fail(r, -EEXIST,
-                          "the target exists and is another file, of another time; "
+                          "the target exists with a different modification time; "
                           "--force replaces it");
     return 1;
 }
 
 /* Compares with the record of the staged file; without a record it reads source and target. */
-static int compare(struct stage_file *f, struct stage_port *target, const struct stat *st,
-                   const struct stage_plan *plan)
+static int compare_target(struct stage_file *f, struct stage_port *target,
+                          const struct stat *st, const struct stage_contents *contents)
 {
     struct stage_digest *digest = &f->result->digest, recorded, source;
-    bool has_record = stage_record_load(target->fd, st, &recorded);
-    bool enough = has_record && !(f->options->kinds & ~recorded.kinds);
-    if (enough && !f->options->check_there) {
+    bool has_record = stage_stored_sums_load(target->fd, st, &recorded);
+    bool is_sufficient = has_record && !(f->options->kinds & ~recorded.kinds);
+    if (is_sufficient && !f->options->check_existing) {
         *digest = recorded;
         return 0;
     }
-    int err = sum_file(f, target, f->options->kinds, plan, digest);
+    int err = sum_file(f, target, f->options->kinds, contents, digest);
     if (!err && !has_record)
         err = sum_file(f, &f->source, f->options->kinds, NULL, &source);
     if (err)
         return err;
     if (has_record && !stage_digest_agrees(digest, &recorded))
-        stage_judge(f->result, LIMEFILE_BAD);
+        stage_set_verdict(f->result, LIMEFILE_BAD);
     if (!stage_digest_agrees(digest, has_record ? &recorded : &source))
         return stage_fail(f->result, -EEXIST,
-                          has_record ? "the target is damaged: it is not what was staged"
-                                     : "the target exists and holds other bytes; "
+                          has_record ? "the target has been damaged since it was staged"
+                                     : "the target exists and has different contents; "
                                        "--force replaces it");
-    if (!enough)
-        stage_record_store(target->fd, st, digest);
+    if (!is_sufficient)
+        stage_stored_sums_save(target->fd, st, digest);
     return 0;
 }
 
 /* Returns 1 if the target is up to date, with its sums in the result; 0 if it may be written;
  * or a negative code after a failure. */
-static int is_there(struct stage_file *f)
+static int is_up_to_date(struct stage_file *f)
 {
     struct stat st;
-    struct stage_plan plan;
-    struct stage_port target = {.direct = -1};
-    int may = look(f, &st);
-    if (may <= 0)
-        return may;
+    struct stage_contents contents;
+    struct stage_port target = {.direct_fd = -1};
+    int may_be_copy = check_target_metadata(f, &st);
+    if (may_be_copy <= 0)
+        return may_be_copy;
     target.fd = open(f->item->target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (target.fd < 0)
-        return stage_fail(f->result, -errno, "the target exists: %s", strerror(errno));
+        return stage_fail(f->result, -errno, "open the target: %s", strerror(errno));
     stage_port_open_direct(&target, O_RDONLY);
     int err =
         fstat(target.fd, &st) != 0 ? stage_fail(f->result, -errno, "%s", strerror(errno)) : 0;
     if (!err)
-        err = stage_plan_build(&plan, target.fd, f->options, f->result);
+        err = stage_contents_examine(&contents, target.fd, f->options, f->result);
     if (!err) {
-        err = compare(f, &target, &st, &plan);
-        stage_plan_release(&plan);
+        err = compare_target(f, &target, &st, &contents);
+        stage_contents_release(&contents);
     }
     f->result->has_digest = !err;
     stage_port_close(&target);
@@ -310,13 +309,13 @@ static int is_there(struct stage_file *f)
 
 /* Checks that the open source is unchanged and still has its name: a program that renames a new
  * file to the name leaves the open file unchanged. */
-static int source_is_the_same(struct stage_file *f)
+static int check_source_unchanged(struct stage_file *f)
 {
     struct stat st, named;
     if (fstat(f->source.fd, &st) != 0)
         return stage_fail(f->result, -errno, "%s", strerror(errno));
     if (stat(f->item->source, &named) != 0)
-        return stage_fail(f->result, -errno, "the source has gone while it was read: %s",
+        return stage_fail(f->result, -errno, "the source has disappeared while it was read: %s",
                           strerror(errno));
     struct limefile_identity before = limefile_identity_of(&f->st),
                              after = limefile_identity_of(&st),
@@ -331,84 +330,82 @@ static int source_is_the_same(struct stage_file *f)
 static int verify_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_digest digest;
-    int fits = stage_plan_fits(&f->plan, t->port.fd);
+    int fits = stage_contents_match(&f->contents, t->port.fd);
     if (fits < 0) /* -ESTALE of the target must not look like one of the source */
-        return stage_fail(f->result, -EIO, "read what was written: %s",
-                          limefile_strerror(fits));
+        return stage_fail(f->result, -EIO, "read the copy: %s", limefile_strerror(fits));
     if (!fits)
-        return stage_fail(f->result, -EIO, "what was written is not what was read");
+        return stage_fail(f->result, -EIO, "the records of the copy differ from the source");
     if (!f->options->verify_target)
         return 0;
-    struct stage_port port = {.fd = t->port.fd, .direct = t->port.direct};
+    struct stage_port port = {.fd = t->port.fd, .direct_fd = t->port.direct_fd};
     posix_fadvise(port.fd, 0, 0, POSIX_FADV_DONTNEED);
     int err = sum_file(f, &port, STAGE_CKSUM | STAGE_ADLER32, NULL, &digest);
     if (!err && !stage_digest_agrees(&digest, &f->result->digest))
-        err = stage_fail(f->result, -EIO, "what is on the disk is not what was written");
+        err = stage_fail(f->result, -EIO, "the copy on the disk differs from what was written");
     return err;
 }
 
-static int blame_name(struct stage_file *f, int err)
+static int explain_rename(struct stage_file *f, int err)
 {
     switch (err) {
     case -EEXIST:
-        return stage_fail(f->result, err,
-                          "another process has made or replaced the target in the meantime; %s",
-                          f->options->force ? "the same command again replaces it"
-                                            : "--force replaces it");
+        return stage_fail(
+            f->result, err, "another process has created or replaced the target; %s",
+            f->options->force ? "repeat the command to replace it" : "--force replaces it");
     case STAGE_TEMP_LOST:
         return stage_fail(
             f->result, -EIO,
-            "somebody has removed or replaced the temporary file meanwhile, perhaps "
-            "another lime stage where there are no locks; nothing was renamed");
+            "another process, perhaps a lime stage on a file system without locks, has removed "
+            "or replaced the temporary file; nothing was renamed");
     case STAGE_TEMP_EXCHANGED:
         return stage_fail(f->result, -EIO,
-                          "somebody has replaced the temporary file while it was renamed: what "
-                          "has the target's name now is NOT what was verified");
+                          "another process has replaced the temporary file during the rename: "
+                          "the target is NOT the verified copy");
     default:
         return stage_fail(f->result, err, "rename: %s", limefile_strerror(err));
     }
 }
 
-static int give_name(struct stage_file *f, struct stage_target *t)
+static int verify_and_rename(struct stage_file *f, struct stage_target *t)
 {
     int err = stage_target_sync(t);
     if (err)
         return stage_fail(f->result, err, "sync: %s", limefile_strerror(err));
     err = verify_target(f, t);
     if (!err)
-        err = source_is_the_same(f);
+        err = check_source_unchanged(f);
     if (err)
         return err;
-    err = stage_target_adopt(t, &f->st, &f->result->digest);
+    err = stage_target_set_metadata(t, &f->st, &f->result->digest);
     if (err)
-        return stage_fail(f->result, err, "mode, owner, times: %s", limefile_strerror(err));
+        return stage_fail(f->result, err, "set mode, owner, times: %s", limefile_strerror(err));
     err = stage_target_rename(t, &f->existing);
-    return err ? blame_name(f, err) : 0;
+    return err ? explain_rename(f, err) : 0;
 }
 
 /* ---- one file ---- */
 
-static int open_source(struct stage_file *f)
+static int open_source_file(struct stage_file *f)
 {
     f->source =
-        (struct stage_port){.fd = limefile_open(f->item->source, O_RDONLY), .direct = -1};
+        (struct stage_port){.fd = limefile_open(f->item->source, O_RDONLY), .direct_fd = -1};
     if (f->source.fd < 0) {
-        stage_judge(f->result, LIMEFILE_UNREADABLE);
+        stage_set_verdict(f->result, LIMEFILE_UNREADABLE);
         return stage_fail(f->result, f->source.fd, "open: %s", limefile_strerror(f->source.fd));
     }
     stage_port_open_direct(&f->source, O_RDONLY);
     return 0;
 }
 
-static int look_at_source(struct stage_file *f)
+static int stat_source(struct stage_file *f)
 {
-    stage_plan_release(&f->plan);
+    stage_contents_release(&f->contents);
     if (fstat(f->source.fd, &f->st) != 0)
         return stage_fail(f->result, -errno, "%s", strerror(errno));
     if (!S_ISREG(f->st.st_mode))
         return stage_fail(f->result, -EINVAL, "not a regular file");
     f->result->size = (uint64_t)f->st.st_size;
-    f->result->sized = true;
+    f->result->has_size = true;
     return 0;
 }
 
@@ -418,7 +415,7 @@ static int open_target(struct stage_file *f, struct stage_target *t)
     char why[STAGE_REASON_MAX];
     int err = stage_target_open(t, f->item->target, &source, why, sizeof why);
     if (err == -EBUSY)
-        return stage_fail(f->result, err, "another lime stage is at work on it");
+        return stage_fail(f->result, err, "another lime stage is copying it");
     return err ? stage_fail(f->result, err, "%s", why) : 0;
 }
 
@@ -445,7 +442,7 @@ static void close_remote(struct stage_file *f, struct stage_target *t)
     f->source.remote = t->port.remote = NULL;
 }
 
-static int make(struct stage_file *f, struct stage_target *t)
+static int write_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_remote_file files[2];
     int err = 0;
@@ -456,53 +453,53 @@ static int make(struct stage_file *f, struct stage_target *t)
     if (err)
         return stage_fail(f->result, err, "write: %s", limefile_strerror(err));
     open_remote(f, t, files);
-    err = copy(f, t);
+    err = copy_and_sum(f, t);
     if (!err)
-        err = give_name(f, t);
+        err = verify_and_rename(f, t);
     if (err)
-        forget_progress(f);
+        subtract_progress(f);
     close_remote(f, t);
     return err;
 }
 
-static int begin_anew(struct stage_file *f, struct stage_target *t, int why)
+static int restart_copy(struct stage_file *f, struct stage_target *t, int why)
 {
     int err = 0;
     if (why == -ESTALE) { /* the source has changed or was replaced */
         stage_port_close(&f->source);
-        err = open_source(f);
+        err = open_source_file(f);
         if (!err)
-            err = look_at_source(f);
+            err = stat_source(f);
         if (!err)
-            err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
+            err = stage_contents_examine(&f->contents, f->source.fd, f->options, f->result);
         if (err)
             return err;
-        stage_words_add(&f->result->words, "the source has changed while it was read");
+        stage_messages_add(&f->result->warnings, "the source changed while it was read");
     }
     struct limefile_identity source = limefile_identity_of(&f->st);
     err = stage_target_restart(t, &source);
     if (err == -EBUSY)
-        return stage_fail(f->result, err, "another lime stage is at work on it");
-    return err ? stage_fail(f->result, err, "begin anew: %s", limefile_strerror(err)) : 0;
+        return stage_fail(f->result, err, "another lime stage is copying it");
+    return err ? stage_fail(f->result, err, "restart: %s", limefile_strerror(err)) : 0;
 }
 
-static int stage_it(struct stage_file *f)
+static int stage_with_retries(struct stage_file *f)
 {
     struct stage_target t;
     int err = open_target(f, &t);
     if (err)
         return err;
     for (int tries = 1;; tries++) {
-        err = make(f, &t);
+        err = write_target(f, &t);
         if (err != -EAGAIN && err != -ESTALE)
             break;
         if (tries == TRIES) {
             err = stage_fail(f->result, err,
-                             err == -ESTALE ? "the source changes all the time"
-                                            : "it had to be begun anew too often");
+                             err == -ESTALE ? "the source keeps changing"
+                                            : "the copy had to be restarted too often");
             break;
         }
-        err = begin_anew(f, &t, err);
+        err = restart_copy(f, &t, err);
         if (err)
             break;
     }
@@ -510,23 +507,23 @@ static int stage_it(struct stage_file *f)
     return err;
 }
 
-static enum stage_status run(struct stage_file *f)
+static enum stage_status stage_source(struct stage_file *f)
 {
-    int err = open_source(f);
+    int err = open_source_file(f);
     if (!err)
-        err = look_at_source(f);
+        err = stat_source(f);
     if (!err) {
-        err = is_there(f);
-        stage_target_tidy(f->item->target);
+        err = is_up_to_date(f);
+        stage_target_remove_stale(f->item->target);
         if (err == 1)
             return STAGE_THERE;
     }
     if (!err)
-        err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
+        err = stage_contents_examine(&f->contents, f->source.fd, f->options, f->result);
     if (!err) {
-        err = stage_it(f);
-        stage_plan_release(&f->plan); /* is_there() builds the target's plan */
-        if (err == -EEXIST && is_there(f) == 1)
+        err = stage_with_retries(f);
+        stage_contents_release(&f->contents); /* is_up_to_date() examines the target */
+        if (err == -EEXIST && is_up_to_date(f) == 1)
             return STAGE_THERE; /* another process was faster */
     }
     f->result->has_digest = !err;
@@ -537,14 +534,14 @@ static enum stage_status run(struct stage_file *f)
 
 void stage_file_run(struct stage_file *f)
 {
-    double began = now();
-    f->source = (struct stage_port){.fd = -1, .direct = -1};
+    double began = get_seconds();
+    f->source = (struct stage_port){.fd = -1, .direct_fd = -1};
     f->result->item = f->item;
-    f->result->status = run(f);
+    f->result->status = stage_source(f);
     if (f->result->status == STAGE_STAGED || f->result->status == STAGE_THERE)
-        stage_judge_copy(f->result);
-    f->result->seconds = now() - began;
+        stage_set_copy_verdict(f->result);
+    f->result->seconds = get_seconds() - began;
     stage_existing_release(&f->existing);
-    stage_plan_release(&f->plan);
+    stage_contents_release(&f->contents);
     stage_port_close(&f->source);
 }

@@ -15,12 +15,12 @@ struct stage_file {
     struct stage_remote *remote; /* or NULL */
     atomic_uint_fast64_t *moved;
     atomic_bool *stopped;
-    uint64_t told; /* bytes of *moved that this file has added */
+    uint64_t progress; /* bytes of *moved that this file has added */
 
     struct stage_port source;
     struct stat st;                 /* of the source */
     struct stage_existing existing; /* the target that --force replaces */
-    struct stage_plan plan;
+    struct stage_contents contents;
 };
 
 /* Stages the file and fills in `result`. The caller sets the members up to `stopped` and zeros

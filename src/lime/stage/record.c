@@ -19,18 +19,18 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-static const char name[] = "user.limefs.staged";
+static const char xattr_name[] = "user.limefs.staged";
 
 enum { TEXT_MAX = 192 + 24 * STAGE_DATA_MAX };
 
-bool stage_time_agrees(const struct timespec *source, const struct timespec *target)
+bool stage_mtime_matches(const struct timespec *source, const struct timespec *target)
 {
-    long kept = source->tv_nsec;
+    long rounded = source->tv_nsec;
     if (source->tv_sec != target->tv_sec)
         return false;
-    for (long unit = 100; kept != target->tv_nsec && unit <= 1000000000; unit *= 10)
-        kept -= kept % unit;
-    return kept == target->tv_nsec;
+    for (long unit = 100; rounded != target->tv_nsec && unit <= 1000000000; unit *= 10)
+        rounded -= rounded % unit;
+    return rounded == target->tv_nsec;
 }
 
 static size_t print_data(char *text, size_t cap, const struct stage_digest *d)
@@ -43,7 +43,7 @@ static size_t print_data(char *text, size_t cap, const struct stage_digest *d)
     return n;
 }
 
-int stage_record_store(int fd, const struct stat *source, const struct stage_digest *d)
+int stage_stored_sums_save(int fd, const struct stat *source, const struct stage_digest *d)
 {
     char text[TEXT_MAX], adler[16] = "-", md5[2 * STAGE_MD5_BYTES + 1] = "-";
     if (d->kinds & STAGE_ADLER32)
@@ -55,10 +55,10 @@ int stage_record_store(int fd, const struct stat *source, const struct stage_dig
                          (uint64_t)source->st_size, (int64_t)source->st_mtim.tv_sec,
                          source->st_mtim.tv_nsec, d->cksum, adler, md5);
     size_t all = n + (d->has_data ? print_data(text + n, sizeof text - n, d) : 0);
-    if (fsetxattr(fd, name, text, all, 0) == 0)
+    if (fsetxattr(fd, xattr_name, text, all, 0) == 0)
         return 0;
     /* Without the data sums: the file system may limit the size of an attribute. */
-    return all > n && fsetxattr(fd, name, text, n, 0) == 0 ? 0 : -errno;
+    return all > n && fsetxattr(fd, xattr_name, text, n, 0) == 0 ? 0 : -errno;
 }
 
 static bool parse_md5(const char *text, unsigned char out[STAGE_MD5_BYTES])
@@ -73,7 +73,7 @@ static bool parse_md5(const char *text, unsigned char out[STAGE_MD5_BYTES])
 }
 
 /* Parses digits and the character `end` behind them, and skips both. */
-static bool take_number(const char **text, char end, uint64_t most, uint64_t *out)
+static bool parse_number_until(const char **text, char end, uint64_t most, uint64_t *out)
 {
     char *after;
     errno = 0;
@@ -93,33 +93,33 @@ static void parse_data(const char *text, struct stage_digest *out)
     if (!at)
         return;
     for (at += strlen(" data "); *at != '+'; count++) {
-        if (count == STAGE_DATA_MAX || !take_number(&at, ':', UINT32_MAX, &ordinal) ||
-            !take_number(&at, ' ', UINT32_MAX, &sum))
+        if (count == STAGE_DATA_MAX || !parse_number_until(&at, ':', UINT32_MAX, &ordinal) ||
+            !parse_number_until(&at, ' ', UINT32_MAX, &sum))
             return;
         out->data[count] = (struct stage_data){(uint32_t)ordinal, (uint32_t)sum};
     }
     at++;
-    if (!take_number(&at, '\0', UINT64_MAX, &more))
+    if (!parse_number_until(&at, '\0', UINT64_MAX, &more))
         return;
     out->has_data = true;
     out->data_count = count;
     out->data_more = more;
 }
 
-bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out)
+bool stage_stored_sums_load(int fd, const struct stat *now, struct stage_digest *out)
 {
     char text[TEXT_MAX] = "", adler[16], md5[2 * STAGE_MD5_BYTES + 1];
     uint64_t size;
     int64_t seconds;
     struct timespec source;
     *out = (struct stage_digest){.kinds = STAGE_CKSUM};
-    if (fgetxattr(fd, name, text, sizeof text - 1) < 0 ||
+    if (fgetxattr(fd, xattr_name, text, sizeof text - 1) < 0 ||
         sscanf(text, "1 %" SCNu64 " %" SCNd64 ".%ld %" SCNu32 " %15s %32s", &size, &seconds,
                &source.tv_nsec, &out->cksum, adler, md5) != 6 ||
         size != (uint64_t)now->st_size)
         return false;
     source.tv_sec = (time_t)seconds;
-    if (!stage_time_agrees(&source, &now->st_mtim))
+    if (!stage_mtime_matches(&source, &now->st_mtim))
         return false;
     if (sscanf(adler, "%8" SCNx32, &out->adler32) == 1)
         out->kinds |= STAGE_ADLER32;

@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 enum {
-    BLOCK_LEAST = 4 << 20,
-    BLOCK_MOST = 16 << 20,
-    SYNC_PATIENCE = 20, /* a sync may take so many times the timeout */
+    BLOCK_MIN = 4 << 20,
+    BLOCK_MAX = 16 << 20,
+    SYNC_TIMEOUTS = 20, /* a sync may take so many times the timeout */
     SLOTS = 32,         /* requests in flight, more than the job's pump has threads */
     POLL_MS = 200,
 };
@@ -42,47 +42,47 @@ struct stage_remote {
     struct limejob_window window;
     size_t block_bytes;
     uint64_t mapped; /* bytes mapped; window.bytes counts only the blocks */
-    uint64_t gate;   /* offset in the window; nonzero cancels all writes */
+    uint64_t fence;  /* offset in the window; nonzero cancels all writes */
     int timeout_ms;
-    pthread_t receiver, preparer;
+    pthread_t receiver, window_preparer;
     bool has_receiver, has_preparer;
-    atomic_bool ending;
+    atomic_bool stopping;
     pthread_mutex_t sending;
     pthread_mutex_t lock; /* protects the members below */
-    pthread_cond_t some;
+    pthread_cond_t changed;
     struct slot slots[SLOTS];
     uint64_t tag;
-    bool gone;
+    bool has_failed;
     char why[LIMEJOB_TEXT_MAX];
 };
 
 /* ---- failure ---- */
 
-static void give_up(struct stage_remote *r, const char *why)
+static void fail_connection(struct stage_remote *r, const char *why)
 {
     pthread_mutex_lock(&r->lock);
-    limejob_gate_shut(r->window.data + r->gate);
-    if (!r->gone)
+    limejob_gate_shut(r->window.data + r->fence);
+    if (!r->has_failed)
         snprintf(r->why, sizeof r->why, "%s", why);
-    r->gone = true;
-    pthread_cond_broadcast(&r->some);
+    r->has_failed = true;
+    pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
 }
 
-bool stage_remote_is_gone(struct stage_remote *r, const char **why)
+bool stage_remote_has_failed(struct stage_remote *r, const char **why)
 {
     pthread_mutex_lock(&r->lock);
-    bool gone = r->gone;
+    bool has_failed = r->has_failed;
     pthread_mutex_unlock(&r->lock);
     if (why)
-        *why = gone ? r->why : NULL;
-    return gone;
+        *why = has_failed ? r->why : NULL;
+    return has_failed;
 }
 
 /* ---- replies ---- */
 
 /* Returns false if the reply belongs to no request. */
-static bool deliver(struct stage_remote *r, struct limejob_packet *reply)
+static bool store_reply(struct stage_remote *r, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
     if (reply->fd >= 0)
@@ -104,52 +104,52 @@ static bool deliver(struct stage_remote *r, struct limejob_packet *reply)
     return false;
 }
 
-static void *receive(void *remote)
+static void *receive_replies(void *remote)
 {
     struct stage_remote *r = remote;
     struct limejob_packet *reply = malloc(sizeof *reply);
-    while (reply && !atomic_load(&r->ending)) {
+    while (reply && !atomic_load(&r->stopping)) {
         int got = limejob_receive(&r->channel, reply, POLL_MS);
         if (got == 0)
             continue;
         if (got < 0) {
-            give_up(r, got == -EPIPE ? "it has ended" : strerror(-got));
+            fail_connection(r, got == -EPIPE ? "it has ended" : strerror(-got));
             break;
         }
         pthread_mutex_lock(&r->lock);
-        bool good = deliver(r, reply);
-        pthread_cond_broadcast(&r->some);
+        bool good = store_reply(r, reply);
+        pthread_cond_broadcast(&r->changed);
         pthread_mutex_unlock(&r->lock);
         if (!good) {
-            give_up(r, "it does not keep to the protocol");
+            fail_connection(r, "it violates the protocol");
             break;
         }
     }
     if (!reply)
-        give_up(r, strerror(ENOMEM));
+        fail_connection(r, strerror(ENOMEM));
     free(reply);
     return NULL;
 }
 
-static void *prepare(void *remote)
+static void *prepare_window(void *remote)
 {
     struct stage_remote *r = remote;
-    limejob_window_prepare(&r->window, &r->ending);
+    limejob_window_prepare(&r->window, &r->stopping);
     return NULL;
 }
 
 /* ---- requests ---- */
 
-static struct slot *take_slot(struct stage_remote *r, uint16_t opcode)
+static struct slot *acquire_slot(struct stage_remote *r, uint16_t opcode)
 {
     struct slot *slot = NULL;
     pthread_mutex_lock(&r->lock);
-    while (!r->gone && !slot) {
+    while (!r->has_failed && !slot) {
         for (int i = 0; i < SLOTS && !slot; i++)
             if (!r->slots[i].used)
                 slot = &r->slots[i];
         if (!slot)
-            pthread_cond_wait(&r->some, &r->lock);
+            pthread_cond_wait(&r->changed, &r->lock);
     }
     if (slot)
         *slot = (struct slot){.used = true, .tag = ++r->tag, .opcode = opcode};
@@ -165,40 +165,41 @@ static bool wait_for_reply(struct stage_remote *r, struct slot *slot, int ms)
     until.tv_sec += ms / 1000 + 1;
     pthread_mutex_lock(&r->lock);
     int err = 0;
-    while (!slot->answered && !r->gone && !err)
-        err = pthread_cond_timedwait(&r->some, &r->lock, &until);
+    while (!slot->answered && !r->has_failed && !err)
+        err = pthread_cond_timedwait(&r->changed, &r->lock, &until);
     bool answered = slot->answered;
     pthread_mutex_unlock(&r->lock);
-    return answered || stage_remote_is_gone(r, NULL);
+    return answered || stage_remote_has_failed(r, NULL);
 }
 
 /* Sends the request and waits for its reply. Returns the job's code, or -EPIPE. */
-static int ask(struct stage_remote *r, struct slot *slot, const struct limejob_packet *request,
-               uint64_t *value)
+static int send_and_wait(struct stage_remote *r, struct slot *slot,
+                         const struct limejob_packet *request, uint64_t *value)
 {
-    int ms = slot->opcode == LIMEJOB_SYNC ? SYNC_PATIENCE * r->timeout_ms : r->timeout_ms;
+    int ms = slot->opcode == LIMEJOB_SYNC ? SYNC_TIMEOUTS * r->timeout_ms : r->timeout_ms;
     pthread_mutex_lock(&r->sending);
     int err = limejob_send(&r->channel, request, r->timeout_ms);
     pthread_mutex_unlock(&r->sending);
     if (err)
-        give_up(r, strerror(-err));
+        fail_connection(r, strerror(-err));
     else if (!wait_for_reply(r, slot, ms))
-        give_up(r, "it does not answer");
+        fail_connection(r, "it does not answer");
     pthread_mutex_lock(&r->lock);
     err = slot->answered ? slot->code : -EPIPE;
     if (value)
         *value = slot->value;
     slot->used = false;
-    pthread_cond_broadcast(&r->some);
+    pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
     return err;
 }
 
 /* Creates a request. NULL: the job has gone, or out of memory. */
-static struct limejob_packet *begin(struct stage_remote *r, uint16_t opcode, struct slot **slot)
+static struct limejob_packet *create_request(struct stage_remote *r, uint16_t opcode,
+                                             struct slot **slot)
 {
     struct limejob_packet *request = malloc(sizeof *request);
-    *slot = request ? take_slot(r, opcode) : NULL;
+    *slot = request ? acquire_slot(r, opcode) : NULL;
     if (!*slot) {
         free(request);
         return NULL;
@@ -207,7 +208,7 @@ static struct limejob_packet *begin(struct stage_remote *r, uint16_t opcode, str
     return request;
 }
 
-static int identity_of(int fd, struct limefile_identity *identity)
+static int get_identity(int fd, struct limefile_identity *identity)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -217,7 +218,7 @@ static int identity_of(int fd, struct limefile_identity *identity)
 }
 
 /* Returns the file's present name, by which ranks on other hosts open it. */
-static int name_of(int fd, char path[LIMEJOB_PATH_MAX])
+static int get_path(int fd, char path[LIMEJOB_PATH_MAX])
 {
     char link[LIMEFILE_FD_PATH_MAX];
     limefile_fd_path(fd, link);
@@ -230,37 +231,37 @@ static int name_of(int fd, char path[LIMEJOB_PATH_MAX])
 
 /* Ranks on other hosts compare the identity that was sent, so the file must still have it. */
 static int check_opened(struct stage_remote_file *f, int fd,
-                        const struct limefile_identity *asked, bool writing)
+                        const struct limefile_identity *expected, bool writing)
 {
     struct limefile_identity now;
-    int err = identity_of(fd, &now);
+    int err = get_identity(fd, &now);
     if (!err)
-        err = limejob_identity_compare(&now, asked, writing ? LIMEFILE_STATE : 0, NULL, 0);
+        err = limejob_identity_compare(&now, expected, writing ? LIMEFILE_STATE : 0, NULL, 0);
     if (err)
         stage_remote_close(f);
     return err;
 }
 
 /* Opens the file in the job, which gets this descriptor. */
-static int ask_to_open(struct stage_remote *r, int fd, bool writing,
-                       struct stage_remote_file *out)
+static int request_open(struct stage_remote *r, int fd, bool writing,
+                        struct stage_remote_file *out)
 {
     char path[LIMEJOB_PATH_MAX];
     struct limefile_identity identity;
     struct slot *slot;
     uint64_t file;
-    int err = identity_of(fd, &identity);
+    int err = get_identity(fd, &identity);
     if (!err)
-        err = name_of(fd, path);
+        err = get_path(fd, path);
     if (err)
         return err;
     struct limejob_packet *request =
-        begin(r, writing ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN, &slot);
+        create_request(r, writing ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN, &slot);
     if (!request)
         return -EPIPE;
     limejob_put_opening(request, &identity, path, limejob_folder_bytes(path));
     request->fd = fd;
-    err = ask(r, slot, request, &file);
+    err = send_and_wait(r, slot, request, &file);
     free(request);
     *out = (struct stage_remote_file){r, (uint32_t)file};
     return err ? err : check_opened(out, fd, &identity, writing);
@@ -271,40 +272,40 @@ int stage_remote_open(struct stage_remote *r, int fd, bool writing,
                       struct stage_remote_file *out)
 {
     if (!writing)
-        return ask_to_open(r, fd, false, out);
-    int fresh = limefile_reopen(fd, O_WRONLY);
-    if (fresh < 0)
-        return fresh;
-    int err = ask_to_open(r, fresh, true, out);
-    close(fresh);
+        return request_open(r, fd, false, out);
+    int unlocked = limefile_reopen(fd, O_WRONLY);
+    if (unlocked < 0)
+        return unlocked;
+    int err = request_open(r, unlocked, true, out);
+    close(unlocked);
     return err;
 }
 
-static int ask_of_file(struct stage_remote_file *f, uint16_t opcode)
+static int request_file_operation(struct stage_remote_file *f, uint16_t opcode)
 {
     struct slot *slot;
-    struct limejob_packet *request = begin(f->remote, opcode, &slot);
+    struct limejob_packet *request = create_request(f->remote, opcode, &slot);
     if (!request)
         return -EPIPE;
     limejob_put_u32(request, f->file);
-    int err = ask(f->remote, slot, request, NULL);
+    int err = send_and_wait(f->remote, slot, request, NULL);
     free(request);
     return err;
 }
 
 void stage_remote_close(struct stage_remote_file *f)
 {
-    ask_of_file(f, LIMEJOB_CLOSE);
+    request_file_operation(f, LIMEJOB_CLOSE);
 }
 
 int stage_remote_sync(struct stage_remote_file *f)
 {
-    return ask_of_file(f, LIMEJOB_SYNC);
+    return request_file_operation(f, LIMEJOB_SYNC);
 }
 
 /* The time in ns after which no rank may start the write, even if the rank does not see the
  * gate or this client was killed. */
-static uint64_t latest(const struct stage_remote *r)
+static uint64_t write_deadline(const struct stage_remote *r)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -312,12 +313,12 @@ static uint64_t latest(const struct stage_remote *r)
            (uint64_t)now.tv_nsec;
 }
 
-static int move(struct stage_remote_file *f, uint16_t opcode, const char *data, size_t n,
-                uint64_t offset)
+static int transfer_block(struct stage_remote_file *f, uint16_t opcode, const char *data,
+                          size_t n, uint64_t offset)
 {
     struct slot *slot;
     uint64_t moved;
-    struct limejob_packet *request = begin(f->remote, opcode, &slot);
+    struct limejob_packet *request = create_request(f->remote, opcode, &slot);
     if (!request)
         return -EPIPE;
     limejob_put_u32(request, f->file);
@@ -325,42 +326,42 @@ static int move(struct stage_remote_file *f, uint16_t opcode, const char *data, 
     limejob_put_u64(request, n);
     limejob_put_u64(request, (uint64_t)(data - f->remote->window.data));
     if (opcode == LIMEJOB_WRITE) {
-        limejob_put_u64(request, f->remote->gate);
-        limejob_put_u64(request, latest(f->remote));
+        limejob_put_u64(request, f->remote->fence);
+        limejob_put_u64(request, write_deadline(f->remote));
         limejob_put_u32(request, geteuid());
     }
-    int err = ask(f->remote, slot, request, &moved);
+    int err = send_and_wait(f->remote, slot, request, &moved);
     free(request);
     return err ? err : moved == n ? 0 : -EPROTO;
 }
 
 int stage_remote_read(struct stage_remote_file *f, char *data, size_t n, uint64_t offset)
 {
-    return move(f, LIMEJOB_READ, data, n, offset);
+    return transfer_block(f, LIMEJOB_READ, data, n, offset);
 }
 
 int stage_remote_write(struct stage_remote_file *f, const char *data, size_t n, uint64_t offset)
 {
-    return move(f, LIMEJOB_WRITE, data, n, offset);
+    return transfer_block(f, LIMEJOB_WRITE, data, n, offset);
 }
 
 /* ---- the connection ---- */
 
 /* A block has a stripe for each rank. */
-static size_t block_bytes(const struct limejob_greeting *g)
+static size_t choose_block_bytes(const struct limejob_greeting *g)
 {
-    uint64_t bytes = BLOCK_LEAST;
-    while (bytes < BLOCK_MOST && bytes < g->ranks * g->stripe)
+    uint64_t bytes = BLOCK_MIN;
+    while (bytes < BLOCK_MAX && bytes < g->ranks * g->stripe)
         bytes *= 2;
     return (size_t)bytes;
 }
 
-static void init(struct stage_remote *r, unsigned timeout)
+static void init_remote(struct stage_remote *r, unsigned timeout)
 {
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->some, &clock);
+    pthread_cond_init(&r->changed, &clock);
     pthread_condattr_destroy(&clock);
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->sending, NULL);
@@ -373,30 +374,30 @@ int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,
 {
     struct stage_remote *r = calloc(1, sizeof *r);
     struct limejob_greeting greeting;
-    char words[LIMEJOB_TEXT_MAX] = "out of memory";
+    char reason[LIMEJOB_TEXT_MAX] = "out of memory";
     int err = r ? 0 : -ENOMEM;
     if (r) {
-        init(r, timeout);
+        init_remote(r, timeout);
         /* The number of ranks determines the block size. The window has room for the largest
          * blocks; unused pages take no memory. */
-        r->gate = (uint64_t)blocks * BLOCK_MOST;
-        uint64_t bytes = r->gate + LIMEJOB_ALIGN;
+        r->fence = (uint64_t)blocks * BLOCK_MAX;
+        uint64_t bytes = r->fence + LIMEJOB_ALIGN;
         err = limejob_window_create(&r->window, bytes);
         if (err)
             r->window.fd = -1;
         else
             err = limejob_connect(&r->channel, socket, r->window.fd, bytes, r->timeout_ms,
-                                  &greeting, words);
+                                  &greeting, reason);
         if (err)
             r->channel.fd = -1;
     }
     if (!err) {
-        r->block_bytes = block_bytes(&greeting);
-        err = -pthread_create(&r->receiver, NULL, receive, r);
+        r->block_bytes = choose_block_bytes(&greeting);
+        err = -pthread_create(&r->receiver, NULL, receive_replies, r);
         r->has_receiver = !err;
     }
     if (err) {
-        snprintf(text, cap, "%s", words);
+        snprintf(text, cap, "%s", reason);
         if (r)
             stage_remote_free(r);
         return err;
@@ -404,23 +405,23 @@ int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,
     /* Only the blocks' part of the window shall become huge pages. */
     r->mapped = r->window.bytes;
     r->window.bytes = r->block_bytes * blocks;
-    r->has_preparer = pthread_create(&r->preparer, NULL, prepare, r) == 0;
+    r->has_preparer = pthread_create(&r->window_preparer, NULL, prepare_window, r) == 0;
     *out = r;
     return 0;
 }
 
 void stage_remote_free(struct stage_remote *r)
 {
-    atomic_store(&r->ending, true);
+    atomic_store(&r->stopping, true);
     if (r->has_preparer)
-        pthread_join(r->preparer, NULL);
+        pthread_join(r->window_preparer, NULL);
     if (r->has_receiver)
         pthread_join(r->receiver, NULL);
     limejob_channel_close(&r->channel);
     if (r->mapped)
         r->window.bytes = r->mapped;
     limejob_window_release(&r->window);
-    pthread_cond_destroy(&r->some);
+    pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->sending);
     free(r);

@@ -26,7 +26,7 @@ char *stage_remote_window(struct stage_remote *);
 /* Returns true if the connection has failed; it sends no further request then. Ranks may still
  * use the window, so no thread may change its bytes. *why (unless NULL) is set to a text that
  * lives as long as the connection, or to NULL. */
-bool stage_remote_is_gone(struct stage_remote *, const char **why);
+bool stage_remote_has_failed(struct stage_remote *, const char **why);
 
 /* Opens in the job the file that fd has open. -ESTALE: the file has changed in the meantime. */
 int stage_remote_open(struct stage_remote *, int fd, bool writing,

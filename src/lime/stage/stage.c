@@ -14,10 +14,10 @@ enum {
     RESULTS_MAX = 8192, /* of about 3 KB; no file begins while so many are not released */
 };
 
-struct node {
+struct result_node {
     struct stage_result result;
     struct stage *stage;
-    struct node *next;
+    struct result_node *next;
 };
 
 /* A thread that stages one file after another. */
@@ -35,11 +35,11 @@ struct stage {
     char job_failure[STAGE_REASON_MAX]; /* "" if the job has not failed */
 
     pthread_mutex_t lock;
-    pthread_cond_t some;  /* signals a new result, or a thread that has ended */
-    pthread_cond_t fewer; /* signals a released result, or the stop */
-    size_t unreleased;    /* number of results, including files in progress */
-    size_t next;          /* subscript of the next item to stage */
-    struct node *first, **last;
+    pthread_cond_t result_ready;    /* signals a new result, or a thread that has ended */
+    pthread_cond_t result_released; /* signals a released result, or the stop */
+    size_t unreleased;              /* number of results, including files in progress */
+    size_t next;                    /* subscript of the next item to stage */
+    struct result_node *first, **last;
     unsigned running, thread_count, ring_count;
     atomic_uint_fast64_t moved;
     atomic_bool stopped;
@@ -50,13 +50,13 @@ struct stage {
 
 /* Creates the next item's node. NULL: no item is left, or out of memory; an item without a
  * result in the end has failed. */
-static struct node *begin_next(struct stage *s)
+static struct result_node *create_next_node(struct stage *s)
 {
     while (s->unreleased >= RESULTS_MAX && !atomic_load(&s->stopped))
-        pthread_cond_wait(&s->fewer, &s->lock);
+        pthread_cond_wait(&s->result_released, &s->lock);
     if (s->next == s->count || atomic_load(&s->stopped))
         return NULL;
-    struct node *node = calloc(1, sizeof *node);
+    struct result_node *node = calloc(1, sizeof *node);
     if (!node)
         return NULL;
     node->stage = s;
@@ -65,7 +65,7 @@ static struct node *begin_next(struct stage *s)
     return node;
 }
 
-static void work_on(struct worker *w, struct node *node)
+static void stage_node(struct worker *w, struct result_node *node)
 {
     struct stage *s = w->stage;
     struct stage_file file = {.options = &s->options,
@@ -78,21 +78,21 @@ static void work_on(struct worker *w, struct node *node)
     stage_file_run(&file);
 }
 
-static void *run(void *worker)
+static void *run_stage_worker(void *worker)
 {
     struct worker *w = worker;
     struct stage *s = w->stage;
     pthread_mutex_lock(&s->lock);
-    for (struct node *node; (node = begin_next(s));) {
+    for (struct result_node *node; (node = create_next_node(s));) {
         pthread_mutex_unlock(&s->lock);
-        work_on(w, node);
+        stage_node(w, node);
         pthread_mutex_lock(&s->lock);
         *s->last = node;
         s->last = &node->next;
-        pthread_cond_broadcast(&s->some);
+        pthread_cond_broadcast(&s->result_ready);
     }
     s->running--;
-    pthread_cond_broadcast(&s->some);
+    pthread_cond_broadcast(&s->result_ready);
     pthread_mutex_unlock(&s->lock);
     return NULL;
 }
@@ -122,7 +122,7 @@ static int start_workers(struct stage *s, unsigned count)
     }
     pthread_mutex_lock(&s->lock);
     for (unsigned i = 0; !err && i < count; i++) {
-        err = -pthread_create(&s->workers[i].thread, NULL, run, &s->workers[i]);
+        err = -pthread_create(&s->workers[i].thread, NULL, run_stage_worker, &s->workers[i]);
         if (!err)
             s->running = ++s->thread_count;
     }
@@ -140,8 +140,8 @@ int stage_start(const struct stage_options *options, const struct stage_item *it
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->some, &clock);
-    pthread_cond_init(&s->fewer, NULL);
+    pthread_cond_init(&s->result_ready, &clock);
+    pthread_cond_init(&s->result_released, NULL);
     pthread_condattr_destroy(&clock);
     s->options = *options;
     s->items = items;
@@ -167,8 +167,8 @@ int stage_next(struct stage *s, int timeout_ms, struct stage_result **out, uint6
     pthread_mutex_lock(&s->lock);
     int waited = 0;
     while (!s->first && s->running && !waited)
-        waited = pthread_cond_timedwait(&s->some, &s->lock, &until);
-    struct node *node = s->first;
+        waited = pthread_cond_timedwait(&s->result_ready, &s->lock, &until);
+    struct result_node *node = s->first;
     if (node) {
         s->first = node->next;
         if (!s->first)
@@ -183,13 +183,13 @@ int stage_next(struct stage *s, int timeout_ms, struct stage_result **out, uint6
 
 void stage_result_release(struct stage_result *result)
 {
-    stage_words_release(&result->words);
-    stage_words_release(&result->unverified);
-    struct node *node = (struct node *)result; /* the node begins with it */
+    stage_messages_release(&result->warnings);
+    stage_messages_release(&result->unverified);
+    struct result_node *node = (struct result_node *)result; /* the node begins with it */
     struct stage *s = node->stage;
     pthread_mutex_lock(&s->lock);
     s->unreleased--;
-    pthread_cond_signal(&s->fewer);
+    pthread_cond_signal(&s->result_released);
     pthread_mutex_unlock(&s->lock);
     free(node);
 }
@@ -198,7 +198,7 @@ void stage_stop(struct stage *s)
 {
     atomic_store(&s->stopped, true);
     pthread_mutex_lock(&s->lock);
-    pthread_cond_broadcast(&s->fewer);
+    pthread_cond_broadcast(&s->result_released);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -207,7 +207,7 @@ const char *stage_job_failure(struct stage *s)
     const char *why = NULL;
     if (s->job_failure[0])
         return s->job_failure;
-    return s->remote && stage_remote_is_gone(s->remote, &why) ? why : NULL;
+    return s->remote && stage_remote_has_failed(s->remote, &why) ? why : NULL;
 }
 
 void stage_free(struct stage *s)
@@ -218,25 +218,25 @@ void stage_free(struct stage *s)
         stage_ring_release(&s->workers[i].ring);
     if (s->remote)
         stage_remote_free(s->remote);
-    pthread_cond_destroy(&s->some);
-    pthread_cond_destroy(&s->fewer);
+    pthread_cond_destroy(&s->result_ready);
+    pthread_cond_destroy(&s->result_released);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
 /* ---- space ---- */
 
-int stage_space(const struct stage_item *items, size_t count, const char *folder,
-                uint64_t *needed, uint64_t *available)
+int stage_space(const struct stage_item *items, size_t count, const char *dir, uint64_t *needed,
+                uint64_t *available)
 {
     struct statvfs fs;
-    if (statvfs(folder, &fs) != 0)
+    if (statvfs(dir, &fs) != 0)
         return -errno;
     *available = (uint64_t)fs.f_bavail * fs.f_frsize;
     *needed = 0;
     for (size_t i = 0; i < count; i++) {
         struct stat st;
-        uint64_t has = stage_target_has(items[i].target);
+        uint64_t has = stage_target_disk_bytes(items[i].target);
         if (lstat(items[i].target, &st) == 0 && S_ISREG(st.st_mode) &&
             (uint64_t)st.st_size == items[i].size)
             continue; /* it is probably up to date */

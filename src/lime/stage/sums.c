@@ -76,28 +76,28 @@ void stage_datasums_init(struct stage_datasums *s, const struct limefile_fields 
     *s = (struct stage_datasums){.fields = fields};
 }
 
-static bool next_data(struct stage_datasums *s)
+static bool find_next_data(struct stage_datasums *s)
 {
-    while (!s->waiting && s->fields && s->next < s->fields->count) {
+    while (!s->has_record && s->fields && s->next < s->fields->count) {
         struct limefile_field field;
         limefile_fields_get(s->fields, s->next++, &field);
         s->record = field.record;
-        s->waiting = strcmp(field.record.type, "ildg-binary-data") == 0;
-        if (s->waiting && s->count == STAGE_DATA_MAX) {
-            s->waiting = false;
+        s->has_record = strcmp(field.record.type, "ildg-binary-data") == 0;
+        if (s->has_record && s->count == STAGE_DATA_MAX) {
+            s->has_record = false;
             s->more++;
         }
     }
-    return s->waiting;
+    return s->has_record;
 }
 
-static void end_data(struct stage_datasums *s, const struct limefile_cksum *all)
+static void finish_data(struct stage_datasums *s, const struct limefile_cksum *all)
 {
     struct limefile_cksum part = *all;
-    limefile_cksum_cut(&part, &s->head);
+    limefile_cksum_cut(&part, &s->cksum_before);
     s->data[s->count++] =
         (struct stage_data){(uint32_t)s->record.ordinal, limefile_cksum_result(&part)};
-    s->waiting = s->begun = false;
+    s->has_record = s->has_head = false;
 }
 
 void stage_datasums_add(struct stage_datasums *s, const struct stage_sums *sums,
@@ -105,18 +105,18 @@ void stage_datasums_add(struct stage_datasums *s, const struct stage_sums *sums,
 {
     struct limefile_cksum all = {.crc = ~sums->crc, .bytes = sums->bytes};
     const unsigned char *at = data;
-    while (next_data(s)) {
-        uint64_t place = s->record.data_offset + (s->begun ? s->record.bytes : 0);
-        if (place - sums->bytes > n)
+    while (find_next_data(s)) {
+        uint64_t edge = s->record.data_offset + (s->has_head ? s->record.bytes : 0);
+        if (edge - sums->bytes > n)
             return;
-        size_t more = (size_t)(place - all.bytes);
+        size_t more = (size_t)(edge - all.bytes);
         limefile_cksum_add(&all, at, more);
         at += more;
-        if (s->begun) {
-            end_data(s, &all);
+        if (s->has_head) {
+            finish_data(s, &all);
         } else {
-            s->head = all;
-            s->begun = true;
+            s->cksum_before = all;
+            s->has_head = true;
         }
     }
 }
@@ -133,16 +133,16 @@ void stage_datasums_result(const struct stage_datasums *s, struct stage_digest *
 
 static bool is_compared(const struct limefile_field *field)
 {
-    struct limefile_field as;
-    return field->has_checksum && limefile_field_reading(field, 0, &as);
+    struct limefile_field read_as;
+    return field->has_checksum && limefile_field_reading(field, 0, &read_as);
 }
 
-static bool is_late(const struct limefile_field *field)
+static bool is_summed_late(const struct limefile_field *field)
 {
     return field->site_bytes > CARRY_MAX || !limefile_field_is_summable(field);
 }
 
-static size_t fields_of(const struct stage_fieldsums *s)
+static size_t field_count(const struct stage_fieldsums *s)
 {
     return s->fields ? s->fields->count : 0;
 }
@@ -151,13 +151,13 @@ int stage_fieldsums_init(struct stage_fieldsums *s, const struct limefile_fields
 {
     size_t largest = 0;
     *s = (struct stage_fieldsums){.fields = fields};
-    for (size_t i = 0; i < fields_of(s); i++) {
+    for (size_t i = 0; i < field_count(s); i++) {
         struct limefile_field field;
         limefile_fields_get(fields, i, &field);
         if (!is_compared(&field))
             continue;
         s->count++;
-        if (!is_late(&field) && field.site_bytes > largest)
+        if (!is_summed_late(&field) && field.site_bytes > largest)
             largest = (size_t)field.site_bytes;
     }
     s->carry = malloc(largest + 1);
@@ -170,7 +170,7 @@ void stage_fieldsums_release(struct stage_fieldsums *s)
     *s = (struct stage_fieldsums){0};
 }
 
-static void add_sites(struct stage_fieldsums *s, const void *data, uint64_t sites)
+static void sum_field_sites(struct stage_fieldsums *s, const void *data, uint64_t sites)
 {
     limefile_field_add(&s->field, &s->sum, data, s->sites, sites);
     s->sites += sites;
@@ -187,71 +187,71 @@ static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data
         n -= part;
         if (s->carried < site)
             return;
-        add_sites(s, s->carry, 1);
+        sum_field_sites(s, s->carry, 1);
         s->carried = 0;
     }
     if (n >= site)
-        add_sites(s, data, n / site);
+        sum_field_sites(s, data, n / site);
     s->carried = n % site;
     memcpy(s->carry, data + (n - s->carried), s->carried);
 }
 
 /* Selects the next field that is summed during the copy. Returns false if none is left. */
-static bool begin_field(struct stage_fieldsums *s)
+static bool start_next_field(struct stage_fieldsums *s)
 {
-    while (!s->passing && s->next < fields_of(s)) {
+    while (!s->in_field && s->next < field_count(s)) {
         limefile_fields_get(s->fields, s->next++, &s->field);
-        s->passing = is_compared(&s->field) && !is_late(&s->field);
+        s->in_field = is_compared(&s->field) && !is_summed_late(&s->field);
     }
-    return s->passing;
+    return s->in_field;
 }
 
-static void end_field(struct stage_fieldsums *s)
+static void finish_field(struct stage_fieldsums *s)
 {
-    if (!s->wrong && !limefile_field_matches(&s->field, &s->sum)) {
-        s->wrong = s->field.record.ordinal;
+    if (!s->wrong_ordinal && !limefile_field_matches(&s->field, &s->sum)) {
+        s->wrong_ordinal = s->field.record.ordinal;
         s->found = s->sum;
     }
     s->sum = (struct limefile_checksum){0};
     s->sites = s->carried = 0;
-    s->passing = false;
+    s->in_field = false;
 }
 
 void stage_fieldsums_add(struct stage_fieldsums *s, const void *data, size_t n, uint64_t offset)
 {
     uint64_t end = offset + n;
-    while (begin_field(s)) {
-        uint64_t begins = s->field.record.data_offset, ends = begins + s->field.record.bytes;
-        if (begins >= end)
+    while (start_next_field(s)) {
+        uint64_t start = s->field.record.data_offset, stop = start + s->field.record.bytes;
+        if (start >= end)
             return;
-        uint64_t from = begins > offset ? begins : offset, to = ends < end ? ends : end;
+        uint64_t from = start > offset ? start : offset, to = stop < end ? stop : end;
         if (from < to)
             add_field_bytes(s, (const unsigned char *)data + (from - offset),
                             (size_t)(to - from));
-        if (ends > end)
+        if (stop > end)
             return;
-        end_field(s);
+        finish_field(s);
     }
 }
 
 int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
                                 struct limefile_checksum *found)
 {
-    if (begin_field(s)) /* the file ended inside the field */
-        end_field(s);
-    for (size_t i = 0; i < fields_of(s); i++) {
-        struct limefile_field field, as;
+    if (start_next_field(s)) /* the file ended inside the field */
+        finish_field(s);
+    for (size_t i = 0; i < field_count(s); i++) {
+        struct limefile_field field, read_as;
         limefile_fields_get(s->fields, i, &field);
-        if (s->wrong && s->wrong < field.record.ordinal)
+        if (s->wrong_ordinal && s->wrong_ordinal < field.record.ordinal)
             break;
-        if (!is_compared(&field) || !is_late(&field))
+        if (!is_compared(&field) || !is_summed_late(&field))
             continue;
-        int err = limefile_field_verify(fd, &field, 1, NULL, NULL, &as, found);
+        int err = limefile_field_verify(fd, &field, 1, NULL, NULL, &read_as, found);
         if (err < 0)
             return err;
         if (!limefile_field_matches(&field, found))
             return (int64_t)field.record.ordinal;
     }
     *found = s->found;
-    return (int64_t)s->wrong;
+    return (int64_t)s->wrong_ordinal;
 }

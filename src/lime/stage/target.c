@@ -18,11 +18,11 @@
 #define TEMP_SUFFIX ".limefs-stage"
 
 enum {
-    TRIES = 16, /* attempts to open a temporary file that other runs rename or adopt */
+    TRIES = 16, /* attempts to open a temporary file that other runs rename or replace */
     JOURNAL_BYTES = 512,
 };
 
-static const struct stage_target none = {.folder = -1, .port = {.fd = -1, .direct = -1}};
+static const struct stage_target no_target = {.dirfd = -1, .port = {.fd = -1, .direct_fd = -1}};
 
 /* ---- identity and metadata ---- */
 
@@ -34,7 +34,7 @@ static bool is_same_state(const struct limefile_identity *a, const struct limefi
 
 /* Sets mode, times, owner and group of the source, as cp -p does: if the owner or group cannot
  * be kept, no set-id bit or group permission gives its rights to another user. */
-static int adopt(int fd, const struct stat *source)
+static int set_metadata(int fd, const struct stat *source)
 {
     const struct timespec times[] = {source->st_atim, source->st_mtim};
     mode_t mode = source->st_mode & 07777;
@@ -48,7 +48,7 @@ static int adopt(int fd, const struct stat *source)
 
 /* ---- the file that is replaced ---- */
 
-static bool is_same(const struct stage_existing *e, const struct stat *st)
+static bool is_same_inode(const struct stage_existing *e, const struct stat *st)
 {
     return e->device == st->st_dev && e->inode == st->st_ino;
 }
@@ -64,18 +64,18 @@ int stage_existing_lock(struct stage_existing *e, const char *path, const struct
     int err = e->fd < 0 ? e->fd : 0;
     if (!err && fstat(e->fd, &open_st) != 0)
         err = -errno;
-    if (!err && !is_same(e, &open_st))
+    if (!err && !is_same_inode(e, &open_st))
         err = -ESTALE;
     return err;
 }
 
 /* Returns 0 if the name has that file or does not exist, -EEXIST if it has another file. */
-static int check_existing(const struct stage_existing *e, int folder, const char *name)
+static int check_existing(const struct stage_existing *e, int dirfd, const char *name)
 {
     struct stat st;
-    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 0 : -errno;
-    return e->exists && is_same(e, &st) ? 0 : -EEXIST;
+    return e->exists && is_same_inode(e, &st) ? 0 : -EEXIST;
 }
 
 void stage_existing_release(struct stage_existing *e)
@@ -87,7 +87,7 @@ void stage_existing_release(struct stage_existing *e)
 
 /* ---- names ---- */
 
-static uint64_t hash_of(const char *text)
+static uint64_t hash_text(const char *text)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
     for (; *text; text++)
@@ -99,49 +99,49 @@ static uint64_t hash_of(const char *text)
 static char *temp_name(const char *name)
 {
     char *out;
-    size_t room = NAME_MAX - strlen("." TEMP_SUFFIX);
-    int n = strlen(name) <= room ? asprintf(&out, ".%s" TEMP_SUFFIX, name)
-                                 : asprintf(&out, ".%.*s~%016" PRIx64 TEMP_SUFFIX,
-                                            (int)(room - 17), name, hash_of(name));
+    size_t name_room = NAME_MAX - strlen("." TEMP_SUFFIX);
+    int n = strlen(name) <= name_room ? asprintf(&out, ".%s" TEMP_SUFFIX, name)
+                                      : asprintf(&out, ".%.*s~%016" PRIx64 TEMP_SUFFIX,
+                                                 (int)(name_room - 17), name, hash_text(name));
     return n < 0 ? NULL : out;
 }
 
-static int open_folder(struct stage_target *t, const char *path)
+static int open_dir(struct stage_target *t, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     t->path = path;
     t->name = slash ? slash + 1 : path;
     t->temp = temp_name(t->name);
-    int err = folder && t->temp ? 0 : -ENOMEM;
+    int err = dir && t->temp ? 0 : -ENOMEM;
     if (!err) {
-        t->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        err = t->folder < 0 ? -errno : 0;
+        t->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        err = t->dirfd < 0 ? -errno : 0;
     }
-    free(folder);
+    free(dir);
     return err;
 }
 
 /* ---- messages for a failed open ---- */
 
-enum { FOLDER_MAX = 200 }; /* a longer directory name is left out of a message */
+enum { DIR_MAX = 200 }; /* a longer directory name is left out of a message */
 
-static int folder_length(const struct stage_target *t)
+static int directory_length(const struct stage_target *t)
 {
     ptrdiff_t n = t->name - t->path;
-    return n > FOLDER_MAX ? 0 : (int)n;
+    return n > DIR_MAX ? 0 : (int)n;
 }
 
-static void explain_folder(const struct stage_target *t, int err, char *why, size_t cap)
+static void explain_directory(const struct stage_target *t, int err, char *why, size_t cap)
 {
-    int n = folder_length(t);
+    int n = directory_length(t);
     if (err == -ENOENT)
-        snprintf(why, cap, "the folder %.*s does not exist; make it first", n, t->path);
+        snprintf(why, cap, "the directory %.*s does not exist; create it first", n, t->path);
     else
-        snprintf(why, cap, "open the folder %.*s: %s", n, t->path, limefile_strerror(err));
+        snprintf(why, cap, "open the directory %.*s: %s", n, t->path, limefile_strerror(err));
 }
 
-const char *stage_kind_of(const struct stat *st)
+const char *stage_file_kind(const struct stat *st)
 {
     switch (st->st_mode & S_IFMT) {
     case S_IFREG:
@@ -149,7 +149,7 @@ const char *stage_kind_of(const struct stat *st)
     case S_IFLNK:
         return "a link";
     case S_IFDIR:
-        return "a folder";
+        return "a directory";
     case S_IFIFO:
         return "a FIFO";
     case S_IFSOCK:
@@ -160,21 +160,21 @@ const char *stage_kind_of(const struct stat *st)
 }
 
 /* Describes a file with the temporary's name that is not ours; NULL if it may be ours. */
-static const char *stranger(const struct stat *st)
+static const char *why_not_ours(const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
-        return stage_kind_of(st);
+        return stage_file_kind(st);
     if (st->st_uid != geteuid())
         return "another user's file";
-    return st->st_nlink > 1 ? "a file that has another name, too," : NULL;
+    return st->st_nlink > 1 ? "a file with several hard links" : NULL;
 }
 
 static void explain_temp(const struct stage_target *t, int err, char *why, size_t cap)
 {
     struct stat st;
-    int n = folder_length(t);
-    bool there = fstatat(t->folder, t->temp, &st, AT_SYMLINK_NOFOLLOW) == 0;
-    const char *what = there ? stranger(&st) : NULL;
+    int n = directory_length(t);
+    bool exists = fstatat(t->dirfd, t->temp, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    const char *what = exists ? why_not_ours(&st) : NULL;
     if (what)
         snprintf(why, cap, "%s is in the way; remove it: %.*s%s", what, n, t->path, t->temp);
     else
@@ -184,12 +184,12 @@ static void explain_temp(const struct stage_target *t, int err, char *why, size_
 
 /* ---- opening ---- */
 
-/* Fails if the file is a link, has another name, or belongs to another user. */
+/* Fails if the file is a link, has another hard link, or belongs to another user. */
 static int check_temp(int fd, struct stat *st)
 {
     if (fstat(fd, st) != 0)
         return -errno;
-    return stranger(st) ? -EPERM : 0;
+    return why_not_ours(st) ? -EPERM : 0;
 }
 
 /* Succeeds without a lock on a file system that has no locks. */
@@ -199,44 +199,44 @@ static int lock_temp(int fd)
     return err == -EBUSY || err == 0 ? err : 0;
 }
 
-/* Returns 1 if the name in the directory does not exist or has another file than `mine`. */
-static int has_moved(const struct stage_target *t, const char *name, const struct stat *mine)
+/* Returns 1 if the name in the directory does not exist or has another file than `own`. */
+static int is_replaced(const struct stage_target *t, const char *name, const struct stat *own)
 {
     struct stat st;
-    if (fstatat(t->folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(t->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 1 : -errno;
-    return st.st_dev != mine->st_dev || st.st_ino != mine->st_ino;
+    return st.st_dev != own->st_dev || st.st_ino != own->st_ino;
 }
 
 /* Returns 1 if the name does not belong to the open file any more: another process has removed
  * or replaced it. The file must not be changed by its name then. */
-static int is_lost(const struct stage_target *t, const char *name, int fd)
+static int has_lost_name(const struct stage_target *t, const char *name, int fd)
 {
-    struct stat mine;
-    return fstat(fd, &mine) != 0 ? -errno : has_moved(t, name, &mine);
+    struct stat own;
+    return fstat(fd, &own) != 0 ? -errno : is_replaced(t, name, &own);
 }
 
 /* Leaves the name alone if another process has replaced the file in the meantime. */
 static int remove_temp(const struct stage_target *t)
 {
-    int lost = t->port.fd < 0 ? 1 : is_lost(t, t->temp, t->port.fd);
+    int lost = t->port.fd < 0 ? 1 : has_lost_name(t, t->temp, t->port.fd);
     if (lost)
         return lost < 0 ? lost : 0;
-    return unlinkat(t->folder, t->temp, 0) == 0 || errno == ENOENT ? 0 : -errno;
+    return unlinkat(t->dirfd, t->temp, 0) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
 /* A run may have been killed after it gave the source's mode to the temporary file. The file is
  * ours then, but not writable. Returns 1 after the mode is reset: try again. A shared lock,
  * which needs only a read-only descriptor, detects a run that is at this point now. */
-static int take_back(const struct stage_target *t)
+static int reset_mode(const struct stage_target *t)
 {
     struct stat st;
-    int fd = openat(t->folder, t->temp, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = openat(t->dirfd, t->temp, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return -EACCES;
     int err = limefile_lock_shared(fd) == -EBUSY ? -EBUSY : check_temp(fd, &st);
     if (!err)
-        err = has_moved(t, t->temp, &st);
+        err = is_replaced(t, t->temp, &st);
     if (!err)
         err = fchmod(fd, 0600) == 0 ? 1 : -errno;
     close(fd);
@@ -244,13 +244,13 @@ static int take_back(const struct stage_target *t)
 }
 
 /* Locks first: a run in progress may just have given the file to another user. 1: try again. */
-static int hold_temp(const struct stage_target *t, int fd, struct stat *st)
+static int claim_temp(const struct stage_target *t, int fd, struct stat *st)
 {
     int err = lock_temp(fd);
     if (!err)
         err = check_temp(fd, st);
     if (!err)
-        err = has_moved(t, t->temp, st);
+        err = is_replaced(t, t->temp, st);
     if (!err)
         fchmod(fd, 0600); /* undoes a killed run's mode; fails on some file systems */
     return err;
@@ -258,12 +258,12 @@ static int hold_temp(const struct stage_target *t, int fd, struct stat *st)
 
 static int open_temp(struct stage_target *t, int flags, struct stat *st)
 {
-    int refused = 0;
+    int last = 0;
     for (int i = 0; i < TRIES; i++) {
-        int fd = limefile_open_at(t->folder, t->temp,
+        int fd = limefile_open_at(t->dirfd, t->temp,
                                   O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | flags, 0600);
-        refused = fd < 0 ? fd : -EBUSY;
-        int err = fd >= 0 ? hold_temp(t, fd, st) : refused == -EACCES ? take_back(t) : refused;
+        last = fd < 0 ? fd : -EBUSY;
+        int err = fd >= 0 ? claim_temp(t, fd, st) : last == -EACCES ? reset_mode(t) : last;
         if (err == 0) {
             t->port.fd = fd;
             stage_port_open_direct(&t->port, O_RDWR);
@@ -274,20 +274,20 @@ static int open_temp(struct stage_target *t, int flags, struct stat *st)
         if (err < 0)
             return err;
     }
-    return refused;
+    return last;
 }
 
-/* Restores our owner and mode of a file that was adopted, but not renamed. */
-static void make_ours(struct stage_target *t)
+/* Restores our owner and mode if the file has the source's and was not renamed. */
+static void restore_ownership(struct stage_target *t)
 {
-    if (t->adopted &&
+    if (t->has_metadata &&
         (fchmod(t->port.fd, 0600) != 0 || fchown(t->port.fd, geteuid(), (gid_t)-1) != 0))
         return; /* the file blocks the next run, which reports it */
-    t->adopted = false;
+    t->has_metadata = false;
 }
 
 /* Removes an empty temporary file. */
-static void leave(struct stage_target *t)
+static void close_failed(struct stage_target *t)
 {
     struct stat st;
     if (t->port.fd >= 0 && fstat(t->port.fd, &st) == 0 && st.st_size == 0)
@@ -350,11 +350,11 @@ int stage_target_open(struct stage_target *t, const char *path,
                       const struct limefile_identity *source, char *why, size_t cap)
 {
     struct stat st;
-    *t = none;
+    *t = no_target;
     t->source = *source;
-    int err = open_folder(t, path);
+    int err = open_dir(t, path);
     if (err) {
-        explain_folder(t, err, why, cap);
+        explain_directory(t, err, why, cap);
     } else {
         err = open_temp(t, 0, &st);
         if (!err) {
@@ -365,7 +365,7 @@ int stage_target_open(struct stage_target *t, const char *path,
             explain_temp(t, err, why, cap);
     }
     if (err)
-        leave(t);
+        close_failed(t);
     return err;
 }
 
@@ -373,7 +373,7 @@ int stage_target_restart(struct stage_target *t, const struct limefile_identity 
 {
     struct stat st;
     t->kept = 0;
-    t->adopted = t->has_journal = false;
+    t->has_metadata = t->has_journal = false;
     t->source = *source;
     int err = remove_temp(t);
     if (err)
@@ -406,7 +406,7 @@ static int sync_temp(struct stage_target *t, int (*sync)(int))
     int err = t->port.remote ? stage_remote_sync(t->port.remote) : 0;
     if (sync(t->port.fd) != 0)
         return -errno;
-    return err && stage_remote_is_gone(t->port.remote->remote, NULL) ? -EAGAIN : err;
+    return err && stage_remote_has_failed(t->port.remote->remote, NULL) ? -EAGAIN : err;
 }
 
 int stage_target_checkpoint(struct stage_target *t, uint64_t bytes, uint32_t crc)
@@ -425,12 +425,12 @@ int stage_target_sync(struct stage_target *t)
     return sync_temp(t, fsync);
 }
 
-int stage_target_adopt(struct stage_target *t, const struct stat *source,
-                       const struct stage_digest *digest)
+int stage_target_set_metadata(struct stage_target *t, const struct stat *source,
+                              const struct stage_digest *digest)
 {
-    stage_record_store(t->port.fd, source, digest); /* without it the next run reads the file */
-    t->adopted = true;
-    int err = adopt(t->port.fd, source);
+    stage_stored_sums_save(t->port.fd, source, digest); /* A failure costs only a later read. */
+    t->has_metadata = true;
+    int err = set_metadata(t->port.fd, source);
     return err ? err : fsync(t->port.fd) == 0 ? 0 : -errno;
 }
 
@@ -438,42 +438,42 @@ int stage_target_adopt(struct stage_target *t, const struct stat *source,
 
 /* Links the open inode, so a replaced temporary name does no harm. Returns -EEXIST, or another
  * error if it cannot be done here. */
-static int link_it(const struct stage_target *t)
+static int link_to_name(const struct stage_target *t)
 {
     char path[LIMEFILE_FD_PATH_MAX];
     limefile_fd_path(t->port.fd, path);
-    if (linkat(AT_FDCWD, path, t->folder, t->name, AT_SYMLINK_FOLLOW) != 0) {
+    if (linkat(AT_FDCWD, path, t->dirfd, t->name, AT_SYMLINK_FOLLOW) != 0) {
         int err = -errno;
         /* NFS returns -EEXIST for its own link if it has repeated the request. */
-        if (err != -EEXIST || is_lost(t, t->name, t->port.fd) != 0)
+        if (err != -EEXIST || has_lost_name(t, t->name, t->port.fd) != 0)
             return err;
     }
-    remove_temp(t); /* after a failure stage_target_tidy() removes it */
+    remove_temp(t); /* after a failure stage_target_remove_stale() removes it */
     return 0;
 }
 
 static int rename_without_replacing(const struct stage_target *t)
 {
     struct stat st;
-    if (renameat2(t->folder, t->temp, t->folder, t->name, RENAME_NOREPLACE) == 0)
+    if (renameat2(t->dirfd, t->temp, t->dirfd, t->name, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
     /* The file system does not support RENAME_NOREPLACE. */
-    if (fstatat(t->folder, t->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fstatat(t->dirfd, t->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return -EEXIST;
-    return renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno;
+    return renameat(t->dirfd, t->temp, t->dirfd, t->name) == 0 ? 0 : -errno;
 }
 
 static int check_temp_is_ours(const struct stage_target *t)
 {
-    int lost = is_lost(t, t->temp, t->port.fd);
+    int lost = has_lost_name(t, t->temp, t->port.fd);
     return lost > 0 ? STAGE_TEMP_LOST : lost;
 }
 
-static int give_name(const struct stage_target *t, const struct stage_existing *existing)
+static int move_to_name(const struct stage_target *t, const struct stage_existing *existing)
 {
-    int err = link_it(t);
+    int err = link_to_name(t);
     if (err == 0 || (err == -EEXIST && !existing->exists))
         return err;
     err = check_temp_is_ours(t); /* the temporary file may be gone */
@@ -481,57 +481,56 @@ static int give_name(const struct stage_target *t, const struct stage_existing *
         return err;
     if (!existing->exists)
         return rename_without_replacing(t);
-    err = check_existing(existing, t->folder, t->name);
+    err = check_existing(existing, t->dirfd, t->name);
     if (err)
         return err;
-    return renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno;
+    return renameat(t->dirfd, t->temp, t->dirfd, t->name) == 0 ? 0 : -errno;
 }
 
 int stage_target_rename(struct stage_target *t, const struct stage_existing *existing)
 {
     int err = check_temp_is_ours(t);
     if (!err)
-        err = give_name(t, existing);
+        err = move_to_name(t, existing);
     if (err)
         return err;
     free(t->temp);
     t->temp = NULL; /* the name does not exist any more */
-    err = is_lost(t, t->name, t->port.fd);
+    err = has_lost_name(t, t->name, t->port.fd);
     if (err)
         return err > 0 ? STAGE_TEMP_EXCHANGED : err;
-    return fsync(t->folder) == 0 || errno == EINVAL ? 0 : -errno;
+    return fsync(t->dirfd) == 0 || errno == EINVAL ? 0 : -errno;
 }
 
 void stage_target_close(struct stage_target *t, bool keep)
 {
     if (t->temp && t->port.fd >= 0)
-        make_ours(t);
+        restore_ownership(t);
     if (!keep && t->temp)
         remove_temp(t);
     stage_port_close(&t->port);
-    if (t->folder >= 0)
-        close(t->folder);
+    if (t->dirfd >= 0)
+        close(t->dirfd);
     free(t->temp);
-    *t = none;
+    *t = no_target;
 }
 
-void stage_target_tidy(const char *path)
+void stage_target_remove_stale(const char *path)
 {
     struct stat st;
-    struct stage_target t = none;
-    if (open_folder(&t, path) == 0 &&
-        fstatat(t.folder, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-        has_moved(&t, t.name, &st) == 0)
-        unlinkat(t.folder, t.temp, 0);
+    struct stage_target t = no_target;
+    if (open_dir(&t, path) == 0 && fstatat(t.dirfd, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(st.st_mode) && is_replaced(&t, t.name, &st) == 0)
+        unlinkat(t.dirfd, t.temp, 0);
     stage_target_close(&t, true);
 }
 
-uint64_t stage_target_has(const char *path)
+uint64_t stage_target_disk_bytes(const char *path)
 {
     struct stat st;
-    struct stage_target t = none;
+    struct stage_target t = no_target;
     uint64_t bytes = 0;
-    if (open_folder(&t, path) == 0 && fstatat(t.folder, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (open_dir(&t, path) == 0 && fstatat(t.dirfd, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0)
         bytes = (uint64_t)st.st_blocks * 512;
     stage_target_close(&t, true);
     return bytes;

@@ -14,8 +14,8 @@
 
 #include <sys/stat.h>
 
-/* Returns "a FIFO", "a folder" and the like; NULL for a regular file. */
-const char *stage_kind_of(const struct stat *);
+/* Returns "a FIFO", "a directory" and the like; NULL for a regular file. */
+const char *stage_file_kind(const struct stat *);
 
 /* ---- the file that has the target's name and will be replaced ---- */
 
@@ -38,11 +38,11 @@ void stage_existing_release(struct stage_existing *);
 struct stage_target {
     const char *path;
     const char *name; /* the last component of path */
-    int folder;
-    char *temp;             /* name of the temporary file in the directory `folder` */
+    int dirfd;
+    char *temp;             /* name of the temporary file in the directory `dirfd` */
     struct stage_port port; /* the temporary file */
     struct limefile_identity source;
-    bool adopted;      /* it has the source's mode and owner */
+    bool has_metadata; /* it has the source's mode and owner */
     bool has_journal;  /* the next run can resume */
     uint64_t kept;     /* bytes kept from an earlier run */
     uint32_t kept_crc; /* stage_sums.crc of the kept bytes */
@@ -69,8 +69,8 @@ int stage_target_sync(struct stage_target *);
 
 /* Sets mode, times, owner (as far as allowed) and the record of the staged file; syncs. Call it
  * just before the rename of a verified file: another user may own the file then. */
-int stage_target_adopt(struct stage_target *, const struct stat *source,
-                       const struct stage_digest *);
+int stage_target_set_metadata(struct stage_target *, const struct stat *source,
+                              const struct stage_digest *);
 
 enum {
     STAGE_TEMP_LOST = 1,      /* it was removed or replaced; nothing was done */
@@ -85,20 +85,20 @@ int stage_target_rename(struct stage_target *, const struct stage_existing *exis
 void stage_target_close(struct stage_target *, bool keep);
 
 /* Removes the temporary name of a run that was killed after its file got the target's name. */
-void stage_target_tidy(const char *path);
+void stage_target_remove_stale(const char *path);
 
 /* Returns the bytes on the disk of an earlier run's temporary file for this target. */
-uint64_t stage_target_has(const char *path);
+uint64_t stage_target_disk_bytes(const char *path);
 
 /* ---- the record of a staged file (record.c), an extended attribute ---- */
 
-int stage_record_store(int fd, const struct stat *source, const struct stage_digest *);
+int stage_stored_sums_save(int fd, const struct stat *source, const struct stage_digest *);
 
 /* Returns true if a copy of the source may have that time. The copy's file system may keep less
  * than nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
-bool stage_time_agrees(const struct timespec *source, const struct timespec *target);
+bool stage_mtime_matches(const struct timespec *source, const struct timespec *target);
 
-/* Returns false if there is no record, or the file has changed since. */
-bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out);
+/* Returns false if the file has no record, or has changed since. */
+bool stage_stored_sums_load(int fd, const struct stat *now, struct stage_digest *out);
 
 #endif

@@ -3,11 +3,11 @@
  * sums over them in order, and one thread writes them.
  *
  *     stage_ring_begin(ring, &transfer)
- *     while ((block = stage_ring_next(ring))) { ... stage_ring_pass(ring); }
+ *     while ((block = stage_ring_next(ring))) { ... stage_ring_submit(ring); }
  *     err = stage_ring_end(ring)
  */
-#ifndef STAGE_TRANSFER_H
-#define STAGE_TRANSFER_H
+#ifndef STAGE_COPY_RING_H
+#define STAGE_COPY_RING_H
 
 #include "remote.h"
 
@@ -20,7 +20,7 @@ enum {
 
 /* How to read and write a file: a descriptor, and another one for O_DIRECT, or -1. */
 struct stage_port {
-    int fd, direct;
+    int fd, direct_fd;
     struct stage_remote_file *remote; /* or NULL */
 };
 
@@ -30,7 +30,7 @@ void stage_port_close(struct stage_port *);
 
 struct stage_block {
     char *data;
-    struct stage_remote *lender; /* the job whose window holds the data, or NULL */
+    struct stage_remote *job; /* the job whose window holds the data, or NULL */
     size_t n;
     uint64_t offset; /* in the file */
 };
@@ -42,8 +42,8 @@ struct stage_transfer {
     uint64_t kept; /* so many bytes, whole blocks, are in `out` already and are read from it */
 
     /* The first failure. */
-    int err;      /* 0, -errno or LIMEFILE_E_SHRUNK */
-    bool writing; /* the write failed */
+    int err;       /* 0, -errno or LIMEFILE_E_SHRUNK */
+    bool in_write; /* the write failed */
     uint64_t err_offset;
 };
 
@@ -56,7 +56,7 @@ struct stage_ring {
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     struct stage_transfer *transfer;
-    uint64_t blocks, read, passed, written; /* blocks in all, and blocks done */
+    uint64_t blocks, read, submitted, written; /* blocks in all, and blocks done */
     pthread_t reader, writer;
     bool has_reader, has_writer;
 };
@@ -77,7 +77,7 @@ int stage_ring_begin(struct stage_ring *, struct stage_transfer *);
 const struct stage_block *stage_ring_next(struct stage_ring *);
 
 /* Passes the block that stage_ring_next() has returned to the writer. */
-void stage_ring_pass(struct stage_ring *);
+void stage_ring_submit(struct stage_ring *);
 
 /* Waits until all passed blocks are written (not synced). Returns 0 or the error. */
 int stage_ring_drain(struct stage_ring *);

@@ -83,13 +83,13 @@ static int check_cells(const struct found *f, char why[CELLS_WHY_MAX])
     limefile_cells_check_add(&k, f->raw + f->header_bytes, cells);
     if (!limefile_cells_check_end(&k))
         return LEMON_SUCCESS;
-    if (k.bad >= cells)
-        return fault(why, k.why);
-    limefile_cells_at(&f->c, k.bad, at);
+    if (k.bad_cell >= cells)
+        return fault(why, k.fault);
+    limefile_cells_at(&f->c, k.bad_cell, at);
     snprintf(why, CELLS_WHY_MAX,
              "the index of cells cannot be used: cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64
              "): %s",
-             at[0], at[1], at[2], k.why);
+             at[0], at[1], at[2], k.fault);
     return LEMON_ERR_READ;
 }
 

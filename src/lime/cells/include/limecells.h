@@ -108,18 +108,18 @@ const char *limefile_cells_entry_decode(const struct limecells *, const unsigned
 /* Checks the entries of all cells, in constant memory: their checksum is entries_crc, and their
  * ranges cover the data once. */
 struct limecells_checker {
-    const struct limecells *is;
-    const char *why;       /* the fault; NULL: none so far */
-    uint64_t bad;          /* number of the faulty cell; limefile_cells_cells() for all */
+    const struct limecells *cells;
+    const char *fault;     /* NULL: none so far */
+    uint64_t bad_cell;     /* number of the faulty cell; limefile_cells_cells() for all */
     uint64_t fewest, most; /* particles in a cell */
     uint64_t empty;        /* number of cells without particles */
-    uint64_t next, key[2], places;
+    uint64_t next, key[2], hashes;
     uint32_t crc;
 };
 void limefile_cells_check_begin(struct limecells_checker *, const struct limecells *);
 /* Adds the next n entries, in the order of the cells. */
 void limefile_cells_check_add(struct limecells_checker *, const unsigned char *raw, size_t n);
-const char *limefile_cells_check_end(struct limecells_checker *); /* returns `why` */
+const char *limefile_cells_check_end(struct limecells_checker *); /* returns `fault` */
 
 /* Returns zlib's CRC-32 of the bytes of `crc` (0: none) and the n bytes after them; and the
  * CRC-32 of two consecutive ranges, of which the second has n bytes. */

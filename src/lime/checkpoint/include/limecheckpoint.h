@@ -18,11 +18,11 @@ enum {
  * index is a checkpoint alone. */
 struct limecheckpoint {
     struct limefile_record text, index, data; /* ordinal 0: missing */
-    struct limecells is;                      /* if `known`: the index's header */
-    bool known;                               /* the index's header is valid */
-    bool counted;                             /* known, and the entries are valid */
+    struct limecells cells;                   /* if `has_header` */
+    bool has_header;                          /* the index's header is valid */
+    bool entries_valid;                       /* the index's header and entries are valid */
     uint64_t fewest, most, empty;             /* particles of a cell; cells without particles */
-    bool whole;                               /* counted, and the data have the right length */
+    bool is_complete; /* the index is valid, and the data have its length */
 
     /* LIMEFILE_D_CELLS_*, in the order of the file. They point to `why`; in a copy of this
      * struct they still point to that of the original. */
@@ -49,8 +49,8 @@ int limecheckpoint_next(struct limecheckpoint_walk *, struct limecheckpoint *out
 /* Iterates over all findings: 1, 0, or an error. A reason is valid until the next call. */
 struct limecheckpoint_findings {
     struct limecheckpoint_walk walk;
-    struct limecheckpoint at;
-    unsigned told; /* number of findings of `at` that were returned */
+    struct limecheckpoint checkpoint;
+    unsigned returned; /* findings of `checkpoint` that were returned */
 };
 void limecheckpoint_findings_begin(struct limecheckpoint_findings *, struct limefile_source *,
                                    const struct limefile_index *);
@@ -59,14 +59,14 @@ int limecheckpoint_findings_next(struct limecheckpoint_findings *,
 
 /* The result of limecheckpoint_verify(). */
 struct limecheckpoint_verdict {
-    uint64_t bad, cells;              /* number of bad cells and of all cells */
-    uint64_t at[LIMECELLS_DIMS];      /* the first bad cell, by number */
-    char why[LIMECHECKPOINT_WHY_MAX]; /* "the first is (1, 2, 3): ..."; "" if none is bad */
+    uint64_t bad, cells;                /* number of bad cells and of all cells */
+    uint64_t first_bad[LIMECELLS_DIMS]; /* the first bad cell, by number */
+    char why[LIMECHECKPOINT_WHY_MAX];   /* "the first is (1, 2, 3): ..."; "" if none is bad */
 };
 
-/* Compares each cell with its checksum, and each position with its cell. LIMEFILE_E_STATE: the
- * checkpoint is not `whole`. progress (may be NULL) gets the number of bytes read since the
- * last call; if it returns false, the function stops with -EINTR. -errno, LIMEFILE_E_SHRUNK. */
+/* Compares each cell with its checksum, and each position with its cell. LIMEFILE_E_STATE: not
+ * `is_complete`. progress (may be NULL) gets the number of bytes read since the last call; if
+ * it returns false, the function stops with -EINTR. -errno, LIMEFILE_E_SHRUNK. */
 typedef bool limecheckpoint_progress_fn(void *context, uint64_t bytes_more);
 int limecheckpoint_verify(struct limefile_source *, const struct limecheckpoint *,
                           limecheckpoint_progress_fn *progress, void *context,

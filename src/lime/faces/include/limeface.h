@@ -1,8 +1,8 @@
-/* limeface.h - faces: export formats that present a field's record as files for other programs.
+/* limeface.h - exports: present a field's record as files in the formats of other programs.
  *
- * A face's bytes depend only on the record's description, and on the record's bytes where it
+ * An export's bytes depend only on the record's description, and on the record's bytes where it
  * contains them. They are computed while the file is read and need no disk space. The name of a
- * face is the record's name with a suffix:
+ * export is the record's name with a suffix:
  *
  *     X.npy                     numpy: a header, then the data as stored (big-endian)
  *     X.t/000 ...               time slices: ranges of the data, one file each
@@ -16,7 +16,7 @@
  * them before the file can be read.
  *
  * The module prints nothing and has no global state (a lock protects the HDF5 library's).
- * An open face that is ready does not change, so any number of threads may read it. */
+ * An open export that is ready does not change, so any number of threads may read it. */
 #ifndef LIMEFACE_H
 #define LIMEFACE_H
 
@@ -61,15 +61,15 @@ struct limefile_facename {
     bool little;
 };
 
-/* Returns true if `name` is the name of a face; *stem: the length of the record's name. */
+/* Returns true if `name` is the name of an export; *stem: the length of the record's name. */
 bool limefile_facename_parse(const char *name, struct limefile_facename *out, size_t *stem);
 
-/* Writes the suffix with its dot, at most LIMEFILE_FACE_SUFFIX_MAX bytes including the NUL. */
+/* Writes the suffix with its dot and a NUL, at most LIMEFILE_FACE_SUFFIX_MAX bytes. */
 #define LIMEFILE_FACE_SUFFIX_MAX 24
 void limefile_facename_print(const struct limefile_facename *,
                              char out[LIMEFILE_FACE_SUFFIX_MAX]);
 
-/* Finds the i-th face of a field that directories list (-o faces); false: no more. */
+/* Finds the i-th export of a field that directories list (-o faces); false: no more. */
 bool limefile_facename_of(const struct limefile_array *, unsigned i,
                           struct limefile_facename *);
 
@@ -82,13 +82,13 @@ const char *limefile_face_why_not(const struct limefile_field *,
 
 /* ---- files (face.c) ----------------------------------------------------------------- */
 
-/* The files of a face have numbers from 0. A face that is a file has one entry with an empty
- * name. In a face that is a directory, the names have at most two levels, as "000" and
+/* The files of an export have numbers from 0. An export that is a file has one entry with an
+ * empty name. In an export that is a directory, the names have at most two levels, as "000" and
  * "U/.zarray", and directories in it are entries with numbers, too. */
 struct limefile_face;
 
-/* Opens a face; the field is not used afterwards. LIMEFILE_E_STATE: the field is not an array
- * or does not support the face (no real numbers to convert, a build without HDF5). -ENOMEM. */
+/* Opens an export; the field is not used afterwards. -ENOMEM. LIMEFILE_E_STATE: the field is
+ * not an array or does not support the export (no real numbers, a build without HDF5). */
 int limefile_face_open(const struct limefile_field *, const struct limefile_facename *,
                        struct limefile_face **out);
 void limefile_face_close(struct limefile_face *);
@@ -96,20 +96,20 @@ void limefile_face_close(struct limefile_face *);
 #define LIMEFILE_FACE_ENTRY_MAX 64
 
 struct limefile_face_entry {
-    uint64_t parent; /* number + 1 of its directory; 0: the face itself */
-    bool directory;
+    uint64_t parent; /* number + 1 of its directory; 0: the export itself */
+    bool is_dir;
     uint64_t bytes; /* size of a file */
     char name[LIMEFILE_FACE_ENTRY_MAX];
 };
 
-uint64_t limefile_face_entries(const struct limefile_face *); /* the number of entries */
+uint64_t limefile_face_entries(const struct limefile_face *);
 void limefile_face_entry(const struct limefile_face *, uint64_t number,
                          struct limefile_face_entry *out);
 /* Finds an entry by its name in `parent` (as in the entry) in constant time; false: none. */
 bool limefile_face_find(const struct limefile_face *, uint64_t parent, const char *name,
                         uint64_t *number);
 
-/* Describes the bytes of a file from `offset` on: bytes that the face owns, a range of the
+/* Describes the bytes of a file from `offset` on: bytes that the export owns, a range of the
  * stored record, or data that are computed from a part of the record. */
 enum limefile_face_what {
     LIMEFILE_FACE_OWN,
@@ -117,9 +117,9 @@ enum limefile_face_what {
     LIMEFILE_FACE_COMPUTED,
 };
 struct limefile_face_piece {
-    enum limefile_face_what what;
+    enum limefile_face_what source;
     uint64_t bytes;           /* from offset to the end of the piece; 0: end of the file */
-    const unsigned char *own; /* OWN: the bytes; valid as long as the face */
+    const unsigned char *own; /* OWN: the bytes; valid as long as the export */
     uint64_t at;              /* STORED: offset in the record's data */
 };
 void limefile_face_piece(const struct limefile_face *, uint64_t number, uint64_t offset,
@@ -143,15 +143,15 @@ ssize_t limefile_face_read_lent(const struct limefile_face *, uint64_t number, v
 /* Returns false if reading gives LIMEFILE_E_STATE; the files' sizes are known anyway. */
 bool limefile_face_is_ready(const struct limefile_face *);
 
-/* Makes a face ready: reads all sites of the record once, with one thread for each processor.
- * Several threads call `read` (as in limesites.h), one at a time `progress` (may be NULL); if
- * it returns false, the call stops soon with -EINTR. memory: an approximate limit in bytes; 0:
- * 512 MiB. Returns 0, an error of `read`, LIMEFILE_E_GAUGE_NAN: the links are NaN or infinite,
- * LIMEFILE_D_CHECKSUM: the data do not have the container's checksum, or
+/* Makes an export ready: reads all sites of the record once, with one thread for each
+ * processor. Several threads call `read` (as in limesites.h), one at a time `progress` (may be
+ * NULL); if it returns false, the call stops soon with -EINTR. memory: an approximate limit in
+ * bytes; 0: 512 MiB. Returns 0, an error of `read`, LIMEFILE_E_GAUGE_NAN: the links are NaN or
+ * infinite, LIMEFILE_D_CHECKSUM: the data do not have the container's checksum, or
  * LIMEFILE_E_GAUGE_RANGE: the format does not support their plaquette. In the meantime no other
- * thread may use the face. */
+ * thread may use the export. */
 int limefile_face_prepare(struct limefile_face *, size_t memory,
-                          int (*read)(void *context, uint64_t first, uint64_t count, void *out),
-                          bool (*progress)(void *context, uint64_t sites_more), void *context);
+                          int (*read)(void *, uint64_t first, uint64_t count, void *out),
+                          bool (*progress)(void *, uint64_t sites_more), void *context);
 
 #endif

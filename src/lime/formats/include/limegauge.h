@@ -42,7 +42,7 @@ struct limefile_gauge {
     struct limefile_sites sites; /* precision: as in the file */
     unsigned rows;               /* rows that the file stores of each link: 2 or 3 */
     bool little;                 /* the numbers in the file are little-endian */
-    bool listed;                 /* MILC: a list gives the order of the sites */
+    bool has_site_list;          /* MILC: a list gives the order of the sites */
     uint64_t data_offset, data_bytes;
     uint64_t ordinal; /* ILDG: the record's ordinal */
 
@@ -59,7 +59,7 @@ struct limefile_gauge {
                    xlf-info or of another format's header in the container */
     const char *text_type; /* ILDG: the type of the record that contains text; otherwise NULL */
 
-    struct limefile_gauge_kept *kept; /* private data of the library */
+    struct limefile_gauge_kept *priv; /* private data of the library */
 };
 
 /* Opens a configuration and finds its format. `ordinal` selects a record of a container; 0
@@ -119,7 +119,7 @@ struct limefile_gauge_form {
     const char *lfn;  /* ILDG */
     const char *text; /* ILDG: stored in a record "TEXT_TYPE" before the data */
     const char *text_type;
-    bool unsummed; /* ILDG: no checksum is written, so the image is sealed when it is created */
+    bool without_checksum; /* ILDG: writes no checksum; the new image is sealed */
 };
 
 /* Returns true if the format supports the extents; the number of bytes is not checked. */

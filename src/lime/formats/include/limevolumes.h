@@ -48,7 +48,7 @@ struct limefile_volumes_facts {
     struct limefile_lattice lattice;
     size_t volumes, master; /* master: its number, from 0 */
     uint64_t fields;        /* number of fields, that is records of the whole lattice */
-    size_t parts;           /* number of records that skips_parts leaves out */
+    size_t skipped;         /* number of records that skips_parts leaves out */
 };
 void limefile_volumes_facts(const struct limefile_volumes *, struct limefile_volumes_facts *);
 /* Returns the i-th left out record's ordinal in the master; *stated: its private record XML. */

@@ -25,11 +25,11 @@ enum limefile_physics_wrong {
 
 /* A bad link. */
 struct limefile_physics_bad {
-    enum limefile_physics_wrong wrong;
+    enum limefile_physics_wrong defect;
     uint64_t site; /* number in the order of the file */
     uint64_t at[4];
     unsigned direction; /* 0 to 3: x, y, z, t */
-    unsigned real;      /* NAN, INFINITE: index of the first such one of its 18 real numbers */
+    unsigned number;    /* NAN, INFINITE: the first such one of its 18 numbers */
     double deviation;   /* UNITARITY, DETERMINANT */
 };
 
@@ -109,17 +109,17 @@ enum limefile_physics_quantity {
 /* A value that a header or a metadata record contains. */
 struct limefile_physics_stated {
     enum limefile_physics_quantity quantity;
-    uint64_t ordinal;  /* the record; 0: a header of another format */
-    const char *where; /* "xlf-info"; not owned */
-    char name[32];     /* its name there: "plaquette", "linktr"; printable ASCII */
-    char text[48];     /* the number as written, cut, printable ASCII */
-    bool number;       /* it is a finite decimal number, so the next two are valid */
-    double value;      /* normalized to 1 if all links are 1 */
-    double digit;      /* one unit of the last written digit, normalized */
-    double tolerance;  /* allowed difference; 0: as the precision requires */
+    uint64_t ordinal;   /* the record; 0: a header of another format */
+    const char *source; /* "xlf-info"; not owned */
+    char name[32];      /* its name there: "plaquette", "linktr"; printable ASCII */
+    char text[48];      /* the number as written, cut, printable ASCII */
+    bool is_number;     /* it is a finite decimal number, so the next two are valid */
+    double value;       /* normalized to 1 if all links are 1 */
+    double digit;       /* one unit of the last written digit, normalized */
+    double tolerance;   /* allowed difference; 0: as the precision requires */
 };
 
-/* Fills in all members but `ordinal`, `where` and `tolerance`. `largest` is the value if all
+/* Fills in all members but `ordinal`, `source` and `tolerance`. `largest` is the value if all
  * links are 1: 1 in NERSC's and ILDG's metadata, 3 in openQCD's and for MILC's spatial and
  * temporal plaquettes. */
 void limefile_physics_state(struct limefile_physics_stated *out, enum limefile_physics_quantity,
@@ -161,10 +161,10 @@ int limefile_physics_stated_of(struct limefile_source *, const struct limefile_i
 bool limefile_physics_find_text(const struct limefile_index *, const struct limefile_field *,
                                 const char *type, struct limefile_record *out);
 
-/* Reads the values in the lines of another format's header. `where` is not copied and must
+/* Reads the values in the lines of another format's header. `source` is not copied and must
  * outlive `out`. `scale`: a plaquette there if all links are 1. Returns their number. */
 int limefile_physics_stated_text(
-    const char *text, size_t n, double scale, const char *where,
+    const char *text, size_t n, double scale, const char *source,
     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
 
 /* Returns 1 and the first such plaquette that is a number; 0: none; or an error as above. */

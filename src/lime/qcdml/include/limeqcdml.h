@@ -3,7 +3,7 @@
  *
  * ILDG's catalogues have such a document for each file. Only the text of a few elements is read
  * and replaced; all other bytes remain unchanged. expat parses the documents within limits; a
- * document type declaration is an error, so there are no entities and nothing is fetched.
+ * document type declaration is an error, so documents have no entities, and nothing is fetched.
  * Results are as in limefile.h. The module prints nothing and has no global state. */
 #ifndef LIMEQCDML_H
 #define LIMEQCDML_H
@@ -27,7 +27,7 @@ struct limefile_qcdml_value {
     size_t begin, end; /* the content, as a range of the document */
     bool empty;        /* <name/>: the range is its "/>" */
     char *text;        /* without surrounding white space; owned */
-    char *fresh;       /* the new text, or NULL; owned */
+    char *new_text;    /* the new text, or NULL; owned */
 };
 
 /* A markovSequence/markovStep/record element; there is one for each ildg-binary-data. */

@@ -27,10 +27,10 @@ enum {
 struct stage_options {
     unsigned kinds;         /* sums to compute, of enum stage_sum_kind */
     unsigned files_at_once; /* 1..STAGE_FILES_AT_ONCE_MAX */
-    bool any;               /* also copy files that are not containers */
+    bool any_file;          /* also copy files that are not containers */
     bool strict;            /* a warning, or an unverified field, is a failure */
     bool force;             /* replace another file that has the target's name */
-    bool check_there;       /* if the target is up to date, read and compare it, too */
+    bool check_existing;    /* if the target is up to date, read and compare it, too */
     bool verify_target;     /* read the copy again from the disk */
     uint64_t checkpoint;    /* bytes between checkpoints of a copy; 0: automatic */
     const char *socket;     /* of a running limefs-io, or NULL */
@@ -62,15 +62,15 @@ struct stage_result {
     enum stage_status status;
     const struct stage_item *item;
     char reason[STAGE_REASON_MAX]; /* without the file's name */
-    bool judged;                   /* `verdict` is set: this run examined the file */
+    bool has_verdict;              /* `verdict` is set: this run examined the file */
     enum limefile_verdict verdict; /* on the source; docs/verdicts.md */
-    struct stage_words words;      /* warnings */
+    struct stage_words warnings;
     struct stage_words unverified; /* data without a comparable checksum, and why */
     uint64_t size, records;
     uint64_t resumed;  /* bytes kept from an earlier run */
     uint64_t verified; /* number of fields with the right checksum */
     bool read;         /* all data were read and compared */
-    bool sized, container, has_digest;
+    bool has_size, container, has_digest;
     struct stage_digest digest;
     char lfn[LIMEFILE_LFN_MAX];
     double seconds;
@@ -104,8 +104,8 @@ const char *stage_job_failure(struct stage *);
 void stage_free(struct stage *); /* after stage_next() has returned -1 */
 
 /* Computes the bytes that the targets need in addition to existing ones, and the bytes that the
- * file system of the directory `folder` has free. -errno. */
-int stage_space(const struct stage_item *items, size_t count, const char *folder,
-                uint64_t *needed, uint64_t *available);
+ * file system of the directory has free. -errno. */
+int stage_space(const struct stage_item *items, size_t count, const char *dir, uint64_t *needed,
+                uint64_t *available);
 
 #endif

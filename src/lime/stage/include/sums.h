@@ -63,10 +63,10 @@ void stage_sums_result(struct stage_sums *, struct stage_digest *out);
 struct stage_datasums {
     const struct limefile_fields *fields; /* NULL for a file that is not a container */
     size_t next;                          /* subscript of the field after the current one */
-    bool waiting;                         /* `record` is set, and has not ended */
+    bool has_record;                      /* `record` is set, and has not ended */
     struct limefile_record record;
-    bool begun;                 /* its data have begun, and `head` is set */
-    struct limefile_cksum head; /* cksum of all bytes before the data */
+    bool has_head;                      /* its data have begun, and `cksum_before` is set */
+    struct limefile_cksum cksum_before; /* cksum of all bytes before the data */
 
     unsigned count;
     uint64_t more;
@@ -92,14 +92,14 @@ struct stage_fieldsums {
     size_t count;                         /* number of fields to compare */
     size_t next;                          /* subscript of the field after the current one */
 
-    bool passing; /* `field` is set: its data are being added */
+    bool in_field; /* `field` is set: its data are being added */
     struct limefile_field field;
     struct limefile_checksum sum;
     uint64_t sites;       /* number of sites in `sum` */
     unsigned char *carry; /* the beginning of the next site */
     size_t carried;
 
-    uint64_t wrong; /* ordinal of the first finished field with a wrong checksum; 0: none */
+    uint64_t wrong_ordinal; /* first finished field with a wrong checksum; 0: none */
     struct limefile_checksum found;
 };
 

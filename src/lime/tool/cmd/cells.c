@@ -31,11 +31,11 @@ static json_t *result_json(const struct cells_result *r)
 static const char *reason_of(const struct limecheckpoint *p, enum limefile_verdict *verdict)
 {
     *verdict = LIMEFILE_UNVERIFIED;
-    if (p->whole)
+    if (p->is_complete)
         return NULL;
     if (!p->index.ordinal)
         return "no index of cells";
-    if (!p->counted)
+    if (!p->entries_valid)
         return "its index is damaged";
     *verdict = LIMEFILE_BAD;
     return "its length is not that of the particles";
@@ -56,7 +56,7 @@ static int compare(struct data_check *check, const struct limecheckpoint *p,
     result->cells = verdict.cells;
     result->bad = verdict.bad;
     for (int d = 0; d < LIMECELLS_DIMS; d++)
-        result->first[d] = verdict.at[d];
+        result->first[d] = verdict.first_bad[d];
     result->verdict = err ? LIMEFILE_UNREADABLE : verdict.bad ? LIMEFILE_BAD : LIMEFILE_GOOD;
     if (result->verdict == LIMEFILE_GOOD) {
         check->sums->good++;
@@ -152,12 +152,12 @@ static void tell_domain(const struct limecells *c)
 
 static void tell_cells(const struct limecheckpoint *p)
 {
-    const uint64_t *cells = p->is.cells;
+    const uint64_t *cells = p->cells.cells;
     char empty[48] = "";
-    if (p->counted && p->empty)
+    if (p->entries_valid && p->empty)
         snprintf(empty, sizeof empty, ", %" PRIu64 " empty", p->empty);
     tell_value("cells", "%" PRIu64 " x %" PRIu64 " x %" PRIu64, cells[0], cells[1], cells[2]);
-    if (p->counted)
+    if (p->entries_valid)
         tell_value("in a cell", "%" PRIu64 " to %" PRIu64 " particles%s", p->fewest, p->most,
                    empty);
 }
@@ -176,7 +176,7 @@ static void tell_fields(const struct limecells *c)
 
 static void tell_known(const struct limecheckpoint *p)
 {
-    const struct limecells *c = &p->is;
+    const struct limecells *c = &p->cells;
     char time[NUMBER_MAX];
     tell_value("particles", "%" PRIu64 " of %" PRIu64 " byte%s", c->particles,
                c->particle_bytes, plural(c->particle_bytes));
@@ -192,15 +192,15 @@ void cells_tell(const struct limecheckpoint *p)
     char size[64], want[64];
     tell_heading("checkpoint of particles (record %" PRIu64 ")",
                  limecheckpoint_last(p)->ordinal);
-    if (p->known)
+    if (p->has_header)
         tell_known(p);
     else
         tell_value("index", "%s", p->index.ordinal ? "damaged" : "none");
     if (!p->data.ordinal)
         tell_value("size", "no data");
-    else if (p->known && p->data.bytes != limefile_cells_data_bytes(&p->is))
+    else if (p->has_header && p->data.bytes != limefile_cells_data_bytes(&p->cells))
         tell_value("size", "%s, but should be %s", tell_bytes(p->data.bytes, size),
-                   tell_bytes(limefile_cells_data_bytes(&p->is), want));
+                   tell_bytes(limefile_cells_data_bytes(&p->cells), want));
     else
         tell_value("size", "%s", tell_bytes(p->data.bytes, size));
 }
@@ -229,7 +229,7 @@ static json_t *fields_json(const struct limecells *c)
 
 static json_t *known_json(const struct limecheckpoint *p)
 {
-    const struct limecells *c = &p->is;
+    const struct limecells *c = &p->cells;
     return json_pack(
         "{s:o, s:o, s:I, s:o?, s:s, s:o, s:o, s:[b, b, b], s:o, s:o?, s:o?, s:o?, s:o}",
         "particles", jsonout_integer(c->particles), "particle_bytes",
@@ -237,9 +237,9 @@ static json_t *known_json(const struct limecheckpoint *p)
         json_real(c->time), "byte_order", c->big_endian ? "big" : "little", "origin",
         reals_json(c->origin), "length", reals_json(c->length), "periodic", c->periodic[0],
         c->periodic[1], c->periodic[2], "cells", jsonout_integers(c->cells, LIMECELLS_DIMS),
-        "fewest", p->counted ? jsonout_integer(p->fewest) : NULL, "most",
-        p->counted ? jsonout_integer(p->most) : NULL, "empty",
-        p->counted ? jsonout_integer(p->empty) : NULL, "fields", fields_json(c));
+        "fewest", p->entries_valid ? jsonout_integer(p->fewest) : NULL, "most",
+        p->entries_valid ? jsonout_integer(p->most) : NULL, "empty",
+        p->entries_valid ? jsonout_integer(p->empty) : NULL, "fields", fields_json(c));
 }
 
 json_t *cells_json(const struct limecheckpoint *p)
@@ -249,8 +249,8 @@ json_t *cells_json(const struct limecheckpoint *p)
                                jsonout_integer_or_null(p->index.ordinal), "text_record",
                                jsonout_integer_or_null(p->text.ordinal), "message",
                                jsonout_integer(limecheckpoint_last(p)->message), "bytes",
-                               jsonout_integer(p->data.bytes), "whole", p->whole);
-    if (p->known)
+                               jsonout_integer(p->data.bytes), "whole", p->is_complete);
+    if (p->has_header)
         json_object_update_new(object, known_json(p));
     return object;
 }

@@ -135,11 +135,11 @@ static bool open_named(struct facecat *out, const struct named *named, const cha
         return false;
     }
     limefile_face_entry(out->face, out->number, &entry);
-    if (entry.directory)
+    if (entry.is_dir)
         message(out->c->path, "'%s' is a directory", word);
     out->bytes = entry.bytes;
     out->site_bytes = (size_t)field.site_bytes;
-    return !entry.directory && prepare(out);
+    return !entry.is_dir && prepare(out);
 }
 
 /* Opens `word`, a record as in select_record() with a face's suffix and, if the face is a
@@ -201,8 +201,8 @@ static bool facecat_put(const struct facecat *f, uint64_t offset, uint64_t n,
             piece.bytes = n;
         copy.left = piece.bytes;
         copy.in_offset = f->record.data_offset + piece.at;
-        err = piece.what == LIMEFILE_FACE_STORED ? limefile_copy(&copy)
-                                                 : put_made(f, &copy, offset);
+        err = piece.source == LIMEFILE_FACE_STORED ? limefile_copy(&copy)
+                                                   : put_made(f, &copy, offset);
     }
     if (err) {
         progress_hide();

@@ -176,7 +176,7 @@ static int judge_stated(const struct gaugefile *in, const char *out_path,
         message(in->path, "warning: no checksum that the data could be compared with");
         return TOOL_GOOD;
     }
-    message(in->path, "%sthe header has no usable sum: both are 0",
+    message(in->path, "%sthe header has no usable checksum: both are 0",
             ignores_checksum ? "warning: " : "");
     if (!ignores_checksum)
         message(out_path, "not written: the data of '%s' cannot be verified; %s", in->path,

@@ -82,7 +82,7 @@ static int show_info(struct joining *j)
         printf("%4" PRIu64 "  %-28s %12" PRIu64 " bytes\n", i,
                type_shown(r.type, r.type_len, shown), r.bytes);
     }
-    for (size_t i = 0; i < facts.parts; i++) {
+    for (size_t i = 0; i < facts.skipped; i++) {
         char part[SETFILE_PART_MAX];
         setfile_part_text(&j->in, i, part);
         answer(j->in.names[facts.master], "%s", part);
@@ -202,9 +202,9 @@ static int judge_parts(const struct joining *j, const struct options *o)
 {
     struct limefile_volumes_facts facts;
     limefile_volumes_facts(j->in.volumes, &facts);
-    if (!j->out_path || o->records || !facts.parts)
+    if (!j->out_path || o->records || !facts.skipped)
         return TOOL_GOOD;
-    for (size_t i = 0; i < facts.parts; i++) {
+    for (size_t i = 0; i < facts.skipped; i++) {
         char part[SETFILE_PART_MAX];
         setfile_part_text(&j->in, i, part);
         message(j->in.names[facts.master], "%s%s", o->skips_parts ? "warning: " : "", part);

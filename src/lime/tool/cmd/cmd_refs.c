@@ -281,7 +281,7 @@ static bool put_chunks(const struct refs *refs, size_t i)
     uint64_t entries = limefile_face_entries(refs->face);
     for (uint64_t k = 0; url && k < entries && !ferror(stdout); k++) {
         limefile_face_piece(refs->face, k, 0, &piece);
-        if (piece.what != LIMEFILE_FACE_STORED)
+        if (piece.source != LIMEFILE_FACE_STORED)
             continue;
         limefile_face_entry(refs->face, k, &entry);
         printf(",\n\"field/%zu.%s\": ", i, entry.name);

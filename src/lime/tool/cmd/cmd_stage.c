@@ -417,7 +417,7 @@ static struct words words_of(const struct stage_result *r)
 {
     struct words w = {"-", "-", "-", "-"};
     unsigned kinds = r->has_digest ? r->digest.kinds : 0;
-    if (r->sized)
+    if (r->has_size)
         snprintf(w.size, sizeof w.size, "%" PRIu64, r->size);
     if (kinds & STAGE_CKSUM)
         snprintf(w.cksum, sizeof w.cksum, "%" PRIu32, r->digest.cksum);
@@ -435,14 +435,14 @@ static bool stageprint_is_in_place(const struct stage_result *r)
 
 static int stageprint_exit_status(const struct stage_result *r)
 {
-    if (r->judged)
+    if (r->has_verdict)
         return verdict_status(r->verdict);
     return stageprint_is_in_place(r) ? TOOL_GOOD : TOOL_BAD;
 }
 
 static const char *verdict_word(const struct stage_result *r)
 {
-    return r->judged ? limefile_verdict_word(r->verdict) : "-";
+    return r->has_verdict ? limefile_verdict_word(r->verdict) : "-";
 }
 
 static void stageprint_head(void)
@@ -497,7 +497,7 @@ static void stageprint_json(const struct stage_result *r)
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:I, s:o, s:I, s:I, s:f,"
         " s:o, s:o, s:o}",
         "status", stageprint_status(r->status), "verdict", word_json(verdict_word(r)), "lfn",
-        jsonout_string_or_null(r->lfn), "size", integer_json(r->sized, r->size), "cksum",
+        jsonout_string_or_null(r->lfn), "size", integer_json(r->has_size, r->size), "cksum",
         integer_json(r->has_digest && d->kinds & STAGE_CKSUM, d->cksum), "adler32",
         word_json(w.adler32), "md5", word_json(w.md5), "data", data_json(d, has_data),
         "data_more", integer_json(has_data, d->data_more), "source",
@@ -507,7 +507,7 @@ static void stageprint_json(const struct stage_result *r)
         integer_json(r->read && stageprint_is_in_place(r), r->verified), "checksums_unverified",
         (json_int_t)stage_unverified_count(r), "resumed", (json_int_t)r->resumed, "seconds",
         round(r->seconds * 1000) / 1000, "unverified", lines_json(&r->unverified), "deviations",
-        lines_json(&r->words), "reason", jsonout_string_or_null(r->reason));
+        lines_json(&r->warnings), "reason", jsonout_string_or_null(r->reason));
     jsonout_print(stdout, line);
     putchar('\n');
 }
@@ -621,12 +621,12 @@ static bool take_result(struct tally *tally, struct stage_result *r, const struc
         tally->bytes += r->size;
     else
         progress->total -= r->item->size < progress->total ? r->item->size : progress->total;
-    warn(r->item->source, &r->words);
+    warn(r->item->source, &r->warnings);
     if (stage_unverified_count(r) && stageprint_is_in_place(r)) {
         tally->unverified++;
         warn(r->item->source, &r->unverified);
     }
-    tally->skipped += r->judged && r->verdict == LIMEFILE_SKIPPED;
+    tally->skipped += r->has_verdict && r->verdict == LIMEFILE_SKIPPED;
     tally->status = worse_status(tally->status, stageprint_exit_status(r));
     progress_hide();
     (o->json ? stageprint_json : stageprint_row)(r);
@@ -836,10 +836,10 @@ static const struct option_rule rules[] = {
     {"job-timeout", 0, OPTION_UNSIGNED, &options.stage.job_timeout, 1, 86400,
      .expected = "seconds, 1 to 86400"},
     TEXT_RULE("job", 0, &options.stage.socket),
-    FLAG_RULE("any", 0, &options.stage.any),
+    FLAG_RULE("any", 0, &options.stage.any_file),
     FLAG_RULE("strict", 0, &options.stage.strict),
     FLAG_RULE("force", 'f', &options.stage.force),
-    FLAG_RULE("check-there", 0, &options.stage.check_there),
+    FLAG_RULE("check-there", 0, &options.stage.check_existing),
     FLAG_RULE("verify-target", 0, &options.stage.verify_target),
     FLAG_RULE("no-space-check", 0, &options.no_space_check),
     FLAG_RULE("json", 0, &options.json),

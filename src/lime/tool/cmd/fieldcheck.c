@@ -254,8 +254,8 @@ static void report_stated(const struct data_check *check, const struct limefile_
     char whose[32] = "the data";
     if (s->ordinal)
         snprintf(whose, sizeof whose, "record %" PRIu64, f->record.ordinal);
-    snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of %s %.12g", s->name, s->where, s->text,
-             s->number ? "" : ", not a number", limefile_physics_quantity_name(s->quantity),
+    snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of %s %.12g", s->name, s->source, s->text,
+             s->is_number ? "" : ", not a number", limefile_physics_quantity_name(s->quantity),
              whose, limefile_physics_value(is, s->quantity));
     check->report(check->context, &finding);
 }
@@ -296,7 +296,7 @@ static void print_physics(const struct data_check *check, const struct physics_r
         const struct limefile_physics_stated *s = &r->stated[i];
         if (limefile_physics_agrees(&r->is, s, r->precision))
             used += (size_t)snprintf(agree + used, sizeof agree - used, "%s%s %s",
-                                     used ? ", " : "; agrees with ", s->where, s->name);
+                                     used ? ", " : "; agrees with ", s->source, s->name);
     }
     answer(check->path, "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
            record, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
@@ -411,13 +411,13 @@ static json_t *first_json(const struct limefile_physics_bad *bad)
 {
     const char direction[] = {"xyzt"[bad->direction], '\0'};
     bool deviates =
-        bad->wrong != LIMEFILE_PHYSICS_NAN && bad->wrong != LIMEFILE_PHYSICS_INFINITE;
-    if (bad->wrong == LIMEFILE_PHYSICS_GOOD)
+        bad->defect != LIMEFILE_PHYSICS_NAN && bad->defect != LIMEFILE_PHYSICS_INFINITE;
+    if (bad->defect == LIMEFILE_PHYSICS_GOOD)
         return json_null();
     return json_pack("{s:o, s:s, s:s, s:o?}", "site", jsonout_integers(bad->at, 4), "direction",
-                     direction, "wrong", limefile_physics_wrong_word(bad->wrong),
+                     direction, "wrong", limefile_physics_wrong_word(bad->defect),
                      deviates ? "deviation" : "real",
-                     deviates ? json_real(bad->deviation) : jsonout_integer(bad->real));
+                     deviates ? json_real(bad->deviation) : jsonout_integer(bad->number));
 }
 
 static json_t *stated_json(const struct physics_result *r)
@@ -427,8 +427,8 @@ static json_t *stated_json(const struct physics_result *r)
         const struct limefile_physics_stated *s = &r->stated[i];
         json_array_append_new(
             list, json_pack("{s:o, s:s, s:s, s:s, s:o?, s:o?, s:b}", "ordinal",
-                            jsonout_integer(s->ordinal), "where", s->where, "name", s->name,
-                            "text", s->text, "value", s->number ? json_real(s->value) : NULL,
+                            jsonout_integer(s->ordinal), "where", s->source, "name", s->name,
+                            "text", s->text, "value", s->is_number ? json_real(s->value) : NULL,
                             "measured", json_real(limefile_physics_value(&r->is, s->quantity)),
                             "agrees", limefile_physics_agrees(&r->is, s, r->precision)));
     }

@@ -138,7 +138,7 @@ const char *configs_precision(const struct configs *configs)
 bool plaquette_parse(const char *text, struct limefile_physics_stated *out)
 {
     limefile_physics_state(out, LIMEFILE_PHYSICS_PLAQUETTE, 1, "", text, strlen(text));
-    return out->number && text[strspn(text, "0123456789+-.eE")] == '\0';
+    return out->is_number && text[strspn(text, "0123456789+-.eE")] == '\0';
 }
 
 static void set(struct config *config, const char *text, size_t n, const char *from)
@@ -165,8 +165,8 @@ static int look_around(struct configs *configs, size_t i)
         limefile_physics_stated_plaquette(configs->c.source, configs->c.index, &field, &stated);
     if (found == 1)
         set(&configs->config[i], stated.text, strlen(stated.text),
-            strcmp(stated.where, "xlf-info") == 0 ? "as xlf-info says"
-                                                  : "as its XML record says");
+            strcmp(stated.source, "xlf-info") == 0 ? "as xlf-info says"
+                                                   : "as its XML record says");
     return found < 0 ? found : 0;
 }
 
