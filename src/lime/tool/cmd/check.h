@@ -28,7 +28,7 @@ struct check {
     const struct check_options *options;
     struct qcdml_check *qcdml; /* or NULL; the caller compares it and prints the result */
     struct progress *progress; /* or NULL */
-    bool optional;             /* skip the file if it is not a container */
+    bool is_optional;          /* skip the file if it is not a container */
 
     enum limefile_verdict verdict;
     const char *format;  /* if it is not a container: "nersc", "milc" or "openqcd" */

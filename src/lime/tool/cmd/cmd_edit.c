@@ -29,19 +29,20 @@ static const char append_help[] =
     "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it\n"
     "was; 2 wrong usage, or FILE cannot be opened or is no container.\n";
 
-static bool put_item(struct edit *edit, const struct pack_item *item, struct progress *progress)
+static bool append_item(struct edit *edit, const struct pack_item *item,
+                        struct progress *progress)
 {
-    struct feed feed;
-    if (!feed_open(&feed, item->path, edit->c.fd))
+    struct input input;
+    if (!input_open(&input, item->path, edit->c.fd))
         return false;
-    progress->total += feed.sized ? (uint64_t)feed.st.st_size : 0;
-    bool good = edit_append(edit, item->type, item->mb, &feed, progress);
-    feed_close(&feed);
+    progress->total += input.has_size ? (uint64_t)input.st.st_size : 0;
+    bool good = edit_append(edit, item->type, item->mb, &input, progress);
+    input_close(&input);
     return good;
 }
 
 /* Appends all files, or none after an error. */
-static int append(const char *path, const struct packlist *list)
+static int append_items(const char *path, const struct packlist *list)
 {
     struct edit edit;
     struct progress progress;
@@ -53,28 +54,28 @@ static int append(const char *path, const struct packlist *list)
     for (size_t i = 0; good && i < list->count; i++) {
         struct pack_item item;
         packlist_get(list, i, &item);
-        good = put_item(&edit, &item, &progress);
+        good = append_item(&edit, &item, &progress);
     }
     progress_end(&progress);
     if (!good)
-        status = edit_take_back(&edit);
+        status = edit_rollback(&edit);
     edit_close(&edit);
     return status;
 }
 
 static int check_append(void)
 {
-    const struct packlist *list = &packwords.list;
+    const struct packlist *list = &packargs.list;
     size_t streams = 0;
     for (size_t i = 0; i < list->count; i++) {
         struct pack_item item;
         packlist_get(list, i, &item);
         streams += strcmp(item.path, "-") == 0;
     }
-    int status = packwords_check(&cmd_append);
+    int status = packargs_check(&cmd_append);
     if (status)
         return status;
-    if (!packwords.operand_count)
+    if (!packargs.operand_count)
         return usage_error(&cmd_append, "no file named");
     if (!list->count)
         return usage_error(&cmd_append, "no record named (-t TYPE PATH)");
@@ -84,7 +85,7 @@ static int check_append(void)
 }
 
 static const struct option_rule append_rules[] = {
-    PACKWORDS_RULES,
+    PACKARGS_RULES,
     {NULL},
 };
 
@@ -94,16 +95,15 @@ static int run_append(int count, char **operands)
     (void)operands;
     int status = check_append();
     if (!status)
-        status = append(packwords.operands[0], &packwords.list);
-    packlist_release(&packwords.list);
+        status = append_items(packargs.operands[0], &packargs.list);
+    packlist_release(&packargs.list);
     return status;
 }
 
-const struct command cmd_append = {
-    "append",         "further records at the end of a container",
-    append_help,      run_append,
-    append_rules,     {NULL, 0, 1},
-    packwords_operand};
+const struct command cmd_append = {"append",        "further records at the end of a container",
+                                   append_help,     run_append,
+                                   append_rules,    {NULL, 0, 1},
+                                   packargs_operand};
 
 static const char replace_help[] =
     "Usage: lime replace FILE RECORD PATH\n"
@@ -125,7 +125,7 @@ static const char replace_help[] =
     "Exit status: 0 done, and on the disk; 1 it could not be done; 2 wrong usage, or\n"
     "FILE cannot be opened or is no container.\n";
 
-static void notice_checksum(const struct edit *edit, const struct limefile_record *record)
+static void note_stale_checksum(const struct edit *edit, const struct limefile_record *record)
 {
     static const char type[] = "scidac-checksum";
     struct limefile_record next;
@@ -139,30 +139,31 @@ static void notice_checksum(const struct edit *edit, const struct limefile_recor
 
 /* Replacing in place writes the data twice; a rewrite writes them and the rest of the container
  * once. Choose the cheaper one. */
-static int replace(struct edit *edit, const struct limefile_record *record, struct feed *feed)
+static int replace_data(struct edit *edit, const struct limefile_record *record,
+                        struct input *input)
 {
-    uint64_t bytes = (uint64_t)feed->st.st_size;
+    uint64_t bytes = (uint64_t)input->st.st_size;
     uint64_t rest = limefile_index_size(edit->c.index) - record->bytes;
     bool in_place = (bytes == record->bytes || edit_is_last(edit, record)) && bytes <= rest;
-    int status = edit_replace(edit, record, feed, in_place);
+    int status = edit_replace(edit, record, input, in_place);
     if (status == TOOL_GOOD)
-        notice_checksum(edit, record);
+        note_stale_checksum(edit, record);
     return status;
 }
 
-static int replace_in(const char *path, const char *word, const char *data)
+static int replace_in_file(const char *path, const char *word, const char *data)
 {
     struct edit edit;
-    struct feed feed;
+    struct input input;
     struct limefile_record record;
     int status = edit_open(&edit, path);
     if (status != TOOL_GOOD)
         return status;
     status = TOOL_BAD;
-    if (select_record(&edit.c, word, false, &record) && feed_open(&feed, data, edit.c.fd)) {
-        if (feed_collect(&feed, path))
-            status = replace(&edit, &record, &feed);
-        feed_close(&feed);
+    if (select_record(&edit.c, word, false, &record) && input_open(&input, data, edit.c.fd)) {
+        if (input_spool(&input, path))
+            status = replace_data(&edit, &record, &input);
+        input_close(&input);
     }
     edit_close(&edit);
     return status;
@@ -171,7 +172,7 @@ static int replace_in(const char *path, const char *word, const char *data)
 static int run_replace(int count, char **words)
 {
     (void)count;
-    return replace_in(words[0], words[1], words[2]);
+    return replace_in_file(words[0], words[1], words[2]);
 }
 
 const struct command cmd_replace = {
@@ -199,7 +200,7 @@ static const char rm_help[] =
 static int remove_last(struct edit *edit)
 {
     int err = limefile_remove_last(edit->editor);
-    return failed_status(edit->c.path, "remove", err);
+    return report_error(edit->c.path, "remove", err);
 }
 
 static int remove_record(const char *path, const char *word)
@@ -247,24 +248,26 @@ static const char set_help[] =
     "FILE cannot be opened or is no container.\n";
 
 enum boundary {
-    AS_IT_IS,
+    KEEP_BOUNDARY,
     BEGIN_MESSAGE,
     JOIN_MESSAGE,
 };
 
-struct wish {
+struct header_change {
     const char *type; /* or NULL */
     enum boundary boundary;
 };
 
-static int set_type(struct edit *edit, const struct limefile_record *record, const char *type)
+static int set_record_type(struct edit *edit, const struct limefile_record *record,
+                           const char *type)
 {
     if (edit_is_last(edit, record))
         return limefile_editor_set_type(edit->editor, type, strlen(type));
     return limefile_set_type(edit->c.source, record->header_offset, type, strlen(type));
 }
 
-static int set_boundary(struct edit *edit, const struct limefile_record *record, bool begins)
+static int set_record_boundary(struct edit *edit, const struct limefile_record *record,
+                               bool begins)
 {
     struct limefile_record before;
     if (record->mb == begins)
@@ -277,70 +280,74 @@ static int set_boundary(struct edit *edit, const struct limefile_record *record,
                                        record->header_offset, begins);
 }
 
-static int set(struct edit *edit, const struct limefile_record *record, const struct wish *wish)
+static int set_header(struct edit *edit, const struct limefile_record *record,
+                      const struct header_change *header_change)
 {
-    if (wish->boundary == JOIN_MESSAGE && record->ordinal == 1) {
+    if (header_change->boundary == JOIN_MESSAGE && record->ordinal == 1) {
         message(edit->c.path, "record 1: the first record always begins a message; nothing was "
                               "changed");
         return TOOL_BAD;
     }
-    int err = wish->type ? set_type(edit, record, wish->type) : 0;
-    if (!err && wish->boundary != AS_IT_IS)
-        err = set_boundary(edit, record, wish->boundary == BEGIN_MESSAGE);
-    return failed_status(edit->c.path, "set", err);
+    int err = header_change->type ? set_record_type(edit, record, header_change->type) : 0;
+    if (!err && header_change->boundary != KEEP_BOUNDARY)
+        err = set_record_boundary(edit, record, header_change->boundary == BEGIN_MESSAGE);
+    return report_error(edit->c.path, "set", err);
 }
 
-static int set_in(const char *path, const char *word, const struct wish *wish)
+static int set_in_file(const char *path, const char *word,
+                       const struct header_change *header_change)
 {
     struct edit edit;
     struct limefile_record record;
     int status = edit_open(&edit, path);
     if (status != TOOL_GOOD)
         return status;
-    status =
-        select_record(&edit.c, word, false, &record) ? set(&edit, &record, wish) : TOOL_BAD;
+    status = select_record(&edit.c, word, false, &record)
+                 ? set_header(&edit, &record, header_change)
+                 : TOOL_BAD;
     edit_close(&edit);
     return status;
 }
 
-static struct wish wish;
+static struct header_change header_change;
 
-static int take_boundary(const void *command, enum boundary boundary)
+static int choose_boundary(const void *command, enum boundary boundary)
 {
-    if (wish.boundary != AS_IT_IS && wish.boundary != boundary)
+    if (header_change.boundary != KEEP_BOUNDARY && header_change.boundary != boundary)
         return usage_error(command, "--begin-message and --join-message exclude each other");
-    wish.boundary = boundary;
+    header_change.boundary = boundary;
     return TOOL_GOOD;
 }
 
-static int take_begin(const void *command, char *text)
+static int parse_begin_option(const void *command, char *text)
 {
     (void)text;
-    return take_boundary(command, BEGIN_MESSAGE);
+    return choose_boundary(command, BEGIN_MESSAGE);
 }
 
-static int take_join(const void *command, char *text)
+static int parse_join_option(const void *command, char *text)
 {
     (void)text;
-    return take_boundary(command, JOIN_MESSAGE);
+    return choose_boundary(command, JOIN_MESSAGE);
 }
 
 static const struct option_rule set_rules[] = {
-    TEXT_RULE("type", 0, &wish.type),
-    {"begin-message", 0, OPTION_CALL, .take = take_begin},
-    {"join-message", 0, OPTION_CALL, .take = take_join},
+    TEXT_RULE("type", 0, &header_change.type),
+    {"begin-message", 0, OPTION_CALL, .take = parse_begin_option},
+    {"join-message", 0, OPTION_CALL, .take = parse_join_option},
     {NULL},
 };
 
 static int run_set(int count, char **words)
 {
     (void)count;
-    if (!wish.type && wish.boundary == AS_IT_IS)
+    if (!header_change.type && header_change.boundary == KEEP_BOUNDARY)
         return usage_error(&cmd_set,
                            "nothing to set: --type, --begin-message or --join-message");
-    if (wish.type && packlist_type_is_bad(words[0], wish.type, strlen(wish.type)))
+    if (header_change.type &&
+        packlist_type_is_invalid(words[0], header_change.type, strlen(header_change.type)))
         return TOOL_UNUSABLE;
-    return set_in(words[0], words[1], &wish);
+    return set_in_file(words[0], words[1], &header_change);
 }
 
 const struct command cmd_set = {

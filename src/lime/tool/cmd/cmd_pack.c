@@ -29,7 +29,7 @@ static const char new_help[] =
     "\n"
     "Exit status: 0 all made, and on the disk; 1 one could not be; 2 wrong usage.\n";
 
-static int make_file(const char *path, bool force)
+static int make_empty_file(const char *path, bool force)
 {
     struct limefile_output out;
     int err = limefile_output_open(&out, path, force, NULL, 0);
@@ -37,46 +37,46 @@ static int make_file(const char *path, bool force)
 }
 
 /* A mount makes a container by the new name's suffix; it stays one when it is renamed. */
-static int make_in_folder(int folder, const char *name, bool force)
+static int make_in_directory(int dirfd, const char *name, bool force)
 {
     char temporary[64];
     snprintf(temporary, sizeof temporary, ".lime-new-%ld.lime", (long)getpid());
-    if (mkdirat(folder, temporary, 0777) != 0)
+    if (mkdirat(dirfd, temporary, 0777) != 0)
         return -errno;
-    if (renameat2(folder, temporary, folder, name, force ? 0 : RENAME_NOREPLACE) == 0)
+    if (renameat2(dirfd, temporary, dirfd, name, force ? 0 : RENAME_NOREPLACE) == 0)
         return 0;
     int err = errno == EEXIST && !force ? LIMEFILE_E_OUTPUT_EXISTS : -errno;
-    unlinkat(folder, temporary, AT_REMOVEDIR);
+    unlinkat(dirfd, temporary, AT_REMOVEDIR);
     return err;
 }
 
 static int make_in_mount(const char *parent, const char *name, bool force)
 {
-    int folder = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
+    int dirfd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
         return -errno;
-    int err = make_in_folder(folder, name, force);
-    close(folder);
+    int err = make_in_directory(dirfd, name, force);
+    close(dirfd);
     return err;
 }
 
-static int make(const char *path, bool force)
+static int make_container(const char *path, bool force)
 {
     char *copies[2] = {strdup(path), strdup(path)}; /* dirname() and basename() modify them */
     int err = copies[0] && copies[1] ? 0 : -ENOMEM;
     const char *parent = err ? "." : dirname(copies[0]);
     if (!err)
         err = is_in_limefs(parent) ? make_in_mount(parent, basename(copies[1]), force)
-                                   : make_file(path, force);
+                                   : make_empty_file(path, force);
     free(copies[0]);
     free(copies[1]);
-    return failed_output(path, "new", err);
+    return report_output_error(path, "new", err);
 }
 
-static bool forces;
+static bool is_forced;
 
 static const struct option_rule force_rules[] = {
-    FLAG_RULE("force", 'f', &forces),
+    FLAG_RULE("force", 'f', &is_forced),
     {NULL},
 };
 
@@ -84,7 +84,7 @@ static int run_new(int count, char **paths)
 {
     int worst = TOOL_GOOD;
     for (int i = 0; i < count; i++)
-        if (make(paths[i], forces) != TOOL_GOOD)
+        if (make_container(paths[i], is_forced) != TOOL_GOOD)
             worst = TOOL_BAD;
     return worst;
 }
@@ -121,26 +121,26 @@ static const char pack_help[] =
     "\n"
     "Exit status: 0 done; 1 it could not be made, FILE is as it was; 2 wrong usage.\n";
 
-static int pack_folder(const char *folder, const char *target, bool force)
+static int pack_directory(const char *dir, const char *target, bool force)
 {
     struct packlist list = {0};
     int status = TOOL_BAD;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
-        message_code(folder, "open", -errno);
+        message_code(dir, "open", -errno);
         return TOOL_BAD;
     }
-    if (packlist_read_manifest(&list, fd, folder)) {
-        uint64_t mended = packlist_mend(&list);
+    if (packlist_read_manifest(&list, fd, dir)) {
+        uint64_t mended = packlist_fix_flags(&list);
         if (mended)
-            message(folder,
+            message(dir,
                     MANIFEST_NAME ": warning: message flags of %" PRIu64
                                   " records contradict each other; written as they should be",
                     mended);
         struct packing packing = {
             .list = &list,
-            .folder = fd,
-            .folder_name = folder,
+            .dirfd = fd,
+            .dir_name = dir,
             .list_name = MANIFEST_NAME,
             .force = force,
         };
@@ -154,36 +154,36 @@ static int pack_folder(const char *folder, const char *target, bool force)
 static const char *output, *listfile;
 
 static const struct option_rule pack_rules[] = {
-    TEXT_RULE("output", 'o', &output), PACKWORDS_RULES, TEXT_RULE("list", 0, &listfile),
-    FLAG_RULE("force", 'f', &forces),  {NULL},
+    TEXT_RULE("output", 'o', &output),   PACKARGS_RULES, TEXT_RULE("list", 0, &listfile),
+    FLAG_RULE("force", 'f', &is_forced), {NULL},
 };
 
 static int pack_list(struct packlist *list)
 {
     struct packing packing = {
         .list = list,
-        .folder = AT_FDCWD,
+        .dirfd = AT_FDCWD,
         .list_name = listfile,
         .follow_links = true,
-        .force = forces,
+        .force = is_forced,
     };
-    packlist_mend(list);
+    packlist_fix_flags(list);
     return pack_to_file(&packing, output);
 }
 
 /* A word without a preceding type is DIR or FILE of the first form. */
-static int pack(struct packlist *list)
+static int pack_from_arguments(struct packlist *list)
 {
-    const char *const *operands = packwords.operands;
-    int status = packwords_check(&cmd_pack);
+    const char *const *operands = packargs.operands;
+    int status = packargs_check(&cmd_pack);
     if (status)
         return status;
     if (!output) {
-        if (packwords.operand_count != 2 || list->count || listfile)
+        if (packargs.operand_count != 2 || list->count || listfile)
             return usage_error(&cmd_pack, "either DIR and FILE, or -o FILE and what to pack");
-        return pack_folder(operands[0], operands[1], forces);
+        return pack_directory(operands[0], operands[1], is_forced);
     }
-    if (packwords.operand_count)
+    if (packargs.operand_count)
         return usage_error(&cmd_pack, "%s: no type (-t) before it", operands[0]);
     if (!listfile == !list->count)
         return usage_error(&cmd_pack, "-o: either --list or records (-t TYPE PATH) are wanted");
@@ -196,14 +196,14 @@ static int run_pack(int count, char **operands)
 {
     (void)count;
     (void)operands;
-    int status = pack(&packwords.list);
-    packlist_release(&packwords.list);
+    int status = pack_from_arguments(&packargs.list);
+    packlist_release(&packargs.list);
     return status;
 }
 
 const struct command cmd_pack = {
-    "pack",       "a container out of files", pack_help, run_pack, pack_rules,
-    {NULL, 0, 2}, packwords_operand};
+    "pack",          "a container out of files", pack_help, run_pack, pack_rules, {NULL, 0, 2},
+    packargs_operand};
 
 enum {
     SYNCED_ONE_BY_ONE = 256, /* above this number one syncfs() is cheaper */
@@ -230,12 +230,13 @@ static const char unpack_help[] =
     "Exit status: 0 done; 1 FILE has a fault (the records before it are unpacked),\n"
     "or writing failed; 2 wrong usage, or FILE cannot be opened or is no container.\n";
 
-static void add_line(FILE *manifest, const struct limefile_record *r, const char *name)
+static void write_manifest_line(FILE *manifest, const struct limefile_record *r,
+                                const char *name)
 {
-    char type[TYPE_SHOWN_MAX];
+    char type[TYPE_TEXT_MAX];
     fprintf(manifest, "%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%d\t%d\t%" PRIu64 "\t%s\t%s\n",
             r->ordinal, r->message, r->record, r->mb, r->me, r->bytes,
-            type_shown(r->type, r->type_len, type), name);
+            format_type(r->type, r->type_len, type), name);
 }
 
 /* Writes the manifest and closes fd. Returns 0 or -errno. */
@@ -253,7 +254,7 @@ static int fill_manifest(const struct container *c, int fd)
     fputs(MANIFEST_HEAD, manifest);
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);
-        add_line(manifest, &r, name);
+        write_manifest_line(manifest, &r, name);
     }
     int failed = ferror(manifest);
     errno = EIO; /* the errno of an earlier failed write is lost */
@@ -288,7 +289,8 @@ static bool remove_manifest(const struct outdir *dir)
     return false;
 }
 
-static bool is_input(const struct container *c, const struct outdir *dir, const char *name)
+static bool is_input_container(const struct container *c, const struct outdir *dir,
+                               const char *name)
 {
     int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     bool is = fd >= 0 && limefile_output_same(fd, c->fd);
@@ -304,16 +306,16 @@ static bool replaces_input(const struct container *c, const struct outdir *dir, 
 {
     struct limefile_record r;
     char name[LIMEFILE_NAME_MAX + 1];
-    bool is = is_input(c, dir, ".") || is_input(c, dir, MANIFEST_NAME);
+    bool is = is_input_container(c, dir, ".") || is_input_container(c, dir, MANIFEST_NAME);
     for (uint64_t i = 1; !is && force && limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);
-        is = is_input(c, dir, name);
+        is = is_input_container(c, dir, name);
     }
     return is;
 }
 
 /* The manifest is written last: if it exists, all files are complete. */
-static bool unpack_records(const struct container *c, const struct outdir *dir, bool force)
+static bool unpack_to_directory(const struct container *c, const struct outdir *dir, bool force)
 {
     struct limefile_record r;
     struct progress progress;
@@ -328,21 +330,21 @@ static bool unpack_records(const struct container *c, const struct outdir *dir, 
     return good && write_manifest(c, dir);
 }
 
-static int unpack(const char *path, const char *folder, bool force)
+static int unpack_container(const char *path, const char *target, bool force)
 {
     struct container c;
     struct outdir dir;
     int status = container_open(&c, path);
     if (status != TOOL_GOOD)
         return status;
-    int err = outdir_open(&dir, folder, !force);
+    int err = outdir_open(&dir, target, !force);
     if (err) {
-        message(folder, "open: %s%s", limefile_strerror(err),
+        message(target, "open: %s%s", limefile_strerror(err),
                 err == -ENOTEMPTY ? "; -f to use it all the same" : "");
         status = TOOL_BAD;
     } else {
         dir.without_sync = limefile_index_count(c.index) > SYNCED_ONE_BY_ONE;
-        status = unpack_records(&c, &dir, force) ? container_fault_message(&c) : TOOL_BAD;
+        status = unpack_to_directory(&c, &dir, force) ? container_report_fault(&c) : TOOL_BAD;
         outdir_close(&dir);
     }
     container_close(&c);
@@ -352,7 +354,7 @@ static int unpack(const char *path, const char *folder, bool force)
 static int run_unpack(int count, char **paths)
 {
     (void)count;
-    return unpack(paths[0], paths[1], forces);
+    return unpack_container(paths[0], paths[1], is_forced);
 }
 
 const struct command cmd_unpack = {

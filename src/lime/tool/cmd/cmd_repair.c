@@ -21,10 +21,10 @@ struct repair {
     const char *path;
     int fd;
     struct limefile_fd file;
-    bool dry;   /* print what is to be done, change nothing */
-    bool force; /* cut whatever follows a fault */
+    bool dry_run; /* print what is to be done, change nothing */
+    bool force;   /* cut whatever follows a fault */
     uint64_t changes;
-    uint64_t lost; /* records that are gone; each is named */
+    uint64_t lost_records; /* records that are gone; each is named */
     struct progress progress;
 };
 
@@ -38,7 +38,8 @@ __attribute__((format(printf, 2, 3))) static void repair_note(struct repair *rep
     va_start(args, format);
     int len = vasprintf(&text, format, args);
     va_end(args);
-    answer(repair->path, "%s%s", len < 0 ? "changed" : text, repair->dry ? " (dry run)" : "");
+    print_line(repair->path, "%s%s", len < 0 ? "changed" : text,
+               repair->dry_run ? " (dry run)" : "");
     if (len >= 0)
         free(text);
 }
@@ -52,29 +53,31 @@ static void repair_progress(void *context, uint64_t done, uint64_t size)
 
 /* ---- is it safe to cut ---- */
 
-static bool is_tail_code(int code)
+static bool is_cut_fault(int code)
 {
     return code == LIMEFILE_E_HEADER_CUT || code == LIMEFILE_E_DATA_CUT ||
            code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_LENGTH;
 }
 
 /* True if lime or limefs left the tail, or the file is all zeros: no copy of it is needed. */
-static bool is_ours(const struct limefile_survey *survey)
+static bool is_own_tail(const struct limefile_survey *survey)
 {
     return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_OPEN ||
            survey->tail == LIMEFILE_TAIL_REMOVED || survey->tail == LIMEFILE_TAIL_REDO ||
            (survey->tail == LIMEFILE_TAIL_ZEROS && survey->end == 0);
 }
 
-static void explain_refusal(const struct repair *repair, const struct limefile_survey *survey,
-                            const struct limefile_salvage *found)
+static void report_refused_cut(const struct repair *repair,
+                               const struct limefile_survey *survey,
+                               const struct limefile_salvage *found)
 {
-    char where[TYPE_SHOWN_MAX + 120] = "", shown[TYPE_SHOWN_MAX];
+    char where[TYPE_TEXT_MAX + 120] = "", type_name[TYPE_TEXT_MAX];
     if (found)
         snprintf(where, sizeof where,
                  ", and at offset %" PRIu64 " an intact record seems to stand (type '%s', "
                  "%" PRIu64 " bytes)",
-                 found->offset, type_shown(found->header.type, found->header.type_len, shown),
+                 found->offset,
+                 format_type(found->header.type, found->header.type_len, type_name),
                  found->header.bytes);
     message(repair->path,
             "repair: no unfinished tail: %" PRIu64 " bytes follow from offset %" PRIu64 "%s; "
@@ -84,14 +87,14 @@ static void explain_refusal(const struct repair *repair, const struct limefile_s
 }
 
 /* Returns an exit status: GOOD if the tail may be cut. */
-static int judge_tail(struct repair *repair, const struct limefile_survey *survey)
+static int check_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
     if (limefile_is_errno(survey->fault.code)) {
         message(repair->path, "repair: the file cannot be read there; nothing was changed");
         return TOOL_BAD;
     }
-    if (repair->force || survey->open || is_ours(survey))
+    if (repair->force || survey->open || is_own_tail(survey))
         return TOOL_GOOD;
     progress_begin(&repair->progress, "search", survey->size - survey->end);
     int hit = limefile_salvage_find(&repair->file.source, survey->end, survey->size,
@@ -101,16 +104,16 @@ static int judge_tail(struct repair *repair, const struct limefile_survey *surve
         message_code(repair->path, "read", hit);
         return TOOL_BAD;
     }
-    if (hit == 0 && is_tail_code(survey->fault.code))
+    if (hit == 0 && is_cut_fault(survey->fault.code))
         return TOOL_GOOD;
-    explain_refusal(repair, survey, hit ? &found : NULL);
+    report_refused_cut(repair, survey, hit ? &found : NULL);
     return TOOL_BAD;
 }
 
 /* ---- lost records ---- */
 
-static int read_header(struct repair *repair, uint64_t at, unsigned char *raw,
-                       struct limefile_header *header)
+static int read_tail_header(struct repair *repair, uint64_t at, unsigned char *raw,
+                            struct limefile_header *header)
 {
     ssize_t got = limefile_read_full(&repair->file.source, raw, LIMEFILE_HEADER_BYTES, at);
     if (got < 0)
@@ -120,13 +123,14 @@ static int read_header(struct repair *repair, uint64_t at, unsigned char *raw,
     return 0;
 }
 
-static const char *shown(const struct limefile_header *header, char buf[TYPE_SHOWN_MAX])
+static const char *header_type_name(const struct limefile_header *header,
+                                    char buf[TYPE_TEXT_MAX])
 {
-    return type_shown(header->type, header->type_len, buf);
+    return format_type(header->type, header->type_len, buf);
 }
 
 /* Returns the length of a type: printable text, then only NULs in its field. 0: not a type. */
-static size_t type_of(const unsigned char *type)
+static size_t find_type_length(const unsigned char *type)
 {
     size_t len = 0;
     while (len < LIMEFILE_TYPE_BYTES && type[len] >= 0x20 && type[len] <= 0x7e)
@@ -138,28 +142,28 @@ static size_t type_of(const unsigned char *type)
 }
 
 /* Names a record whose header has a damaged beginning, if its type is intact. */
-static void name_damaged(struct repair *repair, const struct limefile_survey *survey,
-                         const unsigned char *raw)
+static void report_damaged_record(struct repair *repair, const struct limefile_survey *survey,
+                                  const unsigned char *raw)
 {
     enum { AT = LIMEFILE_HEADER_BYTES - LIMEFILE_TYPE_BYTES };
-    char buf[TYPE_SHOWN_MAX];
-    size_t len = type_of(raw + AT);
+    char buf[TYPE_TEXT_MAX];
+    size_t len = find_type_length(raw + AT);
     if (len == 0 || survey->tail == LIMEFILE_TAIL_OPEN_RECORD ||
         survey->size - survey->end < LIMEFILE_HEADER_BYTES)
         return;
-    repair->lost++;
+    repair->lost_records++;
     message(repair->path,
             "repair: record %" PRIu64 " is gone: type '%s', its header is damaged",
-            survey->records + 1, type_shown((const char *)raw + AT, len, buf));
+            survey->records + 1, format_type((const char *)raw + AT, len, buf));
 }
 
-static int name_first(struct repair *repair, const struct limefile_survey *survey)
+static int report_first_lost(struct repair *repair, const struct limefile_survey *survey)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
-    char buf[TYPE_SHOWN_MAX];
+    char buf[TYPE_TEXT_MAX];
     uint64_t n = survey->size - survey->end, ordinal = survey->records + 1;
-    int err = read_header(repair, survey->end, raw, &header);
+    int err = read_tail_header(repair, survey->end, raw, &header);
     if (err)
         return err;
     switch (survey->fault.code) {
@@ -173,41 +177,42 @@ static int name_first(struct repair *repair, const struct limefile_survey *surve
         message(repair->path,
                 "repair: record %" PRIu64 " is gone: type '%s', the file had %" PRIu64
                 " of its %" PRIu64 " bytes",
-                ordinal, shown(&header, buf), n - LIMEFILE_HEADER_BYTES, header.bytes);
+                ordinal, header_type_name(&header, buf), n - LIMEFILE_HEADER_BYTES,
+                header.bytes);
         break;
     case LIMEFILE_E_LENGTH:
         message(repair->path,
                 "repair: record %" PRIu64 " is gone: type '%s', no file can have its length",
-                ordinal, shown(&header, buf));
+                ordinal, header_type_name(&header, buf));
         break;
     case LIMEFILE_E_VERSION:
         message(repair->path, "repair: record %" PRIu64 " is gone: type '%s', version %u",
-                ordinal, shown(&header, buf), header.version);
+                ordinal, header_type_name(&header, buf), header.version);
         break;
     default:
-        name_damaged(repair, survey, raw);
+        report_damaged_record(repair, survey, raw);
         return 0;
     }
-    repair->lost++;
+    repair->lost_records++;
     return 0;
 }
 
 /* Names and counts the records that are gone if the tail is cut. Returns 0 or an error code. */
-static int name_lost(struct repair *repair, const struct limefile_survey *survey)
+static int report_lost_records(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
-    char buf[TYPE_SHOWN_MAX];
+    char buf[TYPE_TEXT_MAX];
     uint64_t from = survey->end, data_end, next;
-    int err = name_first(repair, survey), hit = 0;
+    int err = report_first_lost(repair, survey), hit = 0;
     if (err || !(repair->force || survey->tail == LIMEFILE_TAIL_OPEN_RECORD))
         return err;
     progress_begin(&repair->progress, "search", survey->size - survey->end);
     while ((hit = limefile_salvage_find(&repair->file.source, from, survey->size,
                                         repair_progress, repair, &found)) > 0) {
-        repair->lost++;
+        repair->lost_records++;
         message(repair->path,
                 "repair: a whole record is cut: type '%s', %" PRIu64 " bytes, offset %" PRIu64,
-                shown(&found.header, buf), found.header.bytes, found.offset);
+                header_type_name(&found.header, buf), found.header.bytes, found.offset);
         if (limefile_extent_of(found.offset, found.header.bytes, &data_end, &next) != 0)
             break;
         from = next;
@@ -219,7 +224,7 @@ static int name_lost(struct repair *repair, const struct limefile_survey *survey
 /* ---- copy of the tail ---- */
 
 /* Syncs the file's directory, which makes a change of names in it durable. */
-static int sync_folder_of(const char *path)
+static int sync_parent(const char *path)
 {
     char *copy = strdup(path);
     int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -249,10 +254,10 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
     progress_end(&progress);
     if (!err && fsync(fd) != 0)
         err = -errno;
-    return err ? err : sync_folder_of(path);
+    return err ? err : sync_parent(path);
 }
 
-static int keep_copy(struct repair *repair, const struct limefile_survey *survey, char **path)
+static int save_tail(struct repair *repair, const struct limefile_survey *survey, char **path)
 {
     int fd = limefile_create_kept(AT_FDCWD, repair->path, survey->end, repair->fd, path);
     if (fd < 0)
@@ -269,7 +274,7 @@ static int keep_copy(struct repair *repair, const struct limefile_survey *survey
 
 /* ---- cut ---- */
 
-static int cut(struct repair *repair, const struct limefile_survey *survey)
+static int cut_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     int err = limefile_survey_cut(&repair->file.source, survey);
     if (err)
@@ -277,14 +282,14 @@ static int cut(struct repair *repair, const struct limefile_survey *survey)
     return err;
 }
 
-static int cut_with_copy(struct repair *repair, const struct limefile_survey *survey)
+static int cut_and_save_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     char *path = NULL;
-    int err = keep_copy(repair, survey, &path);
+    int err = save_tail(repair, survey, &path);
     if (err) {
         message_code(path ? path : repair->path, "keep a copy", err);
     } else {
-        err = cut(repair, survey);
+        err = cut_tail(repair, survey);
         if (!err)
             repair_note(repair, "offset %" PRIu64 ": %" PRIu64 " bytes cut, kept in %s",
                         survey->end, survey->size - survey->end, path);
@@ -299,20 +304,21 @@ static int cut_with_copy(struct repair *repair, const struct limefile_survey *su
 static int repair_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
-    int status = judge_tail(repair, survey);
+    int status = check_tail(repair, survey);
     if (status != TOOL_GOOD)
         return status;
-    int err = is_ours(survey) ? 0 : name_lost(repair, survey);
+    int err = is_own_tail(survey) ? 0 : report_lost_records(repair, survey);
     if (err)
-        return failed_status(repair->path, "read", err);
-    if (!repair->dry)
-        err = is_ours(survey) ? cut(repair, survey) : cut_with_copy(repair, survey);
+        return report_error(repair->path, "read", err);
+    if (!repair->dry_run)
+        err =
+            is_own_tail(survey) ? cut_tail(repair, survey) : cut_and_save_tail(repair, survey);
     if (err)
         return TOOL_BAD;
     limefile_survey_text(survey, text, sizeof text);
-    if (repair->dry || is_ours(survey))
+    if (repair->dry_run || is_own_tail(survey))
         repair_note(repair, "%s", text);
-    if (!repair->dry && survey->cut_sets_me) /* otherwise limefile_mend() prints it */
+    if (!repair->dry_run && survey->cut_sets_me) /* otherwise limefile_mend() prints it */
         repair_note(repair, "offset %" PRIu64 ": record %" PRIu64 ": flags: ME set",
                     survey->last + 6, survey->records);
     return TOOL_GOOD;
@@ -341,29 +347,30 @@ static const char help[] =
     "gone: 0 the structure is good; 1 it is not, or records are gone; 2 FILE cannot\n"
     "be opened or is not a container, or wrong usage.\n";
 
-static uint64_t size_of(const struct repair *repair)
+static uint64_t get_file_size(const struct repair *repair)
 {
     struct stat st;
     return fstat(repair->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static void note(void *context, const char *text)
+static void note_mended(void *context, const char *text)
 {
     repair_note(context, "%s", text);
 }
 
-static int look(struct repair *repair, struct limefile_survey *survey)
+static int survey_file(struct repair *repair, struct limefile_survey *survey)
 {
-    progress_begin(&repair->progress, "check", size_of(repair));
+    progress_begin(&repair->progress, "check", get_file_size(repair));
     int err = limefile_survey_take(&repair->file.source, repair_progress, repair, survey);
     progress_end(&repair->progress);
     return err;
 }
 
-static int mend(struct repair *repair)
+static int mend_structure(struct repair *repair)
 {
-    progress_begin(&repair->progress, "mend", size_of(repair));
-    int err = limefile_mend(&repair->file.source, repair->dry, note, repair_progress, repair);
+    progress_begin(&repair->progress, "mend", get_file_size(repair));
+    int err = limefile_mend(&repair->file.source, repair->dry_run, note_mended, repair_progress,
+                            repair);
     progress_end(&repair->progress);
     return err;
 }
@@ -374,14 +381,14 @@ static int check_now(struct repair *repair, bool quiet, struct check *check)
     const struct check_options options = {.quiet = quiet, .threads = 1};
     *check = (struct check){
         .path = repair->path, .options = &options, .progress = &repair->progress};
-    progress_begin(&repair->progress, "check", size_of(repair));
+    progress_begin(&repair->progress, "check", get_file_size(repair));
     check_file(check);
     progress_end(&repair->progress);
     return verdict_status(check->verdict);
 }
 
 /* Prints what lime check finds. */
-static void name_rest(struct repair *repair)
+static void report_remaining(struct repair *repair)
 {
     struct check check;
     check_now(repair, false, &check);
@@ -391,44 +398,44 @@ static void name_rest(struct repair *repair)
             plural(rest));
 }
 
-static void say_good(const struct repair *repair, const struct check *check)
+static void print_good_structure(const struct repair *repair, const struct check *check)
 {
     char lost[48] = "";
-    if (repair->lost)
-        snprintf(lost, sizeof lost, ", %" PRIu64 " record%s gone", repair->lost,
-                 repair->lost == 1 ? " is" : "s are");
-    answer(repair->path,
-           "structure good%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64
-           " bytes; data not examined (lime check --data)",
-           repair->dry       ? ""
-           : repair->changes ? " now"
-                             : ", nothing to do",
-           lost, check->records, plural(check->records), check->messages,
-           plural(check->messages), check->size);
+    if (repair->lost_records)
+        snprintf(lost, sizeof lost, ", %" PRIu64 " record%s gone", repair->lost_records,
+                 repair->lost_records == 1 ? " is" : "s are");
+    print_line(repair->path,
+               "structure good%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64
+               " bytes; data not examined (lime check --data)",
+               repair->dry_run   ? ""
+               : repair->changes ? " now"
+                                 : ", nothing to do",
+               lost, check->records, plural(check->records), check->messages,
+               plural(check->messages), check->size);
 }
 
 /* Concludes with the verdict of lime check on the file as it is now. */
-static int conclude(struct repair *repair)
+static int print_conclusion(struct repair *repair)
 {
     struct check check;
-    int err = repair->dry ? 0 : repair->file.source.ops->sync(&repair->file.source);
+    int err = repair->dry_run ? 0 : repair->file.source.ops->sync(&repair->file.source);
     if (err)
-        return failed_status(repair->path, "repair", err);
+        return report_error(repair->path, "repair", err);
     int status = check_now(repair, true, &check);
-    if (repair->dry && repair->changes && status == TOOL_UNUSABLE)
+    if (repair->dry_run && repair->changes && status == TOOL_UNUSABLE)
         status = TOOL_BAD; /* the file holds only an unfinished record */
-    if (repair->dry && repair->changes)
-        answer(repair->path, "%" PRIu64 " thing%s to do, nothing was changed", repair->changes,
-               plural(repair->changes));
+    if (repair->dry_run && repair->changes)
+        print_line(repair->path, "%" PRIu64 " thing%s to do, nothing was changed",
+                   repair->changes, plural(repair->changes));
     else if (status != TOOL_GOOD)
-        name_rest(repair);
+        report_remaining(repair);
     if (status == TOOL_GOOD)
-        say_good(repair, &check);
-    return worse_status(status, repair->lost ? TOOL_BAD : TOOL_GOOD);
+        print_good_structure(repair, &check);
+    return worse_status(status, repair->lost_records ? TOOL_BAD : TOOL_GOOD);
 }
 
 /* Gives a file that does not begin with a record header the verdict of lime check. */
-static int refuse(struct repair *repair)
+static int report_not_container(struct repair *repair)
 {
     struct check check;
     int status = check_now(repair, false, &check);
@@ -442,13 +449,13 @@ static int refuse(struct repair *repair)
 static int repair_opened(struct repair *repair)
 {
     struct limefile_survey survey;
-    int err = look(repair, &survey);
+    int err = survey_file(repair, &survey);
     if (err)
-        return failed_status(repair->path, "read", err);
+        return report_error(repair->path, "read", err);
     if (!survey.is_container)
-        return refuse(repair);
+        return report_not_container(repair);
     if (survey.fault.code)
-        finding_message(repair->path, &survey.fault, false);
+        message_finding(repair->path, &survey.fault, false);
     if (limefile_survey_refusal(&survey) == LIMEFILE_E_MIXED) {
         message(repair->path,
                 "repair: record %" PRIu64 " has the mark of a replacement that was killed, and "
@@ -465,25 +472,25 @@ static int repair_opened(struct repair *repair)
     int status = survey.fault.code ? repair_tail(repair, &survey) : TOOL_GOOD;
     if (status != TOOL_GOOD)
         return status;
-    err = mend(repair);
+    err = mend_structure(repair);
     if (err)
-        return failed_status(repair->path, "write", err);
-    return conclude(repair);
+        return report_error(repair->path, "write", err);
+    return print_conclusion(repair);
 }
 
 static struct repair repair;
 
 static const struct option_rule rules[] = {
-    FLAG_RULE("dry-run", 'n', &repair.dry),
+    FLAG_RULE("dry-run", 'n', &repair.dry_run),
     FLAG_RULE("force", 0, &repair.force),
     {NULL},
 };
 
-static int run(int count, char **paths)
+static int run_repair(int count, char **paths)
 {
     (void)count;
     repair.path = paths[0];
-    int status = edit_open_locked(repair.path, repair.dry, &repair.fd);
+    int status = edit_open_locked(repair.path, repair.dry_run, &repair.fd);
     if (status != TOOL_GOOD)
         return status;
     limefile_fd_init(&repair.file, repair.fd);
@@ -493,6 +500,6 @@ static int run(int count, char **paths)
 }
 
 const struct command cmd_repair = {"repair", "cut an unfinished tail, mend flags and padding",
-                                   help,     run,
+                                   help,     run_repair,
                                    rules,    {"exactly one file is wanted", 1, 1},
                                    NULL};

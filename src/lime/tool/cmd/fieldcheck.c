@@ -36,20 +36,20 @@ struct sum_result {
     char reason[MOUNTED_VALUE_MAX]; /* reported by the mount; or "" */
 };
 
-static uint64_t word_of(const struct limefile_checksum *sum)
+static uint64_t pack_checksum(const struct limefile_checksum *sum)
 {
     return (uint64_t)sum->suma << 32 | sum->sumb;
 }
 
 /* Returns 1 if the checksum is right, 0 if it is wrong, or an error. */
-static int verify(const struct data_check *check, const struct limefile_field *f,
-                  struct sum_result *sum)
+static int verify_field_sum(const struct data_check *check, const struct limefile_field *f,
+                            struct sum_result *sum)
 {
-    struct limefile_field as, here = *f;
-    int fd = container_open_data(check->c, &here.record);
+    struct limefile_field as, local = *f;
+    int fd = container_open_data(check->c, &local.record);
     if (fd < 0)
         return fd;
-    int right = limefile_field_verify(fd, &here, check->threads, check->progress,
+    int right = limefile_field_verify(fd, &local, check->threads, check->progress,
                                       check->context, &as, &sum->is);
     close(fd);
     return right;
@@ -58,7 +58,7 @@ static int verify(const struct data_check *check, const struct limefile_field *f
 /* ---- verdicts of a mount ---- */
 
 /* Returns the deviation that the mount's reason is about; it begins with the quantity. */
-static int code_of(const char *reason)
+static int parse_reason_code(const char *reason)
 {
     return strncmp(reason, "plaquette", 9) == 0     ? LIMEFILE_D_PLAQUETTE
            : strncmp(reason, "link trace", 10) == 0 ? LIMEFILE_D_LINK_TRACE
@@ -70,11 +70,11 @@ static bool is_verdict(const char *word, enum limefile_verdict verdict)
     return strcmp(word, limefile_verdict_word(verdict)) == 0;
 }
 
-static void report_shown(const struct data_check *check, const struct limefile_field *f,
-                         const char *reason)
+static void report_mount_reason(const struct data_check *check, const struct limefile_field *f,
+                                const char *reason)
 {
     const struct limefile_finding finding = {
-        .code = code_of(reason),
+        .code = parse_reason_code(reason),
         .offset = f->record.data_offset,
         .ordinal = f->record.ordinal,
         .why = reason,
@@ -85,14 +85,14 @@ static void report_shown(const struct data_check *check, const struct limefile_f
 /* Gets the mount's verdict on what this program can't verify: a file in another format, whose
  * checksum the mount shows as text, and bad data that it refuses to return. Returns false if
  * the mount has no verdict either. */
-static bool ask_mount(struct data_check *check, const struct limefile_field *f,
-                      struct sum_result *sum)
+static bool get_mount_verdict(struct data_check *check, const struct limefile_field *f,
+                              struct sum_result *sum)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
     const struct mounted *m = check->c->mounted;
-    if (!m || mounted_attribute(m, f->record.ordinal, "verify", word) < 0)
+    if (!m || mounted_read_attribute(m, f->record.ordinal, "verify", word) < 0)
         return false;
-    mounted_attribute(m, f->record.ordinal, "reason", reason);
+    mounted_read_attribute(m, f->record.ordinal, "reason", reason);
     if (is_verdict(word, LIMEFILE_GOOD)) {
         sum->verdict = LIMEFILE_GOOD;
         check->sums->good++;
@@ -103,22 +103,23 @@ static bool ask_mount(struct data_check *check, const struct limefile_field *f,
         return false;
     sum->verdict = LIMEFILE_BAD;
     check->sums->wrong++;
-    if (code_of(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* or --physics does */
-        report_shown(check, f, reason);
+    if (parse_reason_code(reason) == LIMEFILE_D_CHECKSUM ||
+        !check->physical) /* or --physics does */
+        report_mount_reason(check, f, reason);
     return true;
 }
 
 /* Returns true, and reports it, if a mount refuses to return the data because they are bad. */
-static bool is_withheld(const struct data_check *check, const struct limefile_field *f)
+static bool report_withheld(const struct data_check *check, const struct limefile_field *f)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
     const struct mounted *m = check->c->mounted;
-    if (!m || mounted_attribute(m, f->record.ordinal, "checksum", word) < 0 ||
+    if (!m || mounted_read_attribute(m, f->record.ordinal, "checksum", word) < 0 ||
         !is_verdict(word, LIMEFILE_BAD))
         return false;
-    mounted_attribute(m, f->record.ordinal, "reason", reason);
-    if (code_of(reason) != LIMEFILE_D_CHECKSUM || (!check->summed && f->by_checksum))
-        report_shown(check, f, reason);
+    mounted_read_attribute(m, f->record.ordinal, "reason", reason);
+    if (parse_reason_code(reason) != LIMEFILE_D_CHECKSUM || (!check->summed && f->by_checksum))
+        report_mount_reason(check, f, reason);
     return true;
 }
 
@@ -129,7 +130,7 @@ void sums_check_headers(struct data_check *check)
         struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
         if (!f.by_checksum)
-            ask_mount(check, &f, &sum);
+            get_mount_verdict(check, &f, &sum);
     }
 }
 
@@ -142,8 +143,8 @@ static void compare_sum(struct data_check *check, const struct limefile_field *f
         .offset = f->record.data_offset,
         .ordinal = f->record.ordinal,
     };
-    int right = verify(check, f, sum);
-    if (right == -EIO && ask_mount(check, f, sum))
+    int right = verify_field_sum(check, f, sum);
+    if (right == -EIO && get_mount_verdict(check, f, sum))
         return;
     sum->known = right >= 0;
     sum->verdict = right < 0 ? LIMEFILE_UNREADABLE : right ? LIMEFILE_GOOD : LIMEFILE_BAD;
@@ -153,15 +154,15 @@ static void compare_sum(struct data_check *check, const struct limefile_field *f
     }
     finding.code = right < 0 ? right : LIMEFILE_D_CHECKSUM;
     if (right == 0) {
-        finding.have = word_of(&sum->is);
-        finding.want = word_of(&f->checksum);
+        finding.have = pack_checksum(&sum->is);
+        finding.want = pack_checksum(&f->checksum);
     }
     check->report(check->context, &finding);
     check->sums->wrong++;
 }
 
 /* Returns why the field has no valid checksum; NULL if it has one. */
-static const char *reason_of(const struct limefile_field *f, const struct sum_result *sum)
+static const char *find_sum_reason(const struct limefile_field *f, const struct sum_result *sum)
 {
     const char *bad = limefile_field_why_bad(f);
     return *sum->reason                    ? sum->reason
@@ -171,7 +172,7 @@ static const char *reason_of(const struct limefile_field *f, const struct sum_re
 }
 
 /* Compares the sums if the field has them. A wrong length has already been reported. */
-static void judge_sum(struct data_check *check, const struct limefile_field *f,
+static void check_sum(struct data_check *check, const struct limefile_field *f,
                       struct sum_result *sum)
 {
     bool bad = limefile_field_why_bad(f), unverified = limefile_field_why_unverified(f);
@@ -179,7 +180,7 @@ static void judge_sum(struct data_check *check, const struct limefile_field *f,
         compare_sum(check, f, sum);
         return;
     }
-    if (!f->by_checksum && ask_mount(check, f, sum))
+    if (!f->by_checksum && get_mount_verdict(check, f, sum))
         return;
     sum->verdict = bad ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
     if (bad)
@@ -187,15 +188,15 @@ static void judge_sum(struct data_check *check, const struct limefile_field *f,
     else
         check->sums->unverified++;
     if (!check->quiet)
-        answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
-               limefile_verdict_word(sum->verdict), reason_of(f, sum));
+        print_line(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
+                   limefile_verdict_word(sum->verdict), find_sum_reason(f, sum));
 }
 
 static json_t *sum_json(const struct limefile_field *f, const struct sum_result *sum)
 {
     return json_pack(
         "{s:o, s:s, s:o*, s:o*, s:o*}", "ordinal", jsonout_integer(f->record.ordinal), "state",
-        limefile_verdict_word(sum->verdict), "reason", jsonout_string(reason_of(f, sum)),
+        limefile_verdict_word(sum->verdict), "reason", jsonout_string(find_sum_reason(f, sum)),
         "suma", sum->known ? jsonout_hex(sum->is.suma) : NULL, "sumb",
         sum->known ? jsonout_hex(sum->is.sumb) : NULL);
 }
@@ -206,7 +207,7 @@ void sums_check(struct data_check *check)
         struct limefile_field f;
         struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
-        judge_sum(check, &f, &sum);
+        check_sum(check, &f, &sum);
         if (check->sum_list)
             jsonout_list_add(check->sum_list, sum_json(&f, &sum));
     }
@@ -275,8 +276,8 @@ static bool report_figures(const struct data_check *check, const struct limefile
 }
 
 /* Reports all findings; returns true if it finds nothing wrong. */
-static bool report_all(const struct data_check *check, const struct limefile_field *f,
-                       const struct physics_result *result)
+static bool report_physics(const struct data_check *check, const struct limefile_field *f,
+                           const struct physics_result *result)
 {
     bool good = result->is.bad_links == 0;
     if (!good)
@@ -298,14 +299,15 @@ static void print_physics(const struct data_check *check, const struct physics_r
             used += (size_t)snprintf(agree + used, sizeof agree - used, "%s%s %s",
                                      used ? ", " : "; agrees with ", s->where, s->name);
     }
-    answer(check->path, "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
-           record, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
-    answer(check->path, "%slargest deviation from 1: of U U^+ %.2g, of det U %.2g (bound %.0e)",
-           record, r->is.unitarity, r->is.determinant, r->is.bound);
+    print_line(check->path, "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
+               record, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
+    print_line(check->path,
+               "%slargest deviation from 1: of U U^+ %.2g, of det U %.2g (bound %.0e)", record,
+               r->is.unitarity, r->is.determinant, r->is.bound);
 }
 
 /* Sites of a file, with prefetching of the next time slice. */
-struct ahead {
+struct prefetch {
     const struct data_check *check;
     struct limefile_sites sites;
     struct limefile_sites_field field;
@@ -315,9 +317,9 @@ struct ahead {
 
 /* The same block of the next time slice is usually read next: the kernel fetches it from the
  * disk or the mount during the computation on this one. */
-static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
+static int read_and_prefetch(void *context, uint64_t first, uint64_t count, void *out)
 {
-    const struct ahead *a = context;
+    const struct prefetch *a = context;
     uint64_t left = limefile_sites_count(&a->sites) - first,
              bytes = count * a->field.site_bytes;
     uint64_t soon = a->field.data_offset + (first + a->slice) * a->field.site_bytes;
@@ -326,33 +328,33 @@ static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
     return a->sites.read(a->sites.context, first, count, out);
 }
 
-static bool report_sites(void *context, uint64_t sites_more)
+static bool add_site_progress(void *context, uint64_t sites_more)
 {
-    const struct ahead *a = context;
+    const struct prefetch *a = context;
     return a->check->progress(a->check->context, sites_more * a->field.site_bytes);
 }
 
-static int measure(const struct data_check *check, const struct limefile_field *f,
-                   struct physics_result *result)
+static int compute_physics(const struct data_check *check, const struct limefile_field *f,
+                           struct physics_result *result)
 {
-    struct limefile_field here = *f;
+    struct limefile_field local = *f;
     struct limefile_fd source;
-    struct ahead a = {.check = check, .fd = container_open_data(check->c, &here.record)};
+    struct prefetch a = {.check = check, .fd = container_open_data(check->c, &local.record)};
     if (a.fd < 0)
         return a.fd;
     limefile_fd_init(&source, a.fd);
-    int err = limefile_sites_of_field(&source.source, &here, &a.field, &a.sites);
+    int err = limefile_sites_of_field(&source.source, &local, &a.field, &a.sites);
     if (!err) {
         struct limefile_sites sites = a.sites;
         struct limefile_gauge_totals totals;
         const struct limefile_gauge_pass pass = {
             .sites = &sites,
-            .progress = check->progress ? report_sites : NULL,
+            .progress = check->progress ? add_site_progress : NULL,
             .context = &a,
             .threads = check->threads,
             .memory = LIMEFILE_GAUGE_CHECK_BYTES,
         };
-        sites.read = read_ahead;
+        sites.read = read_and_prefetch;
         sites.context = &a;
         a.slice = sites.extent[0] * sites.extent[1] * sites.extent[2];
         err = limefile_gauge_run(&pass, &totals);
@@ -364,10 +366,10 @@ static int measure(const struct data_check *check, const struct limefile_field *
 }
 
 /* Returns 0, or an error if the container cannot be read. */
-static int compare_field(const struct data_check *check, const struct limefile_field *f,
-                         struct physics_result *result)
+static int compare_physics(const struct data_check *check, const struct limefile_field *f,
+                           struct physics_result *result)
 {
-    int err = measure(check, f, result);
+    int err = compute_physics(check, f, result);
     int count =
         err ? err
             : limefile_physics_stated_of(check->c->source, check->c->index, f, result->stated);
@@ -375,16 +377,16 @@ static int compare_field(const struct data_check *check, const struct limefile_f
     return count < 0 || err ? count : 0;
 }
 
-static void judge_physics(struct data_check *check, const struct limefile_field *f,
-                          struct physics_result *result, int err)
+static void record_physics(struct data_check *check, const struct limefile_field *f,
+                           struct physics_result *result, int err)
 {
     if (err == LIMEFILE_E_STATE) {
         result->verdict = LIMEFILE_UNVERIFIED;
         check->physics->unverified++;
         if (!check->quiet)
-            answer(check->path, "record %" PRIu64 ": unverified: %s", result->ordinal,
-                   result->reason);
-    } else if (err == -EIO && is_withheld(check, f)) {
+            print_line(check->path, "record %" PRIu64 ": unverified: %s", result->ordinal,
+                       result->reason);
+    } else if (err == -EIO && report_withheld(check, f)) {
         result->verdict = LIMEFILE_BAD;
         result->reason = "the mount does not give out data that are bad";
         check->physics->wrong++;
@@ -400,14 +402,14 @@ static void judge_physics(struct data_check *check, const struct limefile_field 
     } else {
         if (!check->quiet)
             print_physics(check, result);
-        bool good = report_all(check, f, result);
+        bool good = report_physics(check, f, result);
         result->verdict = good ? LIMEFILE_GOOD : LIMEFILE_BAD;
         check->physics->good += good;
         check->physics->wrong += !good;
     }
 }
 
-static json_t *first_json(const struct limefile_physics_bad *bad)
+static json_t *first_bad_json(const struct limefile_physics_bad *bad)
 {
     const char direction[] = {"xyzt"[bad->direction], '\0'};
     bool deviates =
@@ -452,18 +454,18 @@ static json_t *physics_json(const struct physics_result *r)
                 json_real(is->unitarity), "determinant", json_real(is->determinant), "bound",
                 json_real(is->bound), "nonfinite", jsonout_integer(is->nonfinite), "bad_links",
                 jsonout_integer(is->bad_links), "bad_sites", jsonout_integer(is->bad_sites),
-                "first_bad", first_json(&is->first), "stated", stated_json(r)));
+                "first_bad", first_bad_json(&is->first), "stated", stated_json(r)));
     return object;
 }
 
 /* Reports and counts the result. `err`: why the data could not be read, or LIMEFILE_E_STATE if
  * result->reason states why they were not examined. Returns 0 or -ENOMEM. */
-static int physics_conclude(struct data_check *check, const struct limefile_field *f,
-                            struct physics_result *result, int err)
+static int finish_physics(struct data_check *check, const struct limefile_field *f,
+                          struct physics_result *result, int err)
 {
     if (err == -ENOMEM)
         return err;
-    judge_physics(check, f, result, err);
+    record_physics(check, f, result, err);
     if (check->physics_list)
         jsonout_list_add(check->physics_list, physics_json(result));
     return 0;
@@ -478,7 +480,7 @@ static bool is_volume(const struct data_check *check)
     return limefile_index_by_type(check->c->index, type, sizeof type - 1, &first, &count) == 0;
 }
 
-static int check_field(struct data_check *check, const struct limefile_field *f)
+static int check_field_physics(struct data_check *check, const struct limefile_field *f)
 {
     struct physics_result result = {.ordinal = f->record.ordinal, .precision = f->precision};
     int err = LIMEFILE_E_STATE;
@@ -486,14 +488,14 @@ static int check_field(struct data_check *check, const struct limefile_field *f)
     case LIMEFILE_NO_CONFIGURATION:
         return 0;
     case LIMEFILE_CONFIGURATION:
-        err = compare_field(check, f, &result);
+        err = compare_physics(check, f, &result);
         break;
     case LIMEFILE_CONFIGURATION_UNKNOWN:
         if (f->kind == LIMEFILE_KIND_UNKNOWN && is_volume(check))
             result.reason = LIMEFILE_WHY_VOLUME;
         break;
     }
-    return physics_conclude(check, f, &result, err);
+    return finish_physics(check, f, &result, err);
 }
 
 int physics_check(struct data_check *check)
@@ -502,7 +504,7 @@ int physics_check(struct data_check *check)
     for (size_t i = 0; !err && i < check->fields->count; i++) {
         struct limefile_field f;
         limefile_fields_get(check->fields, i, &f);
-        err = check_field(check, &f);
+        err = check_field_physics(check, &f);
     }
     return err;
 }
@@ -524,26 +526,27 @@ const char *gauge_check_format(const struct container *c)
     return format == LIMEFILE_GAUGE_NONE ? NULL : limefile_gauge_format_name(format);
 }
 
-struct telling {
+struct gauge_progress {
     const struct data_check *check;
     uint64_t site_bytes;
 };
 
-static bool count_sites(void *context, uint64_t sites)
+static bool add_gauge_progress(void *context, uint64_t sites)
 {
-    const struct telling *t = context;
+    const struct gauge_progress *t = context;
     return t->check->progress(t->check->context, sites * t->site_bytes);
 }
 
-static uint64_t two_words(uint32_t high, uint32_t low)
+static uint64_t join_words(uint32_t high, uint32_t low)
 {
     return (uint64_t)high << 32 | low;
 }
 
-static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gauge_sums *sums)
+static uint64_t gauge_checksum(const struct limefile_gauge *g,
+                               const struct limefile_gauge_sums *sums)
 {
     return g->format == LIMEFILE_GAUGE_NERSC ? sums->nersc
-                                             : two_words(sums->sum29, sums->sum31);
+                                             : join_words(sums->sum29, sums->sum31);
 }
 
 /* why: NULL if the header has a value that the data are compared with. */
@@ -561,13 +564,13 @@ static json_t *gauge_json(const struct limefile_gauge *g, const struct limefile_
 }
 
 /* Reports data that cannot be compared with anything. */
-static void tell_unverified(const struct data_check *check, const struct limefile_gauge *g,
-                            const char *why)
+static void report_unverified(const struct data_check *check, const struct limefile_gauge *g,
+                              const char *why)
 {
     const struct limefile_finding finding = {.code = LIMEFILE_D_CHECKSUM_MISSING,
                                              .offset = g->data_offset};
     if (check->summed && !check->quiet)
-        answer(check->path, "unverified: %s", why);
+        print_line(check->path, "unverified: %s", why);
     if (check->strict)
         check->report(check->context, &finding);
 }
@@ -579,8 +582,8 @@ static void compare_gauge(struct data_check *check, const struct limefile_gauge 
     struct limefile_finding finding = {
         .code = LIMEFILE_D_CHECKSUM,
         .offset = g->data_offset,
-        .have = sum_of(g, is),
-        .want = sum_of(g, &g->sums),
+        .have = gauge_checksum(g, is),
+        .want = gauge_checksum(g, &g->sums),
     };
     const char *why = limefile_gauge_why_unverified(g);
     bool same = !g->has_checksum || finding.have == finding.want;
@@ -590,13 +593,13 @@ static void compare_gauge(struct data_check *check, const struct limefile_gauge 
     if (!same)
         check->report(check->context, &finding);
     if (why)
-        tell_unverified(check, g, why);
+        report_unverified(check, g, why);
     if (check->sum_list)
         jsonout_list_add(check->sum_list, gauge_json(g, is, why, same && agree));
 }
 
 /* Fills in the members of a field that findings use. */
-static void describe(const struct limefile_gauge *g, struct limefile_field *f)
+static void describe_gauge_data(const struct limefile_gauge *g, struct limefile_field *f)
 {
     memset(f, 0, sizeof *f);
     f->record.data_offset = g->data_offset;
@@ -612,22 +615,22 @@ static bool all_agree(const struct physics_result *result)
     return true;
 }
 
-static int check_gauge(struct data_check *check, const struct limefile_gauge *g)
+static int check_gauge_data(struct data_check *check, const struct limefile_gauge *g)
 {
     struct limefile_field field;
     struct limefile_gauge_totals totals;
     struct physics_result result = {.precision = g->sites.precision};
-    struct telling telling = {check, 0};
+    struct gauge_progress gauge_progress = {check, 0};
     const struct limefile_gauge_pass pass = {
         .sites = &g->sites,
         .source = g,
-        .progress = count_sites,
-        .context = &telling,
+        .progress = add_gauge_progress,
+        .context = &gauge_progress,
         .threads = check->threads,
         .without_plaquette = !check->physical && !g->has_plaquette,
     };
-    describe(g, &field);
-    telling.site_bytes = field.site_bytes;
+    describe_gauge_data(g, &field);
+    gauge_progress.site_bytes = field.site_bytes;
     int err = limefile_gauge_run(&pass, &totals);
     if (err)
         return err;
@@ -635,7 +638,7 @@ static int check_gauge(struct data_check *check, const struct limefile_gauge *g)
     result.stated_count = limefile_gauge_stated(g, result.stated);
     compare_gauge(check, g, &totals.source, all_agree(&result));
     if (check->physical)
-        return physics_conclude(check, &field, &result, 0);
+        return finish_physics(check, &field, &result, 0);
     report_figures(check, &field, &result);
     return 0;
 }
@@ -661,7 +664,7 @@ int gauge_check_damage(const char *path, char *reason, size_t cap)
 }
 
 /* True if the file is in the format, but in a variant that limefs cannot read. */
-static bool is_unknown(int err)
+static bool is_unsupported(int err)
 {
     return err == LIMEFILE_E_GAUGE_FORM || err == LIMEFILE_E_GAUGE_ORDER ||
            err == LIMEFILE_E_GAUGE_NONE || err == LIMEFILE_E_GAUGE_UNKNOWN;
@@ -674,15 +677,15 @@ int gauge_check(struct data_check *check)
     int err = limefile_gauge_open(check->c->source, 0, &g, why);
     const char *reason = *why ? why : NULL;
     if (!err) {
-        err = check_gauge(check, g);
+        err = check_gauge_data(check, g);
         limefile_gauge_close(g);
     }
     if (limefile_gauge_is_damage(err)) {
         check->report(check->context, &(struct limefile_finding){.code = err, .why = reason});
-    } else if (is_unknown(err)) {
+    } else if (is_unsupported(err)) {
         check->physics->unverified++;
         if (!check->quiet)
-            answer(check->path, "unverified: %s", reason ? reason : limefile_strerror(err));
+            print_line(check->path, "unverified: %s", reason ? reason : limefile_strerror(err));
     }
-    return limefile_gauge_is_damage(err) || is_unknown(err) ? 0 : err;
+    return limefile_gauge_is_damage(err) || is_unsupported(err) ? 0 : err;
 }

@@ -45,7 +45,7 @@ void sums_check_headers(struct data_check *);
 
 /* Compares all particles with their indexes. A file that has become unreadable or shorter is a
  * finding about its data. Returns 0, or other errors such as -ENOMEM. */
-int cells_check(struct data_check *);
+int checkpoint_check(struct data_check *);
 
 /* ---- configurations ---- */
 
