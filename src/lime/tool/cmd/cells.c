@@ -28,8 +28,8 @@ static json_t *checkpoint_result_json(const struct checkpoint_result *r)
 }
 
 /* Returns why the particles cannot be compared; NULL if they can. */
-static const char *find_uncompared_reason(const struct limecheckpoint *p,
-                                          enum limefile_verdict *verdict)
+static const char *why_uncompared(const struct limecheckpoint *p,
+                                  enum limefile_verdict *verdict)
 {
     *verdict = LIMEFILE_UNVERIFIED;
     if (p->whole)
@@ -79,7 +79,7 @@ static int check_checkpoint(struct data_check *check, const struct limecheckpoin
     struct checkpoint_result result = {.ordinal = p->data.ordinal};
     if (!p->data.ordinal)
         return 0;
-    const char *reason = find_uncompared_reason(p, &result.verdict);
+    const char *reason = why_uncompared(p, &result.verdict);
     int err = reason ? 0 : compare_checkpoint(check, p, &result);
     if (reason) {
         if (result.verdict == LIMEFILE_BAD)
@@ -209,7 +209,7 @@ void print_checkpoint(const struct limecheckpoint *p)
 /* ---- JSON ---- */
 
 /* A number that is not finite becomes null. */
-static json_t *coordinates_json(const double numbers[LIMECELLS_DIMS])
+static json_t *vector_json(const double numbers[LIMECELLS_DIMS])
 {
     return json_pack("[o?, o?, o?]", json_real(numbers[0]), json_real(numbers[1]),
                      json_real(numbers[2]));
@@ -236,10 +236,9 @@ static json_t *known_checkpoint_json(const struct limecheckpoint *p)
         "particles", jsonout_integer(c->particles), "particle_bytes",
         jsonout_integer(c->particle_bytes), "step", (json_int_t)c->step, "time",
         json_real(c->time), "byte_order", c->big_endian ? "big" : "little", "origin",
-        coordinates_json(c->origin), "length", coordinates_json(c->length), "periodic",
-        c->periodic[0], c->periodic[1], c->periodic[2], "cells",
-        jsonout_integers(c->cells, LIMECELLS_DIMS), "fewest",
-        p->counted ? jsonout_integer(p->fewest) : NULL, "most",
+        vector_json(c->origin), "length", vector_json(c->length), "periodic", c->periodic[0],
+        c->periodic[1], c->periodic[2], "cells", jsonout_integers(c->cells, LIMECELLS_DIMS),
+        "fewest", p->counted ? jsonout_integer(p->fewest) : NULL, "most",
         p->counted ? jsonout_integer(p->most) : NULL, "empty",
         p->counted ? jsonout_integer(p->empty) : NULL, "fields", particle_fields_json(c));
 }

@@ -74,8 +74,7 @@ static int find_field(const struct container *c, const struct limefile_record *r
 }
 
 /* Finds a file by its path in the directory, of at most two names. */
-static bool find_export_path(const struct limefile_face *export, const char *path,
-                             uint64_t *number)
+static bool find_path(const struct limefile_face *export, const char *path, uint64_t *number)
 {
     uint64_t parent = 0;
     const char *slash;
@@ -110,31 +109,29 @@ static bool prepare_export(struct export_file *f)
     return err == 0;
 }
 
-static bool open_export(struct export_file *out, const struct export_operand *export_operand,
+static bool open_export(struct export_file *out, const struct export_operand *operand,
                         const char *word)
 {
     struct limefile_face_entry entry;
     struct limefile_field field;
-    if (!select_record(out->c, export_operand->record, false, &out->record))
+    if (!select_record(out->c, operand->record, false, &out->record))
         return false;
     int err = find_field(out->c, &out->record, &field);
     if (!err)
-        err = limefile_face_open(&field, &export_operand->name, &out->export);
+        err = limefile_face_open(&field, &operand->name, &out->export);
     if (err == LIMEFILE_E_STATE)
         message(out->c->path, "record %" PRIu64 ": no '%s': %s", out->record.ordinal,
-                word + strlen(export_operand->record),
-                limefile_face_why_not(&field, &export_operand->name));
+                word + strlen(operand->record), limefile_face_why_not(&field, &operand->name));
     else if (err)
         message_code(out->c->path, "read", err);
     if (err)
         return false;
-    if (limefile_face_is_directory(&export_operand->name) && !export_operand->rest) {
+    if (limefile_face_is_directory(&operand->name) && !operand->rest) {
         message(out->c->path, "'%s' is a directory: name a file in it, as %s/%s", word, word,
-                export_operand->name.kind == LIMEFILE_FACE_ZARR ? ".zmetadata" : "000");
+                operand->name.kind == LIMEFILE_FACE_ZARR ? ".zmetadata" : "000");
         return false;
     }
-    if (!find_export_path(out->export, export_operand->rest ? export_operand->rest : "",
-                          &out->number)) {
+    if (!find_path(out->export, operand->rest ? operand->rest : "", &out->number)) {
         message(out->c->path, "'%s': no such file in this face", word);
         return false;
     }
@@ -152,12 +149,12 @@ static bool open_export(struct export_file *out, const struct export_operand *ex
 static int export_file_open(const struct container *c, const char *word,
                             struct export_file *out)
 {
-    struct export_operand export_operand;
+    struct export_operand operand;
     *out = (struct export_file){.c = c};
-    if (names_record(c, word) || !parse_export_operand(word, &export_operand))
+    if (names_record(c, word) || !parse_export_operand(word, &operand))
         return 0;
-    bool good = open_export(out, &export_operand, word);
-    free(export_operand.record);
+    bool good = open_export(out, &operand, word);
+    free(operand.record);
     return good ? 1 : -1;
 }
 
@@ -176,8 +173,7 @@ static ssize_t read_record_bytes(void *context, void *buf, size_t n, uint64_t of
 }
 
 /* Copies data that the face computes, through a buffer. */
-static int write_computed(const struct export_file *f, struct limefile_copy *copy,
-                          uint64_t offset)
+static int copy_made(const struct export_file *f, struct limefile_copy *copy, uint64_t offset)
 {
     static _Alignas(4096) char buffer[BUFFER_BYTES];
     int err = 0;
@@ -208,7 +204,7 @@ static bool export_file_write(const struct export_file *f, uint64_t offset, uint
         copy.left = piece.bytes;
         copy.in_offset = f->record.data_offset + piece.at;
         err = piece.what == LIMEFILE_FACE_STORED ? limefile_copy(&copy)
-                                                 : write_computed(f, &copy, offset);
+                                                 : copy_made(f, &copy, offset);
     }
     if (err) {
         progress_hide();
@@ -372,7 +368,7 @@ static int choose_type(const void *command, char *type)
     return add_choice(type, true);
 }
 
-static int choose_operand(const void *command, const char *word)
+static int add_operand(const void *command, const char *word)
 {
     (void)command;
     if (path)
@@ -396,7 +392,6 @@ static int run_cat(int count, char **operands)
     return write_choices(path, choices, choice_count, &range);
 }
 
-const struct command cmd_cat = {"cat",         "write a record's data to standard output",
-                                help,          run_cat,
-                                rules,         ANY_OPERANDS,
-                                choose_operand};
+const struct command cmd_cat = {
+    "cat",      "write a record's data to standard output", help, run_cat, rules, ANY_OPERANDS,
+    add_operand};

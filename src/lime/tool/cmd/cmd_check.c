@@ -238,8 +238,7 @@ static const struct limefile_finding *next_cell_finding(struct state *state)
 }
 
 /* Removes the first pending finding if its offset is less than `before`. */
-static bool pop_finding_before(struct state *state, uint64_t before,
-                               struct limefile_finding *out)
+static bool pop_finding(struct state *state, uint64_t before, struct limefile_finding *out)
 {
     const struct limefile_finding *first = next_missing(state),
                                   *cells = next_cell_finding(state);
@@ -263,10 +262,10 @@ static bool pop_finding_before(struct state *state, uint64_t before,
     return true;
 }
 
-static void report_findings_before(struct state *state, uint64_t before)
+static void report_findings(struct state *state, uint64_t before)
 {
     struct limefile_finding finding;
-    while (pop_finding_before(state, before, &finding))
+    while (pop_finding(state, before, &finding))
         check_report(state->check, &finding);
 }
 
@@ -315,10 +314,10 @@ static int report_all_findings(struct state *state)
     check->fault = fault ? fault->code : 0;
     check->has_data = state->fields.count > 0 || has_checkpoint(state->c.index);
     for (size_t i = 0; i < state->found_count; i++) {
-        report_findings_before(state, state->found[i].offset);
+        report_findings(state, state->found[i].offset);
         check_report(check, &state->found[i]);
     }
-    report_findings_before(state, UINT64_MAX);
+    report_findings(state, UINT64_MAX);
     if (state->cell_status < 0)
         return state->cell_status;
     if (check->size == 0)
@@ -690,8 +689,7 @@ static int check_work(void *context, const struct pathlist_item *item, unsigned 
     return status;
 }
 
-static void print_crashed_check(void *context, const struct pathlist_item *item,
-                                const char *why)
+static void print_crash_check(void *context, const struct pathlist_item *item, const char *why)
 {
     const struct check_batch *all = context;
     struct check check = {.path = item->path, .options = &all->options->check, .error = why};
@@ -722,7 +720,7 @@ static int check_files(const struct pathlist *list, const struct options *o,
         .separator = o->check.json && array ? ",\n" : NULL,
         .context = &all,
         .work = check_work,
-        .print_crash = print_crashed_check,
+        .print_crash = print_crash_check,
     };
     if (o->check.json && array)
         fputs("[", stdout);

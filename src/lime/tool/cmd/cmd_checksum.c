@@ -353,9 +353,8 @@ static enum limefile_verdict decide_sum_verdict(const struct sum_item *item,
                                                                     : LIMEFILE_BAD;
 }
 
-static int sum_record(const struct checksum_options *o, const struct container *c,
-                      struct sum_item *item, struct limefile_field *f,
-                      struct progress *progress)
+static int sum_field(const struct checksum_options *o, const struct container *c,
+                     struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
     int status = compute_sum(o, c, f, &item->sum, progress);
     item->field = *f;
@@ -367,9 +366,9 @@ static int sum_record(const struct checksum_options *o, const struct container *
 }
 
 /* Sums the bytes alone, whatever they mean. */
-static int cksum_record(const struct checksum_options *o, const struct container *c,
-                        struct sum_item *item, struct limefile_field *f,
-                        struct progress *progress)
+static int cksum_field(const struct checksum_options *o, const struct container *c,
+                       struct sum_item *item, struct limefile_field *f,
+                       struct progress *progress)
 {
     int err = limefile_record_cksum(c->source, &f->record, o->threads, progress_count, progress,
                                     &item->cksum);
@@ -393,8 +392,8 @@ static int json_failure(const struct checksum_options *o, int status)
 
 /* ---- without --add ---- */
 
-static int sum_selected(const struct checksum_options *o, const struct container *c,
-                        const struct limefile_fields *fields, const struct selected *selected)
+static int sum_fields(const struct checksum_options *o, const struct container *c,
+                      const struct limefile_fields *fields, const struct selected *selected)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
@@ -404,7 +403,7 @@ static int sum_selected(const struct checksum_options *o, const struct container
         struct limefile_field field;
         get_field_to_sum(o, c, fields, selected->ordinal[i], &field);
         struct sum_item item = new_item(&field);
-        int status = (o->cksum ? cksum_record : sum_record)(o, c, &item, &field, &progress);
+        int status = (o->cksum ? cksum_field : sum_field)(o, c, &item, &field, &progress);
         print_item(o, &item, i);
         worst = worse_status(worst, status);
     }
@@ -433,7 +432,7 @@ static int print_sums(const struct checksum_options *o)
     if (build_fields(&c, &fields) == TOOL_GOOD) {
         int done = select_records(o, &c, &fields, &selected);
         done =
-            done == TOOL_GOOD ? sum_selected(o, &c, &fields, &selected) : json_failure(o, done);
+            done == TOOL_GOOD ? sum_fields(o, &c, &fields, &selected) : json_failure(o, done);
         status = worse_status(done, status);
         free(selected.ordinal);
         limefile_fields_release(&fields);
@@ -491,7 +490,7 @@ static int store_checksum(const struct checksum_options *o, struct edit *edit,
 }
 
 /* Another process may change the container between two edits: it is not locked then. */
-static bool is_unchanged_record(const struct edit *edit, const struct limefile_record *record)
+static bool is_unchanged(const struct edit *edit, const struct limefile_record *record)
 {
     struct limefile_record now;
     if (limefile_index_get(edit->c.index, record->ordinal, &now) == 0 &&
@@ -507,7 +506,7 @@ static int add_to_container(const struct checksum_options *o, struct edit *edit,
     struct limefile_fields fields;
     struct limefile_field f;
     uint64_t ordinal = item->field.record.ordinal;
-    if (!is_unchanged_record(edit, &item->field.record) ||
+    if (!is_unchanged(edit, &item->field.record) ||
         build_fields(&edit->c, &fields) != TOOL_GOOD)
         return TOOL_BAD;
     int status = TOOL_BAD;
@@ -518,7 +517,7 @@ static int add_to_container(const struct checksum_options *o, struct edit *edit,
                 ordinal);
     } else if (!report_other_sites(o, edit, &f)) {
         apply_site_options(o, &f);
-        sum_record(o, &edit->c, item, &f, progress);
+        sum_field(o, &edit->c, item, &f, progress);
         progress_hide();
         if (item->summed)
             status = store_checksum(o, edit, &fields, &f, item);

@@ -69,8 +69,7 @@ static bool report_unreadable_fields(const struct gaugefile *f, uint64_t ordinal
 }
 
 /* why: "", or what is wrong with the header. */
-static void report_open_error(const struct gaugefile *f, uint64_t ordinal, int err,
-                              const char *why)
+static void explain_open(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
 {
     if (err == LIMEFILE_E_GAUGE_SEVERAL)
         message(f->path,
@@ -122,7 +121,7 @@ static int gaugefile_open(struct gaugefile *f, const char *path, const char *rec
         status = select_ordinal(f, record, &ordinal);
     int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge, why);
     if (err) {
-        report_open_error(f, ordinal, err, why);
+        explain_open(f, ordinal, err, why);
         status = TOOL_UNUSABLE;
     }
     if (status != TOOL_GOOD)
@@ -156,9 +155,8 @@ static void warn_not_su3(const struct gaugefile *in, const struct limefile_physi
 }
 
 /* Compares the data with what the input states. */
-static int check_stated_values(const struct gaugefile *in, const char *out_path,
-                               const struct limefile_gauge_totals *totals,
-                               bool ignores_checksum)
+static int check_stated(const struct gaugefile *in, const char *out_path,
+                        const struct limefile_gauge_totals *totals, bool ignores_checksum)
 {
     static const char hint[] = "--ignore-checksum converts it anyway";
     const struct limefile_gauge *g = in->gauge;
@@ -199,7 +197,7 @@ static int convert_check_input(const struct gaugefile *in, const char *out_path,
                 is->nonfinite == 1 ? " is" : "s are");
         return TOOL_BAD;
     }
-    int status = check_stated_values(in, out_path, totals, ignores_checksum);
+    int status = check_stated(in, out_path, totals, ignores_checksum);
     if (status != TOOL_GOOD || is->bad_links == 0)
         return status;
     warn_not_su3(in, is);

@@ -258,16 +258,15 @@ struct header_change {
     enum boundary boundary;
 };
 
-static int set_record_type(struct edit *edit, const struct limefile_record *record,
-                           const char *type)
+static int change_type(struct edit *edit, const struct limefile_record *record,
+                       const char *type)
 {
     if (edit_is_last(edit, record))
         return limefile_editor_set_type(edit->editor, type, strlen(type));
     return limefile_set_type(edit->c.source, record->header_offset, type, strlen(type));
 }
 
-static int set_record_boundary(struct edit *edit, const struct limefile_record *record,
-                               bool begins)
+static int change_boundary(struct edit *edit, const struct limefile_record *record, bool begins)
 {
     struct limefile_record before;
     if (record->mb == begins)
@@ -280,22 +279,21 @@ static int set_record_boundary(struct edit *edit, const struct limefile_record *
                                        record->header_offset, begins);
 }
 
-static int set_header(struct edit *edit, const struct limefile_record *record,
-                      const struct header_change *header_change)
+static int change_header(struct edit *edit, const struct limefile_record *record,
+                         const struct header_change *change)
 {
-    if (header_change->boundary == JOIN_MESSAGE && record->ordinal == 1) {
+    if (change->boundary == JOIN_MESSAGE && record->ordinal == 1) {
         message(edit->c.path, "record 1: the first record always begins a message; nothing was "
                               "changed");
         return TOOL_BAD;
     }
-    int err = header_change->type ? set_record_type(edit, record, header_change->type) : 0;
-    if (!err && header_change->boundary != KEEP_BOUNDARY)
-        err = set_record_boundary(edit, record, header_change->boundary == BEGIN_MESSAGE);
+    int err = change->type ? change_type(edit, record, change->type) : 0;
+    if (!err && change->boundary != KEEP_BOUNDARY)
+        err = change_boundary(edit, record, change->boundary == BEGIN_MESSAGE);
     return report_error(edit->c.path, "set", err);
 }
 
-static int set_in_file(const char *path, const char *word,
-                       const struct header_change *header_change)
+static int change_file(const char *path, const char *word, const struct header_change *change)
 {
     struct edit edit;
     struct limefile_record record;
@@ -303,19 +301,19 @@ static int set_in_file(const char *path, const char *word,
     if (status != TOOL_GOOD)
         return status;
     status = select_record(&edit.c, word, false, &record)
-                 ? set_header(&edit, &record, header_change)
+                 ? change_header(&edit, &record, change)
                  : TOOL_BAD;
     edit_close(&edit);
     return status;
 }
 
-static struct header_change header_change;
+static struct header_change change;
 
 static int choose_boundary(const void *command, enum boundary boundary)
 {
-    if (header_change.boundary != KEEP_BOUNDARY && header_change.boundary != boundary)
+    if (change.boundary != KEEP_BOUNDARY && change.boundary != boundary)
         return usage_error(command, "--begin-message and --join-message exclude each other");
-    header_change.boundary = boundary;
+    change.boundary = boundary;
     return TOOL_GOOD;
 }
 
@@ -332,7 +330,7 @@ static int parse_join_option(const void *command, char *text)
 }
 
 static const struct option_rule set_rules[] = {
-    TEXT_RULE("type", 0, &header_change.type),
+    TEXT_RULE("type", 0, &change.type),
     {"begin-message", 0, OPTION_CALL, .take = parse_begin_option},
     {"join-message", 0, OPTION_CALL, .take = parse_join_option},
     {NULL},
@@ -341,13 +339,12 @@ static const struct option_rule set_rules[] = {
 static int run_set(int count, char **words)
 {
     (void)count;
-    if (!header_change.type && header_change.boundary == KEEP_BOUNDARY)
+    if (!change.type && change.boundary == KEEP_BOUNDARY)
         return usage_error(&cmd_set,
                            "nothing to set: --type, --begin-message or --join-message");
-    if (header_change.type &&
-        packlist_type_is_invalid(words[0], header_change.type, strlen(header_change.type)))
+    if (change.type && packlist_type_is_invalid(words[0], change.type, strlen(change.type)))
         return TOOL_UNUSABLE;
-    return set_in_file(words[0], words[1], &header_change);
+    return change_file(words[0], words[1], &change);
 }
 
 const struct command cmd_set = {

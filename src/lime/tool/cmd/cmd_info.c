@@ -410,8 +410,7 @@ static int print_findings(struct info *info, print_finding_fn *print, size_t *co
     return info_status(info, got);
 }
 
-static void print_finding_json(struct info *info, const struct limefile_finding *finding,
-                               size_t i)
+static void finding_to_json(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     (void)info;
     jsonout_element(i, jsonout_finding(finding));
@@ -445,7 +444,7 @@ static int print_info_json(struct info *info)
         jsonout_integer(limefile_index_messages(index)), "fault",
         jsonout_finding(info_fault(info)), "lfn", jsonout_string_or_null(info->fields.lfn));
     jsonout_members("{", head, ", \"deviations\": [");
-    int status = print_findings(info, print_finding_json, &count);
+    int status = print_findings(info, finding_to_json, &count);
     fputs("], \"fields\": [", stdout);
     for (size_t i = 0; i < info->fields.count; i++) {
         struct limefile_field field;

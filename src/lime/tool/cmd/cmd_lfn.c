@@ -36,7 +36,7 @@ static const char help[] =
     "no container.\n";
 
 static const char lfn_type[] = "ildg-data-lfn";
-static const char lfn_type_variant[] = "ildg-data-LFN"; /* some programs write it so */
+static const char lfn_variant[] = "ildg-data-LFN"; /* some programs write it so */
 static const char data_type[] = "ildg-binary-data";
 
 static bool has_type(const struct limefile_record *record, const char *required)
@@ -46,18 +46,17 @@ static bool has_type(const struct limefile_record *record, const char *required)
 
 static bool is_lfn_record(const struct limefile_record *record)
 {
-    return has_type(record, lfn_type) || has_type(record, lfn_type_variant);
+    return has_type(record, lfn_type) || has_type(record, lfn_variant);
 }
 
 /* Returns how many records hold a name, and the first of them. */
-static uint64_t count_lfn_records(const struct limefile_index *index,
-                                  struct limefile_record *first)
+static uint64_t count_lfns(const struct limefile_index *index, struct limefile_record *first)
 {
     struct limefile_record variant;
     uint64_t count, variant_count;
     if (limefile_index_by_type(index, lfn_type, sizeof lfn_type - 1, first, &count) != 0)
         count = 0;
-    if (limefile_index_by_type(index, lfn_type_variant, sizeof lfn_type_variant - 1, &variant,
+    if (limefile_index_by_type(index, lfn_variant, sizeof lfn_variant - 1, &variant,
                                &variant_count) != 0)
         return count;
     if (!count || variant.ordinal < first->ordinal)
@@ -86,7 +85,7 @@ static int print_lfn(struct container *c, const struct limefile_record *record, 
 static int print_lfns(struct container *c, bool several)
 {
     struct limefile_record r;
-    uint64_t count = count_lfn_records(c->index, &r), seen = 0;
+    uint64_t count = count_lfns(c->index, &r), seen = 0;
     int status = TOOL_GOOD;
     if (!count) {
         message(c->path, "no logical file name (no record %s)", lfn_type);
@@ -226,7 +225,7 @@ static int set_lfn(struct edit *edit, const char *word, const char *lfn)
         return find_lfn_of_data(edit, &record, &old) ? replace_lfn(edit, &old, lfn)
                                                      : insert_lfn(edit, &record, lfn);
     }
-    if ((count = count_lfn_records(edit->c.index, &old)) > 0)
+    if ((count = count_lfns(edit->c.index, &old)) > 0)
         return is_unique(edit, lfn_type, count) ? replace_lfn(edit, &old, lfn) : TOOL_BAD;
     if (limefile_index_by_type(edit->c.index, data_type, sizeof data_type - 1, &record,
                                &count) != 0)

@@ -67,9 +67,8 @@ static bool is_own_tail(const struct limefile_survey *survey)
            (survey->tail == LIMEFILE_TAIL_ZEROS && survey->end == 0);
 }
 
-static void report_refused_cut(const struct repair *repair,
-                               const struct limefile_survey *survey,
-                               const struct limefile_salvage *found)
+static void report_refusal(const struct repair *repair, const struct limefile_survey *survey,
+                           const struct limefile_salvage *found)
 {
     char where[TYPE_TEXT_MAX + 120] = "", type_name[TYPE_TEXT_MAX];
     if (found)
@@ -106,7 +105,7 @@ static int check_tail(struct repair *repair, const struct limefile_survey *surve
     }
     if (hit == 0 && is_cut_fault(survey->fault.code))
         return TOOL_GOOD;
-    report_refused_cut(repair, survey, hit ? &found : NULL);
+    report_refusal(repair, survey, hit ? &found : NULL);
     return TOOL_BAD;
 }
 
@@ -123,8 +122,7 @@ static int read_tail_header(struct repair *repair, uint64_t at, unsigned char *r
     return 0;
 }
 
-static const char *header_type_name(const struct limefile_header *header,
-                                    char buf[TYPE_TEXT_MAX])
+static const char *header_type(const struct limefile_header *header, char buf[TYPE_TEXT_MAX])
 {
     return format_type(header->type, header->type_len, buf);
 }
@@ -177,17 +175,16 @@ static int report_first_lost(struct repair *repair, const struct limefile_survey
         message(repair->path,
                 "repair: record %" PRIu64 " is gone: type '%s', the file had %" PRIu64
                 " of its %" PRIu64 " bytes",
-                ordinal, header_type_name(&header, buf), n - LIMEFILE_HEADER_BYTES,
-                header.bytes);
+                ordinal, header_type(&header, buf), n - LIMEFILE_HEADER_BYTES, header.bytes);
         break;
     case LIMEFILE_E_LENGTH:
         message(repair->path,
                 "repair: record %" PRIu64 " is gone: type '%s', no file can have its length",
-                ordinal, header_type_name(&header, buf));
+                ordinal, header_type(&header, buf));
         break;
     case LIMEFILE_E_VERSION:
         message(repair->path, "repair: record %" PRIu64 " is gone: type '%s', version %u",
-                ordinal, header_type_name(&header, buf), header.version);
+                ordinal, header_type(&header, buf), header.version);
         break;
     default:
         report_damaged_record(repair, survey, raw);
@@ -212,7 +209,7 @@ static int report_lost_records(struct repair *repair, const struct limefile_surv
         repair->lost_records++;
         message(repair->path,
                 "repair: a whole record is cut: type '%s', %" PRIu64 " bytes, offset %" PRIu64,
-                header_type_name(&found.header, buf), found.header.bytes, found.offset);
+                header_type(&found.header, buf), found.header.bytes, found.offset);
         if (limefile_extent_of(found.offset, found.header.bytes, &data_end, &next) != 0)
             break;
         from = next;
@@ -282,7 +279,7 @@ static int cut_tail(struct repair *repair, const struct limefile_survey *survey)
     return err;
 }
 
-static int cut_and_save_tail(struct repair *repair, const struct limefile_survey *survey)
+static int save_and_cut(struct repair *repair, const struct limefile_survey *survey)
 {
     char *path = NULL;
     int err = save_tail(repair, survey, &path);
@@ -311,8 +308,7 @@ static int repair_tail(struct repair *repair, const struct limefile_survey *surv
     if (err)
         return report_error(repair->path, "read", err);
     if (!repair->dry_run)
-        err =
-            is_own_tail(survey) ? cut_tail(repair, survey) : cut_and_save_tail(repair, survey);
+        err = is_own_tail(survey) ? cut_tail(repair, survey) : save_and_cut(repair, survey);
     if (err)
         return TOOL_BAD;
     limefile_survey_text(survey, text, sizeof text);

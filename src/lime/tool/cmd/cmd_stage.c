@@ -33,8 +33,8 @@ static bool out_of_memory(void)
 /* ---- items ---- */
 
 /* Takes ownership of both names. */
-static bool add_item_to_stage(struct stagelist *list, char *source, char *target,
-                              const struct stat *st)
+static bool add_stage_item(struct stagelist *list, char *source, char *target,
+                           const struct stat *st)
 {
     if (!limefile_reserve(&list->items, &list->capacity, list->count + 1,
                           sizeof *list->items)) {
@@ -95,7 +95,7 @@ static bool add_file(struct stagelist *list, const char *source, char *target)
     /* A source that is missing or not a regular file is reported when it is staged. */
     if (stat(source, &st) != 0)
         st = (struct stat){0};
-    return add_item_to_stage(list, strdup(source), target, &st);
+    return add_stage_item(list, strdup(source), target, &st);
 }
 
 /* ---- trees ---- */
@@ -107,8 +107,7 @@ static void report_not_copied(struct stagelist *list, const char *path, const ch
 }
 
 /* If the directory cannot be made, staging the files below it reports the failure. */
-static void make_target_directory(struct stagelist *list, const char *path,
-                                  const struct stat *like)
+static void make_directory(struct stagelist *list, const char *path, const struct stat *like)
 {
     struct stat st;
     char why[128];
@@ -150,7 +149,7 @@ static bool add_tree_entry(void *context, const struct walk_entry *entry)
     if (is_file_entry(tree->list, entry))
         return add_file(tree->list, entry->path, target);
     if (entry->kind == WALK_DIRECTORY)
-        make_target_directory(tree->list, target, entry->st);
+        make_directory(tree->list, target, entry->st);
     else if (entry->kind == WALK_ERROR)
         report_not_copied(tree->list, entry->path, strerror(entry->error));
     else if (entry->kind == WALK_OTHER)
@@ -398,8 +397,7 @@ static const char *format_md5(const unsigned char *bytes, char out[2 * STAGE_MD5
 enum { DATA_SHOWN = 16 };
 
 /* Formats the cksums of ildg-binary-data, separated by commas; "-" if unknown. */
-static const char *format_data_cksums(const struct stage_result *r,
-                                      char out[DATA_SHOWN * 11 + 8])
+static const char *format_cksums(const struct stage_result *r, char out[DATA_SHOWN * 11 + 8])
 {
     const struct stage_digest *d = &r->digest;
     unsigned count = r->has_digest && d->has_data ? d->data_count : 0;
@@ -460,7 +458,7 @@ static void print_stage_row(const struct stage_result *r)
     char data[DATA_SHOWN * 11 + 8];
     print_line(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", status_text(r->status),
                w.size, w.cksum, w.adler32, w.md5, verdict_text(r), r->item->target,
-               r->lfn[0] ? r->lfn : "-", format_data_cksums(r, data));
+               r->lfn[0] ? r->lfn : "-", format_cksums(r, data));
 }
 
 static json_t *text_json(const char *word)
@@ -682,23 +680,19 @@ struct result_queue {
 
 /* Prints the results whose turn it is; at the end also those behind files that did not start.
  */
-static bool print_ready(struct result_queue *result_queue, const struct stagelist *list,
-                        bool at_end, struct tally *tally, const struct options *o,
-                        struct progress *progress)
+static bool print_ready(struct result_queue *queue, const struct stagelist *list, bool at_end,
+                        struct tally *tally, const struct options *o, struct progress *progress)
 {
     bool good = true;
-    for (; result_queue->printed < list->count &&
-           (at_end || result_queue->waiting[result_queue->printed]);
-         result_queue->printed++)
-        if (result_queue->waiting[result_queue->printed])
-            good = print_result(tally, result_queue->waiting[result_queue->printed], o,
-                                progress) &&
-                   good;
+    for (; queue->printed < list->count && (at_end || queue->waiting[queue->printed]);
+         queue->printed++)
+        if (queue->waiting[queue->printed])
+            good = print_result(tally, queue->waiting[queue->printed], o, progress) && good;
     return good;
 }
 
 static void print_results(struct stage *stage, const struct stagelist *list,
-                          const struct options *o, struct result_queue *result_queue,
+                          const struct options *o, struct result_queue *queue,
                           struct tally *tally)
 {
     struct progress progress;
@@ -714,19 +708,19 @@ static void print_results(struct stage *stage, const struct stagelist *list,
             job_reported = true;
         }
         if (got) {
-            result_queue->waiting[result->item - list->items] = result;
-            result_queue->finished++;
+            queue->waiting[result->item - list->items] = result;
+            queue->finished++;
         }
-        if (!print_ready(result_queue, list, false, tally, o, &progress))
+        if (!print_ready(queue, list, false, tally, o, &progress))
             stage_stop(stage);
         if (caught && !stopped) {
             stage_stop(stage);
             stopped = true;
         }
-        snprintf(what, sizeof what, "%zu/%zu", result_queue->finished, list->count);
+        snprintf(what, sizeof what, "%zu/%zu", queue->finished, list->count);
         progress_to(&progress, moved);
     }
-    print_ready(result_queue, list, true, tally, o, &progress);
+    print_ready(queue, list, true, tally, o, &progress);
     progress_end(&progress);
 }
 
@@ -745,29 +739,29 @@ static bool has_space(const struct stagelist *list, const struct options *o)
     return false;
 }
 
-static int run_stage(const struct stagelist *list, const struct options *o)
+static int stage_list(const struct stagelist *list, const struct options *o)
 {
     struct stage *stage;
     struct tally tally = {0};
-    struct result_queue result_queue = {0};
+    struct result_queue queue = {0};
     double began = seconds_now();
     if (!has_space(list, o))
         return TOOL_BAD;
     catch_signals();
-    result_queue.waiting = calloc(list->count, sizeof(struct stage_result *));
-    int err = list->count && !result_queue.waiting
+    queue.waiting = calloc(list->count, sizeof(struct stage_result *));
+    int err = list->count && !queue.waiting
                   ? -ENOMEM
                   : stage_start(&o->stage, list->items, list->count, &stage);
     if (err) {
         message_code("stage", "begin", err);
-        free(result_queue.waiting);
+        free(queue.waiting);
         return TOOL_BAD;
     }
     if (!o->json)
         print_stage_head();
-    print_results(stage, list, o, &result_queue, &tally);
+    print_results(stage, list, o, &queue, &tally);
     stage_free(stage);
-    free(result_queue.waiting);
+    free(queue.waiting);
     print_failures(&tally, list->count);
     if (!o->quiet)
         print_stage_summary(&tally, list->count, seconds_now() - began);
@@ -814,7 +808,7 @@ static int stage_all(const struct options *o, const struct pathlist *sources,
         message(strcmp(o->files.list, "-") == 0 ? "standard input" : o->files.list,
                 "names no files: nothing was staged");
     else if (stagelist_init(&list, sources, target))
-        status = run_stage(&list, o);
+        status = stage_list(&list, o);
     stagelist_release(&list);
     return status;
 }
@@ -855,7 +849,7 @@ static const struct option_rule rules[] = {
     {NULL},
 };
 
-static int run_stage_command(int count, char **names)
+static int run_stage(int count, char **names)
 {
     const struct options *o = &options;
     const struct pathlist_options named = {.list = o->files.list,
@@ -874,7 +868,6 @@ static int run_stage_command(int count, char **names)
     return status;
 }
 
-const struct command cmd_stage = {"stage", "verified copies, with sums for catalogues",
-                                  help,    run_stage_command,
-                                  rules,   ANY_OPERANDS,
-                                  NULL};
+const struct command cmd_stage = {
+    "stage", "verified copies, with sums for catalogues", help, run_stage, rules, ANY_OPERANDS,
+    NULL};

@@ -164,9 +164,8 @@ struct verify_request {
 
 static void *request_verdict(void *context)
 {
-    struct verify_request *verify_request = context;
-    verify_request->len =
-        read_attribute(verify_request->path, ATTR_VERIFY, verify_request->verdict);
+    struct verify_request *request = context;
+    request->len = read_attribute(request->path, ATTR_VERIFY, request->verdict);
     return NULL;
 }
 
@@ -219,21 +218,20 @@ static enum limefile_verdict parse_verdict(const char *word)
 
 static int verify_record(struct options *o, const char *path, uint64_t bytes)
 {
-    struct verify_request verify_request = {.path = path};
+    struct verify_request request = {.path = path};
     pthread_t thread;
     o->records_seen++;
-    if (pthread_create(&thread, NULL, request_verdict, &verify_request) == 0)
+    if (pthread_create(&thread, NULL, request_verdict, &request) == 0)
         show_verify_progress(thread, path, bytes);
     else
-        request_verdict(&verify_request);
-    if (verify_request.len == -EBUSY || verify_request.len == -ESTALE)
+        request_verdict(&request);
+    if (request.len == -EBUSY || request.len == -ESTALE)
         return print_verdict(o, path, LIMEFILE_UNVERIFIED, "the record is being changed");
-    if (verify_request.len < 0)
-        return print_verdict(o, path, LIMEFILE_UNREADABLE,
-                             limefile_strerror(verify_request.len));
+    if (request.len < 0)
+        return print_verdict(o, path, LIMEFILE_UNREADABLE, limefile_strerror(request.len));
     char reason[VALUE_MAX];
     read_attribute(path, ATTR_REASON, reason);
-    return print_verdict(o, path, parse_verdict(verify_request.verdict), reason);
+    return print_verdict(o, path, parse_verdict(request.verdict), reason);
 }
 
 /* ---- containers and other files ---- */
@@ -297,34 +295,32 @@ struct verify_walk {
 };
 
 /* Returns the place of the files in the directory named by the first `length` bytes of path. */
-static enum location find_location(struct verify_walk *verify_walk, const char *path,
-                                   size_t length)
+static enum location find_location(struct verify_walk *walk, const char *path, size_t length)
 {
-    if (verify_walk->directory && verify_walk->length == length &&
-        memcmp(verify_walk->directory, path, length) == 0)
-        return verify_walk->location;
-    free(verify_walk->directory);
-    verify_walk->directory = strndup(path, length);
-    verify_walk->length = length;
-    const char *name = verify_walk->directory ? verify_walk->directory : "";
-    verify_walk->location = mounted_is_container(name) ? IN_CONTAINER
-                            : is_in_limefs(name)       ? IN_TREE
-                                                       : OUTSIDE;
-    return verify_walk->location;
+    if (walk->directory && walk->length == length && memcmp(walk->directory, path, length) == 0)
+        return walk->location;
+    free(walk->directory);
+    walk->directory = strndup(path, length);
+    walk->length = length;
+    const char *name = walk->directory ? walk->directory : "";
+    walk->location = mounted_is_container(name) ? IN_CONTAINER
+                     : is_in_limefs(name)       ? IN_TREE
+                                                : OUTSIDE;
+    return walk->location;
 }
 
-static int verify_file(struct verify_walk *verify_walk, const struct walk_entry *entry)
+static int verify_file(struct verify_walk *walk, const struct walk_entry *entry)
 {
     char value[VALUE_MAX];
     const char *slash = strrchr(entry->path, '/');
     size_t length = slash ? (size_t)(slash - entry->path) : 0;
-    switch (find_location(verify_walk, entry->path, length + (length == 0))) {
+    switch (find_location(walk, entry->path, length + (length == 0))) {
     case IN_CONTAINER: /* a container may have a million records, most of them without data */
         return read_attribute(entry->path, ATTR_CHECKSUM, value) == -ENODATA
                    ? TOOL_GOOD
-                   : verify_record(verify_walk->o, entry->path, (uint64_t)entry->st->st_size);
+                   : verify_record(walk->o, entry->path, (uint64_t)entry->st->st_size);
     case IN_TREE:
-        return verify_structure(verify_walk->o, entry->path);
+        return verify_structure(walk->o, entry->path);
     case OUTSIDE:
         break;
     }
@@ -333,17 +329,17 @@ static int verify_file(struct verify_walk *verify_walk, const struct walk_entry 
 
 static bool verify_entry(void *context, const struct walk_entry *entry)
 {
-    struct verify_walk *verify_walk = context;
+    struct verify_walk *walk = context;
     int status = TOOL_GOOD;
     if (entry->kind == WALK_ERROR)
-        status = print_verdict(verify_walk->o, entry->path, LIMEFILE_UNREADABLE,
+        status = print_verdict(walk->o, entry->path, LIMEFILE_UNREADABLE,
                                limefile_strerror(-entry->error));
     else if (entry->kind == WALK_DIRECTORY &&
-             find_location(verify_walk, entry->path, strlen(entry->path)) == IN_CONTAINER)
-        status = verify_structure(verify_walk->o, entry->path);
+             find_location(walk, entry->path, strlen(entry->path)) == IN_CONTAINER)
+        status = verify_structure(walk->o, entry->path);
     else if (entry->kind == WALK_FILE)
-        status = verify_file(verify_walk, entry);
-    verify_walk->worst = worse_status(status, verify_walk->worst);
+        status = verify_file(walk, entry);
+    walk->worst = worse_status(status, walk->worst);
     return true;
 }
 
@@ -356,11 +352,11 @@ static bool is_temporary(const char *directory)
 
 static int verify_directory(struct options *o, const char *path)
 {
-    struct verify_walk verify_walk = {.o = o};
-    if (!walk_tree(path, is_temporary, verify_entry, &verify_walk))
-        verify_walk.worst = TOOL_UNUSABLE;
-    free(verify_walk.directory);
-    return verify_walk.worst;
+    struct verify_walk walk = {.o = o};
+    if (!walk_tree(path, is_temporary, verify_entry, &walk))
+        walk.worst = TOOL_UNUSABLE;
+    free(walk.directory);
+    return walk.worst;
 }
 
 /* A directory without data is not good: it may be that limefs is not mounted. */

@@ -58,7 +58,7 @@ static int verify_field_sum(const struct data_check *check, const struct limefil
 /* ---- verdicts of a mount ---- */
 
 /* Returns the deviation that the mount's reason is about; it begins with the quantity. */
-static int parse_reason_code(const char *reason)
+static int reason_code(const char *reason)
 {
     return strncmp(reason, "plaquette", 9) == 0     ? LIMEFILE_D_PLAQUETTE
            : strncmp(reason, "link trace", 10) == 0 ? LIMEFILE_D_LINK_TRACE
@@ -74,7 +74,7 @@ static void report_mount_reason(const struct data_check *check, const struct lim
                                 const char *reason)
 {
     const struct limefile_finding finding = {
-        .code = parse_reason_code(reason),
+        .code = reason_code(reason),
         .offset = f->record.data_offset,
         .ordinal = f->record.ordinal,
         .why = reason,
@@ -103,8 +103,7 @@ static bool get_mount_verdict(struct data_check *check, const struct limefile_fi
         return false;
     sum->verdict = LIMEFILE_BAD;
     check->sums->wrong++;
-    if (parse_reason_code(reason) == LIMEFILE_D_CHECKSUM ||
-        !check->physical) /* or --physics does */
+    if (reason_code(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* or --physics does */
         report_mount_reason(check, f, reason);
     return true;
 }
@@ -118,7 +117,7 @@ static bool report_withheld(const struct data_check *check, const struct limefil
         !is_verdict(word, LIMEFILE_BAD))
         return false;
     mounted_read_attribute(m, f->record.ordinal, "reason", reason);
-    if (parse_reason_code(reason) != LIMEFILE_D_CHECKSUM || (!check->summed && f->by_checksum))
+    if (reason_code(reason) != LIMEFILE_D_CHECKSUM || (!check->summed && f->by_checksum))
         report_mount_reason(check, f, reason);
     return true;
 }
@@ -542,8 +541,8 @@ static uint64_t join_words(uint32_t high, uint32_t low)
     return (uint64_t)high << 32 | low;
 }
 
-static uint64_t gauge_checksum(const struct limefile_gauge *g,
-                               const struct limefile_gauge_sums *sums)
+static uint64_t gauge_sum(const struct limefile_gauge *g,
+                          const struct limefile_gauge_sums *sums)
 {
     return g->format == LIMEFILE_GAUGE_NERSC ? sums->nersc
                                              : join_words(sums->sum29, sums->sum31);
@@ -582,8 +581,8 @@ static void compare_gauge(struct data_check *check, const struct limefile_gauge 
     struct limefile_finding finding = {
         .code = LIMEFILE_D_CHECKSUM,
         .offset = g->data_offset,
-        .have = gauge_checksum(g, is),
-        .want = gauge_checksum(g, &g->sums),
+        .have = gauge_sum(g, is),
+        .want = gauge_sum(g, &g->sums),
     };
     const char *why = limefile_gauge_why_unverified(g);
     bool same = !g->has_checksum || finding.have == finding.want;
@@ -620,17 +619,17 @@ static int check_gauge_data(struct data_check *check, const struct limefile_gaug
     struct limefile_field field;
     struct limefile_gauge_totals totals;
     struct physics_result result = {.precision = g->sites.precision};
-    struct gauge_progress gauge_progress = {check, 0};
+    struct gauge_progress progress = {check, 0};
     const struct limefile_gauge_pass pass = {
         .sites = &g->sites,
         .source = g,
         .progress = add_gauge_progress,
-        .context = &gauge_progress,
+        .context = &progress,
         .threads = check->threads,
         .without_plaquette = !check->physical && !g->has_plaquette,
     };
     describe_gauge_data(g, &field);
-    gauge_progress.site_bytes = field.site_bytes;
+    progress.site_bytes = field.site_bytes;
     int err = limefile_gauge_run(&pass, &totals);
     if (err)
         return err;

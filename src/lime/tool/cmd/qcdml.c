@@ -277,8 +277,7 @@ static int sum_nersc_blocks(const struct limefile_sites *sites, unsigned char *b
 }
 
 /* Sets out->known only for an SU(3) configuration. Returns 0, -errno or LIMEFILE_E_SHRUNK. */
-static int compute_nersc_sums(int fd, const struct limefile_field *field,
-                              struct nersc_sums *out)
+static int nersc_sum_data(int fd, const struct limefile_field *field, struct nersc_sums *out)
 {
     struct limefile_fd file;
     struct limefile_gauge *gauge;
@@ -383,19 +382,19 @@ struct comparison {
     uint64_t ordinal; /* of the record that is compared; 0: the file as a whole */
 };
 
-static void report_mismatch(const struct comparison *c, size_t line, const char *what,
-                            const char *document, const char *container, const char *why)
+static void mismatch(const struct comparison *c, size_t line, const char *what,
+                     const char *document, const char *container, const char *why)
 {
     report_difference(c->check, &(struct difference){false, line, c->ordinal, what, document,
                                                      container, why});
 }
 
 /* `line`: where a missing value should be. */
-static bool check_present(const struct comparison *c, const struct limefile_qcdml_value *value,
-                          size_t line, const char *name, const char *container)
+static bool is_present(const struct comparison *c, const struct limefile_qcdml_value *value,
+                       size_t line, const char *name, const char *container)
 {
     if (!value->found)
-        report_mismatch(c, line, name, "", container, "it is missing");
+        mismatch(c, line, name, "", container, "it is missing");
     return value->found;
 }
 
@@ -407,18 +406,15 @@ static void compare_file_values(const struct comparison *c)
     const struct limefile_qcdml_value *lfn = &c->document->lfn, *bits = &c->document->precision;
     int found = configs_lfn(&c->configs, lfn->found ? lfn->text : "", common);
     const char *is = configs_precision(&c->configs);
-    if (check_present(c, lfn, 0, "dataLFN", common) && found == 0)
-        report_mismatch(c, lfn->line, "dataLFN", lfn->text, common,
-                        "the container has another name");
-    if (check_present(c, bits, 0, "precision", is ? is : "") && is &&
-        strcmp(bits->text, is) != 0)
-        report_mismatch(c, bits->line, "precision", bits->text, is,
-                        "the data have another precision");
+    if (is_present(c, lfn, 0, "dataLFN", common) && found == 0)
+        mismatch(c, lfn->line, "dataLFN", lfn->text, common, "the container has another name");
+    if (is_present(c, bits, 0, "precision", is ? is : "") && is && strcmp(bits->text, is) != 0)
+        mismatch(c, bits->line, "precision", bits->text, is, "the data have another precision");
     snprintf(document, sizeof document, "%zu", c->document->count);
     snprintf(container, sizeof container, "%zu", c->configs.count);
     if (c->document->count != c->configs.count)
-        report_mismatch(c, 0, "records", document, container,
-                        "the container has another number of ildg-binary-data");
+        mismatch(c, 0, "records", document, container,
+                 "the container has another number of ildg-binary-data");
 }
 
 /* ---- comparing a record ---- */
@@ -434,7 +430,7 @@ static int explain_crc_mismatch(struct comparison *c, const struct limefile_fiel
     *why = NULL;
     if (fd < 0)
         return fd;
-    int err = compute_nersc_sums(fd, &here, &nersc);
+    int err = nersc_sum_data(fd, &here, &nersc);
     if (!err && nersc.known &&
         (nersc.all == stated || nersc.all == stated_hex || nersc.two_rows == stated ||
          nersc.two_rows == stated_hex))
@@ -488,11 +484,10 @@ static int compare_plaquette(struct comparison *c, size_t i,
     if (status)
         return status;
     if (!plaquette_parse(value->text, &stated))
-        report_mismatch(c, value->line, name, value->text, config->plaquette,
-                        "it is not a number");
+        mismatch(c, value->line, name, value->text, config->plaquette, "it is not a number");
     else if (config->origin && plaquette_parse(config->plaquette, &is) &&
              fabs(stated.value - is.value) > program_tolerance + (stated.digit + is.digit) / 2)
-        report_mismatch(c, value->line, name, value->text, config->plaquette, config->origin);
+        mismatch(c, value->line, name, value->text, config->plaquette, config->origin);
     return TOOL_GOOD;
 }
 
@@ -503,13 +498,13 @@ static int compare_record(struct comparison *c, size_t i)
     int status = TOOL_GOOD;
     configs_field(&c->configs, i, &f);
     c->ordinal = f.record.ordinal;
-    if (check_present(c, &record->field, record->line, "field", "") && *f.name &&
+    if (is_present(c, &record->field, record->line, "field", "") && *f.name &&
         strcasecmp(record->field.text, f.name) != 0)
-        report_mismatch(c, record->field.line, "field", record->field.text, f.name,
-                        "the container has another field");
-    if (check_present(c, &record->crc, record->line, "crcCheckSum", ""))
+        mismatch(c, record->field.line, "field", record->field.text, f.name,
+                 "the container has another field");
+    if (is_present(c, &record->crc, record->line, "crcCheckSum", ""))
         status = compare_crc(c, i, &f, &record->crc);
-    if (!status && check_present(c, &record->plaquette, record->line, "avePlaquette", ""))
+    if (!status && is_present(c, &record->plaquette, record->line, "avePlaquette", ""))
         status = compare_plaquette(c, i, &record->plaquette);
     return status;
 }

@@ -72,17 +72,17 @@ struct volume_list {
     size_t count, capacity;
 };
 
-static bool add_volume_path(struct volume_list *volume_list, uint64_t number,
+static bool add_volume_path(struct volume_list *list, uint64_t number,
                             const struct volume_pattern *p, const char *name)
 {
     char *path = NULL;
-    if (!limefile_reserve(&volume_list->volumes, &volume_list->capacity, volume_list->count + 1,
-                          sizeof *volume_list->volumes))
+    if (!limefile_reserve(&list->volumes, &list->capacity, list->count + 1,
+                          sizeof *list->volumes))
         return false;
     if (asprintf(&path, "%s/%s%s%s", p->dir, name, p->file ? "/" : "", p->file ? p->file : "") <
         0)
         return false;
-    volume_list->volumes[volume_list->count++] = (struct found_volume){number, path};
+    list->volumes[list->count++] = (struct found_volume){number, path};
     return true;
 }
 
@@ -114,14 +114,14 @@ static int add_volume(void *context, const char *name)
 }
 
 /* Running out of memory is an error here: an omitted name would look like a missing volume. */
-static int list_volumes(const struct volume_pattern *p, struct volume_list *volume_list)
+static int list_volumes(const struct volume_pattern *p, struct volume_list *list)
 {
     int dirfd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0) {
         message_code(p->dir, "open", -errno);
         return TOOL_UNUSABLE;
     }
-    int err = directory_each(dirfd, ".", 0, add_volume, &(struct listing){p, volume_list});
+    int err = directory_each(dirfd, ".", 0, add_volume, &(struct listing){p, list});
     close(dirfd);
     return report_error(p->dir, "list", err);
 }
@@ -180,9 +180,9 @@ static int join_volume_files(struct volume_set *f,
     return err == LIMEFILE_E_VOLUME_NONE ? TOOL_UNUSABLE : TOOL_BAD;
 }
 
-static int sort_volume_names(struct volume_set *f, struct volume_list *volume_list)
+static int sort_volume_names(struct volume_set *f, struct volume_list *list)
 {
-    f->count = volume_list->count;
+    f->count = list->count;
     f->names = calloc(f->count, sizeof *f->names);
     f->fds = calloc(f->count, sizeof *f->fds);
     f->files = calloc(f->count, sizeof *f->files);
@@ -191,11 +191,10 @@ static int sort_volume_names(struct volume_set *f, struct volume_list *volume_li
         f->count = 0;
         return TOOL_BAD;
     }
-    qsort(volume_list->volumes, volume_list->count, sizeof *volume_list->volumes,
-          compare_volume_numbers);
+    qsort(list->volumes, list->count, sizeof *list->volumes, compare_volume_numbers);
     for (size_t i = 0; i < f->count; i++) {
-        f->names[i] = volume_list->volumes[i].name;
-        volume_list->volumes[i].name = NULL;
+        f->names[i] = list->volumes[i].name;
+        list->volumes[i].name = NULL;
         f->fds[i] = -1;
     }
     return TOOL_GOOD;
@@ -204,21 +203,21 @@ static int sort_volume_names(struct volume_set *f, struct volume_list *volume_li
 static int find_volume_names(struct volume_set *f)
 {
     struct volume_pattern p;
-    struct volume_list volume_list = {0};
+    struct volume_list list = {0};
     int status = TOOL_UNUSABLE;
     if (!parse_volume_path(f->path, &p))
         message(f->path, "not named as a volume: NAME.vol0000 or vol0000/NAME expected");
     else
-        status = list_volumes(&p, &volume_list);
-    if (status == TOOL_GOOD && !volume_list.count) {
+        status = list_volumes(&p, &list);
+    if (status == TOOL_GOOD && !list.count) {
         message(f->path, "no such volume");
         status = TOOL_UNUSABLE;
     }
     if (status == TOOL_GOOD)
-        status = sort_volume_names(f, &volume_list);
-    for (size_t i = 0; i < volume_list.count; i++)
-        free(volume_list.volumes[i].name);
-    free(volume_list.volumes);
+        status = sort_volume_names(f, &list);
+    for (size_t i = 0; i < list.count; i++)
+        free(list.volumes[i].name);
+    free(list.volumes);
     release_pattern(&p);
     return status;
 }

@@ -171,9 +171,9 @@ static int rewrite_at(const struct limefile_rewrite *what, char *real)
     return err;
 }
 
-static int rewrite_container(struct edit *edit, const struct limefile_record *record,
-                             const struct limefile_piece *piece,
-                             const struct limefile_insert *insert)
+static int rewrite_file(struct edit *edit, const struct limefile_record *record,
+                        const struct limefile_piece *piece,
+                        const struct limefile_insert *insert)
 {
     struct stat st;
     const struct limefile_rewrite to = {
@@ -195,7 +195,7 @@ static int rewrite_container(struct edit *edit, const struct limefile_record *re
 
 int edit_remove(struct edit *edit, const struct limefile_record *record)
 {
-    return rewrite_container(edit, record, NULL, NULL);
+    return rewrite_file(edit, record, NULL, NULL);
 }
 
 int edit_insert(struct edit *edit, const struct limefile_record *after,
@@ -203,7 +203,7 @@ int edit_insert(struct edit *edit, const struct limefile_record *after,
 {
     if (edit_is_last(edit, after))
         return record_append(edit, insert->type, insert->data, insert->bytes);
-    return rewrite_container(edit, after, NULL, insert);
+    return rewrite_file(edit, after, NULL, insert);
 }
 
 /* ---- append ---- */
@@ -305,8 +305,7 @@ int edit_replace(struct edit *edit, const struct limefile_record *record, struct
     struct progress progress;
     uint64_t bytes = (uint64_t)input->st.st_size;
     if (!in_place)
-        return rewrite_container(edit, record, &(struct limefile_piece){input->fd, 0, bytes},
-                                 NULL);
+        return rewrite_file(edit, record, &(struct limefile_piece){input->fd, 0, bytes}, NULL);
     progress_begin(&progress, "replace", bytes);
     limefile_guard_hold(&before);
     int status = replace_in_place(edit, record, input, &progress);

@@ -210,8 +210,7 @@ static size_t find_record_at(const struct mounted *m, uint64_t offset)
     return low;
 }
 
-static ssize_t read_header_bytes(const struct mounted *m, size_t i, void *buf, size_t n,
-                                 uint64_t at)
+static ssize_t copy_header(const struct mounted *m, size_t i, void *buf, size_t n, uint64_t at)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     int err = load_header(m, i, raw);
@@ -232,7 +231,7 @@ static ssize_t mounted_read(struct limefile_source *source, void *buf, size_t n,
     const struct record_entry *e = &m->records[i];
     uint64_t at = offset - e->offset;
     if (at < LIMEFILE_HEADER_BYTES)
-        return read_header_bytes(m, i, buf, n, at);
+        return copy_header(m, i, buf, n, at);
     at -= LIMEFILE_HEADER_BYTES;
     if (at >= e->bytes) {
         n = n < e->next - offset ? n : (size_t)(e->next - offset);

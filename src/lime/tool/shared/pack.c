@@ -332,8 +332,8 @@ struct packed_file {
     struct stat st;
 };
 
-static bool open_packed_file(struct packed_file *in, const struct packing *p,
-                             const struct pack_item *item)
+static bool open_input(struct packed_file *in, const struct packing *p,
+                       const struct pack_item *item)
 {
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     snprintf(in->name, sizeof in->name, "%s%s%s", p->dir_name ? p->dir_name : "",
@@ -386,8 +386,8 @@ static int write_direct(struct output *out, const struct packed_file *in)
     return err;
 }
 
-static int write_packed_record(struct output *out, const struct pack_item *item,
-                               const struct packed_file *in)
+static int write_record_of(struct output *out, const struct pack_item *item,
+                           const struct packed_file *in)
 {
     uint64_t bytes = (uint64_t)in->st.st_size;
     out->writing = true;
@@ -407,13 +407,13 @@ static bool pack_one_file(struct output *out, const struct pack_item *item)
 {
     static struct packed_file in; /* static, as it is large */
     const struct packing *p = out->packing;
-    if (!open_packed_file(&in, p, item))
+    if (!open_input(&in, p, item))
         return false;
     out->message += item->mb;
     out->record = item->mb ? 1 : out->record + 1;
     if (p->announce)
         p->announce(out->message, out->record, (uint64_t)in.st.st_size, item);
-    int err = write_packed_record(out, item, &in);
+    int err = write_record_of(out, item, &in);
     close(in.fd);
     if (err == -EBUSY)
         message(in.name, "read: the file changes while it is read");
@@ -473,8 +473,7 @@ static bool is_input_file(const struct packing *p, const char *path,
 }
 
 /* Checks all inputs before it creates a file, which could be in a mounted input container. */
-static int open_pack_output(const struct packing *p, const char *target,
-                            struct limefile_output *out)
+static int open_target(const struct packing *p, const char *target, struct limefile_output *out)
 {
     int err = limefile_output_find(out, target);
     if (err)
@@ -494,7 +493,7 @@ static int open_pack_output(const struct packing *p, const char *target,
 int pack_to_file(const struct packing *p, const char *target)
 {
     struct limefile_output out;
-    int err = open_pack_output(p, target, &out);
+    int err = open_target(p, target, &out);
     if (err) {
         message_output(target, "create", err);
         return TOOL_BAD;

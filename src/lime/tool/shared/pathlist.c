@@ -131,8 +131,7 @@ static enum walk_kind classify_entry(const struct stat *st, const char *name)
 
 static bool walk_directory(const struct walker *, const char *path, bool follow);
 
-static bool visit_path(const struct walker *walker, const char *path, const char *name,
-                       bool follow)
+static bool visit(const struct walker *walker, const char *path, const char *name, bool follow)
 {
     struct stat st;
     struct walk_entry entry = {path, name, WALK_ERROR, &st, 0};
@@ -157,7 +156,7 @@ static bool walk_directory(const struct walker *walker, const char *path, bool f
             good = report_no_memory(path);
             break;
         }
-        good = visit_path(walker, below, names.name[i], false);
+        good = visit(walker, below, names.name[i], false);
         free(below);
     }
     if (good && err) {
@@ -172,11 +171,11 @@ bool walk_tree(const char *root, bool (*is_opaque)(const char *dir),
                bool (*each)(void *context, const struct walk_entry *), void *context)
 {
     const struct walker walker = {is_opaque, each, context};
-    return visit_path(&walker, root, root, true);
+    return visit(&walker, root, root, true);
 }
 
 /* Adds the item with a copy of its path. */
-static bool add_item(struct pathlist *list, struct pathlist_item item)
+static bool add_list_item(struct pathlist *list, struct pathlist_item item)
 {
     bool fits =
         limefile_reserve(&list->items, &list->capacity, list->count + 1, sizeof *list->items);
@@ -196,7 +195,7 @@ static bool add_unreadable(struct pathlist *list, const struct walk_entry *entry
 {
     list->has_failed = true;
     if (list->all)
-        return add_item(
+        return add_list_item(
             list, (struct pathlist_item){.path = (char *)entry->path, .error = entry->error});
     message_code(entry->path, "read", -entry->error);
     return true;
@@ -207,8 +206,8 @@ static bool add_skipped(struct pathlist *list, const struct walk_entry *entry)
     const char *why = entry->kind == WALK_LINK        ? "symbolic link"
                       : entry->kind == WALK_TEMPORARY ? "working file of a command"
                                                       : "not a regular file";
-    return !list->all ||
-           add_item(list, (struct pathlist_item){.path = (char *)entry->path, .skipped = why});
+    return !list->all || add_list_item(list, (struct pathlist_item){.path = (char *)entry->path,
+                                                                    .skipped = why});
 }
 
 static bool add_walk_entry(void *context, const struct walk_entry *entry)
@@ -219,11 +218,11 @@ static bool add_walk_entry(void *context, const struct walk_entry *entry)
     case WALK_FILE:
         item.size = (uint64_t)entry->st->st_size;
         item.is_optional = true;
-        return add_item(list, item);
+        return add_list_item(list, item);
     case WALK_DIRECTORY:
         return true;
     case WALK_OPAQUE:
-        return add_item(list, item);
+        return add_list_item(list, item);
     case WALK_ERROR:
         return add_unreadable(list, entry);
     default:
@@ -239,10 +238,11 @@ static bool add_path(struct pathlist *list, const char *path)
     bool known = stat(path, &st) == 0;
     if (list->recursive && known && S_ISDIR(st.st_mode))
         return walk_tree(path, mounted_is_container, add_walk_entry, list);
-    return add_item(list, (struct pathlist_item){
-                              .path = (char *)path,
-                              .size = known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0,
-                          });
+    return add_list_item(list,
+                         (struct pathlist_item){
+                             .path = (char *)path,
+                             .size = known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0,
+                         });
 }
 
 /* Adds each nonempty line of the file `name`, or (nul) each text that ends with a NUL. */
