@@ -36,7 +36,7 @@ static void print_overview(FILE *out)
           out);
     for (size_t i = 0; i < COUNT(commands); i++)
         fprintf(out, "  lime %-8s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n'lime help COMMAND' tells more; 'lime --version' the version.\n"
+    fputs("\n'lime help COMMAND' describes a command; 'lime --version' prints the version.\n"
           "limefs mounts a container, so that its records are files.\n",
           out);
 }
@@ -50,7 +50,7 @@ static int print_command_help(int argc, char **argv)
     const struct command *command = find_command(commands, COUNT(commands), argv[1]);
     if (command)
         return print_help(command);
-    message(NULL, "help: no command '%s'; 'lime help' lists them", argv[1]);
+    message(NULL, "help: unknown command '%s'; see lime --help", argv[1]);
     return TOOL_UNUSABLE;
 }
 
@@ -73,7 +73,7 @@ static int dispatch(int argc, char **argv)
     if (*word == '-')
         message(NULL, "unknown option '%s'; see lime --help", word);
     else
-        message(NULL, "no command '%s'; 'lime help' lists them", word);
+        message(NULL, "unknown command '%s'; see lime --help", word);
     return TOOL_UNUSABLE;
 }
 

@@ -120,7 +120,7 @@ static bool open_export(struct export_file *out, const struct export_operand *op
     if (!err)
         err = limefile_face_open(&field, &operand->name, &out->export);
     if (err == LIMEFILE_E_STATE)
-        message(out->c->path, "record %" PRIu64 ": no '%s': %s", out->record.ordinal,
+        message(out->c->path, "record %" PRIu64 ": no export '%s': %s", out->record.ordinal,
                 word + strlen(operand->record), limefile_face_why_not(&field, &operand->name));
     else if (err)
         message_code(out->c->path, "read", err);
@@ -132,7 +132,7 @@ static bool open_export(struct export_file *out, const struct export_operand *op
         return false;
     }
     if (!find_path(out->export, operand->rest ? operand->rest : "", &out->number)) {
-        message(out->c->path, "'%s': no such file in this face", word);
+        message(out->c->path, "'%s': no such file in this export", word);
         return false;
     }
     limefile_face_entry(out->export, out->number, &entry);
@@ -265,8 +265,7 @@ static bool apply_range(const struct container *c, const struct limefile_record 
     if (!r->given)
         return true;
     if (r->offset > record->bytes || (!r->to_end && r->bytes > record->bytes - r->offset)) {
-        message(c->path,
-                "record %" PRIu64 ": range: it reaches beyond the record's %" PRIu64 " bytes",
+        message(c->path, "record %" PRIu64 ": --range: the record has %" PRIu64 " bytes only",
                 record->ordinal, record->bytes);
         return false;
     }

@@ -402,12 +402,11 @@ static int classify_file(struct state *state)
     if (kind < 0)
         return state->beginning.code ? 0 : kind;
     if (kind == 0 && check->is_optional)
-        check->skipped =
-            format ? "another format, which --data or --physics examines" : container;
+        check->skipped = format ? "another format; use --data or --physics" : container;
     else if (kind == 0)
         check->error = container;
     if (check->error && format)
-        message(check->path, "%s, but a %s file: --data or --physics examines it", container,
+        message(check->path, "%s but a %s file; check it with --data or --physics", container,
                 format);
     else if (check->error)
         message(check->path, "%s", TEXT_NOT_CONTAINER);
@@ -489,7 +488,7 @@ void check_file(struct check *check)
     struct state state = {.check = check};
     int kind, err = container_open_source(&state.c, check->path);
     if (err == -EISDIR)
-        message(check->path, "-r checks the containers in it");
+        message(check->path, "use -r to check the containers in it");
     kind = err ? err : classify_file(&state);
     if (!err && kind < 0)
         message_code(check->path, "read", kind);
@@ -774,7 +773,7 @@ static int run_check(int count, char **paths)
     struct pathlist list;
     bool many = o->files.recursive || o->files.list;
     if (o->qcdml && (many || count != 1))
-        return usage_error(&cmd_check, "--qcdml is for one FILE");
+        return usage_error(&cmd_check, "--qcdml requires exactly one FILE");
     o->check.lines = o->check.json && many;
     int status = pathlist_init(&list, &o->files, &cmd_check, count, paths);
     if (!status)

@@ -259,7 +259,7 @@ static int select_records(const struct checksum_options *o, const struct contain
         status = add_selected(o, c, fields, field.record.ordinal, out);
     }
     if (!status && out->count == 0) {
-        message(c->path, "no record is ildg-binary-data or scidac-binary-data; name one%s",
+        message(c->path, "no record is ildg-binary-data or scidac-binary-data; choose one%s",
                 o->cksum ? "" : ", and the size of its sites (--site-bytes)");
         status = TOOL_BAD;
     }
@@ -284,25 +284,25 @@ static bool check_summable(const struct checksum_options *o, const struct contai
         return true;
     if (o->site_bytes || o->sites)
         message(c->path,
-                "record %" PRIu64 ": its %" PRIu64 " bytes are no multiple of %" PRIu64,
+                "record %" PRIu64 ": its %" PRIu64 " bytes are not a multiple of %" PRIu64,
                 f->record.ordinal, f->record.bytes, o->site_bytes ? o->site_bytes : o->sites);
     else if (f->expected && f->expected != f->record.bytes)
         message(c->path,
-                "record %" PRIu64 ": it has %" PRIu64 " bytes, but should have %" PRIu64
-                "; --site-bytes sums it all the same",
+                "record %" PRIu64 ": %" PRIu64 " bytes, should be %" PRIu64
+                "; use --site-bytes to sum it anyway",
                 f->record.ordinal, f->record.bytes, f->expected);
     else if (f->site_bytes && f->record.bytes % f->site_bytes == 0)
         message(c->path,
-                "record %" PRIu64 ": which sites of the lattice it has is not known; "
-                "--site-bytes sums it as the first ones",
+                "record %" PRIu64 ": its part of the lattice is unknown; use --site-bytes to "
+                "sum it as the first sites",
                 f->record.ordinal);
     else if (f->site_bytes)
         message(c->path,
-                "record %" PRIu64 ": its %" PRIu64 " bytes are no multiple of %" PRIu64,
+                "record %" PRIu64 ": its %" PRIu64 " bytes are not a multiple of %" PRIu64,
                 f->record.ordinal, f->record.bytes, f->site_bytes);
     else
         message(c->path,
-                "record %" PRIu64 ": the size of a site is not known; --site-bytes gives it",
+                "record %" PRIu64 ": the size of a site is unknown; give it with --site-bytes",
                 f->record.ordinal);
     return false;
 }
@@ -449,8 +449,7 @@ static int report_other_checksum(const struct container *c, const struct sum_ite
 {
     message(c->path,
             "record %" PRIu64 ": record %" PRIu64
-            " says another checksum, so perhaps the data are "
-            "wrong; --replace makes it say that of these data",
+            " has another checksum: the data may be damaged; use --replace to store theirs",
             item->field.record.ordinal, item->field.by_checksum);
     return TOOL_BAD;
 }
@@ -465,9 +464,8 @@ static bool report_other_sites(const struct checksum_options *o, const struct ed
         (changed.site_bytes == stated->site_bytes && changed.boxed == stated->boxed))
         return false;
     message(edit->c.path,
-            "record %" PRIu64 ": a site has %" PRIu64
-            " bytes, says the file; its readers would "
-            "find the checksum of other sites wrong",
+            "record %" PRIu64 ": the file states %" PRIu64
+            " bytes per site; readers would reject a checksum of other sites",
             stated->record.ordinal, stated->site_bytes);
     return true;
 }
@@ -496,7 +494,7 @@ static bool is_unchanged(const struct edit *edit, const struct limefile_record *
     if (limefile_index_get(edit->c.index, record->ordinal, &now) == 0 &&
         now.data_offset == record->data_offset && now.bytes == record->bytes)
         return true;
-    message(edit->c.path, "checksum: another process has changed the container meanwhile");
+    message(edit->c.path, "checksum: another process has changed the container");
     return false;
 }
 
@@ -511,10 +509,11 @@ static int add_to_container(const struct checksum_options *o, struct edit *edit,
         return TOOL_BAD;
     int status = TOOL_BAD;
     if (!limefile_fields_of(&fields, ordinal, &f)) {
-        message(edit->c.path,
-                "record %" PRIu64 ": neither ildg-binary-data nor scidac-binary-data; a "
-                "checksum would not be taken for its own",
-                ordinal);
+        message(
+            edit->c.path,
+            "record %" PRIu64
+            ": not ildg-binary-data or scidac-binary-data; readers would not find its checksum",
+            ordinal);
     } else if (!report_other_sites(o, edit, &f)) {
         apply_site_options(o, &f);
         sum_field(o, &edit->c, item, &f, progress);
@@ -659,12 +658,11 @@ static int run_checksum(int count, char **words)
 {
     struct checksum_options *o = &options;
     if (o->replace && !o->add)
-        return usage_error(&cmd_checksum, "--replace goes with --add");
+        return usage_error(&cmd_checksum, "--replace requires --add");
     if (o->cksum && (o->add || o->site_bytes || o->sites))
-        return usage_error(&cmd_checksum, "--cksum is of the bytes alone: not with --add, "
-                                          "--site-bytes or --lattice");
+        return usage_error(&cmd_checksum, "--cksum excludes --add, --site-bytes and --lattice");
     if (o->site_bytes && o->sites)
-        return usage_error(&cmd_checksum, "--site-bytes or --lattice, not both");
+        return usage_error(&cmd_checksum, "--site-bytes and --lattice exclude each other");
     o->path = words[0];
     o->words = words + 1;
     o->word_count = (size_t)count - 1;

@@ -58,7 +58,7 @@ static bool report_unreadable_fields(const struct gaugefile *f, uint64_t ordinal
             if ((ordinal && field.record.ordinal != ordinal) ||
                 limefile_field_configuration(&field, &why) != LIMEFILE_CONFIGURATION_UNKNOWN)
                 continue;
-            message(f->path, "record %" PRIu64 ": no SU(3) gauge configuration: %s",
+            message(f->path, "record %" PRIu64 ": not an SU(3) gauge configuration: %s",
                     field.record.ordinal, why);
             named++;
         }
@@ -173,7 +173,7 @@ static int check_stated(const struct gaugefile *in, const char *out_path,
     if (!limefile_gauge_why_unverified(g))
         return TOOL_GOOD;
     if (g->format != LIMEFILE_GAUGE_MILC) {
-        message(in->path, "warning: no checksum that the data could be compared with");
+        message(in->path, "warning: no checksum to compare the data with");
         return TOOL_GOOD;
     }
     message(in->path, "%sthe header has no usable sum: both are 0",
@@ -390,9 +390,9 @@ static void warn_changed_text(const char *path, const char *key, const char *tex
     for (const char *at = text; *at; at++)
         plain = plain && *at >= ' ' && *at < 0x7f;
     if (strlen(text) > LIMEFILE_GAUGE_TEXT_MAX)
-        message(path, "warning: %s is cut to %d characters", key, LIMEFILE_GAUGE_TEXT_MAX);
+        message(path, "warning: %s truncated to %d characters", key, LIMEFILE_GAUGE_TEXT_MAX);
     if (!plain)
-        message(path, "warning: %s has '?' for what is not printable ASCII", key);
+        message(path, "warning: %s has '?' for each byte that is not printable ASCII", key);
 }
 
 static void fill_header(struct limefile_gauge_form *form, const struct limefile_gauge *in,
@@ -546,11 +546,10 @@ static int run_convert(int count, char **paths)
     if (form->format == LIMEFILE_GAUGE_NONE)
         form->format = parse_suffix(paths[1]);
     if (form->format == LIMEFILE_GAUGE_NONE)
-        return usage_error(&cmd_convert, "%s: no suffix that names a format; use --to",
-                           paths[1]);
+        return usage_error(&cmd_convert, "%s: the suffix names no format; use --to", paths[1]);
     const char *option = find_unsupported_option(form);
     if (option)
-        return usage_error(&cmd_convert, "--%s: %s files have no place for it", option,
+        return usage_error(&cmd_convert, "--%s: not possible in %s files", option,
                            limefile_gauge_format_name(form->format));
     return convert_file(&options, paths[0], paths[1]);
 }

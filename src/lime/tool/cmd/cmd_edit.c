@@ -133,7 +133,8 @@ static void note_stale_checksum(const struct edit *edit, const struct limefile_r
          limefile_index_get(edit->c.index, i, &next) == 0 && next.message == record->message;
          i++)
         if (next.type_len == sizeof type - 1 && memcmp(next.type, type, sizeof type - 1) == 0)
-            message(edit->c.path, "note: record %" PRIu64 " (%s) is still that of the old data",
+            message(edit->c.path,
+                    "note: record %" PRIu64 " (%s) is the checksum of the old data",
                     next.ordinal, type);
 }
 
@@ -175,11 +176,10 @@ static int run_replace(int count, char **words)
     return replace_in_file(words[0], words[1], words[2]);
 }
 
-const struct command cmd_replace = {
-    "replace",    "other data in a record",
-    replace_help, run_replace,
-    NULL,         {"a file, a record and a path are wanted", 3, 3},
-    NULL};
+const struct command cmd_replace = {"replace",    "other data in a record",
+                                    replace_help, run_replace,
+                                    NULL,         {"FILE, RECORD and PATH expected", 3, 3},
+                                    NULL};
 
 static const char rm_help[] =
     "Usage: lime rm FILE RECORD\n"
@@ -227,8 +227,7 @@ static int run_rm(int count, char **words)
 }
 
 const struct command cmd_rm = {
-    "rm", "remove a record", rm_help, run_rm, NULL, {"a file and a record are wanted", 2, 2},
-    NULL};
+    "rm", "remove a record", rm_help, run_rm, NULL, {"FILE and RECORD expected", 2, 2}, NULL};
 
 static const char set_help[] =
     "Usage: lime set FILE RECORD [--type TYPE] [--begin-message | --join-message]\n"
@@ -341,7 +340,7 @@ static int run_set(int count, char **words)
     (void)count;
     if (!change.type && change.boundary == KEEP_BOUNDARY)
         return usage_error(&cmd_set,
-                           "nothing to set: --type, --begin-message or --join-message");
+                           "nothing to set; use --type, --begin-message or --join-message");
     if (change.type && packlist_type_is_invalid(words[0], change.type, strlen(change.type)))
         return TOOL_UNUSABLE;
     return change_file(words[0], words[1], &change);
@@ -349,4 +348,4 @@ static int run_set(int count, char **words)
 
 const struct command cmd_set = {
     "set",     "another type, other message boundaries", set_help, run_set,
-    set_rules, {"a file and a record are wanted", 2, 2}, NULL};
+    set_rules, {"FILE and RECORD expected", 2, 2},       NULL};

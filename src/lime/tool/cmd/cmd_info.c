@@ -603,7 +603,7 @@ static void print_finding(struct info *info, const struct limefile_finding *find
     char text[512];
     if (i == 0 && !info->c.deviations) {
         putchar('\n');
-        print_heading("what is wrong with it");
+        print_heading("problems");
     }
     if (i >= FINDINGS_SHOWN)
         return;
@@ -618,7 +618,7 @@ static void print_structure(const struct info *info)
     if (n == 0)
         return;
     putchar('\n');
-    print_heading("what is wrong with it");
+    print_heading("problems");
     printf("  %" PRIu64 " deviation%s of the structure; 'lime check' names all\n", n,
            plural(n));
 }

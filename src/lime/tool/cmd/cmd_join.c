@@ -71,8 +71,7 @@ static int print_set_info(struct join_state *j)
     printf("format    %s\nlattice  ", facts.volfmt <= 3 ? formats[facts.volfmt] : "?");
     for (unsigned i = 0; i < facts.lattice.dims; i++)
         printf(" %" PRIu64, facts.lattice.extent[i]);
-    printf("\nvolumes   %zu, all there\nfields    %" PRIu64 "\n\n", facts.volumes,
-           facts.fields);
+    printf("\nvolumes   %zu, complete\nfields    %" PRIu64 "\n\n", facts.volumes, facts.fields);
     for (size_t i = 0; i < facts.volumes; i++)
         print_line(j->in.names[i], "%" PRIu64 " sites%s",
                    limefile_volumes_sites(j->in.volumes, i),
@@ -134,7 +133,7 @@ static int copy_summed_field(struct join_state *j, const struct limefile_field *
             "record %" PRIu64 ": the data of all volumes have the checksum %08" PRIx32
             " %08" PRIx32 ", the set says %08" PRIx32 " %08" PRIx32,
             f->record.ordinal, sum.suma, sum.sumb, f->checksum.suma, f->checksum.sumb);
-    message(j->out_path, "not written: a volume may be damaged, or of another set");
+    message(j->out_path, "not written: a volume may be damaged or belong to another set");
     return TOOL_BAD;
 }
 
@@ -161,7 +160,7 @@ static int copy_all_volumes(struct join_state *j)
     if (status == TOOL_GOOD)
         status = copy_range(j, at, limefile_index_size(j->index));
     if (status == TOOL_GOOD && unverified)
-        message(j->in.path, "warning: %" PRIu64 " record%s no checksum that could be compared",
+        message(j->in.path, "warning: %" PRIu64 " record%s no checksum to compare with",
                 unverified, unverified == 1 ? " has" : "s have");
     return status;
 }
@@ -212,8 +211,7 @@ static int check_parts_allowed(const struct join_state *j, const struct options 
     }
     if (o->skips_parts)
         return TOOL_GOOD;
-    message(j->out_path, "not written: --skip-parts leaves such records out, --record chooses "
-                         "others ('lime join --info' lists them)");
+    message(j->out_path, "not written; omit these records with --skip-parts, or use --record");
     return TOOL_BAD;
 }
 
@@ -269,8 +267,7 @@ static int run_join(int count, char **paths)
         return usage_error(&cmd_join,
                            o->info ? "one VOLUME expected" : "VOLUME and OUT expected");
     if (o->info && (o->records || o->skips_parts))
-        return usage_error(&cmd_join, "--info lists all records; --record and --skip-parts are "
-                                      "for joining");
+        return usage_error(&cmd_join, "--info excludes --record and --skip-parts");
     return join_set(paths[0], o->info ? NULL : paths[1], o);
 }
 

@@ -121,13 +121,11 @@ static bool is_unique(const struct edit *edit, const char *required, uint64_t co
 {
     if (count > 1)
         message(edit->c.path,
-                "lfn: %" PRIu64 " records are of type %s; name one ('lime ls' shows them)",
+                "lfn: %" PRIu64 " records are of type %s; choose one ('lime ls' lists them)",
                 count, required);
     else if (!count)
-        message(
-            edit->c.path,
-            "lfn: no record %s that could get a name; name other data ('lime ls' shows them)",
-            required);
+        message(edit->c.path,
+                "lfn: no record %s; choose the data to name ('lime ls' lists them)", required);
     return count == 1;
 }
 
@@ -217,8 +215,8 @@ static int set_lfn(struct edit *edit, const char *word, const char *lfn)
             return replace_lfn(edit, &record, lfn);
         if (!limefile_record_is_data(&record)) {
             message(edit->c.path,
-                    "lfn: record %" PRIu64 " holds no lattice data (ildg-binary-data, "
-                    "scidac-binary-data) that could get a name",
+                    "lfn: record %" PRIu64
+                    " is not lattice data (ildg-binary-data, scidac-binary-data)",
                     record.ordinal);
             return TOOL_BAD;
         }
@@ -264,7 +262,7 @@ static int check_lfn(const char *lfn)
 static int run_lfn_set(const char *lfn, int count, char **words)
 {
     if (count != 1 && count != 2)
-        return usage_error(&cmd_lfn, "--set: one file is wanted, and perhaps a record of it");
+        return usage_error(&cmd_lfn, "--set: one FILE expected, and optionally RECORD");
     int status = check_lfn(lfn);
     return status ? status : set_lfn_in_file(words[0], count == 2 ? words[1] : NULL, lfn);
 }

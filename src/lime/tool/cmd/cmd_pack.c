@@ -89,10 +89,8 @@ static int run_new(int count, char **paths)
     return worst;
 }
 
-const struct command cmd_new = {"new",       "make an empty container",
-                                new_help,    run_new,
-                                force_rules, {"the name of a file is wanted", 1, INT_MAX},
-                                NULL};
+const struct command cmd_new = {"new",       "make an empty container",     new_help, run_new,
+                                force_rules, {"FILE expected", 1, INT_MAX}, NULL};
 
 static const char pack_help[] =
     "Usage: lime pack [-f] DIR FILE\n"
@@ -135,7 +133,7 @@ static int pack_directory(const char *dir, const char *target, bool force)
         if (mended)
             message(dir,
                     MANIFEST_NAME ": warning: message flags of %" PRIu64
-                                  " records contradict each other; written as they should be",
+                                  " records contradict each other; corrected",
                     mended);
         struct packing packing = {
             .list = &list,
@@ -180,13 +178,13 @@ static int pack_from_arguments(struct packlist *list)
         return status;
     if (!output) {
         if (packargs.operand_count != 2 || list->count || listfile)
-            return usage_error(&cmd_pack, "either DIR and FILE, or -o FILE and what to pack");
+            return usage_error(&cmd_pack, "DIR and FILE, or -o FILE and records expected");
         return pack_directory(operands[0], operands[1], is_forced);
     }
     if (packargs.operand_count)
         return usage_error(&cmd_pack, "%s: no type (-t) before it", operands[0]);
     if (!listfile == !list->count)
-        return usage_error(&cmd_pack, "-o: either --list or records (-t TYPE PATH) are wanted");
+        return usage_error(&cmd_pack, "-o: either --list or records (-t TYPE PATH) expected");
     if (listfile && !packlist_read_list(list, listfile, true))
         return TOOL_BAD;
     return pack_list(list);
@@ -340,7 +338,7 @@ static int unpack_container(const char *path, const char *target, bool force)
     int err = outdir_open(&dir, target, !force);
     if (err) {
         message(target, "open: %s%s", limefile_strerror(err),
-                err == -ENOTEMPTY ? "; -f to use it all the same" : "");
+                err == -ENOTEMPTY ? "; use -f to unpack into it" : "");
         status = TOOL_BAD;
     } else {
         dir.without_sync = limefile_index_count(c.index) > SYNCED_ONE_BY_ONE;
@@ -358,5 +356,5 @@ static int run_unpack(int count, char **paths)
 }
 
 const struct command cmd_unpack = {
-    "unpack",    "a file for each record, and a manifest",      unpack_help, run_unpack,
-    force_rules, {"a container and a folder are wanted", 2, 2}, NULL};
+    "unpack",    "a file for each record, and a manifest", unpack_help, run_unpack,
+    force_rules, {"FILE and DIR expected", 2, 2},          NULL};

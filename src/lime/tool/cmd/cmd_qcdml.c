@@ -67,7 +67,7 @@ static bool has_element(const struct options *o, const struct limefile_qcdml_val
     if (line)
         message(o->template, "line %zu: the record has no <%s>; add an empty one", line, name);
     else
-        message(o->template, "there is no <%s>; add an empty one", name);
+        message(o->template, "no <%s>; add an empty one", name);
     return false;
 }
 
@@ -86,11 +86,9 @@ static bool template_is_complete(const struct options *o, const struct configs *
     }
     if (d->count == configs->count)
         return true;
-    message(
-        o->template,
-        "it has %zu markovStep/record, but %s has %zu ildg-binary-data: there must be one for "
-        "each",
-        d->count, o->path, configs->count);
+    message(o->template,
+            "%zu markovStep/record for %zu ildg-binary-data in %s; one for each expected",
+            d->count, configs->count, o->path);
     return false;
 }
 
@@ -112,11 +110,11 @@ static int fill_lfn(const struct options *o, const struct configs *configs,
     if (!lfn && found < 0) {
         if (*d->lfn.text)
             return TOOL_GOOD;
-        message(o->path, "it has no ildg-data-lfn; --lfn gives the logical file name");
+        message(o->path, "no ildg-data-lfn; give the logical file name with --lfn");
         return TOOL_BAD;
     }
     if (!lfn && !*common) {
-        message(o->path, "its ildg-data-lfn differ; --lfn gives the logical file name");
+        message(o->path, "several ildg-data-lfn; give the logical file name with --lfn");
         return TOOL_BAD;
     }
     lfn = lfn ? lfn : common;
@@ -134,7 +132,7 @@ static int fill_precision(const struct options *o, const struct configs *configs
     const char *precision = configs_precision(configs);
     if (precision)
         return fill_value(o->template, &d->precision, precision);
-    message(o->path, "an ildg-binary-data has no ildg-format, which says its precision");
+    message(o->path, "precision unknown: an ildg-binary-data has no ildg-format");
     return TOOL_BAD;
 }
 
@@ -147,7 +145,7 @@ static int fill_record(const struct options *o, struct configs *configs, size_t 
     configs_field(configs, i, &field);
     int status = configs_plaquette(configs, i);
     if (!status && !config->origin) {
-        message(o->path, "record %" PRIu32 ": its plaquette is not known; --plaquette gives it",
+        message(o->path, "record %" PRIu32 ": plaquette unknown; give it with --plaquette",
                 config->ordinal);
         status = TOOL_BAD;
     }
@@ -223,9 +221,9 @@ static int validate_document(const struct options *o, const char *xml, size_t n)
     int valid =
         limefile_qcdml_validate(xml, n, schema, schema_n, report_schema_error, (void *)name);
     if (valid == 0)
-        message(name, "what was filled in is not valid by %s: nothing is written", o->schema);
+        message(name, "not valid by the schema %s; nothing was written", o->schema);
     else if (valid == LIMEFILE_E_XML)
-        message(o->schema, "no schema that can be used; it must be complete in one file");
+        message(o->schema, "not a usable schema (it must be complete in one file)");
     else if (valid < 0 && valid != -ENOSYS)
         message_code(o->schema, "validate", valid);
     free(schema);
@@ -328,9 +326,9 @@ static int run_qcdml(int count, char **paths)
     char *text;
     size_t n;
     if (!options.template)
-        return usage_error(&cmd_qcdml, "no --template given");
+        return usage_error(&cmd_qcdml, "--template is required");
     if (count != 1)
-        return usage_error(&cmd_qcdml, "one FILE is expected");
+        return usage_error(&cmd_qcdml, "one FILE expected");
     options.path = paths[0];
     int status = document_read(options.template, &text, &n);
     if (!status)

@@ -67,7 +67,7 @@ static bool find_only_field(const char *path, const struct limefile_fields *fiel
                                      found > 1 ? ", " : "", field.record.ordinal);
     }
     if (found == 0)
-        message(path, "no record is a field whose sites are known");
+        message(path, "no lattice field with a known site size");
     else if (found > 1)
         message(path, "%" PRIu64 " records are fields; choose one with --record: %s%s", found,
                 list, found > LISTED_MAX ? ", ..." : "");
@@ -85,7 +85,8 @@ static bool find_chosen_field(const struct refs *refs, const struct container *c
         return false;
     if (limefile_fields_of(fields, record.ordinal, out) && limefile_array_of(out, &array) == 0)
         return true;
-    message(c->path, "record %" PRIu64 ": not a field whose sites are known", record.ordinal);
+    message(c->path, "record %" PRIu64 ": not a lattice field with a known site size",
+            record.ordinal);
     return false;
 }
 
@@ -123,7 +124,7 @@ static bool add_refs_file(struct refs *refs, const char *path, uint64_t data_off
     refs->file[refs->count++] = (struct refs_file){url, data_offset};
     refs->has_braces = refs->has_braces || has_braces(url);
     if (!jsonout_is_utf8(url)) {
-        message(path, "its name is not UTF-8, which JSON cannot hold");
+        message(path, "the name is not UTF-8; JSON cannot hold it");
         return false;
     }
     return true;

@@ -73,16 +73,16 @@ static void report_refusal(const struct repair *repair, const struct limefile_su
     char where[TYPE_TEXT_MAX + 120] = "", type_name[TYPE_TEXT_MAX];
     if (found)
         snprintf(where, sizeof where,
-                 ", and at offset %" PRIu64 " an intact record seems to stand (type '%s', "
+                 ", and at offset %" PRIu64 " there may be an intact record (type '%s', "
                  "%" PRIu64 " bytes)",
                  found->offset,
                  format_type(found->header.type, found->header.type_len, type_name),
                  found->header.bytes);
     message(repair->path,
-            "repair: no unfinished tail: %" PRIu64 " bytes follow from offset %" PRIu64 "%s; "
-            "nothing was changed",
+            "repair: not an unfinished record: %" PRIu64 " bytes from offset %" PRIu64
+            "%s; nothing was changed",
             survey->size - survey->end, survey->end, where);
-    message(repair->path, "repair: if these bytes may go, --force cuts them and keeps a copy");
+    message(repair->path, "repair: use --force to cut these bytes; a copy is kept");
 }
 
 /* Returns an exit status: GOOD if the tail may be cut. */
@@ -390,8 +390,8 @@ static void report_remaining(struct repair *repair)
     check_now(repair, false, &check);
     uint64_t rest = check.deviations + check.faults;
     message(repair->path,
-            "repair: %" PRIu64 " deviation%s cannot be mended without changing a record", rest,
-            plural(rest));
+            "repair: %" PRIu64 " deviation%s cannot be repaired without changing a record",
+            rest, plural(rest));
 }
 
 static void print_good_structure(const struct repair *repair, const struct check *check)
@@ -421,7 +421,7 @@ static int print_conclusion(struct repair *repair)
     if (repair->dry_run && repair->changes && status == TOOL_UNUSABLE)
         status = TOOL_BAD; /* the file holds only an unfinished record */
     if (repair->dry_run && repair->changes)
-        print_line(repair->path, "%" PRIu64 " thing%s to do, nothing was changed",
+        print_line(repair->path, "%" PRIu64 " change%s to make, nothing was changed",
                    repair->changes, plural(repair->changes));
     else if (status != TOOL_GOOD)
         report_remaining(repair);
@@ -437,7 +437,7 @@ static int report_not_container(struct repair *repair)
     int status = check_now(repair, false, &check);
     message(repair->path,
             status == TOOL_BAD
-                ? "repair: the first record header cannot be mended; nothing was changed"
+                ? "repair: the first record header cannot be repaired; nothing was changed"
                 : "repair: nothing was changed");
     return status;
 }
@@ -497,5 +497,5 @@ static int run_repair(int count, char **paths)
 
 const struct command cmd_repair = {"repair", "cut an unfinished tail, mend flags and padding",
                                    help,     run_repair,
-                                   rules,    {"exactly one file is wanted", 1, 1},
+                                   rules,    {"one FILE expected", 1, 1},
                                    NULL};

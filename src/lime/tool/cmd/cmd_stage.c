@@ -102,7 +102,7 @@ static bool add_file(struct stagelist *list, const char *source, char *target)
 
 static void report_not_copied(struct stagelist *list, const char *path, const char *why)
 {
-    message(path, "left out: %s", why);
+    message(path, "not copied: %s", why);
     list->incomplete = true;
 }
 
@@ -134,7 +134,7 @@ static bool is_file_entry(struct stagelist *list, const struct walk_entry *entry
         return entry->kind == WALK_FILE || entry->kind == WALK_LINK;
     if (!S_ISREG(st.st_mode))
         report_not_copied(list, entry->path,
-                          S_ISDIR(st.st_mode) ? "a link to a folder" : "not a regular file");
+                          S_ISDIR(st.st_mode) ? "a link to a directory" : "not a regular file");
     return S_ISREG(st.st_mode);
 }
 
@@ -309,11 +309,11 @@ static bool add_source(struct stagelist *list, const char *source, const char *d
     if (stat(source, &st) != 0 || !S_ISDIR(st.st_mode))
         return add_file(list, source, target_path(dir, source));
     if (!list->recursive) {
-        report_not_copied(list, source, "a folder, and no -r was given");
+        report_not_copied(list, source, "a directory; use -r");
         return true;
     }
     if (is_inside_tree(dir, source)) {
-        message(source, "the target, %s, is inside of it; nothing was staged", dir);
+        message(source, "the target %s is inside it; nothing was staged", dir);
         return false;
     }
     char *copy = strdup(source);
@@ -334,11 +334,11 @@ static void report_bad_target(const char *path)
     struct stat st;
     int err = stat(path, &st) != 0 ? -errno : -ENOTDIR;
     if (err == -ENOENT && lstat(path, &st) == 0)
-        message(path, "a link that leads nowhere");
+        message(path, "a dangling link");
     else if (err == -ENOENT)
-        message(path, "the folder does not exist; make it first (mkdir -p)");
+        message(path, "no such directory; create it first (mkdir -p)");
     else if (err == -ENOTDIR)
-        message(path, "not a folder");
+        message(path, "not a directory");
     else
         message_code(path, "open", err);
 }
@@ -654,13 +654,13 @@ static void print_stage_summary(const struct tally *tally, size_t count, double 
     if (tally->unverified)
         snprintf(unverified, sizeof unverified, "; %zu unverified", tally->unverified);
     if (tally->skipped)
-        snprintf(skipped, sizeof skipped, "; %zu skipped (no containers)", tally->skipped);
-    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu there already, %zu failed%s%s%s",
+        snprintf(skipped, sizeof skipped, "; %zu skipped (not containers)", tally->skipped);
+    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu up to date, %zu failed%s%s%s",
             tally->status_count[STAGE_STAGED], number_human(tally->bytes, bytes), seconds,
             number_human((uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)),
                          rate),
             tally->status_count[STAGE_THERE], tally->status_count[STAGE_FAILED], unverified,
-            skipped, left ? "; interrupted, the same command goes on" : "");
+            skipped, left ? "; interrupted, repeat the command to continue" : "");
 }
 
 static void release_tally(struct tally *tally)
@@ -704,7 +704,7 @@ static void print_results(struct stage *stage, const struct stagelist *list,
     for (int got; (got = stage_next(stage, 100, &result, &moved)) >= 0;) {
         const char *why = job_reported ? NULL : stage_job_failure(stage);
         if (why) {
-            message(o->stage.socket, "warning: without the job: %s", why);
+            message(o->stage.socket, "warning: copying without the job: %s", why);
             job_reported = true;
         }
         if (got) {
@@ -733,8 +733,7 @@ static bool has_space(const struct stagelist *list, const struct options *o)
         needed <= available)
         return true;
     message(list->dir,
-            "%s are needed, %s are free: nothing was staged (--no-space-check begins all the "
-            "same)",
+            "not enough space (%s needed, %s free); use --no-space-check to copy anyway",
             number_human(needed, a), number_human(available, b));
     return false;
 }
@@ -806,7 +805,7 @@ static int stage_all(const struct options *o, const struct pathlist *sources,
     int status = TOOL_BAD;
     if (sources->count == 0)
         message(strcmp(o->files.list, "-") == 0 ? "standard input" : o->files.list,
-                "names no files: nothing was staged");
+                "the list is empty; nothing was staged");
     else if (stagelist_init(&list, sources, target))
         status = stage_list(&list, o);
     stagelist_release(&list);
@@ -856,11 +855,11 @@ static int run_stage(int count, char **names)
                                            .is_nul_separated = o->files.is_nul_separated};
     struct pathlist sources;
     if (named.list && count != 1)
-        return usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
+        return usage_error(&cmd_stage, "with --files-from, DST only expected");
     if (named.is_nul_separated && !named.list)
-        return usage_error(&cmd_stage, "-0 is for --files-from");
+        return usage_error(&cmd_stage, "-0 requires --files-from");
     if (!named.list && count < 2)
-        return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");
+        return usage_error(&cmd_stage, "SRC and DST expected");
     int status = pathlist_init(&sources, &named, &cmd_stage, count - 1, names)
                      ? TOOL_BAD
                      : stage_all(o, &sources, names[count - 1]);

@@ -272,8 +272,7 @@ static int verify_path(struct options *o, const char *path)
     if (S_ISDIR(st.st_mode))
         return verify_directory(o, path);
     if (!is_mounted_record(path)) {
-        message(path,
-                "not a record of a limefs mount; 'lime check --data' verifies containers");
+        message(path, "not a record in a limefs mount; use 'lime check --data'");
         return TOOL_UNUSABLE;
     }
     if (read_attribute(path, ATTR_CHECKSUM, value) >= 0)
@@ -365,7 +364,7 @@ static int report_no_data(const struct options *o, const char *directory)
     if (is_in_limefs(directory))
         return print_verdict(o, directory, LIMEFILE_UNVERIFIED,
                              "no record with data to verify");
-    message(directory, "not in a limefs mount; 'lime check --data -r' verifies containers");
+    message(directory, "not in a limefs mount; use 'lime check --data -r'");
     return TOOL_UNUSABLE;
 }
 

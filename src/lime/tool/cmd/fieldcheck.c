@@ -387,7 +387,7 @@ static void record_physics(struct data_check *check, const struct limefile_field
                        result->reason);
     } else if (err == -EIO && report_withheld(check, f)) {
         result->verdict = LIMEFILE_BAD;
-        result->reason = "the mount does not give out data that are bad";
+        result->reason = "the mount refuses to return bad data";
         check->physics->wrong++;
     } else if (err) {
         result->verdict = LIMEFILE_UNREADABLE;

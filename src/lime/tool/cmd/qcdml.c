@@ -61,7 +61,7 @@ int configs_open(struct configs *configs, const char *path, unsigned threads)
         message_code(path, "read", err);
     status = err ? TOOL_BAD : container_report_fault(&configs->c);
     if (!status && configs->count == 0) {
-        message(path, "no record is ildg-binary-data: it holds no configuration of ILDG");
+        message(path, "no ILDG configuration (no record of type ildg-binary-data)");
         status = TOOL_BAD;
     }
     if (status != TOOL_GOOD)
@@ -165,8 +165,8 @@ static int read_stated_plaquette(struct configs *configs, size_t i)
         limefile_physics_stated_plaquette(configs->c.source, configs->c.index, &field, &stated);
     if (found == 1)
         set_plaquette(&configs->config[i], stated.text, strlen(stated.text),
-                      strcmp(stated.where, "xlf-info") == 0 ? "as xlf-info says"
-                                                            : "as its XML record says");
+                      strcmp(stated.where, "xlf-info") == 0 ? "as in xlf-info"
+                                                            : "as in its XML record");
     return found < 0 ? found : 0;
 }
 
@@ -196,7 +196,7 @@ static int compute_plaquette(struct configs *configs, size_t i)
     if (!err && totals.physics.bad_links == 0) {
         int n = snprintf(text, sizeof text, "%.*f", field.precision == 64 ? 12 : 8,
                          totals.physics.plaquette);
-        set_plaquette(&configs->config[i], text, (size_t)n, "as its links have it");
+        set_plaquette(&configs->config[i], text, (size_t)n, "as computed from the links");
     }
     return err == LIMEFILE_E_STATE ? 0 : err;
 }
@@ -220,7 +220,7 @@ static int read_document_fd(const char *path, int fd, char **text, size_t *n)
     if (got < 0)
         message_code(path, "read", (int)got);
     else if (got > LIMEFILE_QCDML_BYTES_MAX)
-        message(path, "longer than %d bytes: not read", LIMEFILE_QCDML_BYTES_MAX);
+        message(path, "larger than %d bytes", LIMEFILE_QCDML_BYTES_MAX);
     *n = got < 0 ? 0 : (size_t)got;
     if (got >= 0 && got <= LIMEFILE_QCDML_BYTES_MAX)
         return TOOL_GOOD;
@@ -394,7 +394,7 @@ static bool is_present(const struct comparison *c, const struct limefile_qcdml_v
                        size_t line, const char *name, const char *container)
 {
     if (!value->found)
-        mismatch(c, line, name, "", container, "it is missing");
+        mismatch(c, line, name, "", container, "missing");
     return value->found;
 }
 
@@ -434,12 +434,12 @@ static int explain_crc_mismatch(struct comparison *c, const struct limefile_fiel
     if (!err && nersc.known &&
         (nersc.all == stated || nersc.all == stated_hex || nersc.two_rows == stated ||
          nersc.two_rows == stated_hex))
-        *why = "it is the checksum of NERSC's format, not the data's cksum";
+        *why = "the checksum of NERSC's format, not the data's cksum";
     if (!err && !*why && f->has_checksum) {
         int right = limefile_field_verify(fd, &here, c->configs.threads, NULL, NULL, &as, &sum);
         err = right < 0 && right != LIMEFILE_E_STATE ? right : 0;
         if (right == 1)
-            *why = "it is not the data's cksum; they are right by their SciDAC checksum";
+            *why = "not the data's cksum, but the data match their SciDAC checksum";
     }
     close(fd);
     return err;
@@ -464,13 +464,12 @@ static int compare_crc(struct comparison *c, size_t i, const struct limefile_fie
         message_record(c->check->path, f->record.ordinal, err);
         return TOOL_BAD;
     }
-    report_difference(
-        c->check, &(struct difference){
-                      why && !c->check->strict, value->line, f->record.ordinal, "crcCheckSum",
-                      value->text, is,
-                      why     ? why
-                      : forms ? "the data are not those of the document"
-                              : "it is neither a decimal nor a hexadecimal number of 32 bits"});
+    report_difference(c->check, &(struct difference){
+                                    why && !c->check->strict, value->line, f->record.ordinal,
+                                    "crcCheckSum", value->text, is,
+                                    why     ? why
+                                    : forms ? "the data differ from those of the document"
+                                            : "not a 32-bit number, decimal or hexadecimal"});
     return TOOL_GOOD;
 }
 
@@ -484,7 +483,7 @@ static int compare_plaquette(struct comparison *c, size_t i,
     if (status)
         return status;
     if (!plaquette_parse(value->text, &stated))
-        mismatch(c, value->line, name, value->text, config->plaquette, "it is not a number");
+        mismatch(c, value->line, name, value->text, config->plaquette, "not a number");
     else if (config->origin && plaquette_parse(config->plaquette, &is) &&
              fabs(stated.value - is.value) > program_tolerance + (stated.digit + is.digit) / 2)
         mismatch(c, value->line, name, value->text, config->plaquette, config->origin);

@@ -18,7 +18,7 @@ struct config {
     uint32_t ordinal;
     uint32_t cksum;
     char plaquette[PLAQUETTE_MAX]; /* decimal text; "" if unknown */
-    const char *origin;            /* the source of the plaquette: "as xlf-info says" */
+    const char *origin;            /* the source of the plaquette: "as in xlf-info" */
 };
 
 struct configs {

@@ -160,15 +160,10 @@ static void report_no_record(const struct container *c, const char *word)
 {
     char type_name[TYPE_TEXT_MAX];
     if (access(word, F_OK) == 0)
-        message(
-            c->path,
-            "record '%s': no such record, but a file; this command takes one FILE, so run it "
-            "once for each",
-            word);
+        message(c->path, "record '%s': no such record, but a file; name only one FILE", word);
     else
-        message(c->path,
-                "record '%s': no such record; there are %" PRIu64 ", 'lime ls' lists them",
-                format_type(word, strlen(word), type_name), limefile_index_count(c->index));
+        message(c->path, "record '%s': no such record; see 'lime ls'",
+                format_type(word, strlen(word), type_name));
     container_report_fault(c); /* the record may be behind the fault */
 }
 

@@ -58,7 +58,7 @@ bool input_open(struct input *input, const char *path, int container)
     if (err) {
         message_code(input->name, "open", err);
     } else if (limefile_output_same(input->fd, container)) {
-        message(input->name, "read: that is the container itself");
+        message(input->name, "the input is the container itself");
     } else {
         input->has_size = !standard && S_ISREG(input->st.st_mode);
         return true;
@@ -77,7 +77,7 @@ bool input_open_memory(struct input *input, const char *name, const void *data, 
         err = -errno;
     if (!err)
         return true;
-    message_code(name, "keep the data in memory", err);
+    message_code(name, "buffer in memory", err);
     input_close(input);
     return false;
 }
@@ -111,7 +111,7 @@ static bool check_unchanged(const struct input *input)
 {
     if (copy_is_unchanged(input->fd, &input->st))
         return true;
-    message(input->name, "read: the file changes while it is read");
+    message(input->name, "read: the file changed while it was read");
     return false;
 }
 
@@ -180,7 +180,7 @@ bool input_spool(struct input *input, const char *near_path)
         return true;
     int fd = open_unnamed_near(near_path);
     if (fd < 0) {
-        message_code(near_path, "collect the data beside it", fd);
+        message_code(near_path, "buffer input", fd);
         return false;
     }
     progress_begin(&progress, "read", 0);

@@ -26,7 +26,7 @@ static int lock_container(const char *path, int fd, bool test)
         return TOOL_BAD;
     }
     if (err) /* some network file systems have no locks */
-        message(path, "lock: warning: %s; make sure that nobody writes to it",
+        message(path, "lock: warning: %s; make sure that no other program writes to it",
                 limefile_strerror(err));
     return TOOL_GOOD;
 }
@@ -47,8 +47,8 @@ static int report_bad_tail(struct edit *edit)
         message(c->path, "not a LIME container");
         return TOOL_UNUSABLE;
     }
-    message(c->path, "edit: the container does not end with its last record, as after a crash; "
-                     "nothing was changed, see 'lime repair -n'");
+    message(c->path, "edit: data follow the last record, as after a crash; nothing was "
+                     "changed, see 'lime repair -n'");
     return TOOL_BAD;
 }
 
@@ -185,12 +185,11 @@ static int rewrite_file(struct edit *edit, const struct limefile_record *record,
         .count = piece != NULL,
     };
     if (fstat(edit->c.fd, &st) == 0 && st.st_nlink > 1)
-        message(edit->c.path,
-                "rewrite: warning: other hard links to it keep the old container");
+        message(edit->c.path, "rewrite: warning: other hard links keep the old content");
     char *real = realpath(edit->c.path, NULL);
     int err = real ? rewrite_at(&to, real) : -errno;
     free(real);
-    return report_error(edit->c.path, "write it anew in its folder", err);
+    return report_error(edit->c.path, "rewrite", err);
 }
 
 int edit_remove(struct edit *edit, const struct limefile_record *record)
@@ -244,7 +243,7 @@ int edit_rollback(struct edit *edit)
            last.ordinal > limefile_index_count(edit->c.index))
         err = limefile_remove_last(edit->editor);
     limefile_guard_lift();
-    report_error(edit->c.path, "take back what was appended", err);
+    report_error(edit->c.path, "undo append", err);
     return TOOL_BAD;
 }
 
@@ -285,15 +284,14 @@ static int replace_in_place(struct edit *edit, const struct limefile_record *rec
     struct limefile_redo redo;
     int err = limefile_redo_begin(edit->editor, record, (uint64_t)input->st.st_size, &redo);
     if (!err && !copy_steps(edit, input, &redo, progress)) {
-        report_error(edit->c.path, "take back what was written",
-                     limefile_redo_abandon(edit->editor));
+        report_error(edit->c.path, "undo replace", limefile_redo_abandon(edit->editor));
         return TOOL_BAD;
     }
     if (!err)
         err = limefile_redo_commit(edit->editor, &redo);
     if (err)
         message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
-                redo.counts ? "'lime repair' completes it or takes it back"
+                redo.counts ? "'lime repair' completes or undoes it"
                             : "the record has its old data");
     return err ? TOOL_BAD : TOOL_GOOD;
 }

@@ -173,7 +173,7 @@ static bool lines_next(struct lines *l)
     l->number++;
     if (c != EOF && c != '\n') {
         l->failed = true;
-        return report_bad_line(l, "longer than any that belongs here");
+        return report_bad_line(l, "line too long");
     }
     while (l->len && l->line[l->len - 1] == '\r')
         l->len--;
@@ -220,9 +220,9 @@ static bool parse_manifest_line(struct packlist *list, struct lines *l)
     if (rest || n < COLUMNS)
         return report_bad_line(l, "not the eight columns that 'lime unpack' writes");
     if (!is_flag(columns[COLUMN_MB]) || !is_flag(columns[COLUMN_ME]))
-        return report_bad_line(l, "mb and me are 0 or 1");
+        return report_bad_line(l, "mb and me must be 0 or 1");
     if (!is_plain_name(columns[COLUMN_FILE]))
-        return report_bad_line(l, "the file is not a plain name of a file in this folder");
+        return report_bad_line(l, "column file: not a file name in this directory");
     size_t len = limefile_name_decode(columns[COLUMN_TYPE], strlen(columns[COLUMN_TYPE]), type,
                                       sizeof type);
     if (len > LIMEFILE_TYPE_BYTES - 1 || memchr(type, '\0', len))
@@ -244,7 +244,7 @@ bool packlist_read_manifest(struct packlist *list, int dirfd, const char *dir_na
                 good = parse_manifest_line(list, &l);
         good = lines_close(&l) && good;
         if (good && l.number == 0) { /* even an empty container has the heading */
-            message(name, "it is empty, so nothing says what to pack");
+            message(name, "the manifest is empty");
             good = false;
         }
     }
@@ -273,14 +273,12 @@ static bool parse_list_line(struct packlist *list, const struct lines *l, char *
     if (!end)
         end = text + strcspn(text, " \t");
     if (*end == '\0')
-        return report_bad_line(l, "one word only; a line holds a path and a record type");
+        return report_bad_line(l, "no record type; expected PATH TYPE");
     *end = '\0';
     char *path = trim_blanks(text), *type = trim_blanks(end + 1);
     size_t word = strcspn(type, " \t");
     if (tabs && !tab && type[word] != '\0')
-        return report_bad_line(l,
-                               "more than two words; separate path and type by a TAB if spaces "
-                               "belong to them");
+        return report_bad_line(l, "more than two words; put a TAB between PATH and TYPE");
     if (!tab)
         type[word] = '\0'; /* ignore further words like C-LIME */
     return !packlist_type_is_invalid(path, type, strlen(type)) &&
@@ -340,7 +338,7 @@ static bool open_input(struct packed_file *in, const struct packing *p,
              p->dir_name ? "/" : "", item->path);
     in->fd = openat(p->dirfd, item->path, flags | (p->follow_links ? 0 : O_NOFOLLOW));
     if (in->fd < 0 && errno == ELOOP && !p->follow_links) {
-        message(in->name, "open: a symbolic link; the folder must hold the file itself");
+        message(in->name, "open: a symbolic link; expected a regular file");
         return false;
     }
     if (in->fd < 0 || fstat(in->fd, &in->st) != 0) {
@@ -348,8 +346,7 @@ static bool open_input(struct packed_file *in, const struct packing *p,
     } else if (S_ISDIR(in->st.st_mode)) {
         message_code(in->name, "open", -EISDIR);
     } else if (!S_ISREG(in->st.st_mode)) {
-        message(in->name, "open: not a regular file, so its length is not known beforehand; "
-                          "write it to a file first");
+        message(in->name, "open: not a regular file, so of unknown length");
     } else {
         return true;
     }
@@ -416,7 +413,7 @@ static bool pack_one_file(struct output *out, const struct pack_item *item)
     int err = write_record_of(out, item, &in);
     close(in.fd);
     if (err == -EBUSY)
-        message(in.name, "read: the file changes while it is read");
+        message(in.name, "read: the file changed while it was read");
     else if (err)
         message_code(out->writing ? out->target : in.name, out->writing ? "write" : "read",
                      err);
@@ -514,7 +511,7 @@ int packargs_operand(const void *context, const char *word)
     struct packargs *words = &packargs;
     if (!words->type) {
         if (words->operand_count == command->operands.most)
-            return usage_error(command, "%s: no type (-t) before it", word);
+            return usage_error(command, "%s: no type (-t TYPE) before it", word);
         words->operands[words->operand_count++] = word;
         return TOOL_GOOD;
     }

@@ -170,9 +170,9 @@ static void report_crash(struct batch *batch, int wait_status)
 {
     const struct parallel *task = batch->task;
     const struct pathlist_item *item = &task->list->items[batch->to_print];
-    char why[64] = "no memory for its output";
+    char why[64] = "not enough memory for its output";
     if (WIFSIGNALED(wait_status))
-        snprintf(why, sizeof why, "its process was ended by signal %d", WTERMSIG(wait_status));
+        snprintf(why, sizeof why, "killed by signal %d", WTERMSIG(wait_status));
     message(item->path, "%s: %s", task->action, why);
     if (!task->print_crash)
         return;

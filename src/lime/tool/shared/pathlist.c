@@ -204,7 +204,7 @@ static bool add_unreadable(struct pathlist *list, const struct walk_entry *entry
 static bool add_skipped(struct pathlist *list, const struct walk_entry *entry)
 {
     const char *why = entry->kind == WALK_LINK        ? "symbolic link"
-                      : entry->kind == WALK_TEMPORARY ? "working file of a command"
+                      : entry->kind == WALK_TEMPORARY ? "temporary file of a command"
                                                       : "not a regular file";
     return !list->all || add_list_item(list, (struct pathlist_item){.path = (char *)entry->path,
                                                                     .skipped = why});
@@ -281,7 +281,7 @@ int pathlist_init(struct pathlist *list, const struct pathlist_options *o,
     *list = (struct pathlist){
         .recursive = o->recursive, .all = o->all, .open_ended = o->recursive || o->list};
     if (o->is_nul_separated && !o->list)
-        return usage_error(command, "-0 is for --files-from");
+        return usage_error(command, "-0 requires --files-from");
     if (count == 0 && !o->list)
         return usage_error(command, "no file named");
     for (int i = 0; good && i < count; i++)
