@@ -217,7 +217,7 @@ static const char help[] =
     "Usage: lime cat [--range OFF:LEN] FILE {RECORD | -t TYPE}...\n"
     "Write the data of records to standard output, byte for byte.\n"
     "\n"
-    "  -t, --type TYPE      a record by its type, whatever that looks like\n"
+    "  -t, --type TYPE      select a record by its type, even if that is a number\n"
     "      --range OFF:LEN  only LEN bytes from byte OFF of the data (the first is\n"
     "                       0); 'OFF:' goes on to the end; k, M, G, T mean powers\n"
     "                       of 1024\n"
@@ -225,9 +225,9 @@ static const char help[] =
     "\n"
     "RECORD is an ordinal (3), message.record (2.1), a type that occurs once\n"
     "(ildg-format), or a name in a mount (003-ildg-format). 'lime ls' shows them.\n"
-    "Of a field, RECORD.npy is the array as a file of numpy's (RECORD.le.npy in this\n"
-    "machine's byte order), RECORD.h5 as one of HDF5, RECORD.t/000 its first time\n"
-    "slice; lime(1) has all of these faces.\n"
+    "If RECORD is a field, RECORD.npy exports it for numpy (RECORD.le.npy in this\n"
+    "machine's byte order), RECORD.h5 as HDF5, and RECORD.t/000 its first time\n"
+    "slice; lime(1) lists all exports.\n"
     "\n"
     "Examples:\n"
     "  lime cat conf.0042 ildg-format\n"
@@ -236,7 +236,7 @@ static const char help[] =
     "  lime cat conf.0042 ildg-binary-data.f4.le.npy > links.npy\n"
     "\n"
     "Exit status: 0 done; 1 no such record, or reading or writing failed; 2 wrong\n"
-    "usage, or FILE cannot be opened or is no container.\n";
+    "usage, or FILE cannot be opened or is not a container.\n";
 
 struct range {
     bool given, to_end;

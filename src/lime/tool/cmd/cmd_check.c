@@ -518,32 +518,32 @@ static const char help[] =
     "                         configuration of ILDG or QIO, compare them with those\n"
     "                         in xlf-info, scidac-record-xml and qcdml, name the\n"
     "                         first link that is not a unitary matrix of\n"
-    "                         determinant 1, and what could not be examined\n"
+    "                         determinant 1, and fields that cannot be checked\n"
     "      --strict           warnings and data that are unverified are bad\n"
     "      --qcdml DOC.xml    also compare FILE with its QCDml document: dataLFN,\n"
-    "                         precision, and of each record field, crcCheckSum and\n"
-    "                         avePlaquette; for it the data are read\n"
+    "                         precision, and for each record field, crcCheckSum and\n"
+    "                         avePlaquette; this reads the data\n"
     "  -r, --recursive        check all containers in a directory and below it; with\n"
     "                         --data or --physics also NERSC, MILC and openQCD\n"
     "                         files; other files are skipped and counted\n"
     "      --list-skipped     with -r, also name the files that are skipped\n"
     "      --all              with -r, a file that is not a container is bad\n"
-    "      --files-from LIST  check the files that LIST names, one a line; '-':\n"
+    "      --files-from LIST  check the files named in LIST, one per line; '-':\n"
     "                         standard input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
     "  -j, --threads N        use N processors, for several files at once (default:\n"
     "                         all)\n"
-    "  -q, --quiet            print errors only; the exit status has the verdict\n"
-    "      --json             print all of it as JSON, for scripts; with -r or\n"
+    "  -q, --quiet            print errors only; the exit status is the verdict\n"
+    "      --json             print everything as JSON, for scripts; with -r or\n"
     "                         --files-from, a line for each file and one for all\n"
     "      --help             print this text\n"
     "\n"
     "Without --data and --physics, lime check reads headers and metadata only.\n"
     "FILE may be a NERSC, MILC or openQCD file if --data or --physics is given: its\n"
     "data are compared with its header.\n"
-    "A file is unverified if data that were to be compared have no checksum, or one\n"
-    "that cannot be compared. An empty file, and one whose beginning is damaged or\n"
-    "zero, is bad. 'lime repair' repairs most deviations of the structure.\n"
+    "A file is unverified if some data have no checksum that can be compared. A file\n"
+    "that is empty, or whose beginning is damaged or zero, is bad. 'lime repair'\n"
+    "repairs most deviations of the structure.\n"
     "\n"
     "Examples:\n"
     "  lime check --data conf.0042 && solver conf.0042\n"
@@ -552,12 +552,12 @@ static const char help[] =
     "  lime check --qcdml conf.0042.xml conf.0042\n"
     "  find /data -name 'conf.*' -print0 | lime check -0 --files-from -\n"
     "\n"
-    "A crcCheckSum that is not the data's cksum, but NERSC's checksum, or whose data\n"
-    "have the right SciDAC checksum, is a warning; with --strict a difference.\n"
+    "A crcCheckSum other than the data's cksum is only a warning (without --strict)\n"
+    "if it is NERSC's checksum, or if the data match their SciDAC checksum.\n"
     "\n"
     "Exit status, the worst of all files: 0 good (or skipped); 3 unverified; 1 bad,\n"
-    "or another document; 2 a file cannot be read or is not a container, or wrong\n"
-    "usage.\n";
+    "or different from DOC.xml; 2 a file cannot be read or is not a container, or\n"
+    "wrong usage.\n";
 
 struct options {
     struct check_options check;
@@ -783,7 +783,4 @@ static int run_check(int count, char **paths)
 }
 
 const struct command cmd_check = {
-    "check", "name every deviation; compare data with their checksums",
-    help,    run_check,
-    rules,   ANY_OPERANDS,
-    NULL};
+    "check", "report deviations; verify checksums", help, run_check, rules, ANY_OPERANDS, NULL};

@@ -158,27 +158,26 @@ static const char help[] =
     "                     [RECORD]...\n"
     "       lime checksum --add [--replace] [OPTION]... FILE [RECORD]...\n"
     "       lime checksum --cksum [--json] [-j N] FILE [RECORD]...\n"
-    "Compute the SciDAC checksums of records of one file: of all ildg-binary-data\n"
-    "and scidac-binary-data, or of those that the words after FILE name. A line is\n"
+    "Compute the SciDAC checksums of all ildg-binary-data and scidac-binary-data\n"
+    "records of FILE, or of each RECORD. A line is\n"
     "\n"
     "  suma sumb STATE ORDINAL TYPE\n"
     "\n"
-    "where STATE says how that compares with the checksum in the file: 'good',\n"
-    "'bad', or 'unverified' if there is none.\n"
+    "where STATE compares them with the checksum in the file: 'good', 'bad', or\n"
+    "'unverified' if the file has none.\n"
     "\n"
-    "      --cksum         instead, what cksum(1) prints of the data, as QCDml's\n"
-    "                      crcCheckSum has it: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
-    "      --add           writes a scidac-checksum record where there is none\n"
-    "      --replace       with --add: and the right one where there is a wrong one\n"
-    "      --site-bytes N  a site has N bytes, whatever the file says\n"
-    "      --lattice DIMS  it has so many sites, whatever the file says: 32x32x32x64\n"
-    "  -j, --threads N     processors to use; all of them without it\n"
-    "      --json          for scripts: all of it, as JSON\n"
+    "      --cksum         instead, compute cksum(1) of the data, which is QCDml's\n"
+    "                      crcCheckSum: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
+    "      --add           add a scidac-checksum record to data that have none\n"
+    "      --replace       with --add: also replace a wrong checksum\n"
+    "      --site-bytes N  size of a site, instead of the one in the file\n"
+    "      --lattice DIMS  lattice, instead of the one in the file: 32x32x32x64\n"
+    "  -j, --threads N     use N processors (default: all)\n"
+    "      --json          print everything as JSON, for scripts\n"
     "      --help          this text\n"
     "\n"
-    "The new record is appended where its data are in the last message. Elsewhere\n"
-    "FILE is written anew beside itself and then replaced, so there must be room for\n"
-    "it twice.\n"
+    "If the data are in the last message, --add appends the new record. Otherwise it\n"
+    "writes a new file and then replaces FILE, so there must be space for both.\n"
     "\n"
     "Examples:\n"
     "  lime checksum conf.0042\n"
@@ -186,9 +185,9 @@ static const char help[] =
     "  lime checksum --cksum conf.0042\n"
     "  lime checksum --site-bytes 576 conf.0042 links\n"
     "\n"
-    "Exit status: 0 all sums are computed, and good; 3 there is none to compare one\n"
-    "with; 1 a sum is bad, or could not be computed or added; 2 wrong usage, or FILE\n"
-    "cannot be read or is not a container. --cksum and --add compare nothing: 0.\n";
+    "Exit status: 0 all sums are computed, and good; 3 some data have no checksum; 1\n"
+    "a sum is bad, or could not be computed or added; 2 wrong usage, or FILE cannot\n"
+    "be read or is not a container. --cksum and --add compare nothing: 0.\n";
 
 /* ---- selected records ---- */
 
@@ -670,7 +669,5 @@ static int run_checksum(int count, char **words)
 }
 
 const struct command cmd_checksum = {
-    "checksum", "SciDAC checksums, cksum: compute, compare, add",
-    help,       run_checksum,
-    rules,      {"no file named", 1, INT_MAX},
-    NULL};
+    "checksum", "compute, compare and add checksums", help, run_checksum,
+    rules,      {"no file named", 1, INT_MAX},        NULL};

@@ -265,8 +265,8 @@ static const char help[] =
     "LIME container (ILDG, or QIO's four colour matrices), a volume of a set that\n"
     "QIO has written, or a NERSC, MILC (version 5) or openQCD file; its format is\n"
     "detected. OUT appears, or is replaced, only when all is written, and only if\n"
-    "the data of IN have the checksum and plaquette that IN gives for them, and lime\n"
-    "can read OUT back.\n"
+    "the data of IN match the checksum and plaquette in IN, and lime can read OUT\n"
+    "back.\n"
     "\n"
     "  -f, --force           replace OUT if it exists; never if it is also IN\n"
     "      --to FORMAT       ildg, nersc, milc or openqcd; without it the suffix of\n"
@@ -275,24 +275,24 @@ static const char help[] =
     "                        the format has (milc 32, openqcd 64)\n"
     "      --rows ROWS       2: leave out the third row of each link, 3: keep it\n"
     "                        (the default); 2 for nersc only\n"
-    "      --record RECORD   which record of a container with several\n"
-    "      --ignore-checksum convert IN although the data do not have the checksum\n"
-    "                        or plaquette that IN gives, or although a MILC header\n"
-    "                        has no sum (both are 0); the header of IN is not kept\n"
+    "      --record RECORD   the record to convert, if the container has several\n"
+    "      --ignore-checksum convert IN even if the data do not match the checksum\n"
+    "                        or plaquette in IN, or if a MILC header has no sum\n"
+    "                        (both are 0); the header of IN is not kept\n"
     "      --lfn NAME        ildg: the logical file name; without it that of IN\n"
     "      --ensemble ID     nersc: ENSEMBLE_ID; without it that of IN\n"
     "      --label TEXT      nersc: ENSEMBLE_LABEL; without it that of IN\n"
     "      --sequence N      nersc: SEQUENCE_NUMBER; without it that of IN, or 0\n"
     "      --help            this text\n"
     "\n"
-    "An option that the format has no place for is wrong usage.\n"
+    "An option that the output format does not support is wrong usage.\n"
     "\n"
     "Examples:\n"
     "  lime convert conf.0042 conf.0042.nersc\n"
     "  lime convert --to openqcd conf.0042 run1n42\n"
     "  lime convert --lfn lfn://ldg/us/run/conf.0042 l4896f.0042 conf.0042.lime\n"
     "\n"
-    "Exit status: 0 done; 1 the data of IN are not what IN says, or OUT could not be\n"
+    "Exit status: 0 done; 1 the data of IN do not match its header, or OUT cannot be\n"
     "written or cannot hold the data; 2 wrong usage, or IN cannot be opened or has\n"
     "no configuration.\n";
 
@@ -554,7 +554,5 @@ static int run_convert(int count, char **paths)
     return convert_file(&options, paths[0], paths[1]);
 }
 
-const struct command cmd_convert = {"convert", "a configuration in another program's format",
-                                    help,      run_convert,
-                                    rules,     {"IN and OUT expected", 2, 2},
-                                    NULL};
+const struct command cmd_convert = {"convert", "convert a configuration",     help, run_convert,
+                                    rules,     {"IN and OUT expected", 2, 2}, NULL};

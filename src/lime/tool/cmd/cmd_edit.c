@@ -11,23 +11,23 @@
 
 static const char append_help[] =
     "Usage: lime append FILE [-m] -t TYPE PATH [[-m] -t TYPE PATH]...\n"
-    "Append records to the container FILE, which may be empty. Their data are those\n"
-    "of the files PATH; '-' is standard input.\n"
+    "Append the files PATH as records to the container FILE, which may be empty;\n"
+    "'-' is standard input.\n"
     "\n"
     "  -t, --type TYPE     the type of the record that the next PATH becomes\n"
     "  -m, --new-message   the next record begins a new message; without it, it\n"
     "                      joins the last one\n"
     "      --help          this text\n"
     "\n"
-    "Readers see a record when it is whole and on the disk. What a crash leaves\n"
-    "unfinished, 'lime repair' cuts off.\n"
+    "Readers see a record when it is complete and on the disk. 'lime repair' cuts\n"
+    "off a record that a crash has left unfinished.\n"
     "\n"
     "Examples:\n"
     "  lime append conf.0042 -t ildg-log log.txt\n"
     "  measure | lime append conf.0042 -m -t measurement -\n"
     "\n"
-    "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it\n"
-    "was; 2 wrong usage, or FILE cannot be opened or is no container.\n";
+    "Exit status: 0 done, and on the disk; 1 failed, FILE is unchanged; 2 wrong\n"
+    "usage, or FILE cannot be opened or is not a container.\n";
 
 static bool append_item(struct edit *edit, const struct pack_item *item,
                         struct progress *progress)
@@ -100,30 +100,30 @@ static int run_append(int count, char **operands)
     return status;
 }
 
-const struct command cmd_append = {"append",        "further records at the end of a container",
+const struct command cmd_append = {"append",        "append records to a container",
                                    append_help,     run_append,
                                    append_rules,    {NULL, 0, 1},
                                    packargs_operand};
 
 static const char replace_help[] =
     "Usage: lime replace FILE RECORD PATH\n"
-    "Put the data of the file PATH ('-': standard input) into a record of the\n"
-    "container FILE. Data of the same length, and those of the last record, are\n"
-    "written behind the last record first and then copied into the record, if they\n"
+    "Replace the data of a record of the container FILE by the file PATH ('-':\n"
+    "standard input). Data of the same length, and data of the last record, are\n"
+    "first written after the last record and then copied into the record, if they\n"
     "are no longer than the rest of FILE. Otherwise a new file is written and then\n"
-    "replaces FILE. There must be room for what is written. If the command is\n"
-    "killed, FILE has the old data or the new ones, after 'lime repair' at most.\n"
+    "replaces FILE. There must be space for what is written. If the command is\n"
+    "killed, FILE has the old or the new data, perhaps only after 'lime repair'.\n"
     "\n"
     "      --help    this text\n"
     "\n"
     "RECORD is an ordinal (3), message.record (2.1), a type that occurs once\n"
     "(ildg-format), or a name in a mount (003-ildg-format). 'lime ls' shows them.\n"
-    "A checksum that the container holds is not computed anew.\n"
+    "A checksum record of the old data is not changed.\n"
     "\n"
     "Example: lime replace conf.0042 xlf-info info.txt\n"
     "\n"
-    "Exit status: 0 done, and on the disk; 1 it could not be done; 2 wrong usage, or\n"
-    "FILE cannot be opened or is no container.\n";
+    "Exit status: 0 done, and on the disk; 1 failed; 2 wrong usage, or FILE cannot\n"
+    "be opened or is not a container.\n";
 
 static void note_stale_checksum(const struct edit *edit, const struct limefile_record *record)
 {
@@ -176,16 +176,15 @@ static int run_replace(int count, char **words)
     return replace_in_file(words[0], words[1], words[2]);
 }
 
-const struct command cmd_replace = {"replace",    "other data in a record",
-                                    replace_help, run_replace,
-                                    NULL,         {"FILE, RECORD and PATH expected", 3, 3},
-                                    NULL};
+const struct command cmd_replace = {
+    "replace", "replace the data of a record",           replace_help, run_replace,
+    NULL,      {"FILE, RECORD and PATH expected", 3, 3}, NULL};
 
 static const char rm_help[] =
     "Usage: lime rm FILE RECORD\n"
     "Remove a record from the container FILE: the last one in place; for an inner\n"
-    "one, FILE is written anew beside itself and then replaced, so there must be\n"
-    "room for it twice.\n"
+    "one, a new file is written and then replaces FILE, so there must be space for\n"
+    "both.\n"
     "\n"
     "      --help    this text\n"
     "\n"
@@ -194,8 +193,8 @@ static const char rm_help[] =
     "\n"
     "Example: lime rm conf.0042 xlf-info\n"
     "\n"
-    "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it\n"
-    "was; 2 wrong usage, or FILE cannot be opened or is no container.\n";
+    "Exit status: 0 done, and on the disk; 1 failed, FILE is unchanged; 2 wrong\n"
+    "usage, or FILE cannot be opened or is not a container.\n";
 
 static int remove_last(struct edit *edit)
 {
@@ -233,9 +232,9 @@ static const char set_help[] =
     "Usage: lime set FILE RECORD [--type TYPE] [--begin-message | --join-message]\n"
     "Change the header of a record of the container FILE, in place.\n"
     "\n"
-    "      --type TYPE      the record is of that type\n"
-    "      --begin-message  it begins a message; the record before ends one\n"
-    "      --join-message   it belongs to the message of the record before\n"
+    "      --type TYPE      change the type\n"
+    "      --begin-message  the record begins a message; the one before ends one\n"
+    "      --join-message   the record joins the message of the one before it\n"
     "      --help           this text\n"
     "\n"
     "RECORD is an ordinal (3), message.record (2.1), a type that occurs once\n"
@@ -243,8 +242,8 @@ static const char set_help[] =
     "\n"
     "Example: lime set conf.0042 3 --type ildg-binary-data --join-message\n"
     "\n"
-    "Exit status: 0 done, and on the disk; 1 it could not be done; 2 wrong usage, or\n"
-    "FILE cannot be opened or is no container.\n";
+    "Exit status: 0 done, and on the disk; 1 failed; 2 wrong usage, or FILE cannot\n"
+    "be opened or is not a container.\n";
 
 enum boundary {
     KEEP_BOUNDARY,
@@ -347,5 +346,5 @@ static int run_set(int count, char **words)
 }
 
 const struct command cmd_set = {
-    "set",     "another type, other message boundaries", set_help, run_set,
-    set_rules, {"FILE and RECORD expected", 2, 2},       NULL};
+    "set",     "change type and message boundaries", set_help, run_set,
+    set_rules, {"FILE and RECORD expected", 2, 2},   NULL};

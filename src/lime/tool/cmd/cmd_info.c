@@ -212,25 +212,24 @@ static const char help[] =
     "Usage: lime info [--json] [-j N] FILE...\n"
     "       lime info [OPTION]... -r DIR...\n"
     "       lime info [OPTION]... --files-from LIST [-0]\n"
-    "Tell what LIME containers hold: configurations, propagators and other fields\n"
-    "with lattice, precision, size and checksum, and what their writers say of\n"
-    "ensemble, inverter and date; checkpoints of particles with domain, cells, step\n"
-    "and fields.\n"
+    "Describe what LIME containers contain: configurations, propagators and other\n"
+    "fields with lattice, precision, size, checksum, ensemble, inverter and date;\n"
+    "checkpoints of particles with domain, cells, step and fields.\n"
     "\n"
     "  -r, --recursive        describe all containers in a directory and below it;\n"
     "                         other files are skipped\n"
-    "      --files-from LIST  describe the files that LIST names, one a line; '-':\n"
+    "      --files-from LIST  describe the files named in LIST, one per line; '-':\n"
     "                         standard input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
     "  -j, --threads N        read N files at once (default: as many as there are\n"
     "                         processors, and at least 4)\n"
-    "      --json             print all of it as JSON, for scripts\n"
+    "      --json             print everything as JSON, for scripts\n"
     "      --help             print this text\n"
     "\n"
     "lime info reads metadata, not the data: 'lime check --data' verifies checksums.\n"
-    "What contradicts the ILDG and SciDAC formats, or an index of cells, is printed\n"
-    "at the end, as by 'lime check'. FILE may be a container in a limefs mount: a\n"
-    "directory.\n"
+    "Deviations from the ILDG and SciDAC formats, and bad indexes of cells, are\n"
+    "printed at the end, as by 'lime check'. FILE may also be the directory of a\n"
+    "container in a limefs mount.\n"
     "\n"
     "Examples:\n"
     "  lime info conf.0042\n"
@@ -804,5 +803,4 @@ static int run_info(int count, char **paths)
 }
 
 const struct command cmd_info = {
-    "info", "lattice, precision, checksums, ensemble", help, run_info, rules, ANY_OPERANDS,
-    NULL};
+    "info", "show lattice, checksums, ensemble", help, run_info, rules, ANY_OPERANDS, NULL};

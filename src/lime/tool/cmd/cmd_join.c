@@ -17,14 +17,14 @@ static const char help[] =
     "Join the volumes of a set that QIO has written (PARTFILE, PARTFILE_DIR or\n"
     "MULTIFILE) to one container. VOLUME is any of them; the others are found by its\n"
     "name, NAME.vol0000 or vol0000/NAME. OUT appears, or is replaced, only when all\n"
-    "is written, and only if each record has the checksum that the set gives for it.\n"
+    "is written, and only if each record matches its checksum in the set.\n"
     "\n"
     "  -f, --force        replace OUT if it exists; never a volume of the set\n"
     "      --info         only show what is in the set, and whether it is complete\n"
     "      --record N     join only the record with this number in the list of\n"
     "                     --info, with its metadata; may be given more than once\n"
-    "      --skip-parts   leave out records of a part of the lattice, which cannot\n"
-    "                     be joined; without it and --record nothing is written then\n"
+    "      --skip-parts   omit records of a part of the lattice, which cannot be\n"
+    "                     joined; by default, lime join fails if there are any\n"
     "      --help         this text\n"
     "\n"
     "Examples:\n"
@@ -32,7 +32,7 @@ static const char help[] =
     "  lime join prop.vol0000 prop.lime\n"
     "  lime join vol0000/prop prop.lime\n"
     "\n"
-    "'lime convert' takes VOLUME, too, where the set is a gauge configuration.\n"
+    "If the set is a gauge configuration, 'lime convert' also reads VOLUME.\n"
     "\n"
     "Exit status: 0 done; 1 volumes are missing or do not fit together, a record\n"
     "cannot be joined or does not exist, a checksum is wrong, or OUT could not be\n"
@@ -272,4 +272,4 @@ static int run_join(int count, char **paths)
 }
 
 const struct command cmd_join = {
-    "join", "volumes of a set, as one container", help, run_join, rules, ANY_OPERANDS, NULL};
+    "join", "join the volumes of a QIO set", help, run_join, rules, ANY_OPERANDS, NULL};

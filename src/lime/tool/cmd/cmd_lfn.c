@@ -13,19 +13,18 @@ static const char help[] =
     "       lime lfn --set LFN FILE [RECORD]\n"
     "Print the logical file names that containers hold, or set one.\n"
     "\n"
-    "      --set LFN  the configuration in FILE has this name: lfn://ensemble/0042\n"
+    "      --set LFN  set the name, for example lfn://ensemble/0042\n"
     "      --help     this text\n"
     "\n"
-    "Without --set, a line for each name; 'FILE: ' stands before it if several files\n"
-    "are named. With it, the data of an ildg-data-lfn record are replaced, or, where\n"
-    "there is none, such a record is added to the message of the ildg-binary-data.\n"
-    "RECORD is only needed where there are several of either: it names the\n"
-    "ildg-data-lfn to change, or the data that get one ('lime ls' shows them).\n"
+    "Without --set, lime lfn prints one name per line, after 'FILE: ' if there are\n"
+    "several files. With --set, it replaces the data of the ildg-data-lfn record, or\n"
+    "adds such a record to the message of the ildg-binary-data. RECORD is needed if\n"
+    "there are several of either: it is the ildg-data-lfn to change, or the data to\n"
+    "name ('lime ls' lists them).\n"
     "\n"
-    "A name that is not longer than the old one is written in place; what is left\n"
-    "of the old one becomes NULs. A record at the end of FILE takes any length.\n"
-    "Else FILE is written anew beside itself and then replaced, so there must be\n"
-    "room for it twice.\n"
+    "A name that is not longer than the old one is written in place, followed by\n"
+    "NULs. A record at the end of FILE can have any length. Otherwise a new file is\n"
+    "written and then replaces FILE, so there must be space for both.\n"
     "\n"
     "Examples:\n"
     "  lime lfn conf.*\n"
@@ -33,7 +32,7 @@ static const char help[] =
     "\n"
     "Exit status: 0 all have a name, or it is set and on the disk; 1 a file has\n"
     "none, or it could not be set; 2 wrong usage, or a file cannot be opened or is\n"
-    "no container.\n";
+    "not a container.\n";
 
 static const char lfn_type[] = "ildg-data-lfn";
 static const char lfn_variant[] = "ildg-data-LFN"; /* some programs write it so */

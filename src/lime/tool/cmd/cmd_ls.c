@@ -12,22 +12,23 @@ static const char help[] =
     "Usage: lime ls [-l] [-h] [--json] FILE...\n"
     "List the records of LIME containers.\n"
     "\n"
-    "  -l                    with offsets, padding and message flags\n"
-    "  -h, --human-readable  sizes like 1.2K, 19G\n"
-    "      --json            for scripts: all of it, as JSON\n"
+    "  -l                    also print offsets, padding and message flags\n"
+    "  -h, --human-readable  print sizes like 1.2K, 19G\n"
+    "      --json            print everything as JSON, for scripts\n"
     "      --help            this text\n"
     "\n"
     "The first column is the record's ordinal in the file, the second its message\n"
-    "and its place therein, both counted from 1; either names it for 'lime cat'.\n"
-    "Bytes of a type that a table cannot show are written as %XX.\n"
-    "FILE may be a container as limefs shows it, a folder.\n"
+    "and its number in the message, all from 1; 'lime cat' accepts either.\n"
+    "Unprintable bytes of a type are written as %XX.\n"
+    "FILE may also be the directory of a container in a limefs mount.\n"
     "\n"
     "Examples:\n"
     "  lime ls conf.0042\n"
     "  lime ls --json conf.0042 | jq '.records[] | select(.type == \"ildg-format\")'\n"
     "\n"
     "Exit status: 0 all listed; 1 a listing ends at a fault (the records before it\n"
-    "are listed); 2 a file cannot be opened or is no container, or wrong usage.\n";
+    "are listed); 2 a file cannot be opened or is not a container, or wrong\n"
+    "usage.\n";
 
 struct options {
     bool is_long, human, json;

@@ -18,16 +18,16 @@
 
 static const char new_help[] =
     "Usage: lime new [-f] FILE...\n"
-    "Make empty containers. An empty container is an empty file; 'lime append' puts\n"
-    "records into it. In a limefs mount it is a directory at once, whatever its name\n"
-    "(mkdir makes containers only of names that end in .lime).\n"
+    "Create empty containers. An empty container is an empty file; 'lime append'\n"
+    "adds records to it. In a limefs mount it is a directory at once, whatever its\n"
+    "name (mkdir creates containers only with names that end in .lime).\n"
     "\n"
-    "  -f, --force  replace FILE if it exists, by an empty container\n"
+    "  -f, --force  replace FILE if it exists\n"
     "      --help   this text\n"
     "\n"
     "Example: lime new conf.0100 && lime append conf.0100 -t xlf-info info.txt\n"
     "\n"
-    "Exit status: 0 all made, and on the disk; 1 one could not be; 2 wrong usage.\n";
+    "Exit status: 0 all created, and on the disk; 1 one failed; 2 wrong usage.\n";
 
 static int make_empty_file(const char *path, bool force)
 {
@@ -89,35 +89,35 @@ static int run_new(int count, char **paths)
     return worst;
 }
 
-const struct command cmd_new = {"new",       "make an empty container",     new_help, run_new,
+const struct command cmd_new = {"new",       "create an empty container",   new_help, run_new,
                                 force_rules, {"FILE expected", 1, INT_MAX}, NULL};
 
 static const char pack_help[] =
     "Usage: lime pack [-f] DIR FILE\n"
     "       lime pack [-f] -o FILE [-m] -t TYPE PATH [[-m] -t TYPE PATH]...\n"
     "       lime pack [-f] -o FILE --list LISTFILE\n"
-    "Make the container FILE: of what 'lime unpack' wrote to DIR, of the files PATH,\n"
-    "or of those that a list names. FILE appears, or is replaced, only when all is\n"
-    "written.\n"
+    "Create the container FILE from the output of 'lime unpack' in DIR, from the\n"
+    "files PATH, or from those in a list. FILE appears, or is replaced, only when it\n"
+    "is complete.\n"
     "\n"
-    "  -o, --output FILE   the container to make\n"
-    "  -f, --force         replace FILE if it exists; never if it is packed itself\n"
+    "  -o, --output FILE   the container to create\n"
+    "  -f, --force         replace FILE if it exists; never if it is an input\n"
     "  -t, --type TYPE     the type of the record that the next PATH becomes\n"
     "  -m, --new-message   the next record begins a new message\n"
     "      --list LISTFILE a line 'PATH TYPE' for each record (a TAB between them if\n"
-    "                      either holds spaces), a blank line where a new message\n"
+    "                      either contains spaces), a blank line where a new message\n"
     "                      begins\n"
     "      --help          this text\n"
     "\n"
-    "In DIR, " MANIFEST_NAME " says order, types and messages; the files may have been\n"
-    "edited since, the sizes noted there do not matter.\n"
+    "In DIR, " MANIFEST_NAME " states order, types and messages. The files may have\n"
+    "been edited since; the sizes in it are ignored.\n"
     "\n"
     "Examples:\n"
     "  lime pack parts conf.0042\n"
     "  lime pack -o new.lime -t xlf-info info.txt -m -t ildg-format f.xml \\\n"
     "      -t ildg-binary-data links.bin\n"
     "\n"
-    "Exit status: 0 done; 1 it could not be made, FILE is as it was; 2 wrong usage.\n";
+    "Exit status: 0 done; 1 failed, FILE is unchanged; 2 wrong usage.\n";
 
 static int pack_directory(const char *dir, const char *target, bool force)
 {
@@ -199,9 +199,10 @@ static int run_pack(int count, char **operands)
     return status;
 }
 
-const struct command cmd_pack = {
-    "pack",          "a container out of files", pack_help, run_pack, pack_rules, {NULL, 0, 2},
-    packargs_operand};
+const struct command cmd_pack = {"pack",          "create a container from files",
+                                 pack_help,       run_pack,
+                                 pack_rules,      {NULL, 0, 2},
+                                 packargs_operand};
 
 enum {
     SYNCED_ONE_BY_ONE = 256, /* above this number one syncfs() is cheaper */
@@ -210,23 +211,24 @@ enum {
 static const char unpack_help[] =
     "Usage: lime unpack [-f] FILE DIR\n"
     "Write each record of FILE to a file of its own in DIR, and " MANIFEST_NAME ", from\n"
-    "which 'lime pack DIR FILE' puts the container together again, byte for byte if\n"
-    "it had no deviations.\n"
+    "which 'lime pack DIR FILE' creates the container again, byte for byte if it had\n"
+    "no deviations.\n"
     "\n"
-    "  -f, --force  DIR may hold files already; those of the same names are replaced\n"
+    "  -f, --force  DIR may contain files; those of the same names are replaced\n"
     "      --help   this text\n"
     "\n"
-    "DIR is made if it is not there. The files are called as in a mount:\n"
+    "DIR is created if needed. The files have the same names as in a mount:\n"
     "001-ildg-format, where 001 is the record's ordinal; bytes of a type that a file\n"
-    "name cannot hold are written as %XX. The manifest comes last: where it is, all\n"
-    "files are whole.\n"
+    "name cannot contain are written as %XX. The manifest is written last: if it\n"
+    "exists, all files are complete.\n"
     "\n"
     "Example:\n"
     "  lime unpack conf.0042 parts\n"
     "  vi parts/001-xlf-info; lime pack -f parts conf.0042\n"
     "\n"
     "Exit status: 0 done; 1 FILE has a fault (the records before it are unpacked),\n"
-    "or writing failed; 2 wrong usage, or FILE cannot be opened or is no container.\n";
+    "or writing failed; 2 wrong usage, or FILE cannot be opened or is not a\n"
+    "container.\n";
 
 static void write_manifest_line(FILE *manifest, const struct limefile_record *r,
                                 const char *name)
@@ -356,5 +358,5 @@ static int run_unpack(int count, char **paths)
 }
 
 const struct command cmd_unpack = {
-    "unpack",    "a file for each record, and a manifest", unpack_help, run_unpack,
-    force_rules, {"FILE and DIR expected", 2, 2},          NULL};
+    "unpack",    "write each record to a file",   unpack_help, run_unpack,
+    force_rules, {"FILE and DIR expected", 2, 2}, NULL};

@@ -13,36 +13,36 @@
 
 static const char help[] =
     "Usage: lime qcdml [OPTION]... --template T.xml FILE\n"
-    "Fill in a QCDml configuration document (config2.0) from the container FILE: of\n"
-    "the template, dataLFN, precision, and of each record, which stands for an\n"
-    "ildg-binary-data, field, crcCheckSum and avePlaquette. Everything else stays as\n"
-    "it is, byte for byte.\n"
+    "Fill in a QCDml configuration document (config2.0) from the container FILE:\n"
+    "dataLFN, precision, and for each record (one per ildg-binary-data) field,\n"
+    "crcCheckSum and avePlaquette. Everything else is copied from the template, byte\n"
+    "for byte.\n"
     "\n"
-    "      --template T.xml  the document; what is to be filled in may be empty\n"
-    "      --out O.xml       write it there, not to standard output\n"
+    "      --template T.xml  the document; elements to fill in may be empty\n"
+    "      --out O.xml       write the result to O.xml, not to standard output\n"
     "  -f, --force           replace O.xml if it exists; never if it is an input\n"
-    "      --schema X.xsd    compare the result with this schema; where it is not\n"
-    "                        valid, say why and write nothing\n"
-    "      --lfn LFN         the logical file name; else that of FILE\n"
-    "                        (ildg-data-lfn), or what the template says\n"
-    "      --plaquette P     the average plaquette; of several records, P,P,...;\n"
-    "                        else it is computed from the links, if these are SU(3)\n"
-    "                        matrices, or that of xlf-info or USQCD's record XML\n"
-    "  -j, --threads N       processors to use; all of them without it\n"
+    "      --schema X.xsd    validate the result against this schema; if it is not\n"
+    "                        valid, print the errors and write nothing\n"
+    "      --lfn LFN         the logical file name (default: ildg-data-lfn in FILE,\n"
+    "                        otherwise that of the template)\n"
+    "      --plaquette P     the average plaquette, or P,P,... for several records\n"
+    "                        (default: computed from the links if they are SU(3)\n"
+    "                        matrices, otherwise from xlf-info or USQCD's XML)\n"
+    "  -j, --threads N       use N processors (default: all)\n"
     "      --help            this text\n"
     "\n"
-    "A document type declaration is refused, and nothing is fetched: a schema must\n"
-    "be complete in one file. crcCheckSum is what cksum(1) prints of the data, in\n"
-    "decimal. FILE may be a container as limefs shows it, a folder.\n"
+    "A document type declaration is an error, and nothing is fetched: a schema must\n"
+    "be complete in one file. crcCheckSum is the cksum(1) of the data in decimal.\n"
+    "FILE may also be the directory of a container in a limefs mount.\n"
     "\n"
     "Examples:\n"
     "  lime qcdml --template conf.xml --out conf.0042.xml conf.0042\n"
     "  lime qcdml --template t.xml --schema QCDmlConfig2.0.0.xsd conf.0042\n"
     "  lime check --qcdml conf.0042.xml conf.0042\n"
     "\n"
-    "Exit status: 0 it is written; 1 FILE lacks something, the template is no such\n"
+    "Exit status: 0 written; 1 FILE lacks a value, the template is not such a\n"
     "document, or the result is not valid; 2 wrong usage, or a file cannot be opened\n"
-    "or is no container.\n";
+    "or is not a container.\n";
 
 struct options {
     const char *path, *template, *out, *schema, *lfn, *plaquettes;
@@ -338,5 +338,4 @@ static int run_qcdml(int count, char **paths)
 }
 
 const struct command cmd_qcdml = {
-    "qcdml", "fill in a QCDml configuration document", help, run_qcdml, rules, ANY_OPERANDS,
-    NULL};
+    "qcdml", "fill in a QCDml document", help, run_qcdml, rules, ANY_OPERANDS, NULL};

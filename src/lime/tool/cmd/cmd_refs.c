@@ -313,18 +313,17 @@ static const char help[] =
     "Usage: lime refs [OPTION]... FILE...\n"
     "       lime refs [OPTION]... -r DIR...\n"
     "       lime refs [OPTION]... --files-from LIST [-0]\n"
-    "Print references (kerchunk's, version 1) by which the same field of many\n"
-    "containers is one Zarr array over configurations, without a copy: for fsspec,\n"
-    "zarr, xarray, kerchunk and VirtualiZarr.\n"
+    "Print references (kerchunk, version 1) that present the same field of many\n"
+    "containers as one Zarr array, without a copy: for fsspec, zarr, xarray,\n"
+    "kerchunk and VirtualiZarr.\n"
     "\n"
     "      --record RECORD    the record of each file: an ordinal, message.record, a\n"
-    "                         type that occurs once; without it, the only field\n"
-    "  -t, --type TYPE        the record by its type, whatever that looks like\n"
-    "      --url-prefix TEXT  files are at TEXT followed by FILE as it is given here\n"
-    "                         (s3://bucket/); without it, at their absolute paths\n"
-    "  -r, --recursive        all files of a directory and below it, conf.9 before\n"
-    "                         conf.10\n"
-    "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
+    "                         type that occurs once (default: the only field)\n"
+    "  -t, --type TYPE        select the record by its type\n"
+    "      --url-prefix TEXT  the URL of a file is TEXT followed by FILE as given\n"
+    "                         (s3://bucket/); by default it is the absolute path\n"
+    "  -r, --recursive        all files below a directory, conf.9 before conf.10\n"
+    "      --files-from LIST  the files named in LIST, one per line; '-': standard\n"
     "                         input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
     "      --help             this text\n"
@@ -341,7 +340,7 @@ static const char help[] =
     "      \"storage_options\": {\"fo\": \"confs.json\"}}))'\n"
     "\n"
     "Exit status: 0 done; 1 a file does not fit the others, has no such field, or is\n"
-    "damaged; 2 wrong usage, or a file cannot be opened or is no container.\n";
+    "damaged; 2 wrong usage, or a file cannot be opened or is not a container.\n";
 
 struct options {
     struct refs_options refs;
@@ -405,7 +404,5 @@ static int run_refs(int count, char **paths)
     return status;
 }
 
-const struct command cmd_refs = {"refs", "print references for Zarr to many configurations",
-                                 help,   run_refs,
-                                 rules,  ANY_OPERANDS,
-                                 NULL};
+const struct command cmd_refs = {
+    "refs", "print references for Zarr", help, run_refs, rules, ANY_OPERANDS, NULL};

@@ -322,25 +322,24 @@ static int repair_tail(struct repair *repair, const struct limefile_survey *surv
 
 static const char help[] =
     "Usage: lime repair [-n] [--force] FILE\n"
-    "Cut an unfinished tail off a LIME container, as a crash leaves it, and mend\n"
-    "what surrounds the data: message flags, reserved bits, padding. The bytes that\n"
-    "are cut are kept in FILE.cut-OFFSET, but for a record that lime or limefs had\n"
-    "not finished; records that are gone are named. Data and record types are never\n"
-    "changed, but that a 'lime replace' that was killed is completed. Data are not\n"
-    "examined: 'lime check --data' does that.\n"
+    "Cut off an unfinished end that a crash has left, and correct message flags,\n"
+    "reserved bits and padding. The cut bytes are kept in FILE.cut-OFFSET, except an\n"
+    "unfinished record of lime or limefs; lost records are printed. Data and record\n"
+    "types are never changed, except that a 'lime replace' that was killed is\n"
+    "completed. Data are not verified: 'lime check --data' does that.\n"
     "\n"
-    "  -n, --dry-run  say what would be done; change nothing\n"
-    "      --force    cut even where more than an unfinished record follows\n"
+    "  -n, --dry-run  print what would be done; change nothing\n"
+    "      --force    cut even if more than an unfinished record follows\n"
     "      --help     this text\n"
     "\n"
-    "Message flags: where one of two neighbours says that a message ends or begins\n"
-    "between them, both say it afterwards; the first record begins one and the last\n"
-    "ends one.\n"
+    "Message flags: if one of two neighbours states that a message ends or begins\n"
+    "between them, both state it afterwards; the first record begins a message and\n"
+    "the last ends one.\n"
     "\n"
     "Example: lime check conf.0042 || lime repair -n conf.0042\n"
     "\n"
-    "Exit status: that of 'lime check' on FILE as it is now, or 1 if records are\n"
-    "gone: 0 the structure is good; 1 it is not, or records are gone; 2 FILE cannot\n"
+    "Exit status: that of 'lime check' on the repaired FILE, or 1 if records are\n"
+    "lost: 0 the structure is good; 1 it is not, or records are lost; 2 FILE cannot\n"
     "be opened or is not a container, or wrong usage.\n";
 
 static uint64_t get_file_size(const struct repair *repair)
@@ -495,7 +494,7 @@ static int run_repair(int count, char **paths)
     return status;
 }
 
-const struct command cmd_repair = {"repair", "cut an unfinished tail, mend flags and padding",
+const struct command cmd_repair = {"repair", "cut an unfinished end, correct flags",
                                    help,     run_repair,
                                    rules,    {"one FILE expected", 1, 1},
                                    NULL};

@@ -125,10 +125,9 @@ static const char help[] =
     "\n"
     "Example: lime verify /mnt/cfg && solver /mnt/cfg/ildg-binary-data\n"
     "\n"
-    "Exit status: 0 everything is good; 1 something is bad; 2 something cannot be\n"
-    "read or FILE is not in a limefs mount, or wrong usage; 3 data have no checksum\n"
-    "that they can be compared with, or there are no data. Of several, the worst:\n"
-    "2, 1, 3, 0.\n";
+    "Exit status, the worst of all records: 0 good; 3 data without a checksum that\n"
+    "can be compared, or no data; 1 something is bad; 2 something cannot be read,\n"
+    "FILE is not in a limefs mount, or wrong usage.\n";
 
 /* The daemon's attributes; see limefs(1). */
 #define ATTR_CHECKSUM  "user.lime.checksum"

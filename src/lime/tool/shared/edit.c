@@ -47,8 +47,7 @@ static int report_bad_tail(struct edit *edit)
         message(c->path, "not a LIME container");
         return TOOL_UNUSABLE;
     }
-    message(c->path, "edit: data follow the last record, as after a crash; nothing was "
-                     "changed, see 'lime repair -n'");
+    message(c->path, "edit: data after the last record (after a crash?); see 'lime repair -n'");
     return TOOL_BAD;
 }
 
