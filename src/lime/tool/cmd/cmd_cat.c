@@ -10,14 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-struct limefile_face;
-
 /* An open file of a struct limefile_face, an export format of one record. */
 struct export_file {
     const struct container *c;
     struct limefile_record record;
     struct limefile_face *export;
-    uint64_t number; /* of the file in the face */
+    uint64_t number; /* of the file in the export */
     uint64_t bytes;
     size_t site_bytes; /* of the record */
 };
@@ -30,7 +28,7 @@ enum {
 struct export_operand {
     struct limefile_facename name;
     char *record;     /* owned */
-    const char *rest; /* the path in the face's directory; NULL: the face itself */
+    const char *rest; /* the path in the export's directory; NULL: the export itself */
 };
 
 static bool parse_export_operand(const char *word, struct export_operand *out)
@@ -172,7 +170,7 @@ static ssize_t read_record_bytes(void *context, void *buf, size_t n, uint64_t of
     return limefile_fd_read(f->c->fd, buf, n, f->record.data_offset + offset);
 }
 
-/* Copies data that the face computes, through a buffer. */
+/* Copies data that the export computes, through a buffer. */
 static int copy_made(const struct export_file *f, struct limefile_copy *copy, uint64_t offset)
 {
     static _Alignas(4096) char buffer[BUFFER_BYTES];

@@ -59,15 +59,16 @@ static void check_report(struct check *check, const struct limefile_finding *fin
 
 /* Formats "; checksums: 2 right, 1 wrong". */
 static void format_counts(const char *what, const char *const names[3],
-                          const struct check_counts *is, const char *none, char buf[COUNTS_MAX])
+                          const struct check_counts *counts, const char *none,
+                          char buf[COUNTS_MAX])
 {
-    const uint64_t counts[] = {is->good, is->wrong, is->unverified};
+    const uint64_t values[] = {counts->good, counts->wrong, counts->unverified};
     int used = snprintf(buf, COUNTS_MAX, "; %s: ", what);
     bool any = false;
     for (size_t i = 0; i < 3; i++)
-        if (counts[i]) {
+        if (values[i]) {
             used += snprintf(buf + used, COUNTS_MAX - (size_t)used, "%s%" PRIu64 " %s",
-                             any ? ", " : "", counts[i], names[i]);
+                             any ? ", " : "", values[i], names[i]);
             any = true;
         }
     if (!any)
@@ -134,12 +135,12 @@ static void begin_check_json(const struct check *c)
 /* Prints the members that follow the findings. */
 static void end_check_json(const struct check *c, const struct data_check *data)
 {
-    json_t *counts = json_pack(
+    json_t *values = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:s*}", "deviations", jsonout_integer(c->deviations),
         "faults", jsonout_integer(c->faults), "warnings", jsonout_integer(c->warnings),
         "records", jsonout_integer(c->records), "messages", jsonout_integer(c->messages),
         "size", jsonout_integer(c->size), "format", c->format);
-    jsonout_members("], ", counts, "");
+    jsonout_members("], ", values, "");
     if (c->options->data) {
         jsonout_list_print("checksums", data->sum_list);
         jsonout_list_print("checkpoints", data->cell_list);
@@ -191,7 +192,7 @@ struct state {
     unsigned missing_count;
 
     /* Findings about checkpoints, computed one at a time. */
-    struct limecheckpoint_findings cell_walk;
+    struct limecheckpoint_findings cells;
     struct limefile_finding cell_finding; /* the next one, if `waits`; its text is in `walk` */
     bool has_cell_finding;
     int cell_status; /* 1: there may be more; 0: no more; < 0: an error */
@@ -213,25 +214,23 @@ static int compare_findings(const struct limefile_finding *x, const struct limef
 /* Returns the next missing requirement of a field, or NULL. */
 static const struct limefile_finding *next_missing(struct state *state)
 {
-    struct limefile_finding *missing = state->missing;
+    struct limefile_finding *m = state->missing;
     while (state->check->options->strict && state->missing_count == 0 &&
            state->next_field < state->fields.count)
-        state->missing_count =
-            limefile_fields_demand(&state->fields, state->next_field++, missing);
-    if (state->missing_count == 2 && compare_findings(&missing[0], &missing[1]) > 0) {
-        struct limefile_finding first = missing[1];
-        missing[1] = missing[0];
-        missing[0] = first;
+        state->missing_count = limefile_fields_demand(&state->fields, state->next_field++, m);
+    if (state->missing_count == 2 && compare_findings(&m[0], &m[1]) > 0) {
+        struct limefile_finding first = m[1];
+        m[1] = m[0];
+        m[0] = first;
     }
-    return state->missing_count ? missing : NULL;
+    return state->missing_count ? m : NULL;
 }
 
 /* Returns the next finding about a checkpoint, or NULL. */
-static const struct limefile_finding *next_cell_finding(struct state *state)
+static const struct limefile_finding *next_in_cells(struct state *state)
 {
     if (!state->has_cell_finding && state->cell_status == 1) {
-        state->cell_status =
-            limecheckpoint_findings_next(&state->cell_walk, &state->cell_finding);
+        state->cell_status = limecheckpoint_findings_next(&state->cells, &state->cell_finding);
         state->has_cell_finding = state->cell_status == 1;
     }
     return state->has_cell_finding ? &state->cell_finding : NULL;
@@ -240,8 +239,7 @@ static const struct limefile_finding *next_cell_finding(struct state *state)
 /* Removes the first pending finding if its offset is less than `before`. */
 static bool pop_finding(struct state *state, uint64_t before, struct limefile_finding *out)
 {
-    const struct limefile_finding *first = next_missing(state),
-                                  *cells = next_cell_finding(state);
+    const struct limefile_finding *first = next_missing(state), *cells = next_in_cells(state);
     struct limefile_finding field;
     bool has_field = limefile_fields_finding(&state->fields, state->fields_reported, &field);
     if (has_field && !(first && compare_findings(first, &field) < 0))
@@ -271,7 +269,7 @@ static void report_findings(struct state *state, uint64_t before)
 
 /* ---- structure and metadata ---- */
 
-static void collect_finding(void *context, const struct limefile_finding *finding)
+static void add_finding(void *context, const struct limefile_finding *finding)
 {
     struct state *state = context;
     state->out_of_memory =
@@ -282,7 +280,7 @@ static void collect_finding(void *context, const struct limefile_finding *findin
     state->found[state->found_count++] = *finding;
 }
 
-static void update_scan_bar(void *context, uint64_t done, uint64_t size)
+static void show_scan(void *context, uint64_t done, uint64_t size)
 {
     struct state *state = context;
     const struct check *check = state->check;
@@ -294,8 +292,7 @@ static void update_scan_bar(void *context, uint64_t done, uint64_t size)
 static int parse_container(struct state *state)
 {
     struct limefile_source *source = state->c.source;
-    int err =
-        limefile_index_scan(source, collect_finding, update_scan_bar, state, &state->c.index);
+    int err = limefile_index_scan(source, add_finding, show_scan, state, &state->c.index);
     if (!err && state->out_of_memory)
         err = -ENOMEM;
     return err ? err : limefile_fields_build(source, state->c.index, &state->fields);
@@ -306,7 +303,7 @@ static int report_all_findings(struct state *state)
 {
     struct check *check = state->check;
     const struct limefile_finding *fault = limefile_index_fault(state->c.index);
-    limecheckpoint_findings_begin(&state->cell_walk, state->c.source, state->c.index);
+    limecheckpoint_findings_begin(&state->cells, state->c.source, state->c.index);
     state->cell_status = 1;
     check->size = limefile_index_size(state->c.index);
     check->records = limefile_index_count(state->c.index);
@@ -621,20 +618,19 @@ static unsigned count_passes(const struct options *o)
     return o->check.data && o->check.physics ? 2 : 1;
 }
 
-struct check_batch {
+struct checks {
     const struct pathlist *list;
     const struct options *options;
     struct outcome *outcomes; /* one per file, in memory shared with the worker processes */
 };
 
 /* Returns where the outcome of the file is stored. */
-static struct outcome *find_outcome(const struct check_batch *all,
-                                    const struct pathlist_item *item)
+static struct outcome *find_outcome(const struct checks *all, const struct pathlist_item *item)
 {
     return &all->outcomes[item - all->list->items];
 }
 
-static int check_listed_file(const struct check_batch *all, const struct pathlist_item *item,
+static int check_listed_file(const struct checks *all, const struct pathlist_item *item,
                              unsigned threads, struct progress *progress)
 {
     const struct options *o = all->options;
@@ -678,7 +674,7 @@ static int check_listed_file(const struct check_batch *all, const struct pathlis
 /* A single file has its own progress bar. */
 static int check_work(void *context, const struct pathlist_item *item, unsigned threads)
 {
-    const struct check_batch *all = context;
+    const struct checks *all = context;
     struct progress progress;
     if (all->list->count > 1)
         return check_listed_file(all, item, threads, NULL);
@@ -690,7 +686,7 @@ static int check_work(void *context, const struct pathlist_item *item, unsigned 
 
 static void print_crash_check(void *context, const struct pathlist_item *item, const char *why)
 {
-    const struct check_batch *all = context;
+    const struct checks *all = context;
     struct check check = {.path = item->path, .options = &all->options->check, .error = why};
     report_unexamined(&check);
     *find_outcome(all, item) = (struct outcome){.verdict = check.verdict};
@@ -708,13 +704,13 @@ static void add_outcome(struct totals *t, const struct outcome *one)
 static int check_files(const struct pathlist *list, const struct options *o,
                        struct outcome *outcomes)
 {
-    struct check_batch all = {list, o, outcomes};
+    struct checks all = {list, o, outcomes};
     struct totals totals = {.began = seconds_now()};
     bool array = !o->check.lines && list->count > 1;
     const struct parallel parallel = {
         .list = list,
         .processors = o->check.threads,
-        .waits_for_storage = o->check.threads == 0 && !o->check.data && !o->check.physics,
+        .is_io_bound = o->check.threads == 0 && !o->check.data && !o->check.physics,
         .action = "check",
         .separator = o->check.json && array ? ",\n" : NULL,
         .context = &all,

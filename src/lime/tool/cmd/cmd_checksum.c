@@ -312,12 +312,13 @@ static int sum_as_stored(const struct checksum_options *o, const struct containe
                          struct limefile_field *f, struct limefile_checksum *sum,
                          struct progress *progress)
 {
-    struct limefile_field as;
+    struct limefile_field fit;
     if (!f->has_checksum || limefile_field_is_summable(f) || o->site_bytes || o->sites)
         return 0;
-    int right = limefile_field_verify(c->fd, f, o->threads, progress_count, progress, &as, sum);
+    int right =
+        limefile_field_verify(c->fd, f, o->threads, progress_count, progress, &fit, sum);
     if (right == 1)
-        *f = as;
+        *f = fit;
     return right == LIMEFILE_E_STATE ? 0 : right;
 }
 
@@ -352,8 +353,8 @@ static enum limefile_verdict decide_sum_verdict(const struct sum_item *item,
                                                                     : LIMEFILE_BAD;
 }
 
-static int sum_field(const struct checksum_options *o, const struct container *c,
-                     struct sum_item *item, struct limefile_field *f, struct progress *progress)
+static int sum_one(const struct checksum_options *o, const struct container *c,
+                   struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
     int status = compute_sum(o, c, f, &item->sum, progress);
     item->field = *f;
@@ -365,9 +366,8 @@ static int sum_field(const struct checksum_options *o, const struct container *c
 }
 
 /* Sums the bytes alone, whatever they mean. */
-static int cksum_field(const struct checksum_options *o, const struct container *c,
-                       struct sum_item *item, struct limefile_field *f,
-                       struct progress *progress)
+static int cksum_one(const struct checksum_options *o, const struct container *c,
+                     struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
     int err = limefile_record_cksum(c->source, &f->record, o->threads, progress_count, progress,
                                     &item->cksum);
@@ -391,8 +391,8 @@ static int json_failure(const struct checksum_options *o, int status)
 
 /* ---- without --add ---- */
 
-static int sum_fields(const struct checksum_options *o, const struct container *c,
-                      const struct limefile_fields *fields, const struct selected *selected)
+static int sum_list(const struct checksum_options *o, const struct container *c,
+                    const struct limefile_fields *fields, const struct selected *selected)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
@@ -402,7 +402,7 @@ static int sum_fields(const struct checksum_options *o, const struct container *
         struct limefile_field field;
         get_field_to_sum(o, c, fields, selected->ordinal[i], &field);
         struct sum_item item = new_item(&field);
-        int status = (o->cksum ? cksum_field : sum_field)(o, c, &item, &field, &progress);
+        int status = (o->cksum ? cksum_one : sum_one)(o, c, &item, &field, &progress);
         print_item(o, &item, i);
         worst = worse_status(worst, status);
     }
@@ -430,8 +430,7 @@ static int print_sums(const struct checksum_options *o)
     status = container_report_fault(&c);
     if (build_fields(&c, &fields) == TOOL_GOOD) {
         int done = select_records(o, &c, &fields, &selected);
-        done =
-            done == TOOL_GOOD ? sum_fields(o, &c, &fields, &selected) : json_failure(o, done);
+        done = done == TOOL_GOOD ? sum_list(o, &c, &fields, &selected) : json_failure(o, done);
         status = worse_status(done, status);
         free(selected.ordinal);
         limefile_fields_release(&fields);
@@ -487,11 +486,11 @@ static int store_checksum(const struct checksum_options *o, struct edit *edit,
 }
 
 /* Another process may change the container between two edits: it is not locked then. */
-static bool is_unchanged(const struct edit *edit, const struct limefile_record *record)
+static bool is_intact(const struct edit *edit, const struct limefile_record *record)
 {
-    struct limefile_record now;
-    if (limefile_index_get(edit->c.index, record->ordinal, &now) == 0 &&
-        now.data_offset == record->data_offset && now.bytes == record->bytes)
+    struct limefile_record current;
+    if (limefile_index_get(edit->c.index, record->ordinal, &current) == 0 &&
+        current.data_offset == record->data_offset && current.bytes == record->bytes)
         return true;
     message(edit->c.path, "checksum: another process has changed the container");
     return false;
@@ -503,8 +502,7 @@ static int add_to_container(const struct checksum_options *o, struct edit *edit,
     struct limefile_fields fields;
     struct limefile_field f;
     uint64_t ordinal = item->field.record.ordinal;
-    if (!is_unchanged(edit, &item->field.record) ||
-        build_fields(&edit->c, &fields) != TOOL_GOOD)
+    if (!is_intact(edit, &item->field.record) || build_fields(&edit->c, &fields) != TOOL_GOOD)
         return TOOL_BAD;
     int status = TOOL_BAD;
     if (!limefile_fields_of(&fields, ordinal, &f)) {
@@ -515,7 +513,7 @@ static int add_to_container(const struct checksum_options *o, struct edit *edit,
             ordinal);
     } else if (!report_other_sites(o, edit, &f)) {
         apply_site_options(o, &f);
-        sum_field(o, &edit->c, item, &f, progress);
+        sum_one(o, &edit->c, item, &f, progress);
         progress_hide();
         if (item->summed)
             status = store_checksum(o, edit, &fields, &f, item);

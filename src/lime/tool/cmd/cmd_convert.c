@@ -143,15 +143,15 @@ static const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
 
 /* ---- the input ---- */
 
-static void warn_not_su3(const struct gaugefile *in, const struct limefile_physics *is)
+static void warn_not_su3(const struct gaugefile *in, const struct limefile_physics *data)
 {
-    double most = is->unitarity > is->determinant ? is->unitarity : is->determinant;
-    const uint64_t *at = is->first.at;
+    double most = data->unitarity > data->determinant ? data->unitarity : data->determinant;
+    const uint64_t *at = data->first.at;
     message(in->path,
             "warning: %" PRIu64 " link%s from SU(3) by up to %.2e (more than %.0e); the first "
             "is at site %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ", direction %c",
-            is->bad_links, is->bad_links == 1 ? " deviates" : "s deviate", most, is->bound,
-            at[0], at[1], at[2], at[3], "xyzt"[is->first.direction]);
+            data->bad_links, data->bad_links == 1 ? " deviates" : "s deviate", most,
+            data->bound, at[0], at[1], at[2], at[3], "xyzt"[data->first.direction]);
 }
 
 /* Compares the data with what the input states. */
@@ -191,16 +191,16 @@ static int convert_check_input(const struct gaugefile *in, const char *out_path,
                                const struct limefile_gauge_totals *totals, unsigned rows,
                                bool ignores_checksum)
 {
-    const struct limefile_physics *is = &totals->physics;
-    if (is->nonfinite) {
-        message(in->path, "%" PRIu64 " number%s NaN or infinite; not converted", is->nonfinite,
-                is->nonfinite == 1 ? " is" : "s are");
+    const struct limefile_physics *data = &totals->physics;
+    if (data->nonfinite) {
+        message(in->path, "%" PRIu64 " number%s NaN or infinite; not converted",
+                data->nonfinite, data->nonfinite == 1 ? " is" : "s are");
         return TOOL_BAD;
     }
     int status = check_stated(in, out_path, totals, ignores_checksum);
-    if (status != TOOL_GOOD || is->bad_links == 0)
+    if (status != TOOL_GOOD || data->bad_links == 0)
         return status;
-    warn_not_su3(in, is);
+    warn_not_su3(in, data);
     if (rows != 2) /* two rows determine a link only in SU(3) */
         return TOOL_GOOD;
     message(out_path, "not written: third rows cannot be left out; use --rows 3");
@@ -231,13 +231,13 @@ static int compare_output(const struct limefile_gauge *g, enum limefile_gauge_fo
         .without_plaquette = !g->has_plaquette,
     };
     char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
-    struct limefile_gauge_totals is = {.physics = written->physics, .source = written->image};
+    struct limefile_gauge_totals data = {.physics = written->physics, .source = written->image};
     if (g->format != format)
         return LIMEFILE_E_GAUGE_UNKNOWN;
-    int err = written->physics.bad_links ? limefile_gauge_run(&pass, &is) : 0;
-    if (!err && is.physics.nonfinite)
+    int err = written->physics.bad_links ? limefile_gauge_run(&pass, &data) : 0;
+    if (!err && data.physics.nonfinite)
         err = LIMEFILE_E_GAUGE_NAN;
-    return err ? err : limefile_gauge_compare(g, &is, text);
+    return err ? err : limefile_gauge_compare(g, &data, text);
 }
 
 /* Opens the finished output `fd` as any of our programs would, and compares its header with
@@ -395,15 +395,15 @@ static void warn_changed_text(const char *path, const char *key, const char *tex
         message(path, "warning: %s has '?' for each byte that is not printable ASCII", key);
 }
 
-static void fill_header(struct limefile_gauge_form *form, const struct limefile_gauge *in,
-                        char now[32], const char *type)
+static void fill_form(struct limefile_gauge_form *form, const struct limefile_gauge *in,
+                      char date[32], const char *type)
 {
     time_t t = time(NULL);
     struct tm tm;
-    strftime(now, 32, "%a %b %d %H:%M:%S %Y", gmtime_r(&t, &tm));
+    strftime(date, 32, "%a %b %d %H:%M:%S %Y", gmtime_r(&t, &tm));
     form->ensemble_id = form->ensemble_id ? form->ensemble_id : in->ensemble_id;
     form->ensemble_label = form->ensemble_label ? form->ensemble_label : in->ensemble_label;
-    form->date = in->date[0] ? in->date : now;
+    form->date = in->date[0] ? in->date : date;
     form->lfn = form->lfn ? form->lfn : in->lfn;
     form->creator = "lime convert";
     if (!form->has_sequence)
@@ -422,12 +422,12 @@ static int convert_file(const struct options *given, const char *in, const char 
 {
     struct options o = *given;
     struct conversion c = {.out_path = out};
-    char now[32], type[32];
+    char date[32], type[32];
     int status = gaugefile_open(&c.in, in, o.record);
     if (status != TOOL_GOOD)
         return status;
     snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(c.in.gauge->format));
-    fill_header(&o.form, c.in.gauge, now, c.in.gauge->text_type ? c.in.gauge->text_type : type);
+    fill_form(&o.form, c.in.gauge, date, c.in.gauge->text_type ? c.in.gauge->text_type : type);
     if (!o.ignores_checksum) /* the header may state what the data do not have */
         o.form.text = c.in.gauge->text;
     int err = limefile_gauge_image_new(&c.in.gauge->sites, &o.form, &c.image);

@@ -761,7 +761,7 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json)
     const struct parallel parallel = {
         .list = list,
         .processors = at_once,
-        .waits_for_storage = at_once == 0,
+        .is_io_bound = at_once == 0,
         .action = "info",
         .separator = json ? ",\n" : "\n\n",
         .context = &json,

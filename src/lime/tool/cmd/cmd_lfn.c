@@ -51,16 +51,15 @@ static bool is_lfn_record(const struct limefile_record *record)
 /* Returns how many records hold a name, and the first of them. */
 static uint64_t count_lfns(const struct limefile_index *index, struct limefile_record *first)
 {
-    struct limefile_record variant;
-    uint64_t count, variant_count;
+    struct limefile_record other;
+    uint64_t count, more;
     if (limefile_index_by_type(index, lfn_type, sizeof lfn_type - 1, first, &count) != 0)
         count = 0;
-    if (limefile_index_by_type(index, lfn_variant, sizeof lfn_variant - 1, &variant,
-                               &variant_count) != 0)
+    if (limefile_index_by_type(index, lfn_variant, sizeof lfn_variant - 1, &other, &more) != 0)
         return count;
-    if (!count || variant.ordinal < first->ordinal)
-        *first = variant;
-    return count + variant_count;
+    if (!count || other.ordinal < first->ordinal)
+        *first = other;
+    return count + more;
 }
 
 /* ---- print names ---- */

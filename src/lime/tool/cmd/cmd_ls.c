@@ -27,8 +27,7 @@ static const char help[] =
     "  lime ls --json conf.0042 | jq '.records[] | select(.type == \"ildg-format\")'\n"
     "\n"
     "Exit status: 0 all listed; 1 a listing ends at a fault (the records before it\n"
-    "are listed); 2 a file cannot be opened or is not a container, or wrong\n"
-    "usage.\n";
+    "are listed); 2 wrong usage, or a file cannot be opened or is not a container.\n";
 
 struct options {
     bool is_long, human, json;

@@ -230,8 +230,7 @@ static const char unpack_help[] =
     "or writing failed; 2 wrong usage, or FILE cannot be opened or is not a\n"
     "container.\n";
 
-static void write_manifest_line(FILE *manifest, const struct limefile_record *r,
-                                const char *name)
+static void write_entry(FILE *manifest, const struct limefile_record *r, const char *name)
 {
     char type[TYPE_TEXT_MAX];
     fprintf(manifest, "%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%d\t%d\t%" PRIu64 "\t%s\t%s\n",
@@ -254,7 +253,7 @@ static int fill_manifest(const struct container *c, int fd)
     fputs(MANIFEST_HEAD, manifest);
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);
-        write_manifest_line(manifest, &r, name);
+        write_entry(manifest, &r, name);
     }
     int failed = ferror(manifest);
     errno = EIO; /* the errno of an earlier failed write is lost */
@@ -289,16 +288,15 @@ static bool remove_manifest(const struct outdir *dir)
     return false;
 }
 
-static bool is_input_container(const struct container *c, const struct outdir *dir,
-                               const char *name)
+static bool is_the_input(const struct container *c, const struct outdir *dir, const char *name)
 {
     int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    bool is = fd >= 0 && limefile_output_same(fd, c->fd);
+    bool is_same = fd >= 0 && limefile_output_same(fd, c->fd);
     if (fd >= 0)
         close(fd);
-    if (is)
+    if (is_same)
         message(dir->path, "%s: %s", name, limefile_strerror(LIMEFILE_E_OUTPUT_INPUT));
-    return is;
+    return is_same;
 }
 
 /* Checks before any file is replaced. */
@@ -306,12 +304,12 @@ static bool replaces_input(const struct container *c, const struct outdir *dir, 
 {
     struct limefile_record r;
     char name[LIMEFILE_NAME_MAX + 1];
-    bool is = is_input_container(c, dir, ".") || is_input_container(c, dir, MANIFEST_NAME);
-    for (uint64_t i = 1; !is && force && limefile_index_get(c->index, i, &r) == 0; i++) {
+    bool is_same = is_the_input(c, dir, ".") || is_the_input(c, dir, MANIFEST_NAME);
+    for (uint64_t i = 1; !is_same && force && limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);
-        is = is_input_container(c, dir, name);
+        is_same = is_the_input(c, dir, name);
     }
-    return is;
+    return is_same;
 }
 
 /* The manifest is written last: if it exists, all files are complete. */

@@ -67,7 +67,7 @@ static bool find_only_field(const char *path, const struct limefile_fields *fiel
                                      found > 1 ? ", " : "", field.record.ordinal);
     }
     if (found == 0)
-        message(path, "no lattice field with a known site size");
+        message(path, "no field with a known site size");
     else if (found > 1)
         message(path, "%" PRIu64 " records are fields; choose one with --record: %s%s", found,
                 list, found > LISTED_MAX ? ", ..." : "");
@@ -85,8 +85,7 @@ static bool find_chosen_field(const struct refs *refs, const struct container *c
         return false;
     if (limefile_fields_of(fields, record.ordinal, out) && limefile_array_of(out, &array) == 0)
         return true;
-    message(c->path, "record %" PRIu64 ": not a lattice field with a known site size",
-            record.ordinal);
+    message(c->path, "record %" PRIu64 ": not a field with a known site size", record.ordinal);
     return false;
 }
 
@@ -156,7 +155,7 @@ static bool add_field(struct refs *refs, const char *path, const struct limefile
 {
     const struct limefile_facename zarr = {.kind = LIMEFILE_FACE_ZARR};
     struct limefile_array array;
-    char here[SHAPE_MAX], there[SHAPE_MAX];
+    char text[SHAPE_MAX], first_text[SHAPE_MAX];
     int err = limefile_array_of(field, &array);
     if (!err && refs->count == 0) {
         refs->array = array;
@@ -168,8 +167,8 @@ static bool add_field(struct refs *refs, const char *path, const struct limefile
         return false;
     }
     if (!is_same_array(&array, &refs->array)) {
-        message(path, "its array is %s, that of %s is %s", format_shape(&array, here),
-                refs->first, format_shape(&refs->array, there));
+        message(path, "its array is %s, that of %s is %s", format_shape(&array, text),
+                refs->first, format_shape(&refs->array, first_text));
         return false;
     }
     return add_refs_file(refs, path, field->record.data_offset);

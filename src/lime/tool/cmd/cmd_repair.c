@@ -70,13 +70,12 @@ static bool is_own_tail(const struct limefile_survey *survey)
 static void report_refusal(const struct repair *repair, const struct limefile_survey *survey,
                            const struct limefile_salvage *found)
 {
-    char where[TYPE_TEXT_MAX + 120] = "", type_name[TYPE_TEXT_MAX];
+    char where[TYPE_TEXT_MAX + 120] = "", type[TYPE_TEXT_MAX];
     if (found)
         snprintf(where, sizeof where,
                  ", and at offset %" PRIu64 " there may be an intact record (type '%s', "
                  "%" PRIu64 " bytes)",
-                 found->offset,
-                 format_type(found->header.type, found->header.type_len, type_name),
+                 found->offset, format_type(found->header.type, found->header.type_len, type),
                  found->header.bytes);
     message(repair->path,
             "repair: not an unfinished record: %" PRIu64 " bytes from offset %" PRIu64

@@ -33,8 +33,7 @@ static bool out_of_memory(void)
 /* ---- items ---- */
 
 /* Takes ownership of both names. */
-static bool add_stage_item(struct stagelist *list, char *source, char *target,
-                           const struct stat *st)
+static bool add_item(struct stagelist *list, char *source, char *target, const struct stat *st)
 {
     if (!limefile_reserve(&list->items, &list->capacity, list->count + 1,
                           sizeof *list->items)) {
@@ -95,7 +94,7 @@ static bool add_file(struct stagelist *list, const char *source, char *target)
     /* A source that is missing or not a regular file is reported when it is staged. */
     if (stat(source, &st) != 0)
         st = (struct stat){0};
-    return add_stage_item(list, strdup(source), target, &st);
+    return add_item(list, strdup(source), target, &st);
 }
 
 /* ---- trees ---- */
@@ -564,7 +563,7 @@ struct failure {
 /* The results so far. */
 struct tally {
     size_t status_count[4];     /* indexed by enum stage_status */
-    size_t unverified, skipped; /* of the files that are staged or there */
+    size_t unverified, skipped; /* of the files that are staged or up to date */
     int status;                 /* the worst exit status of all files */
     uint64_t bytes;
     struct failure *failed;
@@ -671,27 +670,25 @@ static void release_tally(struct tally *tally)
 /* ---- running ---- */
 
 /* Results arrive as files finish, but are printed in the order of the list. */
-struct result_queue {
+struct results {
     struct stage_result **waiting; /* per item; NULL: not finished, or printed */
     size_t printed, finished;
 };
 
 /* Prints the results whose turn it is; at the end also those behind files that did not start.
  */
-static bool print_ready(struct result_queue *queue, const struct stagelist *list, bool at_end,
+static bool print_ready(struct results *q, const struct stagelist *list, bool at_end,
                         struct tally *tally, const struct options *o, struct progress *progress)
 {
     bool good = true;
-    for (; queue->printed < list->count && (at_end || queue->waiting[queue->printed]);
-         queue->printed++)
-        if (queue->waiting[queue->printed])
-            good = print_result(tally, queue->waiting[queue->printed], o, progress) && good;
+    for (; q->printed < list->count && (at_end || q->waiting[q->printed]); q->printed++)
+        if (q->waiting[q->printed])
+            good = print_result(tally, q->waiting[q->printed], o, progress) && good;
     return good;
 }
 
 static void print_results(struct stage *stage, const struct stagelist *list,
-                          const struct options *o, struct result_queue *queue,
-                          struct tally *tally)
+                          const struct options *o, struct results *queue, struct tally *tally)
 {
     struct progress progress;
     struct stage_result *result;
@@ -740,7 +737,7 @@ static int stage_list(const struct stagelist *list, const struct options *o)
 {
     struct stage *stage;
     struct tally tally = {0};
-    struct result_queue queue = {0};
+    struct results queue = {0};
     double began = seconds_now();
     if (!has_space(list, o))
         return TOOL_BAD;
@@ -849,12 +846,11 @@ static const struct option_rule rules[] = {
 static int run_stage(int count, char **names)
 {
     const struct options *o = &options;
-    const struct pathlist_options named = {.list = o->files.list,
-                                           .is_nul_separated = o->files.is_nul_separated};
+    const struct pathlist_options named = {.list = o->files.list, .nul = o->files.nul};
     struct pathlist sources;
     if (named.list && count != 1)
         return usage_error(&cmd_stage, "with --files-from, DST only expected");
-    if (named.is_nul_separated && !named.list)
+    if (named.nul && !named.list)
         return usage_error(&cmd_stage, "-0 requires --files-from");
     if (!named.list && count < 2)
         return usage_error(&cmd_stage, "SRC and DST expected");

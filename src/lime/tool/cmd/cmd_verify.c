@@ -255,9 +255,9 @@ static int verify_directory(struct options *o, const char *path);
 static bool is_mounted_record(const char *path)
 {
     char *real = realpath(path, NULL);
-    bool is = real && mounted_is_container(dirname(real));
+    bool is_record = real && mounted_is_container(dirname(real));
     free(real);
-    return is;
+    return is_record;
 }
 
 static int verify_path(struct options *o, const char *path)

@@ -23,14 +23,14 @@ struct physics_result {
     enum limefile_verdict verdict;
     const char *reason; /* set for LIMEFILE_UNVERIFIED and LIMEFILE_UNREADABLE */
     unsigned precision;
-    struct limefile_physics is;
+    struct limefile_physics data;
     struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
     int stated_count;
 };
 
 /* The result of summing a field. */
 struct sum_result {
-    struct limefile_checksum is;
+    struct limefile_checksum data;
     enum limefile_verdict verdict;
     bool known;
     char reason[MOUNTED_VALUE_MAX]; /* reported by the mount; or "" */
@@ -45,12 +45,12 @@ static uint64_t pack_checksum(const struct limefile_checksum *sum)
 static int verify_field_sum(const struct data_check *check, const struct limefile_field *f,
                             struct sum_result *sum)
 {
-    struct limefile_field as, local = *f;
+    struct limefile_field fit, local = *f;
     int fd = container_open_data(check->c, &local.record);
     if (fd < 0)
         return fd;
     int right = limefile_field_verify(fd, &local, check->threads, check->progress,
-                                      check->context, &as, &sum->is);
+                                      check->context, &fit, &sum->data);
     close(fd);
     return right;
 }
@@ -153,7 +153,7 @@ static void compare_sum(struct data_check *check, const struct limefile_field *f
     }
     finding.code = right < 0 ? right : LIMEFILE_D_CHECKSUM;
     if (right == 0) {
-        finding.have = pack_checksum(&sum->is);
+        finding.have = pack_checksum(&sum->data);
         finding.want = pack_checksum(&f->checksum);
     }
     check->report(check->context, &finding);
@@ -196,8 +196,8 @@ static json_t *sum_json(const struct limefile_field *f, const struct sum_result 
     return json_pack(
         "{s:o, s:s, s:o*, s:o*, s:o*}", "ordinal", jsonout_integer(f->record.ordinal), "state",
         limefile_verdict_word(sum->verdict), "reason", jsonout_string(find_sum_reason(f, sum)),
-        "suma", sum->known ? jsonout_hex(sum->is.suma) : NULL, "sumb",
-        sum->known ? jsonout_hex(sum->is.sumb) : NULL);
+        "suma", sum->known ? jsonout_hex(sum->data.suma) : NULL, "sumb",
+        sum->known ? jsonout_hex(sum->data.sumb) : NULL);
 }
 
 void sums_check(struct data_check *check)
@@ -215,21 +215,21 @@ void sums_check(struct data_check *check)
 /* ---- configurations ---- */
 
 static void report_links(const struct data_check *check, const struct limefile_field *f,
-                         const struct limefile_physics *is)
+                         const struct limefile_physics *data)
 {
     char why[384], first[192];
-    uint64_t link = is->first.site * 4 + is->first.direction;
+    uint64_t link = data->first.site * 4 + data->first.direction;
     struct limefile_finding finding = {
         .code = LIMEFILE_D_LINKS,
         .offset = f->record.data_offset + link * (f->site_bytes / 4),
         .ordinal = f->record.ordinal,
-        .have = is->bad_links,
+        .have = data->bad_links,
         .want = 4 * f->sites,
         .why = why,
     };
-    limefile_physics_bad_text(&is->first, first, sizeof first);
+    limefile_physics_bad_text(&data->first, first, sizeof first);
     snprintf(why, sizeof why, "the first: %s%s", first,
-             is->bad_links == finding.want
+             data->bad_links == finding.want
                  ? "; none of the links is SU(3): it may be fat links "
                    "or momenta, not a configuration"
                  : "");
@@ -237,7 +237,7 @@ static void report_links(const struct data_check *check, const struct limefile_f
 }
 
 static void report_stated(const struct data_check *check, const struct limefile_field *f,
-                          const struct limefile_physics *is,
+                          const struct limefile_physics *data,
                           const struct limefile_physics_stated *s)
 {
     char why[256];
@@ -256,7 +256,7 @@ static void report_stated(const struct data_check *check, const struct limefile_
         snprintf(whose, sizeof whose, "record %" PRIu64, f->record.ordinal);
     snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of %s %.12g", s->name, s->where, s->text,
              s->number ? "" : ", not a number", limefile_physics_quantity_name(s->quantity),
-             whose, limefile_physics_value(is, s->quantity));
+             whose, limefile_physics_value(data, s->quantity));
     check->report(check->context, &finding);
 }
 
@@ -266,9 +266,9 @@ static bool report_figures(const struct data_check *check, const struct limefile
     bool good = true;
     for (int i = 0; i < result->stated_count; i++) {
         const struct limefile_physics_stated *s = &result->stated[i];
-        if (limefile_physics_agrees(&result->is, s, result->precision))
+        if (limefile_physics_agrees(&result->data, s, result->precision))
             continue;
-        report_stated(check, f, &result->is, s);
+        report_stated(check, f, &result->data, s);
         good = false;
     }
     return good;
@@ -278,9 +278,9 @@ static bool report_figures(const struct data_check *check, const struct limefile
 static bool report_physics(const struct data_check *check, const struct limefile_field *f,
                            const struct physics_result *result)
 {
-    bool good = result->is.bad_links == 0;
+    bool good = result->data.bad_links == 0;
     if (!good)
-        report_links(check, f, &result->is);
+        report_links(check, f, &result->data);
     return report_figures(check, f, result) && good;
 }
 
@@ -294,15 +294,15 @@ static void print_physics(const struct data_check *check, const struct physics_r
         snprintf(record, sizeof record, "record %" PRIu64 ": ", r->ordinal);
     for (int i = 0; i < r->stated_count && used < sizeof agree; i++) {
         const struct limefile_physics_stated *s = &r->stated[i];
-        if (limefile_physics_agrees(&r->is, s, r->precision))
+        if (limefile_physics_agrees(&r->data, s, r->precision))
             used += (size_t)snprintf(agree + used, sizeof agree - used, "%s%s %s",
                                      used ? ", " : "; agrees with ", s->where, s->name);
     }
     print_line(check->path, "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
-               record, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
+               record, r->data.plaquette, r->data.space, r->data.time, r->data.trace, agree);
     print_line(check->path,
                "%slargest deviation from 1: of U U^+ %.2g, of det U %.2g (bound %.0e)", record,
-               r->is.unitarity, r->is.determinant, r->is.bound);
+               r->data.unitarity, r->data.determinant, r->data.bound);
 }
 
 /* Sites of a file, with prefetching of the next time slice. */
@@ -358,7 +358,7 @@ static int compute_physics(const struct data_check *check, const struct limefile
         a.slice = sites.extent[0] * sites.extent[1] * sites.extent[2];
         err = limefile_gauge_run(&pass, &totals);
         if (!err)
-            result->is = totals.physics;
+            result->data = totals.physics;
     }
     close(a.fd);
     return err;
@@ -427,11 +427,12 @@ static json_t *stated_json(const struct physics_result *r)
     for (int i = 0; i < r->stated_count; i++) {
         const struct limefile_physics_stated *s = &r->stated[i];
         json_array_append_new(
-            list, json_pack("{s:o, s:s, s:s, s:s, s:o?, s:o?, s:b}", "ordinal",
-                            jsonout_integer(s->ordinal), "where", s->where, "name", s->name,
-                            "text", s->text, "value", s->number ? json_real(s->value) : NULL,
-                            "measured", json_real(limefile_physics_value(&r->is, s->quantity)),
-                            "agrees", limefile_physics_agrees(&r->is, s, r->precision)));
+            list,
+            json_pack("{s:o, s:s, s:s, s:s, s:o?, s:o?, s:b}", "ordinal",
+                      jsonout_integer(s->ordinal), "where", s->where, "name", s->name, "text",
+                      s->text, "value", s->number ? json_real(s->value) : NULL, "measured",
+                      json_real(limefile_physics_value(&r->data, s->quantity)), "agrees",
+                      limefile_physics_agrees(&r->data, s, r->precision)));
     }
     return list;
 }
@@ -439,21 +440,22 @@ static json_t *stated_json(const struct physics_result *r)
 /* A number that is not finite becomes null. */
 static json_t *physics_json(const struct physics_result *r)
 {
-    const struct limefile_physics *is = &r->is;
+    const struct limefile_physics *data = &r->data;
     json_t *object =
         json_pack("{s:o, s:s, s:o*}", "ordinal", jsonout_integer(r->ordinal), "state",
                   limefile_verdict_word(r->verdict), "reason", jsonout_string(r->reason));
     if (!r->reason)
         json_object_update_new(
             object,
-            json_pack(
-                "{s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o, s:o, s:o, s:o, s:o}",
-                "plaquette", json_real(is->plaquette), "space", json_real(is->space), "time",
-                json_real(is->time), "link_trace", json_real(is->trace), "unitarity",
-                json_real(is->unitarity), "determinant", json_real(is->determinant), "bound",
-                json_real(is->bound), "nonfinite", jsonout_integer(is->nonfinite), "bad_links",
-                jsonout_integer(is->bad_links), "bad_sites", jsonout_integer(is->bad_sites),
-                "first_bad", first_bad_json(&is->first), "stated", stated_json(r)));
+            json_pack("{s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o, s:o, s:o, s:o, s:o}",
+                      "plaquette", json_real(data->plaquette), "space", json_real(data->space),
+                      "time", json_real(data->time), "link_trace", json_real(data->trace),
+                      "unitarity", json_real(data->unitarity), "determinant",
+                      json_real(data->determinant), "bound", json_real(data->bound),
+                      "nonfinite", jsonout_integer(data->nonfinite), "bad_links",
+                      jsonout_integer(data->bad_links), "bad_sites",
+                      jsonout_integer(data->bad_sites), "first_bad",
+                      first_bad_json(&data->first), "stated", stated_json(r)));
     return object;
 }
 
@@ -541,25 +543,23 @@ static uint64_t join_words(uint32_t high, uint32_t low)
     return (uint64_t)high << 32 | low;
 }
 
-static uint64_t gauge_sum(const struct limefile_gauge *g,
-                          const struct limefile_gauge_sums *sums)
+static uint64_t gauge_sum(const struct limefile_gauge *g, const struct limefile_gauge_sums *s)
 {
-    return g->format == LIMEFILE_GAUGE_NERSC ? sums->nersc
-                                             : join_words(sums->sum29, sums->sum31);
+    return g->format == LIMEFILE_GAUGE_NERSC ? s->nersc : join_words(s->sum29, s->sum31);
 }
 
 /* why: NULL if the header has a value that the data are compared with. */
-static json_t *gauge_json(const struct limefile_gauge *g, const struct limefile_gauge_sums *is,
-                          const char *why, bool right)
+static json_t *gauge_json(const struct limefile_gauge *g,
+                          const struct limefile_gauge_sums *data, const char *why, bool right)
 {
     bool nersc = g->format == LIMEFILE_GAUGE_NERSC, milc = g->format == LIMEFILE_GAUGE_MILC;
     return json_pack("{s:i, s:s, s:s*, s:o*, s:o*, s:o*}", "ordinal", 0, "state",
                      !right ? "bad"
                      : why  ? "unverified"
                             : "good",
-                     "reason", why, "sum", nersc ? jsonout_hex(is->nersc) : NULL, "sum29",
-                     milc ? jsonout_hex(is->sum29) : NULL, "sum31",
-                     milc ? jsonout_hex(is->sum31) : NULL);
+                     "reason", why, "sum", nersc ? jsonout_hex(data->nersc) : NULL, "sum29",
+                     milc ? jsonout_hex(data->sum29) : NULL, "sum31",
+                     milc ? jsonout_hex(data->sum31) : NULL);
 }
 
 /* Reports data that cannot be compared with anything. */
@@ -576,12 +576,12 @@ static void report_unverified(const struct data_check *check, const struct limef
 
 /* `agree`: the plaquette and link trace in the header match the data. */
 static void compare_gauge(struct data_check *check, const struct limefile_gauge *g,
-                          const struct limefile_gauge_sums *is, bool agree)
+                          const struct limefile_gauge_sums *data, bool agree)
 {
     struct limefile_finding finding = {
         .code = LIMEFILE_D_CHECKSUM,
         .offset = g->data_offset,
-        .have = gauge_sum(g, is),
+        .have = gauge_sum(g, data),
         .want = gauge_sum(g, &g->sums),
     };
     const char *why = limefile_gauge_why_unverified(g);
@@ -594,7 +594,7 @@ static void compare_gauge(struct data_check *check, const struct limefile_gauge 
     if (why)
         report_unverified(check, g, why);
     if (check->sum_list)
-        jsonout_list_add(check->sum_list, gauge_json(g, is, why, same && agree));
+        jsonout_list_add(check->sum_list, gauge_json(g, data, why, same && agree));
 }
 
 /* Fills in the members of a field that findings use. */
@@ -609,7 +609,7 @@ static void describe_gauge_data(const struct limefile_gauge *g, struct limefile_
 static bool all_agree(const struct physics_result *result)
 {
     for (int i = 0; i < result->stated_count; i++)
-        if (!limefile_physics_agrees(&result->is, &result->stated[i], result->precision))
+        if (!limefile_physics_agrees(&result->data, &result->stated[i], result->precision))
             return false;
     return true;
 }
@@ -633,7 +633,7 @@ static int check_gauge_data(struct data_check *check, const struct limefile_gaug
     int err = limefile_gauge_run(&pass, &totals);
     if (err)
         return err;
-    result.is = totals.physics;
+    result.data = totals.physics;
     result.stated_count = limefile_gauge_stated(g, result.stated);
     compare_gauge(check, g, &totals.source, all_agree(&result));
     if (check->physical)

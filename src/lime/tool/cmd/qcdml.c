@@ -405,11 +405,13 @@ static void compare_file_values(const struct comparison *c)
     char common[LIMEFILE_LFN_MAX], document[24], container[24];
     const struct limefile_qcdml_value *lfn = &c->document->lfn, *bits = &c->document->precision;
     int found = configs_lfn(&c->configs, lfn->found ? lfn->text : "", common);
-    const char *is = configs_precision(&c->configs);
+    const char *data = configs_precision(&c->configs);
     if (is_present(c, lfn, 0, "dataLFN", common) && found == 0)
         mismatch(c, lfn->line, "dataLFN", lfn->text, common, "the container has another name");
-    if (is_present(c, bits, 0, "precision", is ? is : "") && is && strcmp(bits->text, is) != 0)
-        mismatch(c, bits->line, "precision", bits->text, is, "the data have another precision");
+    if (is_present(c, bits, 0, "precision", data ? data : "") && data &&
+        strcmp(bits->text, data) != 0)
+        mismatch(c, bits->line, "precision", bits->text, data,
+                 "the data have another precision");
     snprintf(document, sizeof document, "%zu", c->document->count);
     snprintf(container, sizeof container, "%zu", c->configs.count);
     if (c->document->count != c->configs.count)
@@ -424,19 +426,20 @@ static int explain_crc_mismatch(struct comparison *c, const struct limefile_fiel
                                 uint32_t stated, uint32_t stated_hex, const char **why)
 {
     struct nersc_sums nersc;
-    struct limefile_field here = *f, as;
+    struct limefile_field local = *f, fit;
     struct limefile_checksum sum;
-    int fd = container_open_data(&c->configs.c, &here.record);
+    int fd = container_open_data(&c->configs.c, &local.record);
     *why = NULL;
     if (fd < 0)
         return fd;
-    int err = nersc_sum_data(fd, &here, &nersc);
+    int err = nersc_sum_data(fd, &local, &nersc);
     if (!err && nersc.known &&
         (nersc.all == stated || nersc.all == stated_hex || nersc.two_rows == stated ||
          nersc.two_rows == stated_hex))
         *why = "the checksum of NERSC's format, not the data's cksum";
     if (!err && !*why && f->has_checksum) {
-        int right = limefile_field_verify(fd, &here, c->configs.threads, NULL, NULL, &as, &sum);
+        int right =
+            limefile_field_verify(fd, &local, c->configs.threads, NULL, NULL, &fit, &sum);
         err = right < 0 && right != LIMEFILE_E_STATE ? right : 0;
         if (right == 1)
             *why = "not the data's cksum, but the data match their SciDAC checksum";
@@ -448,14 +451,14 @@ static int explain_crc_mismatch(struct comparison *c, const struct limefile_fiel
 static int compare_crc(struct comparison *c, size_t i, const struct limefile_field *f,
                        const struct limefile_qcdml_value *value)
 {
-    char is[16];
+    char data[16];
     const char *why = NULL;
     uint32_t stated = 0, hex = 0, sum;
     int status = configs_cksum(&c->configs, i);
     if (status)
         return status;
     sum = c->configs.config[i].cksum;
-    snprintf(is, sizeof is, "%" PRIu32, sum);
+    snprintf(data, sizeof data, "%" PRIu32, sum);
     unsigned forms = limefile_qcdml_crc(value->text, &stated, &hex);
     if (forms && (stated == sum || (forms == 2 && hex == sum)))
         return TOOL_GOOD;
@@ -466,7 +469,7 @@ static int compare_crc(struct comparison *c, size_t i, const struct limefile_fie
     }
     report_difference(c->check, &(struct difference){
                                     why && !c->check->strict, value->line, f->record.ordinal,
-                                    "crcCheckSum", value->text, is,
+                                    "crcCheckSum", value->text, data,
                                     why     ? why
                                     : forms ? "the data differ from those of the document"
                                             : "not a 32-bit number, decimal or hexadecimal"});
@@ -477,15 +480,16 @@ static int compare_plaquette(struct comparison *c, size_t i,
                              const struct limefile_qcdml_value *value)
 {
     static const char name[] = "avePlaquette";
-    struct limefile_physics_stated stated, is;
+    struct limefile_physics_stated stated, data;
     const struct config *config = &c->configs.config[i];
     int status = configs_plaquette(&c->configs, i);
     if (status)
         return status;
     if (!plaquette_parse(value->text, &stated))
         mismatch(c, value->line, name, value->text, config->plaquette, "not a number");
-    else if (config->origin && plaquette_parse(config->plaquette, &is) &&
-             fabs(stated.value - is.value) > program_tolerance + (stated.digit + is.digit) / 2)
+    else if (config->origin && plaquette_parse(config->plaquette, &data) &&
+             fabs(stated.value - data.value) >
+                 program_tolerance + (stated.digit + data.digit) / 2)
         mismatch(c, value->line, name, value->text, config->plaquette, config->origin);
     return TOOL_GOOD;
 }

@@ -55,9 +55,9 @@ static void release_pattern(struct volume_pattern *p)
 bool volume_set_is_name(const char *path)
 {
     struct volume_pattern p;
-    bool is = parse_volume_path(path, &p);
+    bool is_found = parse_volume_path(path, &p);
     release_pattern(&p);
-    return is;
+    return is_found;
 }
 
 /* ---- directory ---- */
@@ -68,7 +68,7 @@ struct found_volume {
 };
 
 struct volume_list {
-    struct found_volume *volumes;
+    struct found_volume *item;
     size_t count, capacity;
 };
 
@@ -76,13 +76,12 @@ static bool add_volume_path(struct volume_list *list, uint64_t number,
                             const struct volume_pattern *p, const char *name)
 {
     char *path = NULL;
-    if (!limefile_reserve(&list->volumes, &list->capacity, list->count + 1,
-                          sizeof *list->volumes))
+    if (!limefile_reserve(&list->item, &list->capacity, list->count + 1, sizeof *list->item))
         return false;
     if (asprintf(&path, "%s/%s%s%s", p->dir, name, p->file ? "/" : "", p->file ? p->file : "") <
         0)
         return false;
-    list->volumes[list->count++] = (struct found_volume){number, path};
+    list->item[list->count++] = (struct found_volume){number, path};
     return true;
 }
 
@@ -93,9 +92,9 @@ static bool volume_exists(const struct volume_pattern *p, const char *name)
         return true;
     if (asprintf(&path, "%s/%s/%s", p->dir, name, p->file) < 0)
         return false;
-    bool is = access(path, F_OK) == 0;
+    bool is_found = access(path, F_OK) == 0;
     free(path);
-    return is;
+    return is_found;
 }
 
 struct listing {
@@ -156,8 +155,7 @@ static int open_volume_files(struct volume_set *f)
     return TOOL_GOOD;
 }
 
-static int join_volume_files(struct volume_set *f,
-                             const struct limefile_volumes_options *options)
+static int join_files(struct volume_set *f, const struct limefile_volumes_options *options)
 {
     struct limefile_source **sources = calloc(f->count, sizeof *sources);
     size_t bad;
@@ -191,10 +189,10 @@ static int sort_volume_names(struct volume_set *f, struct volume_list *list)
         f->count = 0;
         return TOOL_BAD;
     }
-    qsort(list->volumes, list->count, sizeof *list->volumes, compare_volume_numbers);
+    qsort(list->item, list->count, sizeof *list->item, compare_volume_numbers);
     for (size_t i = 0; i < f->count; i++) {
-        f->names[i] = list->volumes[i].name;
-        list->volumes[i].name = NULL;
+        f->names[i] = list->item[i].name;
+        list->item[i].name = NULL;
         f->fds[i] = -1;
     }
     return TOOL_GOOD;
@@ -216,8 +214,8 @@ static int find_volume_names(struct volume_set *f)
     if (status == TOOL_GOOD)
         status = sort_volume_names(f, &list);
     for (size_t i = 0; i < list.count; i++)
-        free(list.volumes[i].name);
-    free(list.volumes);
+        free(list.item[i].name);
+    free(list.item);
     release_pattern(&p);
     return status;
 }
@@ -230,7 +228,7 @@ int volume_set_open(struct volume_set *f, const char *path,
     if (status == TOOL_GOOD)
         status = open_volume_files(f);
     if (status == TOOL_GOOD)
-        status = join_volume_files(f, options);
+        status = join_files(f, options);
     if (status != TOOL_GOOD)
         volume_set_close(f);
     return status;

@@ -24,9 +24,9 @@ bool copy_is_unchanged(int in, const struct stat *before)
     struct stat st;
     if (fstat(in, &st) != 0)
         return false;
-    struct limefile_identity was = limefile_identity_of(before);
-    struct limefile_identity is = limefile_identity_of(&st);
-    return limefile_identity_equal(&was, &is);
+    struct limefile_identity old = limefile_identity_of(before);
+    struct limefile_identity current = limefile_identity_of(&st);
+    return limefile_identity_equal(&old, &current);
 }
 
 void message_copy(const struct limefile_copy *c, const char *in_name, const char *out_name,

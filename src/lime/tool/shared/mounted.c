@@ -74,8 +74,7 @@ static uint64_t parse_ordinal(const char *name)
     return end && limefile_text_number(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
 }
 
-/* limefs lists all records in order, then their faces (the same data in other formats), which
- * have the same ordinals. */
+/* limefs lists all records in order, then their exports, which have the same ordinals. */
 static bool is_export(const struct mounted *m, uint64_t ordinal)
 {
     return ordinal && m->count && ordinal <= m->records[m->count - 1].ordinal;

@@ -324,14 +324,13 @@ struct output {
 };
 
 /* A file that becomes a record. */
-struct packed_file {
+struct source {
     char name[PATH_MAX]; /* for messages */
     int fd;
     struct stat st;
 };
 
-static bool open_input(struct packed_file *in, const struct packing *p,
-                       const struct pack_item *item)
+static bool open_input(struct source *in, const struct packing *p, const struct pack_item *item)
 {
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     snprintf(in->name, sizeof in->name, "%s%s%s", p->dir_name ? p->dir_name : "",
@@ -355,7 +354,7 @@ static bool open_input(struct packed_file *in, const struct packing *p,
     return false;
 }
 
-static int write_buffered(struct output *out, const struct packed_file *in)
+static int write_buffered(struct output *out, const struct source *in)
 {
     static char buffer[SMALL_BYTES];
     out->writing = false;
@@ -364,7 +363,7 @@ static int write_buffered(struct output *out, const struct packed_file *in)
     return err ? err : limefile_writer_write(out->writer, buffer, (size_t)in->st.st_size);
 }
 
-static int write_direct(struct output *out, const struct packed_file *in)
+static int write_direct(struct output *out, const struct source *in)
 {
     uint64_t offset;
     int err = limefile_writer_reserve(out->writer, (uint64_t)in->st.st_size, &offset);
@@ -383,8 +382,7 @@ static int write_direct(struct output *out, const struct packed_file *in)
     return err;
 }
 
-static int write_record_of(struct output *out, const struct pack_item *item,
-                           const struct packed_file *in)
+static int write_item(struct output *out, const struct pack_item *item, const struct source *in)
 {
     uint64_t bytes = (uint64_t)in->st.st_size;
     out->writing = true;
@@ -402,7 +400,7 @@ static int write_record_of(struct output *out, const struct pack_item *item,
 
 static bool pack_one_file(struct output *out, const struct pack_item *item)
 {
-    static struct packed_file in; /* static, as it is large */
+    static struct source in; /* static, as it is large */
     const struct packing *p = out->packing;
     if (!open_input(&in, p, item))
         return false;
@@ -410,7 +408,7 @@ static bool pack_one_file(struct output *out, const struct pack_item *item)
     out->record = item->mb ? 1 : out->record + 1;
     if (p->announce)
         p->announce(out->message, out->record, (uint64_t)in.st.st_size, item);
-    int err = write_record_of(out, item, &in);
+    int err = write_item(out, item, &in);
     close(in.fd);
     if (err == -EBUSY)
         message(in.name, "read: the file changed while it was read");
@@ -463,10 +461,10 @@ static bool is_input_file(const struct packing *p, const char *path,
                           const struct limefile_output *out)
 {
     int fd = openat(p->dirfd, path, O_PATH | O_CLOEXEC);
-    bool is = fd >= 0 && limefile_output_is(out, fd);
+    bool is_same = fd >= 0 && limefile_output_is(out, fd);
     if (fd >= 0)
         close(fd);
-    return is;
+    return is_same;
 }
 
 /* Checks all inputs before it creates a file, which could be in a mounted input container. */

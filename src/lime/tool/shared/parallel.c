@@ -26,7 +26,7 @@ struct slot {
     pid_t pid;    /* 0: the child has ended */
     int out, err; /* memfds that hold the child's output */
     unsigned threads;
-    int wait_status; /* as waitpid() returns it */
+    int status; /* as waitpid() returns it */
 };
 
 struct batch {
@@ -42,9 +42,9 @@ struct batch {
     struct progress progress;
 };
 
-static struct slot *find_slot(const struct batch *batch, size_t file)
+static struct slot *find_slot(const struct batch *b, size_t file)
 {
-    return &batch->slots[file % batch->slot_count];
+    return &b->slots[file % b->slot_count];
 }
 
 static void close_slot(const struct slot *slot)
@@ -58,17 +58,17 @@ static void close_slot(const struct slot *slot)
 /* ---- the child ---- */
 
 /* Closes the descriptors of the other files, as the limit may be low. */
-static _Noreturn void run_child(const struct batch *batch, const struct slot *slot)
+static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
 {
-    for (size_t i = batch->to_print; i < batch->to_start; i++)
-        close_slot(find_slot(batch, i));
+    for (size_t i = b->to_print; i < b->to_start; i++)
+        close_slot(find_slot(b, i));
     __fpurge(stdout); /* the buffer belongs to the parent */
     clearerr(stdout);
     setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
     if (dup2(slot->out, STDOUT_FILENO) < 0 || dup2(slot->err, STDERR_FILENO) < 0)
         _exit(STATUS_NO_OUTPUT);
-    int status = batch->task->work(batch->task->context,
-                                   &batch->task->list->items[batch->to_start], slot->threads);
+    int status =
+        b->task->work(b->task->context, &b->task->list->items[b->to_start], slot->threads);
     if (fflush(stdout) != 0 || ferror(stdout) || ferror(stderr))
         status = STATUS_NO_OUTPUT;
     _exit(status);
@@ -77,23 +77,22 @@ static _Noreturn void run_child(const struct batch *batch, const struct slot *sl
 /* ---- the parent ---- */
 
 /* Returns the next file's share of the processors that no other file uses. */
-static unsigned count_threads(const struct batch *batch)
+static unsigned count_threads(const struct batch *b)
 {
-    size_t left = batch->task->list->count - batch->to_start;
-    unsigned idle = batch->children_max - batch->children;
+    size_t left = b->task->list->count - b->to_start;
+    unsigned idle = b->children_max - b->children;
     unsigned sharing = left < idle ? (unsigned)left : idle;
-    unsigned spare =
-        batch->threads < batch->processors ? batch->processors - batch->threads : 0;
+    unsigned spare = b->threads < b->processors ? b->processors - b->threads : 0;
     return spare > sharing ? (spare + sharing - 1) / sharing : 1;
 }
 
 /* Starts the next file. Returns false if no process can be started. */
-static bool start_file(struct batch *batch)
+static bool start_file(struct batch *b)
 {
     struct slot slot = {
         .out = memfd_create("lime", MFD_CLOEXEC),
         .err = memfd_create("lime", MFD_CLOEXEC),
-        .threads = count_threads(batch),
+        .threads = count_threads(b),
     };
     pid_t parent = getpid();
     slot.pid = slot.out < 0 || slot.err < 0 ? -1 : fork();
@@ -101,60 +100,59 @@ static bool start_file(struct batch *batch)
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child may ignore SIGTERM */
         if (getppid() != parent)
             _exit(STATUS_NO_OUTPUT);
-        run_child(batch, &slot);
+        run_child(b, &slot);
     }
     if (slot.pid < 0) {
         close_slot(&slot);
         return false;
     }
-    *find_slot(batch, batch->to_start++) = slot;
-    batch->children++;
-    batch->threads += slot.threads;
+    *find_slot(b, b->to_start++) = slot;
+    b->children++;
+    b->threads += slot.threads;
     return true;
 }
 
-static void start_files(struct batch *batch)
+static void start_files(struct batch *b)
 {
     bool started = true;
-    while (started && batch->to_start < batch->task->list->count &&
-           batch->children < batch->children_max &&
-           batch->to_start - batch->to_print < batch->slot_count)
-        started = start_file(batch);
+    while (started && b->to_start < b->task->list->count && b->children < b->children_max &&
+           b->to_start - b->to_print < b->slot_count)
+        started = start_file(b);
 }
 
 /* Waits until a child has ended, which may be one that parallel_run() has not started. */
-static void wait_child(struct batch *batch)
+static void wait_child(struct batch *b)
 {
     int wait_status;
     pid_t pid = waitpid(-1, &wait_status, 0);
-    for (size_t i = batch->to_print; pid > 0 && i < batch->to_start; i++) {
-        struct slot *slot = find_slot(batch, i);
+    for (size_t i = b->to_print; pid > 0 && i < b->to_start; i++) {
+        struct slot *slot = find_slot(b, i);
         if (slot->pid != pid)
             continue;
         slot->pid = 0;
-        slot->wait_status = wait_status;
-        batch->children--;
-        batch->threads -= slot->threads;
-        progress_add(&batch->progress, 1);
+        slot->status = wait_status;
+        b->children--;
+        b->threads -= slot->threads;
+        progress_add(&b->progress, 1);
     }
 }
 
 /* ---- output ---- */
 
-static void begin_output(struct batch *batch)
+static void begin_output(struct batch *b)
 {
-    if (!batch->current_printed && batch->has_printed && batch->task->separator)
-        fputs(batch->task->separator, stdout);
-    batch->current_printed = true;
+    if (!b->current_printed && b->has_printed && b->task->separator)
+        fputs(b->task->separator, stdout);
+    b->current_printed = true;
 }
 
-static void print_child_text(struct batch *batch, const char *text, size_t n)
+static void print_child_text(struct batch *b, const char *text, size_t n)
 {
-    begin_output(batch);
+    begin_output(b);
     fwrite(text, 1, n, stdout);
 }
 
-static void print_child_output(struct batch *batch, const struct slot *slot, bool has_crashed)
+static void print_child_output(struct batch *b, const struct slot *slot, bool has_crashed)
 {
     char text[BUFSIZ];
     off_t at = 0;
@@ -163,50 +161,49 @@ static void print_child_output(struct batch *batch, const struct slot *slot, boo
         fwrite(text, 1, (size_t)n, stderr);
     at = 0;
     for (ssize_t n; !has_crashed && (n = pread(slot->out, text, sizeof text, at)) > 0; at += n)
-        print_child_text(batch, text, (size_t)n);
+        print_child_text(b, text, (size_t)n);
 }
 
-static void report_crash(struct batch *batch, int wait_status)
+static void report_crash(struct batch *b, int wait_status)
 {
-    const struct parallel *task = batch->task;
-    const struct pathlist_item *item = &task->list->items[batch->to_print];
+    const struct parallel *task = b->task;
+    const struct pathlist_item *item = &task->list->items[b->to_print];
     char why[64] = "not enough memory for its output";
     if (WIFSIGNALED(wait_status))
         snprintf(why, sizeof why, "killed by signal %d", WTERMSIG(wait_status));
     message(item->path, "%s: %s", task->action, why);
     if (!task->print_crash)
         return;
-    begin_output(batch);
+    begin_output(b);
     task->print_crash(task->context, item, why);
 }
 
-static void finish_file(struct batch *batch, int status)
+static void finish_file(struct batch *b, int status)
 {
-    batch->worst = worse_status(batch->worst, status);
-    batch->has_printed = batch->has_printed || batch->current_printed;
-    batch->current_printed = false;
-    batch->to_print++;
+    b->worst = worse_status(b->worst, status);
+    b->has_printed = b->has_printed || b->current_printed;
+    b->current_printed = false;
+    b->to_print++;
 }
 
 /* Prints file `turn`, whose child has ended. */
-static void print_finished_file(struct batch *batch)
+static void print_finished_file(struct batch *b)
 {
-    struct slot *slot = find_slot(batch, batch->to_print);
-    bool has_crashed =
-        !WIFEXITED(slot->wait_status) || WEXITSTATUS(slot->wait_status) > TOOL_UNVERIFIED;
+    struct slot *slot = find_slot(b, b->to_print);
+    bool has_crashed = !WIFEXITED(slot->status) || WEXITSTATUS(slot->status) > TOOL_UNVERIFIED;
     progress_hide();
-    print_child_output(batch, slot, has_crashed);
+    print_child_output(b, slot, has_crashed);
     close_slot(slot);
     if (has_crashed)
-        report_crash(batch, slot->wait_status);
-    finish_file(batch, has_crashed ? TOOL_UNUSABLE : WEXITSTATUS(slot->wait_status));
+        report_crash(b, slot->status);
+    finish_file(b, has_crashed ? TOOL_UNUSABLE : WEXITSTATUS(slot->status));
 }
 
 /* Examines file `turn` in this process. */
-static void process_in_parent(struct batch *batch)
+static void process_in_parent(struct batch *b)
 {
-    const struct parallel *task = batch->task;
-    const struct pathlist_item *item = &task->list->items[batch->to_start];
+    const struct parallel *task = b->task;
+    const struct pathlist_item *item = &task->list->items[b->to_start];
     char *text = NULL;
     size_t n = 0;
     int status = TOOL_BAD;
@@ -214,24 +211,23 @@ static void process_in_parent(struct batch *batch)
     flush_stdout(); /* messages go to stderr directly */
     if (buffer) {
         stdout = buffer;
-        status = task->work(task->context, item, batch->processors);
+        status = task->work(task->context, item, b->processors);
         stdout = out;
     }
     if (!buffer || fclose(buffer) != 0)
         message_code(item->path, task->action, -ENOMEM);
     else if (n)
-        print_child_text(batch, text, n);
+        print_child_text(b, text, n);
     free(text);
-    batch->to_start++;
-    finish_file(batch, status);
+    b->to_start++;
+    finish_file(b, status);
 }
 
 /* ---- the run ---- */
 
 static unsigned count_children(const struct parallel *task, unsigned processors)
 {
-    unsigned n =
-        task->waits_for_storage && processors < CHILDREN_MIN ? CHILDREN_MIN : processors;
+    unsigned n = task->is_io_bound && processors < CHILDREN_MIN ? CHILDREN_MIN : processors;
     n = n < CHILDREN_MAX ? n : CHILDREN_MAX;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t room = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / CHILD_BYTES : n;
@@ -239,36 +235,36 @@ static unsigned count_children(const struct parallel *task, unsigned processors)
     return task->list->count < n ? (unsigned)task->list->count : n;
 }
 
-static void run_batch(struct batch *batch)
+static void run_batch(struct batch *b)
 {
     signal(SIGCHLD, SIG_DFL); /* waitpid() reports no child while it is ignored */
-    while (batch->to_print < batch->task->list->count) {
-        start_files(batch);
-        if (batch->to_print < batch->to_start && !find_slot(batch, batch->to_print)->pid)
-            print_finished_file(batch);
-        else if (batch->children)
-            wait_child(batch);
+    while (b->to_print < b->task->list->count) {
+        start_files(b);
+        if (b->to_print < b->to_start && !find_slot(b, b->to_print)->pid)
+            print_finished_file(b);
+        else if (b->children)
+            wait_child(b);
         else
-            process_in_parent(batch);
+            process_in_parent(b);
     }
 }
 
 int parallel_run(const struct parallel *task)
 {
-    struct batch batch = {.task = task, .worst = TOOL_GOOD};
-    batch.processors = task->processors ? task->processors : limefile_processors();
+    struct batch b = {.task = task, .worst = TOOL_GOOD};
+    b.processors = task->processors ? task->processors : limefile_processors();
     if (task->list->count == 1)
-        return task->work(task->context, task->list->items, batch.processors);
-    batch.children_max = count_children(task, batch.processors);
-    batch.slot_count = (size_t)FILES_AHEAD * batch.children_max;
-    batch.slots = calloc(batch.slot_count, sizeof *batch.slots);
-    if (!batch.slots) {
+        return task->work(task->context, task->list->items, b.processors);
+    b.children_max = count_children(task, b.processors);
+    b.slot_count = (size_t)FILES_AHEAD * b.children_max;
+    b.slots = calloc(b.slot_count, sizeof *b.slots);
+    if (!b.slots) {
         message_code(task->action, "begin", -ENOMEM);
         return TOOL_BAD;
     }
-    progress_begin_files(&batch.progress, task->action, task->list->count);
-    run_batch(&batch);
-    progress_end(&batch.progress);
-    free(batch.slots);
-    return batch.worst;
+    progress_begin_files(&b.progress, task->action, task->list->count);
+    run_batch(&b);
+    progress_end(&b.progress);
+    free(b.slots);
+    return b.worst;
 }

@@ -238,11 +238,8 @@ static bool add_path(struct pathlist *list, const char *path)
     bool known = stat(path, &st) == 0;
     if (list->recursive && known && S_ISDIR(st.st_mode))
         return walk_tree(path, mounted_is_container, add_walk_entry, list);
-    return add_list_item(list,
-                         (struct pathlist_item){
-                             .path = (char *)path,
-                             .size = known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0,
-                         });
+    uint64_t size = known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    return add_list_item(list, (struct pathlist_item){.path = (char *)path, .size = size});
 }
 
 /* Adds each nonempty line of the file `name`, or (nul) each text that ends with a NUL. */
@@ -251,8 +248,8 @@ static bool add_listed_paths(struct pathlist *list, const char *name, bool nul)
     char *line = NULL;
     size_t capacity = 0;
     int end = nul ? '\0' : '\n';
-    bool own = strcmp(name, "-") != 0, good = true;
-    FILE *file = own ? fopen(name, "re") : stdin;
+    bool must_close = strcmp(name, "-") != 0, good = true;
+    FILE *file = must_close ? fopen(name, "re") : stdin;
     if (!file) {
         message_code(name, "open", -errno);
         return false;
@@ -269,7 +266,7 @@ static bool add_listed_paths(struct pathlist *list, const char *name, bool nul)
         good = false;
     }
     free(line);
-    if (own)
+    if (must_close)
         fclose(file);
     return good;
 }
@@ -280,14 +277,14 @@ int pathlist_init(struct pathlist *list, const struct pathlist_options *o,
     bool good = true;
     *list = (struct pathlist){
         .recursive = o->recursive, .all = o->all, .open_ended = o->recursive || o->list};
-    if (o->is_nul_separated && !o->list)
+    if (o->nul && !o->list)
         return usage_error(command, "-0 requires --files-from");
     if (count == 0 && !o->list)
         return usage_error(command, "no file named");
     for (int i = 0; good && i < count; i++)
         good = add_path(list, operands[i]);
     if (good && o->list)
-        good = add_listed_paths(list, o->list, o->is_nul_separated);
+        good = add_listed_paths(list, o->list, o->nul);
     return good ? TOOL_GOOD : TOOL_UNUSABLE;
 }
 

@@ -340,11 +340,11 @@ __attribute__((format(printf, 2, 0))) static void format_defused(char text[VALUE
 
 bool headings_are_bold(void)
 {
-    static enum { UNKNOWN, PLAIN, BOLD } is = UNKNOWN;
-    const char *off = getenv("NO_COLOR");
-    if (is == UNKNOWN)
-        is = isatty(STDOUT_FILENO) && !(off && *off) ? BOLD : PLAIN;
-    return is == BOLD;
+    static enum { UNKNOWN, PLAIN, BOLD } style = UNKNOWN;
+    const char *no_color = getenv("NO_COLOR");
+    if (style == UNKNOWN)
+        style = isatty(STDOUT_FILENO) && !(no_color && *no_color) ? BOLD : PLAIN;
+    return style == BOLD;
 }
 
 void print_heading(const char *format, ...)

@@ -31,7 +31,7 @@ struct input {
 
 /* Returns false after a message. Refuses the file `container` itself. */
 bool input_open(struct input *, const char *path, int container);
-/* Creates a sized feed of n bytes in memory. Returns false after a message. */
+/* Creates an input of n bytes in memory. Returns false after a message. */
 bool input_open_memory(struct input *, const char *name, const void *data, size_t n);
 void input_close(struct input *);
 
@@ -40,12 +40,12 @@ void input_close(struct input *);
 bool input_copy(struct input *, int out, const char *out_name, uint64_t offset,
                 struct progress *progress, uint64_t *bytes);
 
-/* Copies only [from, from + n) of a sized feed. */
+/* Copies only [from, from + n) of an input that has a size. */
 bool input_copy_part(struct input *, uint64_t from, uint64_t n, int out, const char *out_name,
                      uint64_t offset, struct progress *progress);
 
-/* Makes a feed sized: copies it to an unnamed file in the directory of the file `near_path`.
- * Returns false after a message. */
+/* Copies an input without a size to an unnamed file in the directory of `near_path`, so that it
+ * has one. Returns false after a message. */
 bool input_spool(struct input *, const char *near_path);
 
 #endif

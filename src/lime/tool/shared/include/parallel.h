@@ -14,9 +14,9 @@
 struct parallel {
     const struct pathlist *list; /* the files */
     unsigned processors;         /* to use; 0: all */
-    bool waits_for_storage; /* the work mostly waits for storage: use 4 processes at least */
-    const char *action;     /* for messages and the progress bar */
-    const char *separator;  /* printed on stdout between the output of two files; or NULL */
+    bool is_io_bound;      /* the work mostly waits for storage: use 4 processes at least */
+    const char *action;    /* for messages and the progress bar */
+    const char *separator; /* printed on stdout between the output of two files; or NULL */
     void *context;
 
     /* Examines a file with `threads` threads, normally in a child process. Returns an exit

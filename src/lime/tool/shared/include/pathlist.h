@@ -32,7 +32,7 @@ struct pathlist {
 
 struct pathlist_options {
     const char *list; /* --files-from; "-": standard input */
-    bool is_nul_separated, recursive;
+    bool nul, recursive;
     bool all; /* the list also has skipped and unreadable files */
 };
 
@@ -41,7 +41,7 @@ struct pathlist_options {
 #define PATHLIST_RULES(options)                          \
     FLAG_RULE("recursive", 'r', &(options).recursive),   \
     TEXT_RULE("files-from", 0, &(options).list),         \
-    FLAG_RULE("null", '0', &(options).is_nul_separated)
+    FLAG_RULE("null", '0', &(options).nul)
 /* clang-format on */
 
 /* ---- the list ---- */

@@ -114,7 +114,7 @@ int finish_stdout(void);
 /* ---- mounts (mounted.c) ---- */
 
 /* Returns true if the directory is in a limefs mount. */
-bool is_in_limefs(const char *dirfd);
+bool is_in_limefs(const char *dir);
 
 /* ---- directories ---- */
 
@@ -157,7 +157,7 @@ const char *format_bytes(uint64_t bytes, char out[64]);
 struct progress {
     const char *label;
     uint64_t done, total; /* bytes, or files */
-    double start, drawn;  /* seconds of a monotonic clock; shown 0: never */
+    double start, drawn;  /* seconds of a monotonic clock; drawn 0: never */
     bool is_shown, counts_files;
 };
 
