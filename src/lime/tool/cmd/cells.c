@@ -135,7 +135,7 @@ static const char *format_double(double x, char out[NUMBER_MAX])
 
 /* ---- text ---- */
 
-static void print_domain(const struct limecells *c)
+static void print_cell_domain(const struct limecells *c)
 {
     char low[LIMECELLS_DIMS][NUMBER_MAX], high[LIMECELLS_DIMS][NUMBER_MAX];
     char periodic[16] = "";
@@ -182,7 +182,7 @@ static void print_known_checkpoint(const struct limecheckpoint *p)
     print_value("particles", "%" PRIu64 " of %" PRIu64 " byte%s", c->particles,
                 c->particle_bytes, plural(c->particle_bytes));
     print_value("step", "%" PRId64 ", time %s", c->step, format_double(c->time, time));
-    print_domain(c);
+    print_cell_domain(c);
     print_cell_counts(p);
     print_value("byte order", "%s-endian", c->big_endian ? "big" : "little");
     print_particle_fields(c);
@@ -200,10 +200,10 @@ void print_checkpoint(const struct limecheckpoint *p)
     if (!p->data.ordinal)
         print_value("size", "no data");
     else if (p->known && p->data.bytes != limefile_cells_data_bytes(&p->is))
-        print_value("size", "%s, but should be %s", format_bytes(p->data.bytes, size),
-                    format_bytes(limefile_cells_data_bytes(&p->is), want));
+        print_value("size", "%s, but should be %s", format_byte_count(p->data.bytes, size),
+                    format_byte_count(limefile_cells_data_bytes(&p->is), want));
     else
-        print_value("size", "%s", format_bytes(p->data.bytes, size));
+        print_value("size", "%s", format_byte_count(p->data.bytes, size));
 }
 
 /* ---- JSON ---- */

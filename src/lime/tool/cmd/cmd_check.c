@@ -269,7 +269,7 @@ static void report_findings(struct state *state, uint64_t before)
 
 /* ---- structure and metadata ---- */
 
-static void add_finding(void *context, const struct limefile_finding *finding)
+static void collect_finding(void *context, const struct limefile_finding *finding)
 {
     struct state *state = context;
     state->out_of_memory =
@@ -292,7 +292,7 @@ static void show_scan(void *context, uint64_t done, uint64_t size)
 static int parse_container(struct state *state)
 {
     struct limefile_source *source = state->c.source;
-    int err = limefile_index_scan(source, add_finding, show_scan, state, &state->c.index);
+    int err = limefile_index_scan(source, collect_finding, show_scan, state, &state->c.index);
     if (!err && state->out_of_memory)
         err = -ENOMEM;
     return err ? err : limefile_fields_build(source, state->c.index, &state->fields);

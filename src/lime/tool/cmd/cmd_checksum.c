@@ -353,8 +353,9 @@ static enum limefile_verdict decide_sum_verdict(const struct sum_item *item,
                                                                     : LIMEFILE_BAD;
 }
 
-static int sum_one(const struct checksum_options *o, const struct container *c,
-                   struct sum_item *item, struct limefile_field *f, struct progress *progress)
+static int sum_record(const struct checksum_options *o, const struct container *c,
+                      struct sum_item *item, struct limefile_field *f,
+                      struct progress *progress)
 {
     int status = compute_sum(o, c, f, &item->sum, progress);
     item->field = *f;
@@ -366,8 +367,9 @@ static int sum_one(const struct checksum_options *o, const struct container *c,
 }
 
 /* Sums the bytes alone, whatever they mean. */
-static int cksum_one(const struct checksum_options *o, const struct container *c,
-                     struct sum_item *item, struct limefile_field *f, struct progress *progress)
+static int cksum_record(const struct checksum_options *o, const struct container *c,
+                        struct sum_item *item, struct limefile_field *f,
+                        struct progress *progress)
 {
     int err = limefile_record_cksum(c->source, &f->record, o->threads, progress_count, progress,
                                     &item->cksum);
@@ -391,8 +393,8 @@ static int json_failure(const struct checksum_options *o, int status)
 
 /* ---- without --add ---- */
 
-static int sum_list(const struct checksum_options *o, const struct container *c,
-                    const struct limefile_fields *fields, const struct selected *selected)
+static int sum_selected(const struct checksum_options *o, const struct container *c,
+                        const struct limefile_fields *fields, const struct selected *selected)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
@@ -402,7 +404,7 @@ static int sum_list(const struct checksum_options *o, const struct container *c,
         struct limefile_field field;
         get_field_to_sum(o, c, fields, selected->ordinal[i], &field);
         struct sum_item item = new_item(&field);
-        int status = (o->cksum ? cksum_one : sum_one)(o, c, &item, &field, &progress);
+        int status = (o->cksum ? cksum_record : sum_record)(o, c, &item, &field, &progress);
         print_item(o, &item, i);
         worst = worse_status(worst, status);
     }
@@ -411,7 +413,7 @@ static int sum_list(const struct checksum_options *o, const struct container *c,
     return worst;
 }
 
-static int build_fields(struct container *c, struct limefile_fields *fields)
+static int load_fields(struct container *c, struct limefile_fields *fields)
 {
     int err = limefile_fields_build(c->source, c->index, fields);
     if (err)
@@ -428,9 +430,10 @@ static int print_sums(const struct checksum_options *o)
     if (status != TOOL_GOOD)
         return json_failure(o, status);
     status = container_report_fault(&c);
-    if (build_fields(&c, &fields) == TOOL_GOOD) {
+    if (load_fields(&c, &fields) == TOOL_GOOD) {
         int done = select_records(o, &c, &fields, &selected);
-        done = done == TOOL_GOOD ? sum_list(o, &c, &fields, &selected) : json_failure(o, done);
+        done =
+            done == TOOL_GOOD ? sum_selected(o, &c, &fields, &selected) : json_failure(o, done);
         status = worse_status(done, status);
         free(selected.ordinal);
         limefile_fields_release(&fields);
@@ -502,7 +505,7 @@ static int add_to_container(const struct checksum_options *o, struct edit *edit,
     struct limefile_fields fields;
     struct limefile_field f;
     uint64_t ordinal = item->field.record.ordinal;
-    if (!is_intact(edit, &item->field.record) || build_fields(&edit->c, &fields) != TOOL_GOOD)
+    if (!is_intact(edit, &item->field.record) || load_fields(&edit->c, &fields) != TOOL_GOOD)
         return TOOL_BAD;
     int status = TOOL_BAD;
     if (!limefile_fields_of(&fields, ordinal, &f)) {
@@ -513,7 +516,7 @@ static int add_to_container(const struct checksum_options *o, struct edit *edit,
             ordinal);
     } else if (!report_other_sites(o, edit, &f)) {
         apply_site_options(o, &f);
-        sum_one(o, &edit->c, item, &f, progress);
+        sum_record(o, &edit->c, item, &f, progress);
         progress_hide();
         if (item->summed)
             status = store_checksum(o, edit, &fields, &f, item);
@@ -592,7 +595,7 @@ static int select_from_file(const struct checksum_options *o, struct sum_items *
     int status = container_open(&c, o->path);
     if (status != TOOL_GOOD)
         return status;
-    status = build_fields(&c, &fields);
+    status = load_fields(&c, &fields);
     if (status == TOOL_GOOD) {
         status = fill_items(o, &c, &fields, items);
         if (status != TOOL_GOOD)

@@ -504,10 +504,10 @@ static void print_size(const struct limefile_field *f)
 {
     char have[64], want[64];
     if (f->expected && f->expected != f->record.bytes)
-        print_value("size", "%s, but should be %s", format_bytes(f->record.bytes, have),
-                    format_bytes(f->expected, want));
+        print_value("size", "%s, but should be %s", format_byte_count(f->record.bytes, have),
+                    format_byte_count(f->expected, want));
     else
-        print_value("size", "%s", format_bytes(f->record.bytes, have));
+        print_value("size", "%s", format_byte_count(f->record.bytes, have));
 }
 
 static void print_checksum(const struct limefile_field *f)
@@ -592,7 +592,7 @@ static void print_file_info(const struct info *info)
     if (info->fields.by_lfn)
         print_value("LFN", "%s", info->fields.lfn);
     print_value("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s",
-                format_bytes(limefile_index_size(index), bytes), records, plural(records),
+                format_byte_count(limefile_index_size(index), bytes), records, plural(records),
                 messages, plural(messages));
 }
 
@@ -657,7 +657,7 @@ static int print_pending_user(struct info *info, uint64_t *user)
     return print_record_info(info, &record);
 }
 
-static int print_record(struct info *info, const struct limefile_record *r, uint64_t *user)
+static int print_record_text(struct info *info, const struct limefile_record *r, uint64_t *user)
 {
     enum facts_form form;
     struct limefile_field f;
@@ -687,7 +687,7 @@ static int print_info(struct info *info)
     print_file_info(info);
     limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
     for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++)
-        status = print_record(info, &r, &user);
+        status = print_record_text(info, &r, &user);
     if (!status)
         status = print_pending_user(info, &user);
     return status ? status : print_all_findings(info);

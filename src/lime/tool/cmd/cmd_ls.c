@@ -165,7 +165,7 @@ static int list_file(const char *path, const struct options *o, bool several,
     return status;
 }
 
-static int list_files(int count, char **paths, const struct options *o)
+static int list_all_files(int count, char **paths, const struct options *o)
 {
     bool several = count > 1;
     const char *separator = "";
@@ -192,7 +192,7 @@ static const struct option_rule rules[] = {
 
 static int run_ls(int count, char **paths)
 {
-    return list_files(count, paths, &options);
+    return list_all_files(count, paths, &options);
 }
 
 const struct command cmd_ls = {"ls",  "list the records of containers", help, run_ls,

@@ -29,7 +29,7 @@ static const char new_help[] =
     "\n"
     "Exit status: 0 all created, and on the disk; 1 one failed; 2 wrong usage.\n";
 
-static int make_empty_file(const char *path, bool force)
+static int create_empty_file(const char *path, bool force)
 {
     struct limefile_output out;
     int err = limefile_output_open(&out, path, force, NULL, 0);
@@ -37,7 +37,7 @@ static int make_empty_file(const char *path, bool force)
 }
 
 /* A mount makes a container by the new name's suffix; it stays one when it is renamed. */
-static int make_in_directory(int dirfd, const char *name, bool force)
+static int create_in_directory(int dirfd, const char *name, bool force)
 {
     char temporary[64];
     snprintf(temporary, sizeof temporary, ".lime-new-%ld.lime", (long)getpid());
@@ -50,24 +50,24 @@ static int make_in_directory(int dirfd, const char *name, bool force)
     return err;
 }
 
-static int make_in_mount(const char *parent, const char *name, bool force)
+static int create_in_mount(const char *parent, const char *name, bool force)
 {
     int dirfd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return -errno;
-    int err = make_in_directory(dirfd, name, force);
+    int err = create_in_directory(dirfd, name, force);
     close(dirfd);
     return err;
 }
 
-static int make_container(const char *path, bool force)
+static int create_container(const char *path, bool force)
 {
     char *copies[2] = {strdup(path), strdup(path)}; /* dirname() and basename() modify them */
     int err = copies[0] && copies[1] ? 0 : -ENOMEM;
     const char *parent = err ? "." : dirname(copies[0]);
     if (!err)
-        err = is_in_limefs(parent) ? make_in_mount(parent, basename(copies[1]), force)
-                                   : make_empty_file(path, force);
+        err = is_in_limefs(parent) ? create_in_mount(parent, basename(copies[1]), force)
+                                   : create_empty_file(path, force);
     free(copies[0]);
     free(copies[1]);
     return report_output_error(path, "new", err);
@@ -84,7 +84,7 @@ static int run_new(int count, char **paths)
 {
     int worst = TOOL_GOOD;
     for (int i = 0; i < count; i++)
-        if (make_container(paths[i], is_forced) != TOOL_GOOD)
+        if (create_container(paths[i], is_forced) != TOOL_GOOD)
             worst = TOOL_BAD;
     return worst;
 }

@@ -59,8 +59,8 @@ static int fill_value(const char *path, struct limefile_qcdml_value *value, cons
 }
 
 /* The template must have every element: only the schema defines where a missing one belongs. */
-static bool has_value(const struct options *o, const struct limefile_qcdml_value *value,
-                      size_t line, const char *name)
+static bool has_element(const struct options *o, const struct limefile_qcdml_value *value,
+                        size_t line, const char *name)
 {
     if (value->found)
         return true;
@@ -74,13 +74,14 @@ static bool has_value(const struct options *o, const struct limefile_qcdml_value
 static bool template_is_complete(const struct options *o, const struct configs *configs,
                                  const struct limefile_qcdml *d)
 {
-    if (!has_value(o, &d->lfn, 0, "dataLFN") || !has_value(o, &d->precision, 0, "precision"))
+    if (!has_element(o, &d->lfn, 0, "dataLFN") ||
+        !has_element(o, &d->precision, 0, "precision"))
         return false;
     for (size_t i = 0; i < d->count; i++) {
         const struct limefile_qcdml_record *record = &d->record[i];
-        if (!has_value(o, &record->field, record->line, "field") ||
-            !has_value(o, &record->crc, record->line, "crcCheckSum") ||
-            !has_value(o, &record->plaquette, record->line, "avePlaquette"))
+        if (!has_element(o, &record->field, record->line, "field") ||
+            !has_element(o, &record->crc, record->line, "crcCheckSum") ||
+            !has_element(o, &record->plaquette, record->line, "avePlaquette"))
             return false;
     }
     if (d->count == configs->count)
@@ -182,7 +183,8 @@ static int parse_plaquettes(const struct options *o, struct configs *configs)
     return TOOL_GOOD;
 }
 
-static int fill_doc(const struct options *o, struct configs *configs, struct limefile_qcdml *d)
+static int fill_document(const struct options *o, struct configs *configs,
+                         struct limefile_qcdml *d)
 {
     int status = parse_plaquettes(o, configs);
     if (!status && !template_is_complete(o, configs, d))
@@ -200,7 +202,7 @@ static int fill_doc(const struct options *o, struct configs *configs, struct lim
 
 /* ---- the schema ---- */
 
-static void schema_error(void *context, size_t line, const char *text)
+static void report_schema_error(void *context, size_t line, const char *text)
 {
     if (line)
         message(context, "line %zu: %s", line, text);
@@ -216,7 +218,8 @@ static int validate_document(const struct options *o, const char *xml, size_t n)
     int status = document_read(o->schema, &schema, &schema_n);
     if (status)
         return status;
-    int valid = limefile_qcdml_validate(xml, n, schema, schema_n, schema_error, (void *)name);
+    int valid =
+        limefile_qcdml_validate(xml, n, schema, schema_n, report_schema_error, (void *)name);
     if (valid == 0)
         message(name, "not valid by the schema %s; nothing was written", o->schema);
     else if (valid == LIMEFILE_E_XML)
@@ -281,7 +284,7 @@ static int fill_from_container(const struct options *o, struct limefile_qcdml *d
     int status = configs_open(&configs, o->path, o->threads);
     if (status)
         return status;
-    status = fill_doc(o, &configs, document);
+    status = fill_document(o, &configs, document);
     configs_close(&configs);
     return status ? status : finish_document(o, document, out);
 }

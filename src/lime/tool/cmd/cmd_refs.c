@@ -151,7 +151,8 @@ static bool is_same_array(const struct limefile_array *a, const struct limefile_
            memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0;
 }
 
-static bool add_field(struct refs *refs, const char *path, const struct limefile_field *field)
+static bool add_refs_field(struct refs *refs, const char *path,
+                           const struct limefile_field *field)
 {
     const struct limefile_facename zarr = {.kind = LIMEFILE_FACE_ZARR};
     struct limefile_array array;
@@ -187,7 +188,8 @@ static int refs_add(struct refs *refs, const char *path)
     if (err) {
         message_code(path, "read", err);
     } else {
-        good = find_chosen_field(refs, &c, &fields, &field) && add_field(refs, path, &field);
+        good =
+            find_chosen_field(refs, &c, &fields, &field) && add_refs_field(refs, path, &field);
         limefile_fields_release(&fields);
     }
     container_close(&c);

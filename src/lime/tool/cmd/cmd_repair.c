@@ -270,7 +270,7 @@ static int save_tail(struct repair *repair, const struct limefile_survey *survey
 
 /* ---- cut ---- */
 
-static int cut_tail(struct repair *repair, const struct limefile_survey *survey)
+static int cut_file_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     int err = limefile_survey_cut(&repair->file.source, survey);
     if (err)
@@ -285,7 +285,7 @@ static int save_and_cut(struct repair *repair, const struct limefile_survey *sur
     if (err) {
         message_code(path ? path : repair->path, "keep a copy", err);
     } else {
-        err = cut_tail(repair, survey);
+        err = cut_file_tail(repair, survey);
         if (!err)
             repair_note(repair, "offset %" PRIu64 ": %" PRIu64 " bytes cut, kept in %s",
                         survey->end, survey->size - survey->end, path);
@@ -307,7 +307,8 @@ static int repair_tail(struct repair *repair, const struct limefile_survey *surv
     if (err)
         return report_error(repair->path, "read", err);
     if (!repair->dry_run)
-        err = is_own_tail(survey) ? cut_tail(repair, survey) : save_and_cut(repair, survey);
+        err =
+            is_own_tail(survey) ? cut_file_tail(repair, survey) : save_and_cut(repair, survey);
     if (err)
         return TOOL_BAD;
     limefile_survey_text(survey, text, sizeof text);

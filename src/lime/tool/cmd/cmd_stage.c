@@ -33,7 +33,8 @@ static bool out_of_memory(void)
 /* ---- items ---- */
 
 /* Takes ownership of both names. */
-static bool add_item(struct stagelist *list, char *source, char *target, const struct stat *st)
+static bool add_stage_item(struct stagelist *list, char *source, char *target,
+                           const struct stat *st)
 {
     if (!limefile_reserve(&list->items, &list->capacity, list->count + 1,
                           sizeof *list->items)) {
@@ -94,7 +95,7 @@ static bool add_file(struct stagelist *list, const char *source, char *target)
     /* A source that is missing or not a regular file is reported when it is staged. */
     if (stat(source, &st) != 0)
         st = (struct stat){0};
-    return add_item(list, strdup(source), target, &st);
+    return add_stage_item(list, strdup(source), target, &st);
 }
 
 /* ---- trees ---- */

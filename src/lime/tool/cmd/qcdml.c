@@ -25,7 +25,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-static bool is_configuration(const struct limefile_field *field)
+static bool is_config_field(const struct limefile_field *field)
 {
     return strcmp(field->record.type, "ildg-binary-data") == 0;
 }
@@ -40,7 +40,7 @@ static int list_configs(struct configs *configs)
         return -ENOMEM;
     for (size_t i = 0; i < configs->fields.count; i++) {
         limefile_fields_get(&configs->fields, i, &field);
-        if (!is_configuration(&field))
+        if (!is_config_field(&field))
             continue;
         configs->config[configs->count++].ordinal = (uint32_t)field.record.ordinal;
         configs->bytes += field.record.bytes;

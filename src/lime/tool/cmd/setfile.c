@@ -155,7 +155,8 @@ static int open_volume_files(struct volume_set *f)
     return TOOL_GOOD;
 }
 
-static int join_files(struct volume_set *f, const struct limefile_volumes_options *options)
+static int join_volume_files(struct volume_set *f,
+                             const struct limefile_volumes_options *options)
 {
     struct limefile_source **sources = calloc(f->count, sizeof *sources);
     size_t bad;
@@ -228,7 +229,7 @@ int volume_set_open(struct volume_set *f, const char *path,
     if (status == TOOL_GOOD)
         status = open_volume_files(f);
     if (status == TOOL_GOOD)
-        status = join_files(f, options);
+        status = join_volume_files(f, options);
     if (status != TOOL_GOOD)
         volume_set_close(f);
     return status;

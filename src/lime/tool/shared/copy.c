@@ -107,7 +107,7 @@ bool input_copy_part(struct input *input, uint64_t from, uint64_t n, int out,
     return !err;
 }
 
-static bool check_unchanged(const struct input *input)
+static bool check_input_unchanged(const struct input *input)
 {
     if (copy_is_unchanged(input->fd, &input->st))
         return true;
@@ -147,7 +147,7 @@ bool input_copy(struct input *input, int out, const char *out_name, uint64_t off
         return copy_stream(input, out, out_name, offset, progress, bytes);
     *bytes = (uint64_t)input->st.st_size;
     return input_copy_part(input, 0, *bytes, out, out_name, offset, progress) &&
-           check_unchanged(input);
+           check_input_unchanged(input);
 }
 
 /* Creates a file without a name in that directory or, if it does not support that, in /tmp. */

@@ -17,7 +17,7 @@ enum {
     STEP_BYTES = 16 * 1024 * 1024, /* signals are handled between steps */
 };
 
-static int lock_container(const char *path, int fd, bool test)
+static int lock_for_edit(const char *path, int fd, bool test)
 {
     int err = test ? limefile_lock_test(fd) : limefile_lock(fd);
     if (err == -EBUSY) {
@@ -53,7 +53,7 @@ static int report_bad_tail(struct edit *edit)
 
 /* Treats deviations like limefs -o rw: clears our own marks, ignores harmless ones, and refuses
  * contradictory message flags. */
-static int recover_container(struct edit *edit)
+static int recover_for_edit(struct edit *edit)
 {
     struct limefile_source *source = edit->c.source;
     int err = limefile_recover(source, print_recovery, NULL, edit);
@@ -77,7 +77,7 @@ static int open_editor(struct edit *edit)
     if (limefile_index_fault(edit->c.index))
         status = report_bad_tail(edit);
     else if (limefile_index_deviations(edit->c.index))
-        status = recover_container(edit);
+        status = recover_for_edit(edit);
     if (status == TOOL_GOOD) {
         err = limefile_editor_new(edit->c.source, edit->c.index, &edit->editor);
         if (err)
@@ -104,7 +104,7 @@ int edit_open_locked(const char *path, bool test, int *fd)
         *fd = open_or_report(path, test ? O_RDONLY : O_RDWR);
         if (*fd < 0)
             return TOOL_UNUSABLE;
-        int status = lock_container(path, *fd, test);
+        int status = lock_for_edit(path, *fd, test);
         if (status == TOOL_GOOD && !is_replaced(path, *fd))
             return TOOL_GOOD;
         close(*fd);

@@ -468,7 +468,8 @@ static bool is_input_file(const struct packing *p, const char *path,
 }
 
 /* Checks all inputs before it creates a file, which could be in a mounted input container. */
-static int open_target(const struct packing *p, const char *target, struct limefile_output *out)
+static int open_pack_target(const struct packing *p, const char *target,
+                            struct limefile_output *out)
 {
     int err = limefile_output_find(out, target);
     if (err)
@@ -488,7 +489,7 @@ static int open_target(const struct packing *p, const char *target, struct limef
 int pack_to_file(const struct packing *p, const char *target)
 {
     struct limefile_output out;
-    int err = open_target(p, target, &out);
+    int err = open_pack_target(p, target, &out);
     if (err) {
         message_output(target, "create", err);
         return TOOL_BAD;

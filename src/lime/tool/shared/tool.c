@@ -368,7 +368,7 @@ void print_value(const char *name, const char *format, ...)
     printf("  %-*s  %s\n", NAME_WIDTH, name, text);
 }
 
-const char *format_bytes(uint64_t bytes, char out[64])
+const char *format_byte_count(uint64_t bytes, char out[64])
 {
     char human[NUMBER_HUMAN_MAX];
     if (bytes < 1024)

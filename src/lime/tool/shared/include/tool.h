@@ -150,7 +150,7 @@ __attribute__((format(printf, 2, 3))) void print_value(const char *name, const c
                                                        ...);
 
 /* Formats "65 bytes" or "1.2K (1230 bytes)". */
-const char *format_bytes(uint64_t bytes, char out[64]);
+const char *format_byte_count(uint64_t bytes, char out[64]);
 
 /* ---- a progress bar on stderr, only on a terminal, after a second, one at a time ---- */
 
