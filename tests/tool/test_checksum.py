@@ -66,7 +66,7 @@ class Cksum(SumCase):
         path = self.write("f", container([[("x", b"123456789")]]))
         for options in (["--add"], ["--site-bytes", "9"], ["--lattice", "1x1x1x9"]):
             self.lime("--cksum", *options, path, "x", status=2)
-            self.assertIn("--cksum excludes", self.err)
+            self.assertIn("--cksum cannot be combined", self.err)
         self.lime("--cksum", path, status=1)
         self.assertIn("name one", self.err)
         self.lime("--cksum", path, "y", status=1)

@@ -282,7 +282,7 @@ class Several(limetest.TestCase):
     def test_usage(self):
         name = self.put("f", record("t", b"", 1, 1))
         for command in "check", "info", "refs":
-            for args, why in (([], "no file named"), (["-r"], "no file named"),
+            for args, why in (([], "no FILE given"), (["-r"], "no FILE given"),
                               (["-0", name], "-0 requires --files-from")):
                 self.fails(["lime", command, *args], f"lime: {command}: {why}", status=2, out=b"")
             done = run(["lime", command, "--files-from", name + "-not"])

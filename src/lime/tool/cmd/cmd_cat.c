@@ -385,7 +385,7 @@ static int run_cat(int count, char **operands)
     (void)count;
     (void)operands;
     if (!path || choice_count == 0)
-        return usage_error(&cmd_cat, path ? "no record named" : "no file named");
+        return usage_error(&cmd_cat, path ? "no RECORD given" : "no FILE given");
     return write_choices(path, choices, choice_count, &range);
 }
 

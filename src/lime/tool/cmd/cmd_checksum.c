@@ -259,7 +259,7 @@ static int select_records(const struct checksum_options *o, const struct contain
     }
     if (!status && out->count == 0) {
         message(c->path, "no record is ildg-binary-data or scidac-binary-data; choose one%s",
-                o->cksum ? "" : ", and the size of its sites (--site-bytes)");
+                o->cksum ? "" : " and give the size of its sites (--site-bytes)");
         status = TOOL_BAD;
     }
     return status;
@@ -450,7 +450,7 @@ static int report_other_checksum(const struct container *c, const struct sum_ite
 {
     message(c->path,
             "record %" PRIu64 ": record %" PRIu64
-            " has another checksum: the data may be damaged; use --replace to store theirs",
+            " has another checksum, so the data may be damaged; --replace overwrites it",
             item->field.record.ordinal, item->field.by_checksum);
     return TOOL_BAD;
 }
@@ -660,9 +660,10 @@ static int run_checksum(int count, char **words)
     if (o->replace && !o->add)
         return usage_error(&cmd_checksum, "--replace requires --add");
     if (o->cksum && (o->add || o->site_bytes || o->sites))
-        return usage_error(&cmd_checksum, "--cksum excludes --add, --site-bytes and --lattice");
+        return usage_error(&cmd_checksum,
+                           "--cksum cannot be combined with --add, --site-bytes or --lattice");
     if (o->site_bytes && o->sites)
-        return usage_error(&cmd_checksum, "--site-bytes and --lattice exclude each other");
+        return usage_error(&cmd_checksum, "--site-bytes and --lattice cannot be combined");
     o->path = words[0];
     o->words = words + 1;
     o->word_count = (size_t)count - 1;
@@ -671,4 +672,4 @@ static int run_checksum(int count, char **words)
 
 const struct command cmd_checksum = {
     "checksum", "compute, compare and add checksums", help, run_checksum,
-    rules,      {"no file named", 1, INT_MAX},        NULL};
+    rules,      {"no FILE given", 1, INT_MAX},        NULL};

@@ -76,11 +76,11 @@ static int check_append(void)
     if (status)
         return status;
     if (!packargs.operand_count)
-        return usage_error(&cmd_append, "no file named");
+        return usage_error(&cmd_append, "no FILE given");
     if (!list->count)
-        return usage_error(&cmd_append, "no record named (-t TYPE PATH)");
+        return usage_error(&cmd_append, "no record given (-t TYPE PATH)");
     if (streams > 1)
-        return usage_error(&cmd_append, "standard input can become one record only");
+        return usage_error(&cmd_append, "'-' can be given only once");
     return TOOL_GOOD;
 }
 
@@ -310,7 +310,7 @@ static struct header_change change;
 static int choose_boundary(const void *command, enum boundary boundary)
 {
     if (change.boundary != KEEP_BOUNDARY && change.boundary != boundary)
-        return usage_error(command, "--begin-message and --join-message exclude each other");
+        return usage_error(command, "--begin-message and --join-message cannot be combined");
     change.boundary = boundary;
     return TOOL_GOOD;
 }

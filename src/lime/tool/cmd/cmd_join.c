@@ -131,7 +131,7 @@ static int copy_summed_field(struct join_state *j, const struct limefile_field *
         return status;
     message(j->in.path,
             "record %" PRIu64 ": the data of all volumes have the checksum %08" PRIx32
-            " %08" PRIx32 ", the set says %08" PRIx32 " %08" PRIx32,
+            " %08" PRIx32 ", the set has %08" PRIx32 " %08" PRIx32,
             f->record.ordinal, sum.suma, sum.sumb, f->checksum.suma, f->checksum.sumb);
     message(j->out_path, "not written: a volume may be damaged or belong to another set");
     return TOOL_BAD;
@@ -248,7 +248,7 @@ static int parse_record_number(const void *command, char *text)
     }
     uint64_t *record = &o->records[o->record_count++];
     if (!limefile_text_number(text, strlen(text), record) || *record == 0)
-        return usage_error(command, "--record: '%s' is not a number of a record", text);
+        return value_error(command, "--record", NULL, text, "a number, from 1");
     return TOOL_GOOD;
 }
 
@@ -267,7 +267,8 @@ static int run_join(int count, char **paths)
         return usage_error(&cmd_join,
                            o->info ? "one VOLUME expected" : "VOLUME and OUT expected");
     if (o->info && (o->records || o->skips_parts))
-        return usage_error(&cmd_join, "--info excludes --record and --skip-parts");
+        return usage_error(&cmd_join,
+                           "--info cannot be combined with --record or --skip-parts");
     return join_set(paths[0], o->info ? NULL : paths[1], o);
 }
 

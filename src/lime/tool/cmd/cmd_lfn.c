@@ -278,7 +278,7 @@ static int run_lfn(int count, char **paths)
     if (new_lfn)
         return run_lfn_set(new_lfn, count, paths);
     if (count == 0)
-        return usage_error(&cmd_lfn, "no file named");
+        return usage_error(&cmd_lfn, "no FILE given");
     for (int i = 0; i < count; i++)
         worst = worse_status(print_file_lfns(paths[i], count > 1), worst);
     return worst;

@@ -196,4 +196,4 @@ static int run_ls(int count, char **paths)
 }
 
 const struct command cmd_ls = {"ls",  "list the records of containers", help, run_ls,
-                               rules, {"no file named", 1, INT_MAX},    NULL};
+                               rules, {"no FILE given", 1, INT_MAX},    NULL};

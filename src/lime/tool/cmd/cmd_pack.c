@@ -182,7 +182,7 @@ static int pack_from_arguments(struct packlist *list)
         return pack_directory(operands[0], operands[1], is_forced);
     }
     if (packargs.operand_count)
-        return usage_error(&cmd_pack, "%s: no type (-t) before it", operands[0]);
+        return usage_error(&cmd_pack, "%s: no type (-t TYPE) before it", operands[0]);
     if (!listfile == !list->count)
         return usage_error(&cmd_pack, "-o: either --list or records (-t TYPE PATH) expected");
     if (listfile && !packlist_read_list(list, listfile, true))

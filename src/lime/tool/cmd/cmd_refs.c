@@ -360,7 +360,7 @@ static int print_list_refs(const struct pathlist *list, const struct options *o)
     struct refs refs = {.options = &o->refs};
     int status = TOOL_GOOD;
     if (list->count == 0)
-        return usage_error(&cmd_refs, "no file named");
+        return usage_error(&cmd_refs, "no FILE given");
     if (add_all_files(&refs, list, &status))
         status = refs_print(&refs);
     refs_release(&refs);

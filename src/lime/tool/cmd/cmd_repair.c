@@ -24,7 +24,7 @@ struct repair {
     bool dry_run; /* print what is to be done, change nothing */
     bool force;   /* cut whatever follows a fault */
     uint64_t changes;
-    uint64_t lost_records; /* records that are gone; each is named */
+    uint64_t lost_records; /* each is printed */
     struct progress progress;
 };
 
@@ -150,7 +150,7 @@ static void report_damaged_record(struct repair *repair, const struct limefile_s
         return;
     repair->lost_records++;
     message(repair->path,
-            "repair: record %" PRIu64 " is gone: type '%s', its header is damaged",
+            "repair: record %" PRIu64 " is lost: type '%s', its header is damaged",
             survey->records + 1, format_type((const char *)raw + AT, len, buf));
 }
 
@@ -166,23 +166,23 @@ static int report_first_lost(struct repair *repair, const struct limefile_survey
     switch (survey->fault.code) {
     case LIMEFILE_E_HEADER_CUT:
         message(repair->path,
-                "repair: record %" PRIu64 " is gone: the file had %" PRIu64
+                "repair: record %" PRIu64 " is lost: the file had %" PRIu64
                 " of the %d bytes of its header",
                 ordinal, n, LIMEFILE_HEADER_BYTES);
         break;
     case LIMEFILE_E_DATA_CUT:
         message(repair->path,
-                "repair: record %" PRIu64 " is gone: type '%s', the file had %" PRIu64
+                "repair: record %" PRIu64 " is lost: type '%s', the file had %" PRIu64
                 " of its %" PRIu64 " bytes",
                 ordinal, header_type(&header, buf), n - LIMEFILE_HEADER_BYTES, header.bytes);
         break;
     case LIMEFILE_E_LENGTH:
         message(repair->path,
-                "repair: record %" PRIu64 " is gone: type '%s', no file can have its length",
+                "repair: record %" PRIu64 " is lost: type '%s', no file can have its length",
                 ordinal, header_type(&header, buf));
         break;
     case LIMEFILE_E_VERSION:
-        message(repair->path, "repair: record %" PRIu64 " is gone: type '%s', version %u",
+        message(repair->path, "repair: record %" PRIu64 " is lost: type '%s', version %u",
                 ordinal, header_type(&header, buf), header.version);
         break;
     default:
@@ -193,7 +193,8 @@ static int report_first_lost(struct repair *repair, const struct limefile_survey
     return 0;
 }
 
-/* Names and counts the records that are gone if the tail is cut. Returns 0 or an error code. */
+/* Prints and counts the records that are lost if the tail is cut. Returns 0 or an error code.
+ */
 static int report_lost_records(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
@@ -207,7 +208,8 @@ static int report_lost_records(struct repair *repair, const struct limefile_surv
                                         repair_progress, repair, &found)) > 0) {
         repair->lost_records++;
         message(repair->path,
-                "repair: a whole record is cut: type '%s', %" PRIu64 " bytes, offset %" PRIu64,
+                "repair: a complete record is cut: type '%s', %" PRIu64
+                " bytes, offset %" PRIu64,
                 header_type(&found.header, buf), found.header.bytes, found.offset);
         if (limefile_extent_of(found.offset, found.header.bytes, &data_end, &next) != 0)
             break;
@@ -295,8 +297,8 @@ static int save_and_cut(struct repair *repair, const struct limefile_survey *sur
 }
 
 /* Cuts what follows the last whole record, if that is an unfinished tail or with --force, and
- * keeps a copy of it unless lime or limefs left it; completes a replacement. Names the records
- * that are gone. Returns an exit status, after a message if it is not GOOD. */
+ * keeps a copy of it unless lime or limefs left it; completes a replacement. Prints the records
+ * that are lost. Returns an exit status, after a message if it is not GOOD. */
 static int repair_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
@@ -397,7 +399,7 @@ static void print_good_structure(const struct repair *repair, const struct check
 {
     char lost[48] = "";
     if (repair->lost_records)
-        snprintf(lost, sizeof lost, ", %" PRIu64 " record%s gone", repair->lost_records,
+        snprintf(lost, sizeof lost, ", %" PRIu64 " record%s lost", repair->lost_records,
                  repair->lost_records == 1 ? " is" : "s are");
     print_line(repair->path,
                "structure good%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64
@@ -454,7 +456,7 @@ static int repair_opened(struct repair *repair)
     if (limefile_survey_refusal(&survey) == LIMEFILE_E_MIXED) {
         message(repair->path,
                 "repair: record %" PRIu64 " has the mark of a replacement that was killed, and "
-                "the new data behind it are missing or damaged; a record may be part old, part "
+                "the new data after it are missing or damaged; a record may be part old, part "
                 "new; nothing was changed",
                 survey.replacing);
         return TOOL_BAD;

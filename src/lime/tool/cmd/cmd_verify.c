@@ -391,4 +391,4 @@ static int run_verify(int count, char **paths)
 }
 
 const struct command cmd_verify = {"verify", "verify records of a mount",   help, run_verify,
-                                   rules,    {"no file named", 1, INT_MAX}, NULL};
+                                   rules,    {"no FILE given", 1, INT_MAX}, NULL};

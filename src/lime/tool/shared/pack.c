@@ -214,7 +214,7 @@ static bool parse_manifest_line(struct packlist *list, struct lines *l)
     char *columns[COLUMNS], *rest = l->line, type[LIMEFILE_TYPE_BYTES + 2];
     size_t n = 0;
     if (strlen(l->line) != l->len)
-        return report_bad_line(l, "a NUL byte");
+        return report_bad_line(l, "contains a NUL byte");
     while (rest && n < COLUMNS)
         columns[n++] = strsep(&rest, "\t");
     if (rest || n < COLUMNS)
@@ -295,7 +295,7 @@ bool packlist_read_list(struct packlist *list, const char *path, bool tabs)
         bool has_no_nul = strlen(l.line) == l.len;
         char *text = trim_blanks(l.line);
         if (!has_no_nul) {
-            good = report_bad_line(&l, "a NUL byte");
+            good = report_bad_line(&l, "contains a NUL byte");
         } else if (*text == '\0') {
             mb = true;
         } else {

@@ -280,7 +280,7 @@ int pathlist_init(struct pathlist *list, const struct pathlist_options *o,
     if (o->nul && !o->list)
         return usage_error(command, "-0 requires --files-from");
     if (count == 0 && !o->list)
-        return usage_error(command, "no file named");
+        return usage_error(command, "no FILE given");
     for (int i = 0; good && i < count; i++)
         good = add_path(list, operands[i]);
     if (good && o->list)
