@@ -175,7 +175,7 @@ static void report_unexamined(struct check *c)
 }
 
 /* The state of one file while it is open. */
-struct state {
+struct check_state {
     struct check *check;
     struct container c;
     struct limefile_fields fields;
@@ -193,7 +193,8 @@ struct state {
 
     /* Findings about checkpoints, computed one at a time. */
     struct limecheckpoint_findings cells;
-    struct limefile_finding cell_finding; /* the next one, if `waits`; its text is in `walk` */
+    struct limefile_finding
+        cell_finding; /* the next one, if has_cell_finding; its text is in `cells` */
     bool has_cell_finding;
     int cell_status; /* 1: there may be more; 0: no more; < 0: an error */
 
@@ -212,7 +213,7 @@ static int compare_findings(const struct limefile_finding *x, const struct limef
 }
 
 /* Returns the next missing requirement of a field, or NULL. */
-static const struct limefile_finding *next_missing(struct state *state)
+static const struct limefile_finding *next_missing(struct check_state *state)
 {
     struct limefile_finding *m = state->missing;
     while (state->check->options->strict && state->missing_count == 0 &&
@@ -227,7 +228,7 @@ static const struct limefile_finding *next_missing(struct state *state)
 }
 
 /* Returns the next finding about a checkpoint, or NULL. */
-static const struct limefile_finding *next_in_cells(struct state *state)
+static const struct limefile_finding *next_in_cells(struct check_state *state)
 {
     if (!state->has_cell_finding && state->cell_status == 1) {
         state->cell_status = limecheckpoint_findings_next(&state->cells, &state->cell_finding);
@@ -237,7 +238,8 @@ static const struct limefile_finding *next_in_cells(struct state *state)
 }
 
 /* Removes the first pending finding if its offset is less than `before`. */
-static bool pop_finding(struct state *state, uint64_t before, struct limefile_finding *out)
+static bool pop_finding(struct check_state *state, uint64_t before,
+                        struct limefile_finding *out)
 {
     const struct limefile_finding *first = next_missing(state), *cells = next_in_cells(state);
     struct limefile_finding field;
@@ -260,7 +262,7 @@ static bool pop_finding(struct state *state, uint64_t before, struct limefile_fi
     return true;
 }
 
-static void report_findings(struct state *state, uint64_t before)
+static void report_findings(struct check_state *state, uint64_t before)
 {
     struct limefile_finding finding;
     while (pop_finding(state, before, &finding))
@@ -271,7 +273,7 @@ static void report_findings(struct state *state, uint64_t before)
 
 static void collect_finding(void *context, const struct limefile_finding *finding)
 {
-    struct state *state = context;
+    struct check_state *state = context;
     state->out_of_memory =
         state->out_of_memory || !limefile_reserve(&state->found, &state->found_capacity,
                                                   state->found_count + 1, sizeof *state->found);
@@ -282,14 +284,14 @@ static void collect_finding(void *context, const struct limefile_finding *findin
 
 static void show_scan(void *context, uint64_t done, uint64_t size)
 {
-    struct state *state = context;
+    struct check_state *state = context;
     const struct check *check = state->check;
     (void)size;
     if (!check->options->data && !check->options->physics)
         progress_to(check->progress, done);
 }
 
-static int parse_container(struct state *state)
+static int parse_container(struct check_state *state)
 {
     struct limefile_source *source = state->c.source;
     int err = limefile_index_scan(source, collect_finding, show_scan, state, &state->c.index);
@@ -299,7 +301,7 @@ static int parse_container(struct state *state)
 }
 
 /* Reports all findings in file order. */
-static int report_all_findings(struct state *state)
+static int report_all_findings(struct check_state *state)
 {
     struct check *check = state->check;
     const struct limefile_finding *fault = limefile_index_fault(state->c.index);
@@ -337,7 +339,7 @@ static void report_data_finding(void *context, const struct limefile_finding *fi
     check_report(context, finding);
 }
 
-static void init_data_check(struct state *state)
+static void init_data_check(struct check_state *state)
 {
     struct check *check = state->check;
     const struct check_options *o = check->options;
@@ -358,7 +360,7 @@ static void init_data_check(struct state *state)
     };
 }
 
-static int verify_container_data(struct state *state)
+static int verify_container_data(struct check_state *state)
 {
     struct data_check *data = &state->data;
     int err = 0;
@@ -372,7 +374,7 @@ static int verify_container_data(struct state *state)
 }
 
 /* Checks a whole file in another format. */
-static int verify_gauge_file(struct state *state)
+static int verify_gauge_file(struct check_state *state)
 {
     int err = state->c.source->ops->size(state->c.source, &state->check->size);
     return err ? err : gauge_check(&state->data);
@@ -383,7 +385,7 @@ static int verify_gauge_file(struct state *state)
 /* Determines what to examine: a container (1); a file in another format or with a damaged
  * beginning (0, sets check->format or look->beginning); or nothing (0, with the reason in
  * check->skipped or check->error). Returns < 0 if the file cannot be read. */
-static int classify_file(struct state *state)
+static int classify_file(struct check_state *state)
 {
     static const char container[] = "not a LIME container";
     struct check *check = state->check;
@@ -412,7 +414,7 @@ static int classify_file(struct state *state)
 
 /* ---- one file ---- */
 
-static int check_container(struct state *state)
+static int check_container(struct check_state *state)
 {
     int err = parse_container(state);
     if (!err)
@@ -421,7 +423,7 @@ static int check_container(struct state *state)
 }
 
 /* Examines a file for which classify_file() returned 0. */
-static int check_other_file(struct state *state)
+static int check_other_file(struct check_state *state)
 {
     struct check *check = state->check;
     if (check->format)
@@ -441,7 +443,7 @@ static enum limefile_verdict decide_verdict(const struct check *check)
     return check->options->strict ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
 }
 
-static int create_json_lists(struct state *state)
+static int create_json_lists(struct check_state *state)
 {
     const struct check_options *o = state->check->options;
     int err = o->data ? jsonout_list_create(&state->data.sum_list) : 0;
@@ -450,7 +452,7 @@ static int create_json_lists(struct state *state)
     return !err && o->physics ? jsonout_list_create(&state->data.physics_list) : err;
 }
 
-static void check_opened_file(struct state *state, bool container)
+static void check_opened_file(struct check_state *state, bool container)
 {
     struct check *check = state->check;
     if (check->options->json)
@@ -470,7 +472,7 @@ static void check_opened_file(struct state *state, bool container)
         print_check_summary(check);
 }
 
-static void close_checked_file(struct state *state)
+static void close_checked_file(struct check_state *state)
 {
     container_close(&state->c);
     jsonout_list_release(state->data.sum_list);
@@ -482,7 +484,7 @@ static void close_checked_file(struct state *state)
 
 void check_file(struct check *check)
 {
-    struct state state = {.check = check};
+    struct check_state state = {.check = check};
     int kind, err = container_open_source(&state.c, check->path);
     if (err == -EISDIR)
         message(check->path, "use -r to check the containers in it");

@@ -19,7 +19,7 @@ struct stagelist {
     size_t count, capacity;
     uint64_t bytes;
     char *dir;                  /* a directory on the targets' file system */
-    bool recursive, incomplete; /* bad: something was left out, after a message */
+    bool recursive, incomplete; /* incomplete: something was not copied, after a message */
     bool force;                 /* replace existing targets */
     const char *listing;        /* the file that lists the sources, "-", or NULL; not owned */
 };
@@ -197,17 +197,17 @@ static int compare_targets(const void *a, const void *b)
     return strcmp(x->inode ? x->name : x->item->target, y->inode ? y->name : y->item->target);
 }
 
-static bool fill_target_key(struct target_key *target_key, const struct stage_item *item)
+static bool fill_target_key(struct target_key *key, const struct stage_item *item)
 {
     struct stat st;
     const char *slash = strrchr(item->target, '/');
     char *dir = copy_dirname(item->target);
-    *target_key = (struct target_key){.item = item, .name = slash ? slash + 1 : item->target};
+    *key = (struct target_key){.item = item, .name = slash ? slash + 1 : item->target};
     if (!dir)
         return out_of_memory();
     if (stat(dir, &st) == 0) {
-        target_key->device = st.st_dev;
-        target_key->inode = st.st_ino;
+        key->device = st.st_dev;
+        key->inode = st.st_ino;
     }
     free(dir);
     return true;
@@ -296,11 +296,11 @@ static bool is_inside_tree(const char *dir, const char *tree)
 {
     char *inner = realpath(dir, NULL), *outer = realpath(tree, NULL);
     size_t n = outer ? strlen(outer) : 0;
-    bool target_path = inner && n > 0 && strncmp(inner, outer, n) == 0 &&
-                       (inner[n] == '/' || inner[n] == '\0' || n == 1);
+    bool is_inside = inner && n > 0 && strncmp(inner, outer, n) == 0 &&
+                     (inner[n] == '/' || inner[n] == '\0' || n == 1);
     free(inner);
     free(outer);
-    return target_path;
+    return is_inside;
 }
 
 static bool add_source(struct stagelist *list, const char *source, const char *dir)

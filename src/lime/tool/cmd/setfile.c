@@ -55,9 +55,9 @@ static void release_pattern(struct volume_pattern *p)
 bool volume_set_is_name(const char *path)
 {
     struct volume_pattern p;
-    bool is_found = parse_volume_path(path, &p);
+    bool is_volume = parse_volume_path(path, &p);
     release_pattern(&p);
-    return is_found;
+    return is_volume;
 }
 
 /* ---- directory ---- */
@@ -68,7 +68,7 @@ struct found_volume {
 };
 
 struct volume_list {
-    struct found_volume *item;
+    struct found_volume *items;
     size_t count, capacity;
 };
 
@@ -76,12 +76,12 @@ static bool add_volume_path(struct volume_list *list, uint64_t number,
                             const struct volume_pattern *p, const char *name)
 {
     char *path = NULL;
-    if (!limefile_reserve(&list->item, &list->capacity, list->count + 1, sizeof *list->item))
+    if (!limefile_reserve(&list->items, &list->capacity, list->count + 1, sizeof *list->items))
         return false;
-    if (asprintf(&path, "%s/%s%s%s", p->dir, name, p->file ? "/" : "", p->file ? p->file : "") <
-        0)
+    const char *slash = p->file ? "/" : "", *file = p->file ? p->file : "";
+    if (asprintf(&path, "%s/%s%s%s", p->dir, name, slash, file) < 0)
         return false;
-    list->item[list->count++] = (struct found_volume){number, path};
+    list->items[list->count++] = (struct found_volume){number, path};
     return true;
 }
 
@@ -92,9 +92,9 @@ static bool volume_exists(const struct volume_pattern *p, const char *name)
         return true;
     if (asprintf(&path, "%s/%s/%s", p->dir, name, p->file) < 0)
         return false;
-    bool is_found = access(path, F_OK) == 0;
+    bool exists = access(path, F_OK) == 0;
     free(path);
-    return is_found;
+    return exists;
 }
 
 struct listing {
@@ -190,10 +190,10 @@ static int sort_volume_names(struct volume_set *f, struct volume_list *list)
         f->count = 0;
         return TOOL_BAD;
     }
-    qsort(list->item, list->count, sizeof *list->item, compare_volume_numbers);
+    qsort(list->items, list->count, sizeof *list->items, compare_volume_numbers);
     for (size_t i = 0; i < f->count; i++) {
-        f->names[i] = list->item[i].name;
-        list->item[i].name = NULL;
+        f->names[i] = list->items[i].name;
+        list->items[i].name = NULL;
         f->fds[i] = -1;
     }
     return TOOL_GOOD;
@@ -215,8 +215,8 @@ static int find_volume_names(struct volume_set *f)
     if (status == TOOL_GOOD)
         status = sort_volume_names(f, &list);
     for (size_t i = 0; i < list.count; i++)
-        free(list.item[i].name);
-    free(list.item);
+        free(list.items[i].name);
+    free(list.items);
     release_pattern(&p);
     return status;
 }

@@ -37,7 +37,7 @@ struct batch {
     size_t to_print;                                      /* the file to print next */
     size_t to_start;                                      /* the file to start next */
     bool has_printed;                                     /* earlier files printed on stdout */
-    bool current_printed;                                 /* file `turn` printed on stdout */
+    bool current_printed; /* file `to_print` printed on stdout */
     int worst;
     struct progress progress;
 };
@@ -186,7 +186,7 @@ static void finish_file(struct batch *b, int status)
     b->to_print++;
 }
 
-/* Prints file `turn`, whose child has ended. */
+/* Prints file `to_print`, whose child has ended. */
 static void print_finished_file(struct batch *b)
 {
     struct slot *slot = find_slot(b, b->to_print);
@@ -199,7 +199,7 @@ static void print_finished_file(struct batch *b)
     finish_file(b, has_crashed ? TOOL_UNUSABLE : WEXITSTATUS(slot->status));
 }
 
-/* Examines file `turn` in this process. */
+/* Examines file `to_print` in this process. */
 static void process_in_parent(struct batch *b)
 {
     const struct parallel *task = b->task;
