@@ -142,7 +142,7 @@ class Print(SumCase):
         self.assertIn("record 2: its 840 bytes are not a multiple of 9", self.err)
         self.lime("--site-bytes", "8", path, "e", status=1)
         self.lime(path, "text", status=1)
-        self.assertIn("--site-bytes gives it", self.err)
+        self.assertIn("give it with --site-bytes", self.err)
         self.lime(path, status=1)
         self.assertIn("no record is ildg-binary-data", self.err)
         self.lime(path, "none", status=1)
@@ -155,7 +155,7 @@ class Print(SumCase):
     def test_wrong_length(self):
         path = self.write("f.lime", container([[FORMAT, ("ildg-binary-data", SMALL[:-576]), SUM]]))
         self.lime(path, status=1)
-        self.assertIn("it has 17856 bytes, but should have 18432", self.err)
+        self.assertIn("17856 bytes, should be 18432", self.err)
         want = "%08x %08x" % scidac.checksum(SMALL[:-576], 576)
         self.assertEqual(self.lime("--site-bytes", "576", path, status=1)[0][:17], want)
 
@@ -170,7 +170,7 @@ class Print(SumCase):
             for last in wrong, ("scidac-checksum", b"?"):
                 path = self.write("f.lime", container([[form, DATA, last]]))
                 self.assertEqual(self.lime(path, status=1), [])
-                self.assertIn("but should have", self.err)
+                self.assertIn("should be", self.err)
             self.lime("--add", "--replace", path, status=1)
 
     def test_part(self):
@@ -344,7 +344,7 @@ class Add(SumCase):
         good = container([[("a", b"x" * 80), ("text", b"y" * 80)]])
         path = self.write("f.lime", good)
         self.lime("--add", "--site-bytes", "8", path, "text", status=1)
-        self.assertIn("neither ildg-binary-data nor scidac-binary-data", self.err)
+        self.assertIn("not ildg-binary-data or scidac-binary-data", self.err)
         self.assertEqual(limetest.read(path), good)
         unknown = container([[("a", b"x" * 80), ("scidac-binary-data", b"y" * 80)]])
         path = self.write("f.lime", unknown)

@@ -201,7 +201,7 @@ class Fill(QcdmlCase):
             self.assertIn("--plaquette", self.err)
         for steps in ([[record()]], [[record()]] * 4):
             self.fill(document(*steps), path, "--plaquette", "0.1,0.2,0.3", status=1)
-            self.assertIn("has 3 ildg-binary-data: there must be one for each", self.err)
+            self.assertIn("for 3 ildg-binary-data in", self.err)
 
     def test_where_plaquettes_come_from(self):
         usqcd = ("scidac-record-xml", b"<usqcdInfo><version>1.0</version><plaq>0.57</plaq>"

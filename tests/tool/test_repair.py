@@ -206,7 +206,7 @@ class Middle(RepairCase):
         data = GOOD + middle + rest
         self.assertEqual(self.repair(data, status=1), data)
         self.assertEqual(self.copies(), {})
-        self.assertIn(f"{len(middle + rest)} bytes follow from offset {len(GOOD)}", self.err)
+        self.assertIn(f"{len(middle + rest)} bytes from offset {len(GOOD)}", self.err)
         self.assertIn("nothing was changed", self.err)
         self.assertIn("--force", self.err)
         if rest:
