@@ -13,7 +13,7 @@
 
 struct check_options {
     bool quiet, json;
-    bool lines;        /* JSON: one object per line */
+    bool json_lines;   /* JSON: one object per line */
     bool data;         /* also compare checksums */
     bool physics;      /* also compute plaquette and link trace of configurations */
     bool strict;       /* warnings and unverified data count as bad */
@@ -41,7 +41,7 @@ struct check {
     bool read_failed;                  /* a part of the file cannot be read */
     bool has_data;                     /* the file has data that --data would read */
     struct check_counts sums, physics; /* physics: of configurations */
-    uint64_t summed;                   /* bytes read for checksums and for physics */
+    uint64_t bytes_read;               /* bytes read for checksums and for physics */
 };
 
 /* Examines the file, prints the findings and sets check->verdict. */

@@ -237,7 +237,7 @@ static const char help[] =
     "usage, or FILE cannot be opened or is not a container.\n";
 
 struct range {
-    bool given, to_end;
+    bool is_set, to_end;
     uint64_t offset, bytes;
 };
 
@@ -249,7 +249,7 @@ struct choice {
 static bool parse_range(const char *text, struct range *r)
 {
     const char *colon = strchr(text, ':');
-    r->given = true;
+    r->is_set = true;
     if (!colon || !number_parse_size(text, (size_t)(colon - text), &r->offset))
         return false;
     r->to_end = colon[1] == '\0';
@@ -260,7 +260,7 @@ static bool parse_range(const char *text, struct range *r)
 static bool apply_range(const struct container *c, const struct limefile_record *record,
                         const struct range *r, struct limefile_copy *copy)
 {
-    if (!r->given)
+    if (!r->is_set)
         return true;
     if (r->offset > record->bytes || (!r->to_end && r->bytes > record->bytes - r->offset)) {
         message(c->path, "record %" PRIu64 ": --range: the record has %" PRIu64 " bytes only",

@@ -30,7 +30,7 @@ enum { COUNTS_MAX = 128 };
 static void print_finding_separator(const struct check *check)
 {
     bool first = check->warnings + check->deviations + check->faults == 0;
-    if (check->options->json && check->options->lines)
+    if (check->options->json && check->options->json_lines)
         fputs(first ? "" : ", ", stdout);
     else if (check->options->json)
         fputs(first ? "\n " : ",\n ", stdout);
@@ -153,7 +153,7 @@ static void end_check_json(const struct check *c, const struct data_check *data)
         json_pack("{s:s, s:o*, s:o*, s:o*}", "verdict", limefile_verdict_word(c->verdict),
                   "reason", jsonout_string(c->skipped), "error", jsonout_string(c->error),
                   "qcdml", c->qcdml ? qcdml_check_json(c->qcdml) : NULL);
-    jsonout_members(", ", verdict, c->options->lines ? "}\n" : "}");
+    jsonout_members(", ", verdict, c->options->json_lines ? "}\n" : "}");
 }
 
 /* ---- files that are not examined ---- */
@@ -329,7 +329,7 @@ static int report_all_findings(struct check_state *state)
 static bool count_bytes(void *context, uint64_t more)
 {
     struct check *check = context;
-    check->summed += more;
+    check->bytes_read += more;
     progress_add(check->progress, more);
     return true;
 }
@@ -350,8 +350,8 @@ static void init_data_check(struct check_state *state)
         .threads = o->threads,
         .quiet = o->quiet || o->json,
         .strict = o->strict,
-        .summed = o->data,
-        .physical = o->physics,
+        .with_data = o->data,
+        .with_physics = o->physics,
         .sums = &check->sums,
         .physics = &check->physics,
         .progress = count_bytes,
@@ -364,13 +364,13 @@ static int verify_container_data(struct check_state *state)
 {
     struct data_check *data = &state->data;
     int err = 0;
-    if (data->summed)
+    if (data->with_data)
         sums_check(data);
-    else if (data->physical)
+    else if (data->with_physics)
         sums_check_headers(data);
-    if (data->summed)
+    if (data->with_data)
         err = checkpoint_check(data);
-    return !err && data->physical ? physics_check(data) : err;
+    return !err && data->with_physics ? physics_check(data) : err;
 }
 
 /* Checks a whole file in another format. */
@@ -567,7 +567,7 @@ struct options {
 /* The sums that the last line prints. */
 struct totals {
     uint64_t verdicts[LIMEFILE_UNREADABLE + 1];
-    uint64_t files, warnings, bytes, summed;
+    uint64_t files, warnings, bytes, bytes_read;
     double began;
 };
 
@@ -576,7 +576,7 @@ struct totals {
 /* The result for one file. */
 struct outcome {
     enum limefile_verdict verdict;
-    uint64_t warnings, size, summed;
+    uint64_t warnings, size, bytes_read;
 };
 
 static void print_totals(const struct options *o, const struct totals *t)
@@ -589,7 +589,7 @@ static void print_totals(const struct options *o, const struct totals *t)
                  plural(t->warnings));
     if ((o->check.data || o->check.physics) && seconds > 0 && isatty(STDOUT_FILENO))
         snprintf(rate, sizeof rate, ", %s/s",
-                 number_human((uint64_t)((double)t->summed / seconds), human));
+                 number_human((uint64_t)((double)t->bytes_read / seconds), human));
     print_line(
         NULL,
         "%" PRIu64 " file%s: %" PRIu64 " good, %" PRIu64 " bad, %" PRIu64
@@ -610,7 +610,7 @@ static void print_totals_json(const struct totals *t)
                             jsonout_integer(n[LIMEFILE_BAD]), "unreadable",
                             jsonout_integer(n[LIMEFILE_UNREADABLE]), "warnings",
                             jsonout_integer(t->warnings), "bytes", jsonout_integer(t->bytes),
-                            "summed", jsonout_integer(t->summed)));
+                            "summed", jsonout_integer(t->bytes_read)));
     putchar('\n');
 }
 
@@ -668,7 +668,7 @@ static int check_listed_file(const struct checks *all, const struct pathlist_ite
         .verdict = check.verdict,
         .warnings = check.warnings,
         .size = check.size,
-        .summed = check.summed,
+        .bytes_read = check.bytes_read,
     };
     return worse_status(qcdml.status, verdict_status(check.verdict));
 }
@@ -700,7 +700,7 @@ static void add_outcome(struct totals *t, const struct outcome *one)
     t->verdicts[one->verdict]++;
     t->warnings += one->warnings;
     t->bytes += one->size;
-    t->summed += one->summed;
+    t->bytes_read += one->bytes_read;
 }
 
 static int check_files(const struct pathlist *list, const struct options *o,
@@ -708,7 +708,7 @@ static int check_files(const struct pathlist *list, const struct options *o,
 {
     struct checks all = {list, o, outcomes};
     struct totals totals = {.began = seconds_now()};
-    bool array = !o->check.lines && list->count > 1;
+    bool array = !o->check.json_lines && list->count > 1;
     const struct parallel parallel = {
         .list = list,
         .processors = o->check.threads,
@@ -724,7 +724,7 @@ static int check_files(const struct pathlist *list, const struct options *o,
     int worst = parallel_run(&parallel);
     for (size_t i = 0; i < list->count; i++)
         add_outcome(&totals, &outcomes[i]);
-    if (o->check.lines)
+    if (o->check.json_lines)
         print_totals_json(&totals);
     else if (o->check.json)
         fputs(array ? "]\n" : "\n", stdout);
@@ -772,7 +772,7 @@ static int run_check(int count, char **paths)
     bool many = o->files.recursive || o->files.list;
     if (o->qcdml && (many || count != 1))
         return usage_error(&cmd_check, "--qcdml requires exactly one FILE");
-    o->check.lines = o->check.json && many;
+    o->check.json_lines = o->check.json && many;
     int status = pathlist_init(&list, &o->files, &cmd_check, count, paths);
     if (!status)
         status = check_pathlist(&list, o);

@@ -24,7 +24,7 @@ struct sum_item {
     struct limefile_checksum sum;
     bool has_cksum; /* `cksum` is known; it is compared with nothing */
     uint32_t cksum;
-    bool summed;                   /* `sum` is known; if false, a message was printed */
+    bool has_sum;                  /* `sum` is known; if false, a message was printed */
     enum limefile_verdict verdict; /* see docs/verdicts.md */
     enum sum_action action;
 };
@@ -50,7 +50,7 @@ static void print_sum_text(const struct sum_item *item)
     if (item->has_cksum)
         print_line(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %s", item->cksum, f->record.bytes,
                    f->record.ordinal, type_name);
-    if (item->has_cksum || !item->summed)
+    if (item->has_cksum || !item->has_sum)
         return;
     if (item->action)
         snprintf(more, sizeof more, "  (%s)", action_words[item->action]);
@@ -85,8 +85,8 @@ static json_t *item_json(const struct sum_item *item)
         json, json_pack("{s:o, s:o, s:s, s:o*, s:o*, s:o*, s:s*}", "sites",
                         jsonout_integer(f->sites), "site_bytes", jsonout_integer(f->site_bytes),
                         "state", limefile_verdict_word(item->verdict), "suma",
-                        item->summed ? jsonout_hex(item->sum.suma) : NULL, "sumb",
-                        item->summed ? jsonout_hex(item->sum.sumb) : NULL, "stored", stored,
+                        item->has_sum ? jsonout_hex(item->sum.suma) : NULL, "sumb",
+                        item->has_sum ? jsonout_hex(item->sum.sumb) : NULL, "stored", stored,
                         "action", action_words[item->action]));
     return json;
 }
@@ -359,7 +359,7 @@ static int sum_record(const struct checksum_options *o, const struct container *
 {
     int status = compute_sum(o, c, f, &item->sum, progress);
     item->field = *f;
-    item->summed = status == TOOL_GOOD;
+    item->has_sum = status == TOOL_GOOD;
     item->verdict = decide_sum_verdict(item, f, status);
     if (status != TOOL_GOOD)
         return status;
@@ -518,7 +518,7 @@ static int add_to_container(const struct checksum_options *o, struct edit *edit,
         apply_site_options(o, &f);
         sum_record(o, &edit->c, item, &f, progress);
         progress_hide();
-        if (item->summed)
+        if (item->has_sum)
             status = store_checksum(o, edit, &fields, &f, item);
     }
     limefile_fields_release(&fields);

@@ -37,7 +37,7 @@ struct fact {
 struct facts {
     struct fact fact[FACTS_MAX];
     size_t count;
-    bool cut; /* there are more facts */
+    bool is_truncated; /* there are more facts */
 };
 
 /* How to parse the data of a record. */
@@ -87,7 +87,7 @@ static void add_fact(struct facts *facts, const char *name, size_t name_len, con
                      size_t value_len)
 {
     if (facts->count == FACTS_MAX) {
-        facts->cut = true;
+        facts->is_truncated = true;
         return;
     }
     struct fact fact = {copy_trimmed(name, name_len), copy_trimmed(value, value_len)};
@@ -134,7 +134,7 @@ static void add_line_facts(struct facts *facts, const char *line, size_t n)
 
 static void add_text_facts(struct facts *facts, const char *text, size_t n)
 {
-    while (n && !facts->cut) {
+    while (n && !facts->is_truncated) {
         const char *end = memchr(text, '\n', n);
         size_t length = end ? (size_t)(end - text) : n;
         add_line_facts(facts, text, length);
@@ -176,7 +176,7 @@ static int facts_read(struct facts *facts, struct limefile_source *source,
 {
     size_t n = record->bytes < FACTS_BYTES_MAX ? (size_t)record->bytes : FACTS_BYTES_MAX;
     facts->count = 0;
-    facts->cut = false;
+    facts->is_truncated = false;
     char *text;
     int err = limefile_record_text(source, record, n, &text);
     if (!err) {
@@ -185,7 +185,7 @@ static int facts_read(struct facts *facts, struct limefile_source *source,
             err = add_xml_facts(facts, text, n);
         else
             add_text_facts(facts, text, n);
-        facts->cut = facts->cut || record->bytes > FACTS_BYTES_MAX;
+        facts->is_truncated = facts->is_truncated || record->bytes > FACTS_BYTES_MAX;
     }
     free(text);
     return err;
@@ -531,7 +531,7 @@ static void print_facts(const struct facts *facts)
         else
             printf("  %s\n", fact->value);
     }
-    if (facts->cut)
+    if (facts->is_truncated)
         puts("  ...");
 }
 

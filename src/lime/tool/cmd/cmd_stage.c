@@ -383,8 +383,8 @@ static void stagelist_release(struct stagelist *list)
 
 static const char *status_text(enum stage_status status)
 {
-    static const char *const words[] = {"staged", "there", "failed", "stopped"};
-    return words[status];
+    static const char *const texts[] = {"staged", "there", "failed", "stopped"};
+    return texts[status];
 }
 
 static const char *format_md5(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES + 1])
@@ -410,13 +410,13 @@ static const char *format_cksums(const struct stage_result *r, char out[DATA_SHO
 }
 
 /* Size and checksums as text; "-" for one that is missing. */
-struct words {
+struct row_texts {
     char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
 };
 
-static struct words format_row(const struct stage_result *r)
+static struct row_texts format_row(const struct stage_result *r)
 {
-    struct words w = {"-", "-", "-", "-"};
+    struct row_texts w = {"-", "-", "-", "-"};
     unsigned kinds = r->has_digest ? r->digest.kinds : 0;
     if (r->sized)
         snprintf(w.size, sizeof w.size, "%" PRIu64, r->size);
@@ -454,7 +454,7 @@ static void print_stage_head(void)
 
 static void print_stage_row(const struct stage_result *r)
 {
-    struct words w = format_row(r);
+    struct row_texts w = format_row(r);
     char data[DATA_SHOWN * 11 + 8];
     print_line(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", status_text(r->status),
                w.size, w.cksum, w.adler32, w.md5, verdict_text(r), r->item->target,
@@ -471,11 +471,11 @@ static json_t *integer_json(bool is_known, uint64_t value)
     return is_known ? jsonout_integer(value) : json_null();
 }
 
-static json_t *texts_json(const struct stage_words *words)
+static json_t *texts_json(const struct stage_words *texts)
 {
     json_t *array = json_array();
-    for (unsigned i = 0; i < words->count; i++)
-        json_array_append_new(array, jsonout_string(words->line[i]));
+    for (unsigned i = 0; i < texts->count; i++)
+        json_array_append_new(array, jsonout_string(texts->line[i]));
     return array;
 }
 
@@ -491,7 +491,7 @@ static json_t *data_json(const struct stage_digest *d, bool is_known)
 
 static void print_stage_json(const struct stage_result *r)
 {
-    struct words w = format_row(r);
+    struct row_texts w = format_row(r);
     const struct stage_digest *d = &r->digest;
     bool has_data = r->has_digest && d->has_data;
     json_t *line = json_pack(
@@ -590,12 +590,12 @@ static void catch_signals(void)
 
 /* ---- results ---- */
 
-static void print_warnings(const char *path, const struct stage_words *words)
+static void print_warnings(const char *path, const struct stage_words *texts)
 {
-    for (unsigned i = 0; i < words->count; i++)
-        message(path, "warning: %s", words->line[i]);
-    if (words->more)
-        message(path, "warning: and %" PRIu64 " more", words->more);
+    for (unsigned i = 0; i < texts->count; i++)
+        message(path, "warning: %s", texts->line[i]);
+    if (texts->more)
+        message(path, "warning: and %" PRIu64 " more", texts->more);
 }
 
 /* Returns false, after a message, if memory is exhausted. */
@@ -775,14 +775,14 @@ static int stage_list(const struct stagelist *list, const struct options *o)
 /* ---- the list ---- */
 
 /* Returns the first unknown word, which may be "", or NULL if all are known. */
-static const char *parse_sums(char *words, unsigned *kinds)
+static const char *parse_sums(char *texts, unsigned *kinds)
 {
     static const struct {
         const char *word;
         enum stage_sum_kind kind;
     } known[] = {{"cksum", STAGE_CKSUM}, {"adler32", STAGE_ADLER32}, {"md5", STAGE_MD5}};
     *kinds = STAGE_CKSUM;
-    for (char *word; (word = strsep(&words, ","));) {
+    for (char *word; (word = strsep(&texts, ","));) {
         size_t i = 0;
         while (i < 3 && strcmp(known[i].word, word) != 0)
             i++;

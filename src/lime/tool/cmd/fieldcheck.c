@@ -103,7 +103,8 @@ static bool get_mount_verdict(struct data_check *check, const struct limefile_fi
         return false;
     sum->verdict = LIMEFILE_BAD;
     check->sums->wrong++;
-    if (reason_code(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* or --physics does */
+    if (reason_code(reason) == LIMEFILE_D_CHECKSUM ||
+        !check->with_physics) /* or --physics does */
         report_mount_reason(check, f, reason);
     return true;
 }
@@ -117,7 +118,7 @@ static bool report_withheld(const struct data_check *check, const struct limefil
         !is_verdict(word, LIMEFILE_BAD))
         return false;
     mounted_read_attribute(m, f->record.ordinal, "reason", reason);
-    if (reason_code(reason) != LIMEFILE_D_CHECKSUM || (!check->summed && f->by_checksum))
+    if (reason_code(reason) != LIMEFILE_D_CHECKSUM || (!check->with_data && f->by_checksum))
         report_mount_reason(check, f, reason);
     return true;
 }
@@ -568,7 +569,7 @@ static void report_unverified(const struct data_check *check, const struct limef
 {
     const struct limefile_finding finding = {.code = LIMEFILE_D_CHECKSUM_MISSING,
                                              .offset = g->data_offset};
-    if (check->summed && !check->quiet)
+    if (check->with_data && !check->quiet)
         print_line(check->path, "unverified: %s", why);
     if (check->strict)
         check->report(check->context, &finding);
@@ -588,7 +589,7 @@ static void compare_gauge(struct data_check *check, const struct limefile_gauge 
     bool same = !g->has_checksum || finding.have == finding.want;
     check->sums->good += !why && same && agree;
     check->sums->wrong += !same || !agree;
-    check->sums->unverified += why && check->summed;
+    check->sums->unverified += why && check->with_data;
     if (!same)
         check->report(check->context, &finding);
     if (why)
@@ -626,7 +627,7 @@ static int check_gauge_data(struct data_check *check, const struct limefile_gaug
         .progress = add_gauge_progress,
         .context = &progress,
         .threads = check->threads,
-        .without_plaquette = !check->physical && !g->has_plaquette,
+        .without_plaquette = !check->with_physics && !g->has_plaquette,
     };
     describe_gauge_data(g, &field);
     progress.site_bytes = field.site_bytes;
@@ -636,7 +637,7 @@ static int check_gauge_data(struct data_check *check, const struct limefile_gaug
     result.data = totals.physics;
     result.stated_count = limefile_gauge_stated(g, result.stated);
     compare_gauge(check, g, &totals.source, all_agree(&result));
-    if (check->physical)
+    if (check->with_physics)
         return finish_physics(check, &field, &result, 0);
     report_figures(check, &field, &result);
     return 0;
