@@ -11,7 +11,7 @@
 static const char help[] =
     "Usage: lime lfn FILE...\n"
     "       lime lfn --set LFN FILE [RECORD]\n"
-    "Print the logical file names that containers hold, or set one.\n"
+    "Print the logical file names in containers, or set one.\n"
     "\n"
     "      --set LFN  set the name, for example lfn://ensemble/0042\n"
     "      --help     this text\n"
