@@ -251,9 +251,9 @@ class OnRequest(Files):
             self.assertEqual(said, "".join(lines))
             lines.insert(1, f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n")
             self.assertEqual(self.lime(mount.path, status=1), "".join(lines))
-            self.assertIn("not a record of a limefs mount",
+            self.assertIn("not a record in a limefs mount",
                           self.lime(mount.join("notes.txt"), status=2))
-        self.assertIn("not a record of a limefs mount", self.lime(good, status=2))
+        self.assertIn("not a record in a limefs mount", self.lime(good, status=2))
         self.assertIn("not in a limefs mount", self.lime(self.tempdir(), status=2))
         self.assertIn("No such file", self.lime(mount.join("none"), status=2))
         self.lime(status=2)

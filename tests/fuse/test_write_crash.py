@@ -139,7 +139,7 @@ class Crash:
     def by_repair(self):
         done = limetest.run(["lime", "repair", self.path])
         words = done.stdout.decode() + done.stderr.decode()
-        if "a whole record is cut: type 'inside " not in words:  # data that look like a record
+        if "a complete record is cut: type 'inside " not in words:  # data that look like a record
             self.assertEqual(done.returncode, 0, done)
         return words
 

@@ -63,8 +63,8 @@ class Selectors(limetest.TestCase):
         for args in (["cat", one, two], ["checksum", one, two], ["checksum", "--add", one, two],
                      ["rm", one, two], ["replace", one, two, two], ["lfn", "--set", "n", one, two]):
             self.fails(["lime", *args],
-                       f"a: record '{two}': no such record, but a file; this command takes one "
-                       "FILE, so run it once for each\n")
+                       f"a: record '{two}': no such record, but a file; "
+                       "name only one FILE\n")
 
 
 class Ranges(limetest.TestCase):

@@ -148,7 +148,7 @@ class Check(limetest.TestCase):
             self.assertTrue(result["error"])
 
     def test_folder(self):
-        self.fails(["lime", "check", os.curdir], "-r checks the containers in it", status=2)
+        self.fails(["lime", "check", os.curdir], "use -r to check the containers in it", status=2)
 
 
 SMALL = scidac.field((2, 2, 2, 4), 576, seed=1)
@@ -418,7 +418,7 @@ class Many(limetest.TestCase):
                           ".1.000000000040.0123456789abcdef.part", ".1.lock"])
         for name in working:
             limetest.put(self.put(f"a/{name}"), b"" if name.endswith("lock") else self.good[:1000])
-        want = [*((f"a/{name}", "working file of a command") for name in working),
+        want = [*((f"a/{name}", "temporary file of a command") for name in working),
                 ("a/fifo", "not a regular file"), ("a/link", "symbolic link"),
                 ("a/other", "not a LIME container"), ("c/notes.txt", "not a LIME container")]
         out, err = self.lime("-r", self.top, status=0)

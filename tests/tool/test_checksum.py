@@ -66,7 +66,7 @@ class Cksum(SumCase):
         path = self.write("f", container([[("x", b"123456789")]]))
         for options in (["--add"], ["--site-bytes", "9"], ["--lattice", "1x1x1x9"]):
             self.lime("--cksum", *options, path, "x", status=2)
-            self.assertIn("--cksum is of the bytes alone", self.err)
+            self.assertIn("--cksum cannot be combined", self.err)
         self.lime("--cksum", path, status=1)
         self.assertIn("name one", self.err)
         self.lime("--cksum", path, "y", status=1)
@@ -139,10 +139,10 @@ class Print(SumCase):
         self.assertEqual(self.lime("--lattice", "5x1x3x2", path, "2", status=3),
                          [f"{want} unverified 2 text  (no checksum)"])
         self.lime("--site-bytes", "9", path, "text", status=1)
-        self.assertIn("record 2: its 840 bytes are no multiple of 9", self.err)
+        self.assertIn("record 2: its 840 bytes are not a multiple of 9", self.err)
         self.lime("--site-bytes", "8", path, "e", status=1)
         self.lime(path, "text", status=1)
-        self.assertIn("--site-bytes gives it", self.err)
+        self.assertIn("give it with --site-bytes", self.err)
         self.lime(path, status=1)
         self.assertIn("no record is ildg-binary-data", self.err)
         self.lime(path, "none", status=1)
@@ -155,7 +155,7 @@ class Print(SumCase):
     def test_wrong_length(self):
         path = self.write("f.lime", container([[FORMAT, ("ildg-binary-data", SMALL[:-576]), SUM]]))
         self.lime(path, status=1)
-        self.assertIn("it has 17856 bytes, but should have 18432", self.err)
+        self.assertIn("17856 bytes, should be 18432", self.err)
         want = "%08x %08x" % scidac.checksum(SMALL[:-576], 576)
         self.assertEqual(self.lime("--site-bytes", "576", path, status=1)[0][:17], want)
 
@@ -170,7 +170,7 @@ class Print(SumCase):
             for last in wrong, ("scidac-checksum", b"?"):
                 path = self.write("f.lime", container([[form, DATA, last]]))
                 self.assertEqual(self.lime(path, status=1), [])
-                self.assertIn("but should have", self.err)
+                self.assertIn("should be", self.err)
             self.lime("--add", "--replace", path, status=1)
 
     def test_part(self):
@@ -179,10 +179,10 @@ class Print(SumCase):
         message = [(type, xml.replace(b"<volfmt>0", b"<volfmt>2")), scidac.private_record(576),
                    ("scidac-binary-data", SMALL), SUM]
         self.lime(self.write("f.lime", container([message])), status=1)
-        self.assertIn("record 3: which sites of the lattice it has is not known", self.err)
+        self.assertIn("record 3: its part of the lattice is unknown", self.err)
         message[2] = ("scidac-binary-data", SMALL + b"x")
         self.lime(self.write("f.lime", container([message])), status=1)
-        self.assertIn("record 3: its 18433 bytes are no multiple of 576", self.err)
+        self.assertIn("record 3: its 18433 bytes are not a multiple of 576", self.err)
 
     def test_hypercube(self):
         dims, lower, upper = (4, 3, 5, 6), (1, 0, 2, 3), (3, 2, 2, 5)
@@ -344,7 +344,7 @@ class Add(SumCase):
         good = container([[("a", b"x" * 80), ("text", b"y" * 80)]])
         path = self.write("f.lime", good)
         self.lime("--add", "--site-bytes", "8", path, "text", status=1)
-        self.assertIn("neither ildg-binary-data nor scidac-binary-data", self.err)
+        self.assertIn("not ildg-binary-data or scidac-binary-data", self.err)
         self.assertEqual(limetest.read(path), good)
         unknown = container([[("a", b"x" * 80), ("scidac-binary-data", b"y" * 80)]])
         path = self.write("f.lime", unknown)

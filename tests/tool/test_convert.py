@@ -183,7 +183,7 @@ class Formats(ConvertCase):
                           values["SEQUENCE_NUMBER"]), ("ens", "a label", "17"))
         _, values = gaugelib.read_nersc(self.made(
             data, "a.nersc", "--ensemble", "e" * 300, "--label", "two\nlines\033[m", "--sequence",
-            "4", words=["warning: ENSEMBLE_ID is cut to 96 characters\n",
+            "4", words=["warning: ENSEMBLE_ID truncated to 96 characters\n",
                         "warning: ENSEMBLE_LABEL has '?' for"]))
         self.assertEqual((values["ENSEMBLE_ID"], values["ENSEMBLE_LABEL"],
                           values["SEQUENCE_NUMBER"]), ("e" * 96, "two?lines?[m", "4"))
@@ -510,7 +510,7 @@ class Hostile(ConvertCase):
                          "not a plaquette", status=2)
 
     def test_containers(self):
-        self.refused(container([("text", b"x")]), "no SU(3) gauge configuration", status=2)
+        self.refused(container([("text", b"x")]), "not an SU(3) gauge configuration", status=2)
         u = gaugelib.random_links((2, 2, 2, 2))
         good = scidac.gauge((2, 2, 2, 2), gaugelib.reals(u, ">f8").tobytes())
         self.refused(good[:1000], "ends inside the data", status=2)

@@ -77,7 +77,7 @@ class Append(EditCase):
             self.assertEqual(self.lime("append", self.path, "-t", "new", source, input=data),
                              self.packed([RECORDS[0], RECORDS[1] + [("new", data)]]))
         self.unchanged("append", self.path, "-t", "a", "-", "-t", "b", "-", status=2,
-                       words="one record only")
+                       words="given only once")
 
     def test_all_or_none(self):
         good = self.data(b"x" * 1000)

@@ -180,7 +180,7 @@ class NotExamined(GaugeCase):
             self.assertIn(b"; configurations: 1 unverified\n", done.stdout)
             self.assertEqual(done.returncode, status)
             self.fails(["lime", "convert", "--to", "nersc", path, os.path.join(self.dir, "never")],
-                       f"record {result['ordinal']}: no SU(3) gauge configuration: "
+                       f"record {result['ordinal']}: not an SU(3) gauge configuration: "
                        f"{result['reason']}\n", status=2)
         return [result["reason"] for result in told["physics"]]
 

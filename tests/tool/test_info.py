@@ -127,7 +127,7 @@ gauge configuration su3gauge (record 3)
         out = self.info(self.write("f", data), status=1)
         self.assertIn("  size              100 bytes, but should be 4.5K (4608 bytes)\n", out)
         self.assertIn("  checksum          cannot be understood\n", out)
-        wrong = out.split("what is wrong with it\n")[1].splitlines()
+        wrong = out.split("problems\n")[1].splitlines()
         self.assertEqual(len(wrong), 2)
         self.assertIn("record 2: the data length does not match the lattice (100 bytes, not 4608)",
                       wrong[0])

@@ -100,7 +100,7 @@ class Whole(JoinCase):
         made = Set(DIMS, fields(), blocks(DIMS, (1, 1, 1, 2)), numbers=[0, 4])
         made.write(self.dir)
         told = self.join("--info", made.path(self.dir, 1))
-        for word in ("PARTFILE\n", "lattice   4 2 4 6", "volumes   2, all there", "fields    3",
+        for word in ("PARTFILE\n", "lattice   4 2 4 6", "volumes   2, complete", "fields    3",
                      "prop.vol0000: 96 sites, with the metadata", "prop.vol0004: 96 sites\n",
                      "scidac-binary-data                  18432 bytes"):
             self.assertIn(word, told)

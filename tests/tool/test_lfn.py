@@ -158,7 +158,7 @@ class Add(LfnCase):
         self.refused(before, self.NAME, "no record ildg-binary-data")
         self.becomes(before, self.NAME, before + [lfn(self.NAME)], "1")
         self.becomes(before + [lfn(self.NAME)], "lfn://b", before + [lfn("lfn://b")], "1")
-        self.refused([("text", b"x")] + before, self.NAME, "no lattice data", record=["1"])
+        self.refused([("text", b"x")] + before, self.NAME, "is not lattice data", record=["1"])
 
     def test_an_empty_one_is_filled(self):
         for before in ([FORMAT, lfn(""), DATA], [FORMAT, DATA, lfn("")]):

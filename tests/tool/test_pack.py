@@ -307,7 +307,7 @@ class AllOrNothing(limetest.TestCase):
                 harm.disarm()
                 words = child.communicate(timeout=60)[1]
             self.assertEqual(child.returncode, 1)
-            self.assertIn(b"read: the file changes while it is read", words)
+            self.assertIn(b"read: the file changed while it was read", words)
             self.assertEqual(limetest.read(path), before)
 
     def test_limit_on_size(self):

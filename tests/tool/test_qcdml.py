@@ -138,7 +138,7 @@ class Fill(QcdmlCase):
             self.assertEqual(values(out)[2], [("su3gauge", str(cksum(one)), want)])
             self.check(out, path)
             self.check(out.decode().replace(want, "0.5"), path, status=1)
-            self.assertIn(f"avePlaquette 0.5, not {want}: as its links have it", self.err)
+            self.assertIn(f"avePlaquette 0.5, not {want}: as computed from the links", self.err)
             self.assertEqual(values(self.fill(document([record()]), path, "--plaquette",
                                               "0.25"))[2][0][2], "0.25")
 
@@ -190,7 +190,7 @@ class Fill(QcdmlCase):
             [xlf("0.61")], [("ildg-format", form), ("ildg-binary-data", single)])
         text = document([record(), record()], [record()])
         self.fill(text, path, status=1)
-        self.assertIn("record 7: its plaquette is not known; --plaquette gives it", self.err)
+        self.assertIn("record 7: plaquette unknown; give it with --plaquette", self.err)
         out = self.fill(text, path, "--plaquette", "0.1,2e-1,0.3")
         self.assertEqual(values(out), ("lfn://ldg/etm/b1/0042", "mixed", [
             ("su3gauge", str(cksum(self.DATA)), "0.1"), ("u1phase", str(cksum(phase)), "2e-1"),
@@ -201,7 +201,7 @@ class Fill(QcdmlCase):
             self.assertIn("--plaquette", self.err)
         for steps in ([[record()]], [[record()]] * 4):
             self.fill(document(*steps), path, "--plaquette", "0.1,0.2,0.3", status=1)
-            self.assertIn("has 3 ildg-binary-data: there must be one for each", self.err)
+            self.assertIn("for 3 ildg-binary-data in", self.err)
 
     def test_where_plaquettes_come_from(self):
         usqcd = ("scidac-record-xml", b"<usqcdInfo><version>1.0</version><plaq>0.57</plaq>"
@@ -224,7 +224,7 @@ class Fill(QcdmlCase):
             if want:
                 self.assertEqual(values(out)[2][0][2], want, items)
             else:
-                self.assertIn("its plaquette is not known", self.err)
+                self.assertIn("plaquette unknown", self.err)
 
     def test_names(self):
         two = [("ildg-data-lfn", b"lfn://other")]
@@ -232,9 +232,9 @@ class Fill(QcdmlCase):
         self.assertEqual(values(self.fill(text, self.conf(), "--lfn", "lfn://mine"))[0],
                          "lfn://mine")
         self.fill(text, self.conf(two), status=1)
-        self.assertIn("its ildg-data-lfn differ; --lfn gives", self.err)
+        self.assertIn("several ildg-data-lfn; give the logical file name", self.err)
         self.fill(text, self.conf(lfn=None), status=1)
-        self.assertIn("it has no ildg-data-lfn; --lfn gives", self.err)
+        self.assertIn("no ildg-data-lfn; give the logical file name", self.err)
         kept = document([record()], lfn="lfn://kept")
         self.assertEqual(values(self.fill(kept, self.conf(lfn=None)))[0], "lfn://kept")
         for bad in ("", "no", "lfn://a b", "lfn://\u00e4", "lfn://a\n"):
@@ -305,7 +305,7 @@ class Schema(QcdmlCase):
     def test_schema_is_none(self):
         for schema in ("", "no XML", "<a/>", SCHEMA[:400], SCHEMA.replace("s:anyURI", "s:none")):
             self.assertEqual(self.validate(document([record()]), schema, status=1), b"")
-            self.assertIn("no schema that can be used", self.err)
+            self.assertIn("not a usable schema", self.err)
 
     def test_nothing_is_fetched(self):
         """What a schema includes or a document names: a FIFO, which would hang who opens it."""
@@ -359,7 +359,7 @@ class Hostile(QcdmlCase):
         self.refuse(text.replace("<record>", deep + "<record>"), "nested more than 64 deep")
         many = "<x/>" * 250000
         self.refuse(text.replace("<record>", many + "<record>"), "more than 200000 elements")
-        self.refuse(text + " " * (4 << 20), "longer than 4194304 bytes", status=2)
+        self.refuse(text + " " * (4 << 20), "larger than 4194304 bytes", status=2)
         self.refuse(text.replace("<field>", "<field>" + "x" * 2000), "a value exceeds 1023")
         self.refuse(document(*[[record()]] * 20000, lfn="lfn://a"))
 
@@ -437,12 +437,12 @@ class Check(QcdmlCase):
                  "line 3: dataLFN lfn://other, not lfn://ldg/etm/b1/0042: the container has"),
                 (self.good(precision="single"), "line 4: precision single, not double: "),
                 (self.good(field="su2gauge"), "line 9: record 3: field su2gauge, not su3gauge: "),
-                (self.good(plaquette="0.5895"), "avePlaquette 0.5895, not 0.588: as xlf-info says"),
-                (self.good(plaquette="much"), "avePlaquette much, not 0.588: it is not a number"),
+                (self.good(plaquette="0.5895"), "avePlaquette 0.5895, not 0.588: as in xlf-info"),
+                (self.good(plaquette="much"), "avePlaquette much, not 0.588: not a number"),
                 (self.good(crc="12345z"), "crcCheckSum 12345z, not"),
-                (self.good(crc=""), "it is neither a decimal nor a hexadecimal number"),
-                (self.good().replace("precision>", "x>"), "precision: it is missing"),
-                (self.good().replace("crcCheckSum>", "x>"), "record 3: crcCheckSum: it is missing"),
+                (self.good(crc=""), "not a 32-bit number"),
+                (self.good().replace("precision>", "x>"), "precision: missing"),
+                (self.good().replace("crcCheckSum>", "x>"), "record 3: crcCheckSum: missing"),
                 (document([record()], [record()]), "records 2, not 1: ")):
             doc = self.check(text, path, status=1)
             self.assertIn(f"lime: {doc}: ", self.err)
@@ -455,7 +455,7 @@ class Check(QcdmlCase):
         """Warnings where the data are right all the same; damage is none."""
         path = self.conf()
         for sum, words in ((nersc(self.DATA), "NERSC"), (nersc(self.DATA, 2), "NERSC"),
-                           (f"{nersc(self.DATA):x}", "NERSC"), (12345, "right by their SciDAC")):
+                           (f"{nersc(self.DATA):x}", "NERSC"), (12345, "match their SciDAC")):
             doc = self.check(self.good(sum), path)
             self.assertIn("warning: crcCheckSum", self.err)
             self.assertIn(words, self.err)
@@ -466,7 +466,7 @@ class Check(QcdmlCase):
         at = whole.index(self.DATA) + 77
         damaged = self.write("damaged.lime", whole[:at] + b"\xff\xff" + whole[at + 2:])
         self.check(self.good(), damaged, status=1)
-        self.assertIn("the data are not those of the document", self.err)
+        self.assertIn("the data differ from those of the document", self.err)
         plain = self.write("plain.lime", container(
             [[xlf("0.588")], scidac.records(DIMS, self.DATA)[:2]]))
         self.check(self.good(12345), plain, status=1)
@@ -487,7 +487,7 @@ class Check(QcdmlCase):
              "why": "the data have another precision", "line": 4, "ordinal": None},
             {"warning": True, "what": "crcCheckSum", "document": "5",
              "container": str(cksum(self.DATA)), "line": 10, "ordinal": 3,
-             "why": "it is not the data's cksum; they are right by their SciDAC checksum"}])
+             "why": "not the data's cksum, but the data match their SciDAC checksum"}])
         self.check("no XML", path, "--json", status=1)
         self.assertEqual(json.loads(self.out)["qcdml"]["verdict"], "unreadable")
         self.check(self.good(), "/nonexistent", "--json", status=2)

@@ -122,7 +122,7 @@ class Several(limetest.TestCase):
             os.kill(found[0], signal.SIGKILL)
             out = check.communicate(timeout=300)[0].splitlines()
         self.assertEqual(check.returncode, 2)
-        self.assertEqual(out[0].decode(), f"lime: {bad}: check: its process was ended by signal 9")
+        self.assertEqual(out[0].decode(), f"lime: {bad}: check: killed by signal 9")
         self.assertEqual(sum(b"checksums: 1 right" in line for line in out), 26)
         self.assertIn(b"31 files: 26 good, 4 bad, 0 unverified, 1 unreadable", out[-1])
         self.assertEqual(len(paths), 30)
@@ -139,12 +139,12 @@ class Several(limetest.TestCase):
             os.kill(found[0], signal.SIGKILL)
             out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 2)
-        self.assertIn(f"{paths[1]}: {command}: its process was ended by signal 9", err.decode())
+        self.assertIn(f"{paths[1]}: {command}: killed by signal 9", err.decode())
         return paths, out
 
     def test_a_lost_worker_in_json(self):
         """Its file has an object with the reason, whatever it had printed."""
-        why = "its process was ended by signal 9"
+        why = "killed by signal 9"
         names = [os.path.join(self.folder, f"n{i}") for i in range(3)]
         for command in "info", "check":
             paths, out = self.lose_a_worker(command, *names)
@@ -184,7 +184,7 @@ class Several(limetest.TestCase):
         for command in "check", "info":
             done = self.limited("-f 0", command, "--json", "-j", "2", *paths)
             self.assertEqual(done.returncode, 2)
-            why = "no memory for its output"
+            why = "not enough memory for its output"
             self.assertEqual(done.stderr.decode(), "".join(
                 f"lime: {path}: {command}: {why}\n" for path in paths))
             self.assertEqual([(one["file"], one["error"]) for one in json.loads(done.stdout)],
@@ -227,7 +227,7 @@ class Several(limetest.TestCase):
         harm.arm(faults.LIME, "readdir", 4, errno.EIO)
         done = run(["lime", "stage", "-r", self.folder, self.tempdir()], env=harm.environment())
         self.assertEqual((done.returncode, harm.struck), (1, 1))
-        self.assertIn(f"lime: {self.folder}: left out: Input/output error", done.stderr.decode())
+        self.assertIn(f"lime: {self.folder}: not copied: Input/output error", done.stderr.decode())
 
     def test_one_at_a_time(self):
         noise = record("t", b"", 0, 1) * 6000
@@ -282,8 +282,8 @@ class Several(limetest.TestCase):
     def test_usage(self):
         name = self.put("f", record("t", b"", 1, 1))
         for command in "check", "info", "refs":
-            for args, why in (([], "no file named"), (["-r"], "no file named"),
-                              (["-0", name], "-0 is for --files-from")):
+            for args, why in (([], "no FILE given"), (["-r"], "no FILE given"),
+                              (["-0", name], "-0 requires --files-from")):
                 self.fails(["lime", command, *args], f"lime: {command}: {why}", status=2, out=b"")
             done = run(["lime", command, "--files-from", name + "-not"])
             self.assertEqual((done.returncode, done.stdout), (2, b""))

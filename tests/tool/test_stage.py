@@ -237,7 +237,7 @@ class Bad(TestCase):
             _, errors = self.stage("--sums", sums, self.at_source("c"), self.target, code=2)
             self.assertIn("--sums: unknown checksum '", errors)
         self.stage("--sums=md5,md5", self.at_source("c"), self.at_target("twice"))
-        self.assertFails("not a folder", self.at_source("c"), self.at_source("c"),
+        self.assertFails("not a directory", self.at_source("c"), self.at_source("c"),
                          self.at_target("twice"))
         self.assertFails("would have this name", self.at_source("c"),
                          self.source + "/./c", self.target)
@@ -527,7 +527,7 @@ class Lists(TestCase):
         unfinished = [".q.limefs-stage", ".q.lime-tmp-0123abcd-42-1f-0"]
         for name in unfinished:
             put(self.at_source(f"a/b/{name}"), b"left by a run")
-        self.assertFails("no -r was given", self.at_source("a"), self.target)
+        self.assertFails("a directory; use -r", self.at_source("a"), self.target)
         self.stage("-r", self.at_source("a") + "/", self.target)
         for name in ("a/x", "a/b/y", "a/b/z"):
             self.assertSame(name)
@@ -547,13 +547,13 @@ class Lists(TestCase):
                           for line in map(json.loads, done.stdout.splitlines())},
                          {self.at_target("t/a/b/x"): "failed", self.at_target("t/c/x"): "staged"})
         for name, why in (("a", "File exists"), ("a/b", "Not a directory")):
-            self.assertIn(f"lime: {self.at_target('t')}/{name}: left out: mkdir: {why}\n",
+            self.assertIn(f"lime: {self.at_target('t')}/{name}: not copied: mkdir: {why}\n",
                           done.stderr.decode())
         self.assertSame("t/c/x")
         self.assertEqual(read(self.at_target("t/a")), b"of somebody else")
         # One without files is not passed over either.
         shutil.rmtree(self.at_source("t/a/b"))
-        self.assertFails("t/a: left out: mkdir: ", "-r", self.at_source("t"), self.target)
+        self.assertFails("t/a: not copied: mkdir: ", "-r", self.at_source("t"), self.target)
 
     def test_tree_without_a_name(self):
         """It is put into DST itself, and nothing beside it."""
@@ -619,9 +619,9 @@ class Lists(TestCase):
 
     def test_no_files(self):
         for text in (b"", b"\n\n"):
-            self.assertFails("standard input: names no files", "--files-from", "-", self.target,
+            self.assertFails("standard input: the list is empty", "--files-from", "-", self.target,
                              input=text)
-        self.assertFails("lime: /dev/null: names no files", "--files-from", "/dev/null",
+        self.assertFails("lime: /dev/null: the list is empty", "--files-from", "/dev/null",
                          self.target)
 
     def test_tree_into_itself(self):
@@ -629,7 +629,7 @@ class Lists(TestCase):
         configuration(self.at_source("c"), "2,2,2,2")
         os.mkdir(inner)
         for target in (self.source, inner):
-            self.assertFails("is inside of it", "-r", self.source, target)
+            self.assertFails("is inside it", "-r", self.source, target)
         self.assertEqual((os.listdir(inner), sorted(os.listdir(self.source))),
                          ([], ["c", "inner"]))
         os.mkdir(self.source + "-2")
@@ -638,15 +638,15 @@ class Lists(TestCase):
 
     def test_no_folder(self):
         path = configuration(self.at_source("c"), "2,2,2,2")
-        none, words = self.at_target("none"), ": the folder does not exist; make it first"
+        none, words = self.at_target("none"), ": no such directory; create it first"
         self.assertFails(none + "/" + words, path, none + "/c")
         self.assertFails(none + "/" + words, path, none + "/")
         self.assertFails(none + words, path, path, none)
         self.assertFails(none + words, "-r", self.source, none)
         self.assertFails(none + words, "--files-from", "-", none, input=b"a\nb\n")
         os.symlink("nowhere", none)
-        self.assertFails("a link that leads nowhere", path, path, none)
-        self.assertFails("not a folder", path, path + "/c")
+        self.assertFails("a dangling link", path, path, none)
+        self.assertFails("not a directory", path, path + "/c")
         self.assertNothingLeft(["none"])
 
 

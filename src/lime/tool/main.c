@@ -20,8 +20,8 @@ static const struct command *const compat_names[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
 
-static const struct command *find(const struct command *const *table, size_t count,
-                                  const char *name)
+static const struct command *find_command(const struct command *const *table, size_t count,
+                                          const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i]->name, name) == 0)
@@ -36,21 +36,21 @@ static void print_overview(FILE *out)
           out);
     for (size_t i = 0; i < COUNT(commands); i++)
         fprintf(out, "  lime %-8s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n'lime help COMMAND' tells more; 'lime --version' the version.\n"
+    fputs("\n'lime help COMMAND' describes a command; 'lime --version' prints the version.\n"
           "limefs mounts a container, so that its records are files.\n",
           out);
 }
 
-static int help_on(int argc, char **argv)
+static int print_command_help(int argc, char **argv)
 {
     if (argc < 2 || strcmp(argv[1], "--help") == 0) {
         print_overview(stdout);
         return TOOL_GOOD;
     }
-    const struct command *command = find(commands, COUNT(commands), argv[1]);
+    const struct command *command = find_command(commands, COUNT(commands), argv[1]);
     if (command)
         return print_help(command);
-    message(NULL, "help: no command '%s'; 'lime help' lists them", argv[1]);
+    message(NULL, "help: unknown command '%s'; see lime --help", argv[1]);
     return TOOL_UNUSABLE;
 }
 
@@ -62,18 +62,18 @@ static int dispatch(int argc, char **argv)
     }
     const char *word = argv[1];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
-        return help_on(argc - 1, argv + 1);
+        return print_command_help(argc - 1, argv + 1);
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
         puts("lime (limefs) " LIMEFS_VERSION);
         return TOOL_GOOD;
     }
-    const struct command *command = find(commands, COUNT(commands), word);
+    const struct command *command = find_command(commands, COUNT(commands), word);
     if (command)
         return command_run(command, argc - 1, argv + 1);
     if (*word == '-')
         message(NULL, "unknown option '%s'; see lime --help", word);
     else
-        message(NULL, "no command '%s'; 'lime help' lists them", word);
+        message(NULL, "unknown command '%s'; see lime --help", word);
     return TOOL_UNUSABLE;
 }
 
@@ -87,7 +87,7 @@ static void fill_standard_streams(void)
 
 /* Larger blocks are mapped, so arrays grow without holes and free() returns them to the system.
  * A threshold that is set does not rise at the first free(). Buffers for sums stay below it. */
-static void keep_memory_small(void)
+static void limit_heap_growth(void)
 {
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
 }
@@ -95,13 +95,13 @@ static void keep_memory_small(void)
 int main(int argc, char **argv)
 {
     fill_standard_streams();
-    keep_memory_small();
+    limit_heap_growth();
     signal(SIGXFSZ, SIG_IGN); /* write() fails with EFBIG instead; cleanup follows */
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc == 0 ? "lime" : slash ? slash + 1 : argv[0];
-    const struct command *compat = find(compat_names, COUNT(compat_names), name);
+    const struct command *compat = find_command(compat_names, COUNT(compat_names), name);
     if (compat)
-        message_program(compat->name);
+        message_set_program(compat->name);
     int status = !compat                                       ? dispatch(argc, argv)
                  : argc == 2 && strcmp(argv[1], "--help") == 0 ? print_help(compat)
                                                                : compat->run(argc, argv);

@@ -12,13 +12,13 @@
 #include <string.h>
 
 /* The result for one record of particles. */
-struct cells_result {
+struct checkpoint_result {
     uint64_t ordinal, cells, bad;
     uint64_t first[LIMECELLS_DIMS]; /* the coordinates of the first bad cell */
     enum limefile_verdict verdict;
 };
 
-static json_t *result_json(const struct cells_result *r)
+static json_t *checkpoint_result_json(const struct checkpoint_result *r)
 {
     return json_pack("{s:o, s:s, s:o*, s:o*, s:o*}", "ordinal", jsonout_integer(r->ordinal),
                      "state", limefile_verdict_word(r->verdict), "cells",
@@ -28,7 +28,8 @@ static json_t *result_json(const struct cells_result *r)
 }
 
 /* Returns why the particles cannot be compared; NULL if they can. */
-static const char *reason_of(const struct limecheckpoint *p, enum limefile_verdict *verdict)
+static const char *why_uncompared(const struct limecheckpoint *p,
+                                  enum limefile_verdict *verdict)
 {
     *verdict = LIMEFILE_UNVERIFIED;
     if (p->is_complete)
@@ -41,8 +42,8 @@ static const char *reason_of(const struct limecheckpoint *p, enum limefile_verdi
     return "its length is not that of the particles";
 }
 
-static int compare(struct data_check *check, const struct limecheckpoint *p,
-                   struct cells_result *result)
+static int compare_checkpoint(struct data_check *check, const struct limecheckpoint *p,
+                              struct checkpoint_result *result)
 {
     struct limecheckpoint_verdict verdict;
     struct limefile_finding finding = {
@@ -73,47 +74,47 @@ static int compare(struct data_check *check, const struct limecheckpoint *p,
     return 0;
 }
 
-static int check_one(struct data_check *check, const struct limecheckpoint *p)
+static int check_checkpoint(struct data_check *check, const struct limecheckpoint *p)
 {
-    struct cells_result result = {.ordinal = p->data.ordinal};
+    struct checkpoint_result result = {.ordinal = p->data.ordinal};
     if (!p->data.ordinal)
         return 0;
-    const char *reason = reason_of(p, &result.verdict);
-    int err = reason ? 0 : compare(check, p, &result);
+    const char *reason = why_uncompared(p, &result.verdict);
+    int err = reason ? 0 : compare_checkpoint(check, p, &result);
     if (reason) {
         if (result.verdict == LIMEFILE_BAD)
             check->sums->wrong++;
         else
             check->sums->unverified++;
         if (!check->quiet)
-            answer(check->path, "record %" PRIu64 ": %s: %s", result.ordinal,
-                   limefile_verdict_word(result.verdict), reason);
+            print_line(check->path, "record %" PRIu64 ": %s: %s", result.ordinal,
+                       limefile_verdict_word(result.verdict), reason);
     }
     if (!err && check->cell_list)
-        jsonout_list_add(check->cell_list, result_json(&result));
+        jsonout_list_add(check->cell_list, checkpoint_result_json(&result));
     return err;
 }
 
-int cells_check(struct data_check *check)
+int checkpoint_check(struct data_check *check)
 {
     struct limecheckpoint_walk walk;
     struct limecheckpoint checkpoint;
     int got, err = 0;
     limecheckpoint_walk_begin(&walk, check->c->source, check->c->index);
     while (!err && (got = limecheckpoint_next(&walk, &checkpoint)) != 0)
-        err = got < 0 ? got : check_one(check, &checkpoint);
+        err = got < 0 ? got : check_checkpoint(check, &checkpoint);
     return err;
 }
 
 enum { NUMBER_MAX = 32 };
 
-bool cells_is_type(const char *type)
+bool is_checkpoint_type(const char *type)
 {
     return strcmp(type, LIMECELLS_FORMAT_TYPE) == 0 ||
            strcmp(type, LIMECELLS_INDEX_TYPE) == 0 || strcmp(type, LIMECELLS_DATA_TYPE) == 0;
 }
 
-bool cells_any(const struct limefile_index *index)
+bool has_checkpoint(const struct limefile_index *index)
 {
     struct limefile_record first;
     uint64_t count;
@@ -122,7 +123,7 @@ bool cells_any(const struct limefile_index *index)
 }
 
 /* Writes the fewest digits from which strtod() reads the same number. */
-static const char *number(double x, char out[NUMBER_MAX])
+static const char *format_double(double x, char out[NUMBER_MAX])
 {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, NUMBER_MAX, "%.*g", digits, x);
@@ -134,87 +135,87 @@ static const char *number(double x, char out[NUMBER_MAX])
 
 /* ---- text ---- */
 
-static void tell_domain(const struct limecells *c)
+static void print_cell_domain(const struct limecells *c)
 {
     char low[LIMECELLS_DIMS][NUMBER_MAX], high[LIMECELLS_DIMS][NUMBER_MAX];
     char periodic[16] = "";
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
-        number(c->origin[d], low[d]);
-        number(c->origin[d] + c->length[d], high[d]);
+        format_double(c->origin[d], low[d]);
+        format_double(c->origin[d] + c->length[d], high[d]);
         if (c->periodic[d])
             snprintf(periodic + strlen(periodic), sizeof periodic - strlen(periodic), "%s%c",
                      *periodic ? ", " : "", "xyz"[d]);
     }
-    tell_value("domain", "%s..%s x %s..%s x %s..%s", low[0], high[0], low[1], high[1], low[2],
-               high[2]);
-    tell_value("periodic", "%s", *periodic ? periodic : "none");
+    print_value("domain", "%s..%s x %s..%s x %s..%s", low[0], high[0], low[1], high[1], low[2],
+                high[2]);
+    print_value("periodic", "%s", *periodic ? periodic : "none");
 }
 
-static void tell_cells(const struct limecheckpoint *p)
+static void print_cell_counts(const struct limecheckpoint *p)
 {
     const uint64_t *cells = p->cells.cells;
     char empty[48] = "";
     if (p->entries_valid && p->empty)
         snprintf(empty, sizeof empty, ", %" PRIu64 " empty", p->empty);
-    tell_value("cells", "%" PRIu64 " x %" PRIu64 " x %" PRIu64, cells[0], cells[1], cells[2]);
+    print_value("cells", "%" PRIu64 " x %" PRIu64 " x %" PRIu64, cells[0], cells[1], cells[2]);
     if (p->entries_valid)
-        tell_value("in a cell", "%" PRIu64 " to %" PRIu64 " particles%s", p->fewest, p->most,
-                   empty);
+        print_value("in a cell", "%" PRIu64 " to %" PRIu64 " particles%s", p->fewest, p->most,
+                    empty);
 }
 
-static void tell_fields(const struct limecells *c)
+static void print_particle_fields(const struct limecells *c)
 {
     for (uint32_t i = 0; i < c->fields; i++) {
         const struct limecells_field *f = &c->field[i];
         char count[24] = "";
         if (f->count != 1)
             snprintf(count, sizeof count, "%" PRIu32 " ", f->count);
-        tell_value(i ? "" : "fields", "%s: %s%s at byte %" PRIu64, f->name, count,
-                   limefile_cells_type_word(f->type), f->offset);
+        print_value(i ? "" : "fields", "%s: %s%s at byte %" PRIu64, f->name, count,
+                    limefile_cells_type_word(f->type), f->offset);
     }
 }
 
-static void tell_known(const struct limecheckpoint *p)
+static void print_known_checkpoint(const struct limecheckpoint *p)
 {
     const struct limecells *c = &p->cells;
     char time[NUMBER_MAX];
-    tell_value("particles", "%" PRIu64 " of %" PRIu64 " byte%s", c->particles,
-               c->particle_bytes, plural(c->particle_bytes));
-    tell_value("step", "%" PRId64 ", time %s", c->step, number(c->time, time));
-    tell_domain(c);
-    tell_cells(p);
-    tell_value("byte order", "%s-endian", c->big_endian ? "big" : "little");
-    tell_fields(c);
+    print_value("particles", "%" PRIu64 " of %" PRIu64 " byte%s", c->particles,
+                c->particle_bytes, plural(c->particle_bytes));
+    print_value("step", "%" PRId64 ", time %s", c->step, format_double(c->time, time));
+    print_cell_domain(c);
+    print_cell_counts(p);
+    print_value("byte order", "%s-endian", c->big_endian ? "big" : "little");
+    print_particle_fields(c);
 }
 
-void cells_tell(const struct limecheckpoint *p)
+void print_checkpoint(const struct limecheckpoint *p)
 {
     char size[64], want[64];
-    tell_heading("checkpoint of particles (record %" PRIu64 ")",
-                 limecheckpoint_last(p)->ordinal);
+    print_heading("checkpoint of particles (record %" PRIu64 ")",
+                  limecheckpoint_last(p)->ordinal);
     if (p->has_header)
-        tell_known(p);
+        print_known_checkpoint(p);
     else
-        tell_value("index", "%s", p->index.ordinal ? "damaged" : "none");
+        print_value("index", "%s", p->index.ordinal ? "damaged" : "none");
     if (!p->data.ordinal)
-        tell_value("size", "no data");
+        print_value("size", "no data");
     else if (p->has_header && p->data.bytes != limefile_cells_data_bytes(&p->cells))
-        tell_value("size", "%s, but should be %s", tell_bytes(p->data.bytes, size),
-                   tell_bytes(limefile_cells_data_bytes(&p->cells), want));
+        print_value("size", "%s, but should be %s", format_byte_count(p->data.bytes, size),
+                    format_byte_count(limefile_cells_data_bytes(&p->cells), want));
     else
-        tell_value("size", "%s", tell_bytes(p->data.bytes, size));
+        print_value("size", "%s", format_byte_count(p->data.bytes, size));
 }
 
 /* ---- JSON ---- */
 
 /* A number that is not finite becomes null. */
-static json_t *reals_json(const double numbers[LIMECELLS_DIMS])
+static json_t *vector_json(const double numbers[LIMECELLS_DIMS])
 {
     return json_pack("[o?, o?, o?]", json_real(numbers[0]), json_real(numbers[1]),
                      json_real(numbers[2]));
 }
 
-static json_t *fields_json(const struct limecells *c)
+static json_t *particle_fields_json(const struct limecells *c)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < c->fields; i++) {
@@ -227,7 +228,7 @@ static json_t *fields_json(const struct limecells *c)
     return list;
 }
 
-static json_t *known_json(const struct limecheckpoint *p)
+static json_t *known_checkpoint_json(const struct limecheckpoint *p)
 {
     const struct limecells *c = &p->cells;
     return json_pack(
@@ -235,14 +236,14 @@ static json_t *known_json(const struct limecheckpoint *p)
         "particles", jsonout_integer(c->particles), "particle_bytes",
         jsonout_integer(c->particle_bytes), "step", (json_int_t)c->step, "time",
         json_real(c->time), "byte_order", c->big_endian ? "big" : "little", "origin",
-        reals_json(c->origin), "length", reals_json(c->length), "periodic", c->periodic[0],
+        vector_json(c->origin), "length", vector_json(c->length), "periodic", c->periodic[0],
         c->periodic[1], c->periodic[2], "cells", jsonout_integers(c->cells, LIMECELLS_DIMS),
         "fewest", p->entries_valid ? jsonout_integer(p->fewest) : NULL, "most",
         p->entries_valid ? jsonout_integer(p->most) : NULL, "empty",
-        p->entries_valid ? jsonout_integer(p->empty) : NULL, "fields", fields_json(c));
+        p->entries_valid ? jsonout_integer(p->empty) : NULL, "fields", particle_fields_json(c));
 }
 
-json_t *cells_json(const struct limecheckpoint *p)
+json_t *checkpoint_json(const struct limecheckpoint *p)
 {
     json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "ordinal",
                                jsonout_integer_or_null(p->data.ordinal), "index_record",
@@ -251,6 +252,6 @@ json_t *cells_json(const struct limecheckpoint *p)
                                jsonout_integer(limecheckpoint_last(p)->message), "bytes",
                                jsonout_integer(p->data.bytes), "whole", p->is_complete);
     if (p->has_header)
-        json_object_update_new(object, known_json(p));
+        json_object_update_new(object, known_checkpoint_json(p));
     return object;
 }

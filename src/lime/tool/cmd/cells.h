@@ -7,13 +7,13 @@
 #include <jansson.h>
 
 /* True if records of this type are part of a checkpoint. */
-bool cells_is_type(const char *type);
+bool is_checkpoint_type(const char *type);
 
 /* True if the container has the data record of at least one checkpoint. */
-bool cells_any(const struct limefile_index *);
+bool has_checkpoint(const struct limefile_index *);
 
 /* Prints the checkpoint as a paragraph of text; returns it as a new JSON object. */
-void cells_tell(const struct limecheckpoint *);
-json_t *cells_json(const struct limecheckpoint *);
+void print_checkpoint(const struct limecheckpoint *);
+json_t *checkpoint_json(const struct limecheckpoint *);
 
 #endif

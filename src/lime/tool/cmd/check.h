@@ -13,7 +13,7 @@
 
 struct check_options {
     bool quiet, json;
-    bool lines;        /* JSON: one object per line */
+    bool json_lines;   /* JSON: one object per line */
     bool data;         /* also compare checksums */
     bool physics;      /* also compute plaquette and link trace of configurations */
     bool strict;       /* warnings and unverified data count as bad */
@@ -28,7 +28,7 @@ struct check {
     const struct check_options *options;
     struct qcdml_check *qcdml; /* or NULL; the caller compares it and prints the result */
     struct progress *progress; /* or NULL */
-    bool optional;             /* skip the file if it is not a container */
+    bool is_optional;          /* skip the file if it is not a container */
 
     enum limefile_verdict verdict;
     const char *format;  /* if it is not a container: "nersc", "milc" or "openqcd" */
@@ -41,7 +41,7 @@ struct check {
     bool read_failed;                  /* a part of the file cannot be read */
     bool has_data;                     /* the file has data that --data would read */
     struct check_counts sums, physics; /* physics: of configurations */
-    uint64_t summed;                   /* bytes read for checksums and for physics */
+    uint64_t bytes_read;               /* bytes read for checksums and for physics */
 };
 
 /* Examines the file, prints the findings and sets check->verdict. */

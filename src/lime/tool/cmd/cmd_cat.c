@@ -10,14 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-struct limefile_face;
-
 /* An open file of a struct limefile_face, an export format of one record. */
-struct facecat {
+struct export_file {
     const struct container *c;
     struct limefile_record record;
-    struct limefile_face *face;
-    uint64_t number; /* of the file in the face */
+    struct limefile_face *export;
+    uint64_t number; /* of the file in the export */
     uint64_t bytes;
     size_t site_bytes; /* of the record */
 };
@@ -27,32 +25,32 @@ enum {
 };
 
 /* A parsed operand. */
-struct named {
+struct export_operand {
     struct limefile_facename name;
     char *record;     /* owned */
-    const char *rest; /* the path in the face's directory; NULL: the face itself */
+    const char *rest; /* the path in the export's directory; NULL: the export itself */
 };
 
-static bool take_apart(const char *word, struct named *out)
+static bool parse_export_operand(const char *word, struct export_operand *out)
 {
     size_t stem, len = strlen(word);
     for (const char *end = strchrnul(word, '/');; end = strchrnul(end + 1, '/')) {
-        char *face = strndup(word, (size_t)(end - word));
-        bool good = face && limefile_facename_parse(face, &out->name, &stem) &&
+        char *export = strndup(word, (size_t)(end - word));
+        bool good = export && limefile_facename_parse(export, &out->name, &stem) &&
                     (*end == '\0' || limefile_face_is_directory(&out->name));
         if (good) {
-            face[stem] = '\0';
-            out->record = face;
+            export[stem] = '\0';
+            out->record = export;
             out->rest = *end ? end + 1 : NULL;
             return true;
         }
-        free(face);
+        free(export);
         if (end == word + len)
             return false;
     }
 }
 
-static bool is_record(const struct container *c, const char *word)
+static bool names_record(const struct container *c, const char *word)
 {
     struct limefile_record record;
     uint64_t count;
@@ -60,8 +58,8 @@ static bool is_record(const struct container *c, const char *word)
            limefile_name_find(c->index, word, &record) == 0;
 }
 
-static int field_of(const struct container *c, const struct limefile_record *record,
-                    struct limefile_field *out)
+static int find_field(const struct container *c, const struct limefile_record *record,
+                      struct limefile_field *out)
 {
     struct limefile_fields fields;
     int err = limefile_fields_build(c->source, c->index, &fields);
@@ -74,119 +72,121 @@ static int field_of(const struct container *c, const struct limefile_record *rec
 }
 
 /* Finds a file by its path in the directory, of at most two names. */
-static bool find_in(const struct limefile_face *face, const char *path, uint64_t *number)
+static bool find_path(const struct limefile_face *export, const char *path, uint64_t *number)
 {
     uint64_t parent = 0;
     const char *slash;
     while ((slash = strchr(path, '/'))) {
-        char *folder = strndup(path, (size_t)(slash - path));
-        bool found = folder && limefile_face_find(face, parent, folder, number);
-        free(folder);
+        char *dir = strndup(path, (size_t)(slash - path));
+        bool found = dir && limefile_face_find(export, parent, dir, number);
+        free(dir);
         if (!found)
             return false;
         parent = *number + 1;
         path = slash + 1;
     }
-    return limefile_face_find(face, parent, path, number);
+    return limefile_face_find(export, parent, path, number);
 }
 
 /* Some export formats put figures of all data, such as a checksum, in the header. */
-static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
+static int read_record_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
-    const struct facecat *f = context;
+    const struct export_file *f = context;
     size_t n = (size_t)count * f->site_bytes;
     return limefile_fd_read_exact(f->c->fd, out, n,
                                   f->record.data_offset + first * f->site_bytes);
 }
 
-static bool prepare(struct facecat *f)
+static bool prepare_export(struct export_file *f)
 {
-    int err = limefile_face_is_ready(f->face)
+    int err = limefile_face_is_ready(f->export)
                   ? 0
-                  : limefile_face_prepare(f->face, 0, read_sites, NULL, f);
+                  : limefile_face_prepare(f->export, 0, read_record_sites, NULL, f);
     if (err)
         message_code(f->c->path, "read", err);
     return err == 0;
 }
 
-static bool open_named(struct facecat *out, const struct named *named, const char *word)
+static bool open_export(struct export_file *out, const struct export_operand *operand,
+                        const char *word)
 {
     struct limefile_face_entry entry;
     struct limefile_field field;
-    if (!select_record(out->c, named->record, false, &out->record))
+    if (!select_record(out->c, operand->record, false, &out->record))
         return false;
-    int err = field_of(out->c, &out->record, &field);
+    int err = find_field(out->c, &out->record, &field);
     if (!err)
-        err = limefile_face_open(&field, &named->name, &out->face);
+        err = limefile_face_open(&field, &operand->name, &out->export);
     if (err == LIMEFILE_E_STATE)
-        message(out->c->path, "record %" PRIu64 ": no '%s': %s", out->record.ordinal,
-                word + strlen(named->record), limefile_face_why_not(&field, &named->name));
+        message(out->c->path, "record %" PRIu64 ": no export '%s': %s", out->record.ordinal,
+                word + strlen(operand->record), limefile_face_why_not(&field, &operand->name));
     else if (err)
         message_code(out->c->path, "read", err);
     if (err)
         return false;
-    if (limefile_face_is_directory(&named->name) && !named->rest) {
+    if (limefile_face_is_directory(&operand->name) && !operand->rest) {
         message(out->c->path, "'%s' is a directory: name a file in it, as %s/%s", word, word,
-                named->name.kind == LIMEFILE_FACE_ZARR ? ".zmetadata" : "000");
+                operand->name.kind == LIMEFILE_FACE_ZARR ? ".zmetadata" : "000");
         return false;
     }
-    if (!find_in(out->face, named->rest ? named->rest : "", &out->number)) {
-        message(out->c->path, "'%s': no such file in this face", word);
+    if (!find_path(out->export, operand->rest ? operand->rest : "", &out->number)) {
+        message(out->c->path, "'%s': no such file in this export", word);
         return false;
     }
-    limefile_face_entry(out->face, out->number, &entry);
+    limefile_face_entry(out->export, out->number, &entry);
     if (entry.is_dir)
         message(out->c->path, "'%s' is a directory", word);
     out->bytes = entry.bytes;
     out->site_bytes = (size_t)field.site_bytes;
-    return !entry.is_dir && prepare(out);
+    return !entry.is_dir && prepare_export(out);
 }
 
 /* Opens `word`, a record as in select_record() with a face's suffix and, if the face is a
  * directory, a path in it: "ildg-binary-data.npy", "3.t/000". Returns 1; 0 if it is not such a
- * name or a record has that name; < 0 after a message. Call facecat_close() in any case. */
-static int facecat_open(const struct container *c, const char *word, struct facecat *out)
+ * name or a record has that name; < 0 after a message. Call export_file_close() in any case. */
+static int export_file_open(const struct container *c, const char *word,
+                            struct export_file *out)
 {
-    struct named named;
-    *out = (struct facecat){.c = c};
-    if (is_record(c, word) || !take_apart(word, &named))
+    struct export_operand operand;
+    *out = (struct export_file){.c = c};
+    if (names_record(c, word) || !parse_export_operand(word, &operand))
         return 0;
-    bool good = open_named(out, &named, word);
-    free(named.record);
+    bool good = open_export(out, &operand, word);
+    free(operand.record);
     return good ? 1 : -1;
 }
 
-static void facecat_close(struct facecat *f)
+static void export_file_close(struct export_file *f)
 {
-    limefile_face_close(f->face);
-    f->face = NULL;
+    limefile_face_close(f->export);
+    f->export = NULL;
 }
 
-static ssize_t read_record(void *context, void *buf, size_t n, uint64_t offset,
-                           const void **data)
+static ssize_t read_record_bytes(void *context, void *buf, size_t n, uint64_t offset,
+                                 const void **data)
 {
-    const struct facecat *f = context;
+    const struct export_file *f = context;
     *data = buf;
     return limefile_fd_read(f->c->fd, buf, n, f->record.data_offset + offset);
 }
 
-/* Copies data that the face computes, through a buffer. */
-static int put_made(const struct facecat *f, struct limefile_copy *copy, uint64_t offset)
+/* Copies data that the export computes, through a buffer. */
+static int copy_made(const struct export_file *f, struct limefile_copy *copy, uint64_t offset)
 {
     static _Alignas(4096) char buffer[BUFFER_BYTES];
     int err = 0;
     while (copy->left && !err) {
         size_t n = copy->left < sizeof buffer ? (size_t)copy->left : sizeof buffer;
-        ssize_t came = limefile_face_read_lent(f->face, f->number, buffer, n, offset,
-                                               read_record, (void *)f);
-        err = came < 0 ? (int)came : limefile_copy_put(copy, buffer, (size_t)came);
-        offset += (uint64_t)(came > 0 ? came : 0);
+        ssize_t got = limefile_face_read_lent(f->export, f->number, buffer, n, offset,
+                                              read_record_bytes, (void *)f);
+        err = got < 0 ? (int)got : limefile_copy_put(copy, buffer, (size_t)got);
+        offset += (uint64_t)(got > 0 ? got : 0);
     }
     return err;
 }
 
-static bool facecat_put(const struct facecat *f, uint64_t offset, uint64_t n,
-                        struct progress *progress)
+static bool export_file_write(const struct export_file *f, uint64_t offset, uint64_t n,
+                              struct progress *progress)
 {
     struct limefile_face_piece piece;
     struct limefile_copy copy = {.in = f->c->fd,
@@ -196,17 +196,17 @@ static bool facecat_put(const struct facecat *f, uint64_t offset, uint64_t n,
                                  .context = progress};
     int err = 0;
     for (; n && !err; n -= piece.bytes, offset += piece.bytes) {
-        limefile_face_piece(f->face, f->number, offset, &piece);
+        limefile_face_piece(f->export, f->number, offset, &piece);
         if (piece.bytes > n)
             piece.bytes = n;
         copy.left = piece.bytes;
         copy.in_offset = f->record.data_offset + piece.at;
         err = piece.source == LIMEFILE_FACE_STORED ? limefile_copy(&copy)
-                                                   : put_made(f, &copy, offset);
+                                                 : copy_made(f, &copy, offset);
     }
     if (err) {
         progress_hide();
-        copy_message(&copy, f->c->path, "standard output", err);
+        message_copy(&copy, f->c->path, "standard output", err);
     }
     return !err;
 }
@@ -215,7 +215,7 @@ static const char help[] =
     "Usage: lime cat [--range OFF:LEN] FILE {RECORD | -t TYPE}...\n"
     "Write the data of records to standard output, byte for byte.\n"
     "\n"
-    "  -t, --type TYPE      a record by its type, whatever that looks like\n"
+    "  -t, --type TYPE      select a record by its type, even if that is a number\n"
     "      --range OFF:LEN  only LEN bytes from byte OFF of the data (the first is\n"
     "                       0); 'OFF:' goes on to the end; k, M, G, T mean powers\n"
     "                       of 1024\n"
@@ -223,9 +223,9 @@ static const char help[] =
     "\n"
     "RECORD is an ordinal (3), message.record (2.1), a type that occurs once\n"
     "(ildg-format), or a name in a mount (003-ildg-format). 'lime ls' shows them.\n"
-    "Of a field, RECORD.npy is the array as a file of numpy's (RECORD.le.npy in this\n"
-    "machine's byte order), RECORD.h5 as one of HDF5, RECORD.t/000 its first time\n"
-    "slice; lime(1) has all of these faces.\n"
+    "If RECORD is a field, RECORD.npy exports it for numpy (RECORD.le.npy in this\n"
+    "machine's byte order), RECORD.h5 as HDF5, and RECORD.t/000 its first time\n"
+    "slice; lime(1) lists all exports.\n"
     "\n"
     "Examples:\n"
     "  lime cat conf.0042 ildg-format\n"
@@ -234,10 +234,10 @@ static const char help[] =
     "  lime cat conf.0042 ildg-binary-data.f4.le.npy > links.npy\n"
     "\n"
     "Exit status: 0 done; 1 no such record, or reading or writing failed; 2 wrong\n"
-    "usage, or FILE cannot be opened or is no container.\n";
+    "usage, or FILE cannot be opened or is not a container.\n";
 
 struct range {
-    bool given, to_end;
+    bool is_set, to_end;
     uint64_t offset, bytes;
 };
 
@@ -249,7 +249,7 @@ struct choice {
 static bool parse_range(const char *text, struct range *r)
 {
     const char *colon = strchr(text, ':');
-    r->given = true;
+    r->is_set = true;
     if (!colon || !number_parse_size(text, (size_t)(colon - text), &r->offset))
         return false;
     r->to_end = colon[1] == '\0';
@@ -260,11 +260,10 @@ static bool parse_range(const char *text, struct range *r)
 static bool apply_range(const struct container *c, const struct limefile_record *record,
                         const struct range *r, struct limefile_copy *copy)
 {
-    if (!r->given)
+    if (!r->is_set)
         return true;
     if (r->offset > record->bytes || (!r->to_end && r->bytes > record->bytes - r->offset)) {
-        message(c->path,
-                "record %" PRIu64 ": range: it reaches beyond the record's %" PRIu64 " bytes",
+        message(c->path, "record %" PRIu64 ": --range: the record has %" PRIu64 " bytes only",
                 record->ordinal, record->bytes);
         return false;
     }
@@ -273,11 +272,11 @@ static bool apply_range(const struct container *c, const struct limefile_record 
     return true;
 }
 
-static bool put_record(const struct container *c, const struct limefile_record *record,
-                       const struct range *range)
+static bool write_record(const struct container *c, const struct limefile_record *record,
+                         const struct range *range)
 {
     struct progress progress;
-    struct limefile_copy copy = copy_to_stdout(c->fd, record);
+    struct limefile_copy copy = stdout_copy(c->fd, record);
     if (!apply_range(c, record, range, &copy))
         return false;
     if (!isatty(STDOUT_FILENO)) {
@@ -289,48 +288,48 @@ static bool put_record(const struct container *c, const struct limefile_record *
     if (copy.context)
         progress_end(&progress);
     if (err)
-        copy_message(&copy, c->path, "standard output", err);
+        message_copy(&copy, c->path, "standard output", err);
     return !err;
 }
 
-static bool put_face(struct facecat *face, const struct range *range)
+static bool write_export(struct export_file *export, const struct range *range)
 {
     struct progress progress;
-    struct limefile_record whole = face->record;
-    whole.bytes = face->bytes;
+    struct limefile_record whole = export->record;
+    whole.bytes = export->bytes;
     whole.data_offset = 0;
-    struct limefile_copy copy = copy_to_stdout(face->c->fd, &whole);
-    if (!apply_range(face->c, &whole, range, &copy))
+    struct limefile_copy copy = stdout_copy(export->c->fd, &whole);
+    if (!apply_range(export->c, &whole, range, &copy))
         return false;
     progress_begin(&progress, "cat", copy.left);
-    bool good = facecat_put(face, copy.in_offset, copy.left, &progress);
+    bool good = export_file_write(export, copy.in_offset, copy.left, &progress);
     progress_end(&progress);
     return good;
 }
 
-static bool put_choice(const struct container *c, const struct choice *choice,
-                       const struct range *range)
+static bool write_choice(const struct container *c, const struct choice *choice,
+                         const struct range *range)
 {
     struct limefile_record record;
-    struct facecat face;
-    int found = choice->as_type ? 0 : facecat_open(c, choice->word, &face);
+    struct export_file export;
+    int found = choice->as_type ? 0 : export_file_open(c, choice->word, &export);
     if (found == 0)
         return select_record(c, choice->word, choice->as_type, &record) &&
-               put_record(c, &record, range);
-    bool good = found > 0 && put_face(&face, range);
-    facecat_close(&face);
+               write_record(c, &record, range);
+    bool good = found > 0 && write_export(&export, range);
+    export_file_close(&export);
     return good;
 }
 
-static int put_all(const char *path, const struct choice *choices, size_t count,
-                   const struct range *range)
+static int write_choices(const char *path, const struct choice *choices, size_t count,
+                         const struct range *range)
 {
     struct container c;
     int status = container_open(&c, path);
     if (status != TOOL_GOOD)
         return status;
     for (size_t i = 0; i < count && status == TOOL_GOOD; i++)
-        if (!put_choice(&c, &choices[i], range))
+        if (!write_choice(&c, &choices[i], range))
             status = TOOL_BAD;
     container_close(&c);
     return status;
@@ -343,7 +342,7 @@ static const char *path;
 static struct choice *choices;
 static size_t choice_count, choice_capacity;
 
-static int take_range(const void *command, char *text)
+static int parse_range_option(const void *command, char *text)
 {
     return parse_range(text, &range)
                ? TOOL_GOOD
@@ -360,13 +359,13 @@ static int add_choice(const char *word, bool as_type)
     return TOOL_GOOD;
 }
 
-static int take_type(const void *command, char *type)
+static int choose_type(const void *command, char *type)
 {
     (void)command;
     return add_choice(type, true);
 }
 
-static int take_operand(const void *command, const char *word)
+static int add_operand(const void *command, const char *word)
 {
     (void)command;
     if (path)
@@ -376,20 +375,20 @@ static int take_operand(const void *command, const char *word)
 }
 
 static const struct option_rule rules[] = {
-    {"type", 't', OPTION_CALL_TEXT, .take = take_type},
-    {"range", 0, OPTION_CALL_TEXT, .take = take_range},
+    {"type", 't', OPTION_CALL_TEXT, .take = choose_type},
+    {"range", 0, OPTION_CALL_TEXT, .take = parse_range_option},
     {NULL},
 };
 
-static int run(int count, char **operands)
+static int run_cat(int count, char **operands)
 {
     (void)count;
     (void)operands;
     if (!path || choice_count == 0)
-        return usage_error(&cmd_cat, path ? "no record named" : "no file named");
-    return put_all(path, choices, choice_count, &range);
+        return usage_error(&cmd_cat, path ? "no RECORD given" : "no FILE given");
+    return write_choices(path, choices, choice_count, &range);
 }
 
 const struct command cmd_cat = {
-    "cat",       "write a record's data to standard output", help, run, rules, ANY_OPERANDS,
-    take_operand};
+    "cat",      "write a record's data to standard output", help, run_cat, rules, ANY_OPERANDS,
+    add_operand};

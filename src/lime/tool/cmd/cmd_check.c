@@ -27,10 +27,10 @@ enum { COUNTS_MAX = 128 };
 
 /* ---- findings ---- */
 
-static void begin_finding(const struct check *check)
+static void print_finding_separator(const struct check *check)
 {
     bool first = check->warnings + check->deviations + check->faults == 0;
-    if (check->options->json && check->options->lines)
+    if (check->options->json && check->options->json_lines)
         fputs(first ? "" : ", ", stdout);
     else if (check->options->json)
         fputs(first ? "\n " : ",\n ", stdout);
@@ -40,7 +40,7 @@ static void begin_finding(const struct check *check)
 static void check_report(struct check *check, const struct limefile_finding *finding)
 {
     bool warning = limefile_is_harmless(finding->code) && !check->options->strict;
-    begin_finding(check);
+    print_finding_separator(check);
     if (warning)
         check->warnings++;
     else if (limefile_is_fault(finding->code))
@@ -52,46 +52,47 @@ static void check_report(struct check *check, const struct limefile_finding *fin
     if (check->options->json)
         jsonout_print(stdout, jsonout_finding(finding));
     else if (!check->options->quiet)
-        finding_message(check->path, finding, warning);
+        message_finding(check->path, finding, warning);
 }
 
 /* ---- the summary line ---- */
 
 /* Formats "; checksums: 2 right, 1 wrong". */
-static void counts_text(const char *what, const char *const names[3],
-                        const struct check_counts *is, const char *none, char buf[COUNTS_MAX])
+static void format_counts(const char *what, const char *const names[3],
+                          const struct check_counts *counts, const char *none,
+                          char buf[COUNTS_MAX])
 {
-    const uint64_t counts[] = {is->good, is->wrong, is->unverified};
+    const uint64_t values[] = {counts->good, counts->wrong, counts->unverified};
     int used = snprintf(buf, COUNTS_MAX, "; %s: ", what);
     bool any = false;
     for (size_t i = 0; i < 3; i++)
-        if (counts[i]) {
+        if (values[i]) {
             used += snprintf(buf + used, COUNTS_MAX - (size_t)used, "%s%" PRIu64 " %s",
-                             any ? ", " : "", counts[i], names[i]);
+                             any ? ", " : "", values[i], names[i]);
             any = true;
         }
     if (!any)
         snprintf(buf + used, COUNTS_MAX - (size_t)used, "%s", none);
 }
 
-static void sums_text(const struct check *c, char buf[COUNTS_MAX])
+static void format_sum_counts(const struct check *c, char buf[COUNTS_MAX])
 {
     static const char *const names[] = {"right", "wrong", "unverified"};
     if (c->options->data)
-        counts_text("checksums", names, &c->sums, "no data to verify", buf);
+        format_counts("checksums", names, &c->sums, "no data to verify", buf);
     else if (c->has_data)
         snprintf(buf, COUNTS_MAX, "; %s",
                  c->options->physics ? "checksums not compared" : "data not read");
 }
 
-static void physics_text(const struct check *c, char buf[COUNTS_MAX])
+static void format_physics_counts(const struct check *c, char buf[COUNTS_MAX])
 {
     static const char *const names[] = {"good", "bad", "unverified"};
     if (c->options->physics)
-        counts_text("configurations", names, &c->physics, "none", buf);
+        format_counts("configurations", names, &c->physics, "none", buf);
 }
 
-static void findings_text(const struct check *c, char buf[COUNTS_MAX])
+static void format_deviations(const struct check *c, char buf[COUNTS_MAX])
 {
     uint64_t bad = c->deviations + c->faults;
     const char *end = !c->fault  ? ""
@@ -101,44 +102,45 @@ static void findings_text(const struct check *c, char buf[COUNTS_MAX])
         snprintf(buf, COUNTS_MAX, ": %" PRIu64 " deviation%s%s", bad, plural(bad), end);
 }
 
-static void check_summary(const struct check *c)
+static void print_check_summary(const struct check *c)
 {
     char found[COUNTS_MAX] = "", sums[COUNTS_MAX] = "", physics[COUNTS_MAX] = "",
          warnings[48] = "";
     const char *verdict = limefile_verdict_word(c->verdict);
-    findings_text(c, found);
-    sums_text(c, sums);
-    physics_text(c, physics);
+    format_deviations(c, found);
+    format_sum_counts(c, sums);
+    format_physics_counts(c, physics);
     if (c->warnings)
         snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", c->warnings,
                  plural(c->warnings));
     if (c->format)
-        answer(c->path, "%s%s: %s file, %" PRIu64 " bytes%s%s%s", verdict, found, c->format,
-               c->size, sums, physics, warnings);
+        print_line(c->path, "%s%s: %s file, %" PRIu64 " bytes%s%s%s", verdict, found, c->format,
+                   c->size, sums, physics, warnings);
     else
-        answer(c->path,
-               "%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes%s%s%s",
-               verdict, found, c->records, plural(c->records), c->messages, plural(c->messages),
-               c->size, sums, physics, warnings);
+        print_line(c->path,
+                   "%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64
+                   " bytes%s%s%s",
+                   verdict, found, c->records, plural(c->records), c->messages,
+                   plural(c->messages), c->size, sums, physics, warnings);
 }
 
 /* ---- JSON ---- */
 
-static void begin_json(const struct check *c)
+static void begin_check_json(const struct check *c)
 {
     jsonout_members("{", json_pack("{s:o}", "file", jsonout_string(c->path)),
                     ", \"findings\": [");
 }
 
 /* Prints the members that follow the findings. */
-static void end_json(const struct check *c, const struct data_check *data)
+static void end_check_json(const struct check *c, const struct data_check *data)
 {
-    json_t *counts = json_pack(
+    json_t *values = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:s*}", "deviations", jsonout_integer(c->deviations),
         "faults", jsonout_integer(c->faults), "warnings", jsonout_integer(c->warnings),
         "records", jsonout_integer(c->records), "messages", jsonout_integer(c->messages),
         "size", jsonout_integer(c->size), "format", c->format);
-    jsonout_members("], ", counts, "");
+    jsonout_members("], ", values, "");
     if (c->options->data) {
         jsonout_list_print("checksums", data->sum_list);
         jsonout_list_print("checkpoints", data->cell_list);
@@ -151,29 +153,29 @@ static void end_json(const struct check *c, const struct data_check *data)
         json_pack("{s:s, s:o*, s:o*, s:o*}", "verdict", limefile_verdict_word(c->verdict),
                   "reason", jsonout_string(c->skipped), "error", jsonout_string(c->error),
                   "qcdml", c->qcdml ? qcdml_check_json(c->qcdml) : NULL);
-    jsonout_members(", ", verdict, c->options->lines ? "}\n" : "}");
+    jsonout_members(", ", verdict, c->options->json_lines ? "}\n" : "}");
 }
 
 /* ---- files that are not examined ---- */
 
 /* Prints the verdict on a file that was not examined; `error` or `skipped` gives the reason. */
-static void check_unexamined(struct check *c)
+static void report_unexamined(struct check *c)
 {
-    bool bad = c->skipped && c->options->all && c->optional;
+    bool bad = c->skipped && c->options->all && c->is_optional;
     bool listed = bad || c->error || c->options->list_skipped;
     c->verdict = bad ? LIMEFILE_BAD : c->skipped ? LIMEFILE_SKIPPED : LIMEFILE_UNREADABLE;
     if (c->options->json && listed) {
-        begin_json(c);
-        end_json(c, &(struct data_check){.path = c->path});
+        begin_check_json(c);
+        end_check_json(c, &(struct data_check){.path = c->path});
     } else if (bad) {
         message(c->path, "%s", c->skipped);
     } else if (c->skipped && listed && !c->options->quiet) {
-        answer(c->path, "skipped: %s", c->skipped);
+        print_line(c->path, "skipped: %s", c->skipped);
     }
 }
 
 /* The state of one file while it is open. */
-struct look {
+struct check_state {
     struct check *check;
     struct container c;
     struct limefile_fields fields;
@@ -181,19 +183,20 @@ struct look {
     /* Findings about the structure, collected before those about the metadata are known. */
     struct limefile_finding *found;
     size_t found_count, found_capacity;
-    bool lacks_memory;
+    bool out_of_memory;
 
     /* Findings about metadata, not yet reported: of fields, and (--strict) what a field lacks.
      */
-    size_t told, demanded; /* findings reported; fields checked for requirements */
-    struct limefile_finding demand[2];
-    unsigned demands;
+    size_t fields_reported, next_field; /* findings reported; fields checked for requirements */
+    struct limefile_finding missing[2];
+    unsigned missing_count;
 
     /* Findings about checkpoints, computed one at a time. */
-    struct limecheckpoint_findings walk;
-    struct limefile_finding of_cells; /* the next one, if `waits`; its text is in `walk` */
-    bool waits;
-    int cells; /* 1: there may be more; 0: no more; < 0: an error */
+    struct limecheckpoint_findings cells;
+    struct limefile_finding
+        cell_finding; /* the next one, if has_cell_finding; its text is in `cells` */
+    bool has_cell_finding;
+    int cell_status; /* 1: there may be more; 0: no more; < 0: an error */
 
     struct limefile_finding beginning; /* for a file that does not begin with a header */
 
@@ -210,37 +213,38 @@ static int compare_findings(const struct limefile_finding *x, const struct limef
 }
 
 /* Returns the next missing requirement of a field, or NULL. */
-static const struct limefile_finding *next_demand(struct look *look)
+static const struct limefile_finding *next_missing(struct check_state *state)
 {
-    struct limefile_finding *demand = look->demand;
-    while (look->check->options->strict && look->demands == 0 &&
-           look->demanded < look->fields.count)
-        look->demands = limefile_fields_demand(&look->fields, look->demanded++, demand);
-    if (look->demands == 2 && compare_findings(&demand[0], &demand[1]) > 0) {
-        struct limefile_finding first = demand[1];
-        demand[1] = demand[0];
-        demand[0] = first;
+    struct limefile_finding *m = state->missing;
+    while (state->check->options->strict && state->missing_count == 0 &&
+           state->next_field < state->fields.count)
+        state->missing_count = limefile_fields_demand(&state->fields, state->next_field++, m);
+    if (state->missing_count == 2 && compare_findings(&m[0], &m[1]) > 0) {
+        struct limefile_finding first = m[1];
+        m[1] = m[0];
+        m[0] = first;
     }
-    return look->demands ? demand : NULL;
+    return state->missing_count ? m : NULL;
 }
 
 /* Returns the next finding about a checkpoint, or NULL. */
-static const struct limefile_finding *next_of_cells(struct look *look)
+static const struct limefile_finding *next_in_cells(struct check_state *state)
 {
-    if (!look->waits && look->cells == 1) {
-        look->cells = limecheckpoint_findings_next(&look->walk, &look->of_cells);
-        look->waits = look->cells == 1;
+    if (!state->has_cell_finding && state->cell_status == 1) {
+        state->cell_status = limecheckpoint_findings_next(&state->cells, &state->cell_finding);
+        state->has_cell_finding = state->cell_status == 1;
     }
-    return look->waits ? &look->of_cells : NULL;
+    return state->has_cell_finding ? &state->cell_finding : NULL;
 }
 
 /* Removes the first pending finding if its offset is less than `before`. */
-static bool take_waiting(struct look *look, uint64_t before, struct limefile_finding *out)
+static bool pop_finding(struct check_state *state, uint64_t before,
+                        struct limefile_finding *out)
 {
-    const struct limefile_finding *first = next_demand(look), *cells = next_of_cells(look);
+    const struct limefile_finding *first = next_missing(state), *cells = next_in_cells(state);
     struct limefile_finding field;
-    bool told = limefile_fields_finding(&look->fields, look->told, &field);
-    if (told && !(first && compare_findings(first, &field) < 0))
+    bool has_field = limefile_fields_finding(&state->fields, state->fields_reported, &field);
+    if (has_field && !(first && compare_findings(first, &field) < 0))
         first = &field;
     if (cells && !(first && compare_findings(first, cells) <= 0))
         first = cells;
@@ -248,73 +252,73 @@ static bool take_waiting(struct look *look, uint64_t before, struct limefile_fin
         return false;
     *out = *first;
     if (first == cells) {
-        look->waits = false;
+        state->has_cell_finding = false;
     } else if (first == &field) {
-        look->told++;
+        state->fields_reported++;
     } else {
-        look->demand[0] = look->demand[1];
-        look->demands--;
+        state->missing[0] = state->missing[1];
+        state->missing_count--;
     }
     return true;
 }
 
-static void report_waiting(struct look *look, uint64_t before)
+static void report_findings(struct check_state *state, uint64_t before)
 {
     struct limefile_finding finding;
-    while (take_waiting(look, before, &finding))
-        check_report(look->check, &finding);
+    while (pop_finding(state, before, &finding))
+        check_report(state->check, &finding);
 }
 
 /* ---- structure and metadata ---- */
 
-static void keep(void *context, const struct limefile_finding *finding)
+static void collect_finding(void *context, const struct limefile_finding *finding)
 {
-    struct look *look = context;
-    look->lacks_memory =
-        look->lacks_memory || !limefile_reserve(&look->found, &look->found_capacity,
-                                                look->found_count + 1, sizeof *look->found);
-    if (look->lacks_memory)
+    struct check_state *state = context;
+    state->out_of_memory =
+        state->out_of_memory || !limefile_reserve(&state->found, &state->found_capacity,
+                                                  state->found_count + 1, sizeof *state->found);
+    if (state->out_of_memory)
         return;
-    look->found[look->found_count++] = *finding;
+    state->found[state->found_count++] = *finding;
 }
 
-static void show_progress(void *context, uint64_t done, uint64_t size)
+static void show_scan(void *context, uint64_t done, uint64_t size)
 {
-    struct look *look = context;
-    const struct check *check = look->check;
+    struct check_state *state = context;
+    const struct check *check = state->check;
     (void)size;
     if (!check->options->data && !check->options->physics)
         progress_to(check->progress, done);
 }
 
-static int understand(struct look *look)
+static int parse_container(struct check_state *state)
 {
-    struct limefile_source *source = look->c.source;
-    int err = limefile_index_scan(source, keep, show_progress, look, &look->c.index);
-    if (!err && look->lacks_memory)
+    struct limefile_source *source = state->c.source;
+    int err = limefile_index_scan(source, collect_finding, show_scan, state, &state->c.index);
+    if (!err && state->out_of_memory)
         err = -ENOMEM;
-    return err ? err : limefile_fields_build(source, look->c.index, &look->fields);
+    return err ? err : limefile_fields_build(source, state->c.index, &state->fields);
 }
 
 /* Reports all findings in file order. */
-static int report_all(struct look *look)
+static int report_all_findings(struct check_state *state)
 {
-    struct check *check = look->check;
-    const struct limefile_finding *fault = limefile_index_fault(look->c.index);
-    limecheckpoint_findings_begin(&look->walk, look->c.source, look->c.index);
-    look->cells = 1;
-    check->size = limefile_index_size(look->c.index);
-    check->records = limefile_index_count(look->c.index);
-    check->messages = limefile_index_messages(look->c.index);
+    struct check *check = state->check;
+    const struct limefile_finding *fault = limefile_index_fault(state->c.index);
+    limecheckpoint_findings_begin(&state->cells, state->c.source, state->c.index);
+    state->cell_status = 1;
+    check->size = limefile_index_size(state->c.index);
+    check->records = limefile_index_count(state->c.index);
+    check->messages = limefile_index_messages(state->c.index);
     check->fault = fault ? fault->code : 0;
-    check->has_data = look->fields.count > 0 || cells_any(look->c.index);
-    for (size_t i = 0; i < look->found_count; i++) {
-        report_waiting(look, look->found[i].offset);
-        check_report(check, &look->found[i]);
+    check->has_data = state->fields.count > 0 || has_checkpoint(state->c.index);
+    for (size_t i = 0; i < state->found_count; i++) {
+        report_findings(state, state->found[i].offset);
+        check_report(check, &state->found[i]);
     }
-    report_waiting(look, UINT64_MAX);
-    if (look->cells < 0)
-        return look->cells;
+    report_findings(state, UINT64_MAX);
+    if (state->cell_status < 0)
+        return state->cell_status;
     if (check->size == 0)
         check_report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
     return 0;
@@ -325,55 +329,55 @@ static int report_all(struct look *look)
 static bool count_bytes(void *context, uint64_t more)
 {
     struct check *check = context;
-    check->summed += more;
+    check->bytes_read += more;
     progress_add(check->progress, more);
     return true;
 }
 
-static void report_data(void *context, const struct limefile_finding *finding)
+static void report_data_finding(void *context, const struct limefile_finding *finding)
 {
     check_report(context, finding);
 }
 
-static void begin_data(struct look *look)
+static void init_data_check(struct check_state *state)
 {
-    struct check *check = look->check;
+    struct check *check = state->check;
     const struct check_options *o = check->options;
-    look->data = (struct data_check){
+    state->data = (struct data_check){
         .path = check->path,
-        .c = &look->c,
-        .fields = &look->fields,
+        .c = &state->c,
+        .fields = &state->fields,
         .threads = o->threads,
         .quiet = o->quiet || o->json,
         .strict = o->strict,
-        .summed = o->data,
-        .physical = o->physics,
+        .with_data = o->data,
+        .with_physics = o->physics,
         .sums = &check->sums,
         .physics = &check->physics,
         .progress = count_bytes,
-        .report = report_data,
+        .report = report_data_finding,
         .context = check,
     };
 }
 
-static int verify(struct look *look)
+static int verify_container_data(struct check_state *state)
 {
-    struct data_check *data = &look->data;
+    struct data_check *data = &state->data;
     int err = 0;
-    if (data->summed)
+    if (data->with_data)
         sums_check(data);
-    else if (data->physical)
+    else if (data->with_physics)
         sums_check_headers(data);
-    if (data->summed)
-        err = cells_check(data);
-    return !err && data->physical ? physics_check(data) : err;
+    if (data->with_data)
+        err = checkpoint_check(data);
+    return !err && data->with_physics ? physics_check(data) : err;
 }
 
 /* Checks a whole file in another format. */
-static int verify_gauge(struct look *look)
+static int verify_gauge_file(struct check_state *state)
 {
-    int err = look->c.source->ops->size(look->c.source, &look->check->size);
-    return err ? err : gauge_check(&look->data);
+    int err = state->c.source->ops->size(state->c.source, &state->check->size);
+    return err ? err : gauge_check(&state->data);
 }
 
 /* ---- kind of file ---- */
@@ -381,55 +385,54 @@ static int verify_gauge(struct look *look)
 /* Determines what to examine: a container (1); a file in another format or with a damaged
  * beginning (0, sets check->format or look->beginning); or nothing (0, with the reason in
  * check->skipped or check->error). Returns < 0 if the file cannot be read. */
-static int classify(struct look *look)
+static int classify_file(struct check_state *state)
 {
     static const char container[] = "not a LIME container";
-    struct check *check = look->check;
+    struct check *check = state->check;
     const struct check_options *o = check->options;
-    if (look->c.mounted)
+    if (state->c.mounted)
         return 1;
-    const char *format = gauge_check_format(&look->c);
+    const char *format = gauge_check_format(&state->c);
     if (format && (o->data || o->physics)) {
         check->format = format;
         return 0;
     }
-    int kind = format ? 0 : limefile_beginning(look->c.source, &look->beginning);
+    int kind = format ? 0 : limefile_beginning(state->c.source, &state->beginning);
     if (kind < 0)
-        return look->beginning.code ? 0 : kind;
-    if (kind == 0 && check->optional)
-        check->skipped =
-            format ? "another format, which --data or --physics examines" : container;
+        return state->beginning.code ? 0 : kind;
+    if (kind == 0 && check->is_optional)
+        check->skipped = format ? "another format; use --data or --physics" : container;
     else if (kind == 0)
         check->error = container;
     if (check->error && format)
-        message(check->path, "%s, but a %s file: --data or --physics examines it", container,
+        message(check->path, "%s but a %s file; check it with --data or --physics", container,
                 format);
     else if (check->error)
-        message(check->path, "%s", CONTAINER_FOREIGN);
+        message(check->path, "%s", TEXT_NOT_CONTAINER);
     return kind;
 }
 
 /* ---- one file ---- */
 
-static int examine_container(struct look *look)
+static int check_container(struct check_state *state)
 {
-    int err = understand(look);
+    int err = parse_container(state);
     if (!err)
-        err = report_all(look);
-    return err ? err : verify(look);
+        err = report_all_findings(state);
+    return err ? err : verify_container_data(state);
 }
 
-/* Examines a file for which classify() returned 0. */
-static int examine_other(struct look *look)
+/* Examines a file for which classify_file() returned 0. */
+static int check_other_file(struct check_state *state)
 {
-    struct check *check = look->check;
+    struct check *check = state->check;
     if (check->format)
-        return verify_gauge(look);
-    check_report(check, &look->beginning);
-    return look->c.source->ops->size(look->c.source, &check->size);
+        return verify_gauge_file(state);
+    check_report(check, &state->beginning);
+    return state->c.source->ops->size(state->c.source, &check->size);
 }
 
-static enum limefile_verdict judge(const struct check *check)
+static enum limefile_verdict decide_verdict(const struct check *check)
 {
     if (check->error || check->read_failed)
         return LIMEFILE_UNREADABLE;
@@ -440,61 +443,61 @@ static enum limefile_verdict judge(const struct check *check)
     return check->options->strict ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
 }
 
-static int create_lists(struct look *look)
+static int create_json_lists(struct check_state *state)
 {
-    const struct check_options *o = look->check->options;
-    int err = o->data ? jsonout_list_create(&look->data.sum_list) : 0;
+    const struct check_options *o = state->check->options;
+    int err = o->data ? jsonout_list_create(&state->data.sum_list) : 0;
     if (!err && o->data)
-        err = jsonout_list_create(&look->data.cell_list);
-    return !err && o->physics ? jsonout_list_create(&look->data.physics_list) : err;
+        err = jsonout_list_create(&state->data.cell_list);
+    return !err && o->physics ? jsonout_list_create(&state->data.physics_list) : err;
 }
 
-static void examine(struct look *look, bool container)
+static void check_opened_file(struct check_state *state, bool container)
 {
-    struct check *check = look->check;
+    struct check *check = state->check;
     if (check->options->json)
-        begin_json(check);
-    begin_data(look);
-    int err = check->options->json ? create_lists(look) : 0;
+        begin_check_json(check);
+    init_data_check(state);
+    int err = check->options->json ? create_json_lists(state) : 0;
     if (!err)
-        err = container ? examine_container(look) : examine_other(look);
+        err = container ? check_container(state) : check_other_file(state);
     if (err) {
         message_code(check->path, "check", err);
         check->error = limefile_strerror(err);
     }
-    check->verdict = judge(check);
+    check->verdict = decide_verdict(check);
     if (check->options->json)
-        end_json(check, &look->data);
+        end_check_json(check, &state->data);
     else if (!err && !check->options->quiet)
-        check_summary(check);
+        print_check_summary(check);
 }
 
-static void close_it(struct look *look)
+static void close_checked_file(struct check_state *state)
 {
-    container_close(&look->c);
-    jsonout_list_release(look->data.sum_list);
-    jsonout_list_release(look->data.cell_list);
-    jsonout_list_release(look->data.physics_list);
-    limefile_fields_release(&look->fields);
-    free(look->found);
+    container_close(&state->c);
+    jsonout_list_release(state->data.sum_list);
+    jsonout_list_release(state->data.cell_list);
+    jsonout_list_release(state->data.physics_list);
+    limefile_fields_release(&state->fields);
+    free(state->found);
 }
 
 void check_file(struct check *check)
 {
-    struct look look = {.check = check};
-    int kind, err = container_open_source(&look.c, check->path);
+    struct check_state state = {.check = check};
+    int kind, err = container_open_source(&state.c, check->path);
     if (err == -EISDIR)
-        message(check->path, "-r checks the containers in it");
-    kind = err ? err : classify(&look);
+        message(check->path, "use -r to check the containers in it");
+    kind = err ? err : classify_file(&state);
     if (!err && kind < 0)
         message_code(check->path, "read", kind);
     if (kind < 0)
         check->error = limefile_strerror(kind);
     if (check->error || check->skipped)
-        check_unexamined(check);
+        report_unexamined(check);
     else
-        examine(&look, kind == 1);
-    close_it(&look);
+        check_opened_file(&state, kind == 1);
+    close_checked_file(&state);
 }
 
 static const char help[] =
@@ -514,32 +517,32 @@ static const char help[] =
     "                         configuration of ILDG or QIO, compare them with those\n"
     "                         in xlf-info, scidac-record-xml and qcdml, name the\n"
     "                         first link that is not a unitary matrix of\n"
-    "                         determinant 1, and what could not be examined\n"
+    "                         determinant 1, and fields that cannot be checked\n"
     "      --strict           warnings and data that are unverified are bad\n"
     "      --qcdml DOC.xml    also compare FILE with its QCDml document: dataLFN,\n"
-    "                         precision, and of each record field, crcCheckSum and\n"
-    "                         avePlaquette; for it the data are read\n"
+    "                         precision, and for each record field, crcCheckSum and\n"
+    "                         avePlaquette; this reads the data\n"
     "  -r, --recursive        check all containers in a directory and below it; with\n"
     "                         --data or --physics also NERSC, MILC and openQCD\n"
     "                         files; other files are skipped and counted\n"
     "      --list-skipped     with -r, also name the files that are skipped\n"
     "      --all              with -r, a file that is not a container is bad\n"
-    "      --files-from LIST  check the files that LIST names, one a line; '-':\n"
+    "      --files-from LIST  check the files named in LIST, one per line; '-':\n"
     "                         standard input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
     "  -j, --threads N        use N processors, for several files at once (default:\n"
     "                         all)\n"
-    "  -q, --quiet            print errors only; the exit status has the verdict\n"
-    "      --json             print all of it as JSON, for scripts; with -r or\n"
+    "  -q, --quiet            print errors only; the exit status is the verdict\n"
+    "      --json             print everything as JSON, for scripts; with -r or\n"
     "                         --files-from, a line for each file and one for all\n"
     "      --help             print this text\n"
     "\n"
     "Without --data and --physics, lime check reads headers and metadata only.\n"
     "FILE may be a NERSC, MILC or openQCD file if --data or --physics is given: its\n"
     "data are compared with its header.\n"
-    "A file is unverified if data that were to be compared have no checksum, or one\n"
-    "that cannot be compared. An empty file, and one whose beginning is damaged or\n"
-    "zero, is bad. 'lime repair' repairs most deviations of the structure.\n"
+    "A file is unverified if some data have no checksum that can be compared. A file\n"
+    "that is empty, or whose beginning is damaged or zero, is bad. 'lime repair'\n"
+    "repairs most deviations of the structure.\n"
     "\n"
     "Examples:\n"
     "  lime check --data conf.0042 && solver conf.0042\n"
@@ -548,12 +551,12 @@ static const char help[] =
     "  lime check --qcdml conf.0042.xml conf.0042\n"
     "  find /data -name 'conf.*' -print0 | lime check -0 --files-from -\n"
     "\n"
-    "A crcCheckSum that is not the data's cksum, but NERSC's checksum, or whose data\n"
-    "have the right SciDAC checksum, is a warning; with --strict a difference.\n"
+    "A crcCheckSum other than the data's cksum is only a warning (without --strict)\n"
+    "if it is NERSC's checksum, or if the data match their SciDAC checksum.\n"
     "\n"
     "Exit status, the worst of all files: 0 good (or skipped); 3 unverified; 1 bad,\n"
-    "or another document; 2 a file cannot be read or is not a container, or wrong\n"
-    "usage.\n";
+    "or different from DOC.xml; 2 a file cannot be read or is not a container, or\n"
+    "wrong usage.\n";
 
 struct options {
     struct check_options check;
@@ -564,7 +567,7 @@ struct options {
 /* The sums that the last line prints. */
 struct totals {
     uint64_t verdicts[LIMEFILE_UNREADABLE + 1];
-    uint64_t files, warnings, bytes, summed;
+    uint64_t files, warnings, bytes, bytes_read;
     double began;
 };
 
@@ -573,7 +576,7 @@ struct totals {
 /* The result for one file. */
 struct outcome {
     enum limefile_verdict verdict;
-    uint64_t warnings, size, summed;
+    uint64_t warnings, size, bytes_read;
 };
 
 static void print_totals(const struct options *o, const struct totals *t)
@@ -586,13 +589,13 @@ static void print_totals(const struct options *o, const struct totals *t)
                  plural(t->warnings));
     if ((o->check.data || o->check.physics) && seconds > 0 && isatty(STDOUT_FILENO))
         snprintf(rate, sizeof rate, ", %s/s",
-                 number_human((uint64_t)((double)t->summed / seconds), human));
-    answer(NULL,
-           "%" PRIu64 " file%s: %" PRIu64 " good, %" PRIu64 " bad, %" PRIu64
-           " unverified, %" PRIu64 " unreadable, %" PRIu64 " skipped%s; %" PRIu64 " bytes%s",
-           t->files, plural(t->files), n[LIMEFILE_GOOD], n[LIMEFILE_BAD],
-           n[LIMEFILE_UNVERIFIED], n[LIMEFILE_UNREADABLE], n[LIMEFILE_SKIPPED], warnings,
-           t->bytes, rate);
+                 number_human((uint64_t)((double)t->bytes_read / seconds), human));
+    print_line(
+        NULL,
+        "%" PRIu64 " file%s: %" PRIu64 " good, %" PRIu64 " bad, %" PRIu64
+        " unverified, %" PRIu64 " unreadable, %" PRIu64 " skipped%s; %" PRIu64 " bytes%s",
+        t->files, plural(t->files), n[LIMEFILE_GOOD], n[LIMEFILE_BAD], n[LIMEFILE_UNVERIFIED],
+        n[LIMEFILE_UNREADABLE], n[LIMEFILE_SKIPPED], warnings, t->bytes, rate);
 }
 
 static void print_totals_json(const struct totals *t)
@@ -607,7 +610,7 @@ static void print_totals_json(const struct totals *t)
                             jsonout_integer(n[LIMEFILE_BAD]), "unreadable",
                             jsonout_integer(n[LIMEFILE_UNREADABLE]), "warnings",
                             jsonout_integer(t->warnings), "bytes", jsonout_integer(t->bytes),
-                            "summed", jsonout_integer(t->summed)));
+                            "summed", jsonout_integer(t->bytes_read)));
     putchar('\n');
 }
 
@@ -629,8 +632,8 @@ static struct outcome *find_outcome(const struct checks *all, const struct pathl
     return &all->outcomes[item - all->list->items];
 }
 
-static int check_one(const struct checks *all, const struct pathlist_item *item,
-                     unsigned threads, struct progress *progress)
+static int check_listed_file(const struct checks *all, const struct pathlist_item *item,
+                             unsigned threads, struct progress *progress)
 {
     const struct options *o = all->options;
     struct check_options options = o->check;
@@ -639,7 +642,7 @@ static int check_one(const struct checks *all, const struct pathlist_item *item,
         .path = item->path,
         .options = &options,
         .progress = progress,
-        .optional = item->found,
+        .is_optional = item->is_optional,
         .skipped = item->skipped,
         .error = item->error ? limefile_strerror(-item->error) : NULL,
     };
@@ -655,7 +658,7 @@ static int check_one(const struct checks *all, const struct pathlist_item *item,
     if (item->error)
         message_code(item->path, "read", -item->error);
     if (item->error || item->skipped)
-        check_unexamined(&check);
+        report_unexamined(&check);
     else
         check_file(&check);
     if (o->qcdml && !o->check.json && check.verdict != LIMEFILE_UNREADABLE)
@@ -665,29 +668,29 @@ static int check_one(const struct checks *all, const struct pathlist_item *item,
         .verdict = check.verdict,
         .warnings = check.warnings,
         .size = check.size,
-        .summed = check.summed,
+        .bytes_read = check.bytes_read,
     };
     return worse_status(qcdml.status, verdict_status(check.verdict));
 }
 
 /* A single file has its own progress bar. */
-static int work(void *context, const struct pathlist_item *item, unsigned threads)
+static int check_work(void *context, const struct pathlist_item *item, unsigned threads)
 {
     const struct checks *all = context;
     struct progress progress;
     if (all->list->count > 1)
-        return check_one(all, item, threads, NULL);
+        return check_listed_file(all, item, threads, NULL);
     progress_begin(&progress, "check", item->size * count_passes(all->options));
-    int status = check_one(all, item, threads, &progress);
+    int status = check_listed_file(all, item, threads, &progress);
     progress_end(&progress);
     return status;
 }
 
-static void print_lost(void *context, const struct pathlist_item *item, const char *why)
+static void print_crash_check(void *context, const struct pathlist_item *item, const char *why)
 {
     const struct checks *all = context;
     struct check check = {.path = item->path, .options = &all->options->check, .error = why};
-    check_unexamined(&check);
+    report_unexamined(&check);
     *find_outcome(all, item) = (struct outcome){.verdict = check.verdict};
 }
 
@@ -697,31 +700,31 @@ static void add_outcome(struct totals *t, const struct outcome *one)
     t->verdicts[one->verdict]++;
     t->warnings += one->warnings;
     t->bytes += one->size;
-    t->summed += one->summed;
+    t->bytes_read += one->bytes_read;
 }
 
-static int check_list(const struct pathlist *list, const struct options *o,
-                      struct outcome *outcomes)
+static int check_files(const struct pathlist *list, const struct options *o,
+                       struct outcome *outcomes)
 {
     struct checks all = {list, o, outcomes};
     struct totals totals = {.began = seconds_now()};
-    bool array = !o->check.lines && list->count > 1;
+    bool array = !o->check.json_lines && list->count > 1;
     const struct parallel parallel = {
         .list = list,
         .processors = o->check.threads,
-        .waits = o->check.threads == 0 && !o->check.data && !o->check.physics,
+        .is_io_bound = o->check.threads == 0 && !o->check.data && !o->check.physics,
         .action = "check",
-        .between = o->check.json && array ? ",\n" : NULL,
+        .separator = o->check.json && array ? ",\n" : NULL,
         .context = &all,
-        .work = work,
-        .lost = print_lost,
+        .work = check_work,
+        .print_crash = print_crash_check,
     };
     if (o->check.json && array)
         fputs("[", stdout);
     int worst = parallel_run(&parallel);
     for (size_t i = 0; i < list->count; i++)
         add_outcome(&totals, &outcomes[i]);
-    if (o->check.lines)
+    if (o->check.json_lines)
         print_totals_json(&totals);
     else if (o->check.json)
         fputs(array ? "]\n" : "\n", stdout);
@@ -730,7 +733,7 @@ static int check_list(const struct pathlist *list, const struct options *o,
     return worst;
 }
 
-static int check_all(const struct pathlist *list, const struct options *o)
+static int check_pathlist(const struct pathlist *list, const struct options *o)
 {
     size_t bytes = (list->count + 1) * sizeof(struct outcome);
     struct outcome *outcomes =
@@ -739,7 +742,7 @@ static int check_all(const struct pathlist *list, const struct options *o)
         message_code("check", "begin", -errno);
         return TOOL_BAD;
     }
-    int status = check_list(list, o, outcomes);
+    int status = check_files(list, o, outcomes);
     munmap(outcomes, bytes);
     return status;
 }
@@ -762,23 +765,20 @@ static const struct option_rule rules[] = {
     {NULL},
 };
 
-static int run(int count, char **paths)
+static int run_check(int count, char **paths)
 {
     struct options *o = &options;
     struct pathlist list;
     bool many = o->files.recursive || o->files.list;
     if (o->qcdml && (many || count != 1))
-        return usage_error(&cmd_check, "--qcdml is for one FILE");
-    o->check.lines = o->check.json && many;
-    int status = pathlist_make(&list, &o->files, &cmd_check, count, paths);
+        return usage_error(&cmd_check, "--qcdml requires exactly one FILE");
+    o->check.json_lines = o->check.json && many;
+    int status = pathlist_init(&list, &o->files, &cmd_check, count, paths);
     if (!status)
-        status = check_all(&list, o);
+        status = check_pathlist(&list, o);
     pathlist_release(&list);
     return status;
 }
 
 const struct command cmd_check = {
-    "check", "name every deviation; compare data with their checksums",
-    help,    run,
-    rules,   ANY_OPERANDS,
-    NULL};
+    "check", "report deviations; verify checksums", help, run_check, rules, ANY_OPERANDS, NULL};

@@ -22,9 +22,9 @@ struct sum_item {
     struct limefile_field field;        /* with the sites that the options or the file give */
     char type[LIMEFILE_TYPE_BYTES + 1]; /* a copy: the field's type is in the index */
     struct limefile_checksum sum;
-    bool is_cksum; /* `cksum` is known; it is compared with nothing */
+    bool has_cksum; /* `cksum` is known; it is compared with nothing */
     uint32_t cksum;
-    bool summed;                   /* `sum` is known; if false, a message was printed */
+    bool has_sum;                  /* `sum` is known; if false, a message was printed */
     enum limefile_verdict verdict; /* see docs/verdicts.md */
     enum sum_action action;
 };
@@ -42,15 +42,15 @@ static const char *const action_words[] = {NULL, "added", "replaced"};
 
 /* ---- output ---- */
 
-static void print_text(const struct sum_item *item)
+static void print_sum_text(const struct sum_item *item)
 {
     const struct limefile_field *f = &item->field;
-    char shown[TYPE_SHOWN_MAX], more[96] = "";
-    type_shown(item->type, strlen(item->type), shown);
-    if (item->is_cksum)
-        answer(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %s", item->cksum, f->record.bytes,
-               f->record.ordinal, shown);
-    if (item->is_cksum || !item->summed)
+    char type_name[TYPE_TEXT_MAX], more[96] = "";
+    format_type(item->type, strlen(item->type), type_name);
+    if (item->has_cksum)
+        print_line(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %s", item->cksum, f->record.bytes,
+                   f->record.ordinal, type_name);
+    if (item->has_cksum || !item->has_sum)
         return;
     if (item->action)
         snprintf(more, sizeof more, "  (%s)", action_words[item->action]);
@@ -62,8 +62,8 @@ static void print_text(const struct sum_item *item)
                  f->by_checksum);
     else if (item->verdict == LIMEFILE_UNVERIFIED)
         snprintf(more, sizeof more, "  (no checksum)");
-    answer(NULL, "%08x %08x %-10s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb,
-           limefile_verdict_word(item->verdict), f->record.ordinal, shown, more);
+    print_line(NULL, "%08x %08x %-10s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb,
+               limefile_verdict_word(item->verdict), f->record.ordinal, type_name, more);
 }
 
 static json_t *item_json(const struct sum_item *item)
@@ -73,7 +73,7 @@ static json_t *item_json(const struct sum_item *item)
            *json = json_pack("{s:o, s:o, s:o}", "ordinal", jsonout_integer(f->record.ordinal),
                              "type", jsonout_string(item->type), "bytes",
                              jsonout_integer(f->record.bytes));
-    if (item->is_cksum) {
+    if (item->has_cksum) {
         json_object_set_new(json, "cksum", jsonout_integer(item->cksum));
         return json;
     }
@@ -85,8 +85,8 @@ static json_t *item_json(const struct sum_item *item)
         json, json_pack("{s:o, s:o, s:s, s:o*, s:o*, s:o*, s:s*}", "sites",
                         jsonout_integer(f->sites), "site_bytes", jsonout_integer(f->site_bytes),
                         "state", limefile_verdict_word(item->verdict), "suma",
-                        item->summed ? jsonout_hex(item->sum.suma) : NULL, "sumb",
-                        item->summed ? jsonout_hex(item->sum.sumb) : NULL, "stored", stored,
+                        item->has_sum ? jsonout_hex(item->sum.suma) : NULL, "sumb",
+                        item->has_sum ? jsonout_hex(item->sum.sumb) : NULL, "stored", stored,
                         "action", action_words[item->action]));
     return json;
 }
@@ -97,7 +97,7 @@ static void print_item(const struct checksum_options *o, const struct sum_item *
     if (o->json)
         jsonout_element(i, item_json(item));
     else
-        print_text(item);
+        print_sum_text(item);
 }
 
 static void begin_items(const struct checksum_options *o)
@@ -116,8 +116,8 @@ static void end_items(const struct checksum_options *o)
 static const char type[] = "scidac-checksum";
 
 /* A reader assigns a checksum to the data before it in the same message. */
-static bool may_come_last(const struct edit *edit, const struct limefile_fields *fields,
-                          const struct limefile_field *field)
+static bool can_be_appended(const struct edit *edit, const struct limefile_fields *fields,
+                            const struct limefile_field *field)
 {
     struct limefile_record last;
     struct limefile_field last_field;
@@ -134,7 +134,7 @@ static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
 {
     char xml[LIMEFILE_CHECKSUM_XML_MAX];
     size_t n = limefile_checksum_xml(sum, xml);
-    if (may_come_last(edit, fields, field))
+    if (can_be_appended(edit, fields, field))
         return record_append(edit, type, xml, n);
     return edit_insert(edit, &field->record,
                        &(struct limefile_insert){type, sizeof type - 1, xml, n});
@@ -149,8 +149,8 @@ static int checksum_replace(struct edit *edit, uint64_t ordinal,
     size_t n = limefile_checksum_xml(sum, xml);
     int err = limefile_index_get(edit->c.index, ordinal, &record);
     if (err)
-        return failed_status(edit->c.path, "replace", err);
-    return record_put(edit, &record, xml, n, ' ');
+        return report_error(edit->c.path, "replace", err);
+    return record_replace(edit, &record, xml, n, ' ');
 }
 
 static const char help[] =
@@ -158,27 +158,26 @@ static const char help[] =
     "                     [RECORD]...\n"
     "       lime checksum --add [--replace] [OPTION]... FILE [RECORD]...\n"
     "       lime checksum --cksum [--json] [-j N] FILE [RECORD]...\n"
-    "Compute the SciDAC checksums of records of one file: of all ildg-binary-data\n"
-    "and scidac-binary-data, or of those that the words after FILE name. A line is\n"
+    "Compute the SciDAC checksums of all ildg-binary-data and scidac-binary-data\n"
+    "records of FILE, or of each RECORD. A line is\n"
     "\n"
     "  suma sumb STATE ORDINAL TYPE\n"
     "\n"
-    "where STATE says how that compares with the checksum in the file: 'good',\n"
-    "'bad', or 'unverified' if there is none.\n"
+    "where STATE compares them with the checksum in the file: 'good', 'bad', or\n"
+    "'unverified' if the file has none.\n"
     "\n"
-    "      --cksum         instead, what cksum(1) prints of the data, as QCDml's\n"
-    "                      crcCheckSum has it: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
-    "      --add           writes a scidac-checksum record where there is none\n"
-    "      --replace       with --add: and the right one where there is a wrong one\n"
-    "      --site-bytes N  a site has N bytes, whatever the file says\n"
-    "      --lattice DIMS  it has so many sites, whatever the file says: 32x32x32x64\n"
-    "  -j, --threads N     processors to use; all of them without it\n"
-    "      --json          for scripts: all of it, as JSON\n"
+    "      --cksum         instead, compute cksum(1) of the data, which is QCDml's\n"
+    "                      crcCheckSum: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
+    "      --add           add a scidac-checksum record to data that have none\n"
+    "      --replace       with --add: also replace a wrong checksum\n"
+    "      --site-bytes N  size of a site, instead of the one in the file\n"
+    "      --lattice DIMS  lattice, instead of the one in the file: 32x32x32x64\n"
+    "  -j, --threads N     use N processors (default: all)\n"
+    "      --json          print everything as JSON, for scripts\n"
     "      --help          this text\n"
     "\n"
-    "The new record is appended where its data are in the last message. Elsewhere\n"
-    "FILE is written anew beside itself and then replaced, so there must be room for\n"
-    "it twice.\n"
+    "If the data are in the last message, --add appends the new record. Otherwise it\n"
+    "writes a new file and then replaces FILE, so there must be space for both.\n"
     "\n"
     "Examples:\n"
     "  lime checksum conf.0042\n"
@@ -186,14 +185,14 @@ static const char help[] =
     "  lime checksum --cksum conf.0042\n"
     "  lime checksum --site-bytes 576 conf.0042 links\n"
     "\n"
-    "Exit status: 0 all sums are computed, and good; 3 there is none to compare one\n"
-    "with; 1 a sum is bad, or could not be computed or added; 2 wrong usage, or FILE\n"
-    "cannot be read or is not a container. --cksum and --add compare nothing: 0.\n";
+    "Exit status: 0 all sums are computed, and good; 3 some data have no checksum; 1\n"
+    "a sum is bad, or could not be computed or added; 2 wrong usage, or FILE cannot\n"
+    "be read or is not a container. --cksum and --add compare nothing: 0.\n";
 
 /* ---- selected records ---- */
 
 /* Applies the options for sites; without them, the field keeps the file's sites. */
-static void apply(const struct checksum_options *o, struct limefile_field *f)
+static void apply_site_options(const struct checksum_options *o, struct limefile_field *f)
 {
     uint64_t bytes = f->record.bytes, by = o->site_bytes ? o->site_bytes : o->sites;
     if (!by)
@@ -207,16 +206,16 @@ static void apply(const struct checksum_options *o, struct limefile_field *f)
 }
 
 /* Gets a field, or a record that is not one, and applies the options. False: no such record. */
-static bool look_at(const struct checksum_options *o, const struct container *c,
-                    const struct limefile_fields *fields, uint64_t ordinal,
-                    struct limefile_field *out)
+static bool get_field_to_sum(const struct checksum_options *o, const struct container *c,
+                             const struct limefile_fields *fields, uint64_t ordinal,
+                             struct limefile_field *out)
 {
     if (!limefile_fields_of(fields, ordinal, out)) {
         *out = (struct limefile_field){.kind = LIMEFILE_KIND_UNKNOWN};
         if (limefile_index_get(c->index, ordinal, &out->record) != 0)
             return false;
     }
-    apply(o, out);
+    apply_site_options(o, out);
     return true;
 }
 
@@ -227,17 +226,17 @@ struct selected {
     uint64_t bytes;
 };
 
-static int select_one(const struct checksum_options *o, const struct container *c,
-                      const struct limefile_fields *fields, uint64_t ordinal,
-                      struct selected *out)
+static int add_selected(const struct checksum_options *o, const struct container *c,
+                        const struct limefile_fields *fields, uint64_t ordinal,
+                        struct selected *out)
 {
     struct limefile_field field;
-    int err = look_at(o, c, fields, ordinal, &field) ? 0 : LIMEFILE_E_NO_RECORD;
+    int err = get_field_to_sum(o, c, fields, ordinal, &field) ? 0 : LIMEFILE_E_NO_RECORD;
     if (!err &&
         !limefile_reserve(&out->ordinal, &out->capacity, out->count + 1, sizeof ordinal))
         err = -ENOMEM;
     if (err)
-        return failed_status(c->path, "checksum", err);
+        return report_error(c->path, "checksum", err);
     out->ordinal[out->count++] = ordinal;
     out->bytes += field.record.bytes;
     return TOOL_GOOD;
@@ -252,15 +251,15 @@ static int select_records(const struct checksum_options *o, const struct contain
     *out = (struct selected){.count = 0};
     for (size_t i = 0; !status && i < o->word_count; i++)
         status = select_record(c, o->words[i], false, &record)
-                     ? select_one(o, c, fields, record.ordinal, out)
+                     ? add_selected(o, c, fields, record.ordinal, out)
                      : TOOL_BAD;
     for (size_t i = 0; !status && !o->word_count && i < fields->count; i++) {
         limefile_fields_get(fields, i, &field);
-        status = select_one(o, c, fields, field.record.ordinal, out);
+        status = add_selected(o, c, fields, field.record.ordinal, out);
     }
     if (!status && out->count == 0) {
-        message(c->path, "no record is ildg-binary-data or scidac-binary-data; name one%s",
-                o->cksum ? "" : ", and the size of its sites (--site-bytes)");
+        message(c->path, "no record is ildg-binary-data or scidac-binary-data; choose one%s",
+                o->cksum ? "" : " and give the size of its sites (--site-bytes)");
         status = TOOL_BAD;
     }
     return status;
@@ -277,32 +276,32 @@ static struct sum_item new_item(const struct limefile_field *field)
 
 /* ---- sums ---- */
 
-static bool can_be_summed(const struct checksum_options *o, const struct container *c,
-                          const struct limefile_field *f)
+static bool check_summable(const struct checksum_options *o, const struct container *c,
+                           const struct limefile_field *f)
 {
     if (limefile_field_is_summable(f))
         return true;
     if (o->site_bytes || o->sites)
         message(c->path,
-                "record %" PRIu64 ": its %" PRIu64 " bytes are no multiple of %" PRIu64,
+                "record %" PRIu64 ": its %" PRIu64 " bytes are not a multiple of %" PRIu64,
                 f->record.ordinal, f->record.bytes, o->site_bytes ? o->site_bytes : o->sites);
     else if (f->expected && f->expected != f->record.bytes)
         message(c->path,
-                "record %" PRIu64 ": it has %" PRIu64 " bytes, but should have %" PRIu64
-                "; --site-bytes sums it all the same",
+                "record %" PRIu64 ": %" PRIu64 " bytes, should be %" PRIu64
+                "; use --site-bytes to sum it anyway",
                 f->record.ordinal, f->record.bytes, f->expected);
     else if (f->site_bytes && f->record.bytes % f->site_bytes == 0)
         message(c->path,
-                "record %" PRIu64 ": which sites of the lattice it has is not known; "
-                "--site-bytes sums it as the first ones",
+                "record %" PRIu64 ": its part of the lattice is unknown; use --site-bytes to "
+                "sum it as the first sites",
                 f->record.ordinal);
     else if (f->site_bytes)
         message(c->path,
-                "record %" PRIu64 ": its %" PRIu64 " bytes are no multiple of %" PRIu64,
+                "record %" PRIu64 ": its %" PRIu64 " bytes are not a multiple of %" PRIu64,
                 f->record.ordinal, f->record.bytes, f->site_bytes);
     else
         message(c->path,
-                "record %" PRIu64 ": the size of a site is not known; --site-bytes gives it",
+                "record %" PRIu64 ": the size of a site is unknown; give it with --site-bytes",
                 f->record.ordinal);
     return false;
 }
@@ -313,24 +312,25 @@ static int sum_as_stored(const struct checksum_options *o, const struct containe
                          struct limefile_field *f, struct limefile_checksum *sum,
                          struct progress *progress)
 {
-    struct limefile_field as;
+    struct limefile_field fit;
     if (!f->has_checksum || limefile_field_is_summable(f) || o->site_bytes || o->sites)
         return 0;
-    int right = limefile_field_verify(c->fd, f, o->threads, progress_count, progress, &as, sum);
+    int right =
+        limefile_field_verify(c->fd, f, o->threads, progress_count, progress, &fit, sum);
     if (right == 1)
-        *f = as;
+        *f = fit;
     return right == LIMEFILE_E_STATE ? 0 : right;
 }
 
 /* Sums the field. Returns an exit status, after a message if it is not GOOD. */
-static int take_sum(const struct checksum_options *o, const struct container *c,
-                    struct limefile_field *f, struct limefile_checksum *sum,
-                    struct progress *progress)
+static int compute_sum(const struct checksum_options *o, const struct container *c,
+                       struct limefile_field *f, struct limefile_checksum *sum,
+                       struct progress *progress)
 {
     int err = sum_as_stored(o, c, f, sum, progress);
     if (err == 1)
         return TOOL_GOOD;
-    if (!err && !can_be_summed(o, c, f))
+    if (!err && !check_summable(o, c, f))
         return TOOL_BAD;
     if (!err)
         err = limefile_field_sum(c->fd, f, o->threads, progress_count, progress, sum);
@@ -339,9 +339,9 @@ static int take_sum(const struct checksum_options *o, const struct container *c,
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-/* Returns the verdict on a record for which take_sum() returned `status`. */
-static enum limefile_verdict judge(const struct sum_item *item, const struct limefile_field *f,
-                                   int status)
+/* Returns the verdict on a record for which compute_sum() returned `status`. */
+static enum limefile_verdict decide_sum_verdict(const struct sum_item *item,
+                                                const struct limefile_field *f, int status)
 {
     if (status != TOOL_GOOD)
         return status == TOOL_UNUSABLE     ? LIMEFILE_UNREADABLE
@@ -353,28 +353,30 @@ static enum limefile_verdict judge(const struct sum_item *item, const struct lim
                                                                     : LIMEFILE_BAD;
 }
 
-static int sum_one(const struct checksum_options *o, const struct container *c,
-                   struct sum_item *item, struct limefile_field *f, struct progress *progress)
+static int sum_record(const struct checksum_options *o, const struct container *c,
+                      struct sum_item *item, struct limefile_field *f,
+                      struct progress *progress)
 {
-    int status = take_sum(o, c, f, &item->sum, progress);
+    int status = compute_sum(o, c, f, &item->sum, progress);
     item->field = *f;
-    item->summed = status == TOOL_GOOD;
-    item->verdict = judge(item, f, status);
+    item->has_sum = status == TOOL_GOOD;
+    item->verdict = decide_sum_verdict(item, f, status);
     if (status != TOOL_GOOD)
         return status;
     return verdict_status(item->verdict);
 }
 
 /* Sums the bytes alone, whatever they mean. */
-static int cksum_one(const struct checksum_options *o, const struct container *c,
-                     struct sum_item *item, struct limefile_field *f, struct progress *progress)
+static int cksum_record(const struct checksum_options *o, const struct container *c,
+                        struct sum_item *item, struct limefile_field *f,
+                        struct progress *progress)
 {
     int err = limefile_record_cksum(c->source, &f->record, o->threads, progress_count, progress,
                                     &item->cksum);
     if (err)
         message_record(c->path, f->record.ordinal, err);
     else
-        item->is_cksum = true;
+        item->has_cksum = true;
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
@@ -391,8 +393,8 @@ static int json_failure(const struct checksum_options *o, int status)
 
 /* ---- without --add ---- */
 
-static int sum_all(const struct checksum_options *o, const struct container *c,
-                   const struct limefile_fields *fields, const struct selected *selected)
+static int sum_selected(const struct checksum_options *o, const struct container *c,
+                        const struct limefile_fields *fields, const struct selected *selected)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
@@ -400,9 +402,9 @@ static int sum_all(const struct checksum_options *o, const struct container *c,
     begin_items(o);
     for (size_t i = 0; i < selected->count; i++) {
         struct limefile_field field;
-        look_at(o, c, fields, selected->ordinal[i], &field);
+        get_field_to_sum(o, c, fields, selected->ordinal[i], &field);
         struct sum_item item = new_item(&field);
-        int status = (o->cksum ? cksum_one : sum_one)(o, c, &item, &field, &progress);
+        int status = (o->cksum ? cksum_record : sum_record)(o, c, &item, &field, &progress);
         print_item(o, &item, i);
         worst = worse_status(worst, status);
     }
@@ -411,7 +413,7 @@ static int sum_all(const struct checksum_options *o, const struct container *c,
     return worst;
 }
 
-static int understand(struct container *c, struct limefile_fields *fields)
+static int load_fields(struct container *c, struct limefile_fields *fields)
 {
     int err = limefile_fields_build(c->source, c->index, fields);
     if (err)
@@ -427,10 +429,11 @@ static int print_sums(const struct checksum_options *o)
     int status = container_open(&c, o->path);
     if (status != TOOL_GOOD)
         return json_failure(o, status);
-    status = container_fault_message(&c);
-    if (understand(&c, &fields) == TOOL_GOOD) {
+    status = container_report_fault(&c);
+    if (load_fields(&c, &fields) == TOOL_GOOD) {
         int done = select_records(o, &c, &fields, &selected);
-        done = done == TOOL_GOOD ? sum_all(o, &c, &fields, &selected) : json_failure(o, done);
+        done =
+            done == TOOL_GOOD ? sum_selected(o, &c, &fields, &selected) : json_failure(o, done);
         status = worse_status(done, status);
         free(selected.ordinal);
         limefile_fields_release(&fields);
@@ -443,41 +446,39 @@ static int print_sums(const struct checksum_options *o)
 
 /* ---- with --add ---- */
 
-static int refuse(const struct container *c, const struct sum_item *item)
+static int report_other_checksum(const struct container *c, const struct sum_item *item)
 {
     message(c->path,
             "record %" PRIu64 ": record %" PRIu64
-            " says another checksum, so perhaps the data are "
-            "wrong; --replace makes it say that of these data",
+            " has another checksum, so the data may be damaged; --replace overwrites it",
             item->field.record.ordinal, item->field.by_checksum);
     return TOOL_BAD;
 }
 
 /* Refuses a checksum over sites that differ from those that readers use. */
-static bool contradicts(const struct checksum_options *o, const struct edit *edit,
-                        const struct limefile_field *said)
+static bool report_other_sites(const struct checksum_options *o, const struct edit *edit,
+                               const struct limefile_field *stated)
 {
-    struct limefile_field told = *said;
-    apply(o, &told);
-    if (!limefile_field_is_summable(said) ||
-        (told.site_bytes == said->site_bytes && told.boxed == said->boxed))
+    struct limefile_field changed = *stated;
+    apply_site_options(o, &changed);
+    if (!limefile_field_is_summable(stated) ||
+        (changed.site_bytes == stated->site_bytes && changed.boxed == stated->boxed))
         return false;
     message(edit->c.path,
-            "record %" PRIu64 ": a site has %" PRIu64
-            " bytes, says the file; its readers would "
-            "find the checksum of other sites wrong",
-            said->record.ordinal, said->site_bytes);
+            "record %" PRIu64 ": the file states %" PRIu64
+            " bytes per site; readers would reject a checksum of other sites",
+            stated->record.ordinal, stated->site_bytes);
     return true;
 }
 
-static int put(const struct checksum_options *o, struct edit *edit,
-               const struct limefile_fields *fields, const struct limefile_field *f,
-               struct sum_item *item)
+static int store_checksum(const struct checksum_options *o, struct edit *edit,
+                          const struct limefile_fields *fields, const struct limefile_field *f,
+                          struct sum_item *item)
 {
     if (item->verdict == LIMEFILE_GOOD)
         return TOOL_GOOD;
     if (f->by_checksum && !o->replace)
-        return refuse(&edit->c, item);
+        return report_other_checksum(&edit->c, item);
     int status = f->by_checksum ? checksum_replace(edit, f->by_checksum, &item->sum)
                                 : checksum_add(edit, fields, f, &item->sum);
     if (status == TOOL_GOOD) {
@@ -488,49 +489,50 @@ static int put(const struct checksum_options *o, struct edit *edit,
 }
 
 /* Another process may change the container between two edits: it is not locked then. */
-static bool is_still(const struct edit *edit, const struct limefile_record *record)
+static bool is_intact(const struct edit *edit, const struct limefile_record *record)
 {
-    struct limefile_record now;
-    if (limefile_index_get(edit->c.index, record->ordinal, &now) == 0 &&
-        now.data_offset == record->data_offset && now.bytes == record->bytes)
+    struct limefile_record current;
+    if (limefile_index_get(edit->c.index, record->ordinal, &current) == 0 &&
+        current.data_offset == record->data_offset && current.bytes == record->bytes)
         return true;
-    message(edit->c.path, "checksum: another process has changed the container meanwhile");
+    message(edit->c.path, "checksum: another process has changed the container");
     return false;
 }
 
-static int add_in(const struct checksum_options *o, struct edit *edit, struct sum_item *item,
-                  struct progress *progress)
+static int add_to_container(const struct checksum_options *o, struct edit *edit,
+                            struct sum_item *item, struct progress *progress)
 {
     struct limefile_fields fields;
     struct limefile_field f;
     uint64_t ordinal = item->field.record.ordinal;
-    if (!is_still(edit, &item->field.record) || understand(&edit->c, &fields) != TOOL_GOOD)
+    if (!is_intact(edit, &item->field.record) || load_fields(&edit->c, &fields) != TOOL_GOOD)
         return TOOL_BAD;
     int status = TOOL_BAD;
     if (!limefile_fields_of(&fields, ordinal, &f)) {
-        message(edit->c.path,
-                "record %" PRIu64 ": neither ildg-binary-data nor scidac-binary-data; a "
-                "checksum would not be taken for its own",
-                ordinal);
-    } else if (!contradicts(o, edit, &f)) {
-        apply(o, &f);
-        sum_one(o, &edit->c, item, &f, progress);
+        message(
+            edit->c.path,
+            "record %" PRIu64
+            ": not ildg-binary-data or scidac-binary-data; readers would not find its checksum",
+            ordinal);
+    } else if (!report_other_sites(o, edit, &f)) {
+        apply_site_options(o, &f);
+        sum_record(o, &edit->c, item, &f, progress);
         progress_hide();
-        if (item->summed)
-            status = put(o, edit, &fields, &f, item);
+        if (item->has_sum)
+            status = store_checksum(o, edit, &fields, &f, item);
     }
     limefile_fields_release(&fields);
     return status;
 }
 
-static int add_one(const struct checksum_options *o, struct sum_item *item,
-                   struct progress *progress)
+static int add_to_file(const struct checksum_options *o, struct sum_item *item,
+                       struct progress *progress)
 {
     struct edit edit;
     int status = edit_open(&edit, o->path);
     if (status != TOOL_GOOD)
         return status;
-    status = add_in(o, &edit, item, progress);
+    status = add_to_container(o, &edit, item, progress);
     edit_close(&edit);
     return status;
 }
@@ -550,14 +552,14 @@ static int compare_items(const void *a, const void *b)
 }
 
 /* Begins with the last record, as an insertion changes the ordinals behind it. */
-static int add_all(const struct checksum_options *o, struct sum_items *items)
+static int add_checksums(const struct checksum_options *o, struct sum_items *items)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
     qsort(items->item, items->count, sizeof *items->item, compare_items);
     progress_begin(&progress, "checksum", items->bytes);
     for (size_t i = items->count; i-- > 0;) {
-        int status = add_one(o, &items->item[i], &progress);
+        int status = add_to_file(o, &items->item[i], &progress);
         worst = worse_status(status, worst);
     }
     progress_end(&progress);
@@ -576,9 +578,9 @@ static int fill_items(const struct checksum_options *o, const struct container *
     int status = select_records(o, c, fields, &selected);
     items->item = status ? NULL : calloc(selected.count, sizeof *items->item);
     if (!status && !items->item)
-        status = failed_status(c->path, "checksum", -ENOMEM);
+        status = report_error(c->path, "checksum", -ENOMEM);
     for (; !status && items->count < selected.count; items->count++) {
-        look_at(o, c, fields, selected.ordinal[items->count], &field);
+        get_field_to_sum(o, c, fields, selected.ordinal[items->count], &field);
         items->item[items->count] = new_item(&field);
     }
     items->bytes = selected.bytes;
@@ -593,22 +595,22 @@ static int select_from_file(const struct checksum_options *o, struct sum_items *
     int status = container_open(&c, o->path);
     if (status != TOOL_GOOD)
         return status;
-    status = understand(&c, &fields);
+    status = load_fields(&c, &fields);
     if (status == TOOL_GOOD) {
         status = fill_items(o, &c, &fields, items);
         if (status != TOOL_GOOD)
-            container_fault_message(&c); /* the data may be behind the fault */
+            container_report_fault(&c); /* the data may be behind the fault */
         limefile_fields_release(&fields);
     }
     container_close(&c);
     return status;
 }
 
-static int add_sums(const struct checksum_options *o)
+static int run_checksum_add(const struct checksum_options *o)
 {
     struct sum_items items = {.count = 0};
     int status = select_from_file(o, &items);
-    status = status == TOOL_GOOD ? add_all(o, &items) : json_failure(o, status);
+    status = status == TOOL_GOOD ? add_checksums(o, &items) : json_failure(o, status);
     free(items.item);
     return status;
 }
@@ -633,7 +635,7 @@ static bool parse_lattice(const char *text, uint64_t *sites)
 
 static struct checksum_options options;
 
-static int take_lattice(const void *command, char *text)
+static int parse_lattice_option(const void *command, char *text)
 {
     return parse_lattice(text, &options.sites)
                ? TOOL_GOOD
@@ -647,29 +649,27 @@ static const struct option_rule rules[] = {
     FLAG_RULE("cksum", 0, &options.cksum),
     {"site-bytes", 0, OPTION_NUMBER, &options.site_bytes, 1, 0x1p60,
      .expected = "bytes, from 1"},
-    {"lattice", 0, OPTION_CALL_TEXT, .take = take_lattice},
+    {"lattice", 0, OPTION_CALL_TEXT, .take = parse_lattice_option},
     THREADS_RULE(&options.threads),
     {NULL},
 };
 
-static int run(int count, char **words)
+static int run_checksum(int count, char **words)
 {
     struct checksum_options *o = &options;
     if (o->replace && !o->add)
-        return usage_error(&cmd_checksum, "--replace goes with --add");
+        return usage_error(&cmd_checksum, "--replace requires --add");
     if (o->cksum && (o->add || o->site_bytes || o->sites))
-        return usage_error(&cmd_checksum, "--cksum is of the bytes alone: not with --add, "
-                                          "--site-bytes or --lattice");
+        return usage_error(&cmd_checksum,
+                           "--cksum cannot be combined with --add, --site-bytes or --lattice");
     if (o->site_bytes && o->sites)
-        return usage_error(&cmd_checksum, "--site-bytes or --lattice, not both");
+        return usage_error(&cmd_checksum, "--site-bytes and --lattice cannot be combined");
     o->path = words[0];
     o->words = words + 1;
     o->word_count = (size_t)count - 1;
-    return o->add ? add_sums(o) : print_sums(o);
+    return o->add ? run_checksum_add(o) : print_sums(o);
 }
 
 const struct command cmd_checksum = {
-    "checksum", "SciDAC checksums, cksum: compute, compare, add",
-    help,       run,
-    rules,      {"no file named", 1, INT_MAX},
-    NULL};
+    "checksum", "compute, compare and add checksums", help, run_checksum,
+    rules,      {"no FILE given", 1, INT_MAX},        NULL};

@@ -19,7 +19,7 @@ struct gaugefile {
     const char *path; /* as the user gave it; not owned */
     int fd;
     struct limefile_fd file;
-    struct setfile set;             /* if `volumes` is NULL, the input is the file `fd` */
+    struct volume_set set;          /* if `volumes` is NULL, the input is the file `fd` */
     struct limefile_source *source; /* of the file or the set */
     struct limefile_gauge *gauge;
 };
@@ -31,7 +31,7 @@ static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t 
     struct limefile_record record;
     int err = limefile_index_build(f->source, &c.index);
     if (err)
-        return failed_status(f->path, "index", err);
+        return report_error(f->path, "index", err);
     bool found = select_record(&c, word, false, &record);
     if (found)
         *ordinal = record.ordinal;
@@ -43,7 +43,7 @@ enum { NAMED_MAX = 8 };
 
 /* Names the first fields that can be configurations but cannot be read as one: record
  * `ordinal`, or any if it is 0. Returns false if it finds none. */
-static bool name_unknown(const struct gaugefile *f, uint64_t ordinal)
+static bool report_unreadable_fields(const struct gaugefile *f, uint64_t ordinal)
 {
     struct limefile_index *index;
     struct limefile_fields fields;
@@ -58,7 +58,7 @@ static bool name_unknown(const struct gaugefile *f, uint64_t ordinal)
             if ((ordinal && field.record.ordinal != ordinal) ||
                 limefile_field_configuration(&field, &why) != LIMEFILE_CONFIGURATION_UNKNOWN)
                 continue;
-            message(f->path, "record %" PRIu64 ": no SU(3) gauge configuration: %s",
+            message(f->path, "record %" PRIu64 ": not an SU(3) gauge configuration: %s",
                     field.record.ordinal, why);
             named++;
         }
@@ -69,29 +69,29 @@ static bool name_unknown(const struct gaugefile *f, uint64_t ordinal)
 }
 
 /* why: "", or what is wrong with the header. */
-static void open_message(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
+static void explain_open(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
 {
     if (err == LIMEFILE_E_GAUGE_SEVERAL)
         message(f->path,
                 "several configurations; choose one with --record ('lime info' lists them)");
     else if (*why)
         message(f->path, "open: %s", why);
-    else if (err != LIMEFILE_E_GAUGE_NONE || !name_unknown(f, ordinal))
+    else if (err != LIMEFILE_E_GAUGE_NONE || !report_unreadable_fields(f, ordinal))
         message_code(f->path, "open", err);
 }
 
 /* Opens the set of a volume. Records of a part of the lattice are not configurations: skip
  * them. */
-static int open_source(struct gaugefile *f)
+static int open_input_source(struct gaugefile *f)
 {
     static const struct limefile_volumes_options whole = {.skips_parts = true};
-    if (setfile_is(f->path)) {
-        int status = setfile_open(&f->set, f->path, &whole);
+    if (volume_set_is_name(f->path)) {
+        int status = volume_set_open(&f->set, f->path, &whole);
         if (status == TOOL_GOOD)
             f->source = limefile_volumes_source(f->set.volumes);
         return status;
     }
-    f->fd = open_with_message(f->path, O_RDONLY);
+    f->fd = open_or_report(f->path, O_RDONLY);
     if (f->fd < 0)
         return TOOL_UNUSABLE;
     limefile_fd_init(&f->file, f->fd);
@@ -99,10 +99,10 @@ static int open_source(struct gaugefile *f)
     return TOOL_GOOD;
 }
 
-static void close_source(struct gaugefile *f)
+static void close_input_source(struct gaugefile *f)
 {
     if (f->set.volumes)
-        setfile_close(&f->set);
+        volume_set_close(&f->set);
     else
         close(f->fd);
 }
@@ -114,25 +114,25 @@ static int gaugefile_open(struct gaugefile *f, const char *path, const char *rec
     char why[LIMEFILE_GAUGE_WHY_MAX];
     uint64_t ordinal = 0;
     *f = (struct gaugefile){.path = path, .fd = -1};
-    int status = open_source(f);
+    int status = open_input_source(f);
     if (status != TOOL_GOOD)
         return status;
     if (record)
         status = select_ordinal(f, record, &ordinal);
     int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge, why);
     if (err) {
-        open_message(f, ordinal, err, why);
+        explain_open(f, ordinal, err, why);
         status = TOOL_UNUSABLE;
     }
     if (status != TOOL_GOOD)
-        close_source(f);
+        close_input_source(f);
     return status;
 }
 
 static void gaugefile_close(struct gaugefile *f)
 {
     limefile_gauge_close(f->gauge);
-    close_source(f);
+    close_input_source(f);
 }
 
 static const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
@@ -143,19 +143,19 @@ static const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
 
 /* ---- the input ---- */
 
-static void tell_deviation(const struct gaugefile *in, const struct limefile_physics *is)
+static void warn_not_su3(const struct gaugefile *in, const struct limefile_physics *data)
 {
-    double most = is->unitarity > is->determinant ? is->unitarity : is->determinant;
-    const uint64_t *at = is->first.at;
+    double most = data->unitarity > data->determinant ? data->unitarity : data->determinant;
+    const uint64_t *at = data->first.at;
     message(in->path,
             "warning: %" PRIu64 " link%s from SU(3) by up to %.2e (more than %.0e); the first "
             "is at site %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ", direction %c",
-            is->bad_links, is->bad_links == 1 ? " deviates" : "s deviate", most, is->bound,
-            at[0], at[1], at[2], at[3], "xyzt"[is->first.direction]);
+            data->bad_links, data->bad_links == 1 ? " deviates" : "s deviate", most,
+            data->bound, at[0], at[1], at[2], at[3], "xyzt"[data->first.direction]);
 }
 
 /* Compares the data with what the input states. */
-static int judge_stated(const struct gaugefile *in, const char *out_path,
+static int check_stated(const struct gaugefile *in, const char *out_path,
                         const struct limefile_gauge_totals *totals, bool ignores_checksum)
 {
     static const char hint[] = "--ignore-checksum converts it anyway";
@@ -173,7 +173,7 @@ static int judge_stated(const struct gaugefile *in, const char *out_path,
     if (!limefile_gauge_why_unverified(g))
         return TOOL_GOOD;
     if (g->format != LIMEFILE_GAUGE_MILC) {
-        message(in->path, "warning: no checksum that the data could be compared with");
+        message(in->path, "warning: no checksum to compare the data with");
         return TOOL_GOOD;
     }
     message(in->path, "%sthe header has no usable checksum: both are 0",
@@ -187,20 +187,20 @@ static int judge_stated(const struct gaugefile *in, const char *out_path,
 /* Judges the data that were read: they are finite, they have the checksum, plaquette and link
  * trace that the input states, and their links can be stored in `rows` rows. With
  * `ignores_checksum` a difference is a warning. Returns an exit status, after messages. */
-static int convert_judge_input(const struct gaugefile *in, const char *out_path,
+static int convert_check_input(const struct gaugefile *in, const char *out_path,
                                const struct limefile_gauge_totals *totals, unsigned rows,
                                bool ignores_checksum)
 {
-    const struct limefile_physics *is = &totals->physics;
-    if (is->nonfinite) {
-        message(in->path, "%" PRIu64 " number%s NaN or infinite; not converted", is->nonfinite,
-                is->nonfinite == 1 ? " is" : "s are");
+    const struct limefile_physics *data = &totals->physics;
+    if (data->nonfinite) {
+        message(in->path, "%" PRIu64 " number%s NaN or infinite; not converted",
+                data->nonfinite, data->nonfinite == 1 ? " is" : "s are");
         return TOOL_BAD;
     }
-    int status = judge_stated(in, out_path, totals, ignores_checksum);
-    if (status != TOOL_GOOD || is->bad_links == 0)
+    int status = check_stated(in, out_path, totals, ignores_checksum);
+    if (status != TOOL_GOOD || data->bad_links == 0)
         return status;
-    tell_deviation(in, is);
+    warn_not_su3(in, data);
     if (rows != 2) /* two rows determine a link only in SU(3) */
         return TOOL_GOOD;
     message(out_path, "not written: third rows cannot be left out; use --rows 3");
@@ -209,8 +209,8 @@ static int convert_judge_input(const struct gaugefile *in, const char *out_path,
 
 /* ---- the output ---- */
 
-static void convert_refuse(const char *out_path, int err,
-                           const struct limefile_gauge_totals *written)
+static void report_unwritten(const char *out_path, int err,
+                             const struct limefile_gauge_totals *written)
 {
     if (err == LIMEFILE_E_GAUGE_RANGE)
         message(out_path, "not written: %s", limefile_strerror(err));
@@ -222,8 +222,8 @@ static void convert_refuse(const char *out_path, int err,
                           "choose another one with --to");
 }
 
-static int read_back(const struct limefile_gauge *g, enum limefile_gauge_format format,
-                     const struct limefile_gauge_totals *written)
+static int compare_output(const struct limefile_gauge *g, enum limefile_gauge_format format,
+                          const struct limefile_gauge_totals *written)
 {
     const struct limefile_gauge_pass pass = {
         .sites = &g->sites,
@@ -231,19 +231,19 @@ static int read_back(const struct limefile_gauge *g, enum limefile_gauge_format 
         .without_plaquette = !g->has_plaquette,
     };
     char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
-    struct limefile_gauge_totals is = {.physics = written->physics, .source = written->image};
+    struct limefile_gauge_totals data = {.physics = written->physics, .source = written->image};
     if (g->format != format)
         return LIMEFILE_E_GAUGE_UNKNOWN;
-    int err = written->physics.bad_links ? limefile_gauge_run(&pass, &is) : 0;
-    if (!err && is.physics.nonfinite)
+    int err = written->physics.bad_links ? limefile_gauge_run(&pass, &data) : 0;
+    if (!err && data.physics.nonfinite)
         err = LIMEFILE_E_GAUGE_NAN;
-    return err ? err : limefile_gauge_compare(g, &is, text);
+    return err ? err : limefile_gauge_compare(g, &data, text);
 }
 
 /* Opens the finished output `fd` as any of our programs would, and compares its header with
  * what was computed while it was written. Data whose links are not SU(3) matrices are read
  * back, too: their plaquette can be out of a format's range. */
-static int convert_judge_output(int fd, const char *out_path, enum limefile_gauge_format format,
+static int convert_check_output(int fd, const char *out_path, enum limefile_gauge_format format,
                                 const struct limefile_gauge_totals *written)
 {
     struct limefile_fd file;
@@ -251,11 +251,11 @@ static int convert_judge_output(int fd, const char *out_path, enum limefile_gaug
     limefile_fd_init(&file, fd);
     int err = limefile_gauge_open(&file.source, 0, &g, NULL);
     if (!err) {
-        err = read_back(g, format, written);
+        err = compare_output(g, format, written);
         limefile_gauge_close(g);
     }
     if (err)
-        convert_refuse(out_path, err, written);
+        report_unwritten(out_path, err, written);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
@@ -265,8 +265,8 @@ static const char help[] =
     "LIME container (ILDG, or QIO's four colour matrices), a volume of a set that\n"
     "QIO has written, or a NERSC, MILC (version 5) or openQCD file; its format is\n"
     "detected. OUT appears, or is replaced, only when all is written, and only if\n"
-    "the data of IN have the checksum and plaquette that IN gives for them, and lime\n"
-    "can read OUT back.\n"
+    "the data of IN match the checksum and plaquette in IN, and lime can read OUT\n"
+    "back.\n"
     "\n"
     "  -f, --force           replace OUT if it exists; never if it is also IN\n"
     "      --to FORMAT       ildg, nersc, milc or openqcd; without it the suffix of\n"
@@ -275,24 +275,24 @@ static const char help[] =
     "                        the format has (milc 32, openqcd 64)\n"
     "      --rows ROWS       2: leave out the third row of each link, 3: keep it\n"
     "                        (the default); 2 for nersc only\n"
-    "      --record RECORD   which record of a container with several\n"
-    "      --ignore-checksum convert IN although the data do not have the checksum\n"
-    "                        or plaquette that IN gives, or although a MILC header\n"
-    "                        has no sum (both are 0); the header of IN is not kept\n"
+    "      --record RECORD   the record to convert, if the container has several\n"
+    "      --ignore-checksum convert IN even if the data do not match the checksum\n"
+    "                        or plaquette in IN, or if a MILC header has no sum\n"
+    "                        (both are 0); the header of IN is not kept\n"
     "      --lfn NAME        ildg: the logical file name; without it that of IN\n"
     "      --ensemble ID     nersc: ENSEMBLE_ID; without it that of IN\n"
     "      --label TEXT      nersc: ENSEMBLE_LABEL; without it that of IN\n"
     "      --sequence N      nersc: SEQUENCE_NUMBER; without it that of IN, or 0\n"
     "      --help            this text\n"
     "\n"
-    "An option that the format has no place for is wrong usage.\n"
+    "An option that the output format does not support is wrong usage.\n"
     "\n"
     "Examples:\n"
     "  lime convert conf.0042 conf.0042.nersc\n"
     "  lime convert --to openqcd conf.0042 run1n42\n"
     "  lime convert --lfn lfn://ldg/us/run/conf.0042 l4896f.0042 conf.0042.lime\n"
     "\n"
-    "Exit status: 0 done; 1 the data of IN are not what IN says, or OUT could not be\n"
+    "Exit status: 0 done; 1 the data of IN do not match its header, or OUT cannot be\n"
     "written or cannot hold the data; 2 wrong usage, or IN cannot be opened or has\n"
     "no configuration.\n";
 
@@ -315,7 +315,7 @@ struct conversion {
 /* ---- data ---- */
 
 /* Starts writeback at once, so that little is left for the fsync at the end. */
-static int write_data(void *context, const void *data, size_t n, uint64_t offset)
+static int write_image_data(void *context, const void *data, size_t n, uint64_t offset)
 {
     const struct conversion *c = context;
     int err = limefile_fd_write(c->out.fd, data, n, offset);
@@ -326,7 +326,7 @@ static int write_data(void *context, const void *data, size_t n, uint64_t offset
 
 /* Allocates the whole file at once, because threads that write out of order make allocation by
  * blocks very slow. Other errors than ENOSPC are ignored: fallocate() is optional. */
-static int allocate(struct conversion *c)
+static int allocate_output(struct conversion *c)
 {
     uint64_t size = limefile_gauge_image_size(c->image);
     if (fallocate(c->out.fd, 0, 0, (off_t)size) == 0 || errno != ENOSPC)
@@ -335,22 +335,22 @@ static int allocate(struct conversion *c)
     return -ENOSPC;
 }
 
-static bool show_progress(void *context, uint64_t sites)
+static bool count_converted_sites(void *context, uint64_t sites)
 {
     struct conversion *c = context;
     progress_add(&c->progress, sites * c->site_bytes);
     return true;
 }
 
-static int write_all(struct conversion *c, const struct options *o)
+static int write_image(struct conversion *c, const struct options *o)
 {
     struct limefile_gauge_totals totals;
     struct limefile_gauge_pass pass = {
         .sites = &c->in.gauge->sites,
         .source = c->in.gauge,
         .image = c->image,
-        .write = write_data,
-        .progress = show_progress,
+        .write = write_image_data,
+        .progress = count_converted_sites,
         .context = c,
         .without_plaquette =
             !c->in.gauge->has_plaquette &&
@@ -361,20 +361,20 @@ static int write_all(struct conversion *c, const struct options *o)
     int err = limefile_gauge_run(&pass, &totals);
     progress_end(&c->progress);
     int status = err ? TOOL_GOOD
-                     : convert_judge_input(&c->in, c->out_path, &totals, o->form.rows,
+                     : convert_check_input(&c->in, c->out_path, &totals, o->form.rows,
                                            o->ignores_checksum);
     if (!err && status == TOOL_GOOD)
         err = limefile_gauge_image_seal(c->image, &totals);
     if (!err && status == TOOL_GOOD)
         err = limefile_gauge_image_write_rest(c->image, c->out.fd);
     if (!err && status == TOOL_GOOD)
-        status = convert_judge_output(c->out.fd, c->out_path, o->form.format, &totals);
+        status = convert_check_output(c->out.fd, c->out_path, o->form.format, &totals);
     if (!err && status == TOOL_GOOD) {
         err = limefile_output_commit(&c->out);
-        return failed_output(c->out_path, "write", err);
+        return report_output_error(c->out_path, "write", err);
     }
     if (err == LIMEFILE_E_GAUGE_RANGE)
-        convert_refuse(c->out_path, err, &totals);
+        report_unwritten(c->out_path, err, &totals);
     else if (err)
         message(c->out_path, "convert '%s': %s", c->in.path, limefile_strerror(err));
     limefile_output_abort(&c->out);
@@ -384,26 +384,26 @@ static int write_all(struct conversion *c, const struct options *o)
 /* ---- header ---- */
 
 /* NERSC allows only short lines of ASCII. */
-static void tell_changed(const char *path, const char *key, const char *text)
+static void warn_changed_text(const char *path, const char *key, const char *text)
 {
     bool plain = true;
     for (const char *at = text; *at; at++)
         plain = plain && *at >= ' ' && *at < 0x7f;
     if (strlen(text) > LIMEFILE_GAUGE_TEXT_MAX)
-        message(path, "warning: %s is cut to %d characters", key, LIMEFILE_GAUGE_TEXT_MAX);
+        message(path, "warning: %s truncated to %d characters", key, LIMEFILE_GAUGE_TEXT_MAX);
     if (!plain)
-        message(path, "warning: %s has '?' for what is not printable ASCII", key);
+        message(path, "warning: %s has '?' for each byte that is not printable ASCII", key);
 }
 
-static void fill_in(struct limefile_gauge_form *form, const struct limefile_gauge *in,
-                    char now[32], const char *type)
+static void fill_form(struct limefile_gauge_form *form, const struct limefile_gauge *in,
+                      char date[32], const char *type)
 {
     time_t t = time(NULL);
     struct tm tm;
-    strftime(now, 32, "%a %b %d %H:%M:%S %Y", gmtime_r(&t, &tm));
+    strftime(date, 32, "%a %b %d %H:%M:%S %Y", gmtime_r(&t, &tm));
     form->ensemble_id = form->ensemble_id ? form->ensemble_id : in->ensemble_id;
     form->ensemble_label = form->ensemble_label ? form->ensemble_label : in->ensemble_label;
-    form->date = in->date[0] ? in->date : now;
+    form->date = in->date[0] ? in->date : date;
     form->lfn = form->lfn ? form->lfn : in->lfn;
     form->creator = "lime convert";
     if (!form->has_sequence)
@@ -411,23 +411,23 @@ static void fill_in(struct limefile_gauge_form *form, const struct limefile_gaug
     form->text_type = type;
 }
 
-static int open_output(struct conversion *c, bool force)
+static int open_converted_output(struct conversion *c, bool force)
 {
     size_t count;
     const int *inputs = gaugefile_inputs(&c->in, &count);
     return limefile_output_open(&c->out, c->out_path, force, inputs, count);
 }
 
-static int convert(const struct options *asked, const char *in, const char *out)
+static int convert_file(const struct options *given, const char *in, const char *out)
 {
-    struct options o = *asked;
+    struct options o = *given;
     struct conversion c = {.out_path = out};
-    char now[32], type[32];
+    char date[32], type[32];
     int status = gaugefile_open(&c.in, in, o.record);
     if (status != TOOL_GOOD)
         return status;
     snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(c.in.gauge->format));
-    fill_in(&o.form, c.in.gauge, now, c.in.gauge->text_type ? c.in.gauge->text_type : type);
+    fill_form(&o.form, c.in.gauge, date, c.in.gauge->text_type ? c.in.gauge->text_type : type);
     if (!o.ignores_checksum) /* the header may state what the data do not have */
         o.form.text = c.in.gauge->text;
     int err = limefile_gauge_image_new(&c.in.gauge->sites, &o.form, &c.image);
@@ -438,15 +438,15 @@ static int convert(const struct options *asked, const char *in, const char *out)
         return err == LIMEFILE_E_GAUGE_FORM ? TOOL_UNUSABLE : TOOL_BAD;
     }
     if (o.form.format == LIMEFILE_GAUGE_NERSC) {
-        tell_changed(out, "ENSEMBLE_ID", o.form.ensemble_id);
-        tell_changed(out, "ENSEMBLE_LABEL", o.form.ensemble_label);
+        warn_changed_text(out, "ENSEMBLE_ID", o.form.ensemble_id);
+        warn_changed_text(out, "ENSEMBLE_LABEL", o.form.ensemble_label);
     }
-    err = open_output(&c, o.force);
+    err = open_converted_output(&c, o.force);
     if (!err)
-        err = allocate(&c);
+        err = allocate_output(&c);
     if (err)
         message_output(out, "create", err);
-    status = err ? TOOL_BAD : write_all(&c, &o);
+    status = err ? TOOL_BAD : write_image(&c, &o);
     limefile_gauge_image_free(c.image);
     gaugefile_close(&c.in);
     return status;
@@ -454,7 +454,7 @@ static int convert(const struct options *asked, const char *in, const char *out)
 
 /* ---- options ---- */
 
-static enum limefile_gauge_format format_of_suffix(const char *path)
+static enum limefile_gauge_format parse_suffix(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     if (!dot)
@@ -465,7 +465,7 @@ static enum limefile_gauge_format format_of_suffix(const char *path)
 
 static struct options options;
 
-static bool take_number(const char *text, uint64_t one, uint64_t other, unsigned *out)
+static bool parse_one_of_two(const char *text, uint64_t one, uint64_t other, unsigned *out)
 {
     uint64_t value;
     if (!limefile_text_number(text, strlen(text), &value) || (value != one && value != other))
@@ -474,7 +474,7 @@ static bool take_number(const char *text, uint64_t one, uint64_t other, unsigned
     return true;
 }
 
-static int take_format(const void *command, char *text)
+static int parse_format_option(const void *command, char *text)
 {
     options.form.format = limefile_gauge_format_named(text);
     return options.form.format != LIMEFILE_GAUGE_NONE
@@ -482,21 +482,21 @@ static int take_format(const void *command, char *text)
                : value_error(command, "--to", "format", text, "nersc, milc, openqcd, ildg");
 }
 
-static int take_precision(const void *command, char *text)
+static int parse_precision_option(const void *command, char *text)
 {
-    return take_number(text, 32, 64, &options.form.precision)
+    return parse_one_of_two(text, 32, 64, &options.form.precision)
                ? TOOL_GOOD
                : value_error(command, "--precision", NULL, text, "32, 64");
 }
 
-static int take_rows(const void *command, char *text)
+static int parse_rows_option(const void *command, char *text)
 {
-    return take_number(text, 2, 3, &options.form.rows)
+    return parse_one_of_two(text, 2, 3, &options.form.rows)
                ? TOOL_GOOD
                : value_error(command, "--rows", NULL, text, "2, 3");
 }
 
-static int take_sequence(const void *command, char *text)
+static int parse_sequence_option(const void *command, char *text)
 {
     struct limefile_gauge_form *form = &options.form;
     form->has_sequence = limefile_text_number(text, strlen(text), &form->sequence) &&
@@ -505,7 +505,7 @@ static int take_sequence(const void *command, char *text)
                               : value_error(command, "--sequence", NULL, text, "a number");
 }
 
-static int take_lfn(const void *command, char *text)
+static int parse_lfn_option(const void *command, char *text)
 {
     char lfn[LIMEFILE_LFN_MAX];
     options.form.lfn = text;
@@ -515,7 +515,7 @@ static int take_lfn(const void *command, char *text)
 }
 
 /* Returns an option that the format cannot store, or NULL. */
-static const char *misplaced(const struct limefile_gauge_form *form)
+static const char *find_unsupported_option(const struct limefile_gauge_form *form)
 {
     bool nersc = form->format == LIMEFILE_GAUGE_NERSC;
     return form->lfn && form->format != LIMEFILE_GAUGE_ILDG ? "lfn"
@@ -526,36 +526,33 @@ static const char *misplaced(const struct limefile_gauge_form *form)
 }
 
 static const struct option_rule rules[] = {
-    {"to", 0, OPTION_CALL_TEXT, .take = take_format},
-    {"precision", 0, OPTION_CALL_TEXT, .take = take_precision},
-    {"rows", 0, OPTION_CALL_TEXT, .take = take_rows},
+    {"to", 0, OPTION_CALL_TEXT, .take = parse_format_option},
+    {"precision", 0, OPTION_CALL_TEXT, .take = parse_precision_option},
+    {"rows", 0, OPTION_CALL_TEXT, .take = parse_rows_option},
     TEXT_RULE("record", 0, &options.record),
-    {"lfn", 0, OPTION_CALL_TEXT, .take = take_lfn},
+    {"lfn", 0, OPTION_CALL_TEXT, .take = parse_lfn_option},
     TEXT_RULE("ensemble", 0, &options.form.ensemble_id),
     TEXT_RULE("label", 0, &options.form.ensemble_label),
-    {"sequence", 0, OPTION_CALL_TEXT, .take = take_sequence},
+    {"sequence", 0, OPTION_CALL_TEXT, .take = parse_sequence_option},
     FLAG_RULE("force", 'f', &options.force),
     FLAG_RULE("ignore-checksum", 0, &options.ignores_checksum),
     {NULL},
 };
 
-static int run(int count, char **paths)
+static int run_convert(int count, char **paths)
 {
     struct limefile_gauge_form *form = &options.form;
     (void)count;
     if (form->format == LIMEFILE_GAUGE_NONE)
-        form->format = format_of_suffix(paths[1]);
+        form->format = parse_suffix(paths[1]);
     if (form->format == LIMEFILE_GAUGE_NONE)
-        return usage_error(&cmd_convert, "%s: no suffix that names a format; use --to",
-                           paths[1]);
-    const char *option = misplaced(form);
+        return usage_error(&cmd_convert, "%s: the suffix names no format; use --to", paths[1]);
+    const char *option = find_unsupported_option(form);
     if (option)
-        return usage_error(&cmd_convert, "--%s: %s files have no place for it", option,
+        return usage_error(&cmd_convert, "--%s: not possible in %s files", option,
                            limefile_gauge_format_name(form->format));
-    return convert(&options, paths[0], paths[1]);
+    return convert_file(&options, paths[0], paths[1]);
 }
 
-const struct command cmd_convert = {"convert", "a configuration in another program's format",
-                                    help,      run,
-                                    rules,     {"IN and OUT expected", 2, 2},
-                                    NULL};
+const struct command cmd_convert = {"convert", "convert a configuration",     help, run_convert,
+                                    rules,     {"IN and OUT expected", 2, 2}, NULL};

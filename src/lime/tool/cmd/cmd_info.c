@@ -37,7 +37,7 @@ struct fact {
 struct facts {
     struct fact fact[FACTS_MAX];
     size_t count;
-    bool cut; /* there are more facts */
+    bool is_truncated; /* there are more facts */
 };
 
 /* How to parse the data of a record. */
@@ -50,7 +50,7 @@ enum facts_form {
 static const struct {
     const char *type, *title;
     enum facts_form form;
-} known[] = {
+} titles[] = {
     {"xlf-info", "ensemble", FACTS_TEXT},
     {"propagator-type", "propagator type", FACTS_TEXT},
     {"inverter-info", "inverter", FACTS_TEXT},
@@ -64,10 +64,10 @@ static const struct {
 static const char *facts_title(const char *type, enum facts_form *form)
 {
     *form = FACTS_NONE;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].type, type) == 0) {
-            *form = known[i].form;
-            return known[i].title;
+    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
+        if (strcmp(titles[i].type, type) == 0) {
+            *form = titles[i].form;
+            return titles[i].title;
         }
     return NULL;
 }
@@ -87,7 +87,7 @@ static void add_fact(struct facts *facts, const char *name, size_t name_len, con
                      size_t value_len)
 {
     if (facts->count == FACTS_MAX) {
-        facts->cut = true;
+        facts->is_truncated = true;
         return;
     }
     struct fact fact = {copy_trimmed(name, name_len), copy_trimmed(value, value_len)};
@@ -115,7 +115,7 @@ static size_t fact_length(const char *line, size_t n)
     return n;
 }
 
-static void add_line(struct facts *facts, const char *line, size_t n)
+static void add_line_facts(struct facts *facts, const char *line, size_t n)
 {
     while (n) {
         size_t length = fact_length(line, n);
@@ -132,12 +132,12 @@ static void add_line(struct facts *facts, const char *line, size_t n)
     }
 }
 
-static void add_text(struct facts *facts, const char *text, size_t n)
+static void add_text_facts(struct facts *facts, const char *text, size_t n)
 {
-    while (n && !facts->cut) {
+    while (n && !facts->is_truncated) {
         const char *end = memchr(text, '\n', n);
         size_t length = end ? (size_t)(end - text) : n;
-        add_line(facts, text, length);
+        add_line_facts(facts, text, length);
         text += length + (end != NULL);
         n -= length + (end != NULL);
     }
@@ -145,24 +145,24 @@ static void add_text(struct facts *facts, const char *text, size_t n)
 
 /* ---- XML ---- */
 
-static void add_leaf(void *context, const char *name, size_t depth, const char *text)
+static void add_leaf_fact(void *context, const char *name, size_t depth, const char *text)
 {
     struct facts *facts = context;
     if (strcmp(name, "version") == 0 || *text == '\0')
         return;
     if (strchr(text, '\n') && strchr(text, '='))
-        add_text(facts, text, strlen(text)); /* headers of MILC and NERSC */
+        add_text_facts(facts, text, strlen(text)); /* headers of MILC and NERSC */
     else if (depth == 1 && strcasecmp(name, "title") != 0)
         add_fact(facts, "", 0, text, strlen(text));
     else
         add_fact(facts, name, strlen(name), text, strlen(text));
 }
 
-static int add_xml(struct facts *facts, const char *text, size_t n)
+static int add_xml_facts(struct facts *facts, const char *text, size_t n)
 {
-    int err = xmlread_facts(text, n, add_leaf, facts);
+    int err = xmlread_facts(text, n, add_leaf_fact, facts);
     if (err == LIMEFILE_E_XML && facts->count == 0) {
-        add_text(facts, text, n);
+        add_text_facts(facts, text, n);
         err = 0;
     }
     return err == LIMEFILE_E_XML ? 0 : err;
@@ -176,16 +176,16 @@ static int facts_read(struct facts *facts, struct limefile_source *source,
 {
     size_t n = record->bytes < FACTS_BYTES_MAX ? (size_t)record->bytes : FACTS_BYTES_MAX;
     facts->count = 0;
-    facts->cut = false;
+    facts->is_truncated = false;
     char *text;
     int err = limefile_record_text(source, record, n, &text);
     if (!err) {
         n = strlen(text); /* C programs often store the NUL, too */
         if (form == FACTS_XML)
-            err = add_xml(facts, text, n);
+            err = add_xml_facts(facts, text, n);
         else
-            add_text(facts, text, n);
-        facts->cut = facts->cut || record->bytes > FACTS_BYTES_MAX;
+            add_text_facts(facts, text, n);
+        facts->is_truncated = facts->is_truncated || record->bytes > FACTS_BYTES_MAX;
     }
     free(text);
     return err;
@@ -212,25 +212,24 @@ static const char help[] =
     "Usage: lime info [--json] [-j N] FILE...\n"
     "       lime info [OPTION]... -r DIR...\n"
     "       lime info [OPTION]... --files-from LIST [-0]\n"
-    "Tell what LIME containers hold: configurations, propagators and other fields\n"
-    "with lattice, precision, size and checksum, and what their writers say of\n"
-    "ensemble, inverter and date; checkpoints of particles with domain, cells, step\n"
-    "and fields.\n"
+    "Describe what LIME containers contain: configurations, propagators and other\n"
+    "fields with lattice, precision, size, checksum, ensemble, inverter and date;\n"
+    "checkpoints of particles with domain, cells, step and fields.\n"
     "\n"
     "  -r, --recursive        describe all containers in a directory and below it;\n"
     "                         other files are skipped\n"
-    "      --files-from LIST  describe the files that LIST names, one a line; '-':\n"
+    "      --files-from LIST  describe the files named in LIST, one per line; '-':\n"
     "                         standard input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
     "  -j, --threads N        read N files at once (default: as many as there are\n"
     "                         processors, and at least 4)\n"
-    "      --json             print all of it as JSON, for scripts\n"
+    "      --json             print everything as JSON, for scripts\n"
     "      --help             print this text\n"
     "\n"
     "lime info reads metadata, not the data: 'lime check --data' verifies checksums.\n"
-    "What contradicts the ILDG and SciDAC formats, or an index of cells, is printed\n"
-    "at the end, as by 'lime check'. FILE may be a container in a limefs mount: a\n"
-    "directory.\n"
+    "Deviations from the ILDG and SciDAC formats, and bad indexes of cells, are\n"
+    "printed at the end, as by 'lime check'. FILE may also be the directory of a\n"
+    "container in a limefs mount.\n"
     "\n"
     "Examples:\n"
     "  lime info conf.0042\n"
@@ -279,7 +278,7 @@ static const struct limefile_finding *info_fault(const struct info *info)
 }
 
 /* Returns the exit status for a container whose reading returned `status`. */
-static int info_judge(const struct info *info, int status)
+static int info_exit_status(const struct info *info, int status)
 {
     const struct limefile_finding *fault = info_fault(info);
     bool bad = fault || info->deviations;
@@ -329,10 +328,10 @@ static json_t *checksum_json(const struct limefile_field *f)
 
 static json_t *field_json(struct info *info, const struct limefile_field *f)
 {
-    struct limefile_scidac_record said;
+    struct limefile_scidac_record stated;
     char lfn[LIMEFILE_LFN_MAX];
     unsigned box = f->boxed && !f->halved ? f->lattice.dims : 0;
-    bool has_record = info_private_record(info, f->by_record, &said);
+    bool has_record = info_private_record(info, f->by_record, &stated);
     bool has_lfn = info_lfn(info, f->by_lfn, lfn);
     return json_pack(
         "{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
@@ -346,7 +345,7 @@ static json_t *field_json(struct info *info, const struct limefile_field *f)
         "site_bytes", jsonout_integer_or_null(f->site_bytes), "bytes",
         jsonout_integer(f->record.bytes), "expected", jsonout_integer_or_null(f->expected),
         "checksum", checksum_json(f), "array", array_json(f), "date",
-        jsonout_string_or_null(has_record ? said.date : NULL), "lfn",
+        jsonout_string_or_null(has_record ? stated.date : NULL), "lfn",
         jsonout_string_or_null(has_lfn ? lfn : NULL), "format_record",
         jsonout_integer_or_null(f->by_format), "private_record",
         jsonout_integer_or_null(f->by_record), "checksum_record",
@@ -368,7 +367,7 @@ static json_t *facts_json(const struct facts *facts)
     return object;
 }
 
-static int print_facts(struct info *info)
+static int print_facts_json(struct info *info)
 {
     struct limefile_record r;
     enum facts_form form;
@@ -388,10 +387,10 @@ static int print_facts(struct info *info)
 }
 
 /* Prints finding i of all. */
-typedef void put_finding_fn(struct info *, const struct limefile_finding *, size_t i);
+typedef void print_finding_fn(struct info *, const struct limefile_finding *, size_t i);
 
 /* Calls put for all findings of fields and checkpoints; counts those that are not warnings. */
-static int put_findings(struct info *info, put_finding_fn *put, size_t *count)
+static int print_findings(struct info *info, print_finding_fn *print, size_t *count)
 {
     struct limefile_finding finding;
     struct limecheckpoint_findings cells;
@@ -399,41 +398,41 @@ static int put_findings(struct info *info, put_finding_fn *put, size_t *count)
     int got;
     for (; limefile_fields_finding(&info->fields, i, &finding); i++) {
         info->deviations += !limefile_is_harmless(finding.code);
-        put(info, &finding, i);
+        print(info, &finding, i);
     }
     limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
     for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++) {
         info->deviations += !limefile_is_harmless(finding.code);
-        put(info, &finding, i);
+        print(info, &finding, i);
     }
     *count = i;
     return info_status(info, got);
 }
 
-static void print_finding(struct info *info, const struct limefile_finding *finding, size_t i)
+static void finding_to_json(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     (void)info;
     jsonout_element(i, jsonout_finding(finding));
 }
 
-static int print_checkpoints(struct info *info)
+static int print_checkpoints_json(struct info *info)
 {
     struct limecheckpoint checkpoint;
     int got;
     limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
     for (size_t i = 0; (got = limecheckpoint_next(&info->walk, &checkpoint)) == 1; i++)
-        jsonout_element(i, cells_json(&checkpoint));
+        jsonout_element(i, checkpoint_json(&checkpoint));
     return info_status(info, got);
 }
 
-static const char *verdict_of(int status)
+static const char *status_word(int status)
 {
     return limefile_verdict_word(status == TOOL_GOOD  ? LIMEFILE_GOOD
                                  : status == TOOL_BAD ? LIMEFILE_BAD
                                                       : LIMEFILE_UNREADABLE);
 }
 
-static int info_json(struct info *info)
+static int print_info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
     size_t count;
@@ -444,7 +443,7 @@ static int info_json(struct info *info)
         jsonout_integer(limefile_index_messages(index)), "fault",
         jsonout_finding(info_fault(info)), "lfn", jsonout_string_or_null(info->fields.lfn));
     jsonout_members("{", head, ", \"deviations\": [");
-    int status = put_findings(info, print_finding, &count);
+    int status = print_findings(info, finding_to_json, &count);
     fputs("], \"fields\": [", stdout);
     for (size_t i = 0; i < info->fields.count; i++) {
         struct limefile_field field;
@@ -452,22 +451,22 @@ static int info_json(struct info *info)
         jsonout_element(i, field_json(info, &field));
     }
     fputs("], \"checkpoints\": [", stdout);
-    status = worse_status(status, print_checkpoints(info));
+    status = worse_status(status, print_checkpoints_json(info));
     fputs("], \"info\": [", stdout);
-    status = worse_status(status, print_facts(info));
-    printf("], \"verdict\": \"%s\"}", verdict_of(info_judge(info, status)));
+    status = worse_status(status, print_facts_json(info));
+    printf("], \"verdict\": \"%s\"}", status_word(info_exit_status(info, status)));
     return status;
 }
 
 /* Prints the JSON object of a container that cannot be read. */
-static void info_json_failure(const char *path, const char *why, enum limefile_verdict verdict)
+static void print_failure_json(const char *path, const char *why, enum limefile_verdict verdict)
 {
     jsonout_print(stdout, json_pack("{s:o, s:o, s:[], s:[], s:s}", "file", jsonout_string(path),
                                     "error", jsonout_string_or_null(why), "fields", "info",
                                     "verdict", limefile_verdict_word(verdict)));
 }
 
-enum { FINDINGS_TOLD = 20 };
+enum { FINDINGS_SHOWN = 20 };
 
 /* Formats "24^3 x 48", or all extents if the spatial ones differ. */
 static const char *lattice_text(const struct limefile_lattice *lattice, char out[256])
@@ -488,153 +487,153 @@ static const char *lattice_text(const struct limefile_lattice *lattice, char out
     return out;
 }
 
-static void tell_lattice(const struct limefile_field *f)
+static void print_lattice(const struct limefile_field *f)
 {
     char text[256], box[LIMEFILE_DIMS_MAX * 44] = "";
     size_t n = 0;
     if (f->lattice.dims)
-        tell_value("lattice", "%s", lattice_text(&f->lattice, text));
+        print_value("lattice", "%s", lattice_text(&f->lattice, text));
     for (unsigned i = 0; f->boxed && !f->halved && i < f->lattice.dims; i++)
         n += (size_t)snprintf(box + n, sizeof box - n, "%s%" PRIu64 "..%" PRIu64, i ? ", " : "",
                               f->lower[i], f->upper[i]);
     if (f->boxed && f->lattice.dims)
-        tell_value("only sites", "%s", f->halved ? "every second, a checkerboard" : box);
+        print_value("only sites", "%s", f->halved ? "every second, a checkerboard" : box);
 }
 
-static void tell_size(const struct limefile_field *f)
+static void print_size(const struct limefile_field *f)
 {
     char have[64], want[64];
     if (f->expected && f->expected != f->record.bytes)
-        tell_value("size", "%s, but should be %s", tell_bytes(f->record.bytes, have),
-                   tell_bytes(f->expected, want));
+        print_value("size", "%s, but should be %s", format_byte_count(f->record.bytes, have),
+                    format_byte_count(f->expected, want));
     else
-        tell_value("size", "%s", tell_bytes(f->record.bytes, have));
+        print_value("size", "%s", format_byte_count(f->record.bytes, have));
 }
 
-static void tell_checksum(const struct limefile_field *f)
+static void print_checksum(const struct limefile_field *f)
 {
     if (f->has_checksum)
-        tell_value("checksum", "%08x %08x, not verified", (unsigned)f->checksum.suma,
-                   (unsigned)f->checksum.sumb);
+        print_value("checksum", "%08x %08x, not verified", (unsigned)f->checksum.suma,
+                    (unsigned)f->checksum.sumb);
     else if (f->by_checksum || f->kind != LIMEFILE_KIND_UNKNOWN)
-        tell_value("checksum", "%s", f->by_checksum ? "cannot be understood" : "none");
+        print_value("checksum", "%s", f->by_checksum ? "cannot be understood" : "none");
 }
 
 /* Prints the facts once: unsafe characters in them are replaced in place. */
-static void tell_facts(const struct facts *facts)
+static void print_facts(const struct facts *facts)
 {
     for (size_t i = 0; i < facts->count; i++) {
         const struct fact *fact = &facts->fact[i];
         limefile_text_defuse(fact->name, "");
         limefile_text_defuse(fact->value, "");
         if (*fact->name)
-            printf("  %-*s  %s\n", TELL_WIDTH, fact->name, fact->value);
+            printf("  %-*s  %s\n", NAME_WIDTH, fact->name, fact->value);
         else
             printf("  %s\n", fact->value);
     }
-    if (facts->cut)
+    if (facts->is_truncated)
         puts("  ...");
 }
 
-/* Prints the LFN of one field of several; tell_file() prints that of the first one. */
-static void tell_lfn(struct info *info, const struct limefile_field *f)
+/* Prints the LFN of one field of several; print_file_info() prints that of the first one. */
+static void print_field_lfn(struct info *info, const struct limefile_field *f)
 {
     char lfn[LIMEFILE_LFN_MAX];
     if (info->fields.count > 1 && info_lfn(info, f->by_lfn, lfn))
-        tell_value("LFN", "%s", lfn);
+        print_value("LFN", "%s", lfn);
 }
 
 /* `user`: ordinal of the scidac-record-xml that belongs to the field, or 0. */
-static int tell_field(struct info *info, const struct limefile_field *f, uint64_t user)
+static int print_field(struct info *info, const struct limefile_field *f, uint64_t user)
 {
     struct limefile_record record;
-    struct limefile_scidac_record said;
+    struct limefile_scidac_record stated;
     int status = TOOL_GOOD;
-    bool has_date = info_private_record(info, f->by_record, &said) && said.date[0];
+    bool has_date = info_private_record(info, f->by_record, &stated) && stated.date[0];
     info->facts.count = 0;
     if (user && limefile_index_get(info->c.index, user, &record) == 0)
         status = info_read_facts(info, &record, FACTS_XML);
     putchar('\n');
-    tell_heading("%s%s%s (record %" PRIu64 ")", kinds[f->kind].name, f->name[0] ? " " : "",
-                 f->name, f->record.ordinal);
-    tell_lattice(f);
+    print_heading("%s%s%s (record %" PRIu64 ")", kinds[f->kind].name, f->name[0] ? " " : "",
+                  f->name, f->record.ordinal);
+    print_lattice(f);
     if (f->precision)
-        tell_value("precision", "%s, %u bits", f->precision == 64 ? "double" : "single",
-                   f->precision);
-    tell_size(f);
-    tell_checksum(f);
-    tell_lfn(info, f);
+        print_value("precision", "%s, %u bits", f->precision == 64 ? "double" : "single",
+                    f->precision);
+    print_size(f);
+    print_checksum(f);
+    print_field_lfn(info, f);
     if (has_date)
-        tell_value("written", "%s", said.date);
-    tell_facts(&info->facts);
+        print_value("written", "%s", stated.date);
+    print_facts(&info->facts);
     facts_release(&info->facts);
     return status;
 }
 
-static int tell_info(struct info *info, const struct limefile_record *record)
+static int print_record_info(struct info *info, const struct limefile_record *record)
 {
     enum facts_form form;
     const char *title = facts_title(record->type, &form);
     int status = info_read_facts(info, record, form);
     putchar('\n');
-    tell_heading("%s (record %" PRIu64 ")", title, record->ordinal);
-    tell_facts(&info->facts);
+    print_heading("%s (record %" PRIu64 ")", title, record->ordinal);
+    print_facts(&info->facts);
     facts_release(&info->facts);
     return status;
 }
 
-static void tell_file(const struct info *info)
+static void print_file_info(const struct info *info)
 {
     char bytes[64];
     const struct limefile_index *index = info->c.index;
     uint64_t records = limefile_index_count(index);
     uint32_t messages = limefile_index_messages(index);
-    tell_heading("%s", info->c.path);
+    print_heading("%s", info->c.path);
     if (info->fields.by_lfn)
-        tell_value("LFN", "%s", info->fields.lfn);
-    tell_value("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s",
-               tell_bytes(limefile_index_size(index), bytes), records, plural(records),
-               messages, plural(messages));
+        print_value("LFN", "%s", info->fields.lfn);
+    print_value("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s",
+                format_byte_count(limefile_index_size(index), bytes), records, plural(records),
+                messages, plural(messages));
 }
 
 /* Prints finding i, up to FINDINGS_TOLD of them. */
-static void tell_finding(struct info *info, const struct limefile_finding *finding, size_t i)
+static void print_finding(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     char text[512];
     if (i == 0 && !info->c.deviations) {
         putchar('\n');
-        tell_heading("what is wrong with it");
+        print_heading("problems");
     }
-    if (i >= FINDINGS_TOLD)
+    if (i >= FINDINGS_SHOWN)
         return;
     limefile_finding_text(finding, text, sizeof text);
     printf("  %s%s\n", limefile_is_harmless(finding->code) ? "warning: " : "", text);
 }
 
 /* Prints only the number of deviations of the structure. */
-static void tell_structure(const struct info *info)
+static void print_structure(const struct info *info)
 {
     uint64_t n = info->c.deviations;
     if (n == 0)
         return;
     putchar('\n');
-    tell_heading("what is wrong with it");
+    print_heading("problems");
     printf("  %" PRIu64 " deviation%s of the structure; 'lime check' names all\n", n,
            plural(n));
 }
 
-static int tell_findings(struct info *info)
+static int print_all_findings(struct info *info)
 {
     size_t count;
-    tell_structure(info);
-    int status = put_findings(info, tell_finding, &count);
-    if (count > FINDINGS_TOLD)
-        printf("  ... and %zu more; 'lime check' names all\n", count - FINDINGS_TOLD);
+    print_structure(info);
+    int status = print_findings(info, print_finding, &count);
+    if (count > FINDINGS_SHOWN)
+        printf("  ... and %zu more; 'lime check' names all\n", count - FINDINGS_SHOWN);
     return status;
 }
 
 /* Prints a checkpoint at its first record; skips its other records. */
-static int tell_checkpoint(struct info *info, const struct limefile_record *r)
+static int print_checkpoint_once(struct info *info, const struct limefile_record *r)
 {
     struct limecheckpoint checkpoint;
     if (r->ordinal < info->walk.next)
@@ -642,118 +641,118 @@ static int tell_checkpoint(struct info *info, const struct limefile_record *r)
     int got = limecheckpoint_next(&info->walk, &checkpoint);
     if (got == 1) {
         putchar('\n');
-        cells_tell(&checkpoint);
+        print_checkpoint(&checkpoint);
     }
     return info_status(info, got);
 }
 
-/* Prints a user's record XML that no field has followed; tell_field() prints the others. */
-static int flush_user(struct info *info, uint64_t *user)
+/* Prints a user's record XML that no field has followed; print_field() prints the others. */
+static int print_pending_user(struct info *info, uint64_t *user)
 {
     struct limefile_record record;
     uint64_t ordinal = *user;
     *user = 0;
     if (!ordinal || limefile_index_get(info->c.index, ordinal, &record) != 0)
         return TOOL_GOOD;
-    return tell_info(info, &record);
+    return print_record_info(info, &record);
 }
 
-static int tell_record(struct info *info, const struct limefile_record *r, uint64_t *user)
+static int print_record_text(struct info *info, const struct limefile_record *r, uint64_t *user)
 {
     enum facts_form form;
     struct limefile_field f;
     int status = TOOL_GOOD;
     bool is_field = limefile_fields_of(&info->fields, r->ordinal, &f);
     if (r->mb)
-        status = flush_user(info, user);
+        status = print_pending_user(info, user);
     if (!status && is_field) {
-        status = tell_field(info, &f, *user);
+        status = print_field(info, &f, *user);
         *user = 0;
     } else if (!status && strcmp(r->type, "scidac-record-xml") == 0) {
-        status = flush_user(info, user);
+        status = print_pending_user(info, user);
         *user = r->ordinal;
-    } else if (!status && cells_is_type(r->type)) {
-        status = tell_checkpoint(info, r);
+    } else if (!status && is_checkpoint_type(r->type)) {
+        status = print_checkpoint_once(info, r);
     } else if (!status && facts_title(r->type, &form)) {
-        status = tell_info(info, r);
+        status = print_record_info(info, r);
     }
     return status;
 }
 
-static int info_tell(struct info *info)
+static int print_info(struct info *info)
 {
     struct limefile_record r;
     uint64_t user = 0;
     int status = TOOL_GOOD;
-    tell_file(info);
+    print_file_info(info);
     limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
     for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++)
-        status = tell_record(info, &r, &user);
+        status = print_record_text(info, &r, &user);
     if (!status)
-        status = flush_user(info, &user);
-    return status ? status : tell_findings(info);
+        status = print_pending_user(info, &user);
+    return status ? status : print_all_findings(info);
 }
 
 /* ---- files ---- */
 
-static int info_of(struct info *info, bool json)
+static int examine_info(struct info *info, bool json)
 {
     int err = limefile_fields_build(info->c.source, info->c.index, &info->fields);
     if (err) {
         message_code(info->c.path, "read", err);
         if (json)
-            info_json_failure(info->c.path, limefile_strerror(err), LIMEFILE_UNREADABLE);
+            print_failure_json(info->c.path, limefile_strerror(err), LIMEFILE_UNREADABLE);
         return TOOL_UNUSABLE;
     }
     info->deviations = info->c.deviations;
-    int status = json ? info_json(info) : info_tell(info);
+    int status = json ? print_info_json(info) : print_info(info);
     limefile_fields_release(&info->fields);
     const struct limefile_finding *fault = info_fault(info);
     if (fault)
-        finding_message(info->c.path, fault, false);
-    return info_judge(info, status);
+        message_finding(info->c.path, fault, false);
+    return info_exit_status(info, status);
 }
 
 static int info_one(const char *path, bool json)
 {
     struct info info = {.deviations = 0};
-    int status = container_open_shown(&info.c, path);
+    int status = container_open_or_mounted(&info.c, path);
     if (status == TOOL_GOOD) {
-        status = info_of(&info, json);
+        status = examine_info(&info, json);
         container_close(&info.c);
     } else if (json) {
-        info_json_failure(path, container_failure_text(&info.c),
-                          status == TOOL_BAD ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
+        print_failure_json(path, container_failure_text(&info.c),
+                           status == TOOL_BAD ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
     }
     return status;
 }
 
 /* True if the file is a container, even a damaged one, or cannot be read. */
-static bool is_wanted(const struct pathlist_item *item)
+static bool is_container_or_named(const struct pathlist_item *item)
 {
     struct limefile_finding finding;
     struct limefile_fd file;
-    if (!item->found)
+    if (!item->is_optional)
         return true;
     int fd = limefile_open(item->path, O_RDONLY);
     if (fd < 0)
         return true;
     limefile_fd_init(&file, fd);
-    bool wanted = limefile_beginning(&file.source, &finding) != 0;
+    bool is_container = limefile_beginning(&file.source, &finding) != 0;
     close(fd);
-    return wanted;
+    return is_container;
 }
 
-static int work(void *json, const struct pathlist_item *item, unsigned threads)
+static int info_work(void *json, const struct pathlist_item *item, unsigned threads)
 {
     (void)threads;
-    return is_wanted(item) ? info_one(item->path, *(const bool *)json) : TOOL_GOOD;
+    return is_container_or_named(item) ? info_one(item->path, *(const bool *)json) : TOOL_GOOD;
 }
 
-static void print_lost(void *json, const struct pathlist_item *item, const char *why)
+static void print_crashed_info(void *json, const struct pathlist_item *item, const char *why)
 {
     (void)json;
-    info_json_failure(item->path, why, LIMEFILE_UNREADABLE);
+    print_failure_json(item->path, why, LIMEFILE_UNREADABLE);
 }
 
 static int info_all(const struct pathlist *list, unsigned at_once, bool json)
@@ -762,20 +761,20 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json)
     const struct parallel parallel = {
         .list = list,
         .processors = at_once,
-        .waits = at_once == 0,
+        .is_io_bound = at_once == 0,
         .action = "info",
-        .between = json ? ",\n" : "\n\n",
+        .separator = json ? ",\n" : "\n\n",
         .context = &json,
-        .work = work,
-        .lost = json ? print_lost : NULL,
+        .work = info_work,
+        .print_crash = json ? print_crashed_info : NULL,
     };
-    tell_is_bold();
+    headings_are_bold();
     if (json && array)
         fputs("[", stdout);
     int worst = parallel_run(&parallel);
     if (json)
         fputs(array ? "]\n" : "\n", stdout);
-    return list->incomplete ? TOOL_UNUSABLE : worst;
+    return list->has_failed ? TOOL_UNUSABLE : worst;
 }
 
 /* ---- the command line ---- */
@@ -793,10 +792,10 @@ static const struct option_rule rules[] = {
     {NULL},
 };
 
-static int run(int count, char **paths)
+static int run_info(int count, char **paths)
 {
     struct pathlist list;
-    int status = pathlist_make(&list, &options.files, &cmd_info, count, paths);
+    int status = pathlist_init(&list, &options.files, &cmd_info, count, paths);
     if (!status)
         status = info_all(&list, options.at_once, options.json);
     pathlist_release(&list);
@@ -804,4 +803,4 @@ static int run(int count, char **paths)
 }
 
 const struct command cmd_info = {
-    "info", "lattice, precision, checksums, ensemble", help, run, rules, ANY_OPERANDS, NULL};
+    "info", "show lattice, checksums, ensemble", help, run_info, rules, ANY_OPERANDS, NULL};

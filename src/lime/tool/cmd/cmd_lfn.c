@@ -11,21 +11,20 @@
 static const char help[] =
     "Usage: lime lfn FILE...\n"
     "       lime lfn --set LFN FILE [RECORD]\n"
-    "Print the logical file names that containers hold, or set one.\n"
+    "Print the logical file names in containers, or set one.\n"
     "\n"
-    "      --set LFN  the configuration in FILE has this name: lfn://ensemble/0042\n"
+    "      --set LFN  set the name, for example lfn://ensemble/0042\n"
     "      --help     this text\n"
     "\n"
-    "Without --set, a line for each name; 'FILE: ' stands before it if several files\n"
-    "are named. With it, the data of an ildg-data-lfn record are replaced, or, where\n"
-    "there is none, such a record is added to the message of the ildg-binary-data.\n"
-    "RECORD is only needed where there are several of either: it names the\n"
-    "ildg-data-lfn to change, or the data that get one ('lime ls' shows them).\n"
+    "Without --set, lime lfn prints one name per line, after 'FILE: ' if there are\n"
+    "several files. With --set, it replaces the data of the ildg-data-lfn record, or\n"
+    "adds such a record to the message of the ildg-binary-data. RECORD is needed if\n"
+    "there are several of either: it is the ildg-data-lfn to change, or the data to\n"
+    "name ('lime ls' lists them).\n"
     "\n"
-    "A name that is not longer than the old one is written in place; what is left\n"
-    "of the old one becomes NULs. A record at the end of FILE takes any length.\n"
-    "Else FILE is written anew beside itself and then replaced, so there must be\n"
-    "room for it twice.\n"
+    "A name that is not longer than the old one is written in place, followed by\n"
+    "NULs. A record at the end of FILE can have any length. Otherwise a new file is\n"
+    "written and then replaces FILE, so there must be space for both.\n"
     "\n"
     "Examples:\n"
     "  lime lfn conf.*\n"
@@ -33,34 +32,34 @@ static const char help[] =
     "\n"
     "Exit status: 0 all have a name, or it is set and on the disk; 1 a file has\n"
     "none, or it could not be set; 2 wrong usage, or a file cannot be opened or is\n"
-    "no container.\n";
+    "not a container.\n";
 
-static const char type[] = "ildg-data-lfn";
-static const char type_too[] = "ildg-data-LFN"; /* some programs write it so */
+static const char lfn_type[] = "ildg-data-lfn";
+static const char lfn_variant[] = "ildg-data-LFN"; /* some programs write it so */
 static const char data_type[] = "ildg-binary-data";
 
-static bool is_of(const struct limefile_record *record, const char *wanted)
+static bool has_type(const struct limefile_record *record, const char *required)
 {
-    return record->type_len == strlen(wanted) && strcmp(record->type, wanted) == 0;
+    return record->type_len == strlen(required) && strcmp(record->type, required) == 0;
 }
 
-static bool is_name(const struct limefile_record *record)
+static bool is_lfn_record(const struct limefile_record *record)
 {
-    return is_of(record, type) || is_of(record, type_too);
+    return has_type(record, lfn_type) || has_type(record, lfn_variant);
 }
 
 /* Returns how many records hold a name, and the first of them. */
-static uint64_t names_in(const struct limefile_index *index, struct limefile_record *first)
+static uint64_t count_lfns(const struct limefile_index *index, struct limefile_record *first)
 {
-    struct limefile_record too;
-    uint64_t count, count_too;
-    if (limefile_index_by_type(index, type, sizeof type - 1, first, &count) != 0)
+    struct limefile_record other;
+    uint64_t count, more;
+    if (limefile_index_by_type(index, lfn_type, sizeof lfn_type - 1, first, &count) != 0)
         count = 0;
-    if (limefile_index_by_type(index, type_too, sizeof type_too - 1, &too, &count_too) != 0)
+    if (limefile_index_by_type(index, lfn_variant, sizeof lfn_variant - 1, &other, &more) != 0)
         return count;
-    if (!count || too.ordinal < first->ordinal)
-        *first = too;
-    return count + count_too;
+    if (!count || other.ordinal < first->ordinal)
+        *first = other;
+    return count + more;
 }
 
 /* ---- print names ---- */
@@ -68,31 +67,31 @@ static uint64_t names_in(const struct limefile_index *index, struct limefile_rec
 static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
 {
     char lfn[LIMEFILE_LFN_MAX];
-    int said = limefile_record_lfn(c->source, record, lfn);
-    if (said == 1) {
-        answer(several ? c->path : NULL, "%s", lfn);
+    int result = limefile_record_lfn(c->source, record, lfn);
+    if (result == 1) {
+        print_line(several ? c->path : NULL, "%s", lfn);
         return TOOL_GOOD;
     }
-    if (said == 0)
+    if (result == 0)
         message(c->path, "record %" PRIu64 ": %s", record->ordinal,
                 "no logical file name: empty, too long, or with control characters");
     else
-        message_code(c->path, "read", said);
+        message_code(c->path, "read", result);
     return TOOL_BAD;
 }
 
-static int print_all(struct container *c, bool several)
+static int print_lfns(struct container *c, bool several)
 {
     struct limefile_record r;
-    uint64_t count = names_in(c->index, &r), seen = 0;
+    uint64_t count = count_lfns(c->index, &r), seen = 0;
     int status = TOOL_GOOD;
     if (!count) {
-        message(c->path, "no logical file name (no record %s)", type);
+        message(c->path, "no logical file name (no record %s)", lfn_type);
         return TOOL_BAD;
     }
     for (uint64_t i = r.ordinal; seen < count && limefile_index_get(c->index, i, &r) == 0;
          i++) {
-        if (!is_name(&r))
+        if (!is_lfn_record(&r))
             continue;
         seen++;
         int one = print_lfn(c, &r, several);
@@ -101,14 +100,14 @@ static int print_all(struct container *c, bool several)
     return status;
 }
 
-static int tell(const char *path, bool several)
+static int print_file_lfns(const char *path, bool several)
 {
     struct container c;
     int status = container_open(&c, path);
     if (status != TOOL_GOOD)
         return status;
-    status = print_all(&c, several);
-    int fault = container_fault_message(&c);
+    status = print_lfns(&c, several);
+    int fault = container_report_fault(&c);
     container_close(&c);
     return worse_status(status, fault);
 }
@@ -116,22 +115,20 @@ static int tell(const char *path, bool several)
 /* ---- set names ---- */
 
 /* Returns true if there is exactly one record of that type; otherwise prints a message. */
-static bool is_one(const struct edit *edit, const char *wanted, uint64_t count)
+static bool is_unique(const struct edit *edit, const char *required, uint64_t count)
 {
     if (count > 1)
         message(edit->c.path,
-                "lfn: %" PRIu64 " records are of type %s; name one ('lime ls' shows them)",
-                count, wanted);
+                "lfn: %" PRIu64 " records are of type %s; choose one ('lime ls' lists them)",
+                count, required);
     else if (!count)
-        message(
-            edit->c.path,
-            "lfn: no record %s that could get a name; name other data ('lime ls' shows them)",
-            wanted);
+        message(edit->c.path,
+                "lfn: no record %s; choose the data to name ('lime ls' lists them)", required);
     return count == 1;
 }
 
 /* Returns the ordinal of the name record that belongs to the data, or 0. */
-static uint64_t described_name(struct edit *edit, const struct limefile_record *data)
+static uint64_t find_lfn_ordinal(struct edit *edit, const struct limefile_record *data)
 {
     struct limefile_fields fields;
     struct limefile_field f;
@@ -143,14 +140,14 @@ static uint64_t described_name(struct edit *edit, const struct limefile_record *
 }
 
 /* Finds the next name record in direction `step`, with no other data between it and `data`. */
-static bool name_beside(const struct edit *edit, const struct limefile_record *data, int step,
-                        struct limefile_record *out)
+static bool find_adjacent_lfn(const struct edit *edit, const struct limefile_record *data,
+                              int step, struct limefile_record *out)
 {
     for (uint64_t i = data->ordinal + (uint64_t)step;
          limefile_index_get(edit->c.index, i, out) == 0; i += (uint64_t)step) {
         if (out->message != data->message || limefile_record_is_data(out))
             return false;
-        if (is_name(out))
+        if (is_lfn_record(out))
             return true;
     }
     return false;
@@ -158,19 +155,19 @@ static bool name_beside(const struct edit *edit, const struct limefile_record *d
 
 /* limefile_fields knows only a nonempty name of ildg-binary-data. A name of other data, or an
  * empty one, is next to the data in their message. */
-static bool name_of(struct edit *edit, const struct limefile_record *data,
-                    struct limefile_record *out)
+static bool find_lfn_of_data(struct edit *edit, const struct limefile_record *data,
+                             struct limefile_record *out)
 {
-    uint64_t ordinal = described_name(edit, data);
+    uint64_t ordinal = find_lfn_ordinal(edit, data);
     if (ordinal)
         return limefile_index_get(edit->c.index, ordinal, out) == 0;
-    return name_beside(edit, data, 1, out) || name_beside(edit, data, -1, out);
+    return find_adjacent_lfn(edit, data, 1, out) || find_adjacent_lfn(edit, data, -1, out);
 }
 
 /* Finds the record behind which a new name goes: the last one of the data's message, or the
  * data themselves if other data follow in it, to which the name would seem to belong. */
-static void place_of(const struct edit *edit, const struct limefile_record *data,
-                     struct limefile_record *after)
+static void find_insert_position(const struct edit *edit, const struct limefile_record *data,
+                                 struct limefile_record *after)
 {
     struct limefile_record r;
     *after = *data;
@@ -185,65 +182,67 @@ static void place_of(const struct edit *edit, const struct limefile_record *data
     }
 }
 
-static int add(struct edit *edit, const struct limefile_record *data, const char *lfn)
+static int insert_lfn(struct edit *edit, const struct limefile_record *data, const char *lfn)
 {
     struct limefile_record after;
     size_t n = strlen(lfn);
-    place_of(edit, data, &after);
-    return edit_insert(edit, &after, &(struct limefile_insert){type, sizeof type - 1, lfn, n});
+    find_insert_position(edit, data, &after);
+    return edit_insert(edit, &after,
+                       &(struct limefile_insert){lfn_type, sizeof lfn_type - 1, lfn, n});
 }
 
 /* If the old name ends with a NUL, so does the new one. */
-static int change(struct edit *edit, const struct limefile_record *record, const char *lfn)
+static int replace_lfn(struct edit *edit, const struct limefile_record *record, const char *lfn)
 {
     size_t n = strlen(lfn);
     char last = 'x';
     if (record->bytes && limefile_read_full(edit->c.source, &last, 1,
                                             record->data_offset + record->bytes - 1) != 1)
         last = 'x';
-    return record_put(edit, record, lfn, last == '\0' ? n + 1 : n, '\0');
+    return record_replace(edit, record, lfn, last == '\0' ? n + 1 : n, '\0');
 }
 
-static int set(struct edit *edit, const char *word, const char *lfn)
+static int set_lfn(struct edit *edit, const char *word, const char *lfn)
 {
     struct limefile_record record, old;
     uint64_t count;
     if (word) {
         if (!select_record(&edit->c, word, false, &record))
             return TOOL_BAD;
-        if (is_name(&record))
-            return change(edit, &record, lfn);
+        if (is_lfn_record(&record))
+            return replace_lfn(edit, &record, lfn);
         if (!limefile_record_is_data(&record)) {
             message(edit->c.path,
-                    "lfn: record %" PRIu64 " holds no lattice data (ildg-binary-data, "
-                    "scidac-binary-data) that could get a name",
+                    "lfn: record %" PRIu64
+                    " is not lattice data (ildg-binary-data, scidac-binary-data)",
                     record.ordinal);
             return TOOL_BAD;
         }
-        return name_of(edit, &record, &old) ? change(edit, &old, lfn) : add(edit, &record, lfn);
+        return find_lfn_of_data(edit, &record, &old) ? replace_lfn(edit, &old, lfn)
+                                                     : insert_lfn(edit, &record, lfn);
     }
-    if ((count = names_in(edit->c.index, &old)) > 0)
-        return is_one(edit, type, count) ? change(edit, &old, lfn) : TOOL_BAD;
+    if ((count = count_lfns(edit->c.index, &old)) > 0)
+        return is_unique(edit, lfn_type, count) ? replace_lfn(edit, &old, lfn) : TOOL_BAD;
     if (limefile_index_by_type(edit->c.index, data_type, sizeof data_type - 1, &record,
                                &count) != 0)
         count = 0;
-    return is_one(edit, data_type, count) ? add(edit, &record, lfn) : TOOL_BAD;
+    return is_unique(edit, data_type, count) ? insert_lfn(edit, &record, lfn) : TOOL_BAD;
 }
 
-static int set_in(const char *path, const char *word, const char *lfn)
+static int set_lfn_in_file(const char *path, const char *word, const char *lfn)
 {
     struct edit edit;
     int status = edit_open(&edit, path);
     if (status != TOOL_GOOD)
         return status;
-    status = set(&edit, word, lfn);
+    status = set_lfn(&edit, word, lfn);
     edit_close(&edit);
     return status;
 }
 
 /* ---- the command line ---- */
 
-static int check(const char *lfn)
+static int check_lfn(const char *lfn)
 {
     char parsed[LIMEFILE_LFN_MAX];
     if (limefile_lfn_parse(lfn, strlen(lfn), parsed) != 0 || strcmp(parsed, lfn) != 0)
@@ -258,12 +257,12 @@ static int check(const char *lfn)
     return TOOL_GOOD;
 }
 
-static int run_set(const char *lfn, int count, char **words)
+static int run_lfn_set(const char *lfn, int count, char **words)
 {
     if (count != 1 && count != 2)
-        return usage_error(&cmd_lfn, "--set: one file is wanted, and perhaps a record of it");
-    int status = check(lfn);
-    return status ? status : set_in(words[0], count == 2 ? words[1] : NULL, lfn);
+        return usage_error(&cmd_lfn, "--set: one FILE expected, and optionally RECORD");
+    int status = check_lfn(lfn);
+    return status ? status : set_lfn_in_file(words[0], count == 2 ? words[1] : NULL, lfn);
 }
 
 static const char *new_lfn;
@@ -273,17 +272,17 @@ static const struct option_rule rules[] = {
     {NULL},
 };
 
-static int run(int count, char **paths)
+static int run_lfn(int count, char **paths)
 {
     int worst = TOOL_GOOD;
     if (new_lfn)
-        return run_set(new_lfn, count, paths);
+        return run_lfn_set(new_lfn, count, paths);
     if (count == 0)
-        return usage_error(&cmd_lfn, "no file named");
+        return usage_error(&cmd_lfn, "no FILE given");
     for (int i = 0; i < count; i++)
-        worst = worse_status(tell(paths[i], count > 1), worst);
+        worst = worse_status(print_file_lfns(paths[i], count > 1), worst);
     return worst;
 }
 
 const struct command cmd_lfn = {
-    "lfn", "print or set the logical file name", help, run, rules, ANY_OPERANDS, NULL};
+    "lfn", "print or set the logical file name", help, run_lfn, rules, ANY_OPERANDS, NULL};

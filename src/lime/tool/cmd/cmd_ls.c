@@ -12,32 +12,32 @@ static const char help[] =
     "Usage: lime ls [-l] [-h] [--json] FILE...\n"
     "List the records of LIME containers.\n"
     "\n"
-    "  -l                    with offsets, padding and message flags\n"
-    "  -h, --human-readable  sizes like 1.2K, 19G\n"
-    "      --json            for scripts: all of it, as JSON\n"
+    "  -l                    also print offsets, padding and message flags\n"
+    "  -h, --human-readable  print sizes like 1.2K, 19G\n"
+    "      --json            print everything as JSON, for scripts\n"
     "      --help            this text\n"
     "\n"
     "The first column is the record's ordinal in the file, the second its message\n"
-    "and its place therein, both counted from 1; either names it for 'lime cat'.\n"
-    "Bytes of a type that a table cannot show are written as %XX.\n"
-    "FILE may be a container as limefs shows it, a folder.\n"
+    "and its number in the message, all from 1; 'lime cat' accepts either.\n"
+    "Unprintable bytes of a type are written as %XX.\n"
+    "FILE may also be the directory of a container in a limefs mount.\n"
     "\n"
     "Examples:\n"
     "  lime ls conf.0042\n"
     "  lime ls --json conf.0042 | jq '.records[] | select(.type == \"ildg-format\")'\n"
     "\n"
     "Exit status: 0 all listed; 1 a listing ends at a fault (the records before it\n"
-    "are listed); 2 a file cannot be opened or is no container, or wrong usage.\n";
+    "are listed); 2 wrong usage, or a file cannot be opened or is not a container.\n";
 
 struct options {
-    bool lengthy, human, json;
+    bool is_long, human, json;
 };
 
 struct widths {
     int ordinal, number, bytes, header, data;
 };
 
-static int digits(uint64_t value)
+static int count_digits(uint64_t value)
 {
     return snprintf(NULL, 0, "%" PRIu64, value);
 }
@@ -47,7 +47,7 @@ static int at_least(int width, int least)
     return width > least ? width : least;
 }
 
-static const char *size_text(const struct options *o, uint64_t bytes, char out[32])
+static const char *format_size(const struct options *o, uint64_t bytes, char out[32])
 {
     if (o->human)
         return number_human(bytes, out);
@@ -55,26 +55,26 @@ static const char *size_text(const struct options *o, uint64_t bytes, char out[3
     return out;
 }
 
-static struct widths measure(const struct container *c, const struct options *o)
+static struct widths measure_columns(const struct container *c, const struct options *o)
 {
     struct limefile_record r;
     struct widths w = {4, 7, 5, 6, 6}; /* widths of the headings */
     uint64_t count = limefile_index_count(c->index), most = 0;
     for (uint64_t i = 1; i <= count && limefile_index_get(c->index, i, &r) == 0; i++) {
-        w.number = at_least(digits(r.message) + 1 + digits(r.record), w.number);
+        w.number = at_least(count_digits(r.message) + 1 + count_digits(r.record), w.number);
         if (r.bytes > most)
             most = r.bytes;
     }
-    w.ordinal = at_least(digits(count), w.ordinal);
-    w.bytes = at_least(o->human ? 6 : digits(most), w.bytes);
-    w.header = w.data = at_least(digits(limefile_index_end(c->index)), w.header);
+    w.ordinal = at_least(count_digits(count), w.ordinal);
+    w.bytes = at_least(o->human ? 6 : count_digits(most), w.bytes);
+    w.header = w.data = at_least(count_digits(limefile_index_end(c->index)), w.header);
     return w;
 }
 
-static void print_heading(const struct options *o, const struct widths *w)
+static void print_table_heading(const struct options *o, const struct widths *w)
 {
     printf("%*s  %-*s  %*s", w->ordinal, "#", w->number, "msg.rec", w->bytes, "bytes");
-    if (o->lengthy)
+    if (o->is_long)
         printf("  %*s  %*s  pad  flags", w->header, "header", w->data, "data");
     printf("  type\n");
 }
@@ -82,21 +82,21 @@ static void print_heading(const struct options *o, const struct widths *w)
 static void print_row(const struct options *o, const struct widths *w,
                       const struct limefile_record *r)
 {
-    char number[24], size[32], shown[TYPE_SHOWN_MAX];
+    char number[24], size[32], type_name[TYPE_TEXT_MAX];
     snprintf(number, sizeof number, "%" PRIu32 ".%" PRIu32, r->message, r->record);
     printf("%*" PRIu64 "  %-*s  %*s", w->ordinal, r->ordinal, w->number, number, w->bytes,
-           size_text(o, r->bytes, size));
-    if (o->lengthy)
+           format_size(o, r->bytes, size));
+    if (o->is_long)
         printf("  %*" PRIu64 "  %*" PRIu64 "  %3u  %s %s", w->header, r->header_offset, w->data,
                r->data_offset, r->padding, r->mb ? "MB" : "--", r->me ? "ME" : "--");
-    printf("  %s\n", type_shown(r->type, r->type_len, shown));
+    printf("  %s\n", format_type(r->type, r->type_len, type_name));
 }
 
 static void print_table(const struct container *c, const struct options *o)
 {
     struct limefile_record r;
-    struct widths w = measure(c, o);
-    print_heading(o, &w);
+    struct widths w = measure_columns(c, o);
+    print_table_heading(o, &w);
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++)
         print_row(o, &w, &r);
 }
@@ -139,11 +139,11 @@ static void print_json_failure(const struct container *c)
 }
 
 /* `separator` is printed before the listing; a file that cannot be listed as text gets none. */
-static int list_one(const char *path, const struct options *o, bool several,
-                    const char **separator)
+static int list_file(const char *path, const struct options *o, bool several,
+                     const char **separator)
 {
     struct container c;
-    int status = container_open_shown(&c, path);
+    int status = container_open_or_mounted(&c, path);
     if (status == TOOL_GOOD || o->json) {
         fputs(*separator, stdout);
         *separator = o->json ? ",\n" : "\n";
@@ -157,15 +157,15 @@ static int list_one(const char *path, const struct options *o, bool several,
         print_json(&c);
     } else {
         if (several)
-            answer(NULL, "%s:", path);
+            print_line(NULL, "%s:", path);
         print_table(&c, o);
     }
-    status = container_fault_message(&c);
+    status = container_report_fault(&c);
     container_close(&c);
     return status;
 }
 
-static int list_all(int count, char **paths, const struct options *o)
+static int list_all_files(int count, char **paths, const struct options *o)
 {
     bool several = count > 1;
     const char *separator = "";
@@ -173,7 +173,7 @@ static int list_all(int count, char **paths, const struct options *o)
     if (o->json && several)
         fputs("[", stdout);
     for (int i = 0; i < count; i++) {
-        int status = list_one(paths[i], o, several, &separator);
+        int status = list_file(paths[i], o, several, &separator);
         worst = worse_status(status, worst);
     }
     if (o->json)
@@ -184,16 +184,16 @@ static int list_all(int count, char **paths, const struct options *o)
 static struct options options;
 
 static const struct option_rule rules[] = {
-    FLAG_RULE(NULL, 'l', &options.lengthy),
+    FLAG_RULE(NULL, 'l', &options.is_long),
     FLAG_RULE("human-readable", 'h', &options.human),
     FLAG_RULE("json", 0, &options.json),
     {NULL},
 };
 
-static int run(int count, char **paths)
+static int run_ls(int count, char **paths)
 {
-    return list_all(count, paths, &options);
+    return list_all_files(count, paths, &options);
 }
 
-const struct command cmd_ls = {"ls",  "list the records of containers", help, run,
-                               rules, {"no file named", 1, INT_MAX},    NULL};
+const struct command cmd_ls = {"ls",  "list the records of containers", help, run_ls,
+                               rules, {"no FILE given", 1, INT_MAX},    NULL};

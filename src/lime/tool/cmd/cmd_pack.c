@@ -18,18 +18,18 @@
 
 static const char new_help[] =
     "Usage: lime new [-f] FILE...\n"
-    "Make empty containers. An empty container is an empty file; 'lime append' puts\n"
-    "records into it. In a limefs mount it is a directory at once, whatever its name\n"
-    "(mkdir makes containers only of names that end in .lime).\n"
+    "Create empty containers. An empty container is an empty file; 'lime append'\n"
+    "adds records to it. In a limefs mount it is a directory at once, whatever its\n"
+    "name (mkdir creates containers only with names that end in .lime).\n"
     "\n"
-    "  -f, --force  replace FILE if it exists, by an empty container\n"
+    "  -f, --force  replace FILE if it exists\n"
     "      --help   this text\n"
     "\n"
     "Example: lime new conf.0100 && lime append conf.0100 -t xlf-info info.txt\n"
     "\n"
-    "Exit status: 0 all made, and on the disk; 1 one could not be; 2 wrong usage.\n";
+    "Exit status: 0 all created, and on the disk; 1 one failed; 2 wrong usage.\n";
 
-static int make_file(const char *path, bool force)
+static int create_empty_file(const char *path, bool force)
 {
     struct limefile_output out;
     int err = limefile_output_open(&out, path, force, NULL, 0);
@@ -37,46 +37,46 @@ static int make_file(const char *path, bool force)
 }
 
 /* A mount makes a container by the new name's suffix; it stays one when it is renamed. */
-static int make_in_folder(int folder, const char *name, bool force)
+static int create_in_directory(int dirfd, const char *name, bool force)
 {
     char temporary[64];
     snprintf(temporary, sizeof temporary, ".lime-new-%ld.lime", (long)getpid());
-    if (mkdirat(folder, temporary, 0777) != 0)
+    if (mkdirat(dirfd, temporary, 0777) != 0)
         return -errno;
-    if (renameat2(folder, temporary, folder, name, force ? 0 : RENAME_NOREPLACE) == 0)
+    if (renameat2(dirfd, temporary, dirfd, name, force ? 0 : RENAME_NOREPLACE) == 0)
         return 0;
     int err = errno == EEXIST && !force ? LIMEFILE_E_OUTPUT_EXISTS : -errno;
-    unlinkat(folder, temporary, AT_REMOVEDIR);
+    unlinkat(dirfd, temporary, AT_REMOVEDIR);
     return err;
 }
 
-static int make_in_mount(const char *parent, const char *name, bool force)
+static int create_in_mount(const char *parent, const char *name, bool force)
 {
-    int folder = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
+    int dirfd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
         return -errno;
-    int err = make_in_folder(folder, name, force);
-    close(folder);
+    int err = create_in_directory(dirfd, name, force);
+    close(dirfd);
     return err;
 }
 
-static int make(const char *path, bool force)
+static int create_container(const char *path, bool force)
 {
     char *copies[2] = {strdup(path), strdup(path)}; /* dirname() and basename() modify them */
     int err = copies[0] && copies[1] ? 0 : -ENOMEM;
     const char *parent = err ? "." : dirname(copies[0]);
     if (!err)
-        err = is_in_limefs(parent) ? make_in_mount(parent, basename(copies[1]), force)
-                                   : make_file(path, force);
+        err = is_in_limefs(parent) ? create_in_mount(parent, basename(copies[1]), force)
+                                   : create_empty_file(path, force);
     free(copies[0]);
     free(copies[1]);
-    return failed_output(path, "new", err);
+    return report_output_error(path, "new", err);
 }
 
-static bool forces;
+static bool is_forced;
 
 static const struct option_rule force_rules[] = {
-    FLAG_RULE("force", 'f', &forces),
+    FLAG_RULE("force", 'f', &is_forced),
     {NULL},
 };
 
@@ -84,63 +84,61 @@ static int run_new(int count, char **paths)
 {
     int worst = TOOL_GOOD;
     for (int i = 0; i < count; i++)
-        if (make(paths[i], forces) != TOOL_GOOD)
+        if (create_container(paths[i], is_forced) != TOOL_GOOD)
             worst = TOOL_BAD;
     return worst;
 }
 
-const struct command cmd_new = {"new",       "make an empty container",
-                                new_help,    run_new,
-                                force_rules, {"the name of a file is wanted", 1, INT_MAX},
-                                NULL};
+const struct command cmd_new = {"new",       "create an empty container",   new_help, run_new,
+                                force_rules, {"FILE expected", 1, INT_MAX}, NULL};
 
 static const char pack_help[] =
     "Usage: lime pack [-f] DIR FILE\n"
     "       lime pack [-f] -o FILE [-m] -t TYPE PATH [[-m] -t TYPE PATH]...\n"
     "       lime pack [-f] -o FILE --list LISTFILE\n"
-    "Make the container FILE: of what 'lime unpack' wrote to DIR, of the files PATH,\n"
-    "or of those that a list names. FILE appears, or is replaced, only when all is\n"
-    "written.\n"
+    "Create the container FILE from the output of 'lime unpack' in DIR, from the\n"
+    "files PATH, or from those in a list. FILE appears, or is replaced, only when it\n"
+    "is complete.\n"
     "\n"
-    "  -o, --output FILE   the container to make\n"
-    "  -f, --force         replace FILE if it exists; never if it is packed itself\n"
+    "  -o, --output FILE   the container to create\n"
+    "  -f, --force         replace FILE if it exists; never if it is an input\n"
     "  -t, --type TYPE     the type of the record that the next PATH becomes\n"
     "  -m, --new-message   the next record begins a new message\n"
     "      --list LISTFILE a line 'PATH TYPE' for each record (a TAB between them if\n"
-    "                      either holds spaces), a blank line where a new message\n"
+    "                      either contains spaces), a blank line where a new message\n"
     "                      begins\n"
     "      --help          this text\n"
     "\n"
-    "In DIR, " MANIFEST_NAME " says order, types and messages; the files may have been\n"
-    "edited since, the sizes noted there do not matter.\n"
+    "In DIR, " MANIFEST_NAME " states order, types and messages. The files may have\n"
+    "been edited since; the sizes in it are ignored.\n"
     "\n"
     "Examples:\n"
     "  lime pack parts conf.0042\n"
     "  lime pack -o new.lime -t xlf-info info.txt -m -t ildg-format f.xml \\\n"
     "      -t ildg-binary-data links.bin\n"
     "\n"
-    "Exit status: 0 done; 1 it could not be made, FILE is as it was; 2 wrong usage.\n";
+    "Exit status: 0 done; 1 failed, FILE is unchanged; 2 wrong usage.\n";
 
-static int pack_folder(const char *folder, const char *target, bool force)
+static int pack_directory(const char *dir, const char *target, bool force)
 {
     struct packlist list = {0};
     int status = TOOL_BAD;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
-        message_code(folder, "open", -errno);
+        message_code(dir, "open", -errno);
         return TOOL_BAD;
     }
-    if (packlist_read_manifest(&list, fd, folder)) {
-        uint64_t mended = packlist_mend(&list);
+    if (packlist_read_manifest(&list, fd, dir)) {
+        uint64_t mended = packlist_fix_flags(&list);
         if (mended)
-            message(folder,
+            message(dir,
                     MANIFEST_NAME ": warning: message flags of %" PRIu64
-                                  " records contradict each other; written as they should be",
+                                  " records contradict each other; corrected",
                     mended);
         struct packing packing = {
             .list = &list,
-            .folder = fd,
-            .folder_name = folder,
+            .dirfd = fd,
+            .dir_name = dir,
             .list_name = MANIFEST_NAME,
             .force = force,
         };
@@ -154,39 +152,39 @@ static int pack_folder(const char *folder, const char *target, bool force)
 static const char *output, *listfile;
 
 static const struct option_rule pack_rules[] = {
-    TEXT_RULE("output", 'o', &output), PACKWORDS_RULES, TEXT_RULE("list", 0, &listfile),
-    FLAG_RULE("force", 'f', &forces),  {NULL},
+    TEXT_RULE("output", 'o', &output),   PACKARGS_RULES, TEXT_RULE("list", 0, &listfile),
+    FLAG_RULE("force", 'f', &is_forced), {NULL},
 };
 
 static int pack_list(struct packlist *list)
 {
     struct packing packing = {
         .list = list,
-        .folder = AT_FDCWD,
+        .dirfd = AT_FDCWD,
         .list_name = listfile,
         .follow_links = true,
-        .force = forces,
+        .force = is_forced,
     };
-    packlist_mend(list);
+    packlist_fix_flags(list);
     return pack_to_file(&packing, output);
 }
 
 /* A word without a preceding type is DIR or FILE of the first form. */
-static int pack(struct packlist *list)
+static int pack_from_arguments(struct packlist *list)
 {
-    const char *const *operands = packwords.operands;
-    int status = packwords_check(&cmd_pack);
+    const char *const *operands = packargs.operands;
+    int status = packargs_check(&cmd_pack);
     if (status)
         return status;
     if (!output) {
-        if (packwords.operand_count != 2 || list->count || listfile)
-            return usage_error(&cmd_pack, "either DIR and FILE, or -o FILE and what to pack");
-        return pack_folder(operands[0], operands[1], forces);
+        if (packargs.operand_count != 2 || list->count || listfile)
+            return usage_error(&cmd_pack, "DIR and FILE, or -o FILE and records expected");
+        return pack_directory(operands[0], operands[1], is_forced);
     }
-    if (packwords.operand_count)
-        return usage_error(&cmd_pack, "%s: no type (-t) before it", operands[0]);
+    if (packargs.operand_count)
+        return usage_error(&cmd_pack, "%s: no type (-t TYPE) before it", operands[0]);
     if (!listfile == !list->count)
-        return usage_error(&cmd_pack, "-o: either --list or records (-t TYPE PATH) are wanted");
+        return usage_error(&cmd_pack, "-o: either --list or records (-t TYPE PATH) expected");
     if (listfile && !packlist_read_list(list, listfile, true))
         return TOOL_BAD;
     return pack_list(list);
@@ -196,14 +194,15 @@ static int run_pack(int count, char **operands)
 {
     (void)count;
     (void)operands;
-    int status = pack(&packwords.list);
-    packlist_release(&packwords.list);
+    int status = pack_from_arguments(&packargs.list);
+    packlist_release(&packargs.list);
     return status;
 }
 
-const struct command cmd_pack = {
-    "pack",       "a container out of files", pack_help, run_pack, pack_rules,
-    {NULL, 0, 2}, packwords_operand};
+const struct command cmd_pack = {"pack",          "create a container from files",
+                                 pack_help,       run_pack,
+                                 pack_rules,      {NULL, 0, 2},
+                                 packargs_operand};
 
 enum {
     SYNCED_ONE_BY_ONE = 256, /* above this number one syncfs() is cheaper */
@@ -212,30 +211,31 @@ enum {
 static const char unpack_help[] =
     "Usage: lime unpack [-f] FILE DIR\n"
     "Write each record of FILE to a file of its own in DIR, and " MANIFEST_NAME ", from\n"
-    "which 'lime pack DIR FILE' puts the container together again, byte for byte if\n"
-    "it had no deviations.\n"
+    "which 'lime pack DIR FILE' creates the container again, byte for byte if it had\n"
+    "no deviations.\n"
     "\n"
-    "  -f, --force  DIR may hold files already; those of the same names are replaced\n"
+    "  -f, --force  DIR may contain files; those of the same names are replaced\n"
     "      --help   this text\n"
     "\n"
-    "DIR is made if it is not there. The files are called as in a mount:\n"
+    "DIR is created if needed. The files have the same names as in a mount:\n"
     "001-ildg-format, where 001 is the record's ordinal; bytes of a type that a file\n"
-    "name cannot hold are written as %XX. The manifest comes last: where it is, all\n"
-    "files are whole.\n"
+    "name cannot contain are written as %XX. The manifest is written last: if it\n"
+    "exists, all files are complete.\n"
     "\n"
     "Example:\n"
     "  lime unpack conf.0042 parts\n"
     "  vi parts/001-xlf-info; lime pack -f parts conf.0042\n"
     "\n"
     "Exit status: 0 done; 1 FILE has a fault (the records before it are unpacked),\n"
-    "or writing failed; 2 wrong usage, or FILE cannot be opened or is no container.\n";
+    "or writing failed; 2 wrong usage, or FILE cannot be opened or is not a\n"
+    "container.\n";
 
-static void add_line(FILE *manifest, const struct limefile_record *r, const char *name)
+static void write_entry(FILE *manifest, const struct limefile_record *r, const char *name)
 {
-    char type[TYPE_SHOWN_MAX];
+    char type[TYPE_TEXT_MAX];
     fprintf(manifest, "%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%d\t%d\t%" PRIu64 "\t%s\t%s\n",
             r->ordinal, r->message, r->record, r->mb, r->me, r->bytes,
-            type_shown(r->type, r->type_len, type), name);
+            format_type(r->type, r->type_len, type), name);
 }
 
 /* Writes the manifest and closes fd. Returns 0 or -errno. */
@@ -253,7 +253,7 @@ static int fill_manifest(const struct container *c, int fd)
     fputs(MANIFEST_HEAD, manifest);
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);
-        add_line(manifest, &r, name);
+        write_entry(manifest, &r, name);
     }
     int failed = ferror(manifest);
     errno = EIO; /* the errno of an earlier failed write is lost */
@@ -288,15 +288,15 @@ static bool remove_manifest(const struct outdir *dir)
     return false;
 }
 
-static bool is_input(const struct container *c, const struct outdir *dir, const char *name)
+static bool is_the_input(const struct container *c, const struct outdir *dir, const char *name)
 {
     int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    bool is = fd >= 0 && limefile_output_same(fd, c->fd);
+    bool is_same = fd >= 0 && limefile_output_same(fd, c->fd);
     if (fd >= 0)
         close(fd);
-    if (is)
+    if (is_same)
         message(dir->path, "%s: %s", name, limefile_strerror(LIMEFILE_E_OUTPUT_INPUT));
-    return is;
+    return is_same;
 }
 
 /* Checks before any file is replaced. */
@@ -304,16 +304,16 @@ static bool replaces_input(const struct container *c, const struct outdir *dir, 
 {
     struct limefile_record r;
     char name[LIMEFILE_NAME_MAX + 1];
-    bool is = is_input(c, dir, ".") || is_input(c, dir, MANIFEST_NAME);
-    for (uint64_t i = 1; !is && force && limefile_index_get(c->index, i, &r) == 0; i++) {
+    bool is_same = is_the_input(c, dir, ".") || is_the_input(c, dir, MANIFEST_NAME);
+    for (uint64_t i = 1; !is_same && force && limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);
-        is = is_input(c, dir, name);
+        is_same = is_the_input(c, dir, name);
     }
-    return is;
+    return is_same;
 }
 
 /* The manifest is written last: if it exists, all files are complete. */
-static bool unpack_records(const struct container *c, const struct outdir *dir, bool force)
+static bool unpack_to_directory(const struct container *c, const struct outdir *dir, bool force)
 {
     struct limefile_record r;
     struct progress progress;
@@ -328,21 +328,21 @@ static bool unpack_records(const struct container *c, const struct outdir *dir, 
     return good && write_manifest(c, dir);
 }
 
-static int unpack(const char *path, const char *folder, bool force)
+static int unpack_container(const char *path, const char *target, bool force)
 {
     struct container c;
     struct outdir dir;
     int status = container_open(&c, path);
     if (status != TOOL_GOOD)
         return status;
-    int err = outdir_open(&dir, folder, !force);
+    int err = outdir_open(&dir, target, !force);
     if (err) {
-        message(folder, "open: %s%s", limefile_strerror(err),
-                err == -ENOTEMPTY ? "; -f to use it all the same" : "");
+        message(target, "open: %s%s", limefile_strerror(err),
+                err == -ENOTEMPTY ? "; use -f to unpack into it" : "");
         status = TOOL_BAD;
     } else {
         dir.without_sync = limefile_index_count(c.index) > SYNCED_ONE_BY_ONE;
-        status = unpack_records(&c, &dir, force) ? container_fault_message(&c) : TOOL_BAD;
+        status = unpack_to_directory(&c, &dir, force) ? container_report_fault(&c) : TOOL_BAD;
         outdir_close(&dir);
     }
     container_close(&c);
@@ -352,9 +352,9 @@ static int unpack(const char *path, const char *folder, bool force)
 static int run_unpack(int count, char **paths)
 {
     (void)count;
-    return unpack(paths[0], paths[1], forces);
+    return unpack_container(paths[0], paths[1], is_forced);
 }
 
 const struct command cmd_unpack = {
-    "unpack",    "a file for each record, and a manifest",      unpack_help, run_unpack,
-    force_rules, {"a container and a folder are wanted", 2, 2}, NULL};
+    "unpack",    "write each record to a file",   unpack_help, run_unpack,
+    force_rules, {"FILE and DIR expected", 2, 2}, NULL};

@@ -13,36 +13,36 @@
 
 static const char help[] =
     "Usage: lime qcdml [OPTION]... --template T.xml FILE\n"
-    "Fill in a QCDml configuration document (config2.0) from the container FILE: of\n"
-    "the template, dataLFN, precision, and of each record, which stands for an\n"
-    "ildg-binary-data, field, crcCheckSum and avePlaquette. Everything else stays as\n"
-    "it is, byte for byte.\n"
+    "Fill in a QCDml configuration document (config2.0) from the container FILE:\n"
+    "dataLFN, precision, and for each record (one per ildg-binary-data) field,\n"
+    "crcCheckSum and avePlaquette. Everything else is copied from the template, byte\n"
+    "for byte.\n"
     "\n"
-    "      --template T.xml  the document; what is to be filled in may be empty\n"
-    "      --out O.xml       write it there, not to standard output\n"
+    "      --template T.xml  the document; elements to fill in may be empty\n"
+    "      --out O.xml       write the result to O.xml, not to standard output\n"
     "  -f, --force           replace O.xml if it exists; never if it is an input\n"
-    "      --schema X.xsd    compare the result with this schema; where it is not\n"
-    "                        valid, say why and write nothing\n"
-    "      --lfn LFN         the logical file name; else that of FILE\n"
-    "                        (ildg-data-lfn), or what the template says\n"
-    "      --plaquette P     the average plaquette; of several records, P,P,...;\n"
-    "                        else it is computed from the links, if these are SU(3)\n"
-    "                        matrices, or that of xlf-info or USQCD's record XML\n"
-    "  -j, --threads N       processors to use; all of them without it\n"
+    "      --schema X.xsd    validate the result against this schema; if it is not\n"
+    "                        valid, print the errors and write nothing\n"
+    "      --lfn LFN         the logical file name (default: ildg-data-lfn in FILE,\n"
+    "                        otherwise that of the template)\n"
+    "      --plaquette P     the average plaquette, or P,P,... for several records\n"
+    "                        (default: computed from the links if they are SU(3)\n"
+    "                        matrices, otherwise from xlf-info or USQCD's XML)\n"
+    "  -j, --threads N       use N processors (default: all)\n"
     "      --help            this text\n"
     "\n"
-    "A document type declaration is refused, and nothing is fetched: a schema must\n"
-    "be complete in one file. crcCheckSum is what cksum(1) prints of the data, in\n"
-    "decimal. FILE may be a container as limefs shows it, a folder.\n"
+    "A document type declaration is an error, and nothing is fetched: a schema must\n"
+    "be complete in one file. crcCheckSum is the cksum(1) of the data in decimal.\n"
+    "FILE may also be the directory of a container in a limefs mount.\n"
     "\n"
     "Examples:\n"
     "  lime qcdml --template conf.xml --out conf.0042.xml conf.0042\n"
     "  lime qcdml --template t.xml --schema QCDmlConfig2.0.0.xsd conf.0042\n"
     "  lime check --qcdml conf.0042.xml conf.0042\n"
     "\n"
-    "Exit status: 0 it is written; 1 FILE lacks something, the template is no such\n"
+    "Exit status: 0 written; 1 FILE lacks a value, the template is not such a\n"
     "document, or the result is not valid; 2 wrong usage, or a file cannot be opened\n"
-    "or is no container.\n";
+    "or is not a container.\n";
 
 struct options {
     const char *path, *template, *out, *schema, *lfn, *plaquettes;
@@ -52,44 +52,43 @@ struct options {
 
 /* ---- filling in values ---- */
 
-static int set_text(const char *path, struct limefile_qcdml_value *value, const char *text)
+static int fill_value(const char *path, struct limefile_qcdml_value *value, const char *text)
 {
     int err = limefile_qcdml_set(value, text);
-    return failed_status(path, "fill in", err);
+    return report_error(path, "fill in", err);
 }
 
 /* The template must have every element: only the schema defines where a missing one belongs. */
-static bool has(const struct options *o, const struct limefile_qcdml_value *value, size_t line,
-                const char *name)
+static bool has_element(const struct options *o, const struct limefile_qcdml_value *value,
+                        size_t line, const char *name)
 {
     if (value->found)
         return true;
     if (line)
         message(o->template, "line %zu: the record has no <%s>; add an empty one", line, name);
     else
-        message(o->template, "there is no <%s>; add an empty one", name);
+        message(o->template, "no <%s>; add an empty one", name);
     return false;
 }
 
-static bool is_complete(const struct options *o, const struct configs *configs,
-                        const struct limefile_qcdml *d)
+static bool template_is_complete(const struct options *o, const struct configs *configs,
+                                 const struct limefile_qcdml *d)
 {
-    if (!has(o, &d->lfn, 0, "dataLFN") || !has(o, &d->precision, 0, "precision"))
+    if (!has_element(o, &d->lfn, 0, "dataLFN") ||
+        !has_element(o, &d->precision, 0, "precision"))
         return false;
     for (size_t i = 0; i < d->count; i++) {
         const struct limefile_qcdml_record *record = &d->record[i];
-        if (!has(o, &record->field, record->line, "field") ||
-            !has(o, &record->crc, record->line, "crcCheckSum") ||
-            !has(o, &record->plaquette, record->line, "avePlaquette"))
+        if (!has_element(o, &record->field, record->line, "field") ||
+            !has_element(o, &record->crc, record->line, "crcCheckSum") ||
+            !has_element(o, &record->plaquette, record->line, "avePlaquette"))
             return false;
     }
     if (d->count == configs->count)
         return true;
-    message(
-        o->template,
-        "it has %zu markovStep/record, but %s has %zu ildg-binary-data: there must be one for "
-        "each",
-        d->count, o->path, configs->count);
+    message(o->template,
+            "%zu markovStep/record for %zu ildg-binary-data in %s; one for each expected",
+            d->count, configs->count, o->path);
     return false;
 }
 
@@ -105,26 +104,26 @@ static bool is_uri(const char *text)
 static int fill_lfn(const struct options *o, const struct configs *configs,
                     struct limefile_qcdml *d)
 {
-    char only[LIMEFILE_LFN_MAX];
+    char common[LIMEFILE_LFN_MAX];
     const char *lfn = o->lfn;
-    int found = configs_lfn(configs, NULL, only);
+    int found = configs_lfn(configs, NULL, common);
     if (!lfn && found < 0) {
         if (*d->lfn.text)
             return TOOL_GOOD;
-        message(o->path, "it has no ildg-data-lfn; --lfn gives the logical file name");
+        message(o->path, "no ildg-data-lfn; give the logical file name with --lfn");
         return TOOL_BAD;
     }
-    if (!lfn && !*only) {
-        message(o->path, "its ildg-data-lfn differ; --lfn gives the logical file name");
+    if (!lfn && !*common) {
+        message(o->path, "several ildg-data-lfn; give the logical file name with --lfn");
         return TOOL_BAD;
     }
-    lfn = lfn ? lfn : only;
+    lfn = lfn ? lfn : common;
     if (!is_uri(lfn)) {
         message(o->path, "'%s' is not a logical file name like lfn://grid/group/project/file",
                 lfn);
         return TOOL_BAD;
     }
-    return set_text(o->template, &d->lfn, lfn);
+    return fill_value(o->template, &d->lfn, lfn);
 }
 
 static int fill_precision(const struct options *o, const struct configs *configs,
@@ -132,8 +131,8 @@ static int fill_precision(const struct options *o, const struct configs *configs
 {
     const char *precision = configs_precision(configs);
     if (precision)
-        return set_text(o->template, &d->precision, precision);
-    message(o->path, "an ildg-binary-data has no ildg-format, which says its precision");
+        return fill_value(o->template, &d->precision, precision);
+    message(o->path, "precision unknown: an ildg-binary-data has no ildg-format");
     return TOOL_BAD;
 }
 
@@ -145,8 +144,8 @@ static int fill_record(const struct options *o, struct configs *configs, size_t 
     const struct config *config = &configs->config[i];
     configs_field(configs, i, &field);
     int status = configs_plaquette(configs, i);
-    if (!status && !config->from) {
-        message(o->path, "record %" PRIu32 ": its plaquette is not known; --plaquette gives it",
+    if (!status && !config->origin) {
+        message(o->path, "record %" PRIu32 ": plaquette unknown; give it with --plaquette",
                 config->ordinal);
         status = TOOL_BAD;
     }
@@ -154,14 +153,14 @@ static int fill_record(const struct options *o, struct configs *configs, size_t 
         status = configs_cksum(configs, i);
     snprintf(crc, sizeof crc, "%" PRIu32, config->cksum);
     if (!status)
-        status = set_text(o->template, &record->field, field.name);
+        status = fill_value(o->template, &record->field, field.name);
     if (!status)
-        status = set_text(o->template, &record->crc, crc);
-    return status ? status : set_text(o->template, &record->plaquette, config->plaquette);
+        status = fill_value(o->template, &record->crc, crc);
+    return status ? status : fill_value(o->template, &record->plaquette, config->plaquette);
 }
 
 /* Parses "P,P,...". */
-static int take_plaquettes(const struct options *o, struct configs *configs)
+static int parse_plaquettes(const struct options *o, struct configs *configs)
 {
     const char *text = o->plaquettes;
     struct limefile_physics_stated value;
@@ -174,7 +173,7 @@ static int take_plaquettes(const struct options *o, struct configs *configs)
         if (n >= sizeof config->plaquette || !plaquette_parse(config->plaquette, &value))
             return value_error(&cmd_qcdml, "--plaquette", NULL, o->plaquettes,
                                "numbers separated by commas");
-        config->from = "--plaquette";
+        config->origin = "--plaquette";
         text = text[n] ? text + n + 1 : NULL;
     }
     if (o->plaquettes && (text || i != configs->count))
@@ -184,10 +183,11 @@ static int take_plaquettes(const struct options *o, struct configs *configs)
     return TOOL_GOOD;
 }
 
-static int fill(const struct options *o, struct configs *configs, struct limefile_qcdml *d)
+static int fill_document(const struct options *o, struct configs *configs,
+                         struct limefile_qcdml *d)
 {
-    int status = take_plaquettes(o, configs);
-    if (!status && !is_complete(o, configs, d))
+    int status = parse_plaquettes(o, configs);
+    if (!status && !template_is_complete(o, configs, d))
         status = TOOL_BAD;
     if (!status)
         status = fill_lfn(o, configs, d);
@@ -202,7 +202,7 @@ static int fill(const struct options *o, struct configs *configs, struct limefil
 
 /* ---- the schema ---- */
 
-static void tell_fault(void *context, size_t line, const char *text)
+static void report_schema_error(void *context, size_t line, const char *text)
 {
     if (line)
         message(context, "line %zu: %s", line, text);
@@ -210,7 +210,7 @@ static void tell_fault(void *context, size_t line, const char *text)
         message(context, "%s", text);
 }
 
-static int validate(const struct options *o, const char *xml, size_t n)
+static int validate_document(const struct options *o, const char *xml, size_t n)
 {
     char *schema;
     size_t schema_n;
@@ -218,11 +218,12 @@ static int validate(const struct options *o, const char *xml, size_t n)
     int status = document_read(o->schema, &schema, &schema_n);
     if (status)
         return status;
-    int valid = limefile_qcdml_validate(xml, n, schema, schema_n, tell_fault, (void *)name);
+    int valid =
+        limefile_qcdml_validate(xml, n, schema, schema_n, report_schema_error, (void *)name);
     if (valid == 0)
-        message(name, "what was filled in is not valid by %s: nothing is written", o->schema);
+        message(name, "not valid by the schema %s; nothing was written", o->schema);
     else if (valid == LIMEFILE_E_XML)
-        message(o->schema, "no schema that can be used; it must be complete in one file");
+        message(o->schema, "not a usable schema (it must be complete in one file)");
     else if (valid < 0 && valid != -ENOSYS)
         message_code(o->schema, "validate", valid);
     free(schema);
@@ -232,7 +233,7 @@ static int validate(const struct options *o, const char *xml, size_t n)
 /* ---- output ---- */
 
 /* The inputs have been closed, so open them again: the output must not replace one of them. */
-static int open_output(const struct options *o, struct limefile_output *out)
+static int open_document_output(const struct options *o, struct limefile_output *out)
 {
     const char *const paths[] = {o->path, o->template, o->schema};
     int inputs[3];
@@ -245,11 +246,11 @@ static int open_output(const struct options *o, struct limefile_output *out)
     int err = limefile_output_open(out, o->out, o->force, inputs, count);
     while (count > 0)
         close(inputs[--count]);
-    return failed_output(o->out, "create", err);
+    return report_output_error(o->out, "create", err);
 }
 
-static int write_out(const struct options *o, struct limefile_output *out, const char *xml,
-                     size_t n)
+static int write_document(const struct options *o, struct limefile_output *out, const char *xml,
+                          size_t n)
 {
     if (!o->out) {
         fwrite(xml, 1, n, stdout);
@@ -258,46 +259,46 @@ static int write_out(const struct options *o, struct limefile_output *out, const
     int err = limefile_fd_write(out->fd, xml, n, 0);
     if (!err)
         err = limefile_output_commit(out);
-    return failed_output(o->out, "write", err);
+    return report_output_error(o->out, "write", err);
 }
 
-static int finish(const struct options *o, const struct limefile_qcdml *d,
-                  struct limefile_output *out)
+static int finish_document(const struct options *o, const struct limefile_qcdml *d,
+                           struct limefile_output *out)
 {
     char *xml;
     size_t n;
     int err = limefile_qcdml_write(d, &xml, &n);
     if (err)
-        return failed_status(o->template, "fill in", err);
-    int status = o->schema ? validate(o, xml, n) : TOOL_GOOD;
+        return report_error(o->template, "fill in", err);
+    int status = o->schema ? validate_document(o, xml, n) : TOOL_GOOD;
     if (!status)
-        status = write_out(o, out, xml, n);
+        status = write_document(o, out, xml, n);
     free(xml);
     return status;
 }
 
-static int work(const struct options *o, struct limefile_qcdml *document,
-                struct limefile_output *out)
+static int fill_from_container(const struct options *o, struct limefile_qcdml *document,
+                               struct limefile_output *out)
 {
     struct configs configs;
     int status = configs_open(&configs, o->path, o->threads);
     if (status)
         return status;
-    status = fill(o, &configs, document);
+    status = fill_document(o, &configs, document);
     configs_close(&configs);
-    return status ? status : finish(o, document, out);
+    return status ? status : finish_document(o, document, out);
 }
 
-static int make(const struct options *o, const char *text, size_t n)
+static int make_document(const struct options *o, const char *text, size_t n)
 {
     struct limefile_qcdml document;
     struct limefile_output out;
-    int status = document_understand(o->template, text, n, &document);
+    int status = document_parse(o->template, text, n, &document);
     if (status)
         return status;
-    status = o->out ? open_output(o, &out) : TOOL_GOOD;
+    status = o->out ? open_document_output(o, &out) : TOOL_GOOD;
     if (!status) {
-        status = work(o, &document, &out);
+        status = fill_from_container(o, &document, &out);
         if (o->out)
             limefile_output_abort(&out);
     }
@@ -320,21 +321,21 @@ static const struct option_rule rules[] = {
     {NULL},
 };
 
-static int run(int count, char **paths)
+static int run_qcdml(int count, char **paths)
 {
     char *text;
     size_t n;
     if (!options.template)
-        return usage_error(&cmd_qcdml, "no --template given");
+        return usage_error(&cmd_qcdml, "--template is required");
     if (count != 1)
-        return usage_error(&cmd_qcdml, "one FILE is expected");
+        return usage_error(&cmd_qcdml, "one FILE expected");
     options.path = paths[0];
     int status = document_read(options.template, &text, &n);
     if (!status)
-        status = make(&options, text, n);
+        status = make_document(&options, text, n);
     free(text);
     return status;
 }
 
 const struct command cmd_qcdml = {
-    "qcdml", "fill in a QCDml configuration document", help, run, rules, ANY_OPERANDS, NULL};
+    "qcdml", "fill in a QCDml document", help, run_qcdml, rules, ANY_OPERANDS, NULL};

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct refs_wanted {
+struct refs_options {
     const char *record; /* NULL: the only field */
     bool as_type;
     const char *prefix; /* NULL: absolute paths */
@@ -30,15 +30,15 @@ struct refs_file {
     uint64_t data_offset;
 };
 
-/* Set `wanted` and zero the rest before use. */
+/* Set options and zero the rest before use. */
 struct refs {
-    const struct refs_wanted *wanted;
+    const struct refs_options *options;
     struct refs_file *file;
     size_t count, capacity;
     char *first; /* the path of the first file */
     struct limefile_array array;
-    struct limefile_face *face; /* the Zarr export of the first file */
-    bool braces;                /* some URL contains a template's brackets */
+    struct limefile_face *export; /* the Zarr export of the first file */
+    bool has_braces;              /* some URL contains a template's brackets */
 };
 
 enum {
@@ -48,8 +48,8 @@ enum {
 
 /* ---- selected record ---- */
 
-static bool only_field(const char *path, const struct limefile_fields *fields,
-                       struct limefile_field *out)
+static bool find_only_field(const char *path, const struct limefile_fields *fields,
+                            struct limefile_field *out)
 {
     char list[LISTED_MAX * 22 + 8] = "";
     struct limefile_field field;
@@ -67,36 +67,36 @@ static bool only_field(const char *path, const struct limefile_fields *fields,
                                      found > 1 ? ", " : "", field.record.ordinal);
     }
     if (found == 0)
-        message(path, "no record is a field whose sites are known");
+        message(path, "no field with a known site size");
     else if (found > 1)
         message(path, "%" PRIu64 " records are fields; choose one with --record: %s%s", found,
                 list, found > LISTED_MAX ? ", ..." : "");
     return found == 1;
 }
 
-static bool chosen_field(const struct refs *refs, const struct container *c,
-                         const struct limefile_fields *fields, struct limefile_field *out)
+static bool find_chosen_field(const struct refs *refs, const struct container *c,
+                              const struct limefile_fields *fields, struct limefile_field *out)
 {
     struct limefile_record record;
     struct limefile_array array;
-    if (!refs->wanted->record)
-        return only_field(c->path, fields, out);
-    if (!select_record(c, refs->wanted->record, refs->wanted->as_type, &record))
+    if (!refs->options->record)
+        return find_only_field(c->path, fields, out);
+    if (!select_record(c, refs->options->record, refs->options->as_type, &record))
         return false;
     if (limefile_fields_of(fields, record.ordinal, out) && limefile_array_of(out, &array) == 0)
         return true;
-    message(c->path, "record %" PRIu64 ": not a field whose sites are known", record.ordinal);
+    message(c->path, "record %" PRIu64 ": not a field with a known site size", record.ordinal);
     return false;
 }
 
 /* ---- URLs ---- */
 
-static char *url_of(const struct refs_wanted *wanted, const char *path)
+static char *make_url(const struct refs_options *options, const char *path)
 {
     char *url = NULL;
-    if (!wanted->prefix)
+    if (!options->prefix)
         return realpath(path, NULL);
-    return asprintf(&url, "%s%s", wanted->prefix, path) < 0 ? NULL : url;
+    return asprintf(&url, "%s%s", options->prefix, path) < 0 ? NULL : url;
 }
 
 /* True if jinja2 would parse a part of the URL as a template. */
@@ -108,22 +108,22 @@ static bool has_braces(const char *url)
     return false;
 }
 
-static bool put(struct refs *refs, const char *path, uint64_t data_offset)
+static bool add_refs_file(struct refs *refs, const char *path, uint64_t data_offset)
 {
     if (!limefile_reserve(&refs->file, &refs->capacity, refs->count + 1, sizeof *refs->file)) {
         message_code(path, "list", -ENOMEM);
         return false;
     }
     errno = ENOMEM;
-    char *url = url_of(refs->wanted, path);
+    char *url = make_url(refs->options, path);
     if (!url) {
         message_code(path, "resolve", -errno);
         return false;
     }
     refs->file[refs->count++] = (struct refs_file){url, data_offset};
-    refs->braces = refs->braces || has_braces(url);
+    refs->has_braces = refs->has_braces || has_braces(url);
     if (!jsonout_is_utf8(url)) {
-        message(path, "its name is not UTF-8, which JSON cannot hold");
+        message(path, "the name is not UTF-8; JSON cannot hold it");
         return false;
     }
     return true;
@@ -131,7 +131,7 @@ static bool put(struct refs *refs, const char *path, uint64_t data_offset)
 
 /* ---- comparing the fields ---- */
 
-static const char *shape_of(const struct limefile_array *a, char out[SHAPE_MAX])
+static const char *format_shape(const struct limefile_array *a, char out[SHAPE_MAX])
 {
     int n = snprintf(out, SHAPE_MAX, "(");
     for (unsigned i = 0; i < a->dims; i++)
@@ -144,34 +144,35 @@ static const char *shape_of(const struct limefile_array *a, char out[SHAPE_MAX])
     return out;
 }
 
-static bool is_same(const struct limefile_array *a, const struct limefile_array *b)
+static bool is_same_array(const struct limefile_array *a, const struct limefile_array *b)
 {
     return a->dims == b->dims && a->lattice == b->lattice && a->precision == b->precision &&
            a->complex == b->complex &&
            memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0;
 }
 
-static bool take(struct refs *refs, const char *path, const struct limefile_field *field)
+static bool add_refs_field(struct refs *refs, const char *path,
+                           const struct limefile_field *field)
 {
     const struct limefile_facename zarr = {.kind = LIMEFILE_FACE_ZARR};
     struct limefile_array array;
-    char here[SHAPE_MAX], there[SHAPE_MAX];
+    char text[SHAPE_MAX], first_text[SHAPE_MAX];
     int err = limefile_array_of(field, &array);
     if (!err && refs->count == 0) {
         refs->array = array;
         refs->first = strdup(path);
-        err = refs->first ? limefile_face_open(field, &zarr, &refs->face) : -ENOMEM;
+        err = refs->first ? limefile_face_open(field, &zarr, &refs->export) : -ENOMEM;
     }
     if (err) {
         message_code(path, "read", err);
         return false;
     }
-    if (!is_same(&array, &refs->array)) {
-        message(path, "its array is %s, that of %s is %s", shape_of(&array, here), refs->first,
-                shape_of(&refs->array, there));
+    if (!is_same_array(&array, &refs->array)) {
+        message(path, "its array is %s, that of %s is %s", format_shape(&array, text),
+                refs->first, format_shape(&refs->array, first_text));
         return false;
     }
-    return put(refs, path, field->record.data_offset);
+    return add_refs_file(refs, path, field->record.data_offset);
 }
 
 static int refs_add(struct refs *refs, const char *path)
@@ -187,7 +188,8 @@ static int refs_add(struct refs *refs, const char *path)
     if (err) {
         message_code(path, "read", err);
     } else {
-        good = chosen_field(refs, &c, &fields, &field) && take(refs, path, &field);
+        good =
+            find_chosen_field(refs, &c, &fields, &field) && add_refs_field(refs, path, &field);
         limefile_fields_release(&fields);
     }
     container_close(&c);
@@ -200,25 +202,25 @@ static void refs_release(struct refs *refs)
         free(refs->file[i].url);
     free(refs->file);
     free(refs->first);
-    limefile_face_close(refs->face);
+    limefile_face_close(refs->export);
 }
 
 /* Returns a text file of the first Zarr export; NULL: out of memory. */
-static json_t *text_of(const struct refs *refs, const char *folder, const char *name)
+static json_t *read_export_text(const struct refs *refs, const char *dir, const char *name)
 {
     struct limefile_face_entry entry;
     struct limefile_face_piece piece;
     uint64_t number, parent = 0;
-    if (folder && limefile_face_find(refs->face, 0, folder, &number))
+    if (dir && limefile_face_find(refs->export, 0, dir, &number))
         parent = number + 1;
-    if (!limefile_face_find(refs->face, parent, name, &number))
+    if (!limefile_face_find(refs->export, parent, name, &number))
         return NULL;
-    limefile_face_entry(refs->face, number, &entry);
-    limefile_face_piece(refs->face, number, 0, &piece); /* one piece, in memory */
+    limefile_face_entry(refs->export, number, &entry);
+    limefile_face_piece(refs->export, number, 0, &piece); /* one piece, in memory */
     return json_loadb((const char *)piece.own, (size_t)entry.bytes, 0, NULL);
 }
 
-static bool put_text(const char *key, json_t *value, const char *after)
+static bool print_text_member(const char *key, json_t *value, const char *after)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
     if (text)
@@ -230,11 +232,11 @@ static bool put_text(const char *key, json_t *value, const char *after)
 
 /* ---- metadata of the array ---- */
 
-static bool put_metadata(const struct refs *refs)
+static bool print_metadata(const struct refs *refs)
 {
-    json_t *array = text_of(refs, "field", ".zarray");
-    json_t *names = text_of(refs, "field", ".zattrs");
-    json_t *about = text_of(refs, NULL, ".zattrs");
+    json_t *array = read_export_text(refs, "field", ".zarray");
+    json_t *names = read_export_text(refs, "field", ".zattrs");
+    json_t *about = read_export_text(refs, NULL, ".zattrs");
     bool good =
         array && names && about &&
         json_array_insert_new(json_object_get(array, "shape"), 0,
@@ -250,16 +252,16 @@ static bool put_metadata(const struct refs *refs)
     }
     json_object_del(about, "record"); /* true only for the first file */
     json_object_del(about, "scidac_checksum");
-    good = put_text(".zgroup", text_of(refs, NULL, ".zgroup"), ",\n");
-    good = put_text(".zattrs", about, ",\n") && good;
-    good = put_text("field/.zarray", array, ",\n") && good;
-    return put_text("field/.zattrs", names, "") && good;
+    good = print_text_member(".zgroup", read_export_text(refs, NULL, ".zgroup"), ",\n");
+    good = print_text_member(".zattrs", about, ",\n") && good;
+    good = print_text_member("field/.zarray", array, ",\n") && good;
+    return print_text_member("field/.zattrs", names, "") && good;
 }
 
 /* ---- chunks ---- */
 
 /* If the document has templates, replaces each brace by the template that gives a brace. */
-static char *escaped(const char *url, bool braces)
+static char *escape_braces(const char *url, bool braces)
 {
     size_t n = strlen(url), filled = 0;
     char *out = malloc(5 * n + 1);
@@ -272,18 +274,18 @@ static char *escaped(const char *url, bool braces)
     return out;
 }
 
-static bool put_chunks(const struct refs *refs, size_t i)
+static bool print_chunks(const struct refs *refs, size_t i)
 {
     const struct refs_file *file = &refs->file[i];
     struct limefile_face_entry entry;
     struct limefile_face_piece piece;
-    char *url = escaped(file->url, refs->braces);
-    uint64_t entries = limefile_face_entries(refs->face);
+    char *url = escape_braces(file->url, refs->has_braces);
+    uint64_t entries = limefile_face_entries(refs->export);
     for (uint64_t k = 0; url && k < entries && !ferror(stdout); k++) {
-        limefile_face_piece(refs->face, k, 0, &piece);
+        limefile_face_piece(refs->export, k, 0, &piece);
         if (piece.source != LIMEFILE_FACE_STORED)
             continue;
-        limefile_face_entry(refs->face, k, &entry);
+        limefile_face_entry(refs->export, k, &entry);
         printf(",\n\"field/%zu.%s\": ", i, entry.name);
         jsonout_print(stdout, json_pack("[o, o, o]", jsonout_string(url),
                                         jsonout_integer(file->data_offset + piece.at),
@@ -296,12 +298,12 @@ static bool put_chunks(const struct refs *refs, size_t i)
 static int refs_print(const struct refs *refs)
 {
     fputs("{\"version\": 1,\n", stdout);
-    if (refs->braces)
+    if (refs->has_braces)
         fputs("\"templates\": {\"b\": \"{\", \"e\": \"}\"},\n", stdout);
     fputs("\"refs\": {\n", stdout);
-    bool good = put_metadata(refs);
+    bool good = print_metadata(refs);
     for (size_t i = 0; i < refs->count && good; i++)
-        good = put_chunks(refs, i);
+        good = print_chunks(refs, i);
     fputs("\n}}\n", stdout);
     if (!good)
         message(NULL, "refs: out of memory");
@@ -312,18 +314,17 @@ static const char help[] =
     "Usage: lime refs [OPTION]... FILE...\n"
     "       lime refs [OPTION]... -r DIR...\n"
     "       lime refs [OPTION]... --files-from LIST [-0]\n"
-    "Print references (kerchunk's, version 1) by which the same field of many\n"
-    "containers is one Zarr array over configurations, without a copy: for fsspec,\n"
-    "zarr, xarray, kerchunk and VirtualiZarr.\n"
+    "Print references (kerchunk, version 1) that present the same field of many\n"
+    "containers as one Zarr array, without a copy: for fsspec, zarr, xarray,\n"
+    "kerchunk and VirtualiZarr.\n"
     "\n"
     "      --record RECORD    the record of each file: an ordinal, message.record, a\n"
-    "                         type that occurs once; without it, the only field\n"
-    "  -t, --type TYPE        the record by its type, whatever that looks like\n"
-    "      --url-prefix TEXT  files are at TEXT followed by FILE as it is given here\n"
-    "                         (s3://bucket/); without it, at their absolute paths\n"
-    "  -r, --recursive        all files of a directory and below it, conf.9 before\n"
-    "                         conf.10\n"
-    "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
+    "                         type that occurs once (default: the only field)\n"
+    "  -t, --type TYPE        select the record by its type\n"
+    "      --url-prefix TEXT  the URL of a file is TEXT followed by FILE as given\n"
+    "                         (s3://bucket/); by default it is the absolute path\n"
+    "  -r, --recursive        all files below a directory, conf.9 before conf.10\n"
+    "      --files-from LIST  the files named in LIST, one per line; '-': standard\n"
     "                         input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
     "      --help             this text\n"
@@ -340,27 +341,27 @@ static const char help[] =
     "      \"storage_options\": {\"fo\": \"confs.json\"}}))'\n"
     "\n"
     "Exit status: 0 done; 1 a file does not fit the others, has no such field, or is\n"
-    "damaged; 2 wrong usage, or a file cannot be opened or is no container.\n";
+    "damaged; 2 wrong usage, or a file cannot be opened or is not a container.\n";
 
 struct options {
-    struct refs_wanted wanted;
+    struct refs_options refs;
     struct pathlist_options files;
 };
 
-static bool look_at_all(struct refs *refs, const struct pathlist *list, int *status)
+static bool add_all_files(struct refs *refs, const struct pathlist *list, int *status)
 {
     for (size_t i = 0; i < list->count && *status == TOOL_GOOD; i++)
         *status = refs_add(refs, list->items[i].path);
     return *status == TOOL_GOOD;
 }
 
-static int run_on(const struct pathlist *list, const struct options *o)
+static int print_list_refs(const struct pathlist *list, const struct options *o)
 {
-    struct refs refs = {.wanted = &o->wanted};
+    struct refs refs = {.options = &o->refs};
     int status = TOOL_GOOD;
     if (list->count == 0)
-        return usage_error(&cmd_refs, "no file named");
-    if (look_at_all(&refs, list, &status))
+        return usage_error(&cmd_refs, "no FILE given");
+    if (add_all_files(&refs, list, &status))
         status = refs_print(&refs);
     refs_release(&refs);
     return status;
@@ -370,40 +371,39 @@ static int run_on(const struct pathlist *list, const struct options *o)
 
 static struct options options;
 
-static int take_record(const void *command, char *record)
+static int parse_record_option(const void *command, char *record)
 {
     (void)command;
-    options.wanted.record = record;
-    options.wanted.as_type = false;
+    options.refs.record = record;
+    options.refs.as_type = false;
     return TOOL_GOOD;
 }
 
-static int take_type(const void *command, char *type)
+static int parse_type_option(const void *command, char *type)
 {
     (void)command;
-    options.wanted.record = type;
-    options.wanted.as_type = true;
+    options.refs.record = type;
+    options.refs.as_type = true;
     return TOOL_GOOD;
 }
 
 static const struct option_rule rules[] = {
-    {"record", 0, OPTION_CALL_TEXT, .take = take_record},
-    {"type", 't', OPTION_CALL_TEXT, .take = take_type},
-    TEXT_RULE("url-prefix", 0, &options.wanted.prefix),
+    {"record", 0, OPTION_CALL_TEXT, .take = parse_record_option},
+    {"type", 't', OPTION_CALL_TEXT, .take = parse_type_option},
+    TEXT_RULE("url-prefix", 0, &options.refs.prefix),
     PATHLIST_RULES(options.files),
     {NULL},
 };
 
-static int run(int count, char **paths)
+static int run_refs(int count, char **paths)
 {
     struct pathlist list;
-    int status = pathlist_make(&list, &options.files, &cmd_refs, count, paths);
+    int status = pathlist_init(&list, &options.files, &cmd_refs, count, paths);
     if (!status)
-        status = list.incomplete ? TOOL_BAD : run_on(&list, &options);
+        status = list.has_failed ? TOOL_BAD : print_list_refs(&list, &options);
     pathlist_release(&list);
     return status;
 }
 
 const struct command cmd_refs = {
-    "refs", "print references for Zarr to many configurations", help, run, rules, ANY_OPERANDS,
-    NULL};
+    "refs", "print references for Zarr", help, run_refs, rules, ANY_OPERANDS, NULL};

@@ -21,10 +21,10 @@ struct repair {
     const char *path;
     int fd;
     struct limefile_fd file;
-    bool dry;   /* print what is to be done, change nothing */
-    bool force; /* cut whatever follows a fault */
+    bool dry_run; /* print what is to be done, change nothing */
+    bool force;   /* cut whatever follows a fault */
     uint64_t changes;
-    uint64_t lost; /* records that are gone; each is named */
+    uint64_t lost_records; /* each is printed */
     struct progress progress;
 };
 
@@ -38,7 +38,8 @@ __attribute__((format(printf, 2, 3))) static void repair_note(struct repair *rep
     va_start(args, format);
     int len = vasprintf(&text, format, args);
     va_end(args);
-    answer(repair->path, "%s%s", len < 0 ? "changed" : text, repair->dry ? " (dry run)" : "");
+    print_line(repair->path, "%s%s", len < 0 ? "changed" : text,
+               repair->dry_run ? " (dry run)" : "");
     if (len >= 0)
         free(text);
 }
@@ -52,46 +53,46 @@ static void repair_progress(void *context, uint64_t done, uint64_t size)
 
 /* ---- is it safe to cut ---- */
 
-static bool is_tail_code(int code)
+static bool is_cut_fault(int code)
 {
     return code == LIMEFILE_E_HEADER_CUT || code == LIMEFILE_E_DATA_CUT ||
            code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_LENGTH;
 }
 
 /* True if lime or limefs left the tail, or the file is all zeros: no copy of it is needed. */
-static bool is_ours(const struct limefile_survey *survey)
+static bool is_own_tail(const struct limefile_survey *survey)
 {
     return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_OPEN ||
            survey->tail == LIMEFILE_TAIL_REMOVED || survey->tail == LIMEFILE_TAIL_REDO ||
            (survey->tail == LIMEFILE_TAIL_ZEROS && survey->end == 0);
 }
 
-static void explain_refusal(const struct repair *repair, const struct limefile_survey *survey,
-                            const struct limefile_salvage *found)
+static void report_refusal(const struct repair *repair, const struct limefile_survey *survey,
+                           const struct limefile_salvage *found)
 {
-    char where[TYPE_SHOWN_MAX + 120] = "", shown[TYPE_SHOWN_MAX];
+    char where[TYPE_TEXT_MAX + 120] = "", type[TYPE_TEXT_MAX];
     if (found)
         snprintf(where, sizeof where,
-                 ", and at offset %" PRIu64 " an intact record seems to stand (type '%s', "
+                 ", and at offset %" PRIu64 " there may be an intact record (type '%s', "
                  "%" PRIu64 " bytes)",
-                 found->offset, type_shown(found->header.type, found->header.type_len, shown),
+                 found->offset, format_type(found->header.type, found->header.type_len, type),
                  found->header.bytes);
     message(repair->path,
-            "repair: no unfinished tail: %" PRIu64 " bytes follow from offset %" PRIu64 "%s; "
-            "nothing was changed",
+            "repair: not an unfinished record: %" PRIu64 " bytes from offset %" PRIu64
+            "%s; nothing was changed",
             survey->size - survey->end, survey->end, where);
-    message(repair->path, "repair: if these bytes may go, --force cuts them and keeps a copy");
+    message(repair->path, "repair: use --force to cut these bytes; a copy is kept");
 }
 
 /* Returns an exit status: GOOD if the tail may be cut. */
-static int judge_tail(struct repair *repair, const struct limefile_survey *survey)
+static int check_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
     if (limefile_is_errno(survey->fault.code)) {
         message(repair->path, "repair: the file cannot be read there; nothing was changed");
         return TOOL_BAD;
     }
-    if (repair->force || survey->resizing || is_ours(survey))
+    if (repair->force || survey->resizing || is_own_tail(survey))
         return TOOL_GOOD;
     progress_begin(&repair->progress, "search", survey->size - survey->end);
     int hit = limefile_salvage_find(&repair->file.source, survey->end, survey->size,
@@ -101,16 +102,16 @@ static int judge_tail(struct repair *repair, const struct limefile_survey *surve
         message_code(repair->path, "read", hit);
         return TOOL_BAD;
     }
-    if (hit == 0 && is_tail_code(survey->fault.code))
+    if (hit == 0 && is_cut_fault(survey->fault.code))
         return TOOL_GOOD;
-    explain_refusal(repair, survey, hit ? &found : NULL);
+    report_refusal(repair, survey, hit ? &found : NULL);
     return TOOL_BAD;
 }
 
 /* ---- lost records ---- */
 
-static int read_header(struct repair *repair, uint64_t at, unsigned char *raw,
-                       struct limefile_header *header)
+static int read_tail_header(struct repair *repair, uint64_t at, unsigned char *raw,
+                            struct limefile_header *header)
 {
     ssize_t got = limefile_read_full(&repair->file.source, raw, LIMEFILE_HEADER_BYTES, at);
     if (got < 0)
@@ -120,13 +121,13 @@ static int read_header(struct repair *repair, uint64_t at, unsigned char *raw,
     return 0;
 }
 
-static const char *shown(const struct limefile_header *header, char buf[TYPE_SHOWN_MAX])
+static const char *header_type(const struct limefile_header *header, char buf[TYPE_TEXT_MAX])
 {
-    return type_shown(header->type, header->type_len, buf);
+    return format_type(header->type, header->type_len, buf);
 }
 
 /* Returns the length of a type: printable text, then only NULs in its field. 0: not a type. */
-static size_t type_of(const unsigned char *type)
+static size_t find_type_length(const unsigned char *type)
 {
     size_t len = 0;
     while (len < LIMEFILE_TYPE_BYTES && type[len] >= 0x20 && type[len] <= 0x7e)
@@ -138,76 +139,78 @@ static size_t type_of(const unsigned char *type)
 }
 
 /* Names a record whose header has a damaged beginning, if its type is intact. */
-static void name_damaged(struct repair *repair, const struct limefile_survey *survey,
-                         const unsigned char *raw)
+static void report_damaged_record(struct repair *repair, const struct limefile_survey *survey,
+                                  const unsigned char *raw)
 {
     enum { AT = LIMEFILE_HEADER_BYTES - LIMEFILE_TYPE_BYTES };
-    char buf[TYPE_SHOWN_MAX];
-    size_t len = type_of(raw + AT);
+    char buf[TYPE_TEXT_MAX];
+    size_t len = find_type_length(raw + AT);
     if (len == 0 || survey->tail == LIMEFILE_TAIL_OPEN_RECORD ||
         survey->size - survey->end < LIMEFILE_HEADER_BYTES)
         return;
-    repair->lost++;
+    repair->lost_records++;
     message(repair->path,
-            "repair: record %" PRIu64 " is gone: type '%s', its header is damaged",
-            survey->records + 1, type_shown((const char *)raw + AT, len, buf));
+            "repair: record %" PRIu64 " is lost: type '%s', its header is damaged",
+            survey->records + 1, format_type((const char *)raw + AT, len, buf));
 }
 
-static int name_first(struct repair *repair, const struct limefile_survey *survey)
+static int report_first_lost(struct repair *repair, const struct limefile_survey *survey)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
-    char buf[TYPE_SHOWN_MAX];
+    char buf[TYPE_TEXT_MAX];
     uint64_t n = survey->size - survey->end, ordinal = survey->records + 1;
-    int err = read_header(repair, survey->end, raw, &header);
+    int err = read_tail_header(repair, survey->end, raw, &header);
     if (err)
         return err;
     switch (survey->fault.code) {
     case LIMEFILE_E_HEADER_CUT:
         message(repair->path,
-                "repair: record %" PRIu64 " is gone: the file had %" PRIu64
+                "repair: record %" PRIu64 " is lost: the file had %" PRIu64
                 " of the %d bytes of its header",
                 ordinal, n, LIMEFILE_HEADER_BYTES);
         break;
     case LIMEFILE_E_DATA_CUT:
         message(repair->path,
-                "repair: record %" PRIu64 " is gone: type '%s', the file had %" PRIu64
+                "repair: record %" PRIu64 " is lost: type '%s', the file had %" PRIu64
                 " of its %" PRIu64 " bytes",
-                ordinal, shown(&header, buf), n - LIMEFILE_HEADER_BYTES, header.bytes);
+                ordinal, header_type(&header, buf), n - LIMEFILE_HEADER_BYTES, header.bytes);
         break;
     case LIMEFILE_E_LENGTH:
         message(repair->path,
-                "repair: record %" PRIu64 " is gone: type '%s', no file can have its length",
-                ordinal, shown(&header, buf));
+                "repair: record %" PRIu64 " is lost: type '%s', no file can have its length",
+                ordinal, header_type(&header, buf));
         break;
     case LIMEFILE_E_VERSION:
-        message(repair->path, "repair: record %" PRIu64 " is gone: type '%s', version %u",
-                ordinal, shown(&header, buf), header.version);
+        message(repair->path, "repair: record %" PRIu64 " is lost: type '%s', version %u",
+                ordinal, header_type(&header, buf), header.version);
         break;
     default:
-        name_damaged(repair, survey, raw);
+        report_damaged_record(repair, survey, raw);
         return 0;
     }
-    repair->lost++;
+    repair->lost_records++;
     return 0;
 }
 
-/* Names and counts the records that are gone if the tail is cut. Returns 0 or an error code. */
-static int name_lost(struct repair *repair, const struct limefile_survey *survey)
+/* Prints and counts the records that are lost if the tail is cut. Returns 0 or an error code.
+ */
+static int report_lost_records(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
-    char buf[TYPE_SHOWN_MAX];
+    char buf[TYPE_TEXT_MAX];
     uint64_t from = survey->end, data_end, next;
-    int err = name_first(repair, survey), hit = 0;
+    int err = report_first_lost(repair, survey), hit = 0;
     if (err || !(repair->force || survey->tail == LIMEFILE_TAIL_OPEN_RECORD))
         return err;
     progress_begin(&repair->progress, "search", survey->size - survey->end);
     while ((hit = limefile_salvage_find(&repair->file.source, from, survey->size,
                                         repair_progress, repair, &found)) > 0) {
-        repair->lost++;
+        repair->lost_records++;
         message(repair->path,
-                "repair: a whole record is cut: type '%s', %" PRIu64 " bytes, offset %" PRIu64,
-                shown(&found.header, buf), found.header.bytes, found.offset);
+                "repair: a complete record is cut: type '%s', %" PRIu64
+                " bytes, offset %" PRIu64,
+                header_type(&found.header, buf), found.header.bytes, found.offset);
         if (limefile_extent_of(found.offset, found.header.bytes, &data_end, &next) != 0)
             break;
         from = next;
@@ -219,7 +222,7 @@ static int name_lost(struct repair *repair, const struct limefile_survey *survey
 /* ---- copy of the tail ---- */
 
 /* Syncs the file's directory, which makes a change of names in it durable. */
-static int sync_folder_of(const char *path)
+static int sync_parent(const char *path)
 {
     char *copy = strdup(path);
     int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -249,10 +252,10 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
     progress_end(&progress);
     if (!err && fsync(fd) != 0)
         err = -errno;
-    return err ? err : sync_folder_of(path);
+    return err ? err : sync_parent(path);
 }
 
-static int keep_copy(struct repair *repair, const struct limefile_survey *survey, char **path)
+static int save_tail(struct repair *repair, const struct limefile_survey *survey, char **path)
 {
     int fd = limefile_create_kept(AT_FDCWD, repair->path, survey->end, repair->fd, path);
     if (fd < 0)
@@ -269,7 +272,7 @@ static int keep_copy(struct repair *repair, const struct limefile_survey *survey
 
 /* ---- cut ---- */
 
-static int cut(struct repair *repair, const struct limefile_survey *survey)
+static int cut_file_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     int err = limefile_survey_cut(&repair->file.source, survey);
     if (err)
@@ -277,14 +280,14 @@ static int cut(struct repair *repair, const struct limefile_survey *survey)
     return err;
 }
 
-static int cut_with_copy(struct repair *repair, const struct limefile_survey *survey)
+static int save_and_cut(struct repair *repair, const struct limefile_survey *survey)
 {
     char *path = NULL;
-    int err = keep_copy(repair, survey, &path);
+    int err = save_tail(repair, survey, &path);
     if (err) {
         message_code(path ? path : repair->path, "keep a copy", err);
     } else {
-        err = cut(repair, survey);
+        err = cut_file_tail(repair, survey);
         if (!err)
             repair_note(repair, "offset %" PRIu64 ": %" PRIu64 " bytes cut, kept in %s",
                         survey->end, survey->size - survey->end, path);
@@ -294,25 +297,26 @@ static int cut_with_copy(struct repair *repair, const struct limefile_survey *su
 }
 
 /* Cuts what follows the last whole record, if that is an unfinished tail or with --force, and
- * keeps a copy of it unless lime or limefs left it; completes a replacement. Names the records
- * that are gone. Returns an exit status, after a message if it is not GOOD. */
+ * keeps a copy of it unless lime or limefs left it; completes a replacement. Prints the records
+ * that are lost. Returns an exit status, after a message if it is not GOOD. */
 static int repair_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
-    int status = judge_tail(repair, survey);
+    int status = check_tail(repair, survey);
     if (status != TOOL_GOOD)
         return status;
-    int err = is_ours(survey) ? 0 : name_lost(repair, survey);
+    int err = is_own_tail(survey) ? 0 : report_lost_records(repair, survey);
     if (err)
-        return failed_status(repair->path, "read", err);
-    if (!repair->dry)
-        err = is_ours(survey) ? cut(repair, survey) : cut_with_copy(repair, survey);
+        return report_error(repair->path, "read", err);
+    if (!repair->dry_run)
+        err =
+            is_own_tail(survey) ? cut_file_tail(repair, survey) : save_and_cut(repair, survey);
     if (err)
         return TOOL_BAD;
     limefile_survey_text(survey, text, sizeof text);
-    if (repair->dry || is_ours(survey))
+    if (repair->dry_run || is_own_tail(survey))
         repair_note(repair, "%s", text);
-    if (!repair->dry && survey->cut_sets_me) /* otherwise limefile_mend() prints it */
+    if (!repair->dry_run && survey->cut_sets_me) /* otherwise limefile_mend() prints it */
         repair_note(repair, "offset %" PRIu64 ": record %" PRIu64 ": flags: ME set",
                     survey->last + 6, survey->records);
     return TOOL_GOOD;
@@ -320,50 +324,50 @@ static int repair_tail(struct repair *repair, const struct limefile_survey *surv
 
 static const char help[] =
     "Usage: lime repair [-n] [--force] FILE\n"
-    "Cut an unfinished tail off a LIME container, as a crash leaves it, and mend\n"
-    "what surrounds the data: message flags, reserved bits, padding. The bytes that\n"
-    "are cut are kept in FILE.cut-OFFSET, but for a record that lime or limefs had\n"
-    "not finished; records that are gone are named. Data and record types are never\n"
-    "changed, but that a 'lime replace' that was killed is completed. Data are not\n"
-    "examined: 'lime check --data' does that.\n"
+    "Cut off an unfinished end that a crash has left, and correct message flags,\n"
+    "reserved bits and padding. The cut bytes are kept in FILE.cut-OFFSET, except an\n"
+    "unfinished record of lime or limefs; lost records are printed. Data and record\n"
+    "types are never changed, except that a 'lime replace' that was killed is\n"
+    "completed. Data are not verified: 'lime check --data' does that.\n"
     "\n"
-    "  -n, --dry-run  say what would be done; change nothing\n"
-    "      --force    cut even where more than an unfinished record follows\n"
+    "  -n, --dry-run  print what would be done; change nothing\n"
+    "      --force    cut even if more than an unfinished record follows\n"
     "      --help     this text\n"
     "\n"
-    "Message flags: where one of two neighbours says that a message ends or begins\n"
-    "between them, both say it afterwards; the first record begins one and the last\n"
-    "ends one.\n"
+    "Message flags: if one of two neighbours states that a message ends or begins\n"
+    "between them, both state it afterwards; the first record begins a message and\n"
+    "the last ends one.\n"
     "\n"
     "Example: lime check conf.0042 || lime repair -n conf.0042\n"
     "\n"
-    "Exit status: that of 'lime check' on FILE as it is now, or 1 if records are\n"
-    "gone: 0 the structure is good; 1 it is not, or records are gone; 2 FILE cannot\n"
+    "Exit status: that of 'lime check' on the repaired FILE, or 1 if records are\n"
+    "lost: 0 the structure is good; 1 it is not, or records are lost; 2 FILE cannot\n"
     "be opened or is not a container, or wrong usage.\n";
 
-static uint64_t size_of(const struct repair *repair)
+static uint64_t get_file_size(const struct repair *repair)
 {
     struct stat st;
     return fstat(repair->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static void note(void *context, const char *text)
+static void note_mended(void *context, const char *text)
 {
     repair_note(context, "%s", text);
 }
 
-static int look(struct repair *repair, struct limefile_survey *survey)
+static int survey_file(struct repair *repair, struct limefile_survey *survey)
 {
-    progress_begin(&repair->progress, "check", size_of(repair));
+    progress_begin(&repair->progress, "check", get_file_size(repair));
     int err = limefile_survey_take(&repair->file.source, repair_progress, repair, survey);
     progress_end(&repair->progress);
     return err;
 }
 
-static int mend(struct repair *repair)
+static int mend_structure(struct repair *repair)
 {
-    progress_begin(&repair->progress, "mend", size_of(repair));
-    int err = limefile_mend(&repair->file.source, repair->dry, note, repair_progress, repair);
+    progress_begin(&repair->progress, "mend", get_file_size(repair));
+    int err = limefile_mend(&repair->file.source, repair->dry_run, note_mended, repair_progress,
+                            repair);
     progress_end(&repair->progress);
     return err;
 }
@@ -374,67 +378,67 @@ static int check_now(struct repair *repair, bool quiet, struct check *check)
     const struct check_options options = {.quiet = quiet, .threads = 1};
     *check = (struct check){
         .path = repair->path, .options = &options, .progress = &repair->progress};
-    progress_begin(&repair->progress, "check", size_of(repair));
+    progress_begin(&repair->progress, "check", get_file_size(repair));
     check_file(check);
     progress_end(&repair->progress);
     return verdict_status(check->verdict);
 }
 
 /* Prints what lime check finds. */
-static void name_rest(struct repair *repair)
+static void report_remaining(struct repair *repair)
 {
     struct check check;
     check_now(repair, false, &check);
     uint64_t rest = check.deviations + check.faults;
     message(repair->path,
-            "repair: %" PRIu64 " deviation%s cannot be mended without changing a record", rest,
-            plural(rest));
+            "repair: %" PRIu64 " deviation%s cannot be repaired without changing a record",
+            rest, plural(rest));
 }
 
-static void say_good(const struct repair *repair, const struct check *check)
+static void print_good_structure(const struct repair *repair, const struct check *check)
 {
     char lost[48] = "";
-    if (repair->lost)
-        snprintf(lost, sizeof lost, ", %" PRIu64 " record%s gone", repair->lost,
-                 repair->lost == 1 ? " is" : "s are");
-    answer(repair->path,
-           "structure good%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64
-           " bytes; data not examined (lime check --data)",
-           repair->dry       ? ""
-           : repair->changes ? " now"
-                             : ", nothing to do",
-           lost, check->records, plural(check->records), check->messages,
-           plural(check->messages), check->size);
+    if (repair->lost_records)
+        snprintf(lost, sizeof lost, ", %" PRIu64 " record%s lost", repair->lost_records,
+                 repair->lost_records == 1 ? " is" : "s are");
+    print_line(repair->path,
+               "structure good%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64
+               " bytes; data not examined (lime check --data)",
+               repair->dry_run   ? ""
+               : repair->changes ? " now"
+                                 : ", nothing to do",
+               lost, check->records, plural(check->records), check->messages,
+               plural(check->messages), check->size);
 }
 
 /* Concludes with the verdict of lime check on the file as it is now. */
-static int conclude(struct repair *repair)
+static int print_conclusion(struct repair *repair)
 {
     struct check check;
-    int err = repair->dry ? 0 : repair->file.source.ops->sync(&repair->file.source);
+    int err = repair->dry_run ? 0 : repair->file.source.ops->sync(&repair->file.source);
     if (err)
-        return failed_status(repair->path, "repair", err);
+        return report_error(repair->path, "repair", err);
     int status = check_now(repair, true, &check);
-    if (repair->dry && repair->changes && status == TOOL_UNUSABLE)
+    if (repair->dry_run && repair->changes && status == TOOL_UNUSABLE)
         status = TOOL_BAD; /* the file holds only an unfinished record */
-    if (repair->dry && repair->changes)
-        answer(repair->path, "%" PRIu64 " thing%s to do, nothing was changed", repair->changes,
-               plural(repair->changes));
+    if (repair->dry_run && repair->changes)
+        print_line(repair->path, "%" PRIu64 " change%s to make, nothing was changed",
+                   repair->changes, plural(repair->changes));
     else if (status != TOOL_GOOD)
-        name_rest(repair);
+        report_remaining(repair);
     if (status == TOOL_GOOD)
-        say_good(repair, &check);
-    return worse_status(status, repair->lost ? TOOL_BAD : TOOL_GOOD);
+        print_good_structure(repair, &check);
+    return worse_status(status, repair->lost_records ? TOOL_BAD : TOOL_GOOD);
 }
 
 /* Gives a file that does not begin with a record header the verdict of lime check. */
-static int refuse(struct repair *repair)
+static int report_not_container(struct repair *repair)
 {
     struct check check;
     int status = check_now(repair, false, &check);
     message(repair->path,
             status == TOOL_BAD
-                ? "repair: the first record header cannot be mended; nothing was changed"
+                ? "repair: the first record header cannot be repaired; nothing was changed"
                 : "repair: nothing was changed");
     return status;
 }
@@ -442,17 +446,17 @@ static int refuse(struct repair *repair)
 static int repair_opened(struct repair *repair)
 {
     struct limefile_survey survey;
-    int err = look(repair, &survey);
+    int err = survey_file(repair, &survey);
     if (err)
-        return failed_status(repair->path, "read", err);
+        return report_error(repair->path, "read", err);
     if (!survey.is_container)
-        return refuse(repair);
+        return report_not_container(repair);
     if (survey.fault.code)
-        finding_message(repair->path, &survey.fault, false);
+        message_finding(repair->path, &survey.fault, false);
     if (limefile_survey_refusal(&survey) == LIMEFILE_E_MIXED) {
         message(repair->path,
                 "repair: record %" PRIu64 " has the mark of a replacement that was killed, and "
-                "the new data behind it are missing or damaged; a record may be part old, part "
+                "the new data after it are missing or damaged; a record may be part old, part "
                 "new; nothing was changed",
                 survey.replacing);
         return TOOL_BAD;
@@ -465,25 +469,25 @@ static int repair_opened(struct repair *repair)
     int status = survey.fault.code ? repair_tail(repair, &survey) : TOOL_GOOD;
     if (status != TOOL_GOOD)
         return status;
-    err = mend(repair);
+    err = mend_structure(repair);
     if (err)
-        return failed_status(repair->path, "write", err);
-    return conclude(repair);
+        return report_error(repair->path, "write", err);
+    return print_conclusion(repair);
 }
 
 static struct repair repair;
 
 static const struct option_rule rules[] = {
-    FLAG_RULE("dry-run", 'n', &repair.dry),
+    FLAG_RULE("dry-run", 'n', &repair.dry_run),
     FLAG_RULE("force", 0, &repair.force),
     {NULL},
 };
 
-static int run(int count, char **paths)
+static int run_repair(int count, char **paths)
 {
     (void)count;
     repair.path = paths[0];
-    int status = edit_open_locked(repair.path, repair.dry, &repair.fd);
+    int status = edit_open_locked(repair.path, repair.dry_run, &repair.fd);
     if (status != TOOL_GOOD)
         return status;
     limefile_fd_init(&repair.file, repair.fd);
@@ -492,7 +496,7 @@ static int run(int count, char **paths)
     return status;
 }
 
-const struct command cmd_repair = {"repair", "cut an unfinished tail, mend flags and padding",
-                                   help,     run,
-                                   rules,    {"exactly one file is wanted", 1, 1},
+const struct command cmd_repair = {"repair", "cut an unfinished end, correct flags",
+                                   help,     run_repair,
+                                   rules,    {"one FILE expected", 1, 1},
                                    NULL};

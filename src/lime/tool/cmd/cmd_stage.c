@@ -18,10 +18,10 @@ struct stagelist {
     struct stage_item *items; /* owned, with their names */
     size_t count, capacity;
     uint64_t bytes;
-    char *folder;        /* a directory on the targets' file system */
-    bool recursive, bad; /* bad: something was left out, after a message */
-    bool force;          /* replace existing targets */
-    const char *listing; /* the file that lists the sources, "-", or NULL; not owned */
+    char *dir;                  /* a directory on the targets' file system */
+    bool recursive, incomplete; /* incomplete: something was not copied, after a message */
+    bool force;                 /* replace existing targets */
+    const char *listing;        /* the file that lists the sources, "-", or NULL; not owned */
 };
 
 static bool out_of_memory(void)
@@ -33,7 +33,8 @@ static bool out_of_memory(void)
 /* ---- items ---- */
 
 /* Takes ownership of both names. */
-static bool add(struct stagelist *list, char *source, char *target, const struct stat *st)
+static bool add_stage_item(struct stagelist *list, char *source, char *target,
+                           const struct stat *st)
 {
     if (!limefile_reserve(&list->items, &list->capacity, list->count + 1,
                           sizeof *list->items)) {
@@ -49,7 +50,7 @@ static bool add(struct stagelist *list, char *source, char *target, const struct
 }
 
 /* Finds the last component of a path: "b" of "a/b/", "." of "." */
-static void last_name(const char *path, const char **name, int *length)
+static void split_last_name(const char *path, const char **name, int *length)
 {
     size_t end = strlen(path);
     while (end > 1 && path[end - 1] == '/')
@@ -68,24 +69,24 @@ static bool is_a_name(const char *name, int length)
     return length > 0 && strncmp("..", name, (size_t)length) != 0;
 }
 
-static char *without_slashes(const char *folder)
+static char *trim_slashes(const char *dir)
 {
-    size_t end = strlen(folder);
-    while (end > 1 && folder[end - 1] == '/')
+    size_t end = strlen(dir);
+    while (end > 1 && dir[end - 1] == '/')
         end--;
-    return strndup(folder, end);
+    return strndup(dir, end);
 }
 
-static char *inside(const char *folder, const char *path)
+static char *target_path(const char *dir, const char *path)
 {
     const char *name;
     char *out;
     int length;
-    last_name(path, &name, &length);
+    split_last_name(path, &name, &length);
     if (!is_a_name(name, length))
-        return without_slashes(folder);
-    bool slash = folder[0] && folder[strlen(folder) - 1] == '/';
-    return asprintf(&out, "%s%s%.*s", folder, slash ? "" : "/", length, name) < 0 ? NULL : out;
+        return trim_slashes(dir);
+    bool slash = dir[0] && dir[strlen(dir) - 1] == '/';
+    return asprintf(&out, "%s%s%.*s", dir, slash ? "" : "/", length, name) < 0 ? NULL : out;
 }
 
 static bool add_file(struct stagelist *list, const char *source, char *target)
@@ -94,19 +95,19 @@ static bool add_file(struct stagelist *list, const char *source, char *target)
     /* A source that is missing or not a regular file is reported when it is staged. */
     if (stat(source, &st) != 0)
         st = (struct stat){0};
-    return add(list, strdup(source), target, &st);
+    return add_stage_item(list, strdup(source), target, &st);
 }
 
 /* ---- trees ---- */
 
-static void leave_out(struct stagelist *list, const char *path, const char *why)
+static void report_not_copied(struct stagelist *list, const char *path, const char *why)
 {
-    message(path, "left out: %s", why);
-    list->bad = true;
+    message(path, "not copied: %s", why);
+    list->incomplete = true;
 }
 
 /* If the directory cannot be made, staging the files below it reports the failure. */
-static void make_folder(struct stagelist *list, const char *path, const struct stat *like)
+static void make_directory(struct stagelist *list, const char *path, const struct stat *like)
 {
     struct stat st;
     char why[128];
@@ -116,7 +117,7 @@ static void make_folder(struct stagelist *list, const char *path, const struct s
     if (err == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return;
     snprintf(why, sizeof why, "mkdir: %s", limefile_strerror(-err));
-    leave_out(list, path, why);
+    report_not_copied(list, path, why);
 }
 
 struct tree {
@@ -126,69 +127,69 @@ struct tree {
 };
 
 /* A link to a file counts as that file; a dangling link fails when it is staged. */
-static bool is_file(struct stagelist *list, const struct walk_entry *entry)
+static bool is_file_entry(struct stagelist *list, const struct walk_entry *entry)
 {
     struct stat st;
     if (entry->kind != WALK_LINK || stat(entry->path, &st) != 0)
         return entry->kind == WALK_FILE || entry->kind == WALK_LINK;
     if (!S_ISREG(st.st_mode))
-        leave_out(list, entry->path,
-                  S_ISDIR(st.st_mode) ? "a link to a folder" : "not a regular file");
+        report_not_copied(list, entry->path,
+                          S_ISDIR(st.st_mode) ? "a link to a directory" : "not a regular file");
     return S_ISREG(st.st_mode);
 }
 
-static bool add_entry(void *context, const struct walk_entry *entry)
+static bool add_tree_entry(void *context, const struct walk_entry *entry)
 {
     const struct tree *tree = context;
     char *target;
-    if (entry->kind == WALK_WORKING)
+    if (entry->kind == WALK_TEMPORARY)
         return true;
     if (asprintf(&target, "%s%s", tree->top, entry->path + tree->skip) < 0)
         return out_of_memory();
-    if (is_file(tree->list, entry))
+    if (is_file_entry(tree->list, entry))
         return add_file(tree->list, entry->path, target);
-    if (entry->kind == WALK_FOLDER)
-        make_folder(tree->list, target, entry->st);
-    else if (entry->kind == WALK_FAULT)
-        leave_out(tree->list, entry->path, strerror(entry->error));
+    if (entry->kind == WALK_DIRECTORY)
+        make_directory(tree->list, target, entry->st);
+    else if (entry->kind == WALK_ERROR)
+        report_not_copied(tree->list, entry->path, strerror(entry->error));
     else if (entry->kind == WALK_OTHER)
-        leave_out(tree->list, entry->path, "not a regular file");
+        report_not_copied(tree->list, entry->path, "not a regular file");
     free(target);
     return true;
 }
 
-static bool add_tree(struct stagelist *list, char *source, const char *folder)
+static bool add_tree(struct stagelist *list, char *source, const char *dir)
 {
-    char *top = inside(folder, source);
+    char *top = target_path(dir, source);
     size_t skip = strlen(source);
     while (skip > 0 && source[skip - 1] == '/')
         skip--;
     source[skip ? skip : 1] = '\0';
     struct tree tree = {list, top, skip};
-    bool good = top ? walk(source, NULL, add_entry, &tree) : out_of_memory();
+    bool good = top ? walk_tree(source, NULL, add_tree_entry, &tree) : out_of_memory();
     free(top);
     return good;
 }
 
 /* ---- targets ---- */
 
-static char *folder_of(const char *path)
+static char *copy_dirname(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 }
 
 /* The place of a target, independent of how its directory is spelled. */
-struct place {
+struct target_key {
     const struct stage_item *item;
     const char *name; /* in the directory: the end of the target */
     dev_t device;     /* of the directory, like inode */
     ino_t inode;      /* 0: stat() failed, and staging will report why */
 };
 
-static int by_place(const void *a, const void *b)
+static int compare_targets(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct target_key *x = a, *y = b;
     if (x->device != y->device)
         return x->device < y->device ? -1 : 1;
     if (x->inode != y->inode)
@@ -196,38 +197,38 @@ static int by_place(const void *a, const void *b)
     return strcmp(x->inode ? x->name : x->item->target, y->inode ? y->name : y->item->target);
 }
 
-static bool find_place(struct place *place, const struct stage_item *item)
+static bool fill_target_key(struct target_key *key, const struct stage_item *item)
 {
     struct stat st;
     const char *slash = strrchr(item->target, '/');
-    char *folder = folder_of(item->target);
-    *place = (struct place){.item = item, .name = slash ? slash + 1 : item->target};
-    if (!folder)
+    char *dir = copy_dirname(item->target);
+    *key = (struct target_key){.item = item, .name = slash ? slash + 1 : item->target};
+    if (!dir)
         return out_of_memory();
-    if (stat(folder, &st) == 0) {
-        place->device = st.st_dev;
-        place->inode = st.st_ino;
+    if (stat(dir, &st) == 0) {
+        key->device = st.st_dev;
+        key->inode = st.st_ino;
     }
-    free(folder);
+    free(dir);
     return true;
 }
 
 /* With --force a copy would replace one of the same name, but both would count as staged. */
-static bool targets_differ(const struct stagelist *list)
+static bool targets_are_distinct(const struct stagelist *list)
 {
-    struct place *places = malloc((list->count + 1) * sizeof *places);
-    bool differ = places ? true : out_of_memory();
+    struct target_key *keys = malloc((list->count + 1) * sizeof *keys);
+    bool differ = keys ? true : out_of_memory();
     for (size_t i = 0; differ && i < list->count; i++)
-        differ = find_place(&places[i], &list->items[i]);
+        differ = fill_target_key(&keys[i], &list->items[i]);
     if (differ)
-        qsort(places, list->count, sizeof *places, by_place);
+        qsort(keys, list->count, sizeof *keys, compare_targets);
     for (size_t i = 1; differ && i < list->count; i++)
-        if (by_place(&places[i - 1], &places[i]) == 0) {
-            message(places[i].item->target, "both %s and %s would have this name",
-                    places[i - 1].item->source, places[i].item->source);
+        if (compare_targets(&keys[i - 1], &keys[i]) == 0) {
+            message(keys[i].item->target, "both %s and %s would have this name",
+                    keys[i - 1].item->source, keys[i].item->source);
             differ = false;
         }
-    free(places);
+    free(keys);
     return differ;
 }
 
@@ -291,53 +292,53 @@ static bool targets_are_no_sources(const struct stagelist *list)
 }
 
 /* A target inside its own source would be copied into itself without end. */
-static bool is_inside(const char *folder, const char *tree)
+static bool is_inside_tree(const char *dir, const char *tree)
 {
-    char *inner = realpath(folder, NULL), *outer = realpath(tree, NULL);
+    char *inner = realpath(dir, NULL), *outer = realpath(tree, NULL);
     size_t n = outer ? strlen(outer) : 0;
-    bool inside = inner && n > 0 && strncmp(inner, outer, n) == 0 &&
-                  (inner[n] == '/' || inner[n] == '\0' || n == 1);
+    bool is_inside = inner && n > 0 && strncmp(inner, outer, n) == 0 &&
+                     (inner[n] == '/' || inner[n] == '\0' || n == 1);
     free(inner);
     free(outer);
-    return inside;
+    return is_inside;
 }
 
-static bool add_source(struct stagelist *list, const char *source, const char *folder)
+static bool add_source(struct stagelist *list, const char *source, const char *dir)
 {
     struct stat st;
     if (stat(source, &st) != 0 || !S_ISDIR(st.st_mode))
-        return add_file(list, source, inside(folder, source));
+        return add_file(list, source, target_path(dir, source));
     if (!list->recursive) {
-        leave_out(list, source, "a folder, and no -r was given");
+        report_not_copied(list, source, "a directory; use -r");
         return true;
     }
-    if (is_inside(folder, source)) {
-        message(source, "the target, %s, is inside of it; nothing was staged", folder);
+    if (is_inside_tree(dir, source)) {
+        message(source, "the target %s is inside it; nothing was staged", dir);
         return false;
     }
     char *copy = strdup(source);
-    bool good = copy ? add_tree(list, copy, folder) : out_of_memory();
+    bool good = copy ? add_tree(list, copy, dir) : out_of_memory();
     free(copy);
     return good;
 }
 
-static bool is_folder(const char *path)
+static bool is_directory(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* Prints why nothing can be copied there. */
-static void refuse_target(const char *path)
+static void report_bad_target(const char *path)
 {
     struct stat st;
     int err = stat(path, &st) != 0 ? -errno : -ENOTDIR;
     if (err == -ENOENT && lstat(path, &st) == 0)
-        message(path, "a link that leads nowhere");
+        message(path, "a dangling link");
     else if (err == -ENOENT)
-        message(path, "the folder does not exist; make it first (mkdir -p)");
+        message(path, "no such directory; create it first (mkdir -p)");
     else if (err == -ENOTDIR)
-        message(path, "not a folder");
+        message(path, "not a directory");
     else
         message_code(path, "open", err);
 }
@@ -345,28 +346,28 @@ static void refuse_target(const char *path)
 /* Lists the sources as files in the directory `target`, or a single one as `target`. Makes the
  * directories of a tree; files below one that cannot be made fail later. Returns false, after a
  * message, if nothing may be copied. */
-static bool stagelist_make(struct stagelist *list, const struct pathlist *sources,
+static bool stagelist_init(struct stagelist *list, const struct pathlist *sources,
                            const char *target)
 {
     const struct pathlist_item *source = sources->items;
-    if (!is_folder(target)) {
-        bool alone = sources->count == 1 && !is_folder(source->path) &&
+    if (!is_directory(target)) {
+        bool alone = sources->count == 1 && !is_directory(source->path) &&
                      (!*target || target[strlen(target) - 1] != '/');
-        list->folder = alone ? folder_of(target) : strdup(target);
-        if (!list->folder)
+        list->dir = alone ? copy_dirname(target) : strdup(target);
+        if (!list->dir)
             return out_of_memory();
-        if (alone && is_folder(list->folder))
+        if (alone && is_directory(list->dir))
             return add_file(list, source->path, strdup(target)) && targets_are_no_sources(list);
-        refuse_target(list->folder);
+        report_bad_target(list->dir);
         return false;
     }
-    list->folder = strdup(target);
+    list->dir = strdup(target);
     for (; source < sources->items + sources->count; source++)
         if (!add_source(list, source->path, target))
             return false;
-    if (!list->folder)
+    if (!list->dir)
         return out_of_memory();
-    return targets_differ(list) && targets_are_no_sources(list);
+    return targets_are_distinct(list) && targets_are_no_sources(list);
 }
 
 static void stagelist_release(struct stagelist *list)
@@ -376,17 +377,17 @@ static void stagelist_release(struct stagelist *list)
         free(list->items[i].target);
     }
     free(list->items);
-    free(list->folder);
+    free(list->dir);
     *list = (struct stagelist){0};
 }
 
-static const char *stageprint_status(enum stage_status status)
+static const char *status_text(enum stage_status status)
 {
-    static const char *const words[] = {"staged", "there", "failed", "stopped"};
-    return words[status];
+    static const char *const texts[] = {"staged", "there", "failed", "stopped"};
+    return texts[status];
 }
 
-static const char *hex(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES + 1])
+static const char *format_md5(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES + 1])
 {
     for (int i = 0; i < STAGE_MD5_BYTES; i++)
         snprintf(out + 2 * i, 3, "%02x", bytes[i]);
@@ -396,7 +397,7 @@ static const char *hex(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES 
 enum { DATA_SHOWN = 16 };
 
 /* Formats the cksums of ildg-binary-data, separated by commas; "-" if unknown. */
-static const char *data_words(const struct stage_result *r, char out[DATA_SHOWN * 11 + 8])
+static const char *format_cksums(const struct stage_result *r, char out[DATA_SHOWN * 11 + 8])
 {
     const struct stage_digest *d = &r->digest;
     unsigned count = r->has_digest && d->has_data ? d->data_count : 0;
@@ -409,13 +410,13 @@ static const char *data_words(const struct stage_result *r, char out[DATA_SHOWN 
 }
 
 /* Size and checksums as text; "-" for one that is missing. */
-struct words {
+struct row_texts {
     char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
 };
 
-static struct words words_of(const struct stage_result *r)
+static struct row_texts format_row(const struct stage_result *r)
 {
-    struct words w = {"-", "-", "-", "-"};
+    struct row_texts w = {"-", "-", "-", "-"};
     unsigned kinds = r->has_digest ? r->digest.kinds : 0;
     if (r->has_size)
         snprintf(w.size, sizeof w.size, "%" PRIu64, r->size);
@@ -424,43 +425,43 @@ static struct words words_of(const struct stage_result *r)
     if (kinds & STAGE_ADLER32)
         snprintf(w.adler32, sizeof w.adler32, "%08" PRIx32, r->digest.adler32);
     if (kinds & STAGE_MD5)
-        hex(r->digest.md5, w.md5);
+        format_md5(r->digest.md5, w.md5);
     return w;
 }
 
-static bool stageprint_is_in_place(const struct stage_result *r)
+static bool is_in_place(const struct stage_result *r)
 {
     return r->status == STAGE_STAGED || r->status == STAGE_THERE;
 }
 
-static int stageprint_exit_status(const struct stage_result *r)
+static int result_exit_status(const struct stage_result *r)
 {
     if (r->has_verdict)
         return verdict_status(r->verdict);
-    return stageprint_is_in_place(r) ? TOOL_GOOD : TOOL_BAD;
+    return is_in_place(r) ? TOOL_GOOD : TOOL_BAD;
 }
 
-static const char *verdict_word(const struct stage_result *r)
+static const char *verdict_text(const struct stage_result *r)
 {
     return r->has_verdict ? limefile_verdict_word(r->verdict) : "-";
 }
 
-static void stageprint_head(void)
+static void print_stage_head(void)
 {
-    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", "STATUS", "SIZE", "CKSUM",
-           "ADLER32", "MD5", "VERDICT", "PATH", "LFN", "DATA");
+    print_line(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", "STATUS", "SIZE", "CKSUM",
+               "ADLER32", "MD5", "VERDICT", "PATH", "LFN", "DATA");
 }
 
-static void stageprint_row(const struct stage_result *r)
+static void print_stage_row(const struct stage_result *r)
 {
-    struct words w = words_of(r);
+    struct row_texts w = format_row(r);
     char data[DATA_SHOWN * 11 + 8];
-    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", stageprint_status(r->status),
-           w.size, w.cksum, w.adler32, w.md5, verdict_word(r), r->item->target,
-           r->lfn[0] ? r->lfn : "-", data_words(r, data));
+    print_line(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", status_text(r->status),
+               w.size, w.cksum, w.adler32, w.md5, verdict_text(r), r->item->target,
+               r->lfn[0] ? r->lfn : "-", format_cksums(r, data));
 }
 
-static json_t *word_json(const char *word)
+static json_t *text_json(const char *word)
 {
     return strcmp(word, "-") == 0 ? json_null() : json_string(word);
 }
@@ -470,11 +471,11 @@ static json_t *integer_json(bool is_known, uint64_t value)
     return is_known ? jsonout_integer(value) : json_null();
 }
 
-static json_t *lines_json(const struct stage_words *words)
+static json_t *texts_json(const struct stage_words *texts)
 {
     json_t *array = json_array();
-    for (unsigned i = 0; i < words->count; i++)
-        json_array_append_new(array, jsonout_string(words->line[i]));
+    for (unsigned i = 0; i < texts->count; i++)
+        json_array_append_new(array, jsonout_string(texts->line[i]));
     return array;
 }
 
@@ -488,26 +489,26 @@ static json_t *data_json(const struct stage_digest *d, bool is_known)
     return array;
 }
 
-static void stageprint_json(const struct stage_result *r)
+static void print_stage_json(const struct stage_result *r)
 {
-    struct words w = words_of(r);
+    struct row_texts w = format_row(r);
     const struct stage_digest *d = &r->digest;
     bool has_data = r->has_digest && d->has_data;
     json_t *line = json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:I, s:o, s:I, s:I, s:f,"
         " s:o, s:o, s:o}",
-        "status", stageprint_status(r->status), "verdict", word_json(verdict_word(r)), "lfn",
+        "status", status_text(r->status), "verdict", text_json(verdict_text(r)), "lfn",
         jsonout_string_or_null(r->lfn), "size", integer_json(r->has_size, r->size), "cksum",
         integer_json(r->has_digest && d->kinds & STAGE_CKSUM, d->cksum), "adler32",
-        word_json(w.adler32), "md5", word_json(w.md5), "data", data_json(d, has_data),
+        text_json(w.adler32), "md5", text_json(w.md5), "data", data_json(d, has_data),
         "data_more", integer_json(has_data, d->data_more), "source",
         jsonout_string_or_null(r->item->source), "target",
         jsonout_string_or_null(r->item->target), "container", r->container, "records",
         (json_int_t)r->records, "checksums_verified",
-        integer_json(r->read && stageprint_is_in_place(r), r->verified), "checksums_unverified",
+        integer_json(r->read && is_in_place(r), r->verified), "checksums_unverified",
         (json_int_t)stage_unverified_count(r), "resumed", (json_int_t)r->resumed, "seconds",
-        round(r->seconds * 1000) / 1000, "unverified", lines_json(&r->unverified), "deviations",
-        lines_json(&r->warnings), "reason", jsonout_string_or_null(r->reason));
+        round(r->seconds * 1000) / 1000, "unverified", texts_json(&r->unverified), "deviations",
+        texts_json(&r->warnings), "reason", jsonout_string_or_null(r->reason));
     jsonout_print(stdout, line);
     putchar('\n');
 }
@@ -515,38 +516,36 @@ static void stageprint_json(const struct stage_result *r)
 static const char help[] =
     "Usage: lime stage [OPTION]... SRC... DST\n"
     "       lime stage [OPTION]... --files-from LIST [-0] DST\n"
-    "Copy containers to the folder DST (or one to the file DST), as fast as the\n"
-    "disks go. On the way their structure and the checksums in them are verified,\n"
-    "and sums for catalogues are taken. A file gets its name when all of it is right\n"
-    "and on the disk. What was interrupted goes on where it was by the same command\n"
-    "again.\n"
+    "Copy containers to the directory DST, or one container to the file DST. While\n"
+    "copying, verify their structure and checksums, and compute sums for catalogues.\n"
+    "A copy gets its name when it is complete, verified and on the disk. After an\n"
+    "interruption, the same command continues.\n"
     "\n"
-    "  -r, --recursive       folders, too, with all that is in them\n"
-    "  -j, --files N         so many files at once (8)\n"
-    "      --sums LIST       of cksum, adler32, md5; all of them unless said (cksum\n"
-    "                        is always there)\n"
-    "      --files-from LIST the sources are in this file, one a line; '-': standard\n"
+    "  -r, --recursive       also copy directories with everything in them\n"
+    "  -j, --files N         copy N files at once (default 8)\n"
+    "      --sums LIST       compute these of cksum, adler32, md5 (default: all;\n"
+    "                        cksum always)\n"
+    "      --files-from LIST read the sources from LIST, one per line; '-': standard\n"
     "                        input\n"
     "  -0, --null            in LIST, each name ends with a NUL\n"
-    "      --any             also files that are not containers (skipped)\n"
-    "      --strict          copy neither files with warnings nor data whose\n"
-    "                        checksum is missing or cannot be compared\n"
-    "  -f, --force           replace what is there already\n"
-    "      --check-there     read what is there already, and compare\n"
-    "      --verify-target   read what was written from the disk, and compare\n"
-    "      --no-space-check  begin although there may not be enough room\n"
-    "      --checkpoint N    note every N bytes (k, M, G) how far a file is on the\n"
-    "                        disk, where resuming goes on (256M, and not more often\n"
-    "                        than once a second)\n"
-    "      --job SOCKET      copy by this limefs-io; without it if it fails\n"
-    "      --job-timeout S   or says nothing for S seconds (30)\n"
-    "      --json            a line of JSON for each file instead of the table\n"
-    "  -q, --quiet           no summary\n"
+    "      --any             also copy files that are not containers\n"
+    "      --strict          do not copy files with warnings, or data whose checksum\n"
+    "                        is missing or cannot be compared\n"
+    "  -f, --force           replace existing files\n"
+    "      --check-there     read existing copies, and compare their sums\n"
+    "      --verify-target   read each copy back from the disk, and compare\n"
+    "      --no-space-check  begin even if there may not be enough space\n"
+    "      --checkpoint N    record the progress of a file every N bytes (k, M, G),\n"
+    "                        to resume there (default 256M, at most once a second)\n"
+    "      --job SOCKET      copy through this limefs-io; if it fails, without it\n"
+    "      --job-timeout S   the job has failed if silent for S seconds (default 30)\n"
+    "      --json            print a line of JSON for each file, not the table\n"
+    "  -q, --quiet           print no summary\n"
     "      --help            this text\n"
     "\n"
     "Example: lime stage -r /scratch/run7 /data/ildg >run7.sums\n"
     "\n"
-    "Exit status: 0 all are there, and what was examined is good; 3 all are there,\n"
+    "Exit status: 0 all copies exist, and everything examined is good; 3 all exist,\n"
     "but some data could not be verified; 1 something is bad or was not copied; 2 a\n"
     "file could not be read or is not a container, or wrong usage.\n";
 
@@ -564,8 +563,8 @@ struct failure {
 
 /* The results so far. */
 struct tally {
-    size_t of[4];               /* indexed by enum stage_status */
-    size_t unverified, skipped; /* of the files that are staged or there */
+    size_t status_count[4];     /* indexed by enum stage_status */
+    size_t unverified, skipped; /* of the files that are staged or up to date */
     int status;                 /* the worst exit status of all files */
     uint64_t bytes;
     struct failure *failed;
@@ -591,16 +590,16 @@ static void catch_signals(void)
 
 /* ---- results ---- */
 
-static void warn(const char *path, const struct stage_words *words)
+static void print_warnings(const char *path, const struct stage_words *texts)
 {
-    for (unsigned i = 0; i < words->count; i++)
-        message(path, "warning: %s", words->line[i]);
-    if (words->more)
-        message(path, "warning: and %" PRIu64 " more", words->more);
+    for (unsigned i = 0; i < texts->count; i++)
+        message(path, "warning: %s", texts->line[i]);
+    if (texts->more)
+        message(path, "warning: and %" PRIu64 " more", texts->more);
 }
 
 /* Returns false, after a message, if memory is exhausted. */
-static bool keep_failure(struct tally *tally, const struct stage_result *r)
+static bool store_failure(struct tally *tally, const struct stage_result *r)
 {
     void *more = reallocarray(tally->failed, tally->failed_count + 1, sizeof *tally->failed);
     char *reason = more ? strdup(r->reason) : NULL;
@@ -613,30 +612,30 @@ static bool keep_failure(struct tally *tally, const struct stage_result *r)
     return reason != NULL;
 }
 
-static bool take_result(struct tally *tally, struct stage_result *r, const struct options *o,
-                        struct progress *progress)
+static bool print_result(struct tally *tally, struct stage_result *r, const struct options *o,
+                         struct progress *progress)
 {
-    tally->of[r->status]++;
+    tally->status_count[r->status]++;
     if (r->status == STAGE_STAGED)
         tally->bytes += r->size;
     else
         progress->total -= r->item->size < progress->total ? r->item->size : progress->total;
-    warn(r->item->source, &r->warnings);
-    if (stage_unverified_count(r) && stageprint_is_in_place(r)) {
+    print_warnings(r->item->source, &r->warnings);
+    if (stage_unverified_count(r) && is_in_place(r)) {
         tally->unverified++;
-        warn(r->item->source, &r->unverified);
+        print_warnings(r->item->source, &r->unverified);
     }
     tally->skipped += r->has_verdict && r->verdict == LIMEFILE_SKIPPED;
-    tally->status = worse_status(tally->status, stageprint_exit_status(r));
+    tally->status = worse_status(tally->status, result_exit_status(r));
     progress_hide();
-    (o->json ? stageprint_json : stageprint_row)(r);
+    (o->json ? print_stage_json : print_stage_row)(r);
     flush_stdout();
-    bool good = r->status != STAGE_FAILED || keep_failure(tally, r);
+    bool good = r->status != STAGE_FAILED || store_failure(tally, r);
     stage_result_release(r);
     return good;
 }
 
-static void tell_failures(const struct tally *tally, size_t count)
+static void print_failures(const struct tally *tally, size_t count)
 {
     if (tally->failed_count)
         message("stage", "%zu of %zu files failed:", tally->failed_count, count);
@@ -644,25 +643,25 @@ static void tell_failures(const struct tally *tally, size_t count)
         message(tally->failed[i].item->source, "%s", tally->failed[i].reason);
 }
 
-static void tell_summary(const struct tally *tally, size_t count, double seconds)
+static void print_stage_summary(const struct tally *tally, size_t count, double seconds)
 {
     char bytes[NUMBER_HUMAN_MAX], rate[NUMBER_HUMAN_MAX];
-    size_t left =
-        count - tally->of[STAGE_STAGED] - tally->of[STAGE_THERE] - tally->of[STAGE_FAILED];
+    size_t left = count - tally->status_count[STAGE_STAGED] - tally->status_count[STAGE_THERE] -
+                  tally->status_count[STAGE_FAILED];
     char unverified[64] = "", skipped[64] = "";
     if (tally->unverified)
         snprintf(unverified, sizeof unverified, "; %zu unverified", tally->unverified);
     if (tally->skipped)
-        snprintf(skipped, sizeof skipped, "; %zu skipped (no containers)", tally->skipped);
-    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu there already, %zu failed%s%s%s",
-            tally->of[STAGE_STAGED], number_human(tally->bytes, bytes), seconds,
+        snprintf(skipped, sizeof skipped, "; %zu skipped (not containers)", tally->skipped);
+    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu up to date, %zu failed%s%s%s",
+            tally->status_count[STAGE_STAGED], number_human(tally->bytes, bytes), seconds,
             number_human((uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)),
                          rate),
-            tally->of[STAGE_THERE], tally->of[STAGE_FAILED], unverified, skipped,
-            left ? "; interrupted, the same command goes on" : "");
+            tally->status_count[STAGE_THERE], tally->status_count[STAGE_FAILED], unverified,
+            skipped, left ? "; interrupted, repeat the command to continue" : "");
 }
 
-static void release(struct tally *tally)
+static void release_tally(struct tally *tally)
 {
     for (size_t i = 0; i < tally->failed_count; i++)
         free(tally->failed[i].reason);
@@ -672,101 +671,99 @@ static void release(struct tally *tally)
 /* ---- running ---- */
 
 /* Results arrive as files finish, but are printed in the order of the list. */
-struct turns {
+struct results {
     struct stage_result **waiting; /* per item; NULL: not finished, or printed */
-    size_t told, ended;
+    size_t printed, finished;
 };
 
 /* Prints the results whose turn it is; at the end also those behind files that did not start.
  */
-static bool tell_in_turn(struct turns *turns, const struct stagelist *list, bool at_end,
-                         struct tally *tally, const struct options *o,
-                         struct progress *progress)
+static bool print_ready(struct results *q, const struct stagelist *list, bool at_end,
+                        struct tally *tally, const struct options *o, struct progress *progress)
 {
     bool good = true;
-    for (; turns->told < list->count && (at_end || turns->waiting[turns->told]); turns->told++)
-        if (turns->waiting[turns->told])
-            good = take_result(tally, turns->waiting[turns->told], o, progress) && good;
+    for (; q->printed < list->count && (at_end || q->waiting[q->printed]); q->printed++)
+        if (q->waiting[q->printed])
+            good = print_result(tally, q->waiting[q->printed], o, progress) && good;
     return good;
 }
 
-static void follow(struct stage *stage, const struct stagelist *list, const struct options *o,
-                   struct turns *turns, struct tally *tally)
+static void print_results(struct stage *stage, const struct stagelist *list,
+                          const struct options *o, struct results *queue, struct tally *tally)
 {
     struct progress progress;
     struct stage_result *result;
     uint64_t moved;
-    bool stopped = false, told = false;
+    bool stopped = false, job_reported = false;
     char what[32];
     progress_begin(&progress, what, list->bytes);
     for (int got; (got = stage_next(stage, 100, &result, &moved)) >= 0;) {
-        const char *why = told ? NULL : stage_job_failure(stage);
+        const char *why = job_reported ? NULL : stage_job_failure(stage);
         if (why) {
-            message(o->stage.socket, "warning: without the job: %s", why);
-            told = true;
+            message(o->stage.socket, "warning: copying without the job: %s", why);
+            job_reported = true;
         }
         if (got) {
-            turns->waiting[result->item - list->items] = result;
-            turns->ended++;
+            queue->waiting[result->item - list->items] = result;
+            queue->finished++;
         }
-        if (!tell_in_turn(turns, list, false, tally, o, &progress))
+        if (!print_ready(queue, list, false, tally, o, &progress))
             stage_stop(stage);
         if (caught && !stopped) {
             stage_stop(stage);
             stopped = true;
         }
-        snprintf(what, sizeof what, "%zu/%zu", turns->ended, list->count);
+        snprintf(what, sizeof what, "%zu/%zu", queue->finished, list->count);
         progress_to(&progress, moved);
     }
-    tell_in_turn(turns, list, true, tally, o, &progress);
+    print_ready(queue, list, true, tally, o, &progress);
     progress_end(&progress);
 }
 
-static bool has_room(const struct stagelist *list, const struct options *o)
+static bool has_space(const struct stagelist *list, const struct options *o)
 {
     uint64_t needed, available;
     char a[NUMBER_HUMAN_MAX], b[NUMBER_HUMAN_MAX];
     if (o->no_space_check ||
-        stage_space(list->items, list->count, list->folder, &needed, &available) != 0 ||
+        stage_space(list->items, list->count, list->dir, &needed, &available) != 0 ||
         needed <= available)
         return true;
-    message(list->folder,
-            "%s are needed, %s are free: nothing was staged (--no-space-check begins all the "
-            "same)",
+    message(list->dir,
+            "not enough space (%s needed, %s free); use --no-space-check to copy anyway",
             number_human(needed, a), number_human(available, b));
     return false;
 }
 
-static int run_list(const struct stagelist *list, const struct options *o)
+static int stage_list(const struct stagelist *list, const struct options *o)
 {
     struct stage *stage;
     struct tally tally = {0};
-    struct turns turns = {0};
+    struct results queue = {0};
     double began = seconds_now();
-    if (!has_room(list, o))
+    if (!has_space(list, o))
         return TOOL_BAD;
     catch_signals();
-    turns.waiting = calloc(list->count, sizeof(struct stage_result *));
-    int err = list->count && !turns.waiting
+    queue.waiting = calloc(list->count, sizeof(struct stage_result *));
+    int err = list->count && !queue.waiting
                   ? -ENOMEM
                   : stage_start(&o->stage, list->items, list->count, &stage);
     if (err) {
         message_code("stage", "begin", err);
-        free(turns.waiting);
+        free(queue.waiting);
         return TOOL_BAD;
     }
     if (!o->json)
-        stageprint_head();
-    follow(stage, list, o, &turns, &tally);
+        print_stage_head();
+    print_results(stage, list, o, &queue, &tally);
     stage_free(stage);
-    free(turns.waiting);
-    tell_failures(&tally, list->count);
+    free(queue.waiting);
+    print_failures(&tally, list->count);
     if (!o->quiet)
-        tell_summary(&tally, list->count, seconds_now() - began);
-    size_t in_place = tally.of[STAGE_STAGED] + tally.of[STAGE_THERE];
-    if (in_place != list->count || list->bad)
+        print_stage_summary(&tally, list->count, seconds_now() - began);
+    size_t in_place = tally.status_count[STAGE_STAGED] + tally.status_count[STAGE_THERE];
+    if (in_place != list->count || list->incomplete)
         tally.status = worse_status(tally.status, TOOL_BAD);
-    release(&tally);
+    release_tally(&tally);
     if (caught) {
         finish_stdout();
         signal(caught, SIG_DFL);
@@ -778,14 +775,14 @@ static int run_list(const struct stagelist *list, const struct options *o)
 /* ---- the list ---- */
 
 /* Returns the first unknown word, which may be "", or NULL if all are known. */
-static const char *parse_sums(char *words, unsigned *kinds)
+static const char *parse_sums(char *texts, unsigned *kinds)
 {
     static const struct {
         const char *word;
         enum stage_sum_kind kind;
     } known[] = {{"cksum", STAGE_CKSUM}, {"adler32", STAGE_ADLER32}, {"md5", STAGE_MD5}};
     *kinds = STAGE_CKSUM;
-    for (char *word; (word = strsep(&words, ","));) {
+    for (char *word; (word = strsep(&texts, ","));) {
         size_t i = 0;
         while (i < 3 && strcmp(known[i].word, word) != 0)
             i++;
@@ -804,9 +801,9 @@ static int stage_all(const struct options *o, const struct pathlist *sources,
     int status = TOOL_BAD;
     if (sources->count == 0)
         message(strcmp(o->files.list, "-") == 0 ? "standard input" : o->files.list,
-                "names no files: nothing was staged");
-    else if (stagelist_make(&list, sources, target))
-        status = run_list(&list, o);
+                "the list is empty; nothing was staged");
+    else if (stagelist_init(&list, sources, target))
+        status = stage_list(&list, o);
     stagelist_release(&list);
     return status;
 }
@@ -819,7 +816,7 @@ static struct options options = {
               .job_timeout = 30},
 };
 
-static int take_sums(const void *command, char *text)
+static int parse_sums_option(const void *command, char *text)
 {
     const char *bad = parse_sums(text, &options.stage.kinds);
     return bad ? value_error(command, "--sums", "checksum", bad, "cksum, adler32, md5")
@@ -830,7 +827,7 @@ static const struct option_rule rules[] = {
     PATHLIST_RULES(options.files),
     {"files", 'j', OPTION_UNSIGNED, &options.stage.files_at_once, 1,
      .most = STAGE_FILES_AT_ONCE_MAX},
-    {"sums", 0, OPTION_CALL_TEXT, .take = take_sums},
+    {"sums", 0, OPTION_CALL_TEXT, .take = parse_sums_option},
     {"checkpoint", 0, OPTION_SIZE, &options.stage.checkpoint, 1, 0x1p60,
      .expected = "bytes, as in 64M"},
     {"job-timeout", 0, OPTION_UNSIGNED, &options.stage.job_timeout, 1, 86400,
@@ -847,23 +844,23 @@ static const struct option_rule rules[] = {
     {NULL},
 };
 
-static int run(int count, char **names)
+static int run_stage(int count, char **names)
 {
     const struct options *o = &options;
     const struct pathlist_options named = {.list = o->files.list, .nul = o->files.nul};
     struct pathlist sources;
     if (named.list && count != 1)
-        return usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
+        return usage_error(&cmd_stage, "with --files-from, DST only expected");
     if (named.nul && !named.list)
-        return usage_error(&cmd_stage, "-0 is for --files-from");
+        return usage_error(&cmd_stage, "-0 requires --files-from");
     if (!named.list && count < 2)
-        return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");
-    int status = pathlist_make(&sources, &named, &cmd_stage, count - 1, names)
+        return usage_error(&cmd_stage, "SRC and DST expected");
+    int status = pathlist_init(&sources, &named, &cmd_stage, count - 1, names)
                      ? TOOL_BAD
                      : stage_all(o, &sources, names[count - 1]);
     pathlist_release(&sources);
     return status;
 }
 
-const struct command cmd_stage = {
-    "stage", "verified copies, with sums for catalogues", help, run, rules, ANY_OPERANDS, NULL};
+const struct command cmd_stage = {"stage", "make verified copies", help, run_stage,
+                                  rules,   ANY_OPERANDS,           NULL};

@@ -23,34 +23,34 @@ struct physics_result {
     enum limefile_verdict verdict;
     const char *reason; /* set for LIMEFILE_UNVERIFIED and LIMEFILE_UNREADABLE */
     unsigned precision;
-    struct limefile_physics is;
+    struct limefile_physics data;
     struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
     int stated_count;
 };
 
 /* The result of summing a field. */
 struct sum_result {
-    struct limefile_checksum is;
+    struct limefile_checksum data;
     enum limefile_verdict verdict;
     bool known;
     char reason[MOUNTED_VALUE_MAX]; /* reported by the mount; or "" */
 };
 
-static uint64_t word_of(const struct limefile_checksum *sum)
+static uint64_t pack_checksum(const struct limefile_checksum *sum)
 {
     return (uint64_t)sum->suma << 32 | sum->sumb;
 }
 
 /* Returns 1 if the checksum is right, 0 if it is wrong, or an error. */
-static int verify(const struct data_check *check, const struct limefile_field *f,
-                  struct sum_result *sum)
+static int verify_field_sum(const struct data_check *check, const struct limefile_field *f,
+                            struct sum_result *sum)
 {
-    struct limefile_field as, here = *f;
-    int fd = container_open_data(check->c, &here.record);
+    struct limefile_field fit, local = *f;
+    int fd = container_open_data(check->c, &local.record);
     if (fd < 0)
         return fd;
-    int right = limefile_field_verify(fd, &here, check->threads, check->progress,
-                                      check->context, &as, &sum->is);
+    int right = limefile_field_verify(fd, &local, check->threads, check->progress,
+                                      check->context, &fit, &sum->data);
     close(fd);
     return right;
 }
@@ -58,7 +58,7 @@ static int verify(const struct data_check *check, const struct limefile_field *f
 /* ---- verdicts of a mount ---- */
 
 /* Returns the deviation that the mount's reason is about; it begins with the quantity. */
-static int code_of(const char *reason)
+static int reason_code(const char *reason)
 {
     return strncmp(reason, "plaquette", 9) == 0     ? LIMEFILE_D_PLAQUETTE
            : strncmp(reason, "link trace", 10) == 0 ? LIMEFILE_D_LINK_TRACE
@@ -70,11 +70,11 @@ static bool is_verdict(const char *word, enum limefile_verdict verdict)
     return strcmp(word, limefile_verdict_word(verdict)) == 0;
 }
 
-static void report_shown(const struct data_check *check, const struct limefile_field *f,
-                         const char *reason)
+static void report_mount_reason(const struct data_check *check, const struct limefile_field *f,
+                                const char *reason)
 {
     const struct limefile_finding finding = {
-        .code = code_of(reason),
+        .code = reason_code(reason),
         .offset = f->record.data_offset,
         .ordinal = f->record.ordinal,
         .why = reason,
@@ -85,14 +85,14 @@ static void report_shown(const struct data_check *check, const struct limefile_f
 /* Gets the mount's verdict on what this program can't verify: a file in another format, whose
  * checksum the mount shows as text, and bad data that it refuses to return. Returns false if
  * the mount has no verdict either. */
-static bool ask_mount(struct data_check *check, const struct limefile_field *f,
-                      struct sum_result *sum)
+static bool get_mount_verdict(struct data_check *check, const struct limefile_field *f,
+                              struct sum_result *sum)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
     const struct mounted *m = check->c->mounted;
-    if (!m || mounted_attribute(m, f->record.ordinal, "verify", word) < 0)
+    if (!m || mounted_read_attribute(m, f->record.ordinal, "verify", word) < 0)
         return false;
-    mounted_attribute(m, f->record.ordinal, "reason", reason);
+    mounted_read_attribute(m, f->record.ordinal, "reason", reason);
     if (is_verdict(word, LIMEFILE_GOOD)) {
         sum->verdict = LIMEFILE_GOOD;
         check->sums->good++;
@@ -103,22 +103,23 @@ static bool ask_mount(struct data_check *check, const struct limefile_field *f,
         return false;
     sum->verdict = LIMEFILE_BAD;
     check->sums->wrong++;
-    if (code_of(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* or --physics does */
-        report_shown(check, f, reason);
+    if (reason_code(reason) == LIMEFILE_D_CHECKSUM ||
+        !check->with_physics) /* or --physics does */
+        report_mount_reason(check, f, reason);
     return true;
 }
 
 /* Returns true, and reports it, if a mount refuses to return the data because they are bad. */
-static bool is_withheld(const struct data_check *check, const struct limefile_field *f)
+static bool report_withheld(const struct data_check *check, const struct limefile_field *f)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
     const struct mounted *m = check->c->mounted;
-    if (!m || mounted_attribute(m, f->record.ordinal, "checksum", word) < 0 ||
+    if (!m || mounted_read_attribute(m, f->record.ordinal, "checksum", word) < 0 ||
         !is_verdict(word, LIMEFILE_BAD))
         return false;
-    mounted_attribute(m, f->record.ordinal, "reason", reason);
-    if (code_of(reason) != LIMEFILE_D_CHECKSUM || (!check->summed && f->by_checksum))
-        report_shown(check, f, reason);
+    mounted_read_attribute(m, f->record.ordinal, "reason", reason);
+    if (reason_code(reason) != LIMEFILE_D_CHECKSUM || (!check->with_data && f->by_checksum))
+        report_mount_reason(check, f, reason);
     return true;
 }
 
@@ -129,7 +130,7 @@ void sums_check_headers(struct data_check *check)
         struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
         if (!f.by_checksum)
-            ask_mount(check, &f, &sum);
+            get_mount_verdict(check, &f, &sum);
     }
 }
 
@@ -142,8 +143,8 @@ static void compare_sum(struct data_check *check, const struct limefile_field *f
         .offset = f->record.data_offset,
         .ordinal = f->record.ordinal,
     };
-    int right = verify(check, f, sum);
-    if (right == -EIO && ask_mount(check, f, sum))
+    int right = verify_field_sum(check, f, sum);
+    if (right == -EIO && get_mount_verdict(check, f, sum))
         return;
     sum->known = right >= 0;
     sum->verdict = right < 0 ? LIMEFILE_UNREADABLE : right ? LIMEFILE_GOOD : LIMEFILE_BAD;
@@ -153,15 +154,15 @@ static void compare_sum(struct data_check *check, const struct limefile_field *f
     }
     finding.code = right < 0 ? right : LIMEFILE_D_CHECKSUM;
     if (right == 0) {
-        finding.have = word_of(&sum->is);
-        finding.want = word_of(&f->checksum);
+        finding.have = pack_checksum(&sum->data);
+        finding.want = pack_checksum(&f->checksum);
     }
     check->report(check->context, &finding);
     check->sums->wrong++;
 }
 
 /* Returns why the field has no valid checksum; NULL if it has one. */
-static const char *reason_of(const struct limefile_field *f, const struct sum_result *sum)
+static const char *find_sum_reason(const struct limefile_field *f, const struct sum_result *sum)
 {
     const char *bad = limefile_field_why_bad(f);
     return *sum->reason                    ? sum->reason
@@ -171,7 +172,7 @@ static const char *reason_of(const struct limefile_field *f, const struct sum_re
 }
 
 /* Compares the sums if the field has them. A wrong length has already been reported. */
-static void judge_sum(struct data_check *check, const struct limefile_field *f,
+static void check_sum(struct data_check *check, const struct limefile_field *f,
                       struct sum_result *sum)
 {
     bool bad = limefile_field_why_bad(f), unverified = limefile_field_why_unverified(f);
@@ -179,7 +180,7 @@ static void judge_sum(struct data_check *check, const struct limefile_field *f,
         compare_sum(check, f, sum);
         return;
     }
-    if (!f->by_checksum && ask_mount(check, f, sum))
+    if (!f->by_checksum && get_mount_verdict(check, f, sum))
         return;
     sum->verdict = bad ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
     if (bad)
@@ -187,17 +188,17 @@ static void judge_sum(struct data_check *check, const struct limefile_field *f,
     else
         check->sums->unverified++;
     if (!check->quiet)
-        answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
-               limefile_verdict_word(sum->verdict), reason_of(f, sum));
+        print_line(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
+                   limefile_verdict_word(sum->verdict), find_sum_reason(f, sum));
 }
 
 static json_t *sum_json(const struct limefile_field *f, const struct sum_result *sum)
 {
     return json_pack(
         "{s:o, s:s, s:o*, s:o*, s:o*}", "ordinal", jsonout_integer(f->record.ordinal), "state",
-        limefile_verdict_word(sum->verdict), "reason", jsonout_string(reason_of(f, sum)),
-        "suma", sum->known ? jsonout_hex(sum->is.suma) : NULL, "sumb",
-        sum->known ? jsonout_hex(sum->is.sumb) : NULL);
+        limefile_verdict_word(sum->verdict), "reason", jsonout_string(find_sum_reason(f, sum)),
+        "suma", sum->known ? jsonout_hex(sum->data.suma) : NULL, "sumb",
+        sum->known ? jsonout_hex(sum->data.sumb) : NULL);
 }
 
 void sums_check(struct data_check *check)
@@ -206,7 +207,7 @@ void sums_check(struct data_check *check)
         struct limefile_field f;
         struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
-        judge_sum(check, &f, &sum);
+        check_sum(check, &f, &sum);
         if (check->sum_list)
             jsonout_list_add(check->sum_list, sum_json(&f, &sum));
     }
@@ -215,21 +216,21 @@ void sums_check(struct data_check *check)
 /* ---- configurations ---- */
 
 static void report_links(const struct data_check *check, const struct limefile_field *f,
-                         const struct limefile_physics *is)
+                         const struct limefile_physics *data)
 {
     char why[384], first[192];
-    uint64_t link = is->first.site * 4 + is->first.direction;
+    uint64_t link = data->first.site * 4 + data->first.direction;
     struct limefile_finding finding = {
         .code = LIMEFILE_D_LINKS,
         .offset = f->record.data_offset + link * (f->site_bytes / 4),
         .ordinal = f->record.ordinal,
-        .have = is->bad_links,
+        .have = data->bad_links,
         .want = 4 * f->sites,
         .why = why,
     };
-    limefile_physics_bad_text(&is->first, first, sizeof first);
+    limefile_physics_bad_text(&data->first, first, sizeof first);
     snprintf(why, sizeof why, "the first: %s%s", first,
-             is->bad_links == finding.want
+             data->bad_links == finding.want
                  ? "; none of the links is SU(3): it may be fat links "
                    "or momenta, not a configuration"
                  : "");
@@ -237,7 +238,7 @@ static void report_links(const struct data_check *check, const struct limefile_f
 }
 
 static void report_stated(const struct data_check *check, const struct limefile_field *f,
-                          const struct limefile_physics *is,
+                          const struct limefile_physics *data,
                           const struct limefile_physics_stated *s)
 {
     char why[256];
@@ -256,7 +257,7 @@ static void report_stated(const struct data_check *check, const struct limefile_
         snprintf(whose, sizeof whose, "record %" PRIu64, f->record.ordinal);
     snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of %s %.12g", s->name, s->source, s->text,
              s->is_number ? "" : ", not a number", limefile_physics_quantity_name(s->quantity),
-             whose, limefile_physics_value(is, s->quantity));
+             whose, limefile_physics_value(data, s->quantity));
     check->report(check->context, &finding);
 }
 
@@ -266,21 +267,21 @@ static bool report_figures(const struct data_check *check, const struct limefile
     bool good = true;
     for (int i = 0; i < result->stated_count; i++) {
         const struct limefile_physics_stated *s = &result->stated[i];
-        if (limefile_physics_agrees(&result->is, s, result->precision))
+        if (limefile_physics_agrees(&result->data, s, result->precision))
             continue;
-        report_stated(check, f, &result->is, s);
+        report_stated(check, f, &result->data, s);
         good = false;
     }
     return good;
 }
 
 /* Reports all findings; returns true if it finds nothing wrong. */
-static bool report_all(const struct data_check *check, const struct limefile_field *f,
-                       const struct physics_result *result)
+static bool report_physics(const struct data_check *check, const struct limefile_field *f,
+                           const struct physics_result *result)
 {
-    bool good = result->is.bad_links == 0;
+    bool good = result->data.bad_links == 0;
     if (!good)
-        report_links(check, f, &result->is);
+        report_links(check, f, &result->data);
     return report_figures(check, f, result) && good;
 }
 
@@ -294,18 +295,19 @@ static void print_physics(const struct data_check *check, const struct physics_r
         snprintf(record, sizeof record, "record %" PRIu64 ": ", r->ordinal);
     for (int i = 0; i < r->stated_count && used < sizeof agree; i++) {
         const struct limefile_physics_stated *s = &r->stated[i];
-        if (limefile_physics_agrees(&r->is, s, r->precision))
+        if (limefile_physics_agrees(&r->data, s, r->precision))
             used += (size_t)snprintf(agree + used, sizeof agree - used, "%s%s %s",
                                      used ? ", " : "; agrees with ", s->source, s->name);
     }
-    answer(check->path, "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
-           record, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
-    answer(check->path, "%slargest deviation from 1: of U U^+ %.2g, of det U %.2g (bound %.0e)",
-           record, r->is.unitarity, r->is.determinant, r->is.bound);
+    print_line(check->path, "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
+               record, r->data.plaquette, r->data.space, r->data.time, r->data.trace, agree);
+    print_line(check->path,
+               "%slargest deviation from 1: of U U^+ %.2g, of det U %.2g (bound %.0e)", record,
+               r->data.unitarity, r->data.determinant, r->data.bound);
 }
 
 /* Sites of a file, with prefetching of the next time slice. */
-struct ahead {
+struct prefetch {
     const struct data_check *check;
     struct limefile_sites sites;
     struct limefile_sites_field field;
@@ -315,9 +317,9 @@ struct ahead {
 
 /* The same block of the next time slice is usually read next: the kernel fetches it from the
  * disk or the mount during the computation on this one. */
-static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
+static int read_and_prefetch(void *context, uint64_t first, uint64_t count, void *out)
 {
-    const struct ahead *a = context;
+    const struct prefetch *a = context;
     uint64_t left = limefile_sites_count(&a->sites) - first,
              bytes = count * a->field.site_bytes;
     uint64_t soon = a->field.data_offset + (first + a->slice) * a->field.site_bytes;
@@ -326,48 +328,48 @@ static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
     return a->sites.read(a->sites.context, first, count, out);
 }
 
-static bool report_sites(void *context, uint64_t sites_more)
+static bool add_site_progress(void *context, uint64_t sites_more)
 {
-    const struct ahead *a = context;
+    const struct prefetch *a = context;
     return a->check->progress(a->check->context, sites_more * a->field.site_bytes);
 }
 
-static int measure(const struct data_check *check, const struct limefile_field *f,
-                   struct physics_result *result)
+static int compute_physics(const struct data_check *check, const struct limefile_field *f,
+                           struct physics_result *result)
 {
-    struct limefile_field here = *f;
+    struct limefile_field local = *f;
     struct limefile_fd source;
-    struct ahead a = {.check = check, .fd = container_open_data(check->c, &here.record)};
+    struct prefetch a = {.check = check, .fd = container_open_data(check->c, &local.record)};
     if (a.fd < 0)
         return a.fd;
     limefile_fd_init(&source, a.fd);
-    int err = limefile_sites_of_field(&source.source, &here, &a.field, &a.sites);
+    int err = limefile_sites_of_field(&source.source, &local, &a.field, &a.sites);
     if (!err) {
         struct limefile_sites sites = a.sites;
         struct limefile_gauge_totals totals;
         const struct limefile_gauge_pass pass = {
             .sites = &sites,
-            .progress = check->progress ? report_sites : NULL,
+            .progress = check->progress ? add_site_progress : NULL,
             .context = &a,
             .threads = check->threads,
             .memory = LIMEFILE_GAUGE_CHECK_BYTES,
         };
-        sites.read = read_ahead;
+        sites.read = read_and_prefetch;
         sites.context = &a;
         a.slice = sites.extent[0] * sites.extent[1] * sites.extent[2];
         err = limefile_gauge_run(&pass, &totals);
         if (!err)
-            result->is = totals.physics;
+            result->data = totals.physics;
     }
     close(a.fd);
     return err;
 }
 
 /* Returns 0, or an error if the container cannot be read. */
-static int compare_field(const struct data_check *check, const struct limefile_field *f,
-                         struct physics_result *result)
+static int compare_physics(const struct data_check *check, const struct limefile_field *f,
+                           struct physics_result *result)
 {
-    int err = measure(check, f, result);
+    int err = compute_physics(check, f, result);
     int count =
         err ? err
             : limefile_physics_stated_of(check->c->source, check->c->index, f, result->stated);
@@ -375,18 +377,18 @@ static int compare_field(const struct data_check *check, const struct limefile_f
     return count < 0 || err ? count : 0;
 }
 
-static void judge_physics(struct data_check *check, const struct limefile_field *f,
-                          struct physics_result *result, int err)
+static void record_physics(struct data_check *check, const struct limefile_field *f,
+                           struct physics_result *result, int err)
 {
     if (err == LIMEFILE_E_STATE) {
         result->verdict = LIMEFILE_UNVERIFIED;
         check->physics->unverified++;
         if (!check->quiet)
-            answer(check->path, "record %" PRIu64 ": unverified: %s", result->ordinal,
-                   result->reason);
-    } else if (err == -EIO && is_withheld(check, f)) {
+            print_line(check->path, "record %" PRIu64 ": unverified: %s", result->ordinal,
+                       result->reason);
+    } else if (err == -EIO && report_withheld(check, f)) {
         result->verdict = LIMEFILE_BAD;
-        result->reason = "the mount does not give out data that are bad";
+        result->reason = "the mount refuses to return bad data";
         check->physics->wrong++;
     } else if (err) {
         result->verdict = LIMEFILE_UNREADABLE;
@@ -400,14 +402,14 @@ static void judge_physics(struct data_check *check, const struct limefile_field 
     } else {
         if (!check->quiet)
             print_physics(check, result);
-        bool good = report_all(check, f, result);
+        bool good = report_physics(check, f, result);
         result->verdict = good ? LIMEFILE_GOOD : LIMEFILE_BAD;
         check->physics->good += good;
         check->physics->wrong += !good;
     }
 }
 
-static json_t *first_json(const struct limefile_physics_bad *bad)
+static json_t *first_bad_json(const struct limefile_physics_bad *bad)
 {
     const char direction[] = {"xyzt"[bad->direction], '\0'};
     bool deviates =
@@ -426,11 +428,12 @@ static json_t *stated_json(const struct physics_result *r)
     for (int i = 0; i < r->stated_count; i++) {
         const struct limefile_physics_stated *s = &r->stated[i];
         json_array_append_new(
-            list, json_pack("{s:o, s:s, s:s, s:s, s:o?, s:o?, s:b}", "ordinal",
-                            jsonout_integer(s->ordinal), "where", s->source, "name", s->name,
-                            "text", s->text, "value", s->is_number ? json_real(s->value) : NULL,
-                            "measured", json_real(limefile_physics_value(&r->is, s->quantity)),
-                            "agrees", limefile_physics_agrees(&r->is, s, r->precision)));
+            list,
+            json_pack("{s:o, s:s, s:s, s:s, s:o?, s:o?, s:b}", "ordinal",
+                      jsonout_integer(s->ordinal), "where", s->source, "name", s->name, "text",
+                      s->text, "value", s->is_number ? json_real(s->value) : NULL, "measured",
+                      json_real(limefile_physics_value(&r->data, s->quantity)), "agrees",
+                      limefile_physics_agrees(&r->data, s, r->precision)));
     }
     return list;
 }
@@ -438,32 +441,33 @@ static json_t *stated_json(const struct physics_result *r)
 /* A number that is not finite becomes null. */
 static json_t *physics_json(const struct physics_result *r)
 {
-    const struct limefile_physics *is = &r->is;
+    const struct limefile_physics *data = &r->data;
     json_t *object =
         json_pack("{s:o, s:s, s:o*}", "ordinal", jsonout_integer(r->ordinal), "state",
                   limefile_verdict_word(r->verdict), "reason", jsonout_string(r->reason));
     if (!r->reason)
         json_object_update_new(
             object,
-            json_pack(
-                "{s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o, s:o, s:o, s:o, s:o}",
-                "plaquette", json_real(is->plaquette), "space", json_real(is->space), "time",
-                json_real(is->time), "link_trace", json_real(is->trace), "unitarity",
-                json_real(is->unitarity), "determinant", json_real(is->determinant), "bound",
-                json_real(is->bound), "nonfinite", jsonout_integer(is->nonfinite), "bad_links",
-                jsonout_integer(is->bad_links), "bad_sites", jsonout_integer(is->bad_sites),
-                "first_bad", first_json(&is->first), "stated", stated_json(r)));
+            json_pack("{s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o?, s:o, s:o, s:o, s:o, s:o}",
+                      "plaquette", json_real(data->plaquette), "space", json_real(data->space),
+                      "time", json_real(data->time), "link_trace", json_real(data->trace),
+                      "unitarity", json_real(data->unitarity), "determinant",
+                      json_real(data->determinant), "bound", json_real(data->bound),
+                      "nonfinite", jsonout_integer(data->nonfinite), "bad_links",
+                      jsonout_integer(data->bad_links), "bad_sites",
+                      jsonout_integer(data->bad_sites), "first_bad",
+                      first_bad_json(&data->first), "stated", stated_json(r)));
     return object;
 }
 
 /* Reports and counts the result. `err`: why the data could not be read, or LIMEFILE_E_STATE if
  * result->reason states why they were not examined. Returns 0 or -ENOMEM. */
-static int physics_conclude(struct data_check *check, const struct limefile_field *f,
-                            struct physics_result *result, int err)
+static int finish_physics(struct data_check *check, const struct limefile_field *f,
+                          struct physics_result *result, int err)
 {
     if (err == -ENOMEM)
         return err;
-    judge_physics(check, f, result, err);
+    record_physics(check, f, result, err);
     if (check->physics_list)
         jsonout_list_add(check->physics_list, physics_json(result));
     return 0;
@@ -478,7 +482,7 @@ static bool is_volume(const struct data_check *check)
     return limefile_index_by_type(check->c->index, type, sizeof type - 1, &first, &count) == 0;
 }
 
-static int check_field(struct data_check *check, const struct limefile_field *f)
+static int check_field_physics(struct data_check *check, const struct limefile_field *f)
 {
     struct physics_result result = {.ordinal = f->record.ordinal, .precision = f->precision};
     int err = LIMEFILE_E_STATE;
@@ -486,14 +490,14 @@ static int check_field(struct data_check *check, const struct limefile_field *f)
     case LIMEFILE_NO_CONFIGURATION:
         return 0;
     case LIMEFILE_CONFIGURATION:
-        err = compare_field(check, f, &result);
+        err = compare_physics(check, f, &result);
         break;
     case LIMEFILE_CONFIGURATION_UNKNOWN:
         if (f->kind == LIMEFILE_KIND_UNKNOWN && is_volume(check))
             result.reason = LIMEFILE_WHY_VOLUME;
         break;
     }
-    return physics_conclude(check, f, &result, err);
+    return finish_physics(check, f, &result, err);
 }
 
 int physics_check(struct data_check *check)
@@ -502,7 +506,7 @@ int physics_check(struct data_check *check)
     for (size_t i = 0; !err && i < check->fields->count; i++) {
         struct limefile_field f;
         limefile_fields_get(check->fields, i, &f);
-        err = check_field(check, &f);
+        err = check_field_physics(check, &f);
     }
     return err;
 }
@@ -524,79 +528,78 @@ const char *gauge_check_format(const struct container *c)
     return format == LIMEFILE_GAUGE_NONE ? NULL : limefile_gauge_format_name(format);
 }
 
-struct telling {
+struct gauge_progress {
     const struct data_check *check;
     uint64_t site_bytes;
 };
 
-static bool count_sites(void *context, uint64_t sites)
+static bool add_gauge_progress(void *context, uint64_t sites)
 {
-    const struct telling *t = context;
+    const struct gauge_progress *t = context;
     return t->check->progress(t->check->context, sites * t->site_bytes);
 }
 
-static uint64_t two_words(uint32_t high, uint32_t low)
+static uint64_t join_words(uint32_t high, uint32_t low)
 {
     return (uint64_t)high << 32 | low;
 }
 
-static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gauge_sums *sums)
+static uint64_t gauge_sum(const struct limefile_gauge *g, const struct limefile_gauge_sums *s)
 {
-    return g->format == LIMEFILE_GAUGE_NERSC ? sums->nersc
-                                             : two_words(sums->sum29, sums->sum31);
+    return g->format == LIMEFILE_GAUGE_NERSC ? s->nersc : join_words(s->sum29, s->sum31);
 }
 
 /* why: NULL if the header has a value that the data are compared with. */
-static json_t *gauge_json(const struct limefile_gauge *g, const struct limefile_gauge_sums *is,
-                          const char *why, bool right)
+static json_t *gauge_json(const struct limefile_gauge *g,
+                          const struct limefile_gauge_sums *data, const char *why, bool right)
 {
     bool nersc = g->format == LIMEFILE_GAUGE_NERSC, milc = g->format == LIMEFILE_GAUGE_MILC;
     return json_pack("{s:i, s:s, s:s*, s:o*, s:o*, s:o*}", "ordinal", 0, "state",
                      !right ? "bad"
                      : why  ? "unverified"
                             : "good",
-                     "reason", why, "sum", nersc ? jsonout_hex(is->nersc) : NULL, "sum29",
-                     milc ? jsonout_hex(is->sum29) : NULL, "sum31",
-                     milc ? jsonout_hex(is->sum31) : NULL);
+                     "reason", why, "sum", nersc ? jsonout_hex(data->nersc) : NULL, "sum29",
+                     milc ? jsonout_hex(data->sum29) : NULL, "sum31",
+                     milc ? jsonout_hex(data->sum31) : NULL);
 }
 
 /* Reports data that cannot be compared with anything. */
-static void tell_unverified(const struct data_check *check, const struct limefile_gauge *g,
-                            const char *why)
+static void report_unverified(const struct data_check *check, const struct limefile_gauge *g,
+                              const char *why)
 {
     const struct limefile_finding finding = {.code = LIMEFILE_D_CHECKSUM_MISSING,
                                              .offset = g->data_offset};
-    if (check->summed && !check->quiet)
-        answer(check->path, "unverified: %s", why);
+    if (check->with_data && !check->quiet)
+        print_line(check->path, "unverified: %s", why);
     if (check->strict)
         check->report(check->context, &finding);
 }
 
 /* `agree`: the plaquette and link trace in the header match the data. */
 static void compare_gauge(struct data_check *check, const struct limefile_gauge *g,
-                          const struct limefile_gauge_sums *is, bool agree)
+                          const struct limefile_gauge_sums *data, bool agree)
 {
     struct limefile_finding finding = {
         .code = LIMEFILE_D_CHECKSUM,
         .offset = g->data_offset,
-        .have = sum_of(g, is),
-        .want = sum_of(g, &g->sums),
+        .have = gauge_sum(g, data),
+        .want = gauge_sum(g, &g->sums),
     };
     const char *why = limefile_gauge_why_unverified(g);
     bool same = !g->has_checksum || finding.have == finding.want;
     check->sums->good += !why && same && agree;
     check->sums->wrong += !same || !agree;
-    check->sums->unverified += why && check->summed;
+    check->sums->unverified += why && check->with_data;
     if (!same)
         check->report(check->context, &finding);
     if (why)
-        tell_unverified(check, g, why);
+        report_unverified(check, g, why);
     if (check->sum_list)
-        jsonout_list_add(check->sum_list, gauge_json(g, is, why, same && agree));
+        jsonout_list_add(check->sum_list, gauge_json(g, data, why, same && agree));
 }
 
 /* Fills in the members of a field that findings use. */
-static void describe(const struct limefile_gauge *g, struct limefile_field *f)
+static void describe_gauge_data(const struct limefile_gauge *g, struct limefile_field *f)
 {
     memset(f, 0, sizeof *f);
     f->record.data_offset = g->data_offset;
@@ -607,35 +610,35 @@ static void describe(const struct limefile_gauge *g, struct limefile_field *f)
 static bool all_agree(const struct physics_result *result)
 {
     for (int i = 0; i < result->stated_count; i++)
-        if (!limefile_physics_agrees(&result->is, &result->stated[i], result->precision))
+        if (!limefile_physics_agrees(&result->data, &result->stated[i], result->precision))
             return false;
     return true;
 }
 
-static int check_gauge(struct data_check *check, const struct limefile_gauge *g)
+static int check_gauge_data(struct data_check *check, const struct limefile_gauge *g)
 {
     struct limefile_field field;
     struct limefile_gauge_totals totals;
     struct physics_result result = {.precision = g->sites.precision};
-    struct telling telling = {check, 0};
+    struct gauge_progress progress = {check, 0};
     const struct limefile_gauge_pass pass = {
         .sites = &g->sites,
         .source = g,
-        .progress = count_sites,
-        .context = &telling,
+        .progress = add_gauge_progress,
+        .context = &progress,
         .threads = check->threads,
-        .without_plaquette = !check->physical && !g->has_plaquette,
+        .without_plaquette = !check->with_physics && !g->has_plaquette,
     };
-    describe(g, &field);
-    telling.site_bytes = field.site_bytes;
+    describe_gauge_data(g, &field);
+    progress.site_bytes = field.site_bytes;
     int err = limefile_gauge_run(&pass, &totals);
     if (err)
         return err;
-    result.is = totals.physics;
+    result.data = totals.physics;
     result.stated_count = limefile_gauge_stated(g, result.stated);
     compare_gauge(check, g, &totals.source, all_agree(&result));
-    if (check->physical)
-        return physics_conclude(check, &field, &result, 0);
+    if (check->with_physics)
+        return finish_physics(check, &field, &result, 0);
     report_figures(check, &field, &result);
     return 0;
 }
@@ -661,7 +664,7 @@ int gauge_check_damage(const char *path, char *reason, size_t cap)
 }
 
 /* True if the file is in the format, but in a variant that limefs cannot read. */
-static bool is_unknown(int err)
+static bool is_unsupported(int err)
 {
     return err == LIMEFILE_E_GAUGE_FORM || err == LIMEFILE_E_GAUGE_ORDER ||
            err == LIMEFILE_E_GAUGE_NONE || err == LIMEFILE_E_GAUGE_UNKNOWN;
@@ -674,15 +677,15 @@ int gauge_check(struct data_check *check)
     int err = limefile_gauge_open(check->c->source, 0, &g, why);
     const char *reason = *why ? why : NULL;
     if (!err) {
-        err = check_gauge(check, g);
+        err = check_gauge_data(check, g);
         limefile_gauge_close(g);
     }
     if (limefile_gauge_is_damage(err)) {
         check->report(check->context, &(struct limefile_finding){.code = err, .why = reason});
-    } else if (is_unknown(err)) {
+    } else if (is_unsupported(err)) {
         check->physics->unverified++;
         if (!check->quiet)
-            answer(check->path, "unverified: %s", reason ? reason : limefile_strerror(err));
+            print_line(check->path, "unverified: %s", reason ? reason : limefile_strerror(err));
     }
-    return limefile_gauge_is_damage(err) || is_unknown(err) ? 0 : err;
+    return limefile_gauge_is_damage(err) || is_unsupported(err) ? 0 : err;
 }

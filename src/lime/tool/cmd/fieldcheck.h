@@ -21,9 +21,9 @@ struct data_check {
     const struct container *c; /* its index is built */
     const struct limefile_fields *fields;
     unsigned threads;
-    bool quiet;            /* print no answers; findings are still reported */
-    bool strict;           /* a file in another format without a checksum is a deviation */
-    bool summed, physical; /* --data, --physics */
+    bool quiet;  /* print no answers; findings are still reported */
+    bool strict; /* a file in another format without a checksum is a deviation */
+    bool with_data, with_physics; /* --data, --physics */
     struct check_counts *sums, *physics;
     limefile_sum_progress_fn *progress;
     void (*report)(void *context, const struct limefile_finding *);
@@ -45,7 +45,7 @@ void sums_check_headers(struct data_check *);
 
 /* Compares all particles with their indexes. A file that has become unreadable or shorter is a
  * finding about its data. Returns 0, or other errors such as -ENOMEM. */
-int cells_check(struct data_check *);
+int checkpoint_check(struct data_check *);
 
 /* ---- configurations ---- */
 
@@ -61,10 +61,10 @@ const char *gauge_check_format(const struct container *);
  * wrong length; 0 for any other file, including one that cannot be opened. */
 int gauge_check_damage(const char *path, char *reason, size_t cap);
 
-/* Compares the data with the checksum in the header; if check->physical, also checks that the
- * links are SU(3) and match the plaquette and link trace there. Ignores check->fields. Reports
- * a damaged header. An unsupported variant of a format counts as one unverified configuration.
- * Returns 0, or an error if the file cannot be read. */
+/* Compares the data with the checksum in the header; if check->with_physics, also checks that
+ * the links are SU(3) and match the plaquette and link trace there. Ignores check->fields.
+ * Reports a damaged header. An unsupported variant of a format counts as one unverified
+ * configuration. Returns 0, or an error if the file cannot be read. */
 int gauge_check(struct data_check *);
 
 #endif

@@ -25,14 +25,14 @@
 #include <strings.h>
 #include <unistd.h>
 
-static bool is_data(const struct limefile_field *field)
+static bool is_config_field(const struct limefile_field *field)
 {
     return strcmp(field->record.type, "ildg-binary-data") == 0;
 }
 
 /* ---- the container ---- */
 
-static int list(struct configs *configs)
+static int list_configs(struct configs *configs)
 {
     struct limefile_field field;
     configs->config = calloc(configs->fields.count + 1, sizeof *configs->config);
@@ -40,7 +40,7 @@ static int list(struct configs *configs)
         return -ENOMEM;
     for (size_t i = 0; i < configs->fields.count; i++) {
         limefile_fields_get(&configs->fields, i, &field);
-        if (!is_data(&field))
+        if (!is_config_field(&field))
             continue;
         configs->config[configs->count++].ordinal = (uint32_t)field.record.ordinal;
         configs->bytes += field.record.bytes;
@@ -51,17 +51,17 @@ static int list(struct configs *configs)
 int configs_open(struct configs *configs, const char *path, unsigned threads)
 {
     *configs = (struct configs){.threads = threads};
-    int status = container_open_shown(&configs->c, path);
+    int status = container_open_or_mounted(&configs->c, path);
     if (status != TOOL_GOOD)
         return status;
     int err = limefile_fields_build(configs->c.source, configs->c.index, &configs->fields);
     if (!err)
-        err = list(configs);
+        err = list_configs(configs);
     if (err)
         message_code(path, "read", err);
-    status = err ? TOOL_BAD : container_fault_message(&configs->c);
+    status = err ? TOOL_BAD : container_report_fault(&configs->c);
     if (!status && configs->count == 0) {
-        message(path, "no record is ildg-binary-data: it holds no configuration of ILDG");
+        message(path, "no ILDG configuration (no record of type ildg-binary-data)");
         status = TOOL_BAD;
     }
     if (status != TOOL_GOOD)
@@ -101,23 +101,23 @@ int configs_cksum(struct configs *configs, size_t i)
 
 /* ---- metadata of all configurations ---- */
 
-int configs_lfn(const struct configs *configs, const char *lfn, char only[LIMEFILE_LFN_MAX])
+int configs_lfn(const struct configs *configs, const char *lfn, char common[LIMEFILE_LFN_MAX])
 {
-    char said[LIMEFILE_LFN_MAX], first[LIMEFILE_LFN_MAX] = "";
+    char stated[LIMEFILE_LFN_MAX], first[LIMEFILE_LFN_MAX] = "";
     struct limefile_record record;
-    bool same = true, among = false;
+    bool same = true, has_equal = false;
     for (uint64_t i = 1; limefile_index_get(configs->c.index, i, &record) == 0; i++) {
         if (strcasecmp(record.type, "ildg-data-lfn") != 0 ||
-            limefile_record_lfn(configs->c.source, &record, said) != 1)
+            limefile_record_lfn(configs->c.source, &record, stated) != 1)
             continue;
         if (!*first)
-            memcpy(first, said, sizeof first);
-        same = same && strcmp(first, said) == 0;
-        among = among || (lfn && strcmp(lfn, said) == 0);
+            memcpy(first, stated, sizeof first);
+        same = same && strcmp(first, stated) == 0;
+        has_equal = has_equal || (lfn && strcmp(lfn, stated) == 0);
     }
-    if (only)
-        memcpy(only, same ? first : "", same ? sizeof first : 1);
-    return !*first ? -1 : among;
+    if (common)
+        memcpy(common, same ? first : "", same ? sizeof first : 1);
+    return !*first ? -1 : has_equal;
 }
 
 const char *configs_precision(const struct configs *configs)
@@ -141,7 +141,7 @@ bool plaquette_parse(const char *text, struct limefile_physics_stated *out)
     return out->is_number && text[strspn(text, "0123456789+-.eE")] == '\0';
 }
 
-static void set(struct config *config, const char *text, size_t n, const char *from)
+static void set_plaquette(struct config *config, const char *text, size_t n, const char *from)
 {
     struct limefile_physics_stated value;
     if (n == 0 || n >= sizeof config->plaquette)
@@ -149,14 +149,14 @@ static void set(struct config *config, const char *text, size_t n, const char *f
     memcpy(config->plaquette, text, n);
     config->plaquette[n] = '\0';
     if (plaquette_parse(config->plaquette, &value))
-        config->from = from;
+        config->origin = from;
     else
         config->plaquette[0] = '\0';
 }
 
 /* ---- plaquettes in metadata ---- */
 
-static int look_around(struct configs *configs, size_t i)
+static int read_stated_plaquette(struct configs *configs, size_t i)
 {
     struct limefile_physics_stated stated;
     struct limefile_field field;
@@ -164,16 +164,16 @@ static int look_around(struct configs *configs, size_t i)
     int found =
         limefile_physics_stated_plaquette(configs->c.source, configs->c.index, &field, &stated);
     if (found == 1)
-        set(&configs->config[i], stated.text, strlen(stated.text),
-            strcmp(stated.source, "xlf-info") == 0 ? "as xlf-info says"
-                                                   : "as its XML record says");
+        set_plaquette(&configs->config[i], stated.text, strlen(stated.text),
+                      strcmp(stated.source, "xlf-info") == 0 ? "as in xlf-info"
+                                                            : "as in its XML record");
     return found < 0 ? found : 0;
 }
 
 /* ---- plaquettes from the links ---- */
 
 /* Computes the plaquette; it stays unknown unless the data are SU(3) in four dimensions. */
-static int measure(struct configs *configs, size_t i)
+static int compute_plaquette(struct configs *configs, size_t i)
 {
     struct limefile_field field;
     struct limefile_fd file;
@@ -196,23 +196,23 @@ static int measure(struct configs *configs, size_t i)
     if (!err && totals.physics.bad_links == 0) {
         int n = snprintf(text, sizeof text, "%.*f", field.precision == 64 ? 12 : 8,
                          totals.physics.plaquette);
-        set(&configs->config[i], text, (size_t)n, "as its links have it");
+        set_plaquette(&configs->config[i], text, (size_t)n, "as computed from the links");
     }
     return err == LIMEFILE_E_STATE ? 0 : err;
 }
 
 int configs_plaquette(struct configs *configs, size_t i)
 {
-    int err = configs->config[i].from ? 0 : measure(configs, i);
-    if (!err && !configs->config[i].from)
-        err = look_around(configs, i);
+    int err = configs->config[i].origin ? 0 : compute_plaquette(configs, i);
+    if (!err && !configs->config[i].origin)
+        err = read_stated_plaquette(configs, i);
     if (err)
         message_record(configs->c.path, configs->config[i].ordinal, err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
 /* Also reads files that report no size, such as those in /proc. */
-static int read_all(const char *path, int fd, char **text, size_t *n)
+static int read_document_fd(const char *path, int fd, char **text, size_t *n)
 {
     *text = malloc(LIMEFILE_QCDML_BYTES_MAX + 1);
     ssize_t got =
@@ -220,7 +220,7 @@ static int read_all(const char *path, int fd, char **text, size_t *n)
     if (got < 0)
         message_code(path, "read", (int)got);
     else if (got > LIMEFILE_QCDML_BYTES_MAX)
-        message(path, "longer than %d bytes: not read", LIMEFILE_QCDML_BYTES_MAX);
+        message(path, "larger than %d bytes", LIMEFILE_QCDML_BYTES_MAX);
     *n = got < 0 ? 0 : (size_t)got;
     if (got >= 0 && got <= LIMEFILE_QCDML_BYTES_MAX)
         return TOOL_GOOD;
@@ -232,16 +232,15 @@ static int read_all(const char *path, int fd, char **text, size_t *n)
 int document_read(const char *path, char **text, size_t *n)
 {
     *text = NULL;
-    int fd = open_with_message(path, O_RDONLY);
+    int fd = open_or_report(path, O_RDONLY);
     if (fd < 0)
         return TOOL_UNUSABLE;
-    int status = read_all(path, fd, text, n);
+    int status = read_document_fd(path, fd, text, n);
     close(fd);
     return status;
 }
 
-int document_understand(const char *path, const char *text, size_t n,
-                        struct limefile_qcdml *out)
+int document_parse(const char *path, const char *text, size_t n, struct limefile_qcdml *out)
 {
     int err = limefile_qcdml_parse(text, n, out);
     if (err == LIMEFILE_E_XML || err == LIMEFILE_E_XML_VALUE)
@@ -261,8 +260,8 @@ struct nersc_sums {
 
 enum { BLOCK_SITES = 4096 };
 
-static int sum_up(const struct limefile_sites *sites, unsigned char *block,
-                  struct nersc_sums *out)
+static int sum_nersc_blocks(const struct limefile_sites *sites, unsigned char *block,
+                            struct nersc_sums *out)
 {
     uint64_t all = limefile_sites_count(sites), n;
     int err = 0;
@@ -278,7 +277,7 @@ static int sum_up(const struct limefile_sites *sites, unsigned char *block,
 }
 
 /* Sets out->known only for an SU(3) configuration. Returns 0, -errno or LIMEFILE_E_SHRUNK. */
-static int nersc_sum(int fd, const struct limefile_field *field, struct nersc_sums *out)
+static int nersc_sum_data(int fd, const struct limefile_field *field, struct nersc_sums *out)
 {
     struct limefile_fd file;
     struct limefile_gauge *gauge;
@@ -288,14 +287,14 @@ static int nersc_sum(int fd, const struct limefile_field *field, struct nersc_su
     if (err)
         return err == LIMEFILE_E_GAUGE_NONE ? 0 : err;
     unsigned char *block = malloc(BLOCK_SITES * limefile_sites_bytes(&gauge->sites));
-    err = block ? sum_up(&gauge->sites, block, out) : -ENOMEM;
+    err = block ? sum_nersc_blocks(&gauge->sites, block, out) : -ENOMEM;
     free(block);
     limefile_gauge_close(gauge);
     out->known = !err;
     return err;
 }
 
-enum { KEPT_MAX = 1000 };
+enum { DIFFERENCES_MAX = 1000 };
 
 struct difference {
     bool warning;
@@ -306,7 +305,7 @@ struct difference {
     const char *why;
 };
 
-static void say(const struct qcdml_check *check, const struct difference *d)
+static void print_difference(const struct qcdml_check *check, const struct difference *d)
 {
     char place[64] = "", values[64 + 2 * 1100] = "";
     size_t n = 0;
@@ -322,9 +321,9 @@ static void say(const struct qcdml_check *check, const struct difference *d)
             values, d->why);
 }
 
-static void keep(struct qcdml_check *check, const struct difference *d)
+static void store_difference(struct qcdml_check *check, const struct difference *d)
 {
-    if (json_array_size(check->found) < KEPT_MAX)
+    if (json_array_size(check->found) < DIFFERENCES_MAX)
         json_array_append_new(
             check->found,
             json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "warning", d->warning, "what",
@@ -335,29 +334,29 @@ static void keep(struct qcdml_check *check, const struct difference *d)
 }
 
 /* Prints the difference, unless silent, and keeps it for JSON. */
-static void difference_add(struct qcdml_check *check, const struct difference *d)
+static void report_difference(struct qcdml_check *check, const struct difference *d)
 {
     if (d->warning)
         check->warnings++;
     else
         check->differences++;
     if (!check->silent)
-        say(check, d);
-    keep(check, d);
+        print_difference(check, d);
+    store_difference(check, d);
 }
 
-static void differences_summary(const struct qcdml_check *check)
+static void print_differences_summary(const struct qcdml_check *check)
 {
     char warnings[48] = "";
     if (check->warnings)
         snprintf(warnings, sizeof warnings, "%s%zu warning%s", check->differences ? ", " : "; ",
                  check->warnings, plural(check->warnings));
     if (check->differences)
-        answer(check->document, "%zu difference%s from %s%s", check->differences,
-               plural(check->differences), check->path, warnings);
+        print_line(check->document, "%zu difference%s from %s%s", check->differences,
+                   plural(check->differences), check->path, warnings);
     else
-        answer(check->document, "agrees with %s: %zu record%s%s", check->path, check->records,
-               plural(check->records), warnings);
+        print_line(check->document, "agrees with %s: %zu record%s%s", check->path,
+                   check->records, plural(check->records), warnings);
 }
 
 /* ---- JSON ---- */
@@ -376,147 +375,150 @@ json_t *qcdml_check_json(const struct qcdml_check *check)
 static const double program_tolerance = 1e-5; /* of plaquettes, as in Grid and QDP++ */
 
 /* The state of one comparison. */
-struct comparing {
+struct comparison {
     struct qcdml_check *check;
     const struct limefile_qcdml *document;
     struct configs configs;
     uint64_t ordinal; /* of the record that is compared; 0: the file as a whole */
 };
 
-static void differ(const struct comparing *c, size_t line, const char *what,
-                   const char *document, const char *container, const char *why)
+static void mismatch(const struct comparison *c, size_t line, const char *what,
+                     const char *document, const char *container, const char *why)
 {
-    difference_add(c->check, &(struct difference){false, line, c->ordinal, what, document,
-                                                  container, why});
+    report_difference(c->check, &(struct difference){false, line, c->ordinal, what, document,
+                                                     container, why});
 }
 
 /* `line`: where a missing value should be. */
-static bool is_there(const struct comparing *c, const struct limefile_qcdml_value *value,
-                     size_t line, const char *name, const char *container)
+static bool is_present(const struct comparison *c, const struct limefile_qcdml_value *value,
+                       size_t line, const char *name, const char *container)
 {
     if (!value->found)
-        differ(c, line, name, "", container, "it is missing");
+        mismatch(c, line, name, "", container, "missing");
     return value->found;
 }
 
 /* ---- comparing the file ---- */
 
-static void compare_file(const struct comparing *c)
+static void compare_file_values(const struct comparison *c)
 {
-    char only[LIMEFILE_LFN_MAX], document[24], container[24];
+    char common[LIMEFILE_LFN_MAX], document[24], container[24];
     const struct limefile_qcdml_value *lfn = &c->document->lfn, *bits = &c->document->precision;
-    int found = configs_lfn(&c->configs, lfn->found ? lfn->text : "", only);
-    const char *is = configs_precision(&c->configs);
-    if (is_there(c, lfn, 0, "dataLFN", only) && found == 0)
-        differ(c, lfn->line, "dataLFN", lfn->text, only, "the container has another name");
-    if (is_there(c, bits, 0, "precision", is ? is : "") && is && strcmp(bits->text, is) != 0)
-        differ(c, bits->line, "precision", bits->text, is, "the data have another precision");
+    int found = configs_lfn(&c->configs, lfn->found ? lfn->text : "", common);
+    const char *data = configs_precision(&c->configs);
+    if (is_present(c, lfn, 0, "dataLFN", common) && found == 0)
+        mismatch(c, lfn->line, "dataLFN", lfn->text, common, "the container has another name");
+    if (is_present(c, bits, 0, "precision", data ? data : "") && data &&
+        strcmp(bits->text, data) != 0)
+        mismatch(c, bits->line, "precision", bits->text, data,
+                 "the data have another precision");
     snprintf(document, sizeof document, "%zu", c->document->count);
     snprintf(container, sizeof container, "%zu", c->configs.count);
     if (c->document->count != c->configs.count)
-        differ(c, 0, "records", document, container,
-               "the container has another number of ildg-binary-data");
+        mismatch(c, 0, "records", document, container,
+                 "the container has another number of ildg-binary-data");
 }
 
 /* ---- comparing a record ---- */
 
 /* Sets *why to why a wrong sum does not mean wrong data, or to NULL. Returns 0 or an error. */
-static int excuse(struct comparing *c, const struct limefile_field *f, uint32_t said,
-                  uint32_t said_hex, const char **why)
+static int explain_crc_mismatch(struct comparison *c, const struct limefile_field *f,
+                                uint32_t stated, uint32_t stated_hex, const char **why)
 {
     struct nersc_sums nersc;
-    struct limefile_field here = *f, as;
+    struct limefile_field local = *f, fit;
     struct limefile_checksum sum;
-    int fd = container_open_data(&c->configs.c, &here.record);
+    int fd = container_open_data(&c->configs.c, &local.record);
     *why = NULL;
     if (fd < 0)
         return fd;
-    int err = nersc_sum(fd, &here, &nersc);
+    int err = nersc_sum_data(fd, &local, &nersc);
     if (!err && nersc.known &&
-        (nersc.all == said || nersc.all == said_hex || nersc.two_rows == said ||
-         nersc.two_rows == said_hex))
-        *why = "it is the checksum of NERSC's format, not the data's cksum";
+        (nersc.all == stated || nersc.all == stated_hex || nersc.two_rows == stated ||
+         nersc.two_rows == stated_hex))
+        *why = "the checksum of NERSC's format, not the data's cksum";
     if (!err && !*why && f->has_checksum) {
-        int right = limefile_field_verify(fd, &here, c->configs.threads, NULL, NULL, &as, &sum);
+        int right =
+            limefile_field_verify(fd, &local, c->configs.threads, NULL, NULL, &fit, &sum);
         err = right < 0 && right != LIMEFILE_E_STATE ? right : 0;
         if (right == 1)
-            *why = "it is not the data's cksum; they are right by their SciDAC checksum";
+            *why = "not the data's cksum, but the data match their SciDAC checksum";
     }
     close(fd);
     return err;
 }
 
-static int compare_crc(struct comparing *c, size_t i, const struct limefile_field *f,
+static int compare_crc(struct comparison *c, size_t i, const struct limefile_field *f,
                        const struct limefile_qcdml_value *value)
 {
-    char is[16];
+    char data[16];
     const char *why = NULL;
-    uint32_t said = 0, hex = 0, sum;
+    uint32_t stated = 0, hex = 0, sum;
     int status = configs_cksum(&c->configs, i);
     if (status)
         return status;
     sum = c->configs.config[i].cksum;
-    snprintf(is, sizeof is, "%" PRIu32, sum);
-    unsigned forms = limefile_qcdml_crc(value->text, &said, &hex);
-    if (forms && (said == sum || (forms == 2 && hex == sum)))
+    snprintf(data, sizeof data, "%" PRIu32, sum);
+    unsigned forms = limefile_qcdml_crc(value->text, &stated, &hex);
+    if (forms && (stated == sum || (forms == 2 && hex == sum)))
         return TOOL_GOOD;
-    int err = forms ? excuse(c, f, said, forms == 2 ? hex : said, &why) : 0;
+    int err = forms ? explain_crc_mismatch(c, f, stated, forms == 2 ? hex : stated, &why) : 0;
     if (err) {
         message_record(c->check->path, f->record.ordinal, err);
         return TOOL_BAD;
     }
-    difference_add(
-        c->check, &(struct difference){
-                      why && !c->check->strict, value->line, f->record.ordinal, "crcCheckSum",
-                      value->text, is,
-                      why     ? why
-                      : forms ? "the data are not those of the document"
-                              : "it is neither a decimal nor a hexadecimal number of 32 bits"});
+    report_difference(c->check, &(struct difference){
+                                    why && !c->check->strict, value->line, f->record.ordinal,
+                                    "crcCheckSum", value->text, data,
+                                    why     ? why
+                                    : forms ? "the data differ from those of the document"
+                                            : "not a 32-bit number, decimal or hexadecimal"});
     return TOOL_GOOD;
 }
 
-static int compare_plaquette(struct comparing *c, size_t i,
+static int compare_plaquette(struct comparison *c, size_t i,
                              const struct limefile_qcdml_value *value)
 {
     static const char name[] = "avePlaquette";
-    struct limefile_physics_stated said, is;
+    struct limefile_physics_stated stated, data;
     const struct config *config = &c->configs.config[i];
     int status = configs_plaquette(&c->configs, i);
     if (status)
         return status;
-    if (!plaquette_parse(value->text, &said))
-        differ(c, value->line, name, value->text, config->plaquette, "it is not a number");
-    else if (config->from && plaquette_parse(config->plaquette, &is) &&
-             fabs(said.value - is.value) > program_tolerance + (said.digit + is.digit) / 2)
-        differ(c, value->line, name, value->text, config->plaquette, config->from);
+    if (!plaquette_parse(value->text, &stated))
+        mismatch(c, value->line, name, value->text, config->plaquette, "not a number");
+    else if (config->origin && plaquette_parse(config->plaquette, &data) &&
+             fabs(stated.value - data.value) >
+                 program_tolerance + (stated.digit + data.digit) / 2)
+        mismatch(c, value->line, name, value->text, config->plaquette, config->origin);
     return TOOL_GOOD;
 }
 
-static int compare_record(struct comparing *c, size_t i)
+static int compare_record(struct comparison *c, size_t i)
 {
     const struct limefile_qcdml_record *record = &c->document->record[i];
     struct limefile_field f;
     int status = TOOL_GOOD;
     configs_field(&c->configs, i, &f);
     c->ordinal = f.record.ordinal;
-    if (is_there(c, &record->field, record->line, "field", "") && *f.name &&
+    if (is_present(c, &record->field, record->line, "field", "") && *f.name &&
         strcasecmp(record->field.text, f.name) != 0)
-        differ(c, record->field.line, "field", record->field.text, f.name,
-               "the container has another field");
-    if (is_there(c, &record->crc, record->line, "crcCheckSum", ""))
+        mismatch(c, record->field.line, "field", record->field.text, f.name,
+                 "the container has another field");
+    if (is_present(c, &record->crc, record->line, "crcCheckSum", ""))
         status = compare_crc(c, i, &f, &record->crc);
-    if (!status && is_there(c, &record->plaquette, record->line, "avePlaquette", ""))
+    if (!status && is_present(c, &record->plaquette, record->line, "avePlaquette", ""))
         status = compare_plaquette(c, i, &record->plaquette);
     return status;
 }
 
 /* ---- comparing all ---- */
 
-static int compare(struct comparing *c)
+static int compare_values(struct comparison *c)
 {
     int status = TOOL_GOOD;
     size_t both = c->document->count < c->configs.count ? c->document->count : c->configs.count;
-    compare_file(c);
+    compare_file_values(c);
     progress_begin(&c->configs.progress, "check", c->configs.bytes);
     for (size_t i = 0; !status && i < both; i++)
         status = compare_record(c, i);
@@ -525,17 +527,17 @@ static int compare(struct comparing *c)
     return status;
 }
 
-static int understand(struct qcdml_check *check, const char *text, size_t n)
+static int compare_with_container(struct qcdml_check *check, const char *text, size_t n)
 {
     struct limefile_qcdml document;
-    struct comparing c = {.check = check, .document = &document};
-    int status = document_understand(check->document, text, n, &document);
+    struct comparison c = {.check = check, .document = &document};
+    int status = document_parse(check->document, text, n, &document);
     if (status)
         return status;
     check->records = document.count;
     status = configs_open(&c.configs, check->path, check->threads);
     if (!status) {
-        status = compare(&c);
+        status = compare_values(&c);
         configs_close(&c.configs);
     }
     limefile_qcdml_release(&document);
@@ -548,9 +550,9 @@ void qcdml_check(struct qcdml_check *check)
     size_t n;
     int status = document_read(check->document, &text, &n);
     if (!status)
-        status = understand(check, text, n);
+        status = compare_with_container(check, text, n);
     free(text);
     if (!status && !check->silent)
-        differences_summary(check);
+        print_differences_summary(check);
     check->status = status ? status : check->differences ? TOOL_BAD : TOOL_GOOD;
 }

@@ -18,7 +18,7 @@ struct config {
     uint32_t ordinal;
     uint32_t cksum;
     char plaquette[PLAQUETTE_MAX]; /* decimal text; "" if unknown */
-    const char *from;              /* the source of the plaquette: "as xlf-info says" */
+    const char *origin;            /* the source of the plaquette: "as in xlf-info" */
 };
 
 struct configs {
@@ -45,7 +45,7 @@ int configs_cksum(struct configs *, size_t i);
 /* Compares lfn with the ildg-data-lfn records of the container. Returns 1 if one of them is
  * equal, 0 if all are different or lfn is NULL, -1 without records. *only, unless NULL,
  * receives the LFN that all of them contain, or "". */
-int configs_lfn(const struct configs *, const char *lfn, char only[LIMEFILE_LFN_MAX]);
+int configs_lfn(const struct configs *, const char *lfn, char common[LIMEFILE_LFN_MAX]);
 
 /* Returns "single", "double" or "mixed"; NULL if the precision of any is unknown. */
 const char *configs_precision(const struct configs *);
@@ -62,7 +62,7 @@ bool plaquette_parse(const char *text, struct limefile_physics_stated *out);
 int document_read(const char *path, char **text, size_t *n);
 
 /* Parses text, which must outlive the result. Returns an exit status. */
-int document_understand(const char *path, const char *text, size_t n, struct limefile_qcdml *);
+int document_parse(const char *path, const char *text, size_t n, struct limefile_qcdml *);
 
 /* ---- lime check --qcdml: compare a container with its document ---- */
 

@@ -17,88 +17,89 @@
 
 /* "DIR/NAME.vol0012" or "DIR/vol0012/FILE", split around the volume number. All members point
  * into `copy`. */
-struct pattern {
+struct volume_pattern {
     char *copy, *last;
-    const char *folder, *name; /* name: of the file, or of the numbered directory */
-    const char *file;          /* in a numbered directory; or NULL */
+    const char *dir, *name; /* name: of the file, or of the numbered directory */
+    const char *file;       /* in a numbered directory; or NULL */
     size_t stem;
 };
 
-static bool pattern_of(const char *path, struct pattern *p)
+static bool parse_volume_path(const char *path, struct volume_pattern *p)
 {
     uint64_t number;
-    *p = (struct pattern){.copy = strdup(path), .last = strdup(path)};
+    *p = (struct volume_pattern){.copy = strdup(path), .last = strdup(path)};
     if (!p->copy || !p->last)
         return false;
     p->name = basename(p->last);
-    p->folder = dirname(p->copy);
+    p->dir = dirname(p->copy);
     if (limefile_volumes_name(p->name, &p->stem, &number))
         return p->stem > 0;
     p->file = p->name;
-    const char *slash = strrchr(p->folder, '/');
-    p->name = slash ? slash + 1 : p->folder;
+    const char *slash = strrchr(p->dir, '/');
+    p->name = slash ? slash + 1 : p->dir;
     if (!limefile_volumes_name(p->name, &p->stem, &number) || p->stem)
         return false;
-    if (slash && slash != p->folder)
+    if (slash && slash != p->dir)
         p->copy[slash - p->copy] = '\0';
     else
-        p->folder = slash ? "/" : ".";
+        p->dir = slash ? "/" : ".";
     return true;
 }
 
-static void pattern_release(struct pattern *p)
+static void release_pattern(struct volume_pattern *p)
 {
     free(p->copy);
     free(p->last);
 }
 
-bool setfile_is(const char *path)
+bool volume_set_is_name(const char *path)
 {
-    struct pattern p;
-    bool is = pattern_of(path, &p);
-    pattern_release(&p);
-    return is;
+    struct volume_pattern p;
+    bool is_volume = parse_volume_path(path, &p);
+    release_pattern(&p);
+    return is_volume;
 }
 
 /* ---- directory ---- */
 
-struct found {
+struct found_volume {
     uint64_t number;
     char *name;
 };
 
-struct list {
-    struct found *at;
+struct volume_list {
+    struct found_volume *items;
     size_t count, capacity;
 };
 
-static bool add(struct list *list, uint64_t number, const struct pattern *p, const char *name)
+static bool add_volume_path(struct volume_list *list, uint64_t number,
+                            const struct volume_pattern *p, const char *name)
 {
     char *path = NULL;
-    if (!limefile_reserve(&list->at, &list->capacity, list->count + 1, sizeof *list->at))
+    if (!limefile_reserve(&list->items, &list->capacity, list->count + 1, sizeof *list->items))
         return false;
-    if (asprintf(&path, "%s/%s%s%s", p->folder, name, p->file ? "/" : "",
-                 p->file ? p->file : "") < 0)
+    const char *slash = p->file ? "/" : "", *file = p->file ? p->file : "";
+    if (asprintf(&path, "%s/%s%s%s", p->dir, name, slash, file) < 0)
         return false;
-    list->at[list->count++] = (struct found){number, path};
+    list->items[list->count++] = (struct found_volume){number, path};
     return true;
 }
 
-static bool is_there(const struct pattern *p, const char *name)
+static bool volume_exists(const struct volume_pattern *p, const char *name)
 {
     char *path = NULL;
     if (!p->file)
         return true;
-    if (asprintf(&path, "%s/%s/%s", p->folder, name, p->file) < 0)
+    if (asprintf(&path, "%s/%s/%s", p->dir, name, p->file) < 0)
         return false;
-    bool is = access(path, F_OK) == 0;
+    bool exists = access(path, F_OK) == 0;
     free(path);
-    return is;
+    return exists;
 }
 
 struct listing {
-    const struct pattern *p;
-    struct list *list;
+    const struct volume_pattern *p;
+    struct volume_list *list;
 };
 
 static int add_volume(void *context, const char *name)
@@ -107,33 +108,33 @@ static int add_volume(void *context, const char *name)
     uint64_t number;
     size_t stem;
     bool is_volume = limefile_volumes_name(name, &stem, &number) && stem == l->p->stem &&
-                     memcmp(name, l->p->name, stem) == 0 && is_there(l->p, name);
-    return is_volume && !add(l->list, number, l->p, name) ? -ENOMEM : 0;
+                     memcmp(name, l->p->name, stem) == 0 && volume_exists(l->p, name);
+    return is_volume && !add_volume_path(l->list, number, l->p, name) ? -ENOMEM : 0;
 }
 
 /* Running out of memory is an error here: an omitted name would look like a missing volume. */
-static int list_folder(const struct pattern *p, struct list *list)
+static int list_volumes(const struct volume_pattern *p, struct volume_list *list)
 {
-    int folder = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) {
-        message_code(p->folder, "open", -errno);
+    int dirfd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0) {
+        message_code(p->dir, "open", -errno);
         return TOOL_UNUSABLE;
     }
-    int err = directory_each(folder, ".", 0, add_volume, &(struct listing){p, list});
-    close(folder);
-    return failed_status(p->folder, "list", err);
+    int err = directory_each(dirfd, ".", 0, add_volume, &(struct listing){p, list});
+    close(dirfd);
+    return report_error(p->dir, "list", err);
 }
 
-static int by_number(const void *one, const void *other)
+static int compare_volume_numbers(const void *one, const void *other)
 {
-    const struct found *a = one, *b = other;
+    const struct found_volume *a = one, *b = other;
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
 /* ---- files ---- */
 
 /* Each volume stays open, so raise the limit of open files. */
-static void allow_files(size_t count)
+static void raise_file_limit(size_t count)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < count + 64) {
@@ -142,11 +143,11 @@ static void allow_files(size_t count)
     }
 }
 
-static int open_files(struct setfile *f)
+static int open_volume_files(struct volume_set *f)
 {
-    allow_files(f->count);
+    raise_file_limit(f->count);
     for (size_t i = 0; i < f->count; i++) {
-        f->fds[i] = open_with_message(f->names[i], O_RDONLY);
+        f->fds[i] = open_or_report(f->names[i], O_RDONLY);
         if (f->fds[i] < 0)
             return TOOL_UNUSABLE;
         limefile_fd_init(&f->files[i], f->fds[i]);
@@ -154,7 +155,8 @@ static int open_files(struct setfile *f)
     return TOOL_GOOD;
 }
 
-static int join(struct setfile *f, const struct limefile_volumes_options *options)
+static int join_volume_files(struct volume_set *f,
+                             const struct limefile_volumes_options *options)
 {
     struct limefile_source **sources = calloc(f->count, sizeof *sources);
     size_t bad;
@@ -177,7 +179,7 @@ static int join(struct setfile *f, const struct limefile_volumes_options *option
     return err == LIMEFILE_E_VOLUME_NONE ? TOOL_UNUSABLE : TOOL_BAD;
 }
 
-static int take_names(struct setfile *f, struct list *list)
+static int sort_volume_names(struct volume_set *f, struct volume_list *list)
 {
     f->count = list->count;
     f->names = calloc(f->count, sizeof *f->names);
@@ -188,53 +190,53 @@ static int take_names(struct setfile *f, struct list *list)
         f->count = 0;
         return TOOL_BAD;
     }
-    qsort(list->at, list->count, sizeof *list->at, by_number);
+    qsort(list->items, list->count, sizeof *list->items, compare_volume_numbers);
     for (size_t i = 0; i < f->count; i++) {
-        f->names[i] = list->at[i].name;
-        list->at[i].name = NULL;
+        f->names[i] = list->items[i].name;
+        list->items[i].name = NULL;
         f->fds[i] = -1;
     }
     return TOOL_GOOD;
 }
 
-static int find_names(struct setfile *f)
+static int find_volume_names(struct volume_set *f)
 {
-    struct pattern p;
-    struct list list = {0};
+    struct volume_pattern p;
+    struct volume_list list = {0};
     int status = TOOL_UNUSABLE;
-    if (!pattern_of(f->path, &p))
+    if (!parse_volume_path(f->path, &p))
         message(f->path, "not named as a volume: NAME.vol0000 or vol0000/NAME expected");
     else
-        status = list_folder(&p, &list);
+        status = list_volumes(&p, &list);
     if (status == TOOL_GOOD && !list.count) {
         message(f->path, "no such volume");
         status = TOOL_UNUSABLE;
     }
     if (status == TOOL_GOOD)
-        status = take_names(f, &list);
+        status = sort_volume_names(f, &list);
     for (size_t i = 0; i < list.count; i++)
-        free(list.at[i].name);
-    free(list.at);
-    pattern_release(&p);
+        free(list.items[i].name);
+    free(list.items);
+    release_pattern(&p);
     return status;
 }
 
-int setfile_open(struct setfile *f, const char *path,
-                 const struct limefile_volumes_options *options)
+int volume_set_open(struct volume_set *f, const char *path,
+                    const struct limefile_volumes_options *options)
 {
-    *f = (struct setfile){.path = path};
-    int status = find_names(f);
+    *f = (struct volume_set){.path = path};
+    int status = find_volume_names(f);
     if (status == TOOL_GOOD)
-        status = open_files(f);
+        status = open_volume_files(f);
     if (status == TOOL_GOOD)
-        status = join(f, options);
+        status = join_volume_files(f, options);
     if (status != TOOL_GOOD)
-        setfile_close(f);
+        volume_set_close(f);
     return status;
 }
 
 /* Writes "sites 0 0 0 2 to 3 3 3 2". */
-static void describe_box(const struct limefile_scidac_record *stated, char *text, size_t cap)
+static void format_box(const struct limefile_scidac_record *stated, char *text, size_t cap)
 {
     size_t used = 0;
     for (unsigned corner = 0; corner < 2; corner++) {
@@ -245,18 +247,18 @@ static void describe_box(const struct limefile_scidac_record *stated, char *text
     }
 }
 
-void setfile_part_text(const struct setfile *f, size_t i, char text[SETFILE_PART_MAX])
+void volume_set_part_text(const struct volume_set *f, size_t i, char text[VOLUME_SET_TEXT_MAX])
 {
     const struct limefile_scidac_record *stated;
     char box[2 * LIMEFILE_DIMS_MAX * 21 + 16];
     uint64_t ordinal = limefile_volumes_part(f->volumes, i, &stated);
-    describe_box(stated, box, sizeof box);
-    snprintf(text, SETFILE_PART_MAX,
+    format_box(stated, box, sizeof box);
+    snprintf(text, VOLUME_SET_TEXT_MAX,
              "record %" PRIu64 ": not joined: a part of the lattice (%s%s%s)", ordinal,
              stated->datatype, *stated->datatype ? ", " : "", box);
 }
 
-void setfile_close(struct setfile *f)
+void volume_set_close(struct volume_set *f)
 {
     limefile_volumes_close(f->volumes);
     for (size_t i = 0; i < f->count; i++) {

@@ -4,7 +4,7 @@
 
 #include "limevolumes.h"
 
-struct setfile {
+struct volume_set {
     const char *path; /* as the user gave it; not owned */
     size_t count;
     char **names; /* of the volumes, ordered by number */
@@ -14,14 +14,15 @@ struct setfile {
 };
 
 /* True if the path has a volume's form: "NAME.vol0012" or "vol0012/NAME". */
-bool setfile_is(const char *path);
+bool volume_set_is_name(const char *path);
 
-/* Exit status, after a message if it is not GOOD; call setfile_close() only after GOOD. */
-int setfile_open(struct setfile *, const char *path, const struct limefile_volumes_options *);
-void setfile_close(struct setfile *);
+/* Exit status, after a message if it is not GOOD; call volume_set_close() only after GOOD. */
+int volume_set_open(struct volume_set *, const char *path,
+                    const struct limefile_volumes_options *);
+void volume_set_close(struct volume_set *);
 
 /* Writes which record of the master volume skips_parts omits as its i-th, and why. */
-enum { SETFILE_PART_MAX = 512 };
-void setfile_part_text(const struct setfile *, size_t i, char text[SETFILE_PART_MAX]);
+enum { VOLUME_SET_TEXT_MAX = 512 };
+void volume_set_part_text(const struct volume_set *, size_t i, char text[VOLUME_SET_TEXT_MAX]);
 
 #endif

@@ -29,17 +29,17 @@ static int compat_usage(const char *program, const char *arguments)
     return TOOL_BAD;
 }
 
-static int put(const struct container *c, const struct limefile_record *record)
+static int write_record_data(const struct container *c, const struct limefile_record *record)
 {
-    struct limefile_copy copy = copy_to_stdout(c->fd, record);
+    struct limefile_copy copy = stdout_copy(c->fd, record);
     int err = limefile_copy(&copy);
     if (err)
-        copy_message(&copy, c->path, "standard output", err);
+        message_copy(&copy, c->path, "standard output", err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
 /* Parses a number like atoi(), but rejects other text. */
-static bool parse_number(const char *text, const char *what, uint32_t *out)
+static bool parse_compat_number(const char *text, const char *what, uint32_t *out)
 {
     char *end;
     unsigned long value = strtoul(text, &end, 10);
@@ -51,10 +51,10 @@ static bool parse_number(const char *text, const char *what, uint32_t *out)
     return true;
 }
 
-/* Writes the first record of a type or, if `type` is NULL, the record `inside` of message
- * `number`. `what` names it in a message. */
-static int extract(const char *path, const char *type, uint32_t number, uint32_t inside,
-                   const char *what)
+/* Writes the first record of a type or, if `type` is NULL, the record `number_inside` of
+ * message `number`. `what` names it in a message. */
+static int extract_record(const char *path, const char *type, uint32_t number,
+                          uint32_t number_inside, const char *what)
 {
     struct container c;
     struct limefile_record record;
@@ -63,49 +63,50 @@ static int extract(const char *path, const char *type, uint32_t number, uint32_t
     if (status != TOOL_GOOD)
         return compat_status(status);
     if ((type ? limefile_index_by_type(c.index, type, strlen(type), &record, &count)
-              : limefile_index_by_number(c.index, number, inside, &record)) == 0) {
-        status = put(&c, &record);
+              : limefile_index_by_number(c.index, number, number_inside, &record)) == 0) {
+        status = write_record_data(&c, &record);
     } else {
         message(path, "%s: no such record", what);
-        container_fault_message(&c);
+        container_report_fault(&c);
         status = TOOL_BAD;
     }
     container_close(&c);
     return status;
 }
 
-static int run_record(int argc, char **argv)
+static int run_extract_record(int argc, char **argv)
 {
-    uint32_t number, inside;
+    uint32_t number, number_inside;
     char what[64];
     if (argc < 4)
         return compat_usage(argv[0], "<lime_file> <msgno> <recno>");
-    if (!parse_number(argv[2], "message", &number) || !parse_number(argv[3], "record", &inside))
+    if (!parse_compat_number(argv[2], "message", &number) ||
+        !parse_compat_number(argv[3], "record", &number_inside))
         return TOOL_BAD;
     snprintf(what, sizeof what, "message %.20s record %.20s", argv[2], argv[3]);
-    return extract(argv[1], NULL, number, inside, what);
+    return extract_record(argv[1], NULL, number, number_inside, what);
 }
 
-static int run_type(int argc, char **argv)
+static int run_extract_type(int argc, char **argv)
 {
-    char shown[TYPE_SHOWN_MAX], what[TYPE_SHOWN_MAX + 8];
+    char type_name[TYPE_TEXT_MAX], what[TYPE_TEXT_MAX + 8];
     if (argc < 3)
         return compat_usage(argv[0], "<lime_file> <lime_type>");
-    snprintf(what, sizeof what, "type '%s'", type_shown(argv[2], strlen(argv[2]), shown));
-    return extract(argv[1], argv[2], 0, 0, what);
+    snprintf(what, sizeof what, "type '%s'", format_type(argv[2], strlen(argv[2]), type_name));
+    return extract_record(argv[1], argv[2], 0, 0, what);
 }
 
 const struct command compat_lime_extract_record = {
     "lime_extract_record", NULL,
     "Usage: lime_extract_record <lime_file> <msgno> <recno>\n"
     "Write a record's data to standard output. See lime_extract_record(1).\n",
-    .run = run_record};
+    .run = run_extract_record};
 const struct command compat_lime_extract_type = {
     "lime_extract_type", NULL,
     "Usage: lime_extract_type <lime_file> <lime_type>\n"
     "Write the data of the first record of a type to standard output. See\n"
     "lime_extract_type(1).\n",
-    .run = run_type};
+    .run = run_extract_type};
 
 enum {
     LONG_LIME = 64000, /* data of at least so many bytes are not printed */
@@ -115,7 +116,7 @@ enum {
 struct style {
     uint64_t long_bytes;
     const char *binary; /* the text printed for data that are not ASCII */
-    bool harmless;      /* replace control characters, as the output is a terminal */
+    bool is_terminal;   /* replace control characters, as the output is a terminal */
 };
 
 static bool is_ascii(const char *data, size_t n)
@@ -126,8 +127,8 @@ static bool is_ascii(const char *data, size_t n)
     return true;
 }
 
-static int print_data(struct limefile_source *source, const struct limefile_record *r,
-                      const struct style *style)
+static int print_record_data(struct limefile_source *source, const struct limefile_record *r,
+                             const struct style *style)
 {
     static char data[LONG_LIME];
     if (r->bytes >= style->long_bytes) {
@@ -142,17 +143,17 @@ static int print_data(struct limefile_source *source, const struct limefile_reco
         printf("Data:           %s\n", style->binary);
         return 0;
     }
-    if (style->harmless)
+    if (style->is_terminal)
         limefile_text_defuse(data, "\t\n");
     printf("Data:           \"%s\" \n", data); /* ends at a NUL, as in C-LIME */
     return 0;
 }
 
-static void print_head(const struct limefile_record *r, const struct style *style)
+static void print_record_head(const struct limefile_record *r, const struct style *style)
 {
     char type[LIMEFILE_TYPE_BYTES + 1];
     snprintf(type, sizeof type, "%s", r->type);
-    if (style->harmless)
+    if (style->is_terminal)
         limefile_text_defuse(type, "");
     printf("\n\n");
     printf("Message:        %" PRIu32 "\n", r->message);
@@ -165,7 +166,7 @@ static void print_head(const struct limefile_record *r, const struct style *styl
 }
 
 /* Prints one record after another, so that records before a fault are printed. */
-static int print_all(const char *path, int fd, const struct style *style)
+static int print_all_records(const char *path, int fd, const struct style *style)
 {
     struct limefile_fd file;
     struct limefile_scan *scan;
@@ -174,66 +175,66 @@ static int print_all(const char *path, int fd, const struct style *style)
     limefile_fd_init(&file, fd);
     int err = limefile_scan_new(&file.source, NULL, NULL, &scan);
     if (err)
-        return failed_status(path, "read", err);
+        return report_error(path, "read", err);
     while (!err && (got = limefile_scan_next(scan, &record)) > 0) {
-        print_head(&record, style);
-        err = print_data(&file.source, &record, style);
+        print_record_head(&record, style);
+        err = print_record_data(&file.source, &record, style);
     }
     if (err)
         message_code(path, "read", err);
     else if (got < 0)
-        finding_message(path, limefile_scan_fault(scan), false);
+        message_finding(path, limefile_scan_fault(scan), false);
     limefile_scan_free(scan);
     return err || got < 0 ? TOOL_BAD : TOOL_GOOD;
 }
 
-static int contents(int argc, char **argv, const char *arguments, struct style style)
+static int print_contents(int argc, char **argv, const char *arguments, struct style style)
 {
     if (argc != 2)
         return compat_usage(argv[0], arguments);
-    style.harmless = isatty(STDOUT_FILENO);
-    int fd = open_with_message(argv[1], O_RDONLY);
+    style.is_terminal = isatty(STDOUT_FILENO);
+    int fd = open_or_report(argv[1], O_RDONLY);
     if (fd < 0)
         return TOOL_BAD;
-    int status = print_all(argv[1], fd, &style);
+    int status = print_all_records(argv[1], fd, &style);
     close(fd);
     return status;
 }
 
-static int run_lime(int argc, char **argv)
+static int run_lime_contents(int argc, char **argv)
 {
     struct style style = {LONG_LIME, "[Binary data]", false};
-    return contents(argc, argv, "<lime_file>", style);
+    return print_contents(argc, argv, "<lime_file>", style);
 }
 
-static int run_lemon(int argc, char **argv)
+static int run_lemon_contents(int argc, char **argv)
 {
     struct style style = {LONG_LEMON, "[Binary data].", false};
-    return contents(argc, argv, "<lemon_file>", style);
+    return print_contents(argc, argv, "<lemon_file>", style);
 }
 
 const struct command compat_lime_contents = {
     "lime_contents", NULL,
     "Usage: lime_contents <lime_file>\n"
     "Print the records of a LIME container, as C-LIME does. See lime_contents(1).\n",
-    .run = run_lime};
+    .run = run_lime_contents};
 const struct command compat_lemon_contents = {
     "lemon_contents", NULL,
     "Usage: lemon_contents <lemon_file>\n"
     "Print the records of a LIME container, as Lemon does. See lemon_contents(1).\n",
-    .run = run_lemon};
+    .run = run_lemon_contents};
 
-static void announce(uint32_t number, uint32_t record, uint64_t bytes,
-                     const struct pack_item *item)
+static void announce_record(uint32_t number, uint32_t record, uint64_t bytes,
+                            const struct pack_item *item)
 {
-    answer(NULL, "%2" PRIu32 " %3" PRIu32 " %8" PRIu64 " %s", number, record, bytes,
-           item->type);
+    print_line(NULL, "%2" PRIu32 " %3" PRIu32 " %8" PRIu64 " %s", number, record, bytes,
+               item->type);
     putchar('\t');
     putchar('\t');
-    answer(NULL, "%s", item->path);
+    print_line(NULL, "%s", item->path);
 }
 
-static int run_pack(int argc, char **argv)
+static int run_compat_pack(int argc, char **argv)
 {
     struct packlist list = {0};
     int status = TOOL_BAD;
@@ -242,11 +243,11 @@ static int run_pack(int argc, char **argv)
     if (packlist_read_list(&list, argv[1], false)) {
         struct packing packing = {
             .list = &list,
-            .folder = AT_FDCWD,
+            .dirfd = AT_FDCWD,
             .list_name = argv[1],
             .follow_links = true,
             .force = true, /* C-LIME replaces it, too */
-            .announce = announce,
+            .announce = announce_record,
         };
         printf("msg rec   bytes type\n");
         status = pack_to_file(&packing, argv[2]);
@@ -255,7 +256,7 @@ static int run_pack(int argc, char **argv)
     return status;
 }
 
-static bool unpack_records(const struct container *c, const struct outdir *dir)
+static bool unpack_to_contents(const struct container *c, const struct outdir *dir)
 {
     struct limefile_record r;
     char name[LIMEFILE_NAME_MAX + 1];
@@ -267,44 +268,44 @@ static bool unpack_records(const struct container *c, const struct outdir *dir)
         limefile_name_encode(r.type, r.type_len, name + head, sizeof name - (size_t)head);
         if (r.mb)
             putchar('\n');
-        answer(NULL, "%8" PRIu64 " %s/%s", r.bytes, dir->path, name);
+        print_line(NULL, "%8" PRIu64 " %s/%s", r.bytes, dir->path, name);
         good = outdir_save(dir, c, &r, name, true, NULL);
     }
     return good;
 }
 
-static int unpack(struct container *c)
+static int compat_unpack(struct container *c)
 {
     struct outdir dir;
-    char *folder;
-    if (asprintf(&folder, "%s.contents", c->path) < 0) {
+    char *dir_path;
+    if (asprintf(&dir_path, "%s.contents", c->path) < 0) {
         message(NULL, "out of memory");
         return TOOL_BAD;
     }
     int status = TOOL_BAD;
-    int err = outdir_open(&dir, folder, false);
+    int err = outdir_open(&dir, dir_path, false);
     if (err) {
-        message_code(folder, "open", err);
+        message_code(dir_path, "open", err);
     } else if (limefile_output_same(dir.fd, c->fd)) {
-        message_output(folder, "open", LIMEFILE_E_OUTPUT_INPUT);
+        message_output(dir_path, "open", LIMEFILE_E_OUTPUT_INPUT);
         outdir_close(&dir);
     } else {
         dir.without_sync = true; /* C-LIME does not sync either */
-        status = unpack_records(c, &dir) ? container_fault_message(c) : TOOL_BAD;
+        status = unpack_to_contents(c, &dir) ? container_report_fault(c) : TOOL_BAD;
         outdir_close(&dir);
     }
-    free(folder);
+    free(dir_path);
     return status;
 }
 
-static int run_unpack(int argc, char **argv)
+static int run_compat_unpack(int argc, char **argv)
 {
     struct container c;
     if (argc < 2)
         return compat_usage(argv[0], "<lime_file>");
     int status = container_open(&c, argv[1]);
     if (status == TOOL_GOOD) {
-        status = unpack(&c);
+        status = compat_unpack(&c);
         container_close(&c);
     }
     return compat_status(status);
@@ -314,9 +315,9 @@ const struct command compat_lime_pack = {
     "lime_pack", NULL,
     "Usage: lime_pack <filelist_file> <lime_file>\n"
     "Make a LIME container of the files that a list names. See lime_pack(1).\n",
-    .run = run_pack};
+    .run = run_compat_pack};
 const struct command compat_lime_unpack = {
     "lime_unpack", NULL,
     "Usage: lime_unpack <lime_file>\n"
     "Write each record to a file in <lime_file>.contents. See lime_unpack(1).\n",
-    .run = run_unpack};
+    .run = run_compat_unpack};

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int open_with_message(const char *path, int flags)
+int open_or_report(const char *path, int flags)
 {
     int fd = limefile_open(path, flags);
     if (fd < 0)
@@ -21,7 +21,7 @@ int open_with_message(const char *path, int flags)
     return fd;
 }
 
-void finding_message(const char *path, const struct limefile_finding *finding, bool is_warning)
+void message_finding(const char *path, const struct limefile_finding *finding, bool is_warning)
 {
     char text[512];
     limefile_finding_text(finding, text, sizeof text);
@@ -36,12 +36,12 @@ static void count_deviation(void *context, const struct limefile_finding *findin
 }
 
 /* Reports on stderr what the file is, as it does not begin with a record header. */
-static int refuse_beginning(struct container *c)
+static int report_beginning(struct container *c)
 {
     struct limefile_finding finding;
     c->beginning = limefile_beginning(c->source, &finding);
     if (c->beginning == 0) {
-        message(c->path, "%s", CONTAINER_FOREIGN);
+        message(c->path, "%s", TEXT_NOT_CONTAINER);
         return TOOL_UNUSABLE;
     }
     if (c->beginning == 1) { /* an unknown version of the format */
@@ -49,7 +49,7 @@ static int refuse_beginning(struct container *c)
         c->beginning = finding.code;
     }
     if (finding.code)
-        finding_message(c->path, &finding, false);
+        message_finding(c->path, &finding, false);
     else
         message_code(c->path, "read", c->beginning);
     return finding.code ? TOOL_BAD : TOOL_UNUSABLE;
@@ -65,15 +65,15 @@ static int build_index(struct container *c)
     }
     if (limefile_index_is_container(c->index))
         return TOOL_GOOD;
-    int status = refuse_beginning(c);
+    int status = report_beginning(c);
     limefile_index_free(c->index);
     c->index = NULL;
     return status;
 }
 
-static int open_file(struct container *c)
+static int open_container_file(struct container *c)
 {
-    c->fd = open_with_message(c->path, O_RDONLY);
+    c->fd = open_or_report(c->path, O_RDONLY);
     limefile_fd_init(&c->file, c->fd);
     c->source = &c->file.source;
     return c->fd < 0 ? c->fd : 0;
@@ -82,8 +82,8 @@ static int open_file(struct container *c)
 int container_open_source(struct container *c, const char *path)
 {
     *c = (struct container){.path = path, .beginning = 1, .fd = -1};
-    if (!mounted_is(path))
-        return open_file(c);
+    if (!mounted_is_container(path))
+        return open_container_file(c);
     int err = mounted_open(path, &c->mounted);
     if (err)
         message_code(path, "open", err);
@@ -92,7 +92,7 @@ int container_open_source(struct container *c, const char *path)
     return err;
 }
 
-static int index_opened(struct container *c, int err)
+static int index_or_close(struct container *c, int err)
 {
     int status = err ? TOOL_UNUSABLE : build_index(c);
     if (status != TOOL_GOOD)
@@ -103,12 +103,12 @@ static int index_opened(struct container *c, int err)
 int container_open(struct container *c, const char *path)
 {
     *c = (struct container){.path = path, .beginning = 1};
-    return index_opened(c, open_file(c));
+    return index_or_close(c, open_container_file(c));
 }
 
-int container_open_shown(struct container *c, const char *path)
+int container_open_or_mounted(struct container *c, const char *path)
 {
-    return index_opened(c, container_open_source(c, path));
+    return index_or_close(c, container_open_source(c, path));
 }
 
 void container_close(struct container *c)
@@ -124,7 +124,7 @@ int container_open_data(const struct container *c, struct limefile_record *recor
 {
     if (c->mounted) {
         record->data_offset = 0;
-        return mounted_data(c->mounted, record->ordinal);
+        return mounted_open_data(c->mounted, record->ordinal);
     }
     int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
     return fd < 0 ? -errno : fd;
@@ -137,18 +137,18 @@ const char *container_failure_text(const struct container *c)
                               : "cannot be opened or read";
 }
 
-int container_fault_message(const struct container *c)
+int container_report_fault(const struct container *c)
 {
     const struct limefile_finding *fault = limefile_index_fault(c->index);
     if (!fault)
         return TOOL_GOOD;
-    finding_message(c->path, fault, false);
+    message_finding(c->path, fault, false);
     return limefile_is_read_error(fault->code) ? TOOL_UNUSABLE : TOOL_BAD;
 }
 
-const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX])
+const char *format_type(const char *type, size_t len, char out[TYPE_TEXT_MAX])
 {
-    limefile_name_encode(type, len, out, TYPE_SHOWN_MAX);
+    limefile_name_encode(type, len, out, TYPE_TEXT_MAX);
     return out;
 }
 
@@ -156,26 +156,21 @@ enum {
     LISTED_MAX = 20, /* ordinals in the message for an ambiguous type */
 };
 
-static void explain_missing(const struct container *c, const char *word)
+static void report_no_record(const struct container *c, const char *word)
 {
-    char shown[TYPE_SHOWN_MAX];
+    char type_name[TYPE_TEXT_MAX];
     if (access(word, F_OK) == 0)
-        message(
-            c->path,
-            "record '%s': no such record, but a file; this command takes one FILE, so run it "
-            "once for each",
-            word);
+        message(c->path, "record '%s': no such record, but a file; name only one FILE", word);
     else
-        message(c->path,
-                "record '%s': no such record; there are %" PRIu64 ", 'lime ls' lists them",
-                type_shown(word, strlen(word), shown), limefile_index_count(c->index));
-    container_fault_message(c); /* the record may be behind the fault */
+        message(c->path, "record '%s': no such record; see 'lime ls'",
+                format_type(word, strlen(word), type_name));
+    container_report_fault(c); /* the record may be behind the fault */
 }
 
-static void explain_ambiguous(const struct container *c, const struct limefile_record *first,
-                              uint64_t count)
+static void report_ambiguous_type(const struct container *c,
+                                  const struct limefile_record *first, uint64_t count)
 {
-    char list[LISTED_MAX * 22 + 8], shown[TYPE_SHOWN_MAX];
+    char list[LISTED_MAX * 22 + 8], type_name[TYPE_TEXT_MAX];
     size_t used = 0;
     uint64_t listed = 0;
     struct limefile_record record = *first;
@@ -191,27 +186,27 @@ static void explain_ambiguous(const struct container *c, const struct limefile_r
     }
     message(c->path,
             "type '%s': %" PRIu64 " records are of this type; choose one by its ordinal: %s%s",
-            type_shown(first->type, first->type_len, shown), count, list,
+            format_type(first->type, first->type_len, type_name), count, list,
             listed < count ? ", ..." : "");
 }
 
-static bool by_type(const struct container *c, const char *type, size_t len,
-                    struct limefile_record *out, bool *said)
+static bool find_by_type(const struct container *c, const char *type, size_t len,
+                         struct limefile_record *out, bool *was_reported)
 {
     uint64_t count;
     if (limefile_index_by_type(c->index, type, len, out, &count) != 0)
         return false;
     if (count > 1) {
-        explain_ambiguous(c, out, count);
-        *said = true;
+        report_ambiguous_type(c, out, count);
+        *was_reported = true;
         return false;
     }
     return true;
 }
 
 /* Returns true if the word looks like a number or two; *found: the record exists. */
-static bool by_number(const struct container *c, const char *word, struct limefile_record *out,
-                      bool *found)
+static bool find_by_number(const struct container *c, const char *word,
+                           struct limefile_record *out, bool *found)
 {
     uint64_t first, second;
     const char *dot = strchr(word, '.');
@@ -230,18 +225,18 @@ static bool by_number(const struct container *c, const char *word, struct limefi
 bool select_record(const struct container *c, const char *word, bool as_type,
                    struct limefile_record *out)
 {
-    bool found = false, said = false;
+    bool found = false, was_reported = false;
     char decoded[LIMEFILE_TYPE_BYTES + 2];
-    if (as_type || !by_number(c, word, out, &found)) {
-        found = by_type(c, word, strlen(word), out, &said);
-        if (!found && !said) { /* the word may be a type as 'lime ls' prints it */
+    if (as_type || !find_by_number(c, word, out, &found)) {
+        found = find_by_type(c, word, strlen(word), out, &was_reported);
+        if (!found && !was_reported) { /* the word may be a type as 'lime ls' prints it */
             size_t len = limefile_name_decode(word, strlen(word), decoded, sizeof decoded);
-            found = by_type(c, decoded, len, out, &said);
+            found = find_by_type(c, decoded, len, out, &was_reported);
         }
-        if (!found && !said && !as_type)
+        if (!found && !was_reported && !as_type)
             found = limefile_name_find(c->index, word, out) == 0;
     }
-    if (!found && !said)
-        explain_missing(c, word);
+    if (!found && !was_reported)
+        report_no_record(c, word);
     return found;
 }

@@ -24,18 +24,18 @@ bool copy_is_unchanged(int in, const struct stat *before)
     struct stat st;
     if (fstat(in, &st) != 0)
         return false;
-    struct limefile_identity was = limefile_identity_of(before);
-    struct limefile_identity is = limefile_identity_of(&st);
-    return limefile_identity_equal(&was, &is);
+    struct limefile_identity old = limefile_identity_of(before);
+    struct limefile_identity current = limefile_identity_of(&st);
+    return limefile_identity_equal(&old, &current);
 }
 
-void copy_message(const struct limefile_copy *c, const char *in_name, const char *out_name,
+void message_copy(const struct limefile_copy *c, const char *in_name, const char *out_name,
                   int code)
 {
     message_code(c->out_failed ? out_name : in_name, c->out_failed ? "write" : "read", code);
 }
 
-struct limefile_copy copy_to_stdout(int in, const struct limefile_record *record)
+struct limefile_copy stdout_copy(int in, const struct limefile_record *record)
 {
     return (struct limefile_copy){
         .in = in,
@@ -46,54 +46,54 @@ struct limefile_copy copy_to_stdout(int in, const struct limefile_record *record
     };
 }
 
-bool feed_open(struct feed *feed, const char *path, int container)
+bool input_open(struct input *input, const char *path, int container)
 {
     bool standard = strcmp(path, "-") == 0;
-    feed->name = standard ? "standard input" : path;
-    feed->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                        : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    int err = feed->fd < 0 || fstat(feed->fd, &feed->st) != 0 ? -errno : 0;
-    if (!err && S_ISDIR(feed->st.st_mode))
+    input->name = standard ? "standard input" : path;
+    input->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                         : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int err = input->fd < 0 || fstat(input->fd, &input->st) != 0 ? -errno : 0;
+    if (!err && S_ISDIR(input->st.st_mode))
         err = -EISDIR;
     if (err) {
-        message_code(feed->name, "open", err);
-    } else if (limefile_output_same(feed->fd, container)) {
-        message(feed->name, "read: that is the container itself");
+        message_code(input->name, "open", err);
+    } else if (limefile_output_same(input->fd, container)) {
+        message(input->name, "the input is the container itself");
     } else {
-        feed->sized = !standard && S_ISREG(feed->st.st_mode);
+        input->has_size = !standard && S_ISREG(input->st.st_mode);
         return true;
     }
-    feed_close(feed);
+    input_close(input);
     return false;
 }
 
-bool feed_memory(struct feed *feed, const char *name, const void *data, size_t n)
+bool input_open_memory(struct input *input, const char *name, const void *data, size_t n)
 {
-    feed->name = name;
-    feed->sized = true;
-    feed->fd = memfd_create("lime-record", MFD_CLOEXEC);
-    int err = feed->fd < 0 ? -errno : limefile_fd_write(feed->fd, data, n, 0);
-    if (!err && fstat(feed->fd, &feed->st) != 0)
+    input->name = name;
+    input->has_size = true;
+    input->fd = memfd_create("lime-record", MFD_CLOEXEC);
+    int err = input->fd < 0 ? -errno : limefile_fd_write(input->fd, data, n, 0);
+    if (!err && fstat(input->fd, &input->st) != 0)
         err = -errno;
     if (!err)
         return true;
-    message_code(name, "keep the data in memory", err);
-    feed_close(feed);
+    message_code(name, "buffer in memory", err);
+    input_close(input);
     return false;
 }
 
-void feed_close(struct feed *feed)
+void input_close(struct input *input)
 {
-    if (feed->fd >= 0)
-        close(feed->fd);
-    feed->fd = -1;
+    if (input->fd >= 0)
+        close(input->fd);
+    input->fd = -1;
 }
 
-bool feed_part(struct feed *feed, uint64_t from, uint64_t n, int out, const char *out_name,
-               uint64_t offset, struct progress *progress)
+bool input_copy_part(struct input *input, uint64_t from, uint64_t n, int out,
+                     const char *out_name, uint64_t offset, struct progress *progress)
 {
     struct limefile_copy copy = {
-        .in = feed->fd,
+        .in = input->fd,
         .in_offset = from,
         .out = out,
         .out_offset = (int64_t)offset,
@@ -103,30 +103,30 @@ bool feed_part(struct feed *feed, uint64_t from, uint64_t n, int out, const char
     };
     int err = limefile_copy(&copy);
     if (err)
-        copy_message(&copy, feed->name, out_name, err);
+        message_copy(&copy, input->name, out_name, err);
     return !err;
 }
 
-static bool feed_is_unchanged(const struct feed *feed)
+static bool check_input_unchanged(const struct input *input)
 {
-    if (copy_is_unchanged(feed->fd, &feed->st))
+    if (copy_is_unchanged(input->fd, &input->st))
         return true;
-    message(feed->name, "read: the file changes while it is read");
+    message(input->name, "read: the file changed while it was read");
     return false;
 }
 
-static bool copy_stream(struct feed *feed, int out, const char *out_name, uint64_t offset,
+static bool copy_stream(struct input *input, int out, const char *out_name, uint64_t offset,
                         struct progress *progress, uint64_t *bytes)
 {
     static _Alignas(4096) char buffer[STREAM_BYTES];
     struct limefile_fd file;
     limefile_fd_init(&file, out);
     for (*bytes = 0;;) {
-        ssize_t got = read(feed->fd, buffer, sizeof buffer);
+        ssize_t got = read(input->fd, buffer, sizeof buffer);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            message_code(feed->name, "read", -errno);
+            message_code(input->name, "read", -errno);
         if (got <= 0)
             return got == 0;
         int err = limefile_write_full(&file.source, buffer, (size_t)got, offset + *bytes);
@@ -140,20 +140,20 @@ static bool copy_stream(struct feed *feed, int out, const char *out_name, uint64
     }
 }
 
-bool feed_run(struct feed *feed, int out, const char *out_name, uint64_t offset,
-              struct progress *progress, uint64_t *bytes)
+bool input_copy(struct input *input, int out, const char *out_name, uint64_t offset,
+                struct progress *progress, uint64_t *bytes)
 {
-    if (!feed->sized)
-        return copy_stream(feed, out, out_name, offset, progress, bytes);
-    *bytes = (uint64_t)feed->st.st_size;
-    return feed_part(feed, 0, *bytes, out, out_name, offset, progress) &&
-           feed_is_unchanged(feed);
+    if (!input->has_size)
+        return copy_stream(input, out, out_name, offset, progress, bytes);
+    *bytes = (uint64_t)input->st.st_size;
+    return input_copy_part(input, 0, *bytes, out, out_name, offset, progress) &&
+           check_input_unchanged(input);
 }
 
 /* Creates a file without a name in that directory or, if it does not support that, in /tmp. */
-static int tempfile_unnamed(const char *folder)
+static int open_unnamed_in(const char *dir)
 {
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
     FILE *file = tmpfile();
@@ -164,33 +164,33 @@ static int tempfile_unnamed(const char *folder)
     return fd < 0 ? -err : fd;
 }
 
-static int open_unnamed(const char *beside)
+static int open_unnamed_near(const char *near_path)
 {
-    char *copy = strdup(beside);
-    int fd = copy ? tempfile_unnamed(dirname(copy)) : -ENOMEM;
+    char *copy = strdup(near_path);
+    int fd = copy ? open_unnamed_in(dirname(copy)) : -ENOMEM;
     free(copy);
     return fd;
 }
 
-bool feed_collect(struct feed *feed, const char *beside)
+bool input_spool(struct input *input, const char *near_path)
 {
     struct progress progress;
     uint64_t bytes;
-    if (feed->sized)
+    if (input->has_size)
         return true;
-    int fd = open_unnamed(beside);
+    int fd = open_unnamed_near(near_path);
     if (fd < 0) {
-        message_code(beside, "collect the data beside it", fd);
+        message_code(near_path, "buffer input", fd);
         return false;
     }
     progress_begin(&progress, "read", 0);
-    bool good = copy_stream(feed, fd, beside, 0, &progress, &bytes);
+    bool good = copy_stream(input, fd, near_path, 0, &progress, &bytes);
     progress_end(&progress);
-    feed_close(feed);
-    feed->fd = fd;
-    feed->sized = true;
-    if (good && fstat(fd, &feed->st) != 0) {
-        message_code(feed->name, "read", -errno);
+    input_close(input);
+    input->fd = fd;
+    input->has_size = true;
+    if (good && fstat(fd, &input->st) != 0) {
+        message_code(input->name, "read", -errno);
         good = false;
     }
     return good;

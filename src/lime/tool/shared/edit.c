@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 100,                   /* attempts to lock a file that other processes replace */
+    LOCK_TRIES = 100,              /* attempts to lock a file that other processes replace */
     STEP_BYTES = 16 * 1024 * 1024, /* signals are handled between steps */
 };
 
-static int lock(const char *path, int fd, bool test)
+static int lock_for_edit(const char *path, int fd, bool test)
 {
     int err = test ? limefile_lock_test(fd) : limefile_lock(fd);
     if (err == -EBUSY) {
@@ -26,38 +26,37 @@ static int lock(const char *path, int fd, bool test)
         return TOOL_BAD;
     }
     if (err) /* some network file systems have no locks */
-        message(path, "lock: warning: %s; make sure that nobody writes to it",
+        message(path, "lock: warning: %s; make sure that no other program writes to it",
                 limefile_strerror(err));
     return TOOL_GOOD;
 }
 
-static void note(void *context, const char *text)
+static void print_recovery(void *context, const char *text)
 {
     const struct edit *edit = context;
     message(edit->c.path, "edit: recover: %s", text);
 }
 
 /* Reports that the file is not a container, or ends as a crash leaves it. */
-static int refuse_tail(struct edit *edit)
+static int report_bad_tail(struct edit *edit)
 {
     struct limefile_survey survey;
     struct container *c = &edit->c;
-    container_fault_message(c);
+    container_report_fault(c);
     if (limefile_survey_take(c->source, NULL, NULL, &survey) == 0 && !survey.is_container) {
         message(c->path, "not a LIME container");
         return TOOL_UNUSABLE;
     }
-    message(c->path, "edit: the container does not end with its last record, as after a crash; "
-                     "nothing was changed, see 'lime repair -n'");
+    message(c->path, "edit: data after the last record (after a crash?); see 'lime repair -n'");
     return TOOL_BAD;
 }
 
 /* Treats deviations like limefs -o rw: clears our own marks, ignores harmless ones, and refuses
  * contradictory message flags. */
-static int recover(struct edit *edit)
+static int recover_for_edit(struct edit *edit)
 {
     struct limefile_source *source = edit->c.source;
-    int err = limefile_recover(source, note, NULL, edit);
+    int err = limefile_recover(source, print_recovery, NULL, edit);
     if (err) {
         message(edit->c.path, "edit: %s; nothing was changed, see 'lime repair -n'",
                 limefile_strerror(err));
@@ -66,19 +65,19 @@ static int recover(struct edit *edit)
     limefile_index_free(edit->c.index);
     edit->c.index = NULL;
     err = limefile_index_build(source, &edit->c.index);
-    return failed_status(edit->c.path, "index", err);
+    return report_error(edit->c.path, "index", err);
 }
 
-static int begin(struct edit *edit)
+static int open_editor(struct edit *edit)
 {
     int status = TOOL_GOOD;
     int err = limefile_index_build(edit->c.source, &edit->c.index);
     if (err)
-        return failed_status(edit->c.path, "index", err);
+        return report_error(edit->c.path, "index", err);
     if (limefile_index_fault(edit->c.index))
-        status = refuse_tail(edit);
+        status = report_bad_tail(edit);
     else if (limefile_index_deviations(edit->c.index))
-        status = recover(edit);
+        status = recover_for_edit(edit);
     if (status == TOOL_GOOD) {
         err = limefile_editor_new(edit->c.source, edit->c.index, &edit->editor);
         if (err)
@@ -101,11 +100,11 @@ static bool is_replaced(const char *path, int fd)
 
 int edit_open_locked(const char *path, bool test, int *fd)
 {
-    for (int i = 0; i < TRIES; i++) {
-        *fd = open_with_message(path, test ? O_RDONLY : O_RDWR);
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        *fd = open_or_report(path, test ? O_RDONLY : O_RDWR);
         if (*fd < 0)
             return TOOL_UNUSABLE;
-        int status = lock(path, *fd, test);
+        int status = lock_for_edit(path, *fd, test);
         if (status == TOOL_GOOD && !is_replaced(path, *fd))
             return TOOL_GOOD;
         close(*fd);
@@ -124,7 +123,7 @@ int edit_open(struct edit *edit, const char *path)
         return status;
     limefile_fd_init(&edit->c.file, edit->c.fd);
     edit->c.source = &edit->c.file.source;
-    status = begin(edit);
+    status = open_editor(edit);
     if (status != TOOL_GOOD)
         close(edit->c.fd);
     return status;
@@ -141,7 +140,7 @@ bool edit_is_last(const struct edit *edit, const struct limefile_record *record)
     return record->ordinal == limefile_index_count(edit->c.index);
 }
 
-static void show_progress(void *context, uint64_t done, uint64_t size)
+static void update_rewrite_bar(void *context, uint64_t done, uint64_t size)
 {
     struct progress *progress = context;
     progress->total = size;
@@ -160,7 +159,7 @@ static int rewrite_at(const struct limefile_rewrite *what, char *real)
     if (to.dir_fd < 0)
         return -errno;
     to.name = name;
-    to.progress = show_progress;
+    to.progress = update_rewrite_bar;
     to.context = &progress;
     progress_begin(&progress, "rewrite", limefile_index_size(to.index));
     int err = limefile_rewrite(&to, &new_fd);
@@ -171,8 +170,9 @@ static int rewrite_at(const struct limefile_rewrite *what, char *real)
     return err;
 }
 
-static int rewrite(struct edit *edit, const struct limefile_record *record,
-                   const struct limefile_piece *piece, const struct limefile_insert *insert)
+static int rewrite_file(struct edit *edit, const struct limefile_record *record,
+                        const struct limefile_piece *piece,
+                        const struct limefile_insert *insert)
 {
     struct stat st;
     const struct limefile_rewrite to = {
@@ -184,17 +184,16 @@ static int rewrite(struct edit *edit, const struct limefile_record *record,
         .count = piece != NULL,
     };
     if (fstat(edit->c.fd, &st) == 0 && st.st_nlink > 1)
-        message(edit->c.path,
-                "rewrite: warning: other hard links to it keep the old container");
+        message(edit->c.path, "rewrite: warning: other hard links keep the old content");
     char *real = realpath(edit->c.path, NULL);
     int err = real ? rewrite_at(&to, real) : -errno;
     free(real);
-    return failed_status(edit->c.path, "write it anew in its folder", err);
+    return report_error(edit->c.path, "rewrite", err);
 }
 
 int edit_remove(struct edit *edit, const struct limefile_record *record)
 {
-    return rewrite(edit, record, NULL, NULL);
+    return rewrite_file(edit, record, NULL, NULL);
 }
 
 int edit_insert(struct edit *edit, const struct limefile_record *after,
@@ -202,13 +201,13 @@ int edit_insert(struct edit *edit, const struct limefile_record *after,
 {
     if (edit_is_last(edit, after))
         return record_append(edit, insert->type, insert->data, insert->bytes);
-    return rewrite(edit, after, NULL, insert);
+    return rewrite_file(edit, after, NULL, insert);
 }
 
 /* ---- append ---- */
 
 /* A signal cuts the bytes written for the record, but cannot interrupt a commit. */
-bool edit_append(struct edit *edit, const char *type, bool begins_message, struct feed *feed,
+bool edit_append(struct edit *edit, const char *type, bool begins_message, struct input *input,
                  struct progress *progress)
 {
     sigset_t before;
@@ -223,7 +222,7 @@ bool edit_append(struct edit *edit, const char *type, bool begins_message, struc
         err = limefile_append_message(edit->editor, true);
     if (!err) {
         limefile_editor_last(edit->editor, &last);
-        if (!feed_run(feed, edit->c.fd, edit->c.path, last.data_offset, progress, &bytes))
+        if (!input_copy(input, edit->c.fd, edit->c.path, last.data_offset, progress, &bytes))
             return false;
         limefile_guard_hold(&before);
         err = limefile_commit(edit->editor, bytes);
@@ -235,7 +234,7 @@ bool edit_append(struct edit *edit, const char *type, bool begins_message, struc
     return !err;
 }
 
-int edit_take_back(struct edit *edit)
+int edit_rollback(struct edit *edit)
 {
     struct limefile_last last;
     int err = 0;
@@ -243,92 +242,91 @@ int edit_take_back(struct edit *edit)
            last.ordinal > limefile_index_count(edit->c.index))
         err = limefile_remove_last(edit->editor);
     limefile_guard_lift();
-    failed_status(edit->c.path, "take back what was appended", err);
+    report_error(edit->c.path, "undo append", err);
     return TOOL_BAD;
 }
 
 int record_append(struct edit *edit, const char *type, const void *data, size_t n)
 {
-    struct feed feed;
+    struct input input;
     struct progress progress;
-    if (!feed_memory(&feed, edit->c.path, data, n))
+    if (!input_open_memory(&input, edit->c.path, data, n))
         return TOOL_BAD;
     progress_begin(&progress, "append", n);
-    bool good = edit_append(edit, type, false, &feed, &progress);
+    bool good = edit_append(edit, type, false, &input, &progress);
     progress_end(&progress);
-    feed_close(&feed);
-    return good ? TOOL_GOOD : edit_take_back(edit);
+    input_close(&input);
+    return good ? TOOL_GOOD : edit_rollback(edit);
 }
 
 /* ---- replace data ---- */
 
 /* A signal takes effect between two steps; the old data are restored before the process
  * ends. */
-static bool put_steps(struct edit *edit, struct feed *feed, const struct limefile_redo *redo,
-                      struct progress *progress)
+static bool copy_steps(struct edit *edit, struct input *input, const struct limefile_redo *redo,
+                       struct progress *progress)
 {
     uint64_t step;
     for (uint64_t done = 0; done < redo->bytes; done += step) {
         uint64_t left = redo->bytes - done;
         step = left < STEP_BYTES ? left : STEP_BYTES;
-        if (limefile_guard_waits() || !feed_part(feed, done, step, edit->c.fd, edit->c.path,
-                                                 redo->offset + done, progress))
+        if (limefile_guard_waits() || !input_copy_part(input, done, step, edit->c.fd,
+                                                       edit->c.path, redo->offset + done, progress))
             return false;
     }
     return true;
 }
 
-static int put_all(struct edit *edit, const struct limefile_record *record, struct feed *feed,
-                   struct progress *progress)
+static int replace_in_place(struct edit *edit, const struct limefile_record *record,
+                            struct input *input, struct progress *progress)
 {
     struct limefile_redo redo;
-    int err = limefile_redo_begin(edit->editor, record, (uint64_t)feed->st.st_size, &redo);
-    if (!err && !put_steps(edit, feed, &redo, progress)) {
-        failed_status(edit->c.path, "take back what was written",
-                      limefile_redo_abandon(edit->editor));
+    int err = limefile_redo_begin(edit->editor, record, (uint64_t)input->st.st_size, &redo);
+    if (!err && !copy_steps(edit, input, &redo, progress)) {
+        report_error(edit->c.path, "undo replace", limefile_redo_abandon(edit->editor));
         return TOOL_BAD;
     }
     if (!err)
         err = limefile_redo_commit(edit->editor, &redo);
     if (err)
         message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
-                redo.is_valid ? "'lime repair' completes it or takes it back"
-                              : "the record has its old data");
+                redo.is_valid ? "'lime repair' completes or undoes it"
+                            : "the record has its old data");
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-int edit_replace(struct edit *edit, const struct limefile_record *record, struct feed *feed,
+int edit_replace(struct edit *edit, const struct limefile_record *record, struct input *input,
                  bool in_place)
 {
     sigset_t before;
     struct progress progress;
-    uint64_t bytes = (uint64_t)feed->st.st_size;
+    uint64_t bytes = (uint64_t)input->st.st_size;
     if (!in_place)
-        return rewrite(edit, record, &(struct limefile_piece){feed->fd, 0, bytes}, NULL);
+        return rewrite_file(edit, record, &(struct limefile_piece){input->fd, 0, bytes}, NULL);
     progress_begin(&progress, "replace", bytes);
     limefile_guard_hold(&before);
-    int status = put_all(edit, record, feed, &progress);
+    int status = replace_in_place(edit, record, input, &progress);
     progress_end(&progress);
     limefile_guard_release(&before);
     return status;
 }
 
-int record_put(struct edit *edit, const struct limefile_record *record, const void *data,
-               size_t n, char fill)
+int record_replace(struct edit *edit, const struct limefile_record *record, const void *data,
+                   size_t n, char fill)
 {
-    struct feed feed;
+    struct input input;
     bool is_last = edit_is_last(edit, record);
     bool in_place = (n <= record->bytes || is_last) && record->bytes <= LIMEFILE_XML_BYTES_MAX;
     size_t all = in_place && !is_last ? (size_t)record->bytes : n;
     char *text = malloc(all + 1);
     if (!text)
-        return failed_status(edit->c.path, "replace", -ENOMEM);
+        return report_error(edit->c.path, "replace", -ENOMEM);
     memset(text, fill, all);
     memcpy(text, data, n);
     int status = TOOL_BAD;
-    if (feed_memory(&feed, edit->c.path, text, all)) {
-        status = edit_replace(edit, record, &feed, in_place);
-        feed_close(&feed);
+    if (input_open_memory(&input, edit->c.path, text, all)) {
+        status = edit_replace(edit, record, &input, in_place);
+        input_close(&input);
     }
     free(text);
     return status;

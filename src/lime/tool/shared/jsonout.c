@@ -26,19 +26,19 @@ json_t *jsonout_string(const char *text)
     if (!text || jsonout_is_utf8(text))
         return json_string(text);
     size_t len = strlen(text), filled = 0;
-    char *mended = malloc(3 * len + 1);
+    char *escaped = malloc(3 * len + 1);
     uint32_t code;
-    for (size_t i = 0; mended && i < len;) {
+    for (size_t i = 0; escaped && i < len;) {
         size_t n = limefile_text_sequence(text + i, len - i, &code);
         if (n == 0)
-            filled += (size_t)sprintf(mended + filled, "%%%02X", (unsigned char)text[i]);
+            filled += (size_t)sprintf(escaped + filled, "%%%02X", (unsigned char)text[i]);
         else
-            memcpy(mended + filled, text + i, n);
+            memcpy(escaped + filled, text + i, n);
         filled += n;
         i += n ? n : 1;
     }
-    json_t *value = json_stringn(mended, filled);
-    free(mended);
+    json_t *value = json_stringn(escaped, filled);
+    free(escaped);
     return value;
 }
 
@@ -71,7 +71,7 @@ json_t *jsonout_hex(uint32_t value)
 }
 
 /* Formats the actual or expected value of a finding. */
-static json_t *measured(const struct limefile_finding *f, uint64_t value)
+static json_t *finding_value_json(const struct limefile_finding *f, uint64_t value)
 {
     if (f->code == LIMEFILE_D_CHECKSUM) /* two sums */
         return json_sprintf("%08" PRIx32 " %08" PRIx32, (uint32_t)(value >> 32),
@@ -85,16 +85,16 @@ json_t *jsonout_finding(const struct limefile_finding *f)
     if (!f)
         return json_null();
     limefile_finding_text(f, text, sizeof text);
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:o}", "code",
-                     limefile_error_word(f->code), "offset", jsonout_integer(f->offset),
-                     "ordinal", jsonout_integer(f->ordinal), "have", measured(f, f->have),
-                     "want", measured(f, f->want), "harmless", limefile_is_harmless(f->code),
-                     "message", jsonout_string(text));
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:b, s:o}", "code", limefile_error_word(f->code), "offset",
+        jsonout_integer(f->offset), "ordinal", jsonout_integer(f->ordinal), "have",
+        finding_value_json(f, f->have), "want", finding_value_json(f, f->want), "harmless",
+        limefile_is_harmless(f->code), "message", jsonout_string(text));
 }
 
 /* ---- printing ---- */
 
-static void print(FILE *out, json_t *value, size_t flags)
+static void print_json_value(FILE *out, json_t *value, size_t flags)
 {
     flags |= JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(17);
     char *line = value ? json_dumps(value, flags) : NULL;
@@ -111,7 +111,7 @@ static void print(FILE *out, json_t *value, size_t flags)
 
 void jsonout_print(FILE *out, json_t *value)
 {
-    print(out, value, 0);
+    print_json_value(out, value, 0);
 }
 
 void jsonout_element(size_t i, json_t *value)
@@ -123,7 +123,7 @@ void jsonout_element(size_t i, json_t *value)
 void jsonout_members(const char *before, json_t *members, const char *after)
 {
     fputs(before, stdout);
-    print(stdout, members, JSON_EMBED);
+    print_json_value(stdout, members, JSON_EMBED);
     fputs(after, stdout);
 }
 

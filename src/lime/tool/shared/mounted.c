@@ -16,16 +16,16 @@
 #include <unistd.h>
 
 /* Looks up the directory's device in the kernel's list of mounts. */
-bool is_in_limefs(const char *folder)
+bool is_in_limefs(const char *dir)
 {
     struct stat st;
     unsigned major, minor;
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     bool found = false;
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    bool known = mounts && stat(folder, &st) == 0;
-    while (known && !found && getline(&line, &room, mounts) > 0)
+    bool known = mounts && stat(dir, &st) == 0;
+    while (known && !found && getline(&line, &capacity, mounts) > 0)
         found = sscanf(line, "%*d %*d %u:%u", &major, &minor) == 2 &&
                 makedev(major, minor) == st.st_dev && strstr(line, " - fuse.limefs ");
     free(line);
@@ -36,9 +36,9 @@ bool is_in_limefs(const char *folder)
 
 #define ATTRIBUTE "user.lime."
 
-enum { FAULT_MAX = 128, /* matches the format of read_fault() */ TYPE_AT = 16 };
+enum { FAULT_MAX = 128, /* matches the format of read_fault_attribute() */ TYPE_OFFSET = 16 };
 
-struct entry {
+struct record_entry {
     uint64_t ordinal, offset; /* offset of the header */
     uint64_t bytes, next;     /* next: offset of the next header */
     char *name;
@@ -46,80 +46,79 @@ struct entry {
 
 struct mounted {
     struct limefile_source source;
-    int folder;
-    struct entry *entry; /* one per record, by ordinal */
-    size_t count, room;
+    int dirfd;
+    struct record_entry *records; /* one per record, by ordinal */
+    size_t count, capacity;
     struct limefile_finding fault; /* code 0: no fault */
     uint64_t size;                 /* including bytes behind the fault */
 };
 
 /* ---- list the records ---- */
 
-bool mounted_is(const char *folder)
+bool mounted_is_container(const char *dir)
 {
     char count[32];
     struct stat st;
-    if (stat(folder, &st) != 0)
+    if (stat(dir, &st) != 0)
         return false;
     errno = ENOTDIR;
-    return S_ISDIR(st.st_mode) && is_in_limefs(folder) &&
-           getxattr(folder, ATTRIBUTE "records", count, sizeof count) > 0;
+    return S_ISDIR(st.st_mode) && is_in_limefs(dir) &&
+           getxattr(dir, ATTRIBUTE "records", count, sizeof count) > 0;
 }
 
 /* Returns the ordinal in "012-type", or 0 for another name. */
-static uint64_t ordinal_of(const char *name)
+static uint64_t parse_ordinal(const char *name)
 {
     uint64_t ordinal;
     const char *end = strchr(name, '-');
     return end && limefile_text_number(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
 }
 
-/* limefs lists all records in order, then their faces (the same data in other formats), which
- * have the same ordinals. */
-static bool is_face(const struct mounted *m, uint64_t ordinal)
+/* limefs lists all records in order, then their exports, which have the same ordinals. */
+static bool is_export(const struct mounted *m, uint64_t ordinal)
 {
-    return ordinal && m->count && ordinal <= m->entry[m->count - 1].ordinal;
+    return ordinal && m->count && ordinal <= m->records[m->count - 1].ordinal;
 }
 
-static int add_entry(void *context, const char *name)
+static int add_record_name(void *context, const char *name)
 {
     struct mounted *m = context;
-    uint64_t ordinal = ordinal_of(name);
-    if (is_face(m, ordinal))
+    uint64_t ordinal = parse_ordinal(name);
+    if (is_export(m, ordinal))
         return 0;
-    if (!limefile_reserve(&m->entry, &m->room, m->count + 1, sizeof *m->entry))
+    if (!limefile_reserve(&m->records, &m->capacity, m->count + 1, sizeof *m->records))
         return -ENOMEM;
     char *copy = strdup(name);
     if (!copy)
         return -ENOMEM;
-    m->entry[m->count++] = (struct entry){.ordinal = ordinal, .name = copy};
+    m->records[m->count++] = (struct record_entry){.ordinal = ordinal, .name = copy};
     return 0;
 }
 
-static int by_ordinal(const void *a, const void *b)
+static int compare_ordinals(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct record_entry *x = a, *y = b;
     return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
 }
 
 static int list_records(struct mounted *m)
 {
-    int err = directory_each(m->folder, ".", 0, add_entry, m);
+    int err = directory_each(m->dirfd, ".", 0, add_record_name, m);
     if (m->count)
-        qsort(m->entry, m->count, sizeof *m->entry, by_ordinal);
+        qsort(m->records, m->count, sizeof *m->records, compare_ordinals);
     return err;
 }
 
 /* Computes each record's offset from the records before it. */
-static int measure(struct mounted *m)
+static int compute_offsets(struct mounted *m)
 {
     uint64_t offset = 0, data_end;
     for (size_t i = 0; i < m->count; i++) {
-        struct entry *e = &m->entry[i];
+        struct record_entry *e = &m->records[i];
         struct stat st;
         if (e->ordinal != i + 1)
             return -ESTALE;
-        if (fstatat(m->folder, e->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        if (fstatat(m->dirfd, e->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             return errno == ENOENT ? -ESTALE : -errno;
         e->offset = offset;
         e->bytes = (uint64_t)st.st_size;
@@ -134,19 +133,19 @@ static int measure(struct mounted *m)
 
 /* ---- one record ---- */
 
-int mounted_data(const struct mounted *m, uint64_t ordinal)
+int mounted_open_data(const struct mounted *m, uint64_t ordinal)
 {
-    int fd = openat(m->folder, m->entry[ordinal - 1].name,
+    int fd = openat(m->dirfd, m->records[ordinal - 1].name,
                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
 /* Uses the record's path: with -o verify=open, a record with bad data cannot be opened. */
-int mounted_attribute(const struct mounted *m, uint64_t ordinal, const char *name,
-                      char value[MOUNTED_VALUE_MAX])
+int mounted_read_attribute(const struct mounted *m, uint64_t ordinal, const char *name,
+                           char value[MOUNTED_VALUE_MAX])
 {
     char path[PATH_MAX], attribute[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", m->folder, m->entry[ordinal - 1].name);
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", m->dirfd, m->records[ordinal - 1].name);
     snprintf(attribute, sizeof attribute, ATTRIBUTE "%s", name);
     ssize_t len = lgetxattr(path, attribute, value, MOUNTED_VALUE_MAX - 1);
     value[len < 0 ? 0 : len] = '\0';
@@ -156,38 +155,38 @@ int mounted_attribute(const struct mounted *m, uint64_t ordinal, const char *nam
 static int read_flag(const struct mounted *m, size_t i, const char *name)
 {
     char value[MOUNTED_VALUE_MAX];
-    int len = mounted_attribute(m, i + 1, name, value);
+    int len = mounted_read_attribute(m, i + 1, name, value);
     return len < 0 ? len : strcmp(value, "1") == 0;
 }
 
 /* Builds a header whose reserved parts have their normal values. */
-static int make_header(const struct mounted *m, size_t i,
-                       unsigned char raw[LIMEFILE_HEADER_BYTES])
+static int build_header(const struct mounted *m, size_t i,
+                        unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
     char type[MOUNTED_VALUE_MAX];
     struct limefile_header header;
-    int len = mounted_attribute(m, i + 1, "type", type);
+    int len = mounted_read_attribute(m, i + 1, "type", type);
     if (len < 0 || len > LIMEFILE_TYPE_BYTES)
         return len < 0 ? len : -EPROTO;
     int mb = read_flag(m, i, "mb"), me = read_flag(m, i, "me");
     int err = mb < 0 ? mb : me < 0 ? me : 0;
     if (!err)
-        err = limefile_header_init(&header, "", 0, m->entry[i].bytes, mb, me);
+        err = limefile_header_init(&header, "", 0, m->records[i].bytes, mb, me);
     if (!err)
         err = limefile_header_encode(&header, raw);
     if (!err)
-        memcpy(raw + TYPE_AT, type, (size_t)len); /* the type may have 128 bytes */
+        memcpy(raw + TYPE_OFFSET, type, (size_t)len); /* the type may have 128 bytes */
     return err;
 }
 
 /* Reads the header from the container, unless the container is being written to. */
-static int put_header(const struct mounted *m, size_t i,
-                      unsigned char raw[LIMEFILE_HEADER_BYTES])
+static int load_header(const struct mounted *m, size_t i,
+                       unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
     char value[MOUNTED_VALUE_MAX];
-    int len = mounted_attribute(m, i + 1, "header", value);
+    int len = mounted_read_attribute(m, i + 1, "header", value);
     if (len == -ENODATA)
-        return make_header(m, i, raw);
+        return build_header(m, i, raw);
     if (len != LIMEFILE_HEADER_BYTES)
         return len < 0 ? len : -EPROTO;
     memcpy(raw, value, LIMEFILE_HEADER_BYTES);
@@ -197,12 +196,12 @@ static int put_header(const struct mounted *m, size_t i,
 /* ---- the source ---- */
 
 /* Finds the record that contains the offset, from its header to its padding. */
-static size_t find_record(const struct mounted *m, uint64_t offset)
+static size_t find_record_at(const struct mounted *m, uint64_t offset)
 {
     size_t low = 0, high = m->count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        if (m->entry[middle].offset <= offset)
+        if (m->records[middle].offset <= offset)
             low = middle;
         else
             high = middle;
@@ -210,10 +209,10 @@ static size_t find_record(const struct mounted *m, uint64_t offset)
     return low;
 }
 
-static ssize_t read_header(const struct mounted *m, size_t i, void *buf, size_t n, uint64_t at)
+static ssize_t copy_header(const struct mounted *m, size_t i, void *buf, size_t n, uint64_t at)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
-    int err = put_header(m, i, raw);
+    int err = load_header(m, i, raw);
     if (err)
         return err;
     n = n < sizeof raw - at ? n : sizeof raw - (size_t)at;
@@ -221,24 +220,24 @@ static ssize_t read_header(const struct mounted *m, size_t i, void *buf, size_t 
     return (ssize_t)n;
 }
 
-static ssize_t read_mounted(struct limefile_source *source, void *buf, size_t n,
+static ssize_t mounted_read(struct limefile_source *source, void *buf, size_t n,
                             uint64_t offset)
 {
     const struct mounted *m = (const struct mounted *)source;
-    size_t i = find_record(m, offset);
-    if (m->count == 0 || offset >= m->entry[i].next || n == 0)
+    size_t i = find_record_at(m, offset);
+    if (m->count == 0 || offset >= m->records[i].next || n == 0)
         return 0;
-    const struct entry *e = &m->entry[i];
+    const struct record_entry *e = &m->records[i];
     uint64_t at = offset - e->offset;
     if (at < LIMEFILE_HEADER_BYTES)
-        return read_header(m, i, buf, n, at);
+        return copy_header(m, i, buf, n, at);
     at -= LIMEFILE_HEADER_BYTES;
     if (at >= e->bytes) {
         n = n < e->next - offset ? n : (size_t)(e->next - offset);
         memset(buf, 0, n);
         return (ssize_t)n;
     }
-    int fd = mounted_data(m, e->ordinal);
+    int fd = mounted_open_data(m, e->ordinal);
     if (fd < 0)
         return fd;
     n = n < e->bytes - at ? n : (size_t)(e->bytes - at);
@@ -247,7 +246,7 @@ static ssize_t read_mounted(struct limefile_source *source, void *buf, size_t n,
     return got;
 }
 
-static int size_mounted(struct limefile_source *source, uint64_t *size)
+static int mounted_size(struct limefile_source *source, uint64_t *size)
 {
     const struct mounted *m = (const struct mounted *)source;
     *size = m->size;
@@ -255,25 +254,25 @@ static int size_mounted(struct limefile_source *source, uint64_t *size)
 }
 
 /* Reports the fault behind the last record that the mount shows. */
-static bool fault_of_mounted(struct limefile_source *source, uint64_t offset,
-                             struct limefile_finding *out)
+static bool mounted_fault(struct limefile_source *source, uint64_t offset,
+                          struct limefile_finding *out)
 {
     const struct mounted *m = (const struct mounted *)source;
     *out = m->fault;
-    return m->fault.code && offset == (m->count ? m->entry[m->count - 1].next : 0);
+    return m->fault.code && offset == (m->count ? m->records[m->count - 1].next : 0);
 }
 
-static const struct limefile_source_ops ops = {
-    .read = read_mounted, .size = size_mounted, .fault = fault_of_mounted};
+static const struct limefile_source_ops mounted_ops = {
+    .read = mounted_read, .size = mounted_size, .fault = mounted_fault};
 
 /* ---- open and close ---- */
 
 /* Parses the attribute: the fault's word, offset, ordinal, have, want, and the file's size. */
-static int read_fault(struct mounted *m)
+static int read_fault_attribute(struct mounted *m)
 {
     char text[FAULT_MAX], word[FAULT_MAX];
     struct limefile_finding *fault = &m->fault;
-    ssize_t n = fgetxattr(m->folder, ATTRIBUTE "fault_code", text, sizeof text - 1);
+    ssize_t n = fgetxattr(m->dirfd, ATTRIBUTE "fault_code", text, sizeof text - 1);
     if (n < 0)
         return errno == ENODATA ? 0 : -errno;
     text[n] = '\0';
@@ -287,18 +286,18 @@ static int read_fault(struct mounted *m)
     return 0;
 }
 
-int mounted_open(const char *folder, struct mounted **out)
+int mounted_open(const char *dir, struct mounted **out)
 {
     struct mounted *m = calloc(1, sizeof *m);
     if (!m)
         return -ENOMEM;
-    m->source.ops = &ops;
-    m->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int err = m->folder < 0 ? -errno : list_records(m);
+    m->source.ops = &mounted_ops;
+    m->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int err = m->dirfd < 0 ? -errno : list_records(m);
     if (!err)
-        err = measure(m);
+        err = compute_offsets(m);
     if (!err)
-        err = read_fault(m);
+        err = read_fault_attribute(m);
     if (err)
         mounted_close(m);
     else
@@ -311,10 +310,10 @@ void mounted_close(struct mounted *m)
     if (!m)
         return;
     for (size_t i = 0; i < m->count; i++)
-        free(m->entry[i].name);
-    free(m->entry);
-    if (m->folder >= 0)
-        close(m->folder);
+        free(m->records[i].name);
+    free(m->records);
+    if (m->dirfd >= 0)
+        close(m->dirfd);
     free(m);
 }
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int refuse_name(void *context, const char *name)
+static int fail_not_empty(void *context, const char *name)
 {
     (void)context;
     (void)name;
@@ -26,7 +26,7 @@ int outdir_open(struct outdir *dir, const char *path, bool must_be_empty)
     if (dir->fd < 0)
         return -errno;
     limefile_output_clean(dir->fd);
-    int err = must_be_empty ? directory_each(dir->fd, ".", 0, refuse_name, NULL) : 0;
+    int err = must_be_empty ? directory_each(dir->fd, ".", 0, fail_not_empty, NULL) : 0;
     if (err)
         outdir_close(dir);
     return err;
@@ -67,7 +67,7 @@ bool outdir_save(const struct outdir *dir, const struct container *c,
     file.without_sync = dir->without_sync;
     err = limefile_copy(&copy);
     if (err) {
-        copy_message(&copy, c->path, path, err);
+        message_copy(&copy, c->path, path, err);
         limefile_output_abort(&file);
         return false;
     }

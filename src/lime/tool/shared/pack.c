@@ -18,13 +18,13 @@
 struct pack_entry {
     size_t text; /* subscript in texts: the type, a NUL and, unless named, the path */
     uint8_t type_len;
-    bool named; /* the path follows from the type */
+    bool has_default_path; /* the path follows from the type */
     bool mb, me;
 };
 
 /* Computes the name that 'lime unpack' gives to record i. */
-static void name_of(size_t i, const char *type, size_t type_len,
-                    char name[LIMEFILE_NAME_MAX + 1])
+static void make_record_name(size_t i, const char *type, size_t type_len,
+                             char name[LIMEFILE_NAME_MAX + 1])
 {
     const struct limefile_record record = {
         .ordinal = i + 1,
@@ -34,7 +34,7 @@ static void name_of(size_t i, const char *type, size_t type_len,
     limefile_name_of(&record, name);
 }
 
-static bool reserve(struct packlist *list, size_t text)
+static bool reserve_entry(struct packlist *list, size_t text)
 {
     if (!limefile_reserve(&list->entries, &list->capacity, list->count + 1,
                           sizeof *list->entries))
@@ -48,16 +48,16 @@ static bool packlist_add(struct packlist *list, const char *path, const char *ty
 {
     char name[LIMEFILE_NAME_MAX + 1];
     size_t path_size = strlen(path) + 1;
-    name_of(list->count, type, type_len, name);
-    bool named = strcmp(path, name) == 0;
-    if (!reserve(list, type_len + 1 + path_size)) {
+    make_record_name(list->count, type, type_len, name);
+    bool has_default_path = strcmp(path, name) == 0;
+    if (!reserve_entry(list, type_len + 1 + path_size)) {
         message(NULL, "out of memory");
         return false;
     }
     list->entries[list->count++] = (struct pack_entry){
         .text = list->text_size,
         .type_len = (uint8_t)type_len,
-        .named = named,
+        .has_default_path = has_default_path,
         .mb = mb,
         .me = me,
     };
@@ -65,7 +65,7 @@ static bool packlist_add(struct packlist *list, const char *path, const char *ty
     memcpy(to, type, type_len);
     to[type_len] = '\0';
     list->text_size += type_len + 1;
-    if (!named) {
+    if (!has_default_path) {
         memcpy(to + type_len + 1, path, path_size);
         list->text_size += path_size;
     }
@@ -79,9 +79,9 @@ void packlist_get(const struct packlist *list, size_t i, struct pack_item *out)
     out->type_len = entry->type_len;
     out->mb = entry->mb;
     out->me = entry->me;
-    out->path = entry->named ? out->name : out->type + out->type_len + 1;
-    if (entry->named)
-        name_of(i, out->type, out->type_len, out->name);
+    out->path = entry->has_default_path ? out->name : out->type + out->type_len + 1;
+    if (entry->has_default_path)
+        make_record_name(i, out->type, out->type_len, out->name);
 }
 
 void packlist_release(struct packlist *list)
@@ -91,7 +91,7 @@ void packlist_release(struct packlist *list)
     *list = (struct packlist){0};
 }
 
-uint64_t packlist_mend(struct packlist *list)
+uint64_t packlist_fix_flags(struct packlist *list)
 {
     uint64_t changed = 0;
     bool before_ends = true;
@@ -106,17 +106,17 @@ uint64_t packlist_mend(struct packlist *list)
     return changed;
 }
 
-bool packlist_type_is_bad(const char *path, const char *type, size_t type_len)
+bool packlist_type_is_invalid(const char *path, const char *type, size_t type_len)
 {
-    char shown[TYPE_SHOWN_MAX];
-    type_shown(type, type_len, shown);
+    char type_name[TYPE_TEXT_MAX];
+    format_type(type, type_len, type_name);
     if (type_len == 0 || type_len > LIMEFILE_TYPE_BYTES - 1) {
-        message(path, "type '%s': it has %zu bytes; a record type has 1 to %d", shown, type_len,
-                LIMEFILE_TYPE_BYTES - 1);
+        message(path, "type '%s': it has %zu bytes; a record type has 1 to %d", type_name,
+                type_len, LIMEFILE_TYPE_BYTES - 1);
         return true;
     }
     if (limefile_type_printable(type, type_len) < type_len)
-        message(path, "type '%s': warning: control or non-ASCII bytes in it", shown);
+        message(path, "type '%s': warning: control or non-ASCII bytes in it", type_name);
     return false;
 }
 
@@ -135,13 +135,13 @@ struct lines {
 };
 
 /* regular: refuses other files, which could block or never end. */
-static bool lines_open(struct lines *l, int folder, const char *path, const char *name,
+static bool lines_open(struct lines *l, int dirfd, const char *path, const char *name,
                        bool regular)
 {
     l->name = name;
     l->number = 0;
     l->failed = false;
-    int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK | O_NOCTTY : 0));
+    int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK | O_NOCTTY : 0));
     int err = fd < 0 ? -errno : regular ? limefile_check_fd(fd) : 0;
     l->file = err ? NULL : fdopen(fd, "r");
     if (l->file)
@@ -152,7 +152,7 @@ static bool lines_open(struct lines *l, int folder, const char *path, const char
     return false;
 }
 
-static bool bad_line(const struct lines *l, const char *why)
+static bool report_bad_line(const struct lines *l, const char *why)
 {
     message(l->name, "line %llu: %s", (unsigned long long)l->number, why);
     return false;
@@ -173,7 +173,7 @@ static bool lines_next(struct lines *l)
     l->number++;
     if (c != EOF && c != '\n') {
         l->failed = true;
-        return bad_line(l, "longer than any that belongs here");
+        return report_bad_line(l, "line too long");
     }
     while (l->len && l->line[l->len - 1] == '\r')
         l->len--;
@@ -191,10 +191,10 @@ static bool lines_close(struct lines *l)
 /* ---- the manifest ---- */
 
 enum {
-    AT_MB = 3,
-    AT_ME = 4,
-    AT_TYPE = 6,
-    AT_FILE = 7,
+    COLUMN_MB = 3,
+    COLUMN_ME = 4,
+    COLUMN_TYPE = 6,
+    COLUMN_FILE = 7,
     COLUMNS = 8,
 };
 
@@ -209,42 +209,42 @@ static bool is_flag(const char *text)
     return strcmp(text, "0") == 0 || strcmp(text, "1") == 0;
 }
 
-static bool manifest_line(struct packlist *list, struct lines *l)
+static bool parse_manifest_line(struct packlist *list, struct lines *l)
 {
     char *columns[COLUMNS], *rest = l->line, type[LIMEFILE_TYPE_BYTES + 2];
     size_t n = 0;
     if (strlen(l->line) != l->len)
-        return bad_line(l, "a NUL byte");
+        return report_bad_line(l, "contains a NUL byte");
     while (rest && n < COLUMNS)
         columns[n++] = strsep(&rest, "\t");
     if (rest || n < COLUMNS)
-        return bad_line(l, "not the eight columns that 'lime unpack' writes");
-    if (!is_flag(columns[AT_MB]) || !is_flag(columns[AT_ME]))
-        return bad_line(l, "mb and me are 0 or 1");
-    if (!is_plain_name(columns[AT_FILE]))
-        return bad_line(l, "the file is not a plain name of a file in this folder");
-    size_t len =
-        limefile_name_decode(columns[AT_TYPE], strlen(columns[AT_TYPE]), type, sizeof type);
+        return report_bad_line(l, "not the eight columns that 'lime unpack' writes");
+    if (!is_flag(columns[COLUMN_MB]) || !is_flag(columns[COLUMN_ME]))
+        return report_bad_line(l, "mb and me must be 0 or 1");
+    if (!is_plain_name(columns[COLUMN_FILE]))
+        return report_bad_line(l, "column file: not a file name in this directory");
+    size_t len = limefile_name_decode(columns[COLUMN_TYPE], strlen(columns[COLUMN_TYPE]), type,
+                                      sizeof type);
     if (len > LIMEFILE_TYPE_BYTES - 1 || memchr(type, '\0', len))
-        return bad_line(l, "a record type has at most 127 bytes and no NUL");
-    return packlist_add(list, columns[AT_FILE], type, len, columns[AT_MB][0] == '1',
-                        columns[AT_ME][0] == '1');
+        return report_bad_line(l, "a record type has at most 127 bytes and no NUL");
+    return packlist_add(list, columns[COLUMN_FILE], type, len, columns[COLUMN_MB][0] == '1',
+                        columns[COLUMN_ME][0] == '1');
 }
 
-bool packlist_read_manifest(struct packlist *list, int folder, const char *folder_name)
+bool packlist_read_manifest(struct packlist *list, int dirfd, const char *dir_name)
 {
     struct lines l;
     char *name = NULL;
-    if (asprintf(&name, "%s/%s", folder_name, MANIFEST_NAME) < 0)
+    if (asprintf(&name, "%s/%s", dir_name, MANIFEST_NAME) < 0)
         return false;
-    bool good = lines_open(&l, folder, MANIFEST_NAME, name, true);
+    bool good = lines_open(&l, dirfd, MANIFEST_NAME, name, true);
     if (good) {
         while (good && lines_next(&l))
             if (l.len > 0 && l.line[0] != '#')
-                good = manifest_line(list, &l);
+                good = parse_manifest_line(list, &l);
         good = lines_close(&l) && good;
         if (good && l.number == 0) { /* even an empty container has the heading */
-            message(name, "it is empty, so nothing says what to pack");
+            message(name, "the manifest is empty");
             good = false;
         }
     }
@@ -254,7 +254,7 @@ bool packlist_read_manifest(struct packlist *list, int folder, const char *folde
 
 /* ---- C-LIME's list ---- */
 
-static char *trimmed(char *text)
+static char *trim_blanks(char *text)
 {
     static const char blanks[] = " \t\r\v\f";
     text += strspn(text, blanks);
@@ -265,24 +265,23 @@ static char *trimmed(char *text)
     return text;
 }
 
-static bool list_line(struct packlist *list, const struct lines *l, char *text, bool tabs,
-                      bool mb)
+static bool parse_list_line(struct packlist *list, const struct lines *l, char *text, bool tabs,
+                            bool mb)
 {
     char *end = tabs ? strchr(text, '\t') : NULL;
     bool tab = end;
     if (!end)
         end = text + strcspn(text, " \t");
     if (*end == '\0')
-        return bad_line(l, "one word only; a line holds a path and a record type");
+        return report_bad_line(l, "no record type; expected PATH TYPE");
     *end = '\0';
-    char *path = trimmed(text), *type = trimmed(end + 1);
+    char *path = trim_blanks(text), *type = trim_blanks(end + 1);
     size_t word = strcspn(type, " \t");
     if (tabs && !tab && type[word] != '\0')
-        return bad_line(l, "more than two words; separate path and type by a TAB if spaces "
-                           "belong to them");
+        return report_bad_line(l, "more than two words; put a TAB between PATH and TYPE");
     if (!tab)
         type[word] = '\0'; /* ignore further words like C-LIME */
-    return !packlist_type_is_bad(path, type, strlen(type)) &&
+    return !packlist_type_is_invalid(path, type, strlen(type)) &&
            packlist_add(list, path, type, strlen(type), mb, false);
 }
 
@@ -293,24 +292,24 @@ bool packlist_read_list(struct packlist *list, const char *path, bool tabs)
     if (!good)
         return false;
     while (good && lines_next(&l)) {
-        bool whole = strlen(l.line) == l.len;
-        char *text = trimmed(l.line);
-        if (!whole) {
-            good = bad_line(&l, "a NUL byte");
+        bool has_no_nul = strlen(l.line) == l.len;
+        char *text = trim_blanks(l.line);
+        if (!has_no_nul) {
+            good = report_bad_line(&l, "contains a NUL byte");
         } else if (*text == '\0') {
             mb = true;
         } else {
-            good = list_line(list, &l, text, tabs, mb);
+            good = parse_list_line(list, &l, text, tabs, mb);
             mb = false;
         }
     }
     good = lines_close(&l) && good;
-    packlist_mend(list);
+    packlist_fix_flags(list);
     return good;
 }
 
 enum {
-    SMALL = 64 * 1024, /* longer data bypass the writer's buffer */
+    SMALL_BYTES = 64 * 1024, /* longer data bypass the writer's buffer */
 };
 
 /* The container that is being written. */
@@ -325,20 +324,20 @@ struct output {
 };
 
 /* A file that becomes a record. */
-struct input {
+struct source {
     char name[PATH_MAX]; /* for messages */
     int fd;
     struct stat st;
 };
 
-static bool input_open(struct input *in, const struct packing *p, const struct pack_item *item)
+static bool open_input(struct source *in, const struct packing *p, const struct pack_item *item)
 {
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    snprintf(in->name, sizeof in->name, "%s%s%s", p->folder_name ? p->folder_name : "",
-             p->folder_name ? "/" : "", item->path);
-    in->fd = openat(p->folder, item->path, flags | (p->follow_links ? 0 : O_NOFOLLOW));
+    snprintf(in->name, sizeof in->name, "%s%s%s", p->dir_name ? p->dir_name : "",
+             p->dir_name ? "/" : "", item->path);
+    in->fd = openat(p->dirfd, item->path, flags | (p->follow_links ? 0 : O_NOFOLLOW));
     if (in->fd < 0 && errno == ELOOP && !p->follow_links) {
-        message(in->name, "open: a symbolic link; the folder must hold the file itself");
+        message(in->name, "open: a symbolic link; expected a regular file");
         return false;
     }
     if (in->fd < 0 || fstat(in->fd, &in->st) != 0) {
@@ -346,8 +345,7 @@ static bool input_open(struct input *in, const struct packing *p, const struct p
     } else if (S_ISDIR(in->st.st_mode)) {
         message_code(in->name, "open", -EISDIR);
     } else if (!S_ISREG(in->st.st_mode)) {
-        message(in->name, "open: not a regular file, so its length is not known beforehand; "
-                          "write it to a file first");
+        message(in->name, "open: not a regular file, so of unknown length");
     } else {
         return true;
     }
@@ -356,16 +354,16 @@ static bool input_open(struct input *in, const struct packing *p, const struct p
     return false;
 }
 
-static int put_small(struct output *out, const struct input *in)
+static int write_buffered(struct output *out, const struct source *in)
 {
-    static char buffer[SMALL];
+    static char buffer[SMALL_BYTES];
     out->writing = false;
     int err = limefile_fd_read_exact(in->fd, buffer, (size_t)in->st.st_size, 0);
     out->writing = !err;
     return err ? err : limefile_writer_write(out->writer, buffer, (size_t)in->st.st_size);
 }
 
-static int put_large(struct output *out, const struct input *in)
+static int write_direct(struct output *out, const struct source *in)
 {
     uint64_t offset;
     int err = limefile_writer_reserve(out->writer, (uint64_t)in->st.st_size, &offset);
@@ -384,14 +382,14 @@ static int put_large(struct output *out, const struct input *in)
     return err;
 }
 
-static int put_record(struct output *out, const struct pack_item *item, const struct input *in)
+static int write_item(struct output *out, const struct pack_item *item, const struct source *in)
 {
     uint64_t bytes = (uint64_t)in->st.st_size;
     out->writing = true;
     int err = limefile_writer_begin(out->writer, item->type, item->type_len, bytes, item->mb,
                                     item->me);
     if (!err)
-        err = bytes <= SMALL ? put_small(out, in) : put_large(out, in);
+        err = bytes <= SMALL_BYTES ? write_buffered(out, in) : write_direct(out, in);
     if (!err)
         err = limefile_writer_end(out->writer);
     if (err)
@@ -400,20 +398,20 @@ static int put_record(struct output *out, const struct pack_item *item, const st
     return copy_is_unchanged(in->fd, &in->st) ? 0 : -EBUSY;
 }
 
-static bool put_item(struct output *out, const struct pack_item *item)
+static bool pack_one_file(struct output *out, const struct pack_item *item)
 {
-    static struct input in; /* static, as it is large */
+    static struct source in; /* static, as it is large */
     const struct packing *p = out->packing;
-    if (!input_open(&in, p, item))
+    if (!open_input(&in, p, item))
         return false;
     out->message += item->mb;
     out->record = item->mb ? 1 : out->record + 1;
     if (p->announce)
         p->announce(out->message, out->record, (uint64_t)in.st.st_size, item);
-    int err = put_record(out, item, &in);
+    int err = write_item(out, item, &in);
     close(in.fd);
     if (err == -EBUSY)
-        message(in.name, "read: the file changes while it is read");
+        message(in.name, "read: the file changed while it was read");
     else if (err)
         message_code(out->writing ? out->target : in.name, out->writing ? "write" : "read",
                      err);
@@ -421,21 +419,21 @@ static bool put_item(struct output *out, const struct pack_item *item)
 }
 
 /* Only for the progress bar, so errors are ignored. */
-static uint64_t total_of(const struct packing *p)
+static uint64_t sum_file_sizes(const struct packing *p)
 {
     struct stat st;
     uint64_t total = 0;
     for (size_t i = 0; isatty(STDERR_FILENO) && i < p->list->count; i++) {
         struct pack_item item;
         packlist_get(p->list, i, &item);
-        if (fstatat(p->folder, item.path, &st, 0) == 0)
+        if (fstatat(p->dirfd, item.path, &st, 0) == 0)
             total += (uint64_t)st.st_size;
     }
     return total;
 }
 
-static bool put_all(const struct packing *p, const struct limefile_output *file,
-                    const char *target)
+static bool pack_all_files(const struct packing *p, const struct limefile_output *file,
+                           const char *target)
 {
     struct limefile_fd to;
     struct output out = {.packing = p, .target = target, .file = file};
@@ -444,11 +442,11 @@ static bool put_all(const struct packing *p, const struct limefile_output *file,
     limefile_fd_init(&to, file->fd);
     int err = limefile_writer_new(&to.source, 0, &out.writer);
     if (!err) {
-        progress_begin(&out.progress, "pack", total_of(p));
+        progress_begin(&out.progress, "pack", sum_file_sizes(p));
         for (size_t i = 0; good && i < p->list->count; i++) {
             struct pack_item item;
             packlist_get(p->list, i, &item);
-            good = put_item(&out, &item);
+            good = pack_one_file(&out, &item);
         }
         progress_end(&out.progress);
         err = good ? limefile_writer_finish(out.writer, &size) : 0;
@@ -459,27 +457,28 @@ static bool put_all(const struct packing *p, const struct limefile_output *file,
     return good && !err;
 }
 
-static bool is_packed(const struct packing *p, const char *path,
-                      const struct limefile_output *out)
+static bool is_input_file(const struct packing *p, const char *path,
+                          const struct limefile_output *out)
 {
-    int fd = openat(p->folder, path, O_PATH | O_CLOEXEC);
-    bool is = fd >= 0 && limefile_output_is(out, fd);
+    int fd = openat(p->dirfd, path, O_PATH | O_CLOEXEC);
+    bool is_same = fd >= 0 && limefile_output_is(out, fd);
     if (fd >= 0)
         close(fd);
-    return is;
+    return is_same;
 }
 
 /* Checks all inputs before it creates a file, which could be in a mounted input container. */
-static int open_output(const struct packing *p, const char *target, struct limefile_output *out)
+static int open_pack_target(const struct packing *p, const char *target,
+                            struct limefile_output *out)
 {
     int err = limefile_output_find(out, target);
     if (err)
         return err;
-    bool is_input = p->list_name && is_packed(p, p->list_name, out);
+    bool is_input = p->list_name && is_input_file(p, p->list_name, out);
     for (size_t i = 0; !is_input && i < p->list->count; i++) {
         struct pack_item item;
         packlist_get(p->list, i, &item);
-        is_input = is_packed(p, item.path, out);
+        is_input = is_input_file(p, item.path, out);
     }
     if (!is_input)
         return limefile_output_create(out, p->force);
@@ -490,33 +489,33 @@ static int open_output(const struct packing *p, const char *target, struct limef
 int pack_to_file(const struct packing *p, const char *target)
 {
     struct limefile_output out;
-    int err = open_output(p, target, &out);
+    int err = open_pack_target(p, target, &out);
     if (err) {
         message_output(target, "create", err);
         return TOOL_BAD;
     }
-    if (!put_all(p, &out, target)) {
+    if (!pack_all_files(p, &out, target)) {
         limefile_output_abort(&out);
         return TOOL_BAD;
     }
     err = limefile_output_commit(&out);
-    return failed_output(target, "write", err);
+    return report_output_error(target, "write", err);
 }
 
-struct packwords packwords;
+struct packargs packargs;
 
-int packwords_operand(const void *context, const char *word)
+int packargs_operand(const void *context, const char *word)
 {
     const struct command *command = context;
-    struct packwords *words = &packwords;
+    struct packargs *words = &packargs;
     if (!words->type) {
         if (words->operand_count == command->operands.most)
-            return usage_error(command, "%s: no type (-t) before it", word);
+            return usage_error(command, "%s: no type (-t TYPE) before it", word);
         words->operands[words->operand_count++] = word;
         return TOOL_GOOD;
     }
     size_t len = strlen(words->type);
-    if (packlist_type_is_bad(word, words->type, len))
+    if (packlist_type_is_invalid(word, words->type, len))
         return TOOL_UNUSABLE;
     bool added = packlist_add(&words->list, word, words->type, len, words->new_message, false);
     words->type = NULL;
@@ -524,19 +523,19 @@ int packwords_operand(const void *context, const char *word)
     return added ? TOOL_GOOD : TOOL_BAD;
 }
 
-int packwords_check(const struct command *command)
+int packargs_check(const struct command *command)
 {
-    if (packwords.type)
-        return usage_error(command, "-t %s: no PATH after it", packwords.type);
-    if (packwords.new_message)
+    if (packargs.type)
+        return usage_error(command, "-t %s: no PATH after it", packargs.type);
+    if (packargs.new_message)
         return usage_error(command, "-m: no record after it");
     return TOOL_GOOD;
 }
 
-int packwords_type(const void *command, char *type)
+int packargs_type(const void *command, char *type)
 {
-    if (packwords.type)
-        return usage_error(command, "-t %s: no PATH after it", packwords.type);
-    packwords.type = type;
+    if (packargs.type)
+        return usage_error(command, "-t %s: no PATH after it", packargs.type);
+    packargs.type = type;
     return TOOL_GOOD;
 }

@@ -15,10 +15,10 @@
 
 enum {
     CHILDREN_MAX = 64,
-    WAITING_MIN = 4,       /* minimum of children if the work mostly waits */
-    CHILD_BYTES = 1 << 30, /* memory of the machine per child; most need a few MiB */
-    AHEAD = 8,             /* files per child that may be held until they are printed */
-    STATUS_LOST = 100,     /* exit status of a child that could not hold its output */
+    CHILDREN_MIN = 4,       /* minimum of children if the work mostly waits */
+    CHILD_BYTES = 1 << 30,  /* memory of the machine per child; most need a few MiB */
+    FILES_AHEAD = 8,        /* files per child that may be held until they are printed */
+    STATUS_NO_OUTPUT = 100, /* exit status of a child that could not hold its output */
 };
 
 /* A file that is started, but not yet printed. */
@@ -26,25 +26,25 @@ struct slot {
     pid_t pid;    /* 0: the child has ended */
     int out, err; /* memfds that hold the child's output */
     unsigned threads;
-    int how; /* as waitpid() returns it */
+    int status; /* as waitpid() returns it */
 };
 
-struct run {
-    const struct parallel *all;
+struct batch {
+    const struct parallel *task;
     struct slot *slots; /* a ring */
     size_t slot_count;
     unsigned children_max, children, processors, threads; /* threads of all children */
-    size_t turn;                                          /* the file to print next */
-    size_t next;                                          /* the file to start next */
-    bool any_printed;                                     /* earlier files printed on stdout */
-    bool prints;                                          /* file `turn` printed on stdout */
+    size_t to_print;                                      /* the file to print next */
+    size_t to_start;                                      /* the file to start next */
+    bool has_printed;                                     /* earlier files printed on stdout */
+    bool current_printed; /* file `to_print` printed on stdout */
     int worst;
-    struct progress bar;
+    struct progress progress;
 };
 
-static struct slot *find_slot(const struct run *run, size_t file)
+static struct slot *find_slot(const struct batch *b, size_t file)
 {
-    return &run->slots[file % run->slot_count];
+    return &b->slots[file % b->slot_count];
 }
 
 static void close_slot(const struct slot *slot)
@@ -58,101 +58,101 @@ static void close_slot(const struct slot *slot)
 /* ---- the child ---- */
 
 /* Closes the descriptors of the other files, as the limit may be low. */
-static _Noreturn void run_child(const struct run *run, const struct slot *slot)
+static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
 {
-    for (size_t i = run->turn; i < run->next; i++)
-        close_slot(find_slot(run, i));
+    for (size_t i = b->to_print; i < b->to_start; i++)
+        close_slot(find_slot(b, i));
     __fpurge(stdout); /* the buffer belongs to the parent */
     clearerr(stdout);
     setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
     if (dup2(slot->out, STDOUT_FILENO) < 0 || dup2(slot->err, STDERR_FILENO) < 0)
-        _exit(STATUS_LOST);
+        _exit(STATUS_NO_OUTPUT);
     int status =
-        run->all->work(run->all->context, &run->all->list->items[run->next], slot->threads);
+        b->task->work(b->task->context, &b->task->list->items[b->to_start], slot->threads);
     if (fflush(stdout) != 0 || ferror(stdout) || ferror(stderr))
-        status = STATUS_LOST;
+        status = STATUS_NO_OUTPUT;
     _exit(status);
 }
 
 /* ---- the parent ---- */
 
 /* Returns the next file's share of the processors that no other file uses. */
-static unsigned count_threads(const struct run *run)
+static unsigned count_threads(const struct batch *b)
 {
-    size_t left = run->all->list->count - run->next;
-    unsigned idle = run->children_max - run->children;
+    size_t left = b->task->list->count - b->to_start;
+    unsigned idle = b->children_max - b->children;
     unsigned sharing = left < idle ? (unsigned)left : idle;
-    unsigned spare = run->threads < run->processors ? run->processors - run->threads : 0;
+    unsigned spare = b->threads < b->processors ? b->processors - b->threads : 0;
     return spare > sharing ? (spare + sharing - 1) / sharing : 1;
 }
 
 /* Starts the next file. Returns false if no process can be started. */
-static bool start_file(struct run *run)
+static bool start_file(struct batch *b)
 {
     struct slot slot = {
         .out = memfd_create("lime", MFD_CLOEXEC),
         .err = memfd_create("lime", MFD_CLOEXEC),
-        .threads = count_threads(run),
+        .threads = count_threads(b),
     };
     pid_t parent = getpid();
     slot.pid = slot.out < 0 || slot.err < 0 ? -1 : fork();
     if (slot.pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child may ignore SIGTERM */
         if (getppid() != parent)
-            _exit(STATUS_LOST);
-        run_child(run, &slot);
+            _exit(STATUS_NO_OUTPUT);
+        run_child(b, &slot);
     }
     if (slot.pid < 0) {
         close_slot(&slot);
         return false;
     }
-    *find_slot(run, run->next++) = slot;
-    run->children++;
-    run->threads += slot.threads;
+    *find_slot(b, b->to_start++) = slot;
+    b->children++;
+    b->threads += slot.threads;
     return true;
 }
 
-static void start_files(struct run *run)
+static void start_files(struct batch *b)
 {
     bool started = true;
-    while (started && run->next < run->all->list->count && run->children < run->children_max &&
-           run->next - run->turn < run->slot_count)
-        started = start_file(run);
+    while (started && b->to_start < b->task->list->count && b->children < b->children_max &&
+           b->to_start - b->to_print < b->slot_count)
+        started = start_file(b);
 }
 
 /* Waits until a child has ended, which may be one that parallel_run() has not started. */
-static void wait_child(struct run *run)
+static void wait_child(struct batch *b)
 {
-    int how;
-    pid_t pid = waitpid(-1, &how, 0);
-    for (size_t i = run->turn; pid > 0 && i < run->next; i++) {
-        struct slot *slot = find_slot(run, i);
+    int wait_status;
+    pid_t pid = waitpid(-1, &wait_status, 0);
+    for (size_t i = b->to_print; pid > 0 && i < b->to_start; i++) {
+        struct slot *slot = find_slot(b, i);
         if (slot->pid != pid)
             continue;
         slot->pid = 0;
-        slot->how = how;
-        run->children--;
-        run->threads -= slot->threads;
-        progress_add(&run->bar, 1);
+        slot->status = wait_status;
+        b->children--;
+        b->threads -= slot->threads;
+        progress_add(&b->progress, 1);
     }
 }
 
 /* ---- output ---- */
 
-static void begin_output(struct run *run)
+static void begin_output(struct batch *b)
 {
-    if (!run->prints && run->any_printed && run->all->between)
-        fputs(run->all->between, stdout);
-    run->prints = true;
+    if (!b->current_printed && b->has_printed && b->task->separator)
+        fputs(b->task->separator, stdout);
+    b->current_printed = true;
 }
 
-static void print_text(struct run *run, const char *text, size_t n)
+static void print_child_text(struct batch *b, const char *text, size_t n)
 {
-    begin_output(run);
+    begin_output(b);
     fwrite(text, 1, n, stdout);
 }
 
-static void print_output(struct run *run, const struct slot *slot, bool is_lost)
+static void print_child_output(struct batch *b, const struct slot *slot, bool has_crashed)
 {
     char text[BUFSIZ];
     off_t at = 0;
@@ -160,111 +160,111 @@ static void print_output(struct run *run, const struct slot *slot, bool is_lost)
     for (ssize_t n; (n = pread(slot->err, text, sizeof text, at)) > 0; at += n)
         fwrite(text, 1, (size_t)n, stderr);
     at = 0;
-    for (ssize_t n; !is_lost && (n = pread(slot->out, text, sizeof text, at)) > 0; at += n)
-        print_text(run, text, (size_t)n);
+    for (ssize_t n; !has_crashed && (n = pread(slot->out, text, sizeof text, at)) > 0; at += n)
+        print_child_text(b, text, (size_t)n);
 }
 
-static void print_lost(struct run *run, int how)
+static void report_crash(struct batch *b, int wait_status)
 {
-    const struct parallel *all = run->all;
-    const struct pathlist_item *item = &all->list->items[run->turn];
-    char why[64] = "no memory for its output";
-    if (WIFSIGNALED(how))
-        snprintf(why, sizeof why, "its process was ended by signal %d", WTERMSIG(how));
-    message(item->path, "%s: %s", all->action, why);
-    if (!all->lost)
+    const struct parallel *task = b->task;
+    const struct pathlist_item *item = &task->list->items[b->to_print];
+    char why[64] = "not enough memory for its output";
+    if (WIFSIGNALED(wait_status))
+        snprintf(why, sizeof why, "killed by signal %d", WTERMSIG(wait_status));
+    message(item->path, "%s: %s", task->action, why);
+    if (!task->print_crash)
         return;
-    begin_output(run);
-    all->lost(all->context, item, why);
+    begin_output(b);
+    task->print_crash(task->context, item, why);
 }
 
-static void end_file(struct run *run, int status)
+static void finish_file(struct batch *b, int status)
 {
-    run->worst = worse_status(run->worst, status);
-    run->any_printed = run->any_printed || run->prints;
-    run->prints = false;
-    run->turn++;
+    b->worst = worse_status(b->worst, status);
+    b->has_printed = b->has_printed || b->current_printed;
+    b->current_printed = false;
+    b->to_print++;
 }
 
-/* Prints file `turn`, whose child has ended. */
-static void print_file(struct run *run)
+/* Prints file `to_print`, whose child has ended. */
+static void print_finished_file(struct batch *b)
 {
-    struct slot *slot = find_slot(run, run->turn);
-    bool is_lost = !WIFEXITED(slot->how) || WEXITSTATUS(slot->how) > TOOL_UNVERIFIED;
+    struct slot *slot = find_slot(b, b->to_print);
+    bool has_crashed = !WIFEXITED(slot->status) || WEXITSTATUS(slot->status) > TOOL_UNVERIFIED;
     progress_hide();
-    print_output(run, slot, is_lost);
+    print_child_output(b, slot, has_crashed);
     close_slot(slot);
-    if (is_lost)
-        print_lost(run, slot->how);
-    end_file(run, is_lost ? TOOL_UNUSABLE : WEXITSTATUS(slot->how));
+    if (has_crashed)
+        report_crash(b, slot->status);
+    finish_file(b, has_crashed ? TOOL_UNUSABLE : WEXITSTATUS(slot->status));
 }
 
-/* Examines file `turn` in this process. */
-static void run_here(struct run *run)
+/* Examines file `to_print` in this process. */
+static void process_in_parent(struct batch *b)
 {
-    const struct parallel *all = run->all;
-    const struct pathlist_item *item = &all->list->items[run->next];
+    const struct parallel *task = b->task;
+    const struct pathlist_item *item = &task->list->items[b->to_start];
     char *text = NULL;
     size_t n = 0;
     int status = TOOL_BAD;
-    FILE *out = stdout, *held = open_memstream(&text, &n);
+    FILE *out = stdout, *buffer = open_memstream(&text, &n);
     flush_stdout(); /* messages go to stderr directly */
-    if (held) {
-        stdout = held;
-        status = all->work(all->context, item, run->processors);
+    if (buffer) {
+        stdout = buffer;
+        status = task->work(task->context, item, b->processors);
         stdout = out;
     }
-    if (!held || fclose(held) != 0)
-        message_code(item->path, all->action, -ENOMEM);
+    if (!buffer || fclose(buffer) != 0)
+        message_code(item->path, task->action, -ENOMEM);
     else if (n)
-        print_text(run, text, n);
+        print_child_text(b, text, n);
     free(text);
-    run->next++;
-    end_file(run, status);
+    b->to_start++;
+    finish_file(b, status);
 }
 
 /* ---- the run ---- */
 
-static unsigned count_children(const struct parallel *all, unsigned processors)
+static unsigned count_children(const struct parallel *task, unsigned processors)
 {
-    unsigned n = all->waits && processors < WAITING_MIN ? WAITING_MIN : processors;
+    unsigned n = task->is_io_bound && processors < CHILDREN_MIN ? CHILDREN_MIN : processors;
     n = n < CHILDREN_MAX ? n : CHILDREN_MAX;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t room = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / CHILD_BYTES : n;
     n = room < n ? (unsigned)room + 1 : n;
-    return all->list->count < n ? (unsigned)all->list->count : n;
+    return task->list->count < n ? (unsigned)task->list->count : n;
 }
 
-static void run_files(struct run *run)
+static void run_batch(struct batch *b)
 {
     signal(SIGCHLD, SIG_DFL); /* waitpid() reports no child while it is ignored */
-    while (run->turn < run->all->list->count) {
-        start_files(run);
-        if (run->turn < run->next && !find_slot(run, run->turn)->pid)
-            print_file(run);
-        else if (run->children)
-            wait_child(run);
+    while (b->to_print < b->task->list->count) {
+        start_files(b);
+        if (b->to_print < b->to_start && !find_slot(b, b->to_print)->pid)
+            print_finished_file(b);
+        else if (b->children)
+            wait_child(b);
         else
-            run_here(run);
+            process_in_parent(b);
     }
 }
 
-int parallel_run(const struct parallel *all)
+int parallel_run(const struct parallel *task)
 {
-    struct run run = {.all = all, .worst = TOOL_GOOD};
-    run.processors = all->processors ? all->processors : limefile_processors();
-    if (all->list->count == 1)
-        return all->work(all->context, all->list->items, run.processors);
-    run.children_max = count_children(all, run.processors);
-    run.slot_count = (size_t)AHEAD * run.children_max;
-    run.slots = calloc(run.slot_count, sizeof *run.slots);
-    if (!run.slots) {
-        message_code(all->action, "begin", -ENOMEM);
+    struct batch b = {.task = task, .worst = TOOL_GOOD};
+    b.processors = task->processors ? task->processors : limefile_processors();
+    if (task->list->count == 1)
+        return task->work(task->context, task->list->items, b.processors);
+    b.children_max = count_children(task, b.processors);
+    b.slot_count = (size_t)FILES_AHEAD * b.children_max;
+    b.slots = calloc(b.slot_count, sizeof *b.slots);
+    if (!b.slots) {
+        message_code(task->action, "begin", -ENOMEM);
         return TOOL_BAD;
     }
-    progress_begin_files(&run.bar, all->action, all->list->count);
-    run_files(&run);
-    progress_end(&run.bar);
-    free(run.slots);
-    return run.worst;
+    progress_begin_files(&b.progress, task->action, task->list->count);
+    run_batch(&b);
+    progress_end(&b.progress);
+    free(b.slots);
+    return b.worst;
 }

@@ -54,12 +54,12 @@ struct names {
 };
 
 struct walker {
-    bool (*is_whole)(const char *folder);
+    bool (*is_opaque)(const char *dir);
     bool (*each)(void *context, const struct walk_entry *);
     void *context;
 };
 
-static bool report_memory(const char *path)
+static bool report_no_memory(const char *path)
 {
     message_code(path, "list", -ENOMEM);
     return false;
@@ -84,7 +84,7 @@ static void release_names(struct names *names)
     free(names->name);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return name_compare(*(char *const *)a, *(char *const *)b);
 }
@@ -94,14 +94,14 @@ static int read_names(const char *path, bool follow, struct names *names)
 {
     int err = directory_each(AT_FDCWD, path, follow ? 0 : O_NOFOLLOW, add_name, names);
     if (names->count)
-        qsort(names->name, names->count, sizeof *names->name, by_name);
+        qsort(names->name, names->count, sizeof *names->name, compare_names);
     return -err;
 }
 
 static bool report_entry(const struct walker *walker, struct walk_entry *entry, int err)
 {
     if (err)
-        *entry = (struct walk_entry){entry->path, entry->name, WALK_FAULT, NULL, err};
+        *entry = (struct walk_entry){entry->path, entry->name, WALK_ERROR, NULL, err};
     return walker->each(walker->context, entry);
 }
 
@@ -113,7 +113,7 @@ static bool ends_with(const char *name, const char *end)
 
 /* Temporary files of outputs, rewritten containers, lime stage and checkpoint series, and locks
  * of series. */
-bool walk_is_working_file(const char *name)
+bool walk_is_temporary(const char *name)
 {
     return limefile_output_is_temporary(name) ||
            (name[0] == '.' &&
@@ -121,61 +121,61 @@ bool walk_is_working_file(const char *name)
              ends_with(name, ".part") || ends_with(name, ".lock")));
 }
 
-static enum walk_kind kind_of(const struct stat *st, const char *name)
+static enum walk_kind classify_entry(const struct stat *st, const char *name)
 {
-    return S_ISREG(st->st_mode)   ? (walk_is_working_file(name) ? WALK_WORKING : WALK_FILE)
-           : S_ISDIR(st->st_mode) ? WALK_FOLDER
+    return S_ISREG(st->st_mode)   ? (walk_is_temporary(name) ? WALK_TEMPORARY : WALK_FILE)
+           : S_ISDIR(st->st_mode) ? WALK_DIRECTORY
            : S_ISLNK(st->st_mode) ? WALK_LINK
                                   : WALK_OTHER;
 }
 
-static bool walk_in(const struct walker *, const char *path, bool follow);
+static bool walk_directory(const struct walker *, const char *path, bool follow);
 
 static bool visit(const struct walker *walker, const char *path, const char *name, bool follow)
 {
     struct stat st;
-    struct walk_entry entry = {path, name, WALK_FAULT, &st, 0};
+    struct walk_entry entry = {path, name, WALK_ERROR, &st, 0};
     if (fstatat(AT_FDCWD, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
         return report_entry(walker, &entry, errno);
-    entry.kind = kind_of(&st, name);
-    if (entry.kind == WALK_FOLDER && walker->is_whole && walker->is_whole(path))
-        entry.kind = walk_is_working_file(name) ? WALK_WORKING : WALK_WHOLE;
+    entry.kind = classify_entry(&st, name);
+    if (entry.kind == WALK_DIRECTORY && walker->is_opaque && walker->is_opaque(path))
+        entry.kind = walk_is_temporary(name) ? WALK_TEMPORARY : WALK_OPAQUE;
     return report_entry(walker, &entry, 0) &&
-           (entry.kind != WALK_FOLDER || walk_in(walker, path, follow));
+           (entry.kind != WALK_DIRECTORY || walk_directory(walker, path, follow));
 }
 
-static bool walk_in(const struct walker *walker, const char *path, bool follow)
+static bool walk_directory(const struct walker *walker, const char *path, bool follow)
 {
     struct names names = {0};
     const char *slash = path[0] && path[strlen(path) - 1] == '/' ? "" : "/";
     int err = read_names(path, follow, &names);
-    bool good = err != ENOMEM || report_memory(path);
+    bool good = err != ENOMEM || report_no_memory(path);
     for (size_t i = 0; good && i < names.count; i++) {
         char *below;
         if (asprintf(&below, "%s%s%s", path, slash, names.name[i]) < 0) {
-            good = report_memory(path);
+            good = report_no_memory(path);
             break;
         }
         good = visit(walker, below, names.name[i], false);
         free(below);
     }
     if (good && err) {
-        struct walk_entry entry = {path, path, WALK_FAULT, NULL, err};
+        struct walk_entry entry = {path, path, WALK_ERROR, NULL, err};
         good = report_entry(walker, &entry, err);
     }
     release_names(&names);
     return good;
 }
 
-bool walk(const char *root, bool (*is_whole)(const char *folder),
-          bool (*each)(void *context, const struct walk_entry *), void *context)
+bool walk_tree(const char *root, bool (*is_opaque)(const char *dir),
+               bool (*each)(void *context, const struct walk_entry *), void *context)
 {
-    const struct walker walker = {is_whole, each, context};
+    const struct walker walker = {is_opaque, each, context};
     return visit(&walker, root, root, true);
 }
 
 /* Adds the item with a copy of its path. */
-static bool put(struct pathlist *list, struct pathlist_item item)
+static bool add_list_item(struct pathlist *list, struct pathlist_item item)
 {
     bool fits =
         limefile_reserve(&list->items, &list->capacity, list->count + 1, sizeof *list->items);
@@ -191,42 +191,42 @@ static bool put(struct pathlist *list, struct pathlist_item item)
 
 /* ---- directories ---- */
 
-static bool put_fault(struct pathlist *list, const struct walk_entry *entry)
+static bool add_unreadable(struct pathlist *list, const struct walk_entry *entry)
 {
-    list->incomplete = true;
+    list->has_failed = true;
     if (list->all)
-        return put(list,
-                   (struct pathlist_item){.path = (char *)entry->path, .error = entry->error});
+        return add_list_item(
+            list, (struct pathlist_item){.path = (char *)entry->path, .error = entry->error});
     message_code(entry->path, "read", -entry->error);
     return true;
 }
 
-static bool put_skipped(struct pathlist *list, const struct walk_entry *entry)
+static bool add_skipped(struct pathlist *list, const struct walk_entry *entry)
 {
-    const char *why = entry->kind == WALK_LINK      ? "symbolic link"
-                      : entry->kind == WALK_WORKING ? "working file of a command"
-                                                    : "not a regular file";
-    return !list->all ||
-           put(list, (struct pathlist_item){.path = (char *)entry->path, .skipped = why});
+    const char *why = entry->kind == WALK_LINK        ? "symbolic link"
+                      : entry->kind == WALK_TEMPORARY ? "temporary file of a command"
+                                                      : "not a regular file";
+    return !list->all || add_list_item(list, (struct pathlist_item){.path = (char *)entry->path,
+                                                                    .skipped = why});
 }
 
-static bool take_entry(void *context, const struct walk_entry *entry)
+static bool add_walk_entry(void *context, const struct walk_entry *entry)
 {
     struct pathlist *list = context;
     struct pathlist_item item = {.path = (char *)entry->path};
     switch (entry->kind) {
     case WALK_FILE:
         item.size = (uint64_t)entry->st->st_size;
-        item.found = true;
-        return put(list, item);
-    case WALK_FOLDER:
+        item.is_optional = true;
+        return add_list_item(list, item);
+    case WALK_DIRECTORY:
         return true;
-    case WALK_WHOLE:
-        return put(list, item);
-    case WALK_FAULT:
-        return put_fault(list, entry);
+    case WALK_OPAQUE:
+        return add_list_item(list, item);
+    case WALK_ERROR:
+        return add_unreadable(list, entry);
     default:
-        return put_skipped(list, entry);
+        return add_skipped(list, entry);
     }
 }
 
@@ -236,22 +236,20 @@ static bool add_path(struct pathlist *list, const char *path)
 {
     struct stat st;
     bool known = stat(path, &st) == 0;
-    if (list->walk && known && S_ISDIR(st.st_mode))
-        return walk(path, mounted_is, take_entry, list);
-    return put(list, (struct pathlist_item){
-                         .path = (char *)path,
-                         .size = known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0,
-                     });
+    if (list->recursive && known && S_ISDIR(st.st_mode))
+        return walk_tree(path, mounted_is_container, add_walk_entry, list);
+    uint64_t size = known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    return add_list_item(list, (struct pathlist_item){.path = (char *)path, .size = size});
 }
 
 /* Adds each nonempty line of the file `name`, or (nul) each text that ends with a NUL. */
-static bool add_lines(struct pathlist *list, const char *name, bool nul)
+static bool add_listed_paths(struct pathlist *list, const char *name, bool nul)
 {
     char *line = NULL;
     size_t capacity = 0;
     int end = nul ? '\0' : '\n';
-    bool own = strcmp(name, "-") != 0, good = true;
-    FILE *file = own ? fopen(name, "re") : stdin;
+    bool must_close = strcmp(name, "-") != 0, good = true;
+    FILE *file = must_close ? fopen(name, "re") : stdin;
     if (!file) {
         message_code(name, "open", -errno);
         return false;
@@ -268,25 +266,25 @@ static bool add_lines(struct pathlist *list, const char *name, bool nul)
         good = false;
     }
     free(line);
-    if (own)
+    if (must_close)
         fclose(file);
     return good;
 }
 
-int pathlist_make(struct pathlist *list, const struct pathlist_options *o,
+int pathlist_init(struct pathlist *list, const struct pathlist_options *o,
                   const struct command *command, int count, char **operands)
 {
     bool good = true;
     *list = (struct pathlist){
-        .walk = o->recursive, .all = o->all, .open_ended = o->recursive || o->list};
+        .recursive = o->recursive, .all = o->all, .open_ended = o->recursive || o->list};
     if (o->nul && !o->list)
-        return usage_error(command, "-0 is for --files-from");
+        return usage_error(command, "-0 requires --files-from");
     if (count == 0 && !o->list)
-        return usage_error(command, "no file named");
+        return usage_error(command, "no FILE given");
     for (int i = 0; good && i < count; i++)
         good = add_path(list, operands[i]);
     if (good && o->list)
-        good = add_lines(list, o->list, o->nul);
+        good = add_listed_paths(list, o->list, o->nul);
     return good ? TOOL_GOOD : TOOL_UNUSABLE;
 }
 

@@ -17,7 +17,7 @@
 
 /* ---- the progress bar ---- */
 
-static bool visible;
+static bool bar_is_visible;
 
 double seconds_now(void)
 {
@@ -26,26 +26,26 @@ double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-void progress_begin(struct progress *p, const char *what, uint64_t total)
+void progress_begin(struct progress *p, const char *label, uint64_t total)
 {
-    *p = (struct progress){.what = what, .total = total, .wanted = isatty(STDERR_FILENO)};
-    if (p->wanted)
-        p->began = seconds_now();
+    *p = (struct progress){.label = label, .total = total, .is_shown = isatty(STDERR_FILENO)};
+    if (p->is_shown)
+        p->start = seconds_now();
 }
 
-void progress_begin_files(struct progress *p, const char *what, uint64_t total)
+void progress_begin_files(struct progress *p, const char *label, uint64_t total)
 {
-    progress_begin(p, what, total);
+    progress_begin(p, label, total);
     p->counts_files = true;
 }
 
-static void show_files(const struct progress *p)
+static void draw_file_bar(const struct progress *p)
 {
-    fprintf(stderr, "\r%-8s %" PRIu64 " of %" PRIu64 " files   ", p->what, p->done, p->total);
-    visible = true;
+    fprintf(stderr, "\r%-8s %" PRIu64 " of %" PRIu64 " files   ", p->label, p->done, p->total);
+    bar_is_visible = true;
 }
 
-static void show(const struct progress *p, double seconds)
+static void draw_byte_bar(const struct progress *p, double seconds)
 {
     char rate[NUMBER_HUMAN_MAX], done[NUMBER_HUMAN_MAX];
     double speed = (double)p->done / seconds;
@@ -53,10 +53,10 @@ static void show(const struct progress *p, double seconds)
                         ? (unsigned)((double)(p->total - p->done) / speed + 0.5)
                         : 0;
     double percent = p->total ? 100.0 * (double)p->done / (double)p->total : 100.0;
-    fprintf(stderr, "\r%-8s %3.0f%%  %6s  %6s/s  %u:%02u left   ", p->what,
+    fprintf(stderr, "\r%-8s %3.0f%%  %6s  %6s/s  %u:%02u left   ", p->label,
             percent > 100 ? 100 : percent, number_human(p->done, done),
             number_human((uint64_t)speed, rate), left / 60, left % 60);
-    visible = true;
+    bar_is_visible = true;
 }
 
 void progress_add(void *progress, uint64_t bytes)
@@ -65,16 +65,16 @@ void progress_add(void *progress, uint64_t bytes)
     if (!p)
         return;
     p->done += bytes;
-    if (!p->wanted)
+    if (!p->is_shown)
         return;
     double t = seconds_now();
-    if (t - p->began < 1 || t - p->shown < 0.2)
+    if (t - p->start < 1 || t - p->drawn < 0.2)
         return;
-    p->shown = t;
+    p->drawn = t;
     if (p->counts_files)
-        show_files(p);
+        draw_file_bar(p);
     else
-        show(p, t - p->began);
+        draw_byte_bar(p, t - p->start);
 }
 
 void progress_to(struct progress *p, uint64_t done)
@@ -91,14 +91,14 @@ bool progress_count(void *progress, uint64_t more)
 
 void progress_hide(void)
 {
-    if (visible)
+    if (bar_is_visible)
         fprintf(stderr, "\r%72s\r", "");
-    visible = false;
+    bar_is_visible = false;
 }
 
 void progress_end(struct progress *p)
 {
-    p->wanted = false;
+    p->is_shown = false;
     progress_hide();
 }
 
@@ -107,14 +107,14 @@ void progress_end(struct progress *p)
 static const char *program = "lime";
 static int stdout_error; /* errno of the first failed flush */
 
-void message_program(const char *name)
+void message_set_program(const char *name)
 {
     program = name;
 }
 
 /* Formats "file: text", or "text". NULL: out of memory. The caller frees it. */
-__attribute__((format(printf, 2, 0))) static char *compose(const char *file, const char *format,
-                                                           va_list args)
+__attribute__((format(printf, 2, 0))) static char *format_line(const char *file,
+                                                               const char *format, va_list args)
 {
     char *text = NULL, *line = NULL;
     if (vasprintf(&text, format, args) < 0)
@@ -133,21 +133,22 @@ void flush_stdout(void)
         stdout_error = errno;
 }
 
-__attribute__((format(printf, 2, 0))) static void say(const char *file, const char *format,
-                                                      va_list args)
+__attribute__((format(printf, 2, 0))) static void print_message(const char *file,
+                                                                const char *format,
+                                                                va_list args)
 {
-    char *line = compose(file, format, args);
+    char *line = format_line(file, format, args);
     progress_hide();
     flush_stdout(); /* keeps both streams in order on a terminal */
     fprintf(stderr, "%s: %s\n", program, line ? line : "out of memory");
     free(line);
 }
 
-void answer(const char *file, const char *format, ...)
+void print_line(const char *file, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    char *line = compose(file, format, args);
+    char *line = format_line(file, format, args);
     va_end(args);
     progress_hide();
     puts(line ? line : "out of memory");
@@ -158,7 +159,7 @@ void message(const char *file, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(file, format, args);
+    print_message(file, format, args);
     va_end(args);
 }
 
@@ -172,14 +173,14 @@ void message_record(const char *file, uint64_t ordinal, int code)
     message(file, "record %" PRIu64 ": read: %s", ordinal, limefile_strerror(code));
 }
 
-int failed_status(const char *file, const char *action, int err)
+int report_error(const char *file, const char *action, int err)
 {
     if (err)
         message_code(file, action, err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-int failed_output(const char *file, const char *action, int err)
+int report_output_error(const char *file, const char *action, int err)
 {
     if (err)
         message_output(file, action, err);
@@ -198,7 +199,7 @@ int usage_error(const struct command *command, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(command->name, format, args);
+    print_message(command->name, format, args);
     va_end(args);
     fprintf(stderr, "Try 'lime %s --help'.\n", command->name);
     return TOOL_UNUSABLE;
@@ -271,10 +272,10 @@ int command_run(const struct command *command, int argc, char **argv)
 
 /* ---- directories ---- */
 
-int directory_each(int folder, const char *path, int flags,
+int directory_each(int dirfd, const char *path, int flags,
                    int (*each)(void *context, const char *name), void *context)
 {
-    int fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags), err = 0;
+    int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags), err = 0;
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir) {
         err = -errno;
@@ -326,47 +327,48 @@ const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX])
     return out;
 }
 
-enum { WORDS_MAX = 2 * LIMEFILE_LFN_MAX };
+enum { VALUE_TEXT_MAX = 2 * LIMEFILE_LFN_MAX };
 
 /* Formats a text and replaces control characters. */
-__attribute__((format(printf, 2, 0))) static void defused(char text[WORDS_MAX],
-                                                          const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void format_defused(char text[VALUE_TEXT_MAX],
+                                                                 const char *format,
+                                                                 va_list args)
 {
-    vsnprintf(text, WORDS_MAX, format, args);
+    vsnprintf(text, VALUE_TEXT_MAX, format, args);
     limefile_text_defuse(text, "");
 }
 
-bool tell_is_bold(void)
+bool headings_are_bold(void)
 {
-    static enum { UNKNOWN, PLAIN, BOLD } is = UNKNOWN;
-    const char *off = getenv("NO_COLOR");
-    if (is == UNKNOWN)
-        is = isatty(STDOUT_FILENO) && !(off && *off) ? BOLD : PLAIN;
-    return is == BOLD;
+    static enum { UNKNOWN, PLAIN, BOLD } style = UNKNOWN;
+    const char *no_color = getenv("NO_COLOR");
+    if (style == UNKNOWN)
+        style = isatty(STDOUT_FILENO) && !(no_color && *no_color) ? BOLD : PLAIN;
+    return style == BOLD;
 }
 
-void tell_heading(const char *format, ...)
+void print_heading(const char *format, ...)
 {
-    char text[WORDS_MAX];
+    char text[VALUE_TEXT_MAX];
     va_list args;
     va_start(args, format);
-    defused(text, format, args);
+    format_defused(text, format, args);
     va_end(args);
-    bool bold = tell_is_bold();
+    bool bold = headings_are_bold();
     printf("%s%s%s\n", bold ? "\033[1m" : "", text, bold ? "\033[m" : "");
 }
 
-void tell_value(const char *name, const char *format, ...)
+void print_value(const char *name, const char *format, ...)
 {
-    char text[WORDS_MAX];
+    char text[VALUE_TEXT_MAX];
     va_list args;
     va_start(args, format);
-    defused(text, format, args);
+    format_defused(text, format, args);
     va_end(args);
-    printf("  %-*s  %s\n", TELL_WIDTH, name, text);
+    printf("  %-*s  %s\n", NAME_WIDTH, name, text);
 }
 
-const char *tell_bytes(uint64_t bytes, char out[64])
+const char *format_byte_count(uint64_t bytes, char out[64])
 {
     char human[NUMBER_HUMAN_MAX];
     if (bytes < 1024)

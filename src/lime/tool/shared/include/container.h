@@ -22,7 +22,7 @@ struct container {
 int container_open(struct container *, const char *path);
 
 /* The same; also opens a directory as which limefs shows a container. */
-int container_open_shown(struct container *, const char *path);
+int container_open_or_mounted(struct container *, const char *path);
 
 /* Opens without building the index, which the caller does. Returns 0, or < 0 after a message.
  * container_close() is allowed after both. */
@@ -31,7 +31,7 @@ int container_open_source(struct container *, const char *path);
 void container_close(struct container *);
 
 /* The message for a file that is not a container. */
-#define CONTAINER_FOREIGN "not a LIME container (no record header at offset 0)"
+#define TEXT_NOT_CONTAINER "not a LIME container (no record header at offset 0)"
 
 /* Opens the data of a record: a descriptor that the caller closes, or -errno. Sets data_offset
  * to their offset in that file. */
@@ -42,17 +42,17 @@ const char *container_failure_text(const struct container *);
 
 /* Prints on stderr why and where the index ends early. Returns TOOL_GOOD if it does not,
  * TOOL_UNUSABLE if the file could not be read there, else TOOL_BAD. */
-int container_fault_message(const struct container *);
+int container_report_fault(const struct container *);
 
 /* Prints "FILE: offset N: record R: reason", or "FILE: warning: ...", on stderr. */
-void finding_message(const char *path, const struct limefile_finding *, bool is_warning);
+void message_finding(const char *path, const struct limefile_finding *, bool is_warning);
 
 /* Returns the type with %XX for bytes that are unsafe in a terminal or a table. */
-#define TYPE_SHOWN_MAX (3 * LIMEFILE_TYPE_BYTES + 1)
-const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX]);
+#define TYPE_TEXT_MAX (3 * LIMEFILE_TYPE_BYTES + 1)
+const char *format_type(const char *type, size_t len, char out[TYPE_TEXT_MAX]);
 
 /* Opens without blocking; returns a descriptor, or < 0 after a message. */
-int open_with_message(const char *path, int flags);
+int open_or_report(const char *path, int flags);
 
 /* ---- records ---- */
 

@@ -37,15 +37,15 @@ int edit_remove(struct edit *, const struct limefile_record *);
 int edit_insert(struct edit *, const struct limefile_record *after,
                 const struct limefile_insert *insert);
 
-/* Appends a record with the data of a feed; several may be appended. Returns false after a
- * message: then edit_take_back() removes all appended records and returns TOOL_BAD. */
-bool edit_append(struct edit *, const char *type, bool begins_message, struct feed *,
+/* Appends a record with the data of an input; several may be appended. Returns false after a
+ * message: then edit_rollback() removes all appended records and returns TOOL_BAD. */
+bool edit_append(struct edit *, const char *type, bool begins_message, struct input *,
                  struct progress *);
-int edit_take_back(struct edit *);
+int edit_rollback(struct edit *);
 
-/* Replaces a record's data from a sized feed: in place (the same length, or the last record),
- * or in a new container. */
-int edit_replace(struct edit *, const struct limefile_record *, struct feed *, bool in_place);
+/* Replaces a record's data from an input with a size: in place (the same length, or the last
+ * record), or in a new container. */
+int edit_replace(struct edit *, const struct limefile_record *, struct input *, bool in_place);
 
 /* ---- small records ---- */
 
@@ -54,7 +54,7 @@ int record_append(struct edit *, const char *type, const void *data, size_t n);
 
 /* Replaces a record's data: in place if they fit, padded with `fill`; the last record of a
  * container gets the exact length. Otherwise writes a new container. */
-int record_put(struct edit *, const struct limefile_record *, const void *data, size_t n,
-               char fill);
+int record_replace(struct edit *, const struct limefile_record *, const void *data, size_t n,
+                   char fill);
 
 #endif

@@ -33,11 +33,11 @@ void packlist_release(struct packlist *);
  * both do; the first record has MB, the last ME. Flags are only added. Returns the number of
  * changed records.
  */
-uint64_t packlist_mend(struct packlist *);
+uint64_t packlist_fix_flags(struct packlist *);
 
 /* Returns true, after a message, if no header can hold the type. Warns of a type that some
  * readers may refuse. */
-bool packlist_type_is_bad(const char *path, const char *type, size_t type_len);
+bool packlist_type_is_invalid(const char *path, const char *type, size_t type_len);
 
 /*
  * `lime unpack` writes manifest.tsv next to the files, so that `lime pack` can restore the
@@ -51,7 +51,7 @@ bool packlist_type_is_bad(const char *path, const char *type, size_t type_len);
 #define MANIFEST_HEAD "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
 
 /* Reads DIR/manifest.tsv; its names are files in that directory. False after a message. */
-bool packlist_read_manifest(struct packlist *, int folder, const char *folder_name);
+bool packlist_read_manifest(struct packlist *, int dirfd, const char *dir_name);
 
 /*
  * Reads a list in the format of C-LIME's lime_pack: "path type" on each line, a blank line
@@ -64,11 +64,11 @@ bool packlist_read_list(struct packlist *, const char *path, bool tabs);
 
 struct packing {
     const struct packlist *list;
-    int folder;              /* base of relative paths, or AT_FDCWD */
-    const char *folder_name; /* for messages, or NULL */
-    const char *list_name;   /* path of the list's own file, relative to `folder`, or NULL */
-    bool follow_links;       /* a path may be a symbolic link */
-    bool force;              /* replace an existing target */
+    int dirfd;             /* base of relative paths, or AT_FDCWD */
+    const char *dir_name;  /* for messages, or NULL */
+    const char *list_name; /* path of the list's own file, relative to `dirfd`, or NULL */
+    bool follow_links;     /* a path may be a symbolic link */
+    bool force;            /* replace an existing target */
     /* Called before each record is written, or NULL. */
     void (*announce)(uint32_t message, uint32_t record, uint64_t bytes,
                      const struct pack_item *);
@@ -80,24 +80,24 @@ int pack_to_file(const struct packing *, const char *target);
 /* ---- records named on the command line of append and pack: -t TYPE PATH, with -m ---- */
 
 /* The records that the options have named so far: one list, as a process runs one command. */
-extern struct packwords {
+extern struct packargs {
     struct packlist list;
     const char *operands[2]; /* words that follow no type; at most command->most */
     int operand_count;
     const char *type; /* for the next PATH; NULL: not given */
     bool new_message;
-} packwords;
+} packargs;
 
 /* For the rules of a command whose operand() is packwords_operand. */
 /* clang-format off */
-#define PACKWORDS_RULES                                          \
-    {"type", 't', OPTION_CALL_TEXT, .take = packwords_type},     \
-    FLAG_RULE("new-message", 'm', &packwords.new_message)
+#define PACKARGS_RULES                                          \
+    {"type", 't', OPTION_CALL_TEXT, .take = packargs_type},     \
+    FLAG_RULE("new-message", 'm', &packargs.new_message)
 /* clang-format on */
-int packwords_type(const void *command, char *type);
-int packwords_operand(const void *command, const char *word);
+int packargs_type(const void *command, char *type);
+int packargs_operand(const void *command, const char *word);
 
 /* Returns TOOL_UNUSABLE, after a message, if no record follows a -t or -m. */
-int packwords_check(const struct command *);
+int packargs_check(const struct command *);
 
 #endif

@@ -14,9 +14,9 @@
 struct parallel {
     const struct pathlist *list; /* the files */
     unsigned processors;         /* to use; 0: all */
-    bool waits;          /* the work mostly waits for storage: use 4 processes at least */
-    const char *action;  /* for messages and the progress bar */
-    const char *between; /* printed on stdout between the output of two files; or NULL */
+    bool is_io_bound;      /* the work mostly waits for storage: use 4 processes at least */
+    const char *action;    /* for messages and the progress bar */
+    const char *separator; /* printed on stdout between the output of two files; or NULL */
     void *context;
 
     /* Examines a file with `threads` threads, normally in a child process. Returns an exit
@@ -25,7 +25,7 @@ struct parallel {
 
     /* Prints the replacement for the standard output of a file whose process crashed; `why` has
      * been printed as a message. Or NULL. */
-    void (*lost)(void *context, const struct pathlist_item *, const char *why);
+    void (*print_crash)(void *context, const struct pathlist_item *, const char *why);
 };
 
 /* Returns the worst exit status; that of a file whose process crashed is TOOL_UNUSABLE. */

@@ -9,21 +9,21 @@
 struct command;
 
 struct pathlist_item {
-    char *path;    /* owned by the list */
-    uint64_t size; /* bytes; 0: unknown */
-    bool found;    /* in a directory, so it need not be a container */
+    char *path;       /* owned by the list */
+    uint64_t size;    /* bytes; 0: unknown */
+    bool is_optional; /* in a directory, so it need not be a container */
 
     /* Only with pathlist_options.all: an entry that cannot be examined. */
     const char *skipped; /* the reason, such as "symbolic link" */
     int error;           /* errno of the file or directory that could not be read */
 };
 
-/* Built by pathlist_make(). */
+/* Built by pathlist_init(). */
 struct pathlist {
     struct pathlist_item *items;
     size_t count, capacity;
-    bool incomplete; /* a read has failed: there is a message or an item */
-    bool walk;       /* a directory means all regular files and mounted containers in it */
+    bool has_failed; /* a read has failed: there is a message or an item */
+    bool recursive;  /* a directory means all regular files and mounted containers in it */
     bool all;        /* as in pathlist_options */
     bool open_ended; /* -r or --files-from was given: any number of files is possible */
 };
@@ -49,7 +49,7 @@ struct pathlist_options {
 /* Lists the `operands` and the files of --files-from. Found files come in natural order
  * (name_compare()); found links are not followed, so that there is no endless recursion.
  * Returns an exit status, after a message if it is not TOOL_GOOD. */
-int pathlist_make(struct pathlist *, const struct pathlist_options *, const struct command *,
+int pathlist_init(struct pathlist *, const struct pathlist_options *, const struct command *,
                   int count, char **operands);
 
 void pathlist_release(struct pathlist *);
@@ -63,13 +63,13 @@ void pathlist_release(struct pathlist *);
 int name_compare(const char *a, const char *b);
 
 enum walk_kind {
-    WALK_FILE,    /* a regular file */
-    WALK_FOLDER,  /* reported before its entries */
-    WALK_WHOLE,   /* a directory for which is_whole() is true; its entries are not reported */
-    WALK_LINK,    /* a symbolic link, not followed */
-    WALK_WORKING, /* a temporary file or lock of a running or killed command */
+    WALK_FILE,      /* a regular file */
+    WALK_DIRECTORY, /* reported before its entries */
+    WALK_OPAQUE, /* a directory for which is_opaque() is true; its entries are not reported */
+    WALK_LINK,   /* a symbolic link, not followed */
+    WALK_TEMPORARY, /* a temporary file or lock of a running or killed command */
     WALK_OTHER,
-    WALK_FAULT, /* cannot be examined or, after WALK_FOLDER, not be read to its end */
+    WALK_ERROR, /* cannot be examined or, after WALK_FOLDER, not be read to its end */
 };
 
 struct walk_entry {
@@ -80,13 +80,13 @@ struct walk_entry {
 };
 
 /* Calls `each` for the root and all entries below it; a directory's entries come in the order
- * of name_compare(). The root may be a link to a directory. `is_whole` returns true for a
+ * of name_compare(). The root may be a link to a directory. `is_opaque` returns true for a
  * directory that is not to be entered; NULL: enter all. Returns false if `each` did, or, after
  * a message, without memory. (fts(3) takes a read error for the end of a directory.) */
-bool walk(const char *root, bool (*is_whole)(const char *folder),
-          bool (*each)(void *context, const struct walk_entry *), void *context);
+bool walk_tree(const char *root, bool (*is_opaque)(const char *dir),
+               bool (*each)(void *context, const struct walk_entry *), void *context);
 
 /* Returns true if it is the name of a temporary file or lock of this project's commands. */
-bool walk_is_working_file(const char *name);
+bool walk_is_temporary(const char *name);
 
 #endif

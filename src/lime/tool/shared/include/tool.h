@@ -68,13 +68,14 @@ extern const struct command compat_lime_contents, compat_lemon_contents,
 /* ---- messages: one line each, with control characters replaced (text.h) ---- */
 
 /* Sets the name that messages begin with, initially "lime". */
-void message_program(const char *name);
+void message_set_program(const char *name);
 
 /* Prints "program: file: text" on stderr. file may be NULL. */
 __attribute__((format(printf, 2, 3))) void message(const char *file, const char *format, ...);
 
 /* Prints "file: text" on stdout, with control characters replaced. file may be NULL. */
-__attribute__((format(printf, 2, 3))) void answer(const char *file, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void print_line(const char *file, const char *format,
+                                                      ...);
 
 /* Prints "program: file: action: message of the code". */
 void message_code(const char *file, const char *action, int code);
@@ -83,8 +84,8 @@ void message_code(const char *file, const char *action, int code);
 void message_record(const char *file, uint64_t ordinal, int code);
 
 /* Call message_code() or message_output() unless err is 0. Return TOOL_GOOD or TOOL_BAD. */
-int failed_status(const char *file, const char *action, int err);
-int failed_output(const char *file, const char *action, int err);
+int report_error(const char *file, const char *action, int err);
+int report_output_error(const char *file, const char *action, int err);
 
 /* Like message_code() for an output, but without the action if the code explains itself
  * (LIMEFILE_E_OUTPUT_*). */
@@ -113,14 +114,14 @@ int finish_stdout(void);
 /* ---- mounts (mounted.c) ---- */
 
 /* Returns true if the directory is in a limefs mount. */
-bool is_in_limefs(const char *folder);
+bool is_in_limefs(const char *dir);
 
 /* ---- directories ---- */
 
 /* Calls `each` for the names in a directory except "." and "..", until it returns another value
  * than 0. Returns that value, 0 after the last name, or -errno. flags: added to those of
  * openat(). */
-int directory_each(int folder, const char *path, int flags,
+int directory_each(int dirfd, const char *path, int flags,
                    int (*each)(void *context, const char *name), void *context);
 
 /* ---- numbers ---- */
@@ -137,32 +138,32 @@ const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX]);
 
 /* ---- headings and named values for people ---- */
 
-enum { TELL_WIDTH = 16 }; /* of the name, in characters */
+enum { NAME_WIDTH = 16 }; /* of the name, in characters */
 
 /* Returns true if headings are bold because stdout is a terminal. Call it before printing in
  * child processes, whose stdout is not the terminal. */
-bool tell_is_bold(void);
-__attribute__((format(printf, 1, 2))) void tell_heading(const char *format, ...);
+bool headings_are_bold(void);
+__attribute__((format(printf, 1, 2))) void print_heading(const char *format, ...);
 
 /* Prints a name and its value. */
-__attribute__((format(printf, 2, 3))) void tell_value(const char *name, const char *format,
-                                                      ...);
+__attribute__((format(printf, 2, 3))) void print_value(const char *name, const char *format,
+                                                       ...);
 
 /* Formats "65 bytes" or "1.2K (1230 bytes)". */
-const char *tell_bytes(uint64_t bytes, char out[64]);
+const char *format_byte_count(uint64_t bytes, char out[64]);
 
 /* ---- a progress bar on stderr, only on a terminal, after a second, one at a time ---- */
 
 struct progress {
-    const char *what;
+    const char *label;
     uint64_t done, total; /* bytes, or files */
-    double began, shown;  /* seconds of a monotonic clock; shown 0: never */
-    bool wanted, counts_files;
+    double start, drawn;  /* seconds of a monotonic clock; drawn 0: never */
+    bool is_shown, counts_files;
 };
 
-void progress_begin(struct progress *, const char *what, uint64_t total);
+void progress_begin(struct progress *, const char *label, uint64_t total);
 /* Begins a bar that counts files, not bytes: "check    17 of 300 files". */
-void progress_begin_files(struct progress *, const char *what, uint64_t total);
+void progress_begin_files(struct progress *, const char *label, uint64_t total);
 void progress_add(void *progress, uint64_t bytes); /* NULL is allowed */
 /* progress_add() for library functions whose callback may stop them; returns true. */
 bool progress_count(void *progress, uint64_t bytes);
