@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-    TYPE_ROOM = 32, /* buffer size for a record's type */
+    TYPE_MAX = 32, /* buffer size for a record's type */
 };
 
 /* State of one write. */
@@ -39,19 +39,20 @@ static int agree_on_arguments(struct cells_write *w, int code, const char *why, 
 
 /* Counts the particles of all ranks. If a rank cannot sort its particles, each rank reports the
  * error of the first such rank. */
-static int count_particles(struct cells_write *w, int64_t count, bool good, const char *words)
+static int count_particles(struct cells_write *w, int64_t count, bool good, const char *text)
 {
     int64_t sums[2] = {count, !good};
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, w->in->comm);
     if (sums[1])
-        return lemon_tell(w->in, good ? LEMON_SUCCESS : LEMON_ERR_PARAM, words);
+        return lemon_tell(w->in, good ? LEMON_SUCCESS : LEMON_ERR_PARAM, text);
     w->c.particles = (uint64_t)sums[0];
     const char *why = sums[0] < 0 ? "too many particles" : limefile_cells_check(&w->c);
     return why ? lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why) : LEMON_SUCCESS;
 }
 
 /* Sorts and checks the particles, and finds the place of each cell. */
-static int prepare(struct cells_write *w, const char *particles, int64_t count, int flags)
+static int place_particles(struct cells_write *w, const char *particles, int64_t count,
+                           int flags)
 {
     char why[CELLS_WHY_MAX] = "";
     bool good = lemon_cells_sort(&w->sorted, &w->c, particles, count, why);
@@ -66,28 +67,29 @@ static int prepare(struct cells_write *w, const char *particles, int64_t count, 
 /* ---- the records ---- */
 
 /* All ranks have agreed on the contents of the headers. */
-static int open_record(struct cells_write *w, const char *type, uint64_t bytes, int mb, int me)
+static int open_cells_record(struct cells_write *w, const char *type, uint64_t bytes, int mb,
+                             int me)
 {
-    char name[TYPE_ROOM];
+    char name[TYPE_MAX];
     strcpy(name, type);
     LemonRecordHeader header = {LEMON_VERSION, mb, me, name, bytes};
     return lemon_writer_open(w->writer, &header, &w->fault);
 }
 
 /* Writes the text and reserves the index, whose bytes follow when the checksums are known. */
-static int write_first_records(struct cells_write *w)
+static int write_format_and_index(struct cells_write *w)
 {
     char text[LIMECELLS_TEXT_MAX];
     int64_t bytes = (int64_t)limefile_cells_text(&w->c, text);
     int64_t index = (int64_t)limefile_cells_index_bytes(&w->c);
-    int code = open_record(w, LIMECELLS_FORMAT_TYPE, (uint64_t)bytes, w->mb, 0);
+    int code = open_cells_record(w, LIMECELLS_FORMAT_TYPE, (uint64_t)bytes, w->mb, 0);
     if (code != LEMON_SUCCESS)
         return code;
     if (w->in->rank == 0 && w->fault == LEMON_SUCCESS)
         w->fault = lemon_move_bytes(w->in, LEMON_WRITE, text, bytes, w->writer->off);
     lemon_writer_move_on(w->writer, bytes);
     lemon_writer_end(w->writer, &w->fault);
-    code = open_record(w, LIMECELLS_INDEX_TYPE, (uint64_t)index, 0, 0);
+    code = open_cells_record(w, LIMECELLS_INDEX_TYPE, (uint64_t)index, 0, 0);
     if (code != LEMON_SUCCESS)
         return code;
     w->index_at = w->writer->off;
@@ -104,27 +106,27 @@ static int write_index(struct cells_write *w)
     return good ? code : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory");
 }
 
-static int first_fault(int code, int other)
+static int first_error(int code, int other)
 {
     return code == LEMON_SUCCESS ? other : code;
 }
 
 /* Writes the data before the index, because this also computes the checksums. */
-static int write_data(struct cells_write *w, struct lemon_runmove *runs)
+static int write_cells_data(struct cells_write *w, struct lemon_runmove *runs)
 {
-    w->fault = first_fault(w->fault, lemon_runmove_write(w->in, runs, &w->stream));
-    w->fault = first_fault(w->fault, write_index(w));
+    w->fault = first_error(w->fault, lemon_runmove_write(w->in, runs, &w->stream));
+    w->fault = first_error(w->fault, write_index(w));
     lemon_writer_move_on(w->writer, (int64_t)limefile_cells_data_bytes(&w->c));
     return lemon_writer_close(w->writer, w->fault);
 }
 
-static int start_data(struct cells_write *w, struct lemon_runmove *runs)
+static int start_cells_data(struct cells_write *w, struct lemon_runmove *runs)
 {
     int code = lemon_runmove_keep(w->in, runs, &w->stream);
     char *buffer = w->in->pending.buffer;
     w->in->pending.buffer = NULL; /* write_index() must not use it */
     if (code == LEMON_SUCCESS)
-        code = lemon_agree(w->in, first_fault(w->fault, write_index(w)));
+        code = lemon_agree(w->in, first_error(w->fault, write_index(w)));
     if (code != LEMON_SUCCESS) {
         free(buffer);
         return code;
@@ -142,16 +144,17 @@ static int write_records(struct cells_write *w, bool wait)
     struct lemon_runmove runs;
     bool good = lemon_cells_line_up(&w->sorted, &w->run, &w->runs);
     lemon_cells_stream_set(&w->sorted, &w->stream);
-    int code = write_first_records(w);
+    int code = write_format_and_index(w);
     if (code == LEMON_SUCCESS)
-        code = open_record(w, LIMECELLS_DATA_TYPE, limefile_cells_data_bytes(&w->c), 0, w->me);
+        code = open_cells_record(w, LIMECELLS_DATA_TYPE, limefile_cells_data_bytes(&w->c), 0,
+                                 w->me);
     if (code == LEMON_SUCCESS)
         code = lemon_runmove_open(w->in, &runs, (int64_t)limefile_cells_data_bytes(&w->c),
                                   w->writer->off, w->run, w->runs,
                                   wait ? LEMON_RUNMOVE_WRITE : LEMON_RUNMOVE_KEEP, good);
     if (code != LEMON_SUCCESS)
         return code;
-    code = wait ? write_data(w, &runs) : start_data(w, &runs);
+    code = wait ? write_cells_data(w, &runs) : start_cells_data(w, &runs);
     lemon_runmove_close(&runs);
     return code;
 }
@@ -177,7 +180,7 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
         why = "flags that are not known";
     code = agree_on_arguments(&w, code, why, flags);
     if (code == LEMON_SUCCESS)
-        code = prepare(&w, particles, count, flags);
+        code = place_particles(&w, particles, count, flags);
     LemonWriter before = *writer;
     if (code == LEMON_SUCCESS)
         code = write_records(&w, wait);

@@ -56,14 +56,14 @@ struct cells_sorted {
     int64_t count;
     struct cells_segment *segment; /* sorted by cell */
     int64_t segments;
-    size_t room;
+    size_t segment_capacity;
     int64_t *key;                  /* for each particle: its cell, later its segment */
     int64_t *order;                /* particles in the order of the stream */
-    bool as_is;                    /* the stream has the caller's order */
+    bool is_in_order;              /* the stream has the caller's order */
     struct cells_segment **stream; /* segments in the order of the stream */
     struct cells_fragment *fragment;
     int64_t fragments;
-    size_t capacity;
+    size_t fragment_capacity;
     bool no_memory; /* out of memory while the stream was read */
 };
 
@@ -85,12 +85,11 @@ bool lemon_cells_sum_up(struct cells_sorted *);
 
 struct cells_homes {
     struct lemon_sparse pattern;
-    int64_t per;          /* number of cells of a home */
+    int64_t cells_per_home;
     int64_t first, cells; /* of this rank as a home */
     struct limecells_cell *cell;
-    int64_t *word; /* received items: cell, count */
-    /* This rank's items and the answers to them; this rank's answers as a home. */
-    int64_t *asked, *told, *answer, *place;
+    /* This rank's items (cell, count) and the answers to them; what it has as a home. */
+    int64_t *items_out, *answers_in, *items_in, *answers_out, *places;
     unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };
 

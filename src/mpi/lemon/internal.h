@@ -27,16 +27,16 @@ struct lemon_wanted {
 struct lemon_pending {
     enum lemon_direction direction;
     MPI_Request *requests;
-    struct lemon_wanted *wanted; /* for each request */
+    struct lemon_wanted *expected; /* for each request */
     int count, capacity;
-    struct lemon_internal *next; /* in the list of those with requests */
+    struct lemon_internal *next; /* in the list of readers and writers with requests */
     char *buffer;                /* of an aggregator; NULL: requests use the user's memory */
     struct lemon_plan plan;
     struct lemon_schedule schedule;
-    bool waits;     /* each write blocks; only write-back is asynchronous */
-    bool exchange;  /* `schedule` still has to distribute the buffer */
-    bool runs;      /* requests are runs of this rank's part, in memory order */
-    bool broadcast; /* rank 0 has read `bytes` at `data` for all ranks */
+    bool is_blocking;     /* each write blocks; only write-back is asynchronous */
+    bool needs_exchange;  /* `schedule` still has to distribute the buffer */
+    bool direct_runs;     /* requests are runs of this rank's part, in memory order */
+    bool needs_broadcast; /* rank 0 has read `bytes` at `data` for all ranks */
     char *data;
     int64_t bytes;
     int code; /* the error when it was started */
@@ -46,23 +46,23 @@ struct lemon_pending {
 struct lemon_summed {
     int64_t from, bytes; /* in the record's data */
     int64_t site_bytes;
-    uint64_t first; /* rank of its first site */
-    bool counts;    /* in the record's checksum; otherwise it is only read back */
+    uint64_t first;   /* rank of its first site */
+    bool in_checksum; /* of the record; otherwise it is only read back */
     struct limefile_checksum sum;
 };
 
 /* The checksum of the open or last closed record, or the data that a writer has to read back,
  * or both. */
 struct lemon_record_sum {
-    bool wanted;    /* requested by the program */
+    bool requested; /* by the program */
     bool verify;    /* writer: read lattices back when the record is closed */
     int64_t origin; /* position in the record's data of the site with rank 0 */
     struct lemon_summed *lattices;
     int count;
     size_t capacity;
-    struct lemon_summed now; /* of the current call, if active */
+    struct lemon_summed current; /* of the current call, if active */
     bool active;
-    int64_t reached; /* number of bytes of this rank's part that are in `now` */
+    int64_t summed; /* number of bytes of this rank's part that are in `current` */
 };
 
 /* Descriptors for reading back. */
@@ -85,19 +85,19 @@ struct lemon_internal {
     int64_t written; /* writer: end of the data that are written */
     struct {
         int64_t pos, filled, written;
-    } undo;             /* writer: values to restore if the current call fails */
-    int64_t alignment;  /* writer: of data; 0: none */
-    int64_t align_from; /* writer: smallest data length that is aligned */
-    bool threads;       /* other threads may call MPI: see transfer.c */
-    bool overfull;      /* a record may hold more than its header states */
-    bool overfull_told;
-    bool syncs_later; /* writer: of a series, which syncs after all is written */
-    int deviation;    /* reader */
-    int padding;      /* reader: of the last closed record */
-    bool asked;       /* reader: a record has been requested */
-    bool damaged;     /* reader: no further record can be found */
-    bool failed;      /* reader: the last header could not be read, but may exist */
-    int before;       /* reader: 1 if the previous record had ME or there is none */
+    } undo;                /* writer: values to restore if the current call fails */
+    int64_t alignment;     /* writer: of data; 0: none */
+    int64_t align_from;    /* writer: smallest data length that is aligned */
+    bool is_multithreaded; /* other threads may call MPI: see transfer.c */
+    bool allows_overfull;  /* a record may hold more than its header states */
+    bool overfull_reported;
+    bool defers_sync;      /* writer: of a series, which syncs after all is written */
+    int deviation;         /* reader */
+    int padding;           /* reader: of the last closed record */
+    bool record_requested; /* reader */
+    bool damaged;          /* reader: no further record can be found */
+    bool header_failed;    /* reader: the last header could not be read, but may exist */
+    int at_message_start;  /* reader: 1 if the previous record had ME or there is none */
 };
 
 /* Returns NULL if any rank is out of memory. Collective. */
@@ -198,30 +198,30 @@ int lemon_post_wait(struct lemon_internal *);
 /* Returns page-aligned memory for windows of `bytes` bytes, or NULL; free it by free(). */
 char *lemon_window_new(int64_t bytes);
 
-/* The pieces of an aggregator's turn; their bytes are contiguous in a window. */
+/* The pieces of an aggregator's round; their bytes are contiguous in a window. */
 struct lemon_turn {
     int count;
     struct lemon_piece pieces[LEMON_TURN_PIECES];
     char *window;
 };
 
-/* Sets this rank's turn, without pieces if it is not an aggregator. The window starts in
+/* Sets this rank's round, without pieces if it is not an aggregator. The window starts in
  * `window` less than a page after its beginning: pages of memory then match pages of the file,
  * so that no layer below has to split or copy them. Returns the bytes that are used. Local. */
 int64_t lemon_turn_set(struct lemon_turn *, const struct lemon_plan *,
-                       const struct lemon_schedule *, int64_t turn, char *window);
+                       const struct lemon_schedule *, int64_t round, char *window);
 
 struct lemon_exchange {
     const struct lemon_plan *plan;
     const struct lemon_schedule *schedule;
     enum lemon_direction direction;
-    char *data;                      /* this rank's part of the lattice */
-    int64_t next_part, next_source;  /* in the schedule: first of the next turns */
-    char *staging;                   /* data of other ranks in a turn, contiguous */
-    int64_t *offset;                 /* in `staging`, of each source */
-    MPI_Request *requests, *sending; /* with sources; with aggregators */
-    int *lengths, *completed;        /* of a message's ranges; of requests */
-    MPI_Aint *places;                /* of a message's ranges */
+    char *data;                            /* this rank's part of the lattice */
+    int64_t next_part, next_source;        /* in the schedule: first of the next rounds */
+    char *staging;                         /* data of other ranks in a round, contiguous */
+    int64_t *offsets;                      /* in `staging`, of each source */
+    MPI_Request *requests, *send_requests; /* with sources; with aggregators */
+    int *lengths, *completed;              /* of a message's ranges; of requests */
+    MPI_Aint *displacements;               /* of a message's ranges */
 };
 
 /* good: false if this rank has failed before. Collective, agreed; after an error do not call
@@ -231,12 +231,12 @@ int lemon_exchange_open(const struct lemon_internal *, struct lemon_exchange *,
                         enum lemon_direction, char *data, bool good);
 void lemon_exchange_close(struct lemon_exchange *);
 
-/* Exchanges a turn of all aggregators, in increasing order of turns, between the ranks' data
- * and the aggregators' windows. `own`: this rank's turn. Collective; cannot fail. */
-void lemon_exchange_turn(struct lemon_internal *, struct lemon_exchange *, int64_t turn,
+/* Exchanges a round of all aggregators, in increasing order of rounds, between the ranks' data
+ * and the aggregators' windows. `own`: this rank's round. Collective; cannot fail. */
+void lemon_exchange_turn(struct lemon_internal *, struct lemon_exchange *, int64_t round,
                          const struct lemon_turn *own);
 
-/* Adds the sites to the checksum that no turn contains because two parts share them. Local. */
+/* Adds the sites to the checksum that no round contains because two parts share them. Local. */
 void lemon_exchange_sum_rest(struct lemon_internal *, const struct lemon_exchange *);
 
 /* ---- recordsum.c: the SciDAC checksum, while data move ---- */

@@ -18,9 +18,9 @@ enum {
 struct lemon_push {
     pthread_t thread;
     bool started;
-    atomic_bool stop, moved, clean; /* see lemon_push_moved() */
-    int fd, wake;                   /* wake: an eventfd */
-    int error;                      /* an errno of fdatasync(), or 0 */
+    atomic_bool stop, data_complete, is_synced; /* see lemon_push_moved() */
+    int fd, wake_fd;                            /* wake_fd: an eventfd */
+    int error;                                  /* an errno of fdatasync(), or 0 */
 };
 
 /* Starts the thread. After a failure (memory, open) there is just no early write-back. */
@@ -57,7 +57,7 @@ void lemon_folder_close(struct lemon_folder *);
 /* Format the file name of a checkpoint, and a unique one for a checkpoint that is being
  * written. Return false if it is too long. */
 bool lemon_folder_name(const char *base, int64_t number, char name[LEMON_SERIES_NAME]);
-bool lemon_folder_part(const char *base, int64_t number, uint64_t chance,
+bool lemon_folder_part(const char *base, int64_t number, uint64_t random,
                        char name[LEMON_SERIES_NAME]);
 
 /* Lists the numbers of the complete checkpoints, greatest first; free *numbers by free(). */
@@ -78,14 +78,14 @@ struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64
 struct lemon_series {
     MPI_Comm comm;
     int rank;
-    struct lemon_folder folder; /* rank 0 only */
-    char *path;                 /* of the directory */
-    char *base;                 /* prefix of the file names */
-    int64_t keep;
+    struct lemon_folder dir; /* rank 0 only */
+    char *path;              /* of the directory */
+    char *base;              /* prefix of the file names */
+    int64_t keep_count;
     int64_t newest; /* numbers must be greater; -1 at first */
     int64_t before; /* after a rewind: only smaller numbers are valid */
     MPI_Info info;
-    bool pushes; /* this rank runs the thread of its node */
+    bool runs_writeback; /* this rank runs the thread of its node */
 
     /* The checkpoint that is being written; none if writer is NULL. */
     LemonWriter *writer;
@@ -93,7 +93,7 @@ struct lemon_series {
     int64_t number;
     int fd; /* rank 0 only */
     char part[LEMON_SERIES_NAME];
-    struct lemon_push push;
+    struct lemon_push writeback;
 };
 
 #endif

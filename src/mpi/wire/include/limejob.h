@@ -89,7 +89,7 @@ enum {
 struct limejob_message {
     uint16_t opcode;
     const char *name;
-    uint32_t least, most; /* limits of a request's payload in bytes */
+    uint32_t min_bytes, max_bytes; /* limits of a request's payload */
 };
 
 /* Returns NULL if the opcode is unknown. */
@@ -139,7 +139,7 @@ enum {
 /* `any`: the LIMEFILE_... flags that may differ. Returns 0, or -ESTALE and fills text with the
  * first other difference ("inode 5, not 7"); cap may be 0. */
 int limejob_identity_compare(const struct limefile_identity *found,
-                             const struct limefile_identity *wanted, unsigned any, char *text,
+                             const struct limefile_identity *expected, unsigned any, char *text,
                              size_t cap);
 
 /* The payload of OPEN and OPEN_WRITE. */
@@ -172,8 +172,8 @@ int limejob_header_decode(struct limejob_packet *, const unsigned char *raw, uin
 /* A socket, or another stream, with the packet that is being received. */
 struct limejob_channel {
     int fd;
-    size_t got;       /* bytes of the next packet in buf */
-    int passed;       /* descriptor received with them, or -1 */
+    size_t received;  /* bytes of the next packet in buf */
+    int passed_fd;    /* descriptor received with them, or -1 */
     uint16_t version; /* the peer's version, if it differs */
     unsigned char buf[LIMEJOB_HEADER_BYTES + LIMEJOB_PAYLOAD_MAX];
 };
@@ -188,7 +188,7 @@ int limejob_receive(struct limejob_channel *, struct limejob_packet *, int timeo
 
 /* Sends what the socket accepts, and a descriptor with the first byte (-1: none). Returns the
  * number of bytes or -errno. */
-ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed);
+ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed_fd);
 
 /* Sends a packet. Returns 0 or -errno. After -ETIMEDOUT the channel is unusable, because half a
  * packet may be sent. */
@@ -243,9 +243,9 @@ void limejob_window_release(struct limejob_window *);
  * except for the system call in progress. */
 typedef _Atomic uint32_t limejob_gate;
 
-static inline void limejob_gate_shut(void *place)
+static inline void limejob_gate_shut(void *gate)
 {
-    *(limejob_gate *)place = 1;
+    *(limejob_gate *)gate = 1;
 }
 
 static inline bool limejob_gate_is_shut(const limejob_gate *gate)
