@@ -36,7 +36,7 @@ int lemon_inside_agree_on(MPI_Comm comm, int code, const int64_t *values, int n)
     for (int i = 0; i < n; i++)
         if (lowest[1 + 2 * i] != ~lowest[2 + 2 * i])
             return lemon_inside_say(comm, LEMON_ERR_PARAM,
-                                    "the ranks' arguments are not the same");
+                                    "the arguments differ between ranks");
     return LEMON_SUCCESS;
 }
 

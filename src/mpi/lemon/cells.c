@@ -51,8 +51,8 @@ static int count_particles(struct cells_write *w, int64_t count, bool good, cons
 }
 
 /* Sorts and checks the particles, and finds the place of each cell. */
-static int place_particles(struct cells_write *w, const char *particles, int64_t count,
-                           int flags)
+static int sort_particles(struct cells_write *w, const char *particles, int64_t count,
+                          int flags)
 {
     char why[CELLS_WHY_MAX] = "";
     bool good = lemon_cells_sort(&w->sorted, &w->c, particles, count, why);
@@ -67,8 +67,8 @@ static int place_particles(struct cells_write *w, const char *particles, int64_t
 /* ---- the records ---- */
 
 /* All ranks have agreed on the contents of the headers. */
-static int open_cells_record(struct cells_write *w, const char *type, uint64_t bytes, int mb,
-                             int me)
+static int append_record(struct cells_write *w, const char *type, uint64_t bytes, int mb,
+                         int me)
 {
     char name[TYPE_MAX];
     strcpy(name, type);
@@ -82,14 +82,14 @@ static int write_format_and_index(struct cells_write *w)
     char text[LIMECELLS_TEXT_MAX];
     int64_t bytes = (int64_t)limefile_cells_text(&w->c, text);
     int64_t index = (int64_t)limefile_cells_index_bytes(&w->c);
-    int code = open_cells_record(w, LIMECELLS_FORMAT_TYPE, (uint64_t)bytes, w->mb, 0);
+    int code = append_record(w, LIMECELLS_FORMAT_TYPE, (uint64_t)bytes, w->mb, 0);
     if (code != LEMON_SUCCESS)
         return code;
     if (w->in->rank == 0 && w->fault == LEMON_SUCCESS)
         w->fault = lemon_move_bytes(w->in, LEMON_WRITE, text, bytes, w->writer->off);
     lemon_writer_move_on(w->writer, bytes);
     lemon_writer_end(w->writer, &w->fault);
-    code = open_cells_record(w, LIMECELLS_INDEX_TYPE, (uint64_t)index, 0, 0);
+    code = append_record(w, LIMECELLS_INDEX_TYPE, (uint64_t)index, 0, 0);
     if (code != LEMON_SUCCESS)
         return code;
     w->index_at = w->writer->off;
@@ -103,7 +103,7 @@ static int write_index(struct cells_write *w)
 {
     bool good = lemon_cells_sum_up(&w->sorted);
     int code = lemon_cells_write_index(w->in, &w->homes, &w->c, &w->sorted, w->index_at);
-    return good ? code : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory");
+    return good ? code : lemon_say(w->in, LEMON_ERR_WRITE, "cells: out of memory");
 }
 
 static int first_error(int code, int other)
@@ -146,8 +146,8 @@ static int write_records(struct cells_write *w, bool wait)
     lemon_cells_stream_set(&w->sorted, &w->stream);
     int code = write_format_and_index(w);
     if (code == LEMON_SUCCESS)
-        code = open_cells_record(w, LIMECELLS_DATA_TYPE, limefile_cells_data_bytes(&w->c), 0,
-                                 w->me);
+        code =
+            append_record(w, LIMECELLS_DATA_TYPE, limefile_cells_data_bytes(&w->c), 0, w->me);
     if (code == LEMON_SUCCESS)
         code = lemon_runmove_open(w->in, &runs, (int64_t)limefile_cells_data_bytes(&w->c),
                                   w->writer->off, w->run, w->runs,
@@ -172,15 +172,16 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
     w.in = writer->internal;
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && !writer->is_awaiting_header)
-        code = lemon_say(w.in, LEMON_ERR_HEADER_NEXT, "cells: the record before is still open");
+        code =
+            lemon_say(w.in, LEMON_ERR_HEADER_NEXT, "cells: the previous record is still open");
     bool good = lemon_cells_take(domain, particle, &w.c, &why);
     if (good && (count < 0 || (count > 0 && !particles)))
-        why = "no particles, or a negative number of them";
+        why = "no particles, or a negative count";
     if (good && flags & ~LEMON_CELLS_CHECK)
-        why = "flags that are not known";
+        why = "unknown flags";
     code = agree_on_arguments(&w, code, why, flags);
     if (code == LEMON_SUCCESS)
-        code = place_particles(&w, particles, count, flags);
+        code = sort_particles(&w, particles, count, flags);
     LemonWriter before = *writer;
     if (code == LEMON_SUCCESS)
         code = write_records(&w, wait);

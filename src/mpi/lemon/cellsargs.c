@@ -33,17 +33,17 @@ bool lemon_cells_take(const LemonDomain *domain, const LemonParticle *particle,
                       struct limecells *c, const char **why)
 {
     *c = (struct limecells){0};
-    *why = "there is no domain, or no description of a particle";
+    *why = "no domain, or no particle description";
     if (!domain || !particle || !particle->field || particle->bytes < 0)
         return false;
-    *why = "a particle has 1 to 64 fields";
+    *why = "a particle must have 1 to 64 fields";
     if (particle->fields < 1 || particle->fields > LIMECELLS_FIELDS_MAX)
         return false;
-    *why = "a field has no name, a long one, no numbers, or a negative place";
+    *why = "a field has no valid name, no numbers, or a negative offset";
     for (int i = 0; i < particle->fields; i++)
         if (!convert_field(&particle->field[i], &c->field[i]))
             return false;
-    *why = "there are no cells";
+    *why = "fewer than 1 cell in a dimension";
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
         if (domain->cells[d] < 1)
             return false;

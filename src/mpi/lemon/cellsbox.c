@@ -14,7 +14,7 @@ int lemonRegularBox(LemonDomain const *domain, int const *grid, int ranks, int r
 {
     int parts[LEMON_CELLS_DIMS] = {0};
     if (!domain || !lower || !upper || ranks < 1 || rank < 0 || rank >= ranks)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonRegularBox: no domain, or no such rank");
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonRegularBox: no domain, or invalid rank");
     if (grid)
         memcpy(parts, grid, sizeof parts);
     else
@@ -23,8 +23,8 @@ int lemonRegularBox(LemonDomain const *domain, int const *grid, int ranks, int r
     for (int d = 0; d < LEMON_CELLS_DIMS; d++)
         product = parts[d] < 1 || product > ranks ? 0 : product * parts[d];
     if (product != ranks)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonRegularBox: the grid is not of %d ranks",
-                         ranks);
+        return lemon_say(NULL, LEMON_ERR_PARAM,
+                         "lemonRegularBox: the grid does not have %d ranks", ranks);
     for (int d = LEMON_CELLS_DIMS - 1; d >= 0; d--) {
         lower[d] = cell_edge(domain, d, rank % parts[d], parts[d]);
         upper[d] = cell_edge(domain, d, rank % parts[d] + 1, parts[d]);
@@ -126,7 +126,7 @@ static int find_rank_box(const LemonCells *cells, struct cell_box *box, int rank
 int lemonBalancedBox(LemonCells const *cells, int ranks, int rank, double *lower, double *upper)
 {
     if (!cells || !lower || !upper || ranks < 1 || rank < 0 || rank >= ranks)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonBalancedBox: no cells, or no such rank");
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonBalancedBox: no cells, or invalid rank");
     const LemonDomain *domain = &cells->domain;
     struct cell_box box = {.ranks = ranks};
     memcpy(box.to, domain->cells, sizeof box.to);

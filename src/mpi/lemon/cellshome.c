@@ -108,16 +108,16 @@ static bool allocate_homes(const struct lemon_internal *in, struct cells_homes *
 static void find_places(struct lemon_internal *in, struct cells_homes *h,
                         struct cells_sorted *s)
 {
-    int64_t *sent = h->items_out; /* not used again after it is sent */
+    int64_t *own = h->items_out; /* not used again after it is sent */
     lemon_sparse_forth(in, &h->pattern, ITEM_WORDS, h->items_out, h->items_in);
     count_particles_of_cells(h, h->answers_out);
     lemon_sparse_back(in, &h->pattern, ANSWER_WORDS, h->answers_out, h->answers_in);
-    compute_owned_places(in, s, h->answers_in, sent);
-    lemon_sparse_forth(in, &h->pattern, 1, sent, h->places);
+    compute_owned_places(in, s, h->answers_in, own);
+    lemon_sparse_forth(in, &h->pattern, 1, own, h->places);
     answer_places(h, h->answers_out, h->places);
-    lemon_sparse_back(in, &h->pattern, 1, h->places, sent);
+    lemon_sparse_back(in, &h->pattern, 1, h->places, own);
     for (int64_t i = 0; i < s->segments; i++)
-        s->segment[i].place = sent[i];
+        s->segment[i].place = own[i];
 }
 
 int lemon_cells_meet(struct lemon_internal *in, struct cells_homes *h,
@@ -131,7 +131,7 @@ int lemon_cells_meet(struct lemon_internal *in, struct cells_homes *h,
     bool good = lemon_sparse_begin(in, &h->pattern, list_items(h, s, h->items_out));
     good = good && allocate_homes(in, h, c);
     int code = lemon_agree(in, good ? LEMON_SUCCESS
-                                    : lemon_say(in, LEMON_ERR_WRITE, "no memory for cells"));
+                                    : lemon_say(in, LEMON_ERR_WRITE, "cells: out of memory"));
     if (code == LEMON_SUCCESS)
         find_places(in, h, s);
     return code;

@@ -44,7 +44,7 @@ static int64_t *list_ids(const struct lemon_internal *in, const struct limecells
 }
 
 /* Radix sort, 16 bits per pass; skips equal digits. Returns false if out of memory. */
-static bool sort_words(int64_t *ids, int64_t n)
+static bool sort_ids(int64_t *ids, int64_t n)
 {
     enum {
         DIGITS = 1 << 16,
@@ -85,20 +85,20 @@ static int find_holder(const struct lemon_sparse *p, const int64_t *ids, int64_t
     return -1;
 }
 
-static int check_received_ids(const struct lemon_sparse *p, const int64_t *ids,
-                              char why[CELLS_WHY_MAX])
+static int check_own_ids(const struct lemon_sparse *p, const int64_t *ids,
+                         char why[CELLS_WHY_MAX])
 {
     int64_t n = p->from_items, *sorted = malloc((size_t)n * sizeof *sorted + 1);
     int code = LEMON_SUCCESS;
     if (sorted && n)
         memcpy(sorted, ids, (size_t)n * sizeof *sorted);
-    if (!sorted || !sort_words(sorted, n)) {
+    if (!sorted || !sort_ids(sorted, n)) {
         snprintf(why, CELLS_WHY_MAX, "out of memory for %" PRId64 " ids", n);
         code = LEMON_ERR_PARAM;
     }
     for (int64_t i = 1; i < n && code == LEMON_SUCCESS; i++)
         if (sorted[i] == sorted[i - 1]) {
-            snprintf(why, CELLS_WHY_MAX, "id %" PRIu64 " is there twice: on ranks %d and %d",
+            snprintf(why, CELLS_WHY_MAX, "duplicate id %" PRIu64 " on ranks %d and %d",
                      (uint64_t)sorted[i], find_holder(p, ids, sorted[i], 0),
                      find_holder(p, ids, sorted[i], 1));
             code = LEMON_ERR_PARAM;
@@ -113,15 +113,15 @@ int lemon_cells_check_ids(struct lemon_internal *in, const struct limecells *c,
     struct lemon_sparse pattern = {0};
     char why[CELLS_WHY_MAX] = "";
     if (!limefile_cells_find(c, "id"))
-        return lemon_say(in, LEMON_ERR_PARAM, "particles without an id cannot be checked");
+        return lemon_say(in, LEMON_ERR_PARAM, "LEMON_CELLS_CHECK requires a field 'id'");
     int64_t *out = list_ids(in, c, particles, count, &pattern), *into = NULL;
     if (lemon_sparse_begin(in, &pattern, out != NULL))
         into = malloc((size_t)pattern.from_items * sizeof *into + 1);
     int code = lemon_agree(in, into ? LEMON_SUCCESS
-                                    : lemon_say(in, LEMON_ERR_PARAM, "no memory for ids"));
+                                    : lemon_say(in, LEMON_ERR_PARAM, "out of memory for ids"));
     if (code == LEMON_SUCCESS) {
         lemon_sparse_forth(in, &pattern, 1, out, into);
-        code = lemon_tell(in, check_received_ids(&pattern, into, why), why);
+        code = lemon_tell(in, check_own_ids(&pattern, into, why), why);
     }
     lemon_sparse_close(&pattern);
     free(out);

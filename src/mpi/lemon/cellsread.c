@@ -31,7 +31,7 @@ struct index_found {
 
 static int index_error(char why[CELLS_WHY_MAX], const char *reason)
 {
-    snprintf(why, CELLS_WHY_MAX, "the index of cells cannot be used: %s", reason);
+    snprintf(why, CELLS_WHY_MAX, "cell index: %s", reason);
     return LEMON_ERR_READ;
 }
 
@@ -48,16 +48,16 @@ static int read_index_header(LemonReader *reader, struct index_found *f,
     unsigned char raw[LIMECELLS_HEADER_MAX];
     uint64_t bytes = reader->curr_header->data_length;
     if (bytes < LIMECELLS_FIXED_BYTES)
-        return index_error(why, "it is shorter than its header");
+        return index_error(why, "shorter than its header");
     if (read_index_piece(reader, raw, 0, LIMECELLS_FIXED_BYTES) != LEMON_SUCCESS)
-        return index_error(why, "it cannot be read");
+        return index_error(why, "cannot be read");
     const char *reason = limefile_cells_decode_length(raw, &f->header_bytes);
     if (!reason && f->header_bytes > bytes)
-        reason = "it is shorter than its header";
+        reason = "shorter than its header";
     if (reason)
         return index_error(why, reason);
     if (read_index_piece(reader, raw, LIMECELLS_FIXED_BYTES, f->header_bytes) != LEMON_SUCCESS)
-        return index_error(why, "it cannot be read");
+        return index_error(why, "cannot be read");
     reason = limefile_cells_decode(raw, f->header_bytes, bytes, &f->c);
     return reason ? index_error(why, reason) : LEMON_SUCCESS;
 }
@@ -71,9 +71,9 @@ static int read_index_entries(LemonReader *reader, struct index_found *f,
         return code;
     f->raw = malloc(bytes);
     if (!f->raw)
-        return index_error(why, "there is not enough memory");
+        return index_error(why, "out of memory");
     if (read_index_piece(reader, f->raw, f->header_bytes, bytes) != LEMON_SUCCESS)
-        return index_error(why, "it cannot be read");
+        return index_error(why, "cannot be read");
     return LEMON_SUCCESS;
 }
 
@@ -88,9 +88,7 @@ static int check_index(const struct index_found *f, char why[CELLS_WHY_MAX])
     if (k.bad >= cells)
         return index_error(why, k.why);
     limefile_cells_at(&f->c, k.bad, at);
-    snprintf(why, CELLS_WHY_MAX,
-             "the index of cells cannot be used: cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64
-             "): %s",
+    snprintf(why, CELLS_WHY_MAX, "cell index: cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
              at[0], at[1], at[2], k.why);
     return LEMON_ERR_READ;
 }
@@ -106,8 +104,8 @@ static int broadcast_index(struct lemon_internal *in, struct index_found *f, Lem
     *cells = calloc(1, sizeof **cells);
     unsigned char *raw = in->rank == 0 ? f->raw + f->header_bytes : malloc(bytes);
     bool good = internal && *cells && raw;
-    int code = lemon_agree(in, good ? LEMON_SUCCESS
-                                    : lemon_say(in, LEMON_ERR_READ, "no memory for the index"));
+    int code = lemon_agree(
+        in, good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_READ, "cell index: out of memory"));
     if (code == LEMON_SUCCESS) {
         lemon_broadcast(in, (char *)raw, (int64_t)bytes);
         internal->c = f->c;
@@ -166,11 +164,11 @@ static int find_data(LemonReader *reader, LemonCells *cells)
         return code;
     if (code == LEMON_EOF || !is_record_open(reader, LIMECELLS_DATA_TYPE))
         return lemon_say(reader->internal, LEMON_ERR_READ,
-                         "behind an index of cells there are no data");
+                         "no particle data after the cell index");
     if (reader->curr_header->data_length != bytes)
         return lemon_say(reader->internal, LEMON_ERR_READ,
-                         "the index of cells is of %" PRIu64 " bytes, the data are %" PRIu64,
-                         bytes, reader->curr_header->data_length);
+                         "cell index: %" PRIu64 " bytes of data expected, not %" PRIu64, bytes,
+                         reader->curr_header->data_length);
     cells->internal->data_at = reader->off;
     return LEMON_SUCCESS;
 }
@@ -178,7 +176,7 @@ static int find_data(LemonReader *reader, LemonCells *cells)
 int lemonNextCells(LemonReader *reader, LemonCells **cells)
 {
     if (!reader || !cells)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonNextCells: no reader, or no place");
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonNextCells: no reader, or cells is NULL");
     *cells = NULL;
     int code = lemonFinishReading(reader);
     while (code == LEMON_SUCCESS && !is_record_open(reader, LIMECELLS_INDEX_TYPE))
@@ -259,7 +257,7 @@ static const char *set_box(struct cells_box *box, const struct limecells *c,
         double end = c->origin[d] + c->length[d];
         if (!(lower[d] >= c->origin[d] && lower[d] <= end && upper[d] >= c->origin[d] &&
               upper[d] <= end))
-            return "a box reaches beyond the domain, or is no number";
+            return "the box extends beyond the domain, or is not a number";
         box->lower[d] = lower[d];
         box->upper[d] = upper[d];
         empty = empty || !(lower[d] < upper[d]);
@@ -316,13 +314,13 @@ static int64_t pick_cells(const LemonCells *cells, const struct cells_box *box,
 /* ---- particles that have been read ---- */
 
 /* Hashes the file index of a particle. */
-static uint64_t hash_index(uint64_t cell_number)
+static uint64_t hash_index(uint64_t i)
 {
-    return mix64(cell_number + MIX64_STEP);
+    return mix64(i + MIX64_STEP);
 }
 
-/* Returns the expected `sum` of a cells_keeper for particles [from, to) of the file. */
-static uint64_t expected_sum(uint64_t from, uint64_t to)
+/* Returns the expected `sum` of a cells_filter for particles [from, to) of the file. */
+static uint64_t index_sum(uint64_t from, uint64_t to)
 {
     uint64_t sum = 0;
     for (uint64_t i = from; i < to; i++)
@@ -330,7 +328,7 @@ static uint64_t expected_sum(uint64_t from, uint64_t to)
     return sum;
 }
 
-static void set_filter_error(struct cells_filter *k, int code, const char *what)
+static void fail_cell(struct cells_filter *k, int code, const char *what)
 {
     snprintf(k->why, sizeof k->why, "cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
              k->at[0], k->at[1], k->at[2], what);
@@ -394,10 +392,9 @@ static bool is_in_box(const struct cells_filter *k, const double x[LIMECELLS_DIM
     const struct cells_box *box = k->box;
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
         double end = k->c->origin[d] + k->c->length[d];
-        double x_canonical = limefile_cells_canonical(k->c, d, x[d]);
-        bool above = x_canonical >= box->upper[d] &&
-                     !(x_canonical == end && x_canonical == box->upper[d]);
-        if (x_canonical < box->lower[d] || above)
+        double pos = limefile_cells_canonical(k->c, d, x[d]);
+        bool above = pos >= box->upper[d] && !(pos == end && pos == box->upper[d]);
+        if (pos < box->lower[d] || above)
             return false;
     }
     return true;
@@ -427,10 +424,9 @@ static void filter_particles(struct cells_filter *k, char *particle, int64_t cou
 static void end_cell(struct cells_filter *k)
 {
     if (k->crc != k->cell[k->pick[k->current].cell].crc)
-        set_filter_error(k, LEMON_ERR_CHECKSUM,
-                         "its particles do not have the checksum of the index");
+        fail_cell(k, LEMON_ERR_CHECKSUM, "wrong checksum");
     else if (k->has_misplaced)
-        set_filter_error(k, LEMON_ERR_READ, "it has a particle that is somewhere else");
+        fail_cell(k, LEMON_ERR_READ, "it contains a particle outside the cell");
     k->done += k->cell_done;
     k->current++;
     begin_cell(k);
@@ -563,24 +559,23 @@ static int check_each_once(const struct cells_read *r)
     uint64_t all = (uint64_t)r->cells->particles, ranks = (uint64_t)in->ranks;
     uint64_t each = all / ranks, from = each * (uint64_t)in->rank;
     uint64_t to = in->rank + 1 == in->ranks ? all : from + each;
-    uint64_t sums[2] = {(uint64_t)kept_count(&r->filter),
-                        r->filter.sum - expected_sum(from, to)};
+    uint64_t sums[2] = {(uint64_t)kept_count(&r->filter), r->filter.sum - index_sum(from, to)};
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_UINT64_T, MPI_SUM, in->comm);
     if (sums[0] == all && sums[1] == 0)
         return LEMON_SUCCESS;
     return lemon_say(in, LEMON_ERR_PARAM,
-                     "the ranks' boxes give %" PRIu64 " particles, and not each of the %" PRIu64
-                     " once",
+                     "the ranks' boxes contain %" PRIu64 " particles, not each of the %" PRIu64
+                     " exactly once",
                      sums[0], all);
 }
 
 static int read_particles(struct cells_read *r, int flags)
 {
     bool good = plan_read(r);
-    int code =
-        lemon_agree(r->in, good ? LEMON_SUCCESS
-                                : lemon_say(r->in, LEMON_ERR_READ,
-                                            "no memory for %" PRId64 " particles", r->count));
+    int code = lemon_agree(r->in, good ? LEMON_SUCCESS
+                                       : lemon_say(r->in, LEMON_ERR_READ,
+                                                   "out of memory for %" PRId64 " particles",
+                                                   r->count));
     if (code != LEMON_SUCCESS)
         return code;
     init_filter(&r->filter, r->cells, &r->box, r->pick, r->picks, r->particles);
@@ -596,13 +591,13 @@ static int read_particles(struct cells_read *r, int flags)
 static int check_call(LemonReader *reader, const LemonCells *cells, struct cells_read *r,
                       const double *lower, const double *upper, int flags)
 {
-    const char *why = "cells are read from where they were found, into a box";
+    const char *why = "no box, or the cells are not those of the open record";
     int code = lemonFinishReading(reader);
     if (cells && lower && upper && is_record_open(reader, LIMECELLS_DATA_TYPE) &&
         reader->off == cells->internal->data_at)
         why = set_box(&r->box, &cells->internal->c, lower, upper);
     if (!why && flags & ~LEMON_CELLS_CHECK)
-        why = "flags that are not known";
+        why = "unknown flags";
     if (code == LEMON_SUCCESS && why)
         code = lemon_say(r->in, LEMON_ERR_PARAM, "lemonReadCells: %s", why);
     int64_t values[1] = {flags};
@@ -610,8 +605,7 @@ static int check_call(LemonReader *reader, const LemonCells *cells, struct cells
 }
 
 /* Returns the kept particles, in memory that is reduced to their size. */
-static void return_particles(struct cells_read *r, int64_t kept, void **particles,
-                             MPI_Offset *count)
+static void set_result(struct cells_read *r, int64_t kept, void **particles, MPI_Offset *count)
 {
     size_t bytes = (size_t)(kept * (int64_t)r->cells->particle.bytes);
     *count = kept;
@@ -627,7 +621,8 @@ int lemonReadCells(LemonReader *reader, LemonCells const *cells, double const *l
 {
     struct cells_read r = {.cells = cells};
     if (!reader || !particles || !count)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReadCells: no reader, or no place");
+        return lemon_say(NULL, LEMON_ERR_PARAM,
+                         "lemonReadCells: no reader, or a result is NULL");
     r.in = reader->internal;
     *particles = NULL;
     *count = 0;
@@ -635,7 +630,7 @@ int lemonReadCells(LemonReader *reader, LemonCells const *cells, double const *l
     if (code == LEMON_SUCCESS)
         code = read_particles(&r, flags);
     if (code == LEMON_SUCCESS)
-        return_particles(&r, kept_count(&r.filter), particles, count);
+        set_result(&r, kept_count(&r.filter), particles, count);
     free(r.particles);
     free(r.pick);
     free(r.run);

@@ -20,7 +20,7 @@ static bool report_position(const struct cells_sorted *s, int64_t k, int d, doub
     char name[CELLS_WHY_MAX / 2];
     lemon_cells_name(c, s->particles + k * (int64_t)c->particle_bytes, k, name);
     snprintf(why, CELLS_WHY_MAX, "%s: %c = %.17g is %s", name, "xyz"[d], x,
-             x == x ? "outside of the domain" : "no number");
+             x == x ? "outside the domain" : "not a number");
     return false;
 }
 
@@ -37,8 +37,7 @@ static void init_axes(const struct limecells *c, struct axis axis[LIMECELLS_DIMS
                                 (double)c->cells[d] / c->length[d], (int64_t)c->cells[d]};
 }
 
-static int64_t locate_on_axis(const struct limecells *c, const struct axis *axis, int d,
-                              double x)
+static int64_t axis_cell(const struct limecells *c, const struct axis *axis, int d, double x)
 {
     const double near = 0x1p-7; /* as in limefile_cells_locate(), which decides near faces */
     if (!(x >= axis->origin && x < axis->end))
@@ -64,7 +63,7 @@ static bool locate_particles(struct cells_sorted *s, char why[CELLS_WHY_MAX])
         int64_t number = 0;
         lemon_cells_position(position, particle, x);
         for (int d = 0; d < LIMECELLS_DIMS; d++) {
-            int64_t at = locate_on_axis(s->c, &axis[d], d, x[d]);
+            int64_t at = axis_cell(s->c, &axis[d], d, x[d]);
             if (at < 0)
                 return report_position(s, k, d, x[d], why);
             number = number * axis[d].cells + at;
@@ -182,12 +181,12 @@ static int compare_places(const void *a, const void *b)
 /* Returns whether the particles already have the order of the stream. */
 static bool is_in_stream_order(const struct cells_sorted *s)
 {
-    int64_t last_cell = -1;
+    int64_t last = -1;
     for (int64_t k = 0; k < s->count; k++) {
         int64_t first = s->segment[s->key[k]].first;
-        if (first < last_cell)
+        if (first < last)
             return false;
-        last_cell = first;
+        last = first;
     }
     return true;
 }

@@ -103,8 +103,8 @@ bool lemon_fits(struct lemon_internal *in, int64_t bytes, int64_t left)
         return bytes <= left;
     if (!in->overfull_reported)
         lemon_warn(in,
-                   "%lld bytes, though its header leaves %lld: a record that holds more than "
-                   "its header says, which LEMON_COMPAT=overfull allows",
+                   "record: %lld bytes exceed the %lld left by its header, which "
+                   "LEMON_COMPAT=overfull allows",
                    (long long)bytes, (long long)left);
     in->overfull_reported = true;
     return true;
@@ -123,9 +123,9 @@ int lemon_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes
     else if (whence == MPI_SEEK_END)
         from = bytes, offset = offset > 0 ? -offset : offset;
     else
-        return lemon_say(in, LEMON_ERR_PARAM, "seek: whence %d is not known", whence);
+        return lemon_say(in, LEMON_ERR_PARAM, "seek: invalid whence %d", whence);
     if (offset < -from || offset > bytes - from)
-        return lemon_say(in, LEMON_ERR_SEEK, "seek: %lld is outside of the record",
+        return lemon_say(in, LEMON_ERR_SEEK, "seek: %lld is outside the record",
                          (long long)offset);
     *to = from + offset;
     return LEMON_SUCCESS;
@@ -145,7 +145,7 @@ int lemon_take_hints(struct lemon_internal *in, MPI_Info info)
     int64_t values[LEMON_HINTS];
     int code = LEMON_SUCCESS, bad = lemon_hints_parse(info, values);
     if (bad >= 0)
-        code = lemon_say(in, LEMON_ERR_PARAM, "%s is a number from 1 to %lld",
+        code = lemon_say(in, LEMON_ERR_PARAM, "hint %s: must be a number from 1 to %lld",
                          lemon_hints[bad].key, (long long)lemon_hints[bad].max);
     code = lemon_agree_on(in, code, values, LEMON_HINTS);
     if (code != LEMON_SUCCESS)
@@ -168,7 +168,7 @@ int lemon_take_stripe(struct lemon_internal *in, MPI_Offset bytes)
     int64_t values[1] = {bytes};
     int code = bytes > 0 && bytes <= lemon_hints[LEMON_HINT_STRIPE].max
                    ? LEMON_SUCCESS
-                   : lemon_say(in, LEMON_ERR_PARAM, "a stripe is 1 byte to 1 GiB");
+                   : lemon_say(in, LEMON_ERR_PARAM, "stripe: must be 1 byte to 1 GiB");
     code = lemon_agree_on(in, code, values, 1);
     if (code == LEMON_SUCCESS) {
         in->hints.stripe = bytes;

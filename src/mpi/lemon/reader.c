@@ -63,16 +63,16 @@ static int read_raw_header(const LemonReader *reader, unsigned char *raw, int *d
     struct lemon_internal *in = reader->internal;
     MPI_Offset size = 0;
     if (MPI_File_get_size(*reader->fp, &size) != MPI_SUCCESS)
-        return lemon_say(in, LEMON_ERR_READ, "the size of the file cannot be had");
+        return lemon_say(in, LEMON_ERR_READ, "cannot get the size of the file");
     if (reader->off >= size && reader->off - size <= in->padding)
         return LEMON_EOF; /* the last padding may be missing */
     *damaged = size - reader->off < LIMEFILE_HEADER_BYTES;
     if (size < reader->off)
-        return lemon_say(in, LEMON_ERR_READ, "the file ends, at %lld, inside a record",
+        return lemon_say(in, LEMON_ERR_READ, "the file ends at %lld, inside a record",
                          (long long)size);
     if (*damaged)
         return lemon_say(in, LEMON_ERR_HEADER_NEXT,
-                         "offset %lld: the file ends, at %lld, inside a header",
+                         "offset %lld: the file ends at %lld, inside a header",
                          (long long)reader->off, (long long)size);
     return lemon_move_bytes(in, LEMON_READ, raw, LIMEFILE_HEADER_BYTES, reader->off);
 }
@@ -95,7 +95,7 @@ static int broadcast_header(LemonReader *reader, struct limefile_header *header)
     if (!err)
         err = limefile_extent_of((uint64_t)reader->off, header->bytes, &end, &next);
     in->damaged = err != 0;
-    return err ? lemon_say(in, LEMON_ERR_HEADER_NEXT, "offset %lld: a damaged header (%d)",
+    return err ? lemon_say(in, LEMON_ERR_HEADER_NEXT, "offset %lld: damaged record header (%d)",
                            (long long)reader->off, err)
                : LEMON_SUCCESS;
 }
@@ -273,7 +273,8 @@ int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
     LemonRecordHeader *from = rsrc->curr_header, *copy = NULL;
     int code = lemonFinishReading(rdest);
     if (rsrc->is_busy)
-        code = lemon_say(rdest->internal, LEMON_ERR_PARAM, "a call is pending in the source");
+        code = lemon_say(rdest->internal, LEMON_ERR_PARAM,
+                         "lemonReaderSetState: rsrc has a pending call");
     if (from)
         copy = lemonCreateHeader(from->MB_flag, from->ME_flag, from->type,
                                  (MPI_Offset)from->data_length);
@@ -320,11 +321,12 @@ static int check_read_data(LemonReader *reader, const char *call, const void *de
 {
     int code = check_reader_open(reader, call, LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no length");
+        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "%s: nbytes is NULL", call);
     *n = nbytes ? *nbytes : 0;
     int64_t values[1] = {*n};
     if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !dest)))
-        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no memory, or a negative length");
+        code = lemon_say(reader->internal, LEMON_ERR_PARAM,
+                         "%s: no memory, or a negative length", call);
     code = lemon_agree_on(reader->internal, code, values, 1);
     if (code != LEMON_SUCCESS)
         return code;
@@ -388,7 +390,7 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
     int64_t bytes = lemon_geometry_bytes(in), left = lemonReaderBytes(reader) - reader->pos;
     if (!lemon_fits(in, bytes, left))
         return lemon_say(in, LEMON_ERR_READ,
-                         "a lattice of %lld bytes from the %lld that the record has left",
+                         "lattice: %lld bytes exceed the %lld left in the record",
                          (long long)bytes, (long long)left);
     code = lemon_sum_begin(in, reader->pos);
     if (code != LEMON_SUCCESS)
@@ -465,7 +467,7 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
         code = lemonReaderSeek(reader, 0, MPI_SEEK_SET);
     MPI_Offset bytes = lemonReaderBytes(reader);
     if (code == LEMON_SUCCESS && (bytes < 1 || bytes > LEMON_SCIDAC_BYTES_MAX))
-        return lemon_say(in, LEMON_ERR_READ, "a record of %lld bytes is no checksum",
+        return lemon_say(in, LEMON_ERR_READ, "not a checksum record (%lld bytes)",
                          (long long)bytes);
     if (code != LEMON_SUCCESS)
         return code;
@@ -474,7 +476,7 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
     if (code == LEMON_SUCCESS)
         code = lemonReaderReadData(text, &bytes, reader);
     if (code == LEMON_SUCCESS && lemon_scidac_parse(text, (size_t)bytes, &checksum) != 0)
-        code = lemon_say(in, LEMON_ERR_READ, "the record holds no checksum");
+        code = lemon_say(in, LEMON_ERR_READ, "no checksum in the record");
     if (code == LEMON_SUCCESS && sum)
         *sum = (LemonChecksum){checksum.suma, checksum.sumb};
     free(text);

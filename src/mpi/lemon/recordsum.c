@@ -153,10 +153,11 @@ static int set_first_site(const struct lemon_internal *in, struct lemon_summed *
     if (site == 0 || (distance >= 0 && distance % site == 0))
         current->first = site ? (uint64_t)(distance / site) : 0;
     else if (current->in_checksum)
-        return lemon_say(in, LEMON_ERR_PARAM,
-                         "no site of %lld bytes begins at %lld of the record, if the first one "
-                         "begins at %lld",
-                         (long long)site, (long long)current->from, (long long)in->sum.origin);
+        return lemon_say(
+            in, LEMON_ERR_PARAM,
+            "checksum: no site of %lld bytes begins at %lld of the record, because "
+            "the first one begins at %lld",
+            (long long)site, (long long)current->from, (long long)in->sum.origin);
     return LEMON_SUCCESS;
 }
 
@@ -175,8 +176,7 @@ int lemon_sum_begin(struct lemon_internal *in, int64_t pos)
         return LEMON_ERR_PARAM;
     if (overlaps_partly(sum, &sum->current))
         return lemon_say(in, LEMON_ERR_PARAM,
-                         "a part of the lattice is in the checksum "
-                         "already");
+                         "checksum: it already includes a part of the lattice");
     sum->summed = 0;
     sum->active = true;
     return LEMON_SUCCESS;
@@ -257,7 +257,8 @@ int lemon_sum_get(struct lemon_internal *in, LemonChecksum *out)
         sums[1] ^= sum->lattices[i].sum.sumb;
     }
     if (!any)
-        return lemon_say(in, LEMON_ERR_PARAM, "no lattice of this record was summed");
+        return lemon_say(in, LEMON_ERR_PARAM,
+                         "checksum: it includes no lattice of this record");
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_UINT32_T, MPI_BXOR, in->comm);
     if (out)
         *out = (LemonChecksum){sums[0], sums[1]};
@@ -297,14 +298,14 @@ int lemon_verify_open(struct lemon_internal *in, const char *path)
     if (path) {
         back->fd = open(path, O_RDONLY | O_CLOEXEC);
         if (back->fd < 0)
-            code = lemon_say(in, LEMON_ERR_PARAM, "%s cannot be read back: %s", path,
+            code = lemon_say(in, LEMON_ERR_PARAM, "%s: cannot open for verification: %s", path,
                              strerror(errno));
         else
             back->direct_fd = limefile_open_direct(back->fd);
     } else if (MPI_File_get_amode(*in->file.mpi, &mode) != MPI_SUCCESS ||
                !(mode & MPI_MODE_RDWR)) {
-        code = lemon_say(in, LEMON_ERR_PARAM,
-                         "a file that is open for writing only cannot be read back");
+        code =
+            lemon_say(in, LEMON_ERR_PARAM, "verification: the file is open for writing only");
     }
     code = lemon_agree(in, code);
     if (code != LEMON_SUCCESS)
@@ -374,11 +375,11 @@ static int read_back_range(struct lemon_internal *in, char *buffer, int64_t at, 
         const char *data;
         int64_t got = read_back_blocks(in, buffer, at, to, &data);
         if (got < 0)
-            return lemon_say(in, LEMON_ERR_READ, "at %lld, reading back: failed",
+            return lemon_say(in, LEMON_ERR_READ, "verification: cannot read at %lld",
                              (long long)at);
         if (got == 0)
             return lemon_say(in, LEMON_ERR_CHECKSUM,
-                             "reading back: the file ends at %lld, before what was written",
+                             "verification: the file ends at %lld, before the end of the data",
                              (long long)at);
         sum_stream_bytes(stream, data, got);
         at += got;
@@ -423,7 +424,7 @@ int lemon_verify(struct lemon_internal *in, int64_t base)
     size_t bytes = READ_BACK_CHUNK + LIMEFILE_DIRECT_ALIGN;
     void *buffer = limefile_buffer_new(&bytes);
     int code = buffer ? read_back_lattices(in, buffer, base, &sum)
-                      : lemon_say(in, LEMON_ERR_READ, "no memory for reading back");
+                      : lemon_say(in, LEMON_ERR_READ, "verification: out of memory");
     free(buffer);
     for (int i = 0; i < in->sum.count; i++) {
         sum.suma ^= in->sum.lattices[i].sum.suma;
@@ -434,7 +435,7 @@ int lemon_verify(struct lemon_internal *in, int64_t base)
     code = lemon_agree(in, code);
     if (code == LEMON_SUCCESS && (sums[0] || sums[1]))
         code = lemon_say(in, LEMON_ERR_CHECKSUM,
-                         "the record at %lld, read back, is not what was written",
+                         "verification: the record at %lld differs from the data written",
                          (long long)base);
     return code;
 }

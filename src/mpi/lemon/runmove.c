@@ -477,8 +477,8 @@ int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *io,
     lemon_post_begin(in, LEMON_WRITE);
     pending->buffer =
         lemon_window_new(rounds * io->plan.round_bytes + 2 * LIMEFILE_DIRECT_ALIGN);
-    int code = lemon_agree(in, pending->buffer ? LEMON_SUCCESS
-                                               : lemon_say(in, LEMON_ERR_WRITE, "no memory"));
+    int code = lemon_agree(
+        in, pending->buffer ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_WRITE, "out of memory"));
     char *window = round_window(io, pending->buffer, 0, &from, &to);
     for (int64_t round = 0; code == LEMON_SUCCESS && round < io->plan.rounds; round++) {
         round_window(io, pending->buffer, round, &from, &to);

@@ -126,7 +126,7 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
                                            MPI_BYTE, request);
         if (err != MPI_SUCCESS)
             return pending->code = lemon_say(in, lemon_failure(pending->direction),
-                                             "start at %lld: MPI error %d",
+                                             "transfer at %lld: MPI error %d",
                                              (long long)(offset + done), err);
         pending->expected[pending->count++] =
             (struct lemon_wanted){count, offset + done + count};
@@ -352,8 +352,8 @@ static void check_moved(struct lemon_internal *in, int64_t moved, int64_t expect
 {
     if (moved != expected)
         in->pending.code =
-            lemon_say(in, lemon_failure(in->pending.direction), "%lld of %lld bytes moved%s",
-                      (long long)moved, (long long)expected,
+            lemon_say(in, lemon_failure(in->pending.direction),
+                      "%lld of %lld bytes transferred%s", (long long)moved, (long long)expected,
                       in->pending.direction == LEMON_WRITE ? "; is the disk full?" : "");
 }
 
@@ -580,7 +580,7 @@ static int move_permuted(struct lemon_internal *in, enum lemon_direction directi
     make_permute(in, &permute);
     bool differs = permute.dims > 0; /* otherwise the rank's part is the same in both orders */
     if (differs && !(copy = malloc((size_t)lemon_geometry_local(in))))
-        code = lemon_say(in, lemon_failure(direction), "no memory for a part of %lld bytes",
+        code = lemon_say(in, lemon_failure(direction), "out of memory for %lld bytes",
                          (long long)lemon_geometry_local(in));
     code = lemon_agree(in, code);
     if (code != LEMON_SUCCESS) {

@@ -44,7 +44,7 @@ static int write_filler(struct lemon_internal *in, int64_t offset, int64_t bytes
     unsigned char *buffer = calloc(1, (size_t)chunk);
     if (!buffer || encode_filler(bytes, begins_message, buffer) != 0) {
         free(buffer);
-        return lemon_say(in, LEMON_ERR_WRITE, "no memory for a filler");
+        return lemon_say(in, LEMON_ERR_WRITE, "out of memory for a filler record");
     }
     int code = lemon_move_bytes(in, LEMON_WRITE, buffer, chunk, offset);
     memset(buffer, 0, LIMEFILE_HEADER_BYTES);
@@ -180,7 +180,8 @@ int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetState: no writer");
     int code = lemonFinishWriting(wdest);
     if (wsrc->is_busy)
-        code = lemon_say(wdest->internal, LEMON_ERR_PARAM, "a call is pending in the source");
+        code = lemon_say(wdest->internal, LEMON_ERR_PARAM,
+                         "lemonWriterSetState: wsrc has a pending call");
     code = lemon_agree(wdest->internal, code);
     if (code != LEMON_SUCCESS)
         return code;
@@ -213,8 +214,8 @@ static int open_writeback_path(const struct lemon_internal *in, const char *path
 {
     *fd = path ? limefile_open_at(AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY, 0) : -1;
     return !path || *fd >= 0 ? LEMON_SUCCESS
-                             : lemon_say(in, LEMON_ERR_PARAM, "%s cannot be opened: %s", path,
-                                         strerror(-*fd));
+                             : lemon_say(in, LEMON_ERR_PARAM, "%s: cannot open for writing: %s",
+                                         path, strerror(-*fd));
 }
 
 int lemonWriterSetPath(LemonWriter *writer, char const *path)
@@ -243,9 +244,9 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
     int code = lemonFinishWriting(writer);
     if (alignment < 0 || alignment > ALIGNMENT_MAX || alignment % LIMEFILE_ALIGN)
         code = lemon_say(in, LEMON_ERR_PARAM,
-                         "an alignment is a multiple of 8, at most 1 GiB; 0 is none");
+                         "alignment: must be a multiple of 8, at most 1 GiB, or 0");
     if (from_bytes < 0)
-        code = lemon_say(in, LEMON_ERR_PARAM, "a record has 0 bytes or more");
+        code = lemon_say(in, LEMON_ERR_PARAM, "alignment: from_bytes is negative");
     code = lemon_agree_on(in, code, values, 2);
     if (code != LEMON_SUCCESS)
         return code;
@@ -263,16 +264,16 @@ static int check_write_data(LemonWriter *writer, const char *call, const void *s
     struct lemon_internal *in = writer->internal;
     int code = check_writer_open(writer, call, LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(in, LEMON_ERR_PARAM, "%s: no length", call);
+        code = lemon_say(in, LEMON_ERR_PARAM, "%s: nbytes is NULL", call);
     *n = nbytes ? *nbytes : 0;
     int64_t values[1] = {*n}, left = writer->data_length - writer->pos;
     if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !source)))
-        code = lemon_say(in, LEMON_ERR_PARAM, "no data, or a negative length");
+        code = lemon_say(in, LEMON_ERR_PARAM, "%s: no data, or a negative length", call);
     code = lemon_agree_on(in, code, values, 1);
     if (code == LEMON_SUCCESS && !lemon_fits(in, *n, left))
         code =
-            lemon_say(in, LEMON_ERR_WRITE, "%lld bytes for the %lld that the record has left",
-                      (long long)*n, (long long)left);
+            lemon_say(in, LEMON_ERR_WRITE, "%s: %lld bytes exceed the %lld left in the record",
+                      call, (long long)*n, (long long)left);
     return code;
 }
 
@@ -326,7 +327,7 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
     int64_t bytes = lemon_geometry_bytes(in);
     if (!lemon_fits(in, bytes, writer->data_length - writer->pos))
         return lemon_say(in, LEMON_ERR_WRITE,
-                         "a lattice of %lld bytes for the %lld that the record has left",
+                         "lattice: %lld bytes exceed the %lld left in the record",
                          (long long)bytes, (long long)(writer->data_length - writer->pos));
     code = lemon_sum_begin(in, writer->pos);
     if (code != LEMON_SUCCESS)
@@ -384,12 +385,13 @@ static int encode_record_header(LemonWriter *writer, LemonRecordHeader const *pr
 {
     struct limefile_header header;
     if (!props || !props->type)
-        return lemon_say(writer->internal, LEMON_ERR_PARAM, "no header");
+        return lemon_say(writer->internal, LEMON_ERR_PARAM,
+                         "record header: no header, or no type");
     if (limefile_header_init(&header, props->type, strlen(props->type), props->data_length,
                              props->MB_flag != 0, props->ME_flag != 0) != 0 ||
         limefile_header_encode(&header, raw) != 0)
         return lemon_say(writer->internal, LEMON_ERR_PARAM,
-                         "a record type is at most 127 bytes, a record at most 2^63 - 1");
+                         "record header: type longer than 127 bytes, or record too long");
     for (int i = 0; i < LIMEFILE_HEADER_BYTES / 8; i++)
         memcpy(&values[i], raw + 8 * i, 8);
     return LEMON_SUCCESS;
@@ -407,7 +409,9 @@ static int compute_filler(const LemonWriter *writer, LemonRecordHeader const *pr
         *filler = filler_bytes(writer->off, in->alignment);
         err = limefile_extent_of(at + (uint64_t)*filler, bytes, &end, &next);
     }
-    return err ? lemon_say(in, LEMON_ERR_PARAM, "the record ends behind 2^63") : LEMON_SUCCESS;
+    return err ? lemon_say(in, LEMON_ERR_PARAM,
+                           "record header: the record would end after 2^63")
+               : LEMON_SUCCESS;
 }
 
 /* Checks the MB flag against the previous record, and the length. */
@@ -415,8 +419,9 @@ static int check_header(const LemonWriter *writer, LemonRecordHeader const *prop
                         int64_t *filler)
 {
     if (!writer->is_first_record && (props->MB_flag != 0) != (writer->is_last_written != 0))
-        return lemon_say(writer->internal, LEMON_ERR_MBME, "MB is %d after ME was %d",
-                         props->MB_flag, writer->is_last_written);
+        return lemon_say(writer->internal, LEMON_ERR_MBME,
+                         "record header: MB is %d, but the previous ME is %d", props->MB_flag,
+                         writer->is_last_written);
     return compute_filler(writer, props, filler);
 }
 
@@ -456,7 +461,7 @@ int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordHeader: no writer");
     struct lemon_internal *in = writer->internal;
     if (!writer->is_awaiting_header)
-        return lemon_say(in, LEMON_ERR_HEADER_NEXT, "the record before is still open");
+        return lemon_say(in, LEMON_ERR_HEADER_NEXT, "the previous record is still open");
     int code = encode_record_header(writer, props, raw, values);
     code = lemon_agree_on(in, code, values, LIMEFILE_HEADER_BYTES / 8);
     if (code == LEMON_SUCCESS)
@@ -497,7 +502,7 @@ static int pad_record(struct lemon_internal *in, MPI_Offset end, int padding)
     if (in->written == in->filled)
         return LEMON_SUCCESS;
     if (MPI_File_get_size(*in->file.mpi, &size) != MPI_SUCCESS)
-        return lemon_say(in, LEMON_ERR_WRITE, "the size of the file cannot be had");
+        return lemon_say(in, LEMON_ERR_WRITE, "cannot get the size of the file");
     return size < end ? lemon_move_bytes(in, LEMON_WRITE, zeros, 1, end - 1) : LEMON_SUCCESS;
 }
 
@@ -561,7 +566,7 @@ int lemonWriterCloseRecord(LemonWriter *writer)
     if (writer->is_awaiting_header)
         return lemon_say(in, LEMON_ERR_CLOSE, "no record is open");
     if (in->filled < writer->data_length)
-        return lemon_say(in, LEMON_ERR_CLOSE, "the record holds %lld of %lld bytes",
+        return lemon_say(in, LEMON_ERR_CLOSE, "the record is incomplete: %lld of %lld bytes",
                          (long long)in->filled, (long long)writer->data_length);
     return lemon_writer_close(writer, LEMON_SUCCESS);
 }

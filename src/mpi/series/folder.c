@@ -203,7 +203,7 @@ struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *dir, i
         return (struct lemon_folder_fault){ESTALE, "publish"};
     if (renameat(dir->fd, part, dir->fd, name) != 0)
         return make_error("rename");
-    return fsync(dir->fd) == 0 || errno == EINVAL ? success : make_error("sync the folder");
+    return fsync(dir->fd) == 0 || errno == EINVAL ? success : make_error("sync the directory");
 }
 
 static struct lemon_folder_fault remove_number(const struct lemon_folder *dir, int64_t number)
@@ -228,6 +228,6 @@ struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *dir, in
         }
     free(numbers);
     if (removed && !result.error && fsync(dir->fd) != 0 && errno != EINVAL)
-        result = make_error("sync the folder");
+        result = make_error("sync the directory");
     return result;
 }

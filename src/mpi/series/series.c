@@ -41,8 +41,9 @@ static int set_prefix(struct lemon_series *s, const char *prefix)
     const char *slash = strrchr(prefix, '/');
     const char *base = slash ? slash + 1 : prefix;
     if (!*base || !lemon_folder_part(base, INT64_MAX, UINT64_MAX, name))
-        return lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: a series: its names are too %s",
-                                prefix, *base ? "long" : "short");
+        return lemon_inside_say(s->comm, LEMON_ERR_PARAM,
+                                "%s: the prefix of the file names is too %s", prefix,
+                                *base ? "long" : "short");
     s->base = strdup(base);
     s->path = slash == prefix ? strdup("/")
               : slash         ? strndup(prefix, (size_t)(slash - prefix))
@@ -66,10 +67,10 @@ static int set_arguments(struct lemon_series *s, const char *prefix, int keep)
     int64_t values[2] = {keep, prefix ? hash_text(prefix) : 0};
     int code = LEMON_SUCCESS;
     if (!prefix)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "a series: no prefix");
+        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "lemonOpenSeries: no prefix");
     else if (keep < 1)
         code =
-            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: a series keeps 1 or more", prefix);
+            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: keep must be at least 1", prefix);
     else
         code = set_prefix(s, prefix);
     s->keep_count = keep;
@@ -106,8 +107,8 @@ static int open_series_dir(struct lemon_series *s)
                                     "%s: another run has this series open", s->base);
         else if (!result.error && !locks)
             lemon_inside_say(s->comm, 0,
-                             "%s: the file system has no locks: nothing prevents another "
-                             "run from using this series",
+                             "%s: warning: the file system has no locks, so another run "
+                             "may use this series",
                              s->base);
         if (code != LEMON_SUCCESS)
             result = success;
@@ -149,7 +150,7 @@ int lemonOpenSeries(char const *prefix, int keep, MPI_Info info, MPI_Comm comm,
     if (bad) {
         free(s);
         return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM,
-                                "lemonOpenSeries: no memory, or no place for it");
+                                "lemonOpenSeries: out of memory, or series is NULL");
     }
     MPI_Comm_dup(comm, &s->comm);
     MPI_Comm_rank(comm, &s->rank);
@@ -193,9 +194,9 @@ int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *pat
         return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesLatest: no series");
     int64_t found = -1, values[1] = {before};
     struct lemon_folder_fault result = success;
-    int code = number && path
-                   ? LEMON_SUCCESS
-                   : lemon_inside_say(s->comm, LEMON_ERR_PARAM, "no place for an answer");
+    int code = number && path ? LEMON_SUCCESS
+                              : lemon_inside_say(s->comm, LEMON_ERR_PARAM,
+                                                 "lemonSeriesLatest: no number, or no path");
     code = lemon_inside_agree_on(s->comm, code, values, 1);
     if (code != LEMON_SUCCESS)
         return code;
@@ -212,7 +213,8 @@ int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *pat
     lemon_folder_name(s->base, found, name);
     char *full_path = format_path(s, name);
     if (!full_path || strlen(full_path) >= bytes)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: no room for its path", name);
+        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
+                                "%s: the buffer is too small for the path", name);
     else
         memcpy(path, full_path, strlen(full_path) + 1);
     free(full_path);
@@ -229,7 +231,7 @@ int lemonSeriesRewind(LemonSeries *s, int64_t number)
     if (number < 0 || s->writer)
         code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s",
                                 s->writer ? "a checkpoint is being written"
-                                          : "a number is 0 or more");
+                                          : "the number is negative");
     code = lemon_inside_agree_on(s->comm, code, values, 1);
     if (code != LEMON_SUCCESS)
         return code;
@@ -304,18 +306,17 @@ static int check_checkpoint_number(const struct lemon_series *s, int64_t number,
     int64_t values[1] = {number};
     int code = LEMON_SUCCESS;
     if (!writer)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "lemonSeriesBegin: no place for the writer");
+        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "lemonSeriesBegin: writer is NULL");
     else if (s->writer)
         code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "%s: the checkpoint before is still open", s->base);
+                                "%s: the previous checkpoint is still open", s->base);
     else if (number <= s->newest)
         code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "%s: checkpoint %" PRId64 " is not newer than number %" PRId64
-                                ", which is there",
+                                "%s: checkpoint %" PRId64 " is not newer than number %" PRId64,
                                 s->base, number, s->newest);
     else if (number < 0)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: a number is 0 or more", s->base);
+        code =
+            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: the number is negative", s->base);
     return lemon_inside_agree_on(s->comm, code, values, 1);
 }
 
@@ -359,8 +360,7 @@ int lemonSeriesTest(LemonSeries *s, int *done)
         progress = lemon_push_clean(&s->writeback) ? PROGRESS_SYNCED : PROGRESS_TRANSFERRED;
     progress = lemon_inside_agree(s->comm, progress);
     if (progress < PROGRESS_WRITING)
-        return lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "lemonSeriesTest: no place for an answer");
+        return lemon_inside_say(s->comm, LEMON_ERR_PARAM, "lemonSeriesTest: done is NULL");
     *done = progress == PROGRESS_SYNCED;
     if (progress == PROGRESS_TRANSFERRED)
         lemon_push_moved(&s->writeback);
@@ -382,7 +382,7 @@ static int close_last_record(struct lemon_series *s)
         code = lemon_inside_say(s->comm, LEMON_ERR_LAST_NOT_WRITTEN,
                                 "%s: checkpoint %" PRId64 ": %s", s->base, s->number,
                                 w->is_first_record ? "no record was written"
-                                                   : "its last record has no ME");
+                                                   : "the last record has no ME");
     return code;
 }
 

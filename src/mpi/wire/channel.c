@@ -258,9 +258,9 @@ static int send_hello(struct limejob_channel *channel, int window_fd, uint64_t w
         int err;
         const char *what;
     } errors[] = {
-        {-EPROTO, "what listens there is no limefs-io"},
+        {-EPROTO, "it is not a limefs-io"},
         {-ETIMEDOUT, "it does not answer"},
-        {-EPIPE, "it has hung up"},
+        {-EPIPE, "it has closed the connection"},
     };
     struct limejob_packet hello, reply;
     limejob_request(&hello, LIMEJOB_HELLO, 0);
@@ -279,7 +279,7 @@ static int send_hello(struct limejob_channel *channel, int window_fd, uint64_t w
         err = -EPROTO;
     }
     if (err == -EPROTONOSUPPORT) {
-        snprintf(text, LIMEJOB_TEXT_MAX, "it speaks version %d of the protocol, this is %d",
+        snprintf(text, LIMEJOB_TEXT_MAX, "it has version %d of the protocol, not %d",
                  channel->version, LIMEJOB_VERSION);
         return err;
     }
