@@ -51,8 +51,7 @@ static int count_particles(struct cells_write *w, int64_t count, bool good, cons
 }
 
 /* Sorts and checks the particles, and finds the place of each cell. */
-static int sort_particles(struct cells_write *w, const char *particles, int64_t count,
-                          int flags)
+static int sort_input(struct cells_write *w, const char *particles, int64_t count, int flags)
 {
     char why[CELLS_WHY_MAX] = "";
     bool good = lemon_cells_sort(&w->sorted, &w->c, particles, count, why);
@@ -67,12 +66,11 @@ static int sort_particles(struct cells_write *w, const char *particles, int64_t 
 /* ---- the records ---- */
 
 /* All ranks have agreed on the contents of the headers. */
-static int append_record(struct cells_write *w, const char *type, uint64_t bytes, int mb,
-                         int me)
+static int append_record(struct cells_write *w, const char *type, uint64_t n, int mb, int me)
 {
     char name[TYPE_MAX];
     strcpy(name, type);
-    LemonRecordHeader header = {LEMON_VERSION, mb, me, name, bytes};
+    LemonRecordHeader header = {LEMON_VERSION, mb, me, name, n};
     return lemon_writer_open(w->writer, &header, &w->fault);
 }
 
@@ -172,8 +170,7 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
     w.in = writer->internal;
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && !writer->is_awaiting_header)
-        code =
-            lemon_say(w.in, LEMON_ERR_HEADER_NEXT, "cells: the previous record is still open");
+        code = lemon_say(w.in, LEMON_ERR_HEADER_NEXT, "cells: a record is still open");
     bool good = lemon_cells_take(domain, particle, &w.c, &why);
     if (good && (count < 0 || (count > 0 && !particles)))
         why = "no particles, or a negative count";
@@ -181,7 +178,7 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
         why = "unknown flags";
     code = agree_on_arguments(&w, code, why, flags);
     if (code == LEMON_SUCCESS)
-        code = sort_particles(&w, particles, count, flags);
+        code = sort_input(&w, particles, count, flags);
     LemonWriter before = *writer;
     if (code == LEMON_SUCCESS)
         code = write_records(&w, wait);

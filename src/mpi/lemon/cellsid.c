@@ -85,8 +85,7 @@ static int find_holder(const struct lemon_sparse *p, const int64_t *ids, int64_t
     return -1;
 }
 
-static int check_own_ids(const struct lemon_sparse *p, const int64_t *ids,
-                         char why[CELLS_WHY_MAX])
+static int check_ids(const struct lemon_sparse *p, const int64_t *ids, char why[CELLS_WHY_MAX])
 {
     int64_t n = p->from_items, *sorted = malloc((size_t)n * sizeof *sorted + 1);
     int code = LEMON_SUCCESS;
@@ -121,7 +120,7 @@ int lemon_cells_check_ids(struct lemon_internal *in, const struct limecells *c,
                                     : lemon_say(in, LEMON_ERR_PARAM, "out of memory for ids"));
     if (code == LEMON_SUCCESS) {
         lemon_sparse_forth(in, &pattern, 1, out, into);
-        code = lemon_tell(in, check_own_ids(&pattern, into, why), why);
+        code = lemon_tell(in, check_ids(&pattern, into, why), why);
     }
     lemon_sparse_close(&pattern);
     free(out);

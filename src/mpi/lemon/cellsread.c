@@ -23,7 +23,7 @@ struct lemon_cells {
 /* ---- the index ---- */
 
 /* An index on rank 0. */
-struct index_found {
+struct index {
     struct limecells c;
     unsigned char *raw;
     uint64_t header_bytes;
@@ -42,8 +42,7 @@ static int read_index_piece(LemonReader *reader, unsigned char *raw, uint64_t fr
 }
 
 /* Reads the header, and checks the record's length against it. */
-static int read_index_header(LemonReader *reader, struct index_found *f,
-                             char why[CELLS_WHY_MAX])
+static int read_index_header(LemonReader *reader, struct index *f, char why[CELLS_WHY_MAX])
 {
     unsigned char raw[LIMECELLS_HEADER_MAX];
     uint64_t bytes = reader->curr_header->data_length;
@@ -62,8 +61,7 @@ static int read_index_header(LemonReader *reader, struct index_found *f,
     return reason ? index_error(why, reason) : LEMON_SUCCESS;
 }
 
-static int read_index_entries(LemonReader *reader, struct index_found *f,
-                              char why[CELLS_WHY_MAX])
+static int read_index_entries(LemonReader *reader, struct index *f, char why[CELLS_WHY_MAX])
 {
     uint64_t bytes = reader->curr_header->data_length;
     int code = read_index_header(reader, f, why);
@@ -77,7 +75,7 @@ static int read_index_entries(LemonReader *reader, struct index_found *f,
     return LEMON_SUCCESS;
 }
 
-static int check_index(const struct index_found *f, char why[CELLS_WHY_MAX])
+static int check_index(const struct index *f, char why[CELLS_WHY_MAX])
 {
     uint64_t cells = limefile_cells_cells(&f->c), at[LIMECELLS_DIMS];
     struct limecells_checker k;
@@ -94,7 +92,7 @@ static int check_index(const struct index_found *f, char why[CELLS_WHY_MAX])
 }
 
 /* Broadcasts rank 0's index; sets *cells, also partly after an error. */
-static int broadcast_index(struct lemon_internal *in, struct index_found *f, LemonCells **cells)
+static int broadcast_index(struct lemon_internal *in, struct index *f, LemonCells **cells)
 {
     uint64_t n;
     MPI_Bcast(&f->c, sizeof f->c, MPI_BYTE, 0, in->comm);
@@ -130,7 +128,7 @@ static int broadcast_index(struct lemon_internal *in, struct index_found *f, Lem
 static int read_index(LemonReader *reader, LemonCells **cells)
 {
     struct lemon_internal *in = reader->internal;
-    struct index_found f = {.raw = NULL};
+    struct index f = {.raw = NULL};
     char why[CELLS_WHY_MAX] = "";
     int code = LEMON_SUCCESS;
     if (in->rank == 0) {
@@ -621,8 +619,7 @@ int lemonReadCells(LemonReader *reader, LemonCells const *cells, double const *l
 {
     struct cells_read r = {.cells = cells};
     if (!reader || !particles || !count)
-        return lemon_say(NULL, LEMON_ERR_PARAM,
-                         "lemonReadCells: no reader, or a result is NULL");
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReadCells: no reader, or NULL result");
     r.in = reader->internal;
     *particles = NULL;
     *count = 0;

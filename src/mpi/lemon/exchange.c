@@ -39,12 +39,12 @@ static bool allocate_exchange(struct lemon_exchange *exchange)
     size_t sources = (size_t)exchange->schedule->max_sources + 1;
     exchange->send_requests = malloc(parts * sizeof *exchange->send_requests);
     exchange->lengths = malloc(parts * sizeof *exchange->lengths);
-    exchange->displacements = malloc(parts * sizeof *exchange->displacements);
+    exchange->displs = malloc(parts * sizeof *exchange->displs);
     exchange->requests = malloc(sources * sizeof *exchange->requests);
     exchange->completed = malloc(sources * sizeof *exchange->completed);
     exchange->offsets = malloc(sources * sizeof *exchange->offsets);
     exchange->staging = malloc((size_t)exchange->schedule->window + 1);
-    return exchange->send_requests && exchange->lengths && exchange->displacements &&
+    return exchange->send_requests && exchange->lengths && exchange->displs &&
            exchange->requests && exchange->completed && exchange->offsets && exchange->staging;
 }
 
@@ -70,7 +70,7 @@ void lemon_exchange_close(struct lemon_exchange *exchange)
 {
     free(exchange->send_requests);
     free(exchange->lengths);
-    free(exchange->displacements);
+    free(exchange->displs);
     free(exchange->requests);
     free(exchange->completed);
     free(exchange->offsets);
@@ -89,10 +89,9 @@ static void post_parts(const struct lemon_internal *in, struct lemon_exchange *e
     if (count > 1) {
         for (int i = 0; i < count; i++) {
             exchange->lengths[i] = (int)part[i].n;
-            exchange->displacements[i] = (MPI_Aint)(part[i].at - part->at);
+            exchange->displs[i] = (MPI_Aint)(part[i].at - part->at);
         }
-        MPI_Type_create_hindexed(count, exchange->lengths, exchange->displacements, MPI_BYTE,
-                                 &ranges);
+        MPI_Type_create_hindexed(count, exchange->lengths, exchange->displs, MPI_BYTE, &ranges);
         MPI_Type_commit(&ranges);
         n = 1;
     }
@@ -148,8 +147,7 @@ static void copy_rank_part(const struct lemon_exchange *exchange, const struct l
     }
 }
 
-/* Assigns places in the staging buffer to the round's sources; returns the number of sources.
- */
+/* Assigns staging space to the round's sources. Returns the number of sources. */
 static int assign_staging(const struct lemon_internal *in, struct lemon_exchange *exchange,
                           int64_t round, const struct lemon_source **sources)
 {

@@ -31,8 +31,7 @@ static int set_geometry(struct lemon_internal *in, int64_t site_bytes, const int
     if (!memory)
         memory = mapping;
     if (!is_permutation(mapping, in->dims) || !is_permutation(memory, in->dims))
-        return lemon_say(in, LEMON_ERR_PARAM,
-                         "lattice: mapping or memory is not a permutation");
+        return lemon_say(in, LEMON_ERR_PARAM, "lattice: invalid mapping or memory order");
     for (int i = 0; i < in->dims; i++)
         if (lattice[i] < 1)
             return lemon_say(in, LEMON_ERR_PARAM, "lattice: extent %d is %d, not at least 1", i,

@@ -221,7 +221,7 @@ struct lemon_exchange {
     int64_t *offsets;                      /* in `staging`, of each source */
     MPI_Request *requests, *send_requests; /* with sources; with aggregators */
     int *lengths, *completed;              /* of a message's ranges; of requests */
-    MPI_Aint *displacements;               /* of a message's ranges */
+    MPI_Aint *displs;                      /* of a message's ranges */
 };
 
 /* good: false if this rank has failed before. Collective, agreed; after an error do not call

@@ -9,8 +9,7 @@ enum {
 
 /* ---- construction ---- */
 
-static void append_dimension(struct lemon_permute *permute, int64_t sites, int64_t disk,
-                             int64_t memory)
+static void add_axis(struct lemon_permute *permute, int64_t sites, int64_t disk, int64_t memory)
 {
     int last = permute->dims - 1;
     if (sites == 1)
@@ -40,7 +39,7 @@ void lemon_permute_make(struct lemon_permute *permute, int dims, const int64_t *
     disk = bytes;
     for (int i = 0; i < dims; i++) {
         disk /= sites[i];
-        append_dimension(permute, sites[i], disk, memory[i]);
+        add_axis(permute, sites[i], disk, memory[i]);
     }
     int last = permute->dims - 1;
     if (last >= 0 && permute->memory[last] == site_bytes) { /* fastest in both orders */

@@ -214,9 +214,7 @@ char const *lemonReaderType(LemonReader *reader)
     const LemonRecordHeader *record = last_record(reader);
     if (record)
         return record->type;
-    return reader && reader->internal->record_requested
-               ? ""
-               : NULL; /* programs pass it to strcmp() */
+    return reader && reader->internal->record_requested ? "" : NULL; /* safe for strcmp() */
 }
 
 MPI_Offset lemonReaderBytes(LemonReader *reader)
@@ -273,8 +271,7 @@ int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
     LemonRecordHeader *from = rsrc->curr_header, *copy = NULL;
     int code = lemonFinishReading(rdest);
     if (rsrc->is_busy)
-        code = lemon_say(rdest->internal, LEMON_ERR_PARAM,
-                         "lemonReaderSetState: rsrc has a pending call");
+        code = lemon_say(rdest->internal, LEMON_ERR_PARAM, "the source has a pending call");
     if (from)
         copy = lemonCreateHeader(from->MB_flag, from->ME_flag, from->type,
                                  (MPI_Offset)from->data_length);
@@ -325,8 +322,7 @@ static int check_read_data(LemonReader *reader, const char *call, const void *de
     *n = nbytes ? *nbytes : 0;
     int64_t values[1] = {*n};
     if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !dest)))
-        code = lemon_say(reader->internal, LEMON_ERR_PARAM,
-                         "%s: no memory, or a negative length", call);
+        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no memory, or a negative length");
     code = lemon_agree_on(reader->internal, code, values, 1);
     if (code != LEMON_SUCCESS)
         return code;

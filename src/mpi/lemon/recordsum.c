@@ -124,40 +124,37 @@ int lemon_sum_reserve(struct lemon_internal *in)
     return good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory");
 }
 
-static bool lattices_overlap(const struct lemon_summed *a, const struct lemon_summed *b)
+static bool do_overlap(const struct lemon_summed *a, const struct lemon_summed *b)
 {
     return a->bytes && b->bytes && a->from < b->from + b->bytes && b->from < a->from + a->bytes;
 }
 
-static bool is_lattice_inside(const struct lemon_summed *a, const struct lemon_summed *b)
+static bool is_part_of(const struct lemon_summed *a, const struct lemon_summed *b)
 {
     return a->from >= b->from && a->from + a->bytes <= b->from + b->bytes;
 }
 
 /* A lattice that is moved again replaces its earlier sum; part of one cannot be replaced. */
-static bool overlaps_partly(const struct lemon_record_sum *sum,
-                            const struct lemon_summed *current)
+static bool splits_any(const struct lemon_record_sum *sum, const struct lemon_summed *added)
 {
     for (int i = 0; i < sum->count; i++)
-        if (lattices_overlap(&sum->lattices[i], current) &&
-            !is_lattice_inside(&sum->lattices[i], current))
+        if (do_overlap(&sum->lattices[i], added) && !is_part_of(&sum->lattices[i], added))
             return true;
     return false;
 }
 
 /* Sets the first site's rank as a serial reader counts it. Lattices that are only read back may
  * have any rank. */
-static int set_first_site(const struct lemon_internal *in, struct lemon_summed *current)
+static int set_first_site(const struct lemon_internal *in, struct lemon_summed *added)
 {
-    int64_t site = current->site_bytes, distance = current->from - in->sum.origin;
+    int64_t site = added->site_bytes, distance = added->from - in->sum.origin;
     if (site == 0 || (distance >= 0 && distance % site == 0))
-        current->first = site ? (uint64_t)(distance / site) : 0;
-    else if (current->in_checksum)
+        added->first = site ? (uint64_t)(distance / site) : 0;
+    else if (added->in_checksum)
         return lemon_say(
             in, LEMON_ERR_PARAM,
-            "checksum: no site of %lld bytes begins at %lld of the record, because "
-            "the first one begins at %lld",
-            (long long)site, (long long)current->from, (long long)in->sum.origin);
+            "checksum: no site of %lld bytes begins at %lld of the record (first: %lld)",
+            (long long)site, (long long)added->from, (long long)in->sum.origin);
     return LEMON_SUCCESS;
 }
 
@@ -174,7 +171,7 @@ int lemon_sum_begin(struct lemon_internal *in, int64_t pos)
     };
     if (set_first_site(in, &sum->current) != LEMON_SUCCESS)
         return LEMON_ERR_PARAM;
-    if (overlaps_partly(sum, &sum->current))
+    if (splits_any(sum, &sum->current))
         return lemon_say(in, LEMON_ERR_PARAM,
                          "checksum: it already includes a part of the lattice");
     sum->summed = 0;
@@ -199,33 +196,32 @@ void lemon_sum_reach(struct lemon_internal *in, const char *data, int64_t to)
 }
 
 /* The thread calls no MPI, so MPI needs no thread support; all signals are blocked in it. */
-static void *sum_whole_part(void *argument)
+static void *sum_own_part(void *argument)
 {
-    struct lemon_sum_beside *sum_thread = argument;
-    lemon_sum_reach(sum_thread->in, sum_thread->data, lemon_geometry_local(sum_thread->in));
+    struct lemon_sum_beside *worker = argument;
+    lemon_sum_reach(worker->in, worker->data, lemon_geometry_local(worker->in));
     return NULL;
 }
 
-void lemon_sum_start(struct lemon_sum_beside *sum_thread, struct lemon_internal *in,
+void lemon_sum_start(struct lemon_sum_beside *worker, struct lemon_internal *in,
                      const char *data)
 {
     sigset_t all, before;
-    *sum_thread = (struct lemon_sum_beside){.in = in, .data = data};
+    *worker = (struct lemon_sum_beside){.in = in, .data = data};
     if (!in->sum.active || lemon_geometry_local(in) < THREAD_MIN)
         return;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    sum_thread->started =
-        pthread_create(&sum_thread->thread, NULL, sum_whole_part, sum_thread) == 0;
+    worker->started = pthread_create(&worker->thread, NULL, sum_own_part, worker) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void lemon_sum_join(struct lemon_sum_beside *sum_thread)
+void lemon_sum_join(struct lemon_sum_beside *worker)
 {
-    if (sum_thread->started)
-        pthread_join(sum_thread->thread, NULL);
+    if (worker->started)
+        pthread_join(worker->thread, NULL);
     else
-        sum_whole_part(sum_thread);
+        sum_own_part(worker);
 }
 
 void lemon_sum_end(struct lemon_internal *in, int code)
@@ -238,7 +234,7 @@ void lemon_sum_end(struct lemon_internal *in, int code)
     if (code != LEMON_SUCCESS)
         return;
     for (int i = 0; i < sum->count; i++)
-        if (!lattices_overlap(&sum->lattices[i], &sum->current))
+        if (!do_overlap(&sum->lattices[i], &sum->current))
             sum->lattices[count++] = sum->lattices[i];
     sum->lattices[count++] = sum->current;
     sum->count = count;
@@ -257,8 +253,7 @@ int lemon_sum_get(struct lemon_internal *in, LemonChecksum *out)
         sums[1] ^= sum->lattices[i].sum.sumb;
     }
     if (!any)
-        return lemon_say(in, LEMON_ERR_PARAM,
-                         "checksum: it includes no lattice of this record");
+        return lemon_say(in, LEMON_ERR_PARAM, "checksum: no lattice in this record");
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_UINT32_T, MPI_BXOR, in->comm);
     if (out)
         *out = (LemonChecksum){sums[0], sums[1]};
@@ -329,15 +324,14 @@ static int64_t read_back_mpi(struct lemon_internal *in, char *buffer, int64_t n,
 
 /* Reads with O_DIRECT; if the file system rejects that, through the page cache, after its pages
  * are dropped. */
-static int64_t read_back_posix(struct lemon_read_back *back, char *buffer, int64_t n,
-                               int64_t offset)
+static int64_t read_back_fd(struct lemon_read_back *back, char *buf, int64_t n, int64_t offset)
 {
     ssize_t got;
     do {
         int fd = back->direct_fd >= 0 ? back->direct_fd : back->fd;
         if (back->direct_fd < 0)
             posix_fadvise(fd, offset, n, POSIX_FADV_DONTNEED);
-        got = pread(fd, buffer, (size_t)n, offset);
+        got = pread(fd, buf, (size_t)n, offset);
         if (got < 0 && errno == EINVAL && back->direct_fd >= 0) {
             close(back->direct_fd);
             back->direct_fd = -1;
@@ -353,10 +347,9 @@ static int64_t read_back_blocks(struct lemon_internal *in, char *buffer, int64_t
                                 const char **data)
 {
     int64_t block = in->read_back.fd >= 0 ? LIMEFILE_DIRECT_ALIGN : 1;
-    int64_t from = at - at % block,
-            n = to - from < READ_BACK_CHUNK ? to - from : READ_BACK_CHUNK;
+    int64_t from = at - at % block, n = smaller(to - from, READ_BACK_CHUNK);
     n = (n + block - 1) / block * block;
-    int64_t got = in->read_back.fd >= 0 ? read_back_posix(&in->read_back, buffer, n, from)
+    int64_t got = in->read_back.fd >= 0 ? read_back_fd(&in->read_back, buffer, n, from)
                                         : read_back_mpi(in, buffer, n, from);
     *data = buffer + (at - from);
     if (got < 0)

@@ -53,17 +53,16 @@ static int64_t next_aggregator(const struct lemon_runmove *io, int64_t after)
 static int64_t *clip_own_runs(struct lemon_runmove *io, bool *good)
 {
     int64_t *words, at = 0;
-    for (int64_t aggregator = next_aggregator(io, -1); aggregator >= 0;
-         aggregator = next_aggregator(io, aggregator))
-        if (aggregator != io->aggregator)
-            *good = lemon_sparse_add(&io->pattern, (int)lemon_runs_rank(&io->plan, aggregator),
-                                     clip_runs(io, aggregator, NULL)) == 0 &&
+    for (int64_t i = next_aggregator(io, -1); i >= 0; i = next_aggregator(io, i))
+        if (i != io->aggregator)
+            *good = lemon_sparse_add(&io->pattern, (int)lemon_runs_rank(&io->plan, i),
+                                     clip_runs(io, i, NULL)) == 0 &&
                     *good;
     words = malloc((size_t)io->pattern.to_items * 2 * sizeof *words + 1);
-    for (int64_t aggregator = next_aggregator(io, -1); words && *good && aggregator >= 0;
-         aggregator = next_aggregator(io, aggregator))
-        if (aggregator != io->aggregator)
-            at += 2 * clip_runs(io, aggregator, words + at);
+    for (int64_t i = next_aggregator(io, -1); words && *good && i >= 0;
+         i = next_aggregator(io, i))
+        if (i != io->aggregator)
+            at += 2 * clip_runs(io, i, words + at);
     *good = *good && words;
     return words;
 }
@@ -159,12 +158,7 @@ void lemon_runmove_close(struct lemon_runmove *io)
     free(io->staging);
     free(io->received);
     free(io->windows);
-    io->windows = NULL;
-    io->received = NULL;
-    io->peer_runs = NULL;
-    io->staged_at = NULL;
-    io->requests = NULL;
-    io->staging = NULL;
+    *io = (struct lemon_runmove){0};
 }
 
 /* ---- a round ---- */
@@ -241,13 +235,12 @@ static int post_receives(const struct lemon_internal *in, struct lemon_runmove *
         io->staged_at[i] = -1;
         if (part.n == 0)
             continue;
+        char *buffer = part.window_at < 0 ? io->received + used : window + part.window_at;
         if (part.window_at < 0) {
             io->staged_at[i] = used;
             used += part.n;
         }
-        MPI_Irecv(part.window_at < 0 ? io->received + io->staged_at[i]
-                                     : window + part.window_at,
-                  (int)part.n, MPI_BYTE, io->pattern.from[i].rank, TAG_RUNS, in->comm,
+        MPI_Irecv(buffer, (int)part.n, MPI_BYTE, io->pattern.from[i].rank, TAG_RUNS, in->comm,
                   &io->requests[n++]);
     }
     return n;

@@ -32,8 +32,7 @@ struct lemon_runmove {
     struct lemon_sparse pattern; /* to: other aggregators of this rank's runs */
     struct lemon_run *peer_runs; /* runs of others in this aggregator's range, by source */
     MPI_Request *requests;
-    int64_t
-        *staged_at; /* offset in `received` of a source's message; -1: it is in the window */
+    int64_t *staged_at;       /* of a source's message in `received`; -1: it is in the window */
     char *received, *staging; /* in a round; buffer for sends, staging_bytes long */
     int64_t staging_bytes;
     char *windows; /* of rounds; not used by lemon_runmove_keep() */

@@ -29,18 +29,17 @@ int lemon_sparse_add(struct lemon_sparse *p, int rank, int64_t items)
 /* Each rank sends every other rank the number of items it has for it. */
 static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool good)
 {
-    int64_t *send_counts = calloc(2 * (size_t)in->ranks, sizeof *send_counts), *receive_counts;
-    good =
-        lemon_agree(in, good && send_counts ? LEMON_SUCCESS : LEMON_ERR_PARAM) == LEMON_SUCCESS;
-    receive_counts = good ? send_counts + in->ranks : NULL;
+    int64_t *sent = calloc(2 * (size_t)in->ranks, sizeof *sent), *received;
+    good = lemon_agree(in, good && sent ? LEMON_SUCCESS : LEMON_ERR_PARAM) == LEMON_SUCCESS;
+    received = good ? sent + in->ranks : NULL;
     for (int64_t i = 0; good && i < p->to_count; i++)
-        send_counts[p->to[i].rank] = p->to[i].items;
+        sent[p->to[i].rank] = p->to[i].items;
     if (good)
-        MPI_Alltoall(send_counts, 1, MPI_INT64_T, receive_counts, 1, MPI_INT64_T, in->comm);
+        MPI_Alltoall(sent, 1, MPI_INT64_T, received, 1, MPI_INT64_T, in->comm);
     for (int r = 0; good && r < in->ranks; r++)
-        good = receive_counts[r] == 0 ||
-               add_peer(&p->from, &p->from_count, &p->from_items, r, receive_counts[r]) == 0;
-    free(send_counts);
+        good = received[r] == 0 ||
+               add_peer(&p->from, &p->from_count, &p->from_items, r, received[r]) == 0;
+    free(sent);
     return good;
 }
 
@@ -83,9 +82,9 @@ static int post_receive(void *data, int words, int rank, MPI_Comm comm, MPI_Requ
     return MPI_Irecv(data, words, MPI_INT64_T, rank, TAG_WORDS, comm, request);
 }
 
-static int post_messages(const struct lemon_internal *in, post_fn *call,
-                         const struct lemon_peer *peer, int64_t peers, int words, int64_t *data,
-                         MPI_Request *requests)
+static int post_all(const struct lemon_internal *in, post_fn *call,
+                    const struct lemon_peer *peer, int64_t peers, int words, int64_t *data,
+                    MPI_Request *requests)
 {
     int n = 0;
     for (int64_t i = 0; i < peers; i++) {
@@ -99,17 +98,16 @@ static int post_messages(const struct lemon_internal *in, post_fn *call,
 void lemon_sparse_forth(struct lemon_internal *in, struct lemon_sparse *p, int words,
                         const int64_t *out, int64_t *into)
 {
-    int n = post_messages(in, post_receive, p->from, p->from_count, words, into, p->requests);
-    n += post_messages(in, post_send, p->to, p->to_count, words, (int64_t *)out,
-                       p->requests + n);
+    int n = post_all(in, post_receive, p->from, p->from_count, words, into, p->requests);
+    n += post_all(in, post_send, p->to, p->to_count, words, (int64_t *)out, p->requests + n);
     MPI_Waitall(n, p->requests, MPI_STATUSES_IGNORE);
 }
 
 void lemon_sparse_back(struct lemon_internal *in, struct lemon_sparse *p, int words,
                        const int64_t *out, int64_t *into)
 {
-    int n = post_messages(in, post_receive, p->to, p->to_count, words, into, p->requests);
-    n += post_messages(in, post_send, p->from, p->from_count, words, (int64_t *)out,
-                       p->requests + n);
+    int n = post_all(in, post_receive, p->to, p->to_count, words, into, p->requests);
+    n +=
+        post_all(in, post_send, p->from, p->from_count, words, (int64_t *)out, p->requests + n);
     MPI_Waitall(n, p->requests, MPI_STATUSES_IGNORE);
 }

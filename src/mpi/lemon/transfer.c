@@ -17,13 +17,12 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 << 20,     /* bytes of one request: counts are int */
-    WRITE_CHUNK = 8 << 20, /* longer writes may stall (range.c) */
-    RUNS_MAX = 64,         /* more requests at once do not help */
-    TESTS_PER_SIZE_CHECK =
-        256,              /* tests of a request (about 0.25 s) per check of the file's size */
+    CHUNK = 256 << 20,          /* bytes of one request: counts are int */
+    WRITE_CHUNK = 8 << 20,      /* longer writes may stall (range.c) */
+    RUNS_MAX = 64,              /* more requests at once do not help */
+    TESTS_PER_SIZE_CHECK = 256, /* tests of a request, about 0.25 s */
     SHORT_CHECKS_MAX = 8, /* consecutive checks that find the file too short: the read fails */
-    QUIESCE_US = 100000,  /* time for a read in progress to end */
+    QUIESCE_US = 100000,  /* time for a read in polls to end */
 };
 
 static int reserve_request(struct lemon_pending *pending)
@@ -54,7 +53,7 @@ int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, 
 }
 
 /* Open MPI's OMPIO never completes a non-blocking read beyond the end of the file. */
-static int check_file_end(struct lemon_internal *in, int64_t n, int64_t offset)
+static int check_size(struct lemon_internal *in, int64_t n, int64_t offset)
 {
     MPI_Offset size = 0;
     if (MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && offset + n <= size)
@@ -109,8 +108,7 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
     struct lemon_pending *pending = &in->pending;
     if (must_block(in))
         return pending->code = lemon_move_bytes(in, pending->direction, data, n, offset);
-    if (n > 0 && pending->direction == LEMON_READ &&
-        check_file_end(in, n, offset) != LEMON_SUCCESS)
+    if (n > 0 && pending->direction == LEMON_READ && check_size(in, n, offset) != LEMON_SUCCESS)
         return pending->code = LEMON_ERR_READ;
     const int chunk = pending->direction == LEMON_READ ? CHUNK : WRITE_CHUNK;
     for (int64_t done = 0; done < n;) {
@@ -171,8 +169,7 @@ static int post_direct_runs(struct lemon_internal *in, char *data, int64_t base)
     return code;
 }
 
-/* Exchanges all rounds between the ranks' data and the aggregators' buffers (good: see open).
- */
+/* Exchanges all rounds between ranks' data and aggregators' buffers (good: see open). */
 static int exchange_rounds(struct lemon_internal *in, bool good)
 {
     struct lemon_pending *pending = &in->pending;
@@ -256,37 +253,35 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
 
 /* ---- completion ---- */
 
-/* Counts tests of requests without progress. */
-struct wait_progress {
+/* Counts tests of requests without polls. */
+struct polls {
     int tests, too_short; /* too_short: consecutive checks that found the file too short */
 };
 
 #ifdef OPEN_MPI
-/* Returns true for a read whose file was truncated after the start: see check_file_end(). */
-static bool is_read_truncated(const struct lemon_internal *in, int64_t end,
-                              struct wait_progress *progress)
+/* Returns true for a read whose file was truncated after the start: see check_size(). */
+static bool is_truncated(const struct lemon_internal *in, int64_t end, struct polls *polls)
 {
     MPI_Offset size = 0;
     if (in->pending.direction != LEMON_READ ||
-        (progress->too_short < SHORT_CHECKS_MAX && ++progress->tests % TESTS_PER_SIZE_CHECK))
+        (polls->too_short < SHORT_CHECKS_MAX && ++polls->tests % TESTS_PER_SIZE_CHECK))
         return false;
     bool is_short = MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && size < end;
-    progress->too_short = is_short ? progress->too_short + 1 : 0;
-    return progress->too_short >= SHORT_CHECKS_MAX;
+    polls->too_short = is_short ? polls->too_short + 1 : 0;
+    return polls->too_short >= SHORT_CHECKS_MAX;
 }
 
 /* MPI_Wait() on a failed request crashes Open MPI 4.1, so this first queries how much the
- * request has moved. The query also drives MPI's progress. (In MPICH it never completes.) */
-static int64_t wait_for_request(const struct lemon_internal *in, MPI_Request *request,
-                                const struct lemon_wanted *expected,
-                                struct wait_progress *progress)
+ * request has moved. The query also drives MPI's polls. (In MPICH it never completes.) */
+static int64_t wait_request(const struct lemon_internal *in, MPI_Request *request,
+                            const struct lemon_wanted *expected, struct polls *polls)
 {
     MPI_Status status;
     int done = 0, moved = 0;
     for (useconds_t pause = 0; !done; pause = pause < 1000 ? pause + 10 : pause) {
         if (MPI_Request_get_status(*request, &done, &status) != MPI_SUCCESS)
             return 0;
-        if (!done && is_read_truncated(in, expected->end, progress)) {
+        if (!done && is_truncated(in, expected->end, polls)) {
             usleep(QUIESCE_US); /* OMPIO continues a read only when it is queried */
             MPI_Request_free(request);
             return 0;
@@ -302,7 +297,7 @@ static int64_t wait_for_request(const struct lemon_internal *in, MPI_Request *re
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
 
-/* Returns whether the request is complete; wait_for_request() returns the number of bytes. */
+/* Returns whether the request is complete; wait_request() returns the number of bytes. */
 static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     int done = 0;
@@ -310,14 +305,13 @@ static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
     return MPI_Request_get_status(*request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
 }
 #else
-static int64_t wait_for_request(const struct lemon_internal *in, MPI_Request *request,
-                                const struct lemon_wanted *expected,
-                                struct wait_progress *progress)
+static int64_t wait_request(const struct lemon_internal *in, MPI_Request *request,
+                            const struct lemon_wanted *expected, struct polls *polls)
 {
     MPI_Status status;
     int moved = 0;
     (void)in;
-    (void)progress;
+    (void)polls;
     if (*request == MPI_REQUEST_NULL) /* test_request() has completed it */
         return expected->bytes;
     if (MPI_Wait(request, &status) != MPI_SUCCESS)
@@ -382,22 +376,20 @@ static int64_t pending_end(const struct lemon_pending *pending)
 int lemon_post_wait(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
-    struct wait_progress progress = {0, 0};
+    struct polls polls = {0, 0};
     int64_t done = 0;
     for (int i = 0; i < pending->count; i++) {
-        int64_t moved =
-            wait_for_request(in, &pending->requests[i], &pending->expected[i], &progress);
+        int64_t moved = wait_request(in, &pending->requests[i], &pending->expected[i], &polls);
         check_moved(in, moved, pending->expected[i].bytes);
         done += moved;
-        if (pending->direct_runs &&
-            pending->code == LEMON_SUCCESS) /* while the next ones are read */
+        if (pending->direct_runs && pending->code == LEMON_SUCCESS) /* while others are read */
             lemon_sum_reach(in, pending->data, done);
     }
     if (pending->count == 0)
         return pending->code;
     /* ROMIO reports some short reads as complete. */
     if (pending->direction == LEMON_READ && pending->code == LEMON_SUCCESS)
-        pending->code = check_file_end(in, 0, pending_end(pending));
+        pending->code = check_size(in, 0, pending_end(pending));
     pending->count = 0;
     remove_from_list(in);
     return pending->code;
@@ -478,41 +470,40 @@ struct aggregator {
     int64_t window; /* bytes of one */
 };
 
-static void set_round(const struct aggregator *aggregator, struct lemon_turn *own,
-                      int64_t round)
+static void set_round(const struct aggregator *self, struct lemon_turn *own, int64_t round)
 {
-    lemon_turn_set(own, aggregator->plan, &aggregator->schedule, round,
-                   aggregator->windows + round % 2 * aggregator->window);
+    lemon_turn_set(own, self->plan, &self->schedule, round,
+                   self->windows + round % 2 * self->window);
 }
 
 /* While one round is written, by MPI or by write-back, the next one is collected. After an
  * error the ranks still exchange, so that no rank waits forever. */
-static int write_rounds(struct lemon_internal *in, const struct aggregator *aggregator,
+static int write_rounds(struct lemon_internal *in, const struct aggregator *self,
                         struct lemon_exchange *exchange)
 {
     lemon_post_begin(in, LEMON_WRITE);
     in->pending.is_blocking = in->file.writeback_fd >= 0;
-    for (int64_t round = 0; round < aggregator->plan->rounds; round++) {
+    for (int64_t round = 0; round < self->plan->rounds; round++) {
         struct lemon_turn own;
-        set_round(aggregator, &own, round);
+        set_round(self, &own, round);
         lemon_exchange_turn(in, exchange, round, &own);
         if (lemon_post_wait(in) == LEMON_SUCCESS)
-            post_round(in, &own, aggregator->plan->base);
+            post_round(in, &own, self->plan->base);
     }
     return lemon_post_wait(in);
 }
 
 /* While one round is distributed, the next one is read. */
-static int read_rounds(struct lemon_internal *in, const struct aggregator *aggregator,
+static int read_rounds(struct lemon_internal *in, const struct aggregator *self,
                        struct lemon_exchange *exchange)
 {
     struct lemon_turn own[2];
     lemon_post_begin(in, LEMON_READ);
-    for (int64_t round = 0; round <= aggregator->plan->rounds; round++) {
+    for (int64_t round = 0; round <= self->plan->rounds; round++) {
         int code = lemon_post_wait(in);
-        set_round(aggregator, &own[round % 2], round);
-        if (code == LEMON_SUCCESS && round < aggregator->plan->rounds)
-            post_round(in, &own[round % 2], aggregator->plan->base);
+        set_round(self, &own[round % 2], round);
+        if (code == LEMON_SUCCESS && round < self->plan->rounds)
+            post_round(in, &own[round % 2], self->plan->base);
         if (round > 0)
             lemon_exchange_turn(in, exchange, round - 1, &own[(round - 1) % 2]);
     }
@@ -522,23 +513,22 @@ static int read_rounds(struct lemon_internal *in, const struct aggregator *aggre
 static int move_through_aggregators(struct lemon_internal *in, const struct lemon_plan *plan,
                                     enum lemon_direction direction, char *data)
 {
-    struct aggregator aggregator = {.plan = plan};
+    struct aggregator self = {.plan = plan};
     struct lemon_exchange exchange;
-    bool good = lemon_schedule_make(&aggregator.schedule, plan, in->rank) == 0;
-    aggregator.window =
-        (aggregator.schedule.window / LIMEFILE_DIRECT_ALIGN + 2) * LIMEFILE_DIRECT_ALIGN;
+    bool good = lemon_schedule_make(&self.schedule, plan, in->rank) == 0;
+    self.window = (self.schedule.window / LIMEFILE_DIRECT_ALIGN + 2) * LIMEFILE_DIRECT_ALIGN;
     if (good)
-        aggregator.windows = lemon_window_new((plan->rounds > 1 ? 2 : 1) * aggregator.window);
-    int code = lemon_exchange_open(in, &exchange, plan, &aggregator.schedule, direction, data,
-                                   good && aggregator.windows);
+        self.windows = lemon_window_new((plan->rounds > 1 ? 2 : 1) * self.window);
+    int code = lemon_exchange_open(in, &exchange, plan, &self.schedule, direction, data,
+                                   good && self.windows);
     if (code == LEMON_SUCCESS) {
-        code = direction == LEMON_READ ? read_rounds(in, &aggregator, &exchange)
-                                       : write_rounds(in, &aggregator, &exchange);
+        code = direction == LEMON_READ ? read_rounds(in, &self, &exchange)
+                                       : write_rounds(in, &self, &exchange);
         lemon_exchange_sum_rest(in, &exchange);
         lemon_exchange_close(&exchange);
     }
-    free(aggregator.windows);
-    lemon_schedule_free(&aggregator.schedule);
+    free(self.windows);
+    lemon_schedule_free(&self.schedule);
     return code;
 }
 

@@ -180,8 +180,7 @@ int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetState: no writer");
     int code = lemonFinishWriting(wdest);
     if (wsrc->is_busy)
-        code = lemon_say(wdest->internal, LEMON_ERR_PARAM,
-                         "lemonWriterSetState: wsrc has a pending call");
+        code = lemon_say(wdest->internal, LEMON_ERR_PARAM, "the source has a pending call");
     code = lemon_agree(wdest->internal, code);
     if (code != LEMON_SUCCESS)
         return code;
@@ -385,8 +384,7 @@ static int encode_record_header(LemonWriter *writer, LemonRecordHeader const *pr
 {
     struct limefile_header header;
     if (!props || !props->type)
-        return lemon_say(writer->internal, LEMON_ERR_PARAM,
-                         "record header: no header, or no type");
+        return lemon_say(writer->internal, LEMON_ERR_PARAM, "no header, or no type");
     if (limefile_header_init(&header, props->type, strlen(props->type), props->data_length,
                              props->MB_flag != 0, props->ME_flag != 0) != 0 ||
         limefile_header_encode(&header, raw) != 0)
@@ -409,9 +407,7 @@ static int compute_filler(const LemonWriter *writer, LemonRecordHeader const *pr
         *filler = filler_bytes(writer->off, in->alignment);
         err = limefile_extent_of(at + (uint64_t)*filler, bytes, &end, &next);
     }
-    return err ? lemon_say(in, LEMON_ERR_PARAM,
-                           "record header: the record would end after 2^63")
-               : LEMON_SUCCESS;
+    return err ? lemon_say(in, LEMON_ERR_PARAM, "record ends after 2^63") : LEMON_SUCCESS;
 }
 
 /* Checks the MB flag against the previous record, and the length. */
@@ -420,7 +416,7 @@ static int check_header(const LemonWriter *writer, LemonRecordHeader const *prop
 {
     if (!writer->is_first_record && (props->MB_flag != 0) != (writer->is_last_written != 0))
         return lemon_say(writer->internal, LEMON_ERR_MBME,
-                         "record header: MB is %d, but the previous ME is %d", props->MB_flag,
+                         "MB is %d, but the previous ME is %d", props->MB_flag,
                          writer->is_last_written);
     return compute_filler(writer, props, filler);
 }

@@ -75,8 +75,7 @@ static int64_t row_extent_count(const struct lemon_grid *grid, int cut)
 }
 
 /* Returns a slightly larger number of pieces if it divides evenly among the aggregators. */
-static int64_t even_piece_count(int64_t pieces, int64_t extents, int64_t aggregators,
-                                int64_t most)
+static int64_t even_pieces(int64_t pieces, int64_t extents, int64_t aggregators, int64_t most)
 {
     for (int64_t more = pieces; more <= smaller(most, 4 * pieces); more++)
         if (extents * more % aggregators == 0)
@@ -128,7 +127,7 @@ static void assign_pieces(struct lemon_plan *plan, const struct goal *goal)
     plan->pieces = larger(larger(divide_up(longest, goal->round), useful), 1);
     plan->round_pieces = pieces_per_round(plan, longest, goal);
     plan->row_aggregators = aggregators_per_row(plan, extents * plan->pieces, goal);
-    plan->pieces = even_piece_count(plan->pieces, extents, plan->row_aggregators, most);
+    plan->pieces = even_pieces(plan->pieces, extents, plan->row_aggregators, most);
     plan->round_pieces = pieces_per_round(plan, longest, goal);
     int64_t slots = plan->rows * plan->row_aggregators;
     plan->aggregators = goal->is_limited ? smaller(slots, goal->aggregators) : slots;

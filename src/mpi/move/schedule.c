@@ -41,7 +41,7 @@ static void merge_parts(struct lemon_schedule *schedule)
     schedule->part_count = merged;
 }
 
-struct part_finder {
+struct finder {
     const struct lemon_plan *plan;
     struct lemon_box box;
     struct lemon_schedule *schedule;
@@ -50,26 +50,25 @@ struct part_finder {
 };
 
 /* Adds the box's parts of the pieces that overlap [begin, end). */
-static int find_piece_parts(struct part_finder *part_finder, int64_t piece, int64_t begin,
-                            int64_t end)
+static int find_piece_parts(struct finder *finder, int64_t piece, int64_t begin, int64_t end)
 {
-    const struct lemon_plan *plan = part_finder->plan;
-    struct lemon_schedule *schedule = part_finder->schedule;
+    const struct lemon_plan *plan = finder->plan;
+    struct lemon_schedule *schedule = finder->schedule;
     int64_t pieces = plan->extents * plan->pieces;
-    while (piece > part_finder->next && lemon_plan_piece(plan, piece) > begin)
+    while (piece > finder->next && lemon_plan_piece(plan, piece) > begin)
         piece--;
-    if (piece < part_finder->next)
-        piece = part_finder->next;
+    if (piece < finder->next)
+        piece = finder->next;
     for (int64_t from = lemon_plan_piece(plan, piece), to; piece < pieces && from < end;
          piece++, from = to) {
-        struct lemon_part part = {.at = lemon_box_before(&part_finder->box, from)};
+        struct lemon_part part = {.at = lemon_box_before(&finder->box, from)};
         to = lemon_plan_piece(plan, piece + 1);
-        part.n = lemon_box_before(&part_finder->box, to) - part.at;
-        part_finder->next = piece + 1;
+        part.n = lemon_box_before(&finder->box, to) - part.at;
+        finder->next = piece + 1;
         if (part.n == 0)
             continue;
         part.aggregator = lemon_plan_owner(plan, piece, &part.round);
-        if (!limefile_reserve(&schedule->parts, &part_finder->capacity,
+        if (!limefile_reserve(&schedule->parts, &finder->capacity,
                               (size_t)schedule->part_count + 1, sizeof part))
             return -1;
         schedule->parts[schedule->part_count++] = part;
@@ -83,23 +82,23 @@ static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *
                       int64_t rank)
 {
     const struct lemon_grid *grid = &plan->grid;
-    struct part_finder part_finder = {.plan = plan, .schedule = schedule};
-    lemon_grid_box(grid, rank, &part_finder.box);
+    struct finder finder = {.plan = plan, .schedule = schedule};
+    lemon_grid_box(grid, rank, &finder.box);
     int64_t part = rank / grid->step[plan->cut] % grid->parts[plan->cut], count = 1;
-    if (lemon_box_bytes(&part_finder.box) == 0)
+    if (lemon_box_bytes(&finder.box) == 0)
         return 0;
     for (int i = 0; i < plan->cut; i++)
-        count *= part_finder.box.sites[i];
+        count *= finder.box.sites[i];
     for (int64_t in_row = 0; in_row < count; in_row++) {
         int64_t number = 0, left = in_row, stride = grid->parts[plan->cut], bytes;
         for (int i = plan->cut - 1; i >= 0; i--) {
-            number += (part_finder.box.start[i] + left % part_finder.box.sites[i]) * stride;
-            left /= part_finder.box.sites[i];
+            number += (finder.box.start[i] + left % finder.box.sites[i]) * stride;
+            left /= finder.box.sites[i];
             stride *= grid->extent[i];
         }
         int64_t extent = number + part;
         int64_t begin = lemon_plan_extent(plan, extent, &bytes);
-        if (find_piece_parts(&part_finder, extent * plan->pieces, begin, begin + bytes) != 0)
+        if (find_piece_parts(&finder, extent * plan->pieces, begin, begin + bytes) != 0)
             return -1;
     }
     if (schedule->part_count)

@@ -80,7 +80,7 @@ bool lemon_push_clean(struct lemon_push *writeback)
 }
 
 /* Blocks all signals in the thread: the program's own threads handle them. */
-static bool start_writeback_thread(struct lemon_push *writeback)
+static bool start_thread(struct lemon_push *writeback)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -104,7 +104,7 @@ void lemon_push_start(struct lemon_push *writeback, const char *path)
     *writeback = (struct lemon_push){.fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC),
                                      .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     writeback->started =
-        writeback->fd >= 0 && writeback->wake_fd >= 0 && start_writeback_thread(writeback);
+        writeback->fd >= 0 && writeback->wake_fd >= 0 && start_thread(writeback);
     if (!writeback->started)
         release_writeback(writeback);
 }

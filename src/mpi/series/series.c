@@ -41,8 +41,7 @@ static int set_prefix(struct lemon_series *s, const char *prefix)
     const char *slash = strrchr(prefix, '/');
     const char *base = slash ? slash + 1 : prefix;
     if (!*base || !lemon_folder_part(base, INT64_MAX, UINT64_MAX, name))
-        return lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "%s: the prefix of the file names is too %s", prefix,
+        return lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: prefix too %s", prefix,
                                 *base ? "long" : "short");
     s->base = strdup(base);
     s->path = slash == prefix ? strdup("/")
@@ -213,8 +212,7 @@ int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *pat
     lemon_folder_name(s->base, found, name);
     char *full_path = format_path(s, name);
     if (!full_path || strlen(full_path) >= bytes)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "%s: the buffer is too small for the path", name);
+        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: path buffer too small", name);
     else
         memcpy(path, full_path, strlen(full_path) + 1);
     free(full_path);
@@ -229,9 +227,9 @@ int lemonSeriesRewind(LemonSeries *s, int64_t number)
     int64_t values[1] = {number};
     int code = LEMON_SUCCESS;
     if (number < 0 || s->writer)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s",
-                                s->writer ? "a checkpoint is being written"
-                                          : "the number is negative");
+        code =
+            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s",
+                             s->writer ? "a checkpoint is being written" : "negative number");
     code = lemon_inside_agree_on(s->comm, code, values, 1);
     if (code != LEMON_SUCCESS)
         return code;
@@ -300,8 +298,7 @@ static int open_writer(struct lemon_series *s, const char *path)
 }
 
 /* Checks that the number is valid, and the same on all ranks. */
-static int check_checkpoint_number(const struct lemon_series *s, int64_t number,
-                                   LemonWriter **writer)
+static int check_new_number(const struct lemon_series *s, int64_t number, LemonWriter **writer)
 {
     int64_t values[1] = {number};
     int code = LEMON_SUCCESS;
@@ -315,8 +312,7 @@ static int check_checkpoint_number(const struct lemon_series *s, int64_t number,
                                 "%s: checkpoint %" PRId64 " is not newer than number %" PRId64,
                                 s->base, number, s->newest);
     else if (number < 0)
-        code =
-            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: the number is negative", s->base);
+        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: negative number", s->base);
     return lemon_inside_agree_on(s->comm, code, values, 1);
 }
 
@@ -324,7 +320,7 @@ int lemonSeriesBegin(LemonSeries *s, int64_t number, LemonWriter **writer)
 {
     if (!s)
         return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesBegin: no series");
-    int code = check_checkpoint_number(s, number, writer);
+    int code = check_new_number(s, number, writer);
     if (code != LEMON_SUCCESS)
         return code;
     s->number = number;

@@ -40,8 +40,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Returns 1 if fd is ready, 0 after `deadline` (ms of CLOCK_MONOTONIC; < 0: never), or -errno.
- */
+/* Returns 1 if fd is ready, 0 after `deadline` (CLOCK_MONOTONIC ms; < 0: never), or -errno. */
 static int wait_for_socket(int fd, short events, int64_t deadline)
 {
     for (;;) {
@@ -77,16 +76,15 @@ static void store_descriptors(struct limejob_channel *channel, struct msghdr *me
     }
 }
 
-/* Receives up to `wanted_bytes` bytes of the packet. Returns 1, 0 if the socket is empty, or
- * -errno. */
-static int receive_bytes(struct limejob_channel *channel, size_t wanted_bytes)
+/* Receives the packet's first `total` bytes. Returns 1, 0 if the socket is empty, or -errno. */
+static int receive_bytes(struct limejob_channel *channel, size_t total)
 {
-    while (channel->received < wanted_bytes) {
+    while (channel->received < total) {
         union {
             struct cmsghdr header;
             char bytes[CMSG_SPACE(4 * sizeof(int))];
         } control;
-        struct iovec iov = {channel->buf + channel->received, wanted_bytes - channel->received};
+        struct iovec iov = {channel->buf + channel->received, total - channel->received};
         struct msghdr message = {.msg_iov = &iov,
                                  .msg_iovlen = 1,
                                  .msg_control = control.bytes,
@@ -226,9 +224,8 @@ static int connect_to_job(const char *path)
     return err;
 }
 
-static int exchange_packets(struct limejob_channel *channel,
-                            const struct limejob_packet *request, struct limejob_packet *reply,
-                            int timeout_ms)
+static int call_job(struct limejob_channel *channel, const struct limejob_packet *request,
+                    struct limejob_packet *reply, int timeout_ms)
 {
     int err = limejob_send(channel, request, timeout_ms);
     if (err)
@@ -266,7 +263,7 @@ static int send_hello(struct limejob_channel *channel, int window_fd, uint64_t w
     limejob_request(&hello, LIMEJOB_HELLO, 0);
     limejob_put_u64(&hello, window_bytes);
     hello.fd = window_fd;
-    int err = exchange_packets(channel, &hello, &reply, timeout_ms);
+    int err = call_job(channel, &hello, &reply, timeout_ms);
     if (!err) {
         err = limejob_get_code(&reply, text, LIMEJOB_TEXT_MAX);
         if (err)
@@ -310,5 +307,5 @@ int limejob_ask(struct limejob_channel *channel, uint16_t opcode, struct limejob
 {
     struct limejob_packet request;
     limejob_request(&request, opcode, 1);
-    return exchange_packets(channel, &request, reply, timeout_ms);
+    return call_job(channel, &request, reply, timeout_ms);
 }

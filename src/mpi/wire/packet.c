@@ -145,9 +145,8 @@ int limejob_header_decode(struct limejob_packet *packet, const unsigned char *ra
 /* ---- which container ---- */
 
 /* Describes the first difference. */
-static void describe_difference(unsigned differs, const struct limefile_identity *found,
-                                const struct limefile_identity *expected, char *text,
-                                size_t cap)
+static void describe_mismatch(unsigned differs, const struct limefile_identity *found,
+                              const struct limefile_identity *expected, char *text, size_t cap)
 {
     if (differs & LIMEFILE_DEV)
         snprintf(text, cap, "device %" PRIu64 ", not %" PRIu64, found->dev, expected->dev);
@@ -174,7 +173,7 @@ int limejob_identity_compare(const struct limefile_identity *found,
 {
     unsigned differs = limefile_identity_differences(found, expected) & ~any;
     if (differs)
-        describe_difference(differs, found, expected, text, cap);
+        describe_mismatch(differs, found, expected, text, cap);
     return differs ? -ESTALE : 0;
 }
 

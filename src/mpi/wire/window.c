@@ -80,8 +80,7 @@ int limejob_window_create(struct limejob_window *window, uint64_t bytes)
     return err;
 }
 
-/* hugetlbfs maps only whole huge pages, which would exceed the range that map_window()
- * reserves. */
+/* hugetlbfs maps only whole huge pages: more than the range that map_window() reserves. */
 static bool has_huge_pages(int fd)
 {
     struct statfs fs;

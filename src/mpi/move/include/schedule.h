@@ -30,8 +30,7 @@ struct lemon_schedule {
     int64_t aggregator;            /* the rank's number as an aggregator, or -1 */
     struct lemon_source *sources;  /* sorted by round and rank */
     int64_t source_count, max_sources;
-    int64_t bytes,
-        window; /* bytes that this aggregator moves: in all rounds; the most in one */
+    int64_t bytes, window; /* of this aggregator: bytes in all rounds; maximum in one */
 };
 
 /* Lists what `rank` exchanges. Returns 0, or -1 if out of memory (nothing to free). */
