@@ -37,8 +37,7 @@ static int agree_on_arguments(struct cells_write *w, int code, const char *why, 
     return lemon_agree_on(w->in, code, values, 4);
 }
 
-/* Counts the particles of all ranks. If a rank cannot sort its particles, each rank reports the
- * error of the first such rank. */
+/* Counts the particles of all ranks. All ranks report the first rank that cannot sort. */
 static int count_particles(struct cells_write *w, int64_t count, bool good, const char *text)
 {
     int64_t sums[2] = {count, !good};

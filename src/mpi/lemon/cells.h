@@ -93,8 +93,7 @@ struct cells_homes {
     unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };
 
-/* Sets the place of each segment. Collective, agreed; call lemon_cells_homes_close() in any
- * case. */
+/* Sets the place of each segment. Collective, agreed. Always call lemon_cells_homes_close(). */
 int lemon_cells_meet(struct lemon_internal *, struct cells_homes *, const struct limecells *,
                      struct cells_sorted *);
 
@@ -106,8 +105,7 @@ void lemon_cells_homes_close(struct cells_homes *);
 
 /* ---- cellsid.c ---- */
 
-/* Returns LEMON_ERR_PARAM, with a message, if two particles have the same id. Collective,
- * agreed. */
+/* LEMON_ERR_PARAM, with a message, if two particles have the same id. Collective, agreed. */
 int lemon_cells_check_ids(struct lemon_internal *, const struct limecells *,
                           const char *particles, int64_t count);
 

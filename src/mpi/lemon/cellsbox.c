@@ -71,8 +71,7 @@ static int longest_dimension(const LemonCells *cells, const struct cell_box *box
     return best;
 }
 
-/* Returns how many planes the lower part gets: at least one, not all, and with about left / all
- * of the particles. */
+/* Returns how many planes, 1 to n - 1, contain about lower_ranks / all of the particles. */
 static int64_t choose_cut(const int64_t *planes, int64_t n, int lower_ranks, int all)
 {
     double total = 0, before = 0, best = 0;

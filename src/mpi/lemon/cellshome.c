@@ -4,8 +4,7 @@
  * The cell numbers are divided among the ranks: each cell has a home, which counts its
  * particles on all ranks and completes its entry. So no rank needs a table of all cells. The
  * data record is sorted by the cell's owner, the first rank with particles of the cell, and
- * then by cell. So a rank's particles are one range of it, if no other rank has particles of
- * the same cells.
+ * then by cell. So a rank's particles are one range of it, if no other rank has the same cells.
  */
 #include "cells.h"
 

@@ -245,8 +245,7 @@ static uint64_t first_cell_above(const struct limecells *c, int d, double x)
     return x > limefile_cells_edge(c, d, i) ? i + 1 : i;
 }
 
-/* Sets the range of cells from the lowest to the highest coordinate. Returns NULL, or a message
- * if the box is invalid. */
+/* Sets the box's edges and range of cells. Returns NULL, or a message if the box is invalid. */
 static const char *set_box(struct cells_box *box, const struct limecells *c,
                            const double *lower, const double *upper)
 {

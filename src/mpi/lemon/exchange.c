@@ -2,9 +2,8 @@
  * exchange.c - exchange a lattice between the ranks that hold it and the aggregators
  *
  * An aggregator has a window, which contains the pieces of its round. A rank's bytes of a piece
- * are one range of the rank's memory (box.h), so the rank sends or receives its ranges in
- * place, in one message per round. The aggregator stores other ranks' bytes in its staging
- * buffer.
+ * are one range of the rank's memory (box.h), so it sends or receives its ranges in place, in
+ * one message per round. The aggregator has a staging buffer for other ranks' bytes.
  */
 #include "internal.h"
 

@@ -51,8 +51,7 @@ struct lemon_summed {
     struct limefile_checksum sum;
 };
 
-/* The checksum of the open or last closed record, or the data that a writer has to read back,
- * or both. */
+/* The checksum of the open or last closed record, and what a writer has to read back. */
 struct lemon_record_sum {
     bool requested; /* by the program */
     bool verify;    /* writer: read lattices back when the record is closed */
@@ -106,8 +105,7 @@ void lemon_internal_free(struct lemon_internal *);
 
 /* ---- writer.c ---- */
 
-/* The last part of lemonWriterCloseRecord(), for a complete record; code: of this rank.
- * Collective, agreed. */
+/* Closes a complete record: lemonWriterCloseRecord(). code: this rank's. Collective, agreed. */
 int lemon_writer_close(LemonWriter *, int code);
 
 /* lemonWriteRecordHeader() and lemonWriterCloseRecord() for a record that is known to be the
@@ -165,8 +163,7 @@ int lemon_take_stripe(struct lemon_internal *, MPI_Offset bytes);
 
 /* ---- transfer.c ---- */
 
-/* Moves one contiguous range of any length by this rank alone. LEMON_ERR_READ or
- * LEMON_ERR_WRITE. */
+/* Moves a range of any length by this rank alone. LEMON_ERR_READ or LEMON_ERR_WRITE. */
 int lemon_move_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
                      int64_t offset);
 
@@ -224,8 +221,7 @@ struct lemon_exchange {
     MPI_Aint *displs;                      /* of a message's ranges */
 };
 
-/* good: false if this rank has failed before. Collective, agreed; after an error do not call
- * close. */
+/* good: false if this rank has failed. Collective, agreed; do not close after an error. */
 int lemon_exchange_open(const struct lemon_internal *, struct lemon_exchange *,
                         const struct lemon_plan *, const struct lemon_schedule *,
                         enum lemon_direction, char *data, bool good);
@@ -245,8 +241,7 @@ void lemon_exchange_sum_rest(struct lemon_internal *, const struct lemon_exchang
 int lemon_sum_reserve(struct lemon_internal *);
 
 /* Starts the checksum of the lattice in `geometry`, at `pos` of the record's data.
- * LEMON_ERR_PARAM if its sites have no place in the checksum. Local: the same code on every
- * rank. */
+ * LEMON_ERR_PARAM if its sites have no place in the checksum. Local, same code on all ranks. */
 int lemon_sum_begin(struct lemon_internal *, int64_t pos);
 
 /* Add this rank's sites: all before byte `to`, or those in [from, to). Local. */
@@ -266,8 +261,7 @@ void lemon_sum_join(struct lemon_sum_beside *);
 /* Ends the checksum of a call; after an error, as if the call had not been made. Local. */
 void lemon_sum_end(struct lemon_internal *, int code);
 
-/* Starts checksums at `pos` of the open record's data, in later records at the beginning.
- * Collective, agreed. */
+/* Starts checksums at `pos` of this record's data, at 0 of later ones. Collective, agreed. */
 int lemon_sum_set(struct lemon_internal *, int code, int on, int64_t pos);
 
 /* Returns the checksum of all ranks. LEMON_ERR_PARAM if there is none. Collective, agreed. */

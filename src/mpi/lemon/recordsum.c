@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Adds the sites of a box that are completely in bytes [from, to) of its memory. `first`: rank
- * of the lattice's first site. */
+/* Adds the box's sites that are completely in [from, to) of memory. first: rank of site 0. */
 static void sum_box_sites(struct limefile_checksum *sum, const struct lemon_box *box,
                           uint64_t first, const char *memory, int64_t from, int64_t to)
 {
@@ -143,8 +142,7 @@ static bool splits_any(const struct lemon_record_sum *sum, const struct lemon_su
     return false;
 }
 
-/* Sets the first site's rank as a serial reader counts it. Lattices that are only read back may
- * have any rank. */
+/* Sets the first site's rank as a serial reader counts it; any rank if only read back. */
 static int set_first_site(const struct lemon_internal *in, struct lemon_summed *added)
 {
     int64_t site = added->site_bytes, distance = added->from - in->sum.origin;
@@ -264,9 +262,8 @@ int lemon_sum_get(struct lemon_internal *in, LemonChecksum *out)
 
 /*
  * Each lattice of the record is divided into one range of sites per rank, and each rank reads
- * its neighbour's range, without the page cache if the file system supports that. If all is
- * right, the XOR of the checksums of all data passed to the library and all data read back is
- * 0.
+ * its neighbour's range, without the page cache if the file system supports that. The XOR of
+ * the checksums of all data written and all data read back must be 0.
  */
 enum {
     READ_BACK_CHUNK = 4 << 20, /* bytes per read */
@@ -322,8 +319,7 @@ static int64_t read_back_mpi(struct lemon_internal *in, char *buffer, int64_t n,
     return got;
 }
 
-/* Reads with O_DIRECT; if the file system rejects that, through the page cache, after its pages
- * are dropped. */
+/* Reads with O_DIRECT; if the file system rejects it, drops cached pages and reads normally. */
 static int64_t read_back_fd(struct lemon_read_back *back, char *buf, int64_t n, int64_t offset)
 {
     ssize_t got;

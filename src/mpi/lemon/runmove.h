@@ -13,8 +13,7 @@ struct lemon_stream {
 };
 
 enum {
-    LEMON_RUNMOVE_PIECE = 512 << 10, /* bytes of a stream that are processed and written at
-                                      * once */
+    LEMON_RUNMOVE_PIECE = 512 << 10, /* bytes of a stream that are written at once */
 };
 
 enum lemon_runmove_use {

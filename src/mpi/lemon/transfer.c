@@ -320,8 +320,7 @@ static int64_t wait_request(const struct lemon_internal *in, MPI_Request *reques
     return moved;
 }
 
-/* Returns whether the request is complete, and its bytes, which MPICH reports only on
- * release. */
+/* Returns whether the request is complete, and its bytes (known only when MPICH frees it). */
 static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     MPI_Status status;

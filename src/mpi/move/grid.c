@@ -103,8 +103,7 @@ void lemon_grid_walk_next(struct lemon_grid_walk *walk)
 
 /* ---- runs ---- */
 
-/* Returns the fastest dimension with more than one part, or -1. A run covers the faster
- * ones. */
+/* Returns the fastest divided dimension, or -1. A run covers all faster dimensions. */
 static int fastest_divided(const struct lemon_grid *grid)
 {
     for (int i = grid->dims - 1; i >= 0; i--)

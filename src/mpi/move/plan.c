@@ -26,8 +26,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 
 /* ---- construction ---- */
 
-/* A single run may have any length. Short runs at arbitrary offsets would each touch one stripe
- * more than necessary. */
+/* A single run may have any length. Short unaligned runs would each touch one extra stripe. */
 static bool are_runs_long(const struct lemon_grid *grid, int64_t base,
                           const struct lemon_plan_hints *hints)
 {
@@ -115,8 +114,7 @@ static int64_t aggregators_per_row(const struct lemon_plan *plan, int64_t row_pi
     return smaller(aggregators, larger(full, divide_up(goal->aggregators, plan->rows)));
 }
 
-/* Cuts extents into pieces that fit into rounds and occupy the aggregators; assigns the
- * pieces. */
+/* Cuts extents into pieces that fit into rounds and use the aggregators; assigns them. */
 static void assign_pieces(struct lemon_plan *plan, const struct goal *goal)
 {
     int64_t cut_part = divide_up(plan->grid.extent[plan->cut], plan->grid.parts[plan->cut]);

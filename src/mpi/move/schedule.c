@@ -76,8 +76,7 @@ static int find_piece_parts(struct finder *finder, int64_t piece, int64_t begin,
     return 0;
 }
 
-/* The box has parts of the extents of its row: one extent for each of its coordinates in the
- * dimensions before the cut. */
+/* The box has a part of one extent for each of its coordinates in dimensions before the cut. */
 static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                       int64_t rank)
 {

@@ -68,8 +68,7 @@ struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *, int64_t
 struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *, int fd,
                                                const char *part, int64_t number);
 
-/* Removes all checkpoints greater than `newest`, and all but the greatest `keep` of the
- * others. */
+/* Removes the checkpoints greater than `newest`, and all but the last `keep` others. */
 struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64_t newest,
                                               int64_t keep);
 

@@ -3,8 +3,7 @@
  *
  * If runs are long (and, if the file's stripe is known, at least several stripes or whole
  * stripes), each rank moves its own runs ("direct"). Otherwise the ranks exchange data with
- * some of them, the aggregators, which move long contiguous ranges ("pieces"). No
- * read-modify-write.
+ * some of them, the aggregators, which move long ranges ("pieces"). No read-modify-write.
  *
  * Pieces follow the grid. A row is a set of ranks that differ only in the fastest dimensions of
  * the grid. A row holds extents of the file, one for each coordinate of the slower dimensions.
@@ -71,8 +70,7 @@ struct lemon_piece {
 /* Returns the number of a rank as an aggregator, or -1. */
 int64_t lemon_plan_mover(const struct lemon_plan *, int64_t rank);
 
-/* Returns the number of pieces in an aggregator's round, in file order, not empty, and merged
- * if adjacent. */
+/* Returns the number of pieces in an aggregator's round: sorted, not empty, adjacent merged. */
 int lemon_plan_turn(const struct lemon_plan *, int64_t aggregator, int64_t round,
                     struct lemon_piece pieces[LEMON_TURN_PIECES]);
 

@@ -1,6 +1,5 @@
 /*
- * runs.h - plan which rank moves which bytes if each rank has arbitrary ranges; no MPI, the
- * same result on every rank
+ * runs.h - plan which rank moves which of all ranks' ranges; no MPI, the same on every rank
  *
  * Each rank has runs of the file, in file order; its stream is the concatenation of its runs.
  * Aggregators get one contiguous range of the bytes each, divided at multiples of

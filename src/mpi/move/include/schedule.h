@@ -2,8 +2,7 @@
  * schedule.h - list what one rank exchanges in each round of a plan; no MPI
  *
  * A rank sends parts of its data to aggregators, or receives them. An aggregator receives them
- * from the ranks that hold them, or sends them there. Each round has at most one message
- * between two ranks.
+ * from the ranks that hold them, or sends them there: at most one message per round and pair.
  */
 #ifndef LEMON_SCHEDULE_H
 #define LEMON_SCHEDULE_H

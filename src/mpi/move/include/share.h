@@ -1,6 +1,5 @@
 /*
- * share.h - divide bytes without structure among ranks, one contiguous range each; no MPI, the
- * same result on every rank
+ * share.h - divide bytes into one range per aggregator; no MPI, the same result on every rank
  */
 #ifndef LEMON_SHARE_H
 #define LEMON_SHARE_H

@@ -122,8 +122,7 @@ void limejob_put_bytes(struct limejob_packet *, const void *, size_t n);
 uint32_t limejob_get_u32(struct limejob_packet *);
 uint64_t limejob_get_u64(struct limejob_packet *);
 
-/* Copies the rest of the payload as a string. Returns 0, or -1 if it has a NUL or exceeds
- * cap. */
+/* Copies the rest of the payload as text. Returns 0, or -1 if it has a NUL or is too long. */
 int limejob_get_text(struct limejob_packet *, char *buf, size_t cap);
 
 /* Reads the code at the start of a reply, and its text if there is one. Returns 0 or -errno,
@@ -186,12 +185,10 @@ void limejob_channel_close(struct limejob_channel *);
  * -EPIPE if the peer is gone, or an error of limejob_header_decode(): then drop the peer. */
 int limejob_receive(struct limejob_channel *, struct limejob_packet *, int timeout_ms);
 
-/* Sends what the socket accepts, and a descriptor with the first byte (-1: none). Returns the
- * number of bytes or -errno. */
+/* Sends what the socket accepts, and passed_fd (-1: none). Returns bytes sent, or -errno. */
 ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed_fd);
 
-/* Sends a packet. Returns 0 or -errno. After -ETIMEDOUT the channel is unusable, because half a
- * packet may be sent. */
+/* Sends a packet. Returns 0 or -errno. After -ETIMEDOUT the channel is unusable. */
 int limejob_send(struct limejob_channel *, const struct limejob_packet *, int timeout_ms);
 
 /* ---- clients (channel.c) ---- */
