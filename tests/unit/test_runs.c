@@ -24,7 +24,7 @@ static struct asked ask(void)
     return a;
 }
 
-TEST(test_each_byte_has_one_mover)
+TEST(test_each_byte_has_one_aggregator)
 {
     for (int i = 0; i < chance_times(2000); i++) {
         struct asked a = ask();
@@ -50,7 +50,7 @@ TEST(test_each_byte_has_one_mover)
     }
 }
 
-TEST(test_movers_are_ranks)
+TEST(test_aggregators_are_ranks)
 {
     for (int i = 0; i < chance_times(2000); i++) {
         struct asked a = ask();
@@ -67,7 +67,7 @@ TEST(test_movers_are_ranks)
     }
 }
 
-TEST(test_little_has_few_movers)
+TEST(test_little_has_few_aggregators)
 {
     const int64_t mib = 1 << 20;
     struct lemon_plan_hints hints = {.stripe = mib};
