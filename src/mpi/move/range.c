@@ -12,7 +12,7 @@ enum {
     /* Bytes of one MPI-IO call. Longer writes may stall, shorter reads reduce read-ahead. */
     READ_CHUNK = 256 << 20,
     WRITE_CHUNK = 8 << 20,
-    WRITEBACK_CHUNK = 512 << 10, /* for writes with start_fd */
+    WRITEBACK_CHUNK = 512 << 10, /* for writes with writeback_fd */
     PAGE = 4096,                 /* a divisor of the page size */
 };
 

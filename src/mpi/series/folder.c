@@ -206,7 +206,8 @@ struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *dir, i
     return fsync(dir->fd) == 0 || errno == EINVAL ? success : make_error("sync the directory");
 }
 
-static struct lemon_folder_fault remove_number(const struct lemon_folder *dir, int64_t number)
+static struct lemon_folder_fault remove_checkpoint(const struct lemon_folder *dir,
+                                                   int64_t number)
 {
     char name[LEMON_SERIES_NAME];
     lemon_folder_name(dir->base, number, name);
@@ -223,7 +224,7 @@ struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *dir, in
     bool removed = false;
     for (int64_t i = 0; !result.error && i < count; i++)
         if (numbers[i] > newest || keep-- <= 0) {
-            result = remove_number(dir, numbers[i]);
+            result = remove_checkpoint(dir, numbers[i]);
             removed = true;
         }
     free(numbers);

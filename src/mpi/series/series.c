@@ -262,7 +262,7 @@ static void remove_part(struct lemon_series *s)
     s->fd = -1;
 }
 
-static int open_file(struct lemon_series *s, const char *path)
+static int open_mpi_file(struct lemon_series *s, const char *path)
 {
     int length, err = MPI_ERR_NO_MEM;
     if (path)
@@ -280,7 +280,7 @@ static int open_writer(struct lemon_series *s, const char *path)
         s->comm,
         path ? LEMON_SUCCESS : lemon_inside_say(s->comm, LEMON_ERR_WRITE, "out of memory"));
     if (code == LEMON_SUCCESS)
-        code = lemon_inside_agree(s->comm, open_file(s, path));
+        code = lemon_inside_agree(s->comm, open_mpi_file(s, path));
     if (code != LEMON_SUCCESS)
         return code;
     s->writer = lemonCreateWriter(&s->file, s->comm);

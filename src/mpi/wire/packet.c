@@ -168,10 +168,10 @@ static void describe_mismatch(unsigned differs, const struct limefile_identity *
 }
 
 int limejob_identity_compare(const struct limefile_identity *found,
-                             const struct limefile_identity *expected, unsigned any, char *text,
-                             size_t cap)
+                             const struct limefile_identity *expected, unsigned ignored,
+                             char *text, size_t cap)
 {
-    unsigned differs = limefile_identity_differences(found, expected) & ~any;
+    unsigned differs = limefile_identity_differences(found, expected) & ~ignored;
     if (differs)
         describe_mismatch(differs, found, expected, text, cap);
     return differs ? -ESTALE : 0;

@@ -135,11 +135,11 @@ enum {
     LIMEJOB_IDENTITY_BYTES = 56, /* in a payload */
 };
 
-/* `any`: the LIMEFILE_... flags that may differ. Returns 0, or -ESTALE and fills text with the
+/* ignored: LIMEFILE_... flags that may differ. Returns 0, or -ESTALE and fills text with the
  * first other difference ("inode 5, not 7"); cap may be 0. */
 int limejob_identity_compare(const struct limefile_identity *found,
-                             const struct limefile_identity *expected, unsigned any, char *text,
-                             size_t cap);
+                             const struct limefile_identity *expected, unsigned ignored,
+                             char *text, size_t cap);
 
 /* The payload of OPEN and OPEN_WRITE. */
 struct limejob_opening {
