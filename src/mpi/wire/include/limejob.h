@@ -68,11 +68,11 @@ enum limejob_opcode {
     LIMEJOB_STOP,
     /* As LIMEJOB_OPEN, but for writing only; size and times of the file are not compared. */
     LIMEJOB_OPEN_WRITE,
-    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window), u64 gate (in the
+    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window), u64 fence (in the
      *          window, or UINT64_MAX), u64 until (ns of CLOCK_REALTIME, or 0), u32 uid (the
      *          owner of the data: a job of root writes with that user's rights)
      * reply: u64 bytes, always all of them; otherwise a code, and any of them may be written.
-     * ECANCELED: the 32 bits at `gate` are not 0, set by the client or after its end;
+     * ECANCELED: the 32 bits at `fence` are not 0, set by the client or after its end;
      * ETIMEDOUT: the time is after `until` */
     LIMEJOB_WRITE,
     /* Syncs the file on every rank, including all earlier writes of all clients. request: u32
@@ -240,14 +240,14 @@ void limejob_window_release(struct limejob_window *);
  * except for the system call in progress. */
 typedef _Atomic uint32_t limejob_gate;
 
-static inline void limejob_gate_shut(void *gate)
+static inline void limejob_gate_shut(void *fence)
 {
-    *(limejob_gate *)gate = 1;
+    *(limejob_gate *)fence = 1;
 }
 
-static inline bool limejob_gate_is_shut(const limejob_gate *gate)
+static inline bool limejob_gate_is_shut(const limejob_gate *fence)
 {
-    return *gate != 0;
+    return *fence != 0;
 }
 
 #endif
