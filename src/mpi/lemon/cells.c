@@ -38,12 +38,12 @@ static int agree_on_arguments(struct cells_write *w, int code, const char *why, 
 }
 
 /* Counts the particles of all ranks. All ranks report the first rank that cannot sort. */
-static int count_particles(struct cells_write *w, int64_t count, bool good, const char *text)
+static int count_particles(struct cells_write *w, int64_t count, bool ok, const char *text)
 {
-    int64_t sums[2] = {count, !good};
+    int64_t sums[2] = {count, !ok};
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, w->in->comm);
     if (sums[1])
-        return lemon_tell(w->in, good ? LEMON_SUCCESS : LEMON_ERR_PARAM, text);
+        return lemon_tell(w->in, ok ? LEMON_SUCCESS : LEMON_ERR_PARAM, text);
     w->c.particles = (uint64_t)sums[0];
     const char *why = sums[0] < 0 ? "too many particles" : limefile_cells_check(&w->c);
     return why ? lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why) : LEMON_SUCCESS;
@@ -53,8 +53,8 @@ static int count_particles(struct cells_write *w, int64_t count, bool good, cons
 static int sort_input(struct cells_write *w, const char *particles, int64_t count, int flags)
 {
     char why[CELLS_WHY_MAX] = "";
-    bool good = lemon_cells_sort(&w->sorted, &w->c, particles, count, why);
-    int code = count_particles(w, count, good, why);
+    bool ok = lemon_cells_sort(&w->sorted, &w->c, particles, count, why);
+    int code = count_particles(w, count, ok, why);
     if (code == LEMON_SUCCESS && flags & LEMON_CELLS_CHECK)
         code = lemon_cells_check_ids(w->in, &w->c, particles, count);
     if (code == LEMON_SUCCESS)
@@ -98,9 +98,9 @@ static int write_format_and_index(struct cells_write *w)
 /* Also runs after an error of this rank, because it is collective. */
 static int write_index(struct cells_write *w)
 {
-    bool good = lemon_cells_sum_up(&w->sorted);
+    bool ok = lemon_cells_sum_up(&w->sorted);
     int code = lemon_cells_write_index(w->in, &w->homes, &w->c, &w->sorted, w->index_at);
-    return good ? code : lemon_say(w->in, LEMON_ERR_WRITE, "cells: out of memory");
+    return ok ? code : lemon_say(w->in, LEMON_ERR_WRITE, "cells: out of memory");
 }
 
 static int first_error(int code, int other)
@@ -139,7 +139,7 @@ static int start_cells_data(struct cells_write *w, struct lemon_runmove *runs)
 static int write_records(struct cells_write *w, bool wait)
 {
     struct lemon_runmove runs;
-    bool good = lemon_cells_line_up(&w->sorted, &w->run, &w->runs);
+    bool ok = lemon_cells_line_up(&w->sorted, &w->run, &w->runs);
     lemon_cells_stream_set(&w->sorted, &w->stream);
     int code = write_format_and_index(w);
     if (code == LEMON_SUCCESS)
@@ -148,7 +148,7 @@ static int write_records(struct cells_write *w, bool wait)
     if (code == LEMON_SUCCESS)
         code = lemon_runmove_open(w->in, &runs, (int64_t)limefile_cells_data_bytes(&w->c),
                                   w->writer->off, w->run, w->runs,
-                                  wait ? LEMON_RUNMOVE_WRITE : LEMON_RUNMOVE_KEEP, good);
+                                  wait ? LEMON_RUNMOVE_WRITE : LEMON_RUNMOVE_KEEP, ok);
     if (code != LEMON_SUCCESS)
         return code;
     code = wait ? write_cells_data(w, &runs) : start_cells_data(w, &runs);
@@ -170,10 +170,10 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && !writer->is_awaiting_header)
         code = lemon_say(w.in, LEMON_ERR_HEADER_NEXT, "cells: a record is still open");
-    bool good = lemon_cells_take(domain, particle, &w.c, &why);
-    if (good && (count < 0 || (count > 0 && !particles)))
+    bool ok = lemon_cells_take(domain, particle, &w.c, &why);
+    if (ok && (count < 0 || (count > 0 && !particles)))
         why = "no particles, or a negative count";
-    if (good && flags & ~LEMON_CELLS_CHECK)
+    if (ok && flags & ~LEMON_CELLS_CHECK)
         why = "unknown flags";
     code = agree_on_arguments(&w, code, why, flags);
     if (code == LEMON_SUCCESS)

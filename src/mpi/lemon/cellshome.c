@@ -29,17 +29,17 @@ enum {
 
 static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int64_t *word)
 {
-    bool good = word != NULL;
-    for (int64_t i = 0, first = 0; good && i < s->segments; i++) {
+    bool ok = word != NULL;
+    for (int64_t i = 0, first = 0; ok && i < s->segments; i++) {
         int64_t home = (int64_t)s->segment[i].cell / h->cells_per_home;
         word[i * ITEM_WORDS + ITEM_CELL] = (int64_t)s->segment[i].cell;
         word[i * ITEM_WORDS + ITEM_COUNT] = s->segment[i].count;
         if (i + 1 < s->segments && (int64_t)s->segment[i + 1].cell / h->cells_per_home == home)
             continue;
-        good = lemon_sparse_add(&h->pattern, (int)home, i + 1 - first) == 0;
+        ok = lemon_sparse_add(&h->pattern, (int)home, i + 1 - first) == 0;
         first = i + 1;
     }
-    return good;
+    return ok;
 }
 
 /* Items are sorted by rank. */
@@ -127,10 +127,10 @@ int lemon_cells_meet(struct lemon_internal *in, struct cells_homes *h,
     h->first = in->rank * h->cells_per_home < cells ? in->rank * h->cells_per_home : cells;
     h->cells = cells - h->first < h->cells_per_home ? cells - h->first : h->cells_per_home;
     h->items_out = malloc((size_t)s->segments * ITEM_WORDS * sizeof *h->items_out + 1);
-    bool good = lemon_sparse_begin(in, &h->pattern, list_items(h, s, h->items_out));
-    good = good && allocate_homes(in, h, c);
-    int code = lemon_agree(in, good ? LEMON_SUCCESS
-                                    : lemon_say(in, LEMON_ERR_WRITE, "cells: out of memory"));
+    bool ok = lemon_sparse_begin(in, &h->pattern, list_items(h, s, h->items_out));
+    ok = ok && allocate_homes(in, h, c);
+    int code = lemon_agree(in, ok ? LEMON_SUCCESS
+                                  : lemon_say(in, LEMON_ERR_WRITE, "cells: out of memory"));
     if (code == LEMON_SUCCESS)
         find_places(in, h, s);
     return code;

@@ -22,22 +22,22 @@ static int64_t *list_ids(const struct lemon_internal *in, const struct limecells
     const struct limecells_field *id = limefile_cells_find(c, "id");
     int64_t *ids = malloc((size_t)count * sizeof *ids + 1);
     int64_t *next = calloc((size_t)in->ranks, sizeof *next), first = 0;
-    bool good = ids && next;
-    for (int64_t k = 0; good && k < count; k++)
+    bool ok = ids && next;
+    for (int64_t k = 0; ok && k < count; k++)
         next[checker_rank(lemon_cells_id(id, particles + k * (int64_t)c->particle_bytes),
                           in->ranks)]++;
-    for (int r = 0; good && r < in->ranks; r++) {
+    for (int r = 0; ok && r < in->ranks; r++) {
         int64_t items = next[r];
-        good = items == 0 || lemon_sparse_add(p, r, items) == 0;
+        ok = items == 0 || lemon_sparse_add(p, r, items) == 0;
         next[r] = first;
         first += items;
     }
-    for (int64_t k = 0; good && k < count; k++) {
+    for (int64_t k = 0; ok && k < count; k++) {
         uint64_t value = lemon_cells_id(id, particles + k * (int64_t)c->particle_bytes);
         ids[next[checker_rank(value, in->ranks)]++] = (int64_t)value;
     }
     free(next);
-    if (good)
+    if (ok)
         return ids;
     free(ids);
     return NULL;
@@ -51,8 +51,8 @@ static bool sort_ids(int64_t *ids, int64_t n)
     };
     int64_t *buffer = malloc((size_t)n * sizeof *buffer + 1), *from = ids, *to = buffer;
     int64_t *next = malloc(DIGITS * sizeof *next);
-    bool good = buffer && next;
-    for (int shift = 0; good && shift < 64; shift += 16) {
+    bool ok = buffer && next;
+    for (int shift = 0; ok && shift < 64; shift += 16) {
         memset(next, 0, DIGITS * sizeof *next);
         for (int64_t i = 0; i < n; i++)
             next[(uint64_t)from[i] >> shift & (DIGITS - 1)]++;
@@ -69,11 +69,11 @@ static bool sort_ids(int64_t *ids, int64_t n)
         from = to;
         to = swapped;
     }
-    if (good && from != ids)
+    if (ok && from != ids)
         memcpy(ids, from, (size_t)n * sizeof *ids);
     free(buffer);
     free(next);
-    return good;
+    return ok;
 }
 
 static int find_holder(const struct lemon_sparse *p, const int64_t *ids, int64_t id, int after)

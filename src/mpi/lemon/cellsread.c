@@ -101,9 +101,9 @@ static int broadcast_index(struct lemon_internal *in, struct index *f, LemonCell
     struct lemon_cells *internal = malloc(sizeof *internal + n * sizeof(LemonCell));
     *cells = calloc(1, sizeof **cells);
     unsigned char *raw = in->rank == 0 ? f->raw + f->header_bytes : malloc(bytes);
-    bool good = internal && *cells && raw;
-    int code = lemon_agree(
-        in, good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_READ, "cell index: out of memory"));
+    bool ok = internal && *cells && raw;
+    int code = lemon_agree(in, ok ? LEMON_SUCCESS
+                                  : lemon_say(in, LEMON_ERR_READ, "cell index: out of memory"));
     if (code == LEMON_SUCCESS) {
         lemon_broadcast(in, (char *)raw, (int64_t)bytes);
         internal->c = f->c;
@@ -568,11 +568,11 @@ static int check_each_once(const struct cells_read *r)
 
 static int read_particles(struct cells_read *r, int flags)
 {
-    bool good = plan_read(r);
-    int code = lemon_agree(r->in, good ? LEMON_SUCCESS
-                                       : lemon_say(r->in, LEMON_ERR_READ,
-                                                   "out of memory for %" PRId64 " particles",
-                                                   r->count));
+    bool ok = plan_read(r);
+    int code =
+        lemon_agree(r->in, ok ? LEMON_SUCCESS
+                              : lemon_say(r->in, LEMON_ERR_READ,
+                                          "out of memory for %" PRId64 " particles", r->count));
     if (code != LEMON_SUCCESS)
         return code;
     init_filter(&r->filter, r->cells, &r->box, r->pick, r->picks, r->particles);

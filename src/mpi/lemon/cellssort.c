@@ -88,18 +88,18 @@ static bool add_segment(struct cells_sorted *s, int64_t cell, int64_t count)
 static bool count_in_table(struct cells_sorted *s, int64_t first_cell, int64_t cells)
 {
     int64_t *table = calloc((size_t)cells, sizeof *table);
-    bool good = table != NULL;
-    for (int64_t k = 0; good && k < s->count; k++)
+    bool ok = table != NULL;
+    for (int64_t k = 0; ok && k < s->count; k++)
         table[s->key[k] - first_cell]++;
-    for (int64_t i = 0; good && i < cells; i++)
+    for (int64_t i = 0; ok && i < cells; i++)
         if (table[i]) {
-            good = add_segment(s, first_cell + i, table[i]);
+            ok = add_segment(s, first_cell + i, table[i]);
             table[i] = s->segments - 1;
         }
-    for (int64_t k = 0; good && k < s->count; k++)
+    for (int64_t k = 0; ok && k < s->count; k++)
         s->key[k] = table[s->key[k] - first_cell];
     free(table);
-    return good;
+    return ok;
 }
 
 struct keyed {
@@ -116,21 +116,21 @@ static int compare_keys(const void *a, const void *b)
 static bool count_by_sorting(struct cells_sorted *s)
 {
     struct keyed *keyed = malloc((size_t)s->count * sizeof *keyed);
-    bool good = keyed != NULL;
-    for (int64_t k = 0; good && k < s->count; k++)
+    bool ok = keyed != NULL;
+    for (int64_t k = 0; ok && k < s->count; k++)
         keyed[k] = (struct keyed){s->key[k], k};
-    if (good)
+    if (ok)
         qsort(keyed, (size_t)s->count, sizeof *keyed, compare_keys);
-    for (int64_t k = 0; good && k < s->count; k++) {
+    for (int64_t k = 0; ok && k < s->count; k++) {
         if (k == 0 || keyed[k].key != keyed[k - 1].key)
-            good = add_segment(s, keyed[k].key, 0);
-        if (good) {
+            ok = add_segment(s, keyed[k].key, 0);
+        if (ok) {
             s->segment[s->segments - 1].count++;
             s->key[keyed[k].k] = s->segments - 1;
         }
     }
     free(keyed);
-    return good;
+    return ok;
 }
 
 static bool build_segments(struct cells_sorted *s)
@@ -153,10 +153,10 @@ bool lemon_cells_sort(struct cells_sorted *s, const struct limecells *c, const c
     *s = (struct cells_sorted){.c = c, .particles = particles, .count = count};
     s->key = malloc((size_t)count * sizeof *s->key + 1);
     snprintf(why, CELLS_WHY_MAX, "out of memory for %" PRId64 " particles", count);
-    bool good = s->key && locate_particles(s, why) && build_segments(s);
-    if (!good)
+    bool ok = s->key && locate_particles(s, why) && build_segments(s);
+    if (!ok)
         lemon_cells_sorted_free(s);
-    return good;
+    return ok;
 }
 
 void lemon_cells_sorted_free(struct cells_sorted *s)
@@ -196,13 +196,13 @@ static bool compute_order(struct cells_sorted *s)
 {
     int64_t *next = malloc((size_t)s->segments * sizeof *next + 1);
     s->order = malloc((size_t)s->count * sizeof *s->order + 1);
-    bool good = next && s->order;
-    for (int64_t i = 0; good && i < s->segments; i++)
+    bool ok = next && s->order;
+    for (int64_t i = 0; ok && i < s->segments; i++)
         next[i] = s->segment[i].first;
-    for (int64_t k = 0; good && k < s->count; k++)
+    for (int64_t k = 0; ok && k < s->count; k++)
         s->order[next[s->key[k]]++] = k;
     free(next);
-    return good;
+    return ok;
 }
 
 bool lemon_cells_line_up(struct cells_sorted *s, struct lemon_run **run, int64_t *runs)
@@ -229,10 +229,10 @@ bool lemon_cells_line_up(struct cells_sorted *s, struct lemon_run **run, int64_t
                 (struct lemon_run){segment->place * bytes, segment->count * bytes, 0};
     }
     s->is_in_order = is_in_stream_order(s);
-    bool good = s->is_in_order || compute_order(s);
+    bool ok = s->is_in_order || compute_order(s);
     free(s->key);
     s->key = NULL;
-    return good;
+    return ok;
 }
 
 /* Returns the segment of a byte of the stream, as an index in `stream`. */

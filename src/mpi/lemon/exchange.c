@@ -49,7 +49,7 @@ static bool allocate_exchange(struct lemon_exchange *exchange)
 
 int lemon_exchange_open(const struct lemon_internal *in, struct lemon_exchange *exchange,
                         const struct lemon_plan *plan, const struct lemon_schedule *schedule,
-                        enum lemon_direction direction, char *data, bool good)
+                        enum lemon_direction direction, char *data, bool ok)
 {
     *exchange = (struct lemon_exchange){
         .plan = plan,
@@ -57,9 +57,9 @@ int lemon_exchange_open(const struct lemon_internal *in, struct lemon_exchange *
         .direction = direction,
         .data = data,
     };
-    good = good && allocate_exchange(exchange);
-    int code = lemon_agree(in, good ? LEMON_SUCCESS
-                                    : lemon_say(in, lemon_failure(direction), "out of memory"));
+    ok = ok && allocate_exchange(exchange);
+    int code = lemon_agree(in, ok ? LEMON_SUCCESS
+                                  : lemon_say(in, lemon_failure(direction), "out of memory"));
     if (code != LEMON_SUCCESS)
         lemon_exchange_close(exchange);
     return code;

@@ -221,10 +221,10 @@ struct lemon_exchange {
     MPI_Aint *displs;                      /* of a message's ranges */
 };
 
-/* good: false if this rank has failed. Collective, agreed; do not close after an error. */
+/* ok: false if this rank has failed. Collective, agreed; do not close after an error. */
 int lemon_exchange_open(const struct lemon_internal *, struct lemon_exchange *,
                         const struct lemon_plan *, const struct lemon_schedule *,
-                        enum lemon_direction, char *data, bool good);
+                        enum lemon_direction, char *data, bool ok);
 void lemon_exchange_close(struct lemon_exchange *);
 
 /* Exchanges a round of all aggregators, in increasing order of rounds, between the ranks' data

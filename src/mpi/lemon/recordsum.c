@@ -117,10 +117,10 @@ int lemon_sum_set(struct lemon_internal *in, int code, int on, int64_t pos)
 int lemon_sum_reserve(struct lemon_internal *in)
 {
     struct lemon_record_sum *sum = &in->sum;
-    bool good =
+    bool ok =
         !is_summing(sum) || limefile_reserve(&sum->lattices, &sum->capacity,
                                              (size_t)sum->count + 1, sizeof *sum->lattices);
-    return good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory");
+    return ok ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory");
 }
 
 static bool do_overlap(const struct lemon_summed *a, const struct lemon_summed *b)

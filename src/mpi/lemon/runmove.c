@@ -50,20 +50,20 @@ static int64_t next_aggregator(const struct lemon_runmove *io, int64_t after)
     return owner > after ? owner : after + 1; /* the run began before `to` */
 }
 
-static int64_t *clip_own_runs(struct lemon_runmove *io, bool *good)
+static int64_t *clip_own_runs(struct lemon_runmove *io, bool *ok)
 {
     int64_t *words, at = 0;
     for (int64_t i = next_aggregator(io, -1); i >= 0; i = next_aggregator(io, i))
         if (i != io->aggregator)
-            *good = lemon_sparse_add(&io->pattern, (int)lemon_runs_rank(&io->plan, i),
-                                     clip_runs(io, i, NULL)) == 0 &&
-                    *good;
+            *ok = lemon_sparse_add(&io->pattern, (int)lemon_runs_rank(&io->plan, i),
+                                   clip_runs(io, i, NULL)) == 0 &&
+                  *ok;
     words = malloc((size_t)io->pattern.to_items * 2 * sizeof *words + 1);
-    for (int64_t i = next_aggregator(io, -1); words && *good && i >= 0;
+    for (int64_t i = next_aggregator(io, -1); words && *ok && i >= 0;
          i = next_aggregator(io, i))
         if (i != io->aggregator)
             at += 2 * clip_runs(io, i, words + at);
-    *good = *good && words;
+    *ok = *ok && words;
     return words;
 }
 
@@ -105,12 +105,12 @@ static bool allocate_buffers(struct lemon_runmove *io, int64_t **words)
 }
 
 /* Determines which ranks exchange data, and allocates memory for it. */
-static int open_exchange(struct lemon_internal *in, struct lemon_runmove *io, bool good)
+static int open_exchange(struct lemon_internal *in, struct lemon_runmove *io, bool ok)
 {
-    int64_t *out = clip_own_runs(io, &good), *into = NULL;
-    good = lemon_sparse_begin(in, &io->pattern, good) && allocate_buffers(io, &into);
+    int64_t *out = clip_own_runs(io, &ok), *into = NULL;
+    ok = lemon_sparse_begin(in, &io->pattern, ok) && allocate_buffers(io, &into);
     int code =
-        lemon_agree(in, good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
+        lemon_agree(in, ok ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
     if (code == LEMON_SUCCESS) {
         lemon_sparse_forth(in, &io->pattern, 2, out, into);
         store_peer_runs(io, into);
@@ -121,12 +121,12 @@ static int open_exchange(struct lemon_internal *in, struct lemon_runmove *io, bo
 }
 
 /* Determines whether all ranks write their own runs. LEMON_ERR_PARAM if out of memory. */
-static int agree_on_direct(struct lemon_internal *in, struct lemon_runmove *io, bool good)
+static int agree_on_direct(struct lemon_internal *in, struct lemon_runmove *io, bool ok)
 {
     bool direct = lemon_runs_are_long(&io->plan, io->run, io->count, &in->hints);
     if (direct)
         io->staging = malloc(LEMON_RUNMOVE_PIECE);
-    if (!good || (direct && !io->staging))
+    if (!ok || (direct && !io->staging))
         return lemon_agree(in, lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
     int least = lemon_agree(in, direct);
     io->direct = least > 0;
@@ -135,15 +135,15 @@ static int agree_on_direct(struct lemon_internal *in, struct lemon_runmove *io, 
 
 int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *io, int64_t bytes,
                        int64_t base, struct lemon_run *run, int64_t count,
-                       enum lemon_runmove_use use, bool good)
+                       enum lemon_runmove_use use, bool ok)
 {
     *io = (struct lemon_runmove){.run = run, .count = count, .use = use};
     lemon_runs_plan_make(&io->plan, bytes, in->ranks, base, &in->hints);
     io->aggregator = lemon_runs_mover(&io->plan, in->rank);
     lemon_runs_count(run, count);
-    int code = use == LEMON_RUNMOVE_WRITE ? agree_on_direct(in, io, good) : LEMON_SUCCESS;
+    int code = use == LEMON_RUNMOVE_WRITE ? agree_on_direct(in, io, ok) : LEMON_SUCCESS;
     if (code == LEMON_SUCCESS && !io->direct)
-        code = open_exchange(in, io, good);
+        code = open_exchange(in, io, ok);
     if (code != LEMON_SUCCESS)
         lemon_runmove_close(io);
     return code;

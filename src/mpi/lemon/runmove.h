@@ -38,11 +38,11 @@ struct lemon_runmove {
     enum lemon_runmove_use use;
 };
 
-/* `run` must exist until the close. good: false if this rank has failed before. Collective,
+/* `run` must exist until the close. ok: false if this rank has failed before. Collective,
  * agreed; after an error do not call close. */
 int lemon_runmove_open(struct lemon_internal *, struct lemon_runmove *, int64_t bytes,
                        int64_t base, struct lemon_run *run, int64_t count,
-                       enum lemon_runmove_use, bool good);
+                       enum lemon_runmove_use, bool ok);
 void lemon_runmove_close(struct lemon_runmove *);
 
 /* ---- I/O; collective, not agreed ---- */

@@ -27,20 +27,20 @@ int lemon_sparse_add(struct lemon_sparse *p, int rank, int64_t items)
 }
 
 /* Each rank sends every other rank the number of items it has for it. */
-static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool good)
+static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool ok)
 {
     int64_t *sent = calloc(2 * (size_t)in->ranks, sizeof *sent), *received;
-    good = lemon_agree(in, good && sent ? LEMON_SUCCESS : LEMON_ERR_PARAM) == LEMON_SUCCESS;
-    received = good ? sent + in->ranks : NULL;
-    for (int64_t i = 0; good && i < p->to_count; i++)
+    ok = lemon_agree(in, ok && sent ? LEMON_SUCCESS : LEMON_ERR_PARAM) == LEMON_SUCCESS;
+    received = ok ? sent + in->ranks : NULL;
+    for (int64_t i = 0; ok && i < p->to_count; i++)
         sent[p->to[i].rank] = p->to[i].items;
-    if (good)
+    if (ok)
         MPI_Alltoall(sent, 1, MPI_INT64_T, received, 1, MPI_INT64_T, in->comm);
-    for (int r = 0; good && r < in->ranks; r++)
-        good = received[r] == 0 ||
-               add_peer(&p->from, &p->from_count, &p->from_items, r, received[r]) == 0;
+    for (int r = 0; ok && r < in->ranks; r++)
+        ok = received[r] == 0 ||
+             add_peer(&p->from, &p->from_count, &p->from_items, r, received[r]) == 0;
     free(sent);
-    return good;
+    return ok;
 }
 
 /* Allocates a request for each peer and each further chunk, for up to 8 words per item. */
@@ -55,9 +55,9 @@ static bool allocate_requests(struct lemon_sparse *p)
     return p->requests != NULL;
 }
 
-bool lemon_sparse_begin(const struct lemon_internal *in, struct lemon_sparse *p, bool good)
+bool lemon_sparse_begin(const struct lemon_internal *in, struct lemon_sparse *p, bool ok)
 {
-    return exchange_counts(in, p, good) && allocate_requests(p);
+    return exchange_counts(in, p, ok) && allocate_requests(p);
 }
 
 void lemon_sparse_close(struct lemon_sparse *p)

@@ -26,10 +26,10 @@ struct lemon_sparse {
  * else 0. Local. */
 int lemon_sparse_add(struct lemon_sparse *, int rank, int64_t items);
 
-/* Completes the pattern after all ranks have called lemon_sparse_add(); good: false if this
+/* Completes the pattern after all ranks have called lemon_sparse_add(); ok: false if this
  * rank has failed. Returns false after a failure, possibly of this rank only: the caller must
  * agree on it before any message. Collective; call lemon_sparse_close() in any case. */
-bool lemon_sparse_begin(const struct lemon_internal *, struct lemon_sparse *, bool good);
+bool lemon_sparse_begin(const struct lemon_internal *, struct lemon_sparse *, bool ok);
 void lemon_sparse_close(struct lemon_sparse *);
 
 /* Send to_items items of `out`, receive from_items in `into`; "back": reversed. Collective. */

@@ -169,15 +169,15 @@ static int post_direct_runs(struct lemon_internal *in, char *data, int64_t base)
     return code;
 }
 
-/* Exchanges all rounds between ranks' data and aggregators' buffers (good: see open). */
-static int exchange_rounds(struct lemon_internal *in, bool good)
+/* Exchanges all rounds between ranks' data and aggregators' buffers (ok: see open). */
+static int exchange_rounds(struct lemon_internal *in, bool ok)
 {
     struct lemon_pending *pending = &in->pending;
     const struct lemon_plan *plan = &pending->plan;
     struct lemon_exchange exchange;
     char *window = pending->buffer;
     int code = lemon_exchange_open(in, &exchange, plan, &pending->schedule, pending->direction,
-                                   pending->data, good);
+                                   pending->data, ok);
     if (code != LEMON_SUCCESS)
         return code;
     for (int64_t round = 0; round < plan->rounds; round++) {
@@ -220,14 +220,14 @@ static int post_rounds(struct lemon_internal *in)
 static int start_aggregators(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
-    bool good = lemon_schedule_make(&pending->schedule, &pending->plan, in->rank) == 0;
-    if (good)
+    bool ok = lemon_schedule_make(&pending->schedule, &pending->plan, in->rank) == 0;
+    if (ok)
         pending->buffer = lemon_window_new(pending->schedule.bytes +
                                            2 * LIMEFILE_DIRECT_ALIGN * pending->plan.rounds);
-    good = good && pending->buffer;
+    ok = ok && pending->buffer;
     int code = pending->direction == LEMON_WRITE
-                   ? exchange_rounds(in, good)
-                   : lemon_agree(in, good ? LEMON_SUCCESS : LEMON_ERR_READ);
+                   ? exchange_rounds(in, ok)
+                   : lemon_agree(in, ok ? LEMON_SUCCESS : LEMON_ERR_READ);
     pending->needs_exchange = pending->direction == LEMON_READ && code == LEMON_SUCCESS;
     if (code != LEMON_SUCCESS)
         return pending->code = code;
@@ -514,12 +514,12 @@ static int move_through_aggregators(struct lemon_internal *in, const struct lemo
 {
     struct aggregator self = {.plan = plan};
     struct lemon_exchange exchange;
-    bool good = lemon_schedule_make(&self.schedule, plan, in->rank) == 0;
+    bool ok = lemon_schedule_make(&self.schedule, plan, in->rank) == 0;
     self.window = (self.schedule.window / LIMEFILE_DIRECT_ALIGN + 2) * LIMEFILE_DIRECT_ALIGN;
-    if (good)
+    if (ok)
         self.windows = lemon_window_new((plan->rounds > 1 ? 2 : 1) * self.window);
     int code = lemon_exchange_open(in, &exchange, plan, &self.schedule, direction, data,
-                                   good && self.windows);
+                                   ok && self.windows);
     if (code == LEMON_SUCCESS) {
         code = direction == LEMON_READ ? read_rounds(in, &self, &exchange)
                                        : write_rounds(in, &self, &exchange);
