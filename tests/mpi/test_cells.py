@@ -27,7 +27,7 @@ class Cells(TestCase):
                     self.tap(readers, "cells", "read", folder, "usual")
 
     def test_more_ranks_than_tell_each_other_everything(self):
-        """Ranks find out who has anything for them (sparse.c)."""
+        """Ranks find out who has anything for them in a sparse exchange."""
         for writers, readers in ((18, 3), (3, 18)):
             folder = self.tempdir()
             self.tap(writers, "cells", "write", folder, "usual")

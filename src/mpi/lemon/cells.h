@@ -10,7 +10,7 @@ enum {
     CELLS_WHY_MAX = 256,
 };
 
-/* ---- cellsargs.c: convert the caller's arguments to the format's; local ---- */
+/* ---- convert the caller's arguments to the format's; local ---- */
 
 /* Converts the arguments. Returns false and sets *why if they are invalid. */
 bool lemon_cells_take(const LemonDomain *, const LemonParticle *, struct limecells *,
@@ -32,13 +32,13 @@ uint64_t lemon_cells_id(const struct limecells_field *id, const char *particle);
 /* Reverses the byte order of all numbers. */
 void lemon_cells_swap(const struct limecells *, char *particles, int64_t count);
 
-/* ---- cellssort.c: sort this rank's particles by cell; local ---- */
+/* ---- sort this rank's particles by cell; local ---- */
 
 /* The particles of one cell. */
 struct cells_segment {
     uint64_t cell;
     int64_t count;
-    int64_t place; /* index in the data record of its first particle: cellshome.c */
+    int64_t place; /* index in the data record of its first particle */
     int64_t first; /* index in the rank's stream of its first particle */
     uint32_t crc;
 };
@@ -81,7 +81,7 @@ bool lemon_cells_line_up(struct cells_sorted *, struct lemon_run **run, int64_t 
 void lemon_cells_stream_set(struct cells_sorted *, struct lemon_stream *);
 bool lemon_cells_sum_up(struct cells_sorted *);
 
-/* ---- cellshome.c: each cell has a home, a rank that completes its entry ---- */
+/* ---- each cell has a home, a rank that completes its entry ---- */
 
 struct cells_homes {
     struct lemon_sparse pattern;
@@ -103,7 +103,7 @@ int lemon_cells_write_index(struct lemon_internal *, struct cells_homes *, struc
                             const struct cells_sorted *, int64_t at);
 void lemon_cells_homes_close(struct cells_homes *);
 
-/* ---- cellsid.c ---- */
+/* ---- unique ids ---- */
 
 /* LEMON_ERR_PARAM, with a message, if two particles have the same id. Collective, agreed. */
 int lemon_cells_check_ids(struct lemon_internal *, const struct limecells *,

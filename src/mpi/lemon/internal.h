@@ -143,7 +143,7 @@ int lemon_tell(const struct lemon_internal *, int code, const char *text);
 void lemon_warn(const struct lemon_internal *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- internal.c ---- */
+/* ---- state of readers and writers ---- */
 
 /* Returns whether `bytes` of data fit into a record with `left` bytes left. If records may be
  * overfull, all data fit, and that is reported once. */
@@ -190,7 +190,7 @@ void lemon_post_begin(struct lemon_internal *, enum lemon_direction);
 int lemon_post(struct lemon_internal *, char *data, int64_t n, int64_t offset);
 int lemon_post_wait(struct lemon_internal *);
 
-/* ---- exchange.c ---- */
+/* ---- exchange of lattices between ranks ---- */
 
 /* Returns page-aligned memory for windows of `bytes` bytes, or NULL; free it by free(). */
 char *lemon_window_new(int64_t bytes);
@@ -235,7 +235,7 @@ void lemon_exchange_turn(struct lemon_internal *, struct lemon_exchange *, int64
 /* Adds the sites to the checksum that no round contains because two parts share them. Local. */
 void lemon_exchange_sum_rest(struct lemon_internal *, const struct lemon_exchange *);
 
-/* ---- recordsum.c: the SciDAC checksum, while data move ---- */
+/* ---- the SciDAC checksum, while data move ---- */
 
 /* Reserves memory for one more lattice; LEMON_ERR_PARAM. Local. */
 int lemon_sum_reserve(struct lemon_internal *);

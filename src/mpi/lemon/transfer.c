@@ -18,7 +18,7 @@
 
 enum {
     CHUNK = 256 << 20,          /* bytes of one request: counts are int */
-    WRITE_CHUNK = 8 << 20,      /* longer writes may stall (range.c) */
+    WRITE_CHUNK = 8 << 20,      /* longer writes may stall */
     RUNS_MAX = 64,              /* more requests at once do not help */
     TESTS_PER_SIZE_CHECK = 256, /* tests of a request, about 0.25 s */
     SHORT_CHECKS_MAX = 8, /* consecutive checks that find the file too short: the read fails */

@@ -13,7 +13,7 @@ enum {
     LEMON_SERIES_NAME = 256, /* bytes of a file name with its NUL */
 };
 
-/* ---- push.c: the thread that writes data back to the disk ---- */
+/* ---- the thread that writes data back to the disk ---- */
 
 struct lemon_push {
     pthread_t thread;
@@ -35,7 +35,7 @@ bool lemon_push_clean(struct lemon_push *);
 /* Waits for the end of the thread. Returns 0 or an errno. */
 int lemon_push_stop(struct lemon_push *);
 
-/* ---- folder.c: the series' directory, used by rank 0 only ---- */
+/* ---- the series' directory, used by rank 0 only ---- */
 
 struct lemon_folder {
     int fd, lock;     /* -1: none */
