@@ -85,7 +85,8 @@ static int64_t window_bytes(const struct lemon_runmove *io)
 /* Returns the bytes of all windows that a move needs. */
 static int64_t windows_bytes(const struct lemon_runmove *io)
 {
-    return io->use == LEMON_RUNMOVE_KEEP ? 0 : (io->plan.rounds > 1 ? 2 : 1) * window_bytes(io);
+    return io->mode == LEMON_RUNMOVE_KEEP ? 0
+                                          : (io->plan.rounds > 1 ? 2 : 1) * window_bytes(io);
 }
 
 static bool allocate_buffers(struct lemon_runmove *io, int64_t **words)
@@ -95,12 +96,12 @@ static bool allocate_buffers(struct lemon_runmove *io, int64_t **words)
     io->staging_bytes = io->plan.round_bytes > STAGING ? io->plan.round_bytes : STAGING;
     *words = malloc((size_t)p->from_items * 2 * sizeof **words + 1);
     io->peer_runs = malloc((size_t)p->from_items * sizeof *io->peer_runs + 1);
-    io->staged_at = malloc((size_t)p->from_count * sizeof *io->staged_at + 1);
+    io->receive_offset = malloc((size_t)p->from_count * sizeof *io->receive_offset + 1);
     io->requests = malloc((size_t)(p->from_count + p->to_count + 1) * sizeof *io->requests);
     io->staging = malloc((size_t)io->staging_bytes);
     io->received = malloc(p->from_count ? (size_t)io->plan.round_bytes : 1);
     io->windows = lemon_window_new(windows_bytes(io) + 1);
-    return *words && io->peer_runs && io->staged_at && io->requests && io->staging &&
+    return *words && io->peer_runs && io->receive_offset && io->requests && io->staging &&
            io->received && io->windows;
 }
 
@@ -128,20 +129,20 @@ static int agree_on_direct(struct lemon_internal *in, struct lemon_runmove *io, 
         io->staging = malloc(LEMON_RUNMOVE_PIECE);
     if (!ok || (direct && !io->staging))
         return lemon_agree(in, lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
-    int least = lemon_agree(in, direct);
-    io->direct = least > 0;
-    return least < 0 ? least : LEMON_SUCCESS;
+    int lowest = lemon_agree(in, direct);
+    io->direct = lowest > 0;
+    return lowest < 0 ? lowest : LEMON_SUCCESS;
 }
 
 int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *io, int64_t bytes,
                        int64_t base, struct lemon_run *run, int64_t count,
-                       enum lemon_runmove_use use, bool ok)
+                       enum lemon_runmove_use mode, bool ok)
 {
-    *io = (struct lemon_runmove){.run = run, .count = count, .use = use};
+    *io = (struct lemon_runmove){.run = run, .count = count, .mode = mode};
     lemon_runs_plan_make(&io->plan, bytes, in->ranks, base, &in->hints);
     io->aggregator = lemon_runs_mover(&io->plan, in->rank);
     lemon_runs_count(run, count);
-    int code = use == LEMON_RUNMOVE_WRITE ? agree_on_direct(in, io, ok) : LEMON_SUCCESS;
+    int code = mode == LEMON_RUNMOVE_WRITE ? agree_on_direct(in, io, ok) : LEMON_SUCCESS;
     if (code == LEMON_SUCCESS && !io->direct)
         code = open_exchange(in, io, ok);
     if (code != LEMON_SUCCESS)
@@ -153,7 +154,7 @@ void lemon_runmove_close(struct lemon_runmove *io)
 {
     lemon_sparse_close(&io->pattern);
     free(io->peer_runs);
-    free(io->staged_at);
+    free(io->receive_offset);
     free(io->requests);
     free(io->staging);
     free(io->received);
@@ -232,12 +233,12 @@ static int post_receives(const struct lemon_internal *in, struct lemon_runmove *
     for (int64_t i = 0; i < io->pattern.from_count; i++) {
         const struct lemon_run *run = get_peer_runs(io, i, &count);
         struct runs_part part = find_part(run, count, from, to);
-        io->staged_at[i] = -1;
+        io->receive_offset[i] = -1;
         if (part.n == 0)
             continue;
         char *buffer = part.window_at < 0 ? io->received + used : window + part.window_at;
         if (part.window_at < 0) {
-            io->staged_at[i] = used;
+            io->receive_offset[i] = used;
             used += part.n;
         }
         MPI_Irecv(buffer, (int)part.n, MPI_BYTE, io->pattern.from[i].rank, TAG_RUNS, in->comm,
@@ -293,8 +294,8 @@ static void collect_round(struct lemon_internal *in, struct lemon_runmove *io, i
     MPI_Waitall(n, io->requests, MPI_STATUSES_IGNORE);
     for (int64_t i = 0; i < io->pattern.from_count; i++) {
         const struct lemon_run *run = get_peer_runs(io, i, &count);
-        if (io->staged_at[i] >= 0)
-            copy_runs(run, count, from, to, window, io->received + io->staged_at[i], true);
+        if (io->receive_offset[i] >= 0)
+            copy_runs(run, count, from, to, window, io->received + io->receive_offset[i], true);
     }
 }
 

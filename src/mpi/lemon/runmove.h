@@ -31,11 +31,11 @@ struct lemon_runmove {
     struct lemon_sparse pattern; /* to: other aggregators of this rank's runs */
     struct lemon_run *peer_runs; /* runs of others in this aggregator's range, by source */
     MPI_Request *requests;
-    int64_t *staged_at;       /* of a source's message in `received`; -1: it is in the window */
+    int64_t *receive_offset;  /* of a source's message in `received`; -1: it is in the window */
     char *received, *staging; /* in a round; buffer for sends, staging_bytes long */
     int64_t staging_bytes;
     char *windows; /* of rounds; not used by lemon_runmove_keep() */
-    enum lemon_runmove_use use;
+    enum lemon_runmove_use mode;
 };
 
 /* `run` must exist until the close. ok: false if this rank has failed before. Collective,

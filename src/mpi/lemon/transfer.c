@@ -22,7 +22,7 @@ enum {
     RUNS_MAX = 64,              /* more requests at once do not help */
     TESTS_PER_SIZE_CHECK = 256, /* tests of a request, about 0.25 s */
     SHORT_CHECKS_MAX = 8, /* consecutive checks that find the file too short: the read fails */
-    QUIESCE_US = 100000,  /* time for a read in polls to end */
+    QUIESCE_US = 100000,  /* time for a read in progress to end */
 };
 
 static int reserve_request(struct lemon_pending *pending)
@@ -253,7 +253,7 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
 
 /* ---- completion ---- */
 
-/* Counts tests of requests without polls. */
+/* Counts tests of requests without progress. */
 struct polls {
     int tests, too_short; /* too_short: consecutive checks that found the file too short */
 };
@@ -272,7 +272,7 @@ static bool is_truncated(const struct lemon_internal *in, int64_t end, struct po
 }
 
 /* MPI_Wait() on a failed request crashes Open MPI 4.1, so this first queries how much the
- * request has moved. The query also drives MPI's polls. (In MPICH it never completes.) */
+ * request has moved. The query also drives MPI's progress. (In MPICH it never completes.) */
 static int64_t wait_request(const struct lemon_internal *in, MPI_Request *request,
                             const struct lemon_wanted *expected, struct polls *polls)
 {
