@@ -255,7 +255,7 @@ static int send_hello(struct limejob_channel *channel, int window_fd, uint64_t w
         int err;
         const char *what;
     } errors[] = {
-        {-EPROTO, "it is not a limefs-io"},
+        {-EPROTO, "it is not a limefs-io job"},
         {-ETIMEDOUT, "it does not answer"},
         {-EPIPE, "it has closed the connection"},
     };
@@ -276,7 +276,7 @@ static int send_hello(struct limejob_channel *channel, int window_fd, uint64_t w
         err = -EPROTO;
     }
     if (err == -EPROTONOSUPPORT) {
-        snprintf(text, LIMEJOB_TEXT_MAX, "it has version %d of the protocol, not %d",
+        snprintf(text, LIMEJOB_TEXT_MAX, "it uses version %d of the protocol, not %d",
                  channel->version, LIMEJOB_VERSION);
         return err;
     }
