@@ -88,7 +88,7 @@ struct cells_homes {
     int64_t cells_per_home;
     int64_t first, cells; /* of this rank as a home */
     struct limecells_cell *cell;
-    /* This rank's items (cell, count) and the answers to them; what it has as a home. */
+    /* Items (cell, count) and answers to them, sent and received; places of cells. */
     int64_t *items_out, *answers_in, *items_in, *answers_out, *places;
     unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };

@@ -32,7 +32,7 @@ int lemon_sparse_add(struct lemon_sparse *, int rank, int64_t items);
 bool lemon_sparse_begin(const struct lemon_internal *, struct lemon_sparse *, bool ok);
 void lemon_sparse_close(struct lemon_sparse *);
 
-/* Send to_items items of `out`, receive from_items in `into`; "back": reversed. Collective. */
+/* Send `out` (to_items) and receive `into` (from_items), or in reverse. Collective. */
 void lemon_sparse_forth(struct lemon_internal *, struct lemon_sparse *, int words,
                         const int64_t *out, int64_t *into);
 void lemon_sparse_back(struct lemon_internal *, struct lemon_sparse *, int words,

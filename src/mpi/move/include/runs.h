@@ -1,11 +1,11 @@
 /*
- * runs.h - plan which rank moves which of all ranks' ranges; no MPI, the same on every rank
+ * runs.h - plan I/O of arbitrary ranges by aggregators; no MPI, the same result on every rank
  *
  * Each rank has runs of the file, in file order; its stream is the concatenation of its runs.
- * Aggregators get one contiguous range of the bytes each, divided at multiples of
- * the stripe and at least 4 MiB long if possible. So little data need few aggregators, which
- * are spread over all ranks. An aggregator moves its range in rounds. The bytes of one round
- * are one range of each rank's stream.
+ * Aggregators get one contiguous range of the bytes each, divided at multiples of the stripe
+ * and at least 4 MiB long if possible. So little data need few aggregators, which are spread
+ * over all ranks. An aggregator moves its range in rounds. The bytes of one round are one range
+ * of each rank's stream.
  *
  * Offsets are relative to the first byte. Memory does not grow with the number of ranks.
  */
