@@ -70,8 +70,7 @@ struct lemon_piece {
 /* Returns the number of a rank as an aggregator, or -1. */
 int64_t lemon_plan_mover(const struct lemon_plan *, int64_t rank);
 
-/* Returns how many pieces a round of an aggregator has: sorted, not empty, merged if adjacent.
- */
+/* Returns how many pieces a round has: in file order, not empty, and merged if adjacent. */
 int lemon_plan_turn(const struct lemon_plan *, int64_t aggregator, int64_t round,
                     struct lemon_piece pieces[LEMON_TURN_PIECES]);
 
